@@ -1,0 +1,195 @@
+package run
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// New makes a run that was just accepted, with its first event. The caller
+// sets identity, work and policy; New sets the rest. A ScheduledAt after now
+// makes it PreRun.
+func New(r Run, now time.Time) Decision {
+	now = now.UTC()
+	r.CreatedAt, r.EnteredAt = now, now
+	r.State, r.Version, r.EventCount = Pending, 0, 0
+	if r.ScheduledAt.After(now) {
+		r.State = PreRun
+	}
+	r.Execution = Execution{Start: 1}
+	d := &draft{Run: r, now: now}
+	d.tell(Event{Type: EventAccepted})
+	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
+	d.Execution.Pending = d.effects
+	d.Execution.ActBy = now.Add(effectSlack)
+	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
+}
+
+// Woken: the time that PreRun or Retrying waited for has come. It changes
+// nothing in any other state, and nothing before that time.
+type Woken struct{}
+
+func (Woken) acted(Run) bool { return true }
+
+func (Woken) apply(d *draft) error {
+	due := (d.State == PreRun && !d.now.Before(d.ScheduledAt)) ||
+		(d.State == Retrying && !d.now.Before(d.RetryAt))
+	if due {
+		d.RetryAt = time.Time{}
+		d.enter(Pending, "", nil)
+	}
+	return nil
+}
+
+// Admitted: the pool has a free slot, which the commit takes. Limit is the
+// pool's limit now.
+type Admitted struct {
+	Pool  string
+	Limit int
+}
+
+func (Admitted) acted(Run) bool { return true }
+
+func (f Admitted) apply(d *draft) error {
+	if d.State != Pending || d.Slot.Stand != "" {
+		return nil
+	}
+	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit}
+	d.grant()
+	return nil
+}
+
+// Lined: the pool has no free slot, and the run goes to the end of its line.
+type Lined struct {
+	Pool  string
+	Limit int
+}
+
+func (Lined) acted(Run) bool { return true }
+
+func (f Lined) apply(d *draft) error {
+	if d.State != Pending || d.Slot.Stand != "" {
+		return nil
+	}
+	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit, Stand: SlotQueued, Since: d.EnteredAt}
+	d.await(StepQueued)
+	d.tell(Event{Type: EventQueued, Message: "waits for a slot of pool " + f.Pool})
+	return nil
+}
+
+// Granted: the run is the first in line, and a slot is free.
+type Granted struct{}
+
+func (Granted) apply(d *draft) error {
+	if d.State == Pending && d.Slot.Stand == SlotQueued {
+		d.grant()
+	}
+	return nil
+}
+
+// grant gives the run its slot. A first attempt with constraints has them
+// checked before anything else happens.
+func (d *draft) grant() {
+	d.Slot.Stand, d.Slot.Since = SlotHeld, d.now
+	d.changed = true
+	if d.Attempt.Number == 0 && d.Constrained {
+		d.release()
+		return
+	}
+	d.beginAttempt()
+}
+
+// beginAttempt commits the intent: a new number and the machine's name.
+func (d *draft) beginAttempt() {
+	number := d.Attempt.Number + 1
+	d.Attempt = Attempt{
+		Number: number, MachineName: MachineName(d.Ref(), number),
+		IntentAt: d.now, StartBy: d.now.Add(d.Policy.StartTimeout),
+	}
+	d.await(StepContainerCreating)
+	d.enter(ContainerCreating, "", nil)
+}
+
+// Checked: constrain has looked at the constraints that the run's job has.
+type Checked struct {
+	// Violations names the constraints that do not hold; empty when all do.
+	Violations []string
+}
+
+func (Checked) acted(Run) bool { return true }
+
+func (f Checked) apply(d *draft) error {
+	switch d.State {
+	case Pending:
+		if d.Slot.Stand != SlotHeld {
+			return nil
+		}
+		d.enter(ConditionPending, "", nil)
+		d.enter(ConditionRunning, "", nil)
+	case ConditionPending:
+		d.enter(ConditionRunning, "", nil)
+	case ConditionRunning:
+	default:
+		return nil
+	}
+	if len(f.Violations) > 0 {
+		d.enter(ActionPending, "", nil)
+		return nil
+	}
+	d.beginAttempt()
+	return nil
+}
+
+// Acted: act has done what the run's job wants done about a violation, and the
+// run goes on.
+type Acted struct{}
+
+func (Acted) acted(Run) bool { return true }
+
+func (Acted) apply(d *draft) error {
+	switch d.State {
+	case ActionPending:
+		d.enter(ActionRunning, "", nil)
+	case ActionRunning:
+	default:
+		return nil
+	}
+	d.beginAttempt()
+	return nil
+}
+
+// CancelWished: somebody asked for the run's end. It is idempotent; the first
+// wish is kept. A run that has ended stays as it is.
+type CancelWished struct{ By, Reason string }
+
+func (f CancelWished) apply(d *draft) error {
+	if d.State.Terminal() || d.Cancel != nil {
+		return nil
+	}
+	d.Cancel = &Wish{At: d.now, By: f.By, Reason: f.Reason}
+	d.tell(Event{Type: EventCancelWished, Message: f.Reason})
+	why := d.cancelFault()
+	switch d.State {
+	case PreRun, Retrying:
+		d.effects = append(d.effects, Effect{
+			Kind: EffectStop, Execution: ExecutionName(d.Ref(), d.Execution.Start),
+		})
+		d.finish(Cancelled, why.Message, why)
+	case ContainerCreating:
+		d.endAttempt(OutcomeCancelled, why.Message, why)
+	case Running:
+		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
+		d.await(StepCancelling)
+	case Terminating:
+	default:
+		d.finish(Cancelled, why.Message, why)
+	}
+	return nil
+}
+
+func (d *draft) cancelFault() *fault.Fault {
+	if d.Cancel.Reason == "" {
+		return fault.New(fault.Cancelled, "cancelled on request")
+	}
+	return fault.New(fault.Cancelled, "cancelled on request: %s", d.Cancel.Reason)
+}

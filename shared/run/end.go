@@ -1,0 +1,202 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// Reported: the worker told the end of an attempt. The faults that refuse it
+// are those of the worker contract: AttemptMismatch, TaskExpired,
+// TaskAlreadyTerminal.
+type Reported struct {
+	Attempt int
+	Report  Report
+}
+
+func (f Reported) apply(d *draft) error {
+	if f.Attempt != d.Attempt.Number {
+		return fault.New(fault.AttemptMismatch,
+			"this is attempt %d's call, and attempt %d is the current one", f.Attempt, d.Attempt.Number)
+	}
+	if d.State != ContainerCreating && d.State != Running {
+		return f.late(d.Run)
+	}
+	if d.State == ContainerCreating {
+		d.begin()
+	}
+	d.Attempt.Report = &f.Report
+	switch {
+	case d.Cancel != nil:
+		d.endAttempt(OutcomeCancelled, "the worker reported after the cancel", d.cancelFault())
+	case f.Report.Success:
+		d.endAttempt(OutcomeSucceeded, "the worker reported success", nil)
+	default:
+		d.endAttempt(OutcomeFailed, "the worker reported an error", fault.New(fault.WorkerError, "%s", f.Report.Error))
+	}
+	return nil
+}
+
+// late answers a report about an attempt that is over. The one that was
+// accepted may be repeated, and the first one after a cancel is taken note of
+// by nobody: its output is discarded either way.
+func (f Reported) late(r Run) error {
+	switch {
+	case r.Attempt.Report != nil && r.Attempt.Report.Digest == f.Report.Digest:
+		return nil
+	case r.Attempt.Report != nil:
+		return fault.New(fault.TaskAlreadyTerminal, "this attempt has reported otherwise before")
+	case r.Attempt.Outcome == OutcomeCancelled:
+		return nil
+	}
+	return fault.New(fault.TaskExpired, "this attempt was declared dead: %s", r.why())
+}
+
+func (r Run) why() string {
+	if r.Fault == nil {
+		return "it has ended"
+	}
+	return r.Fault.Message
+}
+
+// Judged: a token state's time is up, its call failed, or the execution was
+// started again, and this is what the record and the runner tell. Judging is
+// suspicion turned into proof: nothing is declared dead that the record does
+// not show to be.
+type Judged struct {
+	// Failed: a call of this software failed, so nothing was learned about the
+	// worker.
+	Failed bool
+	// Phase and Exit tell the machine, where it was looked up: "running",
+	// "gone", or empty for anything that proves nothing.
+	Phase string
+	Exit  *Exit
+}
+
+func (Judged) acted(Run) bool { return true }
+
+// Phases of a machine that prove something to Judged.
+const (
+	PhaseRunning = "running"
+	PhaseGone    = "gone"
+)
+
+func (f Judged) apply(d *draft) error {
+	// Whatever token the record still has is the one of the state that was left.
+	if d.Wait.Token != "" {
+		d.Wait.Token, d.changed = "", true
+	}
+	if f.Failed {
+		d.Spent.Judgements++
+		d.changed = true
+	}
+	switch d.State {
+	case Pending:
+		f.judgeQueued(d)
+	case ContainerCreating:
+		return f.judgeStart(d)
+	case Running:
+		return f.judgeRunning(d)
+	}
+	return nil
+}
+
+func (f Judged) judgeQueued(d *draft) {
+	if d.Slot.Stand != SlotQueued {
+		return
+	}
+	if !d.now.Before(d.QueueBy()) {
+		why := fault.New(fault.QueueTimeout,
+			"no slot of pool %s became free within %s", d.Slot.Pool, d.Policy.QueueTimeout)
+		d.finish(Failed, why.Message, why)
+		return
+	}
+	d.await(StepQueued)
+}
+
+func (f Judged) judgeStart(d *draft) error {
+	switch {
+	case f.Phase == PhaseRunning:
+		return MachineRunning{d.Attempt.Number}.apply(d)
+	case f.Phase == PhaseGone:
+		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
+	case !d.now.Before(d.Attempt.StartBy):
+		why := fault.New(fault.StartTimeout,
+			"the machine was not seen running within %s", d.Policy.StartTimeout)
+		d.endAttempt(OutcomeFailed, why.Message, why)
+		return nil
+	}
+	if f.Failed {
+		d.Attempt.BackoffUntil = d.now.Add(failureDelay(d.Spent.Judgements))
+	}
+	d.await(StepContainerCreating)
+	return nil
+}
+
+func (f Judged) judgeRunning(d *draft) error {
+	switch {
+	case f.Phase == PhaseGone:
+		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
+	case d.Cancel != nil && !d.now.Before(d.Attempt.GraceUntil):
+		why := fault.New(fault.CancelTimeout,
+			"the worker did not end within %s of the cancel and is killed", d.Policy.CancelGrace)
+		d.endAttempt(OutcomeCancelled, why.Message, why)
+		return nil
+	case !d.now.Before(d.RunBy()):
+		why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)
+		d.endAttempt(OutcomeFailed, why.Message, why)
+		return nil
+	case d.Cancel != nil:
+		d.await(StepCancelling)
+		return nil
+	}
+	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
+	if !d.Attempt.Silent && !f.Failed && !d.now.Before(heartbeatBy) {
+		d.Attempt.Silent = true
+		d.tell(Event{
+			Type:    EventHeartbeatWaived,
+			Message: fmt.Sprintf("the worker was not heard within %s and may not know heartbeats", d.Policy.HeartbeatTimeout),
+		})
+	}
+	d.await(StepRunning)
+	return nil
+}
+
+// failureDelay is the pause after the n-th failure of ours in a row: 1 s,
+// doubled, at most a minute.
+func failureDelay(n int) time.Duration {
+	return min(time.Second<<min(max(n-1, 0), 10), time.Minute)
+}
+
+// FailurePause is how long the execution should pause before it goes back
+// where the record stands, after failures of ours in a row; 0 for none.
+func (r Run) FailurePause() time.Duration {
+	if r.Spent.Judgements == 0 {
+		return 0
+	}
+	return failureDelay(r.Spent.Judgements)
+}
+
+// Abandoned: a handler failed in a way that nobody foresaw, and the execution
+// has come to Terminating with a run that is not there yet.
+type Abandoned struct{ Message string }
+
+func (Abandoned) acted(Run) bool { return true }
+
+func (f Abandoned) apply(d *draft) error {
+	why := fault.New(fault.Internal, "%s", f.Message)
+	switch d.State {
+	case ContainerCreating, Running:
+		d.endAttempt(OutcomeFailed, f.Message, why)
+	case PreRun, Retrying:
+		if d.State == PreRun {
+			d.enter(Pending, "", nil)
+		}
+		d.finish(Failed, f.Message, why)
+	case Terminating, Completed, Failed, Cancelled, Orphaned:
+	default:
+		d.finish(Failed, f.Message, why)
+	}
+	return nil
+}

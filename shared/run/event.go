@@ -1,0 +1,92 @@
+package run
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// Event is one thing that happened to a run, in the past tense.
+type Event struct {
+	// ID is a ULID, fixed when the event is decided: a repeated decision about
+	// the same record at the same time has the same events.
+	ID string `json:"eventId"`
+	// Seq counts a run's events from 1 without gaps.
+	Seq  int       `json:"seq"`
+	Type EventType `json:"type"`
+	At   time.Time `json:"occurredAt"`
+	// From and State are the states before and after; they are the same for an
+	// event that is no transition.
+	From    State `json:"from,omitempty"`
+	State   State `json:"state"`
+	Attempt int   `json:"attempt"`
+	// Message says in a sentence what the type leaves open.
+	Message string       `json:"message,omitempty"`
+	Fault   *fault.Fault `json:"fault,omitempty"`
+	Exit    *Exit        `json:"exit,omitempty"`
+}
+
+// EventType names what happened.
+type EventType string
+
+// The types of events. Each transition has exactly one; the others tell facts
+// that leave the state as it is.
+const (
+	EventAccepted         EventType = "run.accepted"          // created: Pending, or PreRun
+	EventDue              EventType = "run.due"               // PreRun -> Pending
+	EventConditionsDue    EventType = "run.conditions_due"    // -> ConditionPending
+	EventConditionsTested EventType = "run.conditions_tested" // -> ConditionRunning
+	EventActionDue        EventType = "run.action_due"        // -> ActionPending
+	EventActionBegun      EventType = "run.action_begun"      // -> ActionRunning
+	EventAdmitted         EventType = "run.admitted"          // -> ContainerCreating
+	EventStarted          EventType = "run.started"           // -> Running
+	EventAttemptEnded     EventType = "run.attempt_ended"     // -> Terminating
+	EventRetryScheduled   EventType = "run.retry_scheduled"   // -> Retrying
+	EventRetryDue         EventType = "run.retry_due"         // Retrying -> Pending
+	EventCompleted        EventType = "run.completed"
+	EventFailed           EventType = "run.failed"
+	EventCancelled        EventType = "run.cancelled"
+	EventOrphaned         EventType = "run.orphaned"
+
+	EventQueued          EventType = "run.queued"
+	EventMachineMade     EventType = "run.machine_made"
+	EventStartRefused    EventType = "run.start_refused"
+	EventCancelWished    EventType = "run.cancel_wished"
+	EventRestarted       EventType = "run.execution_restarted"
+	EventOutputExpiring  EventType = "run.output_expiring"
+	EventOutputDeleted   EventType = "run.output_deleted"
+	EventHeartbeatWaived EventType = "run.heartbeat_waived"
+)
+
+var transitionEvents = map[State]EventType{
+	ConditionPending: EventConditionsDue, ConditionRunning: EventConditionsTested,
+	ActionPending: EventActionDue, ActionRunning: EventActionBegun,
+	ContainerCreating: EventAdmitted, Running: EventStarted, Terminating: EventAttemptEnded,
+	Retrying: EventRetryScheduled, Completed: EventCompleted, Failed: EventFailed,
+	Cancelled: EventCancelled, Orphaned: EventOrphaned,
+}
+
+func transitionEvent(from, to State) EventType {
+	switch {
+	case to == Pending && from == PreRun:
+		return EventDue
+	case to == Pending:
+		return EventRetryDue
+	}
+	return transitionEvents[to]
+}
+
+// eventID makes a ULID of the event's time and a hash of whose event it is.
+func eventID(r Run, seq int, at time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", r.Tenant, r.ID, seq))
+	var id ulid.ULID
+	if err := id.SetTime(uint64(max(at.UnixMilli(), 0))); err != nil {
+		copy(id[:6], sum[10:16])
+	}
+	copy(id[6:], sum[:10])
+	return id.String()
+}

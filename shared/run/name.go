@@ -1,0 +1,39 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
+)
+
+// nameLimit is DNS-1123's for a label, which Kubernetes objects have to keep.
+const nameLimit = 63
+
+// Name derives the name that other systems see for a part of a run: its
+// attempt's machine ("a", 2), its execution ("s", 1). It is a DNS-1123 label
+// (a-z, 0-9 and '-', at most 63), begins with what can be read of the run's id,
+// and is different for different tenants, ids and parts: 60 bits of a hash of
+// tenant and id stand in it.
+func Name(ref Ref, part string, number int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
+	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
+	tail := fmt.Sprintf("-%s-%s%d", hash, part, number)
+	readable := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return c
+		case c >= 'A' && c <= 'Z':
+			return c - 'A' + 'a'
+		}
+		return '-'
+	}, ref.ID)
+	readable = strings.Trim(readable[:min(len(readable), nameLimit-len(tail))], "-")
+	return strings.Trim(readable+tail, "-")
+}
+
+// MachineName names the machine of an attempt.
+func MachineName(ref Ref, attempt int) string { return Name(ref, "a", attempt) }
+
+// ExecutionName names the execution of a start.
+func ExecutionName(ref Ref, start int) string { return Name(ref, "s", start) }

@@ -1,0 +1,146 @@
+package run
+
+import "time"
+
+// Step is a state of the state machine, statemachines/run.asl.json: where an
+// execution is, while State says where the run stands.
+type Step string
+
+// The steps, in the order of a run's life. The README of statemachines tells
+// what happens in each.
+const (
+	StepPending           Step = "Pending"
+	StepPreRun            Step = "PreRun"
+	StepQueued            Step = "Queued"
+	StepConditionRunning  Step = "ConditionRunning"
+	StepActionRunning     Step = "ActionRunning"
+	StepActionWaiting     Step = "ActionWaiting"
+	StepContainerCreating Step = "ContainerCreating"
+	StepRunning           Step = "Running"
+	StepCancelling        Step = "Cancelling"
+	StepJudging           Step = "Judging"
+	StepBackingOff        Step = "BackingOff"
+	StepTerminating       Step = "Terminating"
+	StepRetrying          Step = "Retrying"
+	StepCompleted         Step = "Completed"
+	StepFailed            Step = "Failed"
+	StepCancelled         Step = "Cancelled"
+)
+
+// Steps lists all steps.
+func Steps() []Step {
+	return []Step{
+		StepPending, StepPreRun, StepQueued, StepConditionRunning, StepActionRunning, StepActionWaiting,
+		StepContainerCreating, StepRunning, StepCancelling, StepJudging, StepBackingOff, StepTerminating,
+		StepRetrying, StepCompleted, StepFailed, StepCancelled,
+	}
+}
+
+// Route is the document that an execution carries: ids and routing fields,
+// never data. Times are whole seconds, rounded up, at least 1.
+type Route struct {
+	Ref
+	Next Step `json:"next"`
+	// Generation is the entry into the token state that Next is, or leads to.
+	Generation int `json:"generation"`
+	// HeartbeatSeconds is always below TimeoutSeconds, as Step Functions asks.
+	HeartbeatSeconds int `json:"heartbeatSeconds"`
+	TimeoutSeconds   int `json:"timeoutSeconds"`
+	// Seconds is how long a Wait lasts (BackingOff, Retrying).
+	Seconds int `json:"seconds"`
+	// Until is when PreRun ends; the zero time elsewhere, where nobody reads it.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// RouteOf tells where the execution has to go: a function of the record and
+// the time alone, so that whoever asks gets the same answer.
+func RouteOf(r Run, now time.Time) Route {
+	route := Route{Ref: r.Ref(), Generation: r.Wait.Generation, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
+	switch r.State {
+	case PreRun:
+		route.Next, route.Until = StepPreRun, r.ScheduledAt
+	case Pending:
+		route.Next = StepPending
+		switch r.Slot.Stand {
+		case SlotQueued:
+			route.Next = StepQueued
+			route.limits(r.QueueBy().Sub(now), 0)
+		case SlotHeld:
+			route.Next = StepConditionRunning
+		}
+	case ConditionPending, ConditionRunning:
+		route.Next = StepConditionRunning
+	case ActionPending, ActionRunning:
+		route.Next = StepActionRunning
+	case ContainerCreating:
+		route.Next = StepContainerCreating
+		if r.Attempt.BackoffUntil.After(now) {
+			route.Next = StepBackingOff
+			route.Seconds = wholeSeconds(r.Attempt.BackoffUntil.Sub(now))
+		}
+		route.limits(r.Attempt.StartBy.Sub(now), 0)
+	case Running:
+		route.Next = StepRunning
+		heartbeat := r.Policy.HeartbeatTimeout
+		if r.Attempt.Silent {
+			heartbeat = 0
+		}
+		route.limits(r.RunBy().Sub(now), heartbeat)
+		if r.Cancel != nil {
+			route.Next = StepCancelling
+			route.limits(r.Attempt.GraceUntil.Sub(now), 0)
+		}
+	case Terminating:
+		route.Next = StepTerminating
+	case Retrying:
+		route.Next, route.Seconds = StepRetrying, wholeSeconds(r.RetryAt.Sub(now))
+	case Completed:
+		route.Next = StepCompleted
+	case Cancelled:
+		route.Next = StepCancelled
+	case Failed, Orphaned:
+		route.Next = StepFailed
+	}
+	return route
+}
+
+// limits sets both limits from what remains. A heartbeat limit of 0 is none,
+// which is written as all that remains.
+func (t *Route) limits(remains, heartbeat time.Duration) {
+	t.HeartbeatSeconds = wholeSeconds(remains)
+	t.TimeoutSeconds = t.HeartbeatSeconds + 1
+	if heartbeat > 0 {
+		t.HeartbeatSeconds = min(t.HeartbeatSeconds, wholeSeconds(heartbeat))
+	}
+}
+
+func wholeSeconds(d time.Duration) int {
+	return max(int((d+time.Second-1)/time.Second), 1)
+}
+
+// QueueBy is when a queued run is given up.
+func (r Run) QueueBy() time.Time { return r.Slot.Since.Add(r.Policy.QueueTimeout) }
+
+// RunBy is when a started attempt is given up.
+func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }
+
+// Deadline is the latest time by which the attempt can have ended by itself:
+// the intent, the start limit and the time limit.
+func (r Run) Deadline() time.Time {
+	return r.Attempt.IntentAt.Add(r.Policy.StartTimeout + r.Policy.TimeLimit)
+}
+
+// LeadsTo says whether completing a token of step with success brings the
+// execution to where route points. Where it does not, the token is completed
+// with a failure, which leads to Judging.
+func (s Step) LeadsTo(route Route) bool {
+	switch s {
+	case StepQueued, StepActionWaiting:
+		return true
+	case StepContainerCreating:
+		return route.Next == StepRunning || route.Next == StepTerminating
+	case StepRunning, StepCancelling:
+		return route.Next == StepTerminating
+	}
+	return false
+}

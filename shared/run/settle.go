@@ -1,0 +1,150 @@
+package run
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// Settled: the machine of an attempt that is over is gone, and its output was
+// looked at. It decides what comes of the run: a cancel that was wished makes
+// everything Cancelled but a success that is committed before; a success with a
+// kept output is Completed; a failure is tried again as far as the budgets go.
+type Settled struct {
+	// Output is what was kept; nil where there is nothing.
+	Output *Output
+	// Fault says what is wrong with the output that the worker reported.
+	Fault *fault.Fault
+	// Roll is a random number, 0 <= Roll < 1, for the jitter.
+	Roll float64
+}
+
+func (Settled) acted(Run) bool { return true }
+
+func (f Settled) apply(d *draft) error {
+	if d.State != Terminating {
+		return nil
+	}
+	why := d.Fault
+	if f.Fault != nil {
+		why = f.Fault
+	}
+	switch {
+	case d.Cancel != nil && why != nil && why.Code == fault.CancelTimeout:
+		d.finish(Failed, why.Message, why)
+	case d.Cancel != nil:
+		why = d.cancelFault()
+		d.finish(Cancelled, why.Message, why)
+	case d.Attempt.Outcome == OutcomeSucceeded && why == nil && f.Output != nil:
+		output := *f.Output
+		output.KeptAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
+		d.finish(Completed, "", nil)
+		d.Output = &output
+	default:
+		if why == nil {
+			why = fault.New(fault.OutputMissing, "the worker reported success without an output")
+		}
+		f.failed(d, why)
+	}
+	return nil
+}
+
+// failed retries or fails. Which budget pays is the fault's: a machine that
+// never started spends a further start, one that somebody stopped spends
+// nothing, everything else spends an attempt.
+func (f Settled) failed(d *draft, why *fault.Fault) {
+	d.Fault = why
+	retry := d.Policy.Retry
+	again, failures := false, 1
+	switch why.Code {
+	case fault.MachineStopped:
+		again = true
+	case fault.StartTimeout:
+		d.Spent.Starts++
+		again, failures = d.Spent.Starts <= retry.MaxFurtherStarts, d.Spent.Starts
+	default:
+		if !d.Attempt.StartedAt.IsZero() {
+			d.Spent.Attempts++
+		}
+		again, failures = d.Spent.Attempts < retry.MaxAttempts, d.Spent.Attempts
+	}
+	if !again || !why.Retryable {
+		d.finish(Failed, why.Message, why)
+		return
+	}
+	delay := retry.Delay(failures, f.Roll)
+	d.RetryAt = d.now.Add(delay)
+	d.Slot.Stand, d.Slot.Since = "", time.Time{}
+	d.enter(Retrying, "tried again in "+delay.Round(time.Second).String(), why)
+}
+
+// Restarted: the execution ended without the run's end, and a new one is begun
+// in its place, once. The second time the run is Orphaned.
+type Restarted struct {
+	// Cause is what the execution's end told.
+	Cause string
+}
+
+func (f Restarted) apply(d *draft) error {
+	if d.State.Terminal() {
+		return nil
+	}
+	if d.Execution.Start >= 2 {
+		why := fault.New(fault.ExecutionLost, "the execution was lost twice; what it told last: %s", f.Cause)
+		d.finish(Orphaned, why.Message, why)
+		return nil
+	}
+	d.release()
+	d.effects = nil
+	d.Execution.Start++
+	d.Execution.Pending = nil
+	d.effects = append(d.effects, Effect{
+		Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start),
+	})
+	d.tell(Event{Type: EventRestarted, Message: f.Cause})
+	return nil
+}
+
+// Asked: the sweep has done again what was pending, and the execution goes on.
+// Done says that nothing is pending any more. It only moves the time at which
+// the sweep asks next.
+type Asked struct{ Done bool }
+
+func (f Asked) apply(d *draft) error {
+	d.changed = true
+	if f.Done {
+		d.Execution.Pending = nil
+	}
+	return nil
+}
+
+// OutputExpiring brings the end of the output's life forward, never back.
+type OutputExpiring struct {
+	At      time.Time
+	Message string
+}
+
+func (f OutputExpiring) apply(d *draft) error {
+	if d.Output == nil || !f.At.Before(d.Output.ExpiresAt) {
+		return nil
+	}
+	output := *d.Output
+	output.ExpiresAt = f.At.UTC()
+	d.Output = &output
+	d.tell(Event{Type: EventOutputExpiring, Message: f.Message})
+	return nil
+}
+
+// OutputDeleted: the output's bytes are gone.
+type OutputDeleted struct{}
+
+func (OutputDeleted) apply(d *draft) error {
+	if d.Output == nil || !d.Output.DeletedAt.IsZero() {
+		return nil
+	}
+	output := *d.Output
+	output.DeletedAt = d.now
+	d.Output = &output
+	d.tell(Event{Type: EventOutputDeleted})
+	return nil
+}

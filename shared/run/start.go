@@ -1,0 +1,160 @@
+package run
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// TokenStored: the execution entered a token state, and this is its token. A
+// token of an older generation, or of a step that the record has left, is not
+// kept: its sender completes it at once.
+type TokenStored struct {
+	Step       Step
+	Generation int
+	Token      string
+}
+
+func (f TokenStored) acted(r Run) bool { return f.Generation == r.Wait.Generation }
+
+func (f TokenStored) apply(d *draft) error {
+	if f.Step != d.Wait.Step || f.Generation != d.Wait.Generation || f.Token == d.Wait.Token {
+		return nil
+	}
+	d.Wait.Token = f.Token
+	d.changed = true
+	return nil
+}
+
+// MachineMade: the runner has made, or found again, the machine of an attempt.
+// It changes nothing where that attempt is no longer wanted; its sender then
+// destroys the machine.
+type MachineMade struct {
+	Attempt   int
+	MachineID string
+}
+
+func (f MachineMade) apply(d *draft) error {
+	if !d.wants(f.Attempt) || d.Attempt.MachineID != "" {
+		return nil
+	}
+	d.Attempt.MachineID = f.MachineID
+	d.Attempt.BackoffUntil, d.Attempt.Throttles = time.Time{}, 0
+	d.tell(Event{Type: EventMachineMade, Message: f.MachineID})
+	return nil
+}
+
+// Wants says whether the attempt is the current one and still goes on.
+func (r Run) Wants(attempt int) bool {
+	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running)
+}
+
+func (d *draft) wants(attempt int) bool { return d.Wants(attempt) }
+
+// StartRefused: the runner did not make the machine. Throttled and Unavailable
+// spend nothing: nobody can do anything about them, and the start limit counts
+// from the last try. Capacity and Image spend a further start. LaunchRefused
+// ends the run.
+type StartRefused struct {
+	Attempt int
+	Fault   *fault.Fault
+	// Roll is a random number, 0 <= Roll < 1, for the jitter.
+	Roll float64
+}
+
+func (f StartRefused) apply(d *draft) error {
+	if d.State != ContainerCreating || f.Attempt != d.Attempt.Number {
+		return nil
+	}
+	delay := time.Duration(0)
+	switch f.Fault.Code {
+	case fault.Throttled, fault.Unavailable:
+		d.Attempt.Throttles++
+		delay = d.Policy.Retry.Delay(d.Attempt.Throttles, f.Roll)
+	case fault.Capacity, fault.Image:
+		d.Spent.Starts++
+		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
+			d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
+			return nil
+		}
+		delay = d.Policy.Retry.Delay(d.Spent.Starts, f.Roll)
+	default:
+		d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
+		return nil
+	}
+	d.Attempt.BackoffUntil = d.now.Add(delay)
+	if f.Fault.Code != fault.Unavailable {
+		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
+	}
+	d.await(StepContainerCreating)
+	d.tell(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
+	return nil
+}
+
+// final is the fault as one that no retry helps against any more.
+func final(f *fault.Fault) *fault.Fault {
+	last := *f
+	last.Retryable = false
+	return &last
+}
+
+// MachineRunning: the runner has seen the attempt's machine running.
+type MachineRunning struct{ Attempt int }
+
+func (f MachineRunning) apply(d *draft) error {
+	if d.State == ContainerCreating && f.Attempt == d.Attempt.Number {
+		d.begin()
+	}
+	return nil
+}
+
+// begin is the entry into Running, from which the time limit counts.
+func (d *draft) begin() {
+	d.Attempt.StartedAt = d.now
+	d.await(StepRunning)
+	d.enter(Running, "", nil)
+}
+
+// MachineGone: the runner has shown that the attempt's machine is no more.
+type MachineGone struct {
+	Attempt int
+	// Exit is how its program ended, nil where the runner cannot tell.
+	Exit *Exit
+}
+
+func (f MachineGone) apply(d *draft) error {
+	if !d.wants(f.Attempt) {
+		return nil
+	}
+	d.Attempt.Exit = f.Exit
+	if d.State == ContainerCreating {
+		if f.Exit == nil {
+			d.endAttempt(OutcomeFailed, "the machine was gone before it started",
+				fault.New(fault.StartTimeout, "the machine was gone before it was seen running"))
+			return nil
+		}
+		d.begin()
+	}
+	if d.Cancel != nil {
+		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
+		return nil
+	}
+	why := lost(f.Exit)
+	d.endAttempt(OutcomeFailed, why.Message, why)
+	return nil
+}
+
+// lost is the fault of a machine that ended before its worker reported.
+func lost(exit *Exit) *fault.Fault {
+	switch {
+	case exit == nil:
+		return fault.New(fault.WorkerLost, "the machine is gone and its worker never reported")
+	case exit.OOM:
+		return fault.New(fault.OutOfMemory, "the worker was killed for its memory; give the machine more, or the worker less to do")
+	case exit.Requested:
+		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt is tried again and not counted")
+	case exit.Signal != 0:
+		return fault.New(fault.WorkerLost, "the worker was ended by signal %d before it reported", exit.Signal)
+	}
+	return fault.New(fault.WorkerLost, "the worker exited with code %d before it reported", exit.Code)
+}
