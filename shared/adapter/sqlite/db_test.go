@@ -1,0 +1,355 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// childPath, where it is set, makes this binary a process that writes numbers
+// into the database there until it is killed.
+const childPath = "SORTIE_TEST_SQLITE_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childPath); path != "" {
+		os.Exit(child(path))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var notes = []string{"CREATE TABLE notes (n INTEGER PRIMARY KEY, text TEXT) STRICT"}
+
+func setup(t *testing.T) *sqlite.DB {
+	t.Helper()
+	return open(t, filepath.Join(t.TempDir(), "sortie.db"))
+}
+
+func open(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if err := db.Migrate(t.Context(), "notes", notes); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func insert(n int, text string) func(*sqlite.Tx) error {
+	return func(tx *sqlite.Tx) error {
+		_, err := tx.Exec("INSERT INTO notes VALUES (?, ?)", n, text)
+		return err
+	}
+}
+
+func numbers(t *testing.T, db *sqlite.DB) []int {
+	t.Helper()
+	got := []int{}
+	err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
+		rows := tx.Query("SELECT n FROM notes ORDER BY n")
+		for rows.Next() {
+			var n int
+			if err := rows.Scan(&n); err != nil {
+				return err
+			}
+			got = append(got, n)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func wantNumbers(t *testing.T, db *sqlite.DB, want ...int) {
+	t.Helper()
+	if got := numbers(t, db); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("the database has the notes %v, want %v", got, want)
+	}
+}
+
+func TestChangesSurviveReopening(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a folder with % and ?", "sortie#1.db")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, path)
+	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Write(t.Context(), insert(2, "two")); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("a write to a closed database: %v", err)
+	}
+	if err := db.Read(t.Context(), func(*sqlite.Tx) error { return nil }); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("a read of a closed database: %v", err)
+	}
+	wantNumbers(t, open(t, path), 1)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Fatalf("others can read the file: %v", info.Mode())
+	}
+}
+
+func TestAReadKeepsItsSnapshot(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
+		t.Fatal(err)
+	}
+	err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
+		const count = "SELECT count(*) FROM notes"
+		var before, after int
+		if err := tx.QueryRow(count).Scan(&before); err != nil {
+			return err
+		}
+		if err := db.Write(t.Context(), insert(2, "two")); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(count).Scan(&after); err != nil {
+			return err
+		}
+		if before != 1 || after != 1 {
+			t.Errorf("the read saw %d notes, then %d", before, after)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNumbers(t, db, 1, 2)
+}
+
+func TestAReadCannotWrite(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	if err := db.Read(t.Context(), insert(1, "one")); err == nil {
+		t.Error("Exec in a read was accepted")
+	}
+	err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
+		return tx.QueryRow("INSERT INTO notes VALUES (1, '') RETURNING n").Scan(new(int))
+	})
+	if err == nil {
+		t.Error("INSERT ... RETURNING in a read was accepted")
+	}
+	wantNumbers(t, db)
+}
+
+func TestQueriesNestAndAreClosed(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	for n := range 3 {
+		if err := db.Write(t.Context(), insert(n, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const query = "SELECT n FROM notes ORDER BY n"
+	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		pairs := 0
+		outer := tx.Query(query)
+		for outer.Next() {
+			inner := tx.Query(query)
+			for inner.Next() {
+				pairs++
+			}
+		}
+		if pairs != 9 {
+			t.Errorf("nested rows gave %d pairs, want 9", pairs)
+		}
+		left := tx.Query(query) // left open
+		left.Next()
+		_, err := tx.Exec("DELETE FROM notes WHERE n = 0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNumbers(t, db, 1, 2)
+	err = db.Read(t.Context(), func(tx *sqlite.Tx) error {
+		return tx.QueryRow("SELECT n FROM notes WHERE n = 7").Scan(new(int))
+	})
+	if !errors.Is(err, sqlite.ErrNoRow) {
+		t.Fatalf("a row that is not there: %v", err)
+	}
+}
+
+func TestAReadEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := 0
+	err := db.Read(ctx, func(tx *sqlite.Tx) error {
+		rows := tx.Query("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c")
+		for rows.Next() {
+			if seen++; seen == 10 {
+				cancel()
+			}
+		}
+		return rows.Err()
+	})
+	if !errors.Is(err, context.Canceled) || seen != 10 {
+		t.Fatalf("after %d rows: %v", seen, err)
+	}
+}
+
+func TestASecondOwnerIsRefused(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	_, err := sqlite.Open(t.Context(), db.Path())
+	if !errors.Is(err, sqlite.ErrInUse) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Fatalf("the second owner was told %v", err)
+	}
+	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
+		t.Fatalf("the first owner was disturbed: %v", err)
+	}
+}
+
+func TestDamagedFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sortie.db")
+	garbage := strings.Repeat("this is no database. ", 1000)
+	if err := os.WriteFile(path, []byte(garbage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(t.Context(), path); !errors.Is(err, sqlite.ErrDamaged) {
+		t.Fatalf("garbage was opened: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || string(after) != garbage {
+		t.Fatal("the file that is no database was changed")
+	}
+	// The lock is free again.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+}
+
+func TestAForeignLockIsNamedAndPasses(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec("PRAGMA busy_timeout = 0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", db.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.SetMaxOpenConns(1)
+	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Write(t.Context(), insert(1, "one")); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("a write to a locked database: %v", err)
+	}
+	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Write(t.Context(), insert(2, "two")); err != nil {
+		t.Fatalf("a write after the lock is gone: %v", err)
+	}
+	wantNumbers(t, db, 2)
+}
+
+// TestNothingAcknowledgedIsLostToAKill kills a process that writes from many
+// goroutines, twice, and looks for every number that it was told is durable.
+func TestNothingAcknowledgedIsLostToAKill(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sortie.db")
+	acknowledged := map[int]bool{}
+	for _, until := range []int{200, 500} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), childPath+"="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			n, err := strconv.Atoi(lines.Text())
+			if err != nil {
+				t.Fatalf("the process said %q", lines.Text())
+			}
+			if acknowledged[n] = true; len(acknowledged) == until {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = cmd.Wait()
+		if len(acknowledged) < until {
+			t.Fatalf("the process ended after %d numbers", len(acknowledged))
+		}
+	}
+	found := map[int]bool{}
+	for _, n := range numbers(t, open(t, path)) {
+		found[n] = true
+	}
+	for n := range acknowledged {
+		if !found[n] {
+			t.Errorf("%d was acknowledged and is lost", n)
+		}
+	}
+}
+
+func child(path string) int {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, path)
+	if err == nil {
+		err = db.Migrate(ctx, "notes", notes)
+	}
+	first := 0
+	if err == nil {
+		err = db.Read(ctx, func(tx *sqlite.Tx) error {
+			return tx.QueryRow("SELECT coalesce(max(n), 0) + 1 FROM notes").Scan(&first)
+		})
+	}
+	failed := make(chan error)
+	for w := range 8 {
+		if err != nil {
+			break
+		}
+		go func() {
+			for n := first + w; ; n += 8 {
+				if err := db.Write(ctx, insert(n, "")); err != nil {
+					failed <- err
+				}
+				fmt.Printf("%d\n", n)
+			}
+		}()
+	}
+	if err == nil {
+		err = <-failed
+	}
+	fmt.Println(err)
+	return 1
+}

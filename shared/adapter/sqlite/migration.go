@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
+	owner   TEXT PRIMARY KEY,
+	version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID`
+
+// Migrate brings the owner's tables to the version that steps describe: step n
+// (from 1) leads from version n-1 to n, in a transaction of its own. Steps may
+// hold several statements; they are only ever added at the end and never
+// edited. ErrNewer, and nothing is touched, where the file is beyond the last
+// step.
+func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
+	version, err := d.version(ctx, owner)
+	if err != nil {
+		return fmt.Errorf("cannot migrate the tables of %s: %w", owner, err)
+	}
+	if version > len(steps) {
+		return fmt.Errorf("cannot use the database %s: %w: the tables of %s are at version %d, this program knows %d",
+			d.path, ErrNewer, owner, version, len(steps))
+	}
+	for ; version < len(steps); version++ {
+		err := d.Write(ctx, func(tx *Tx) error {
+			if _, err := tx.Exec(createMigrations); err != nil {
+				return err
+			}
+			if err := tx.conn.script(steps[version]); err != nil {
+				return tx.note(err)
+			}
+			_, err := tx.Exec(`INSERT INTO migrations (owner, version) VALUES (?, ?)
+				ON CONFLICT (owner) DO UPDATE SET version = excluded.version`, owner, version+1)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot migrate the tables of %s to version %d: %w", owner, version+1, err)
+		}
+	}
+	return nil
+}
+
+// version is how far the owner's tables are, 0 before their first step.
+func (d *DB) version(ctx context.Context, owner string) (version int, err error) {
+	err = d.Read(ctx, func(tx *Tx) error {
+		var tables int
+		if err := tx.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&tables); err != nil {
+			return err
+		}
+		if tables == 0 {
+			return nil
+		}
+		err := tx.QueryRow("SELECT version FROM migrations WHERE owner = ?", owner).Scan(&version)
+		if errors.Is(err, ErrNoRow) {
+			return nil
+		}
+		return err
+	})
+	return version, err
+}
