@@ -1,0 +1,71 @@
+package durable_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/flymachines/durable"
+)
+
+type record struct{ Name string }
+
+func TestWrittenFilesAreReadBackAndReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record.json")
+
+	var got record
+	if err := durable.Read(path, &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("before the first write: %v", err)
+	}
+	for _, name := range []string{"first", "second"} {
+		if err := durable.Write(path, record{name}); err != nil {
+			t.Fatal(err)
+		}
+		if err := durable.Read(path, &got); err != nil || got.Name != name {
+			t.Fatalf("got %+v, %v; want %s", got, err, name)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	if _, err := os.Stat(path + durable.Suffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a temporary file is left: %v", err)
+	}
+}
+
+func TestAFileThatIsNoRecordIsAnError(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record.json")
+	if err := os.WriteFile(path, []byte(`{"Name":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.Read(path, &record{}); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("err = %v, want a decoding error", err)
+	}
+}
+
+func TestALockIsHeldOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := durable.TryLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := durable.TryLock(path); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("the second lock: %v, want ErrLocked", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := durable.TryLock(path)
+	if err != nil {
+		t.Fatalf("after the unlock: %v", err)
+	}
+	if err := again.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,193 @@
+// Package output keeps what a machine's program writes, within a bound.
+//
+// It promises that the beginning and the end are kept: what is over the limit
+// is cut out of the middle, and Read says how much. The text lies in four
+// chunk files at most, so that what was written is there after a crash, of the
+// writer too. It refuses more than one writer at once.
+package output
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DefaultLimit is the most that is kept where nothing else is asked for:
+// 1 MiB.
+const DefaultLimit = 1 << 20
+
+// chunks is how many files hold the text: the first two, and the two that are
+// written last.
+const chunks = 4
+
+const prefix = "output."
+
+// Writer appends to a machine's output. The files are made with the first
+// byte. It is not safe for use by several goroutines.
+type Writer struct {
+	dir   string
+	size  int64 // of a chunk
+	file  *os.File
+	index int
+	room  int64
+}
+
+// NewWriter makes a writer that keeps at most limit bytes in files in dir,
+// after those that are there from before. A limit below 4 bytes is
+// DefaultLimit.
+func NewWriter(dir string, limit int) *Writer {
+	if limit < chunks {
+		limit = DefaultLimit
+	}
+	return &Writer{dir: dir, size: int64(limit / chunks), index: -1}
+}
+
+// Write keeps p. After an error the output ends there, and so should its
+// writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	written := 0
+	for len(p) > 0 {
+		if w.room == 0 {
+			if err := w.next(); err != nil {
+				return written, fmt.Errorf("cannot keep the output: %w", err)
+			}
+		}
+		n, err := w.file.Write(p[:min(int64(len(p)), w.room)])
+		written += n
+		w.room -= int64(n)
+		p = p[n:]
+		if err != nil {
+			return written, fmt.Errorf("cannot keep the output: %w", err)
+		}
+	}
+	return written, nil
+}
+
+// next opens the chunk that has room and removes the one that falls out of the
+// middle.
+func (w *Writer) next() error {
+	if err := w.closeChunk(); err != nil {
+		return err
+	}
+	if w.index < 0 {
+		indexes, err := list(w.dir)
+		if err != nil {
+			return err
+		}
+		w.index = 0
+		if len(indexes) > 0 {
+			w.index = indexes[len(indexes)-1]
+		}
+	} else {
+		w.index++
+	}
+	for ; ; w.index++ {
+		f, err := os.OpenFile(w.name(w.index), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		w.file = f
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if w.room = w.size - info.Size(); w.room > 0 {
+			break
+		}
+		w.room = 0
+		if err := w.closeChunk(); err != nil {
+			return err
+		}
+	}
+	if old := w.index - 2; old >= 2 {
+		if err := os.Remove(w.name(old)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) name(index int) string {
+	return filepath.Join(w.dir, prefix+strconv.Itoa(index))
+}
+
+// Close closes the file that is open. Another Write goes on where it ended.
+func (w *Writer) Close() error {
+	w.index, w.room = -1, 0
+	return w.closeChunk()
+}
+
+func (w *Writer) closeChunk() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return err
+}
+
+// Read gives what is kept in dir, with a line where the middle was cut out.
+// Nothing is kept: no bytes and no error.
+func Read(dir string) ([]byte, error) {
+	indexes, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the output: %w", err)
+	}
+	var text []byte
+	size := 0
+	for i, index := range indexes {
+		chunk, err := os.ReadFile(filepath.Join(dir, prefix+strconv.Itoa(index)))
+		if os.IsNotExist(err) {
+			continue // cut out since it was listed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the output: %w", err)
+		}
+		if i == 0 {
+			size = len(chunk)
+		} else if missing := index - indexes[i-1] - 1; missing > 0 {
+			text = fmt.Appendf(text, "\n[%d bytes are cut out here]\n", missing*size)
+		}
+		text = append(text, chunk...)
+	}
+	return text, nil
+}
+
+// Remove deletes what is kept in dir.
+func Remove(dir string) error {
+	indexes, err := list(dir)
+	if err != nil {
+		return err
+	}
+	for _, index := range indexes {
+		if err := os.Remove(filepath.Join(dir, prefix+strconv.Itoa(index))); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func list(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var indexes []int
+	for _, entry := range entries {
+		number, ok := strings.CutPrefix(entry.Name(), prefix)
+		if !ok {
+			continue
+		}
+		if index, err := strconv.Atoi(number); err == nil && index >= 0 {
+			indexes = append(indexes, index)
+		}
+	}
+	slices.Sort(indexes)
+	return indexes, nil
+}
