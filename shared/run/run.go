@@ -21,6 +21,7 @@ type Run struct {
 	ID string `json:"runId"`
 	// TaskID is the public handle, stable over attempts.
 	TaskID        string `json:"taskId"`
+	Workspace     string `json:"workspace"`
 	BatchID       string `json:"batchId,omitempty"`
 	CorrelationID string `json:"correlationId"`
 	Work          Work   `json:"work"`

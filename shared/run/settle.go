@@ -35,11 +35,9 @@ func (f Settled) apply(d *draft) error {
 	case d.Cancel != nil:
 		why = d.cancelFault()
 		d.finish(Cancelled, why.Message, why)
-	case d.Attempt.Outcome == OutcomeSucceeded && why == nil && f.Output != nil:
-		output := *f.Output
-		output.KeptAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
+	case d.Attempt.Outcome == OutcomeSucceeded && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
 		d.finish(Completed, "", nil)
-		d.Output = &output
+		d.keep(f.Output)
 	default:
 		if why == nil {
 			why = fault.New(fault.OutputMissing, "the worker reported success without an output")
@@ -47,6 +45,16 @@ func (f Settled) apply(d *draft) error {
 		f.failed(d, why)
 	}
 	return nil
+}
+
+// keep records the output that was kept; a worker may succeed without one.
+func (d *draft) keep(kept *Output) {
+	if kept == nil {
+		return
+	}
+	output := *kept
+	output.KeptAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
+	d.Output = &output
 }
 
 // failed retries or fails. Which budget pays is the fault's: a machine that

@@ -27,7 +27,7 @@ func (f TokenStored) apply(d *draft) error {
 }
 
 // MachineMade: the runner has made, or found again, the machine of an attempt.
-// It changes nothing where that attempt is no longer wanted; its sender then
+// It changes nothing once that attempt has been settled; its sender then
 // destroys the machine.
 type MachineMade struct {
 	Attempt   int
@@ -35,7 +35,7 @@ type MachineMade struct {
 }
 
 func (f MachineMade) apply(d *draft) error {
-	if !d.wants(f.Attempt) || d.Attempt.MachineID != "" {
+	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.MachineID != "" {
 		return nil
 	}
 	d.Attempt.MachineID = f.MachineID

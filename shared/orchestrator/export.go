@@ -1,0 +1,132 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The limits of what a client may name.
+const (
+	batchIDLimit        = 128
+	idempotencyKeyLimit = 255
+)
+
+var (
+	// piPattern is the form of a PI: a ULID in Crockford's alphabet.
+	piPattern = regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`)
+	// plainPattern is what may stand in a batch id: it becomes an environment
+	// variable and a log field.
+	plainPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
+)
+
+// Formats lists the formats that the worker can export to.
+func Formats() []string { return []string{"mods"} }
+
+// ExportCall is a request for an export.
+type ExportCall struct {
+	Identity       Identity
+	Format         string
+	Request        contract.ExportRequest
+	IdempotencyKey string
+	CorrelationID  string
+}
+
+// Export accepts a run. It returns after the commit; the execution is begun
+// then, by this call or by the sweep. existing says that the idempotency key
+// was known, and that nothing was written. Faults: NotFound for the format,
+// InvalidRequest with the field, IdempotencyMismatch. It needs Executions
+// beside Store.
+func (s *Service) Export(ctx context.Context, call ExportCall) (r run.Run, existing bool, err error) {
+	if !slices.Contains(Formats(), call.Format) {
+		return r, false, fault.New(fault.NotFound, "there is no export format %q; there is: %s", call.Format, strings.Join(Formats(), ", "))
+	}
+	work, err := s.exportWork(call)
+	if err != nil {
+		return r, false, err
+	}
+	now := s.now()
+	taskID := fmt.Sprintf("export_%s_%d_%s", call.Format, now.UnixMilli(), s.ports.Hex(4))
+	d := run.New(run.Run{
+		Tenant: call.Identity.Tenant, Workspace: call.Identity.Workspace,
+		ID: taskID, TaskID: taskID, BatchID: call.Request.BatchID, CorrelationID: call.CorrelationID,
+		Work: work, Policy: s.config.Policy,
+	}, now)
+	var key *IdempotencyKey
+	if call.IdempotencyKey != "" {
+		key = &IdempotencyKey{Key: call.IdempotencyKey, Digest: call.digest(work)}
+	}
+	known, err := s.ports.Store.Create(ctx, WriteOf(d), key)
+	switch {
+	case errors.Is(err, ErrKeyTaken):
+		return r, false, fault.New(fault.IdempotencyMismatch, "this Idempotency-Key was used for another request; use a new key for a new request")
+	case err != nil:
+		return r, false, fmt.Errorf("cannot store the run: %w", err)
+	case known != nil:
+		return *known, true, nil
+	}
+	d.Run.Version = 1
+	s.committed(ctx, d)
+	return d.Run, false, nil
+}
+
+// digest tells one request from another: what is asked for, whatever the
+// spelling of its JSON.
+func (c ExportCall) digest(work run.Work) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, c.Request.BatchID))
+	return hex.EncodeToString(sum[:])
+}
+
+func (s *Service) exportWork(call ExportCall) (run.Work, error) {
+	request := call.Request
+	if !piPattern.MatchString(request.PI) {
+		return run.Work{}, fault.Invalid("pi", "a PI is 26 characters of 0-9 and A-Z without I, L, O and U")
+	}
+	if len(request.BatchID) > batchIDLimit || request.BatchID != "" && !plainPattern.MatchString(request.BatchID) {
+		return run.Work{}, fault.Invalid("batch_id", "a batch id is 1 to %d letters, digits, '.', '_', ':' and '-'", batchIDLimit)
+	}
+	if err := checkKey(call.IdempotencyKey); err != nil {
+		return run.Work{}, err
+	}
+	options := contract.ExportOptions{}
+	if request.Options != nil {
+		options = *request.Options
+	}
+	options = options.WithDefaults()
+	if depth := *options.MaxDepth; depth < 0 || depth > contract.MaxDepthLimit {
+		return run.Work{}, fault.Invalid("options.maxDepth", "the depth is 0 (the root alone) to %d", contract.MaxDepthLimit)
+	}
+	if size := *options.ParallelBatchSize; size < 1 || size > contract.ParallelBatchLimit {
+		return run.Work{}, fault.Invalid("options.parallelBatchSize", "the batch size is 1 to %d", contract.ParallelBatchLimit)
+	}
+	if !slices.Contains(contract.CheimarrosModes(), *options.CheimarrosMode) {
+		return run.Work{}, fault.Invalid("options.cheimarrosMode", "the mode is one of %s", strings.Join(contract.CheimarrosModes(), ", "))
+	}
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(options); err != nil {
+		return run.Work{}, fmt.Errorf("cannot write the options: %w", err)
+	}
+	return run.Work{
+		Kind: "export", Format: call.Format, PI: request.PI,
+		Options: json.RawMessage(bytes.TrimSpace(text.Bytes())), Image: s.config.Image,
+	}, nil
+}
+
+func checkKey(key string) error {
+	printable := func(c rune) bool { return c >= ' ' && c <= '~' }
+	if len(key) > idempotencyKeyLimit || strings.ContainsFunc(key, func(c rune) bool { return !printable(c) }) {
+		return fault.Invalid("Idempotency-Key", "a key is 1 to %d printable ASCII characters", idempotencyKeyLimit)
+	}
+	return nil
+}

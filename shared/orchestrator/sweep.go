@@ -1,0 +1,197 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// sweepBatch is how many records one part of a sweep takes at a time.
+const sweepBatch = 500
+
+// Sweep holds the record against the runner, the executions and the clock, and
+// mends what differs. early is how far ahead of its time a record counts as
+// overdue: 0 as a rule, more after a restart, when whoever was to act may be
+// gone. One part that fails does not keep the others from their work; the error
+// joins what went wrong. It needs all ports but Signer. Sweeps may overlap.
+func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
+	return errors.Join(
+		s.sweepMachines(ctx), s.sweepDue(ctx, early), s.sweepPools(ctx), s.sweepOutputs(ctx), s.sweepRecords(ctx),
+	)
+}
+
+// sweepMachines tells each run what the runner shows about its machine, and
+// destroys every machine that no run wants.
+func (s *Service) sweepMachines(ctx context.Context) error {
+	machines, err := s.ports.Runner.List(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot list the machines: %w", err)
+	}
+	listed := make(map[string]bool, len(machines))
+	var failed []error
+	for _, m := range machines {
+		listed[m.ID] = true
+		failed = append(failed, s.sweepMachine(ctx, m))
+	}
+	return errors.Join(append(failed, s.sweepUnlisted(ctx, listed))...)
+}
+
+func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
+	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
+	r, err := s.ports.Store.Load(ctx, ref)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	wanted := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
+		(r.Attempt.MachineID == m.ID || r.Attempt.MachineID == "" && r.Attempt.MachineName == m.Name)
+	if !wanted {
+		if m.Phase == MachineGone {
+			return nil
+		}
+		s.ports.Log.WarnContext(ctx, "a machine that no run wants is destroyed",
+			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
+		return s.ports.Runner.Destroy(ctx, m.ID)
+	}
+	if r.Attempt.MachineID == "" {
+		if _, err := s.applyTo(ctx, r, is(run.MachineMade{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
+			return err
+		}
+	}
+	if r.State == run.Running && m.Phase == MachineRunning || r.State == run.Terminating {
+		return nil
+	}
+	return s.seen(ctx, ref, m.Owner.Attempt, m)
+}
+
+// sweepUnlisted looks up, one by one, the machines that the list does not show:
+// absence proves nothing, a lookup does.
+func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]bool) error {
+	var after run.Ref
+	for {
+		runs, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		for _, r := range runs {
+			after = r.Ref()
+			if listed[r.Attempt.MachineID] {
+				continue
+			}
+			if err := s.sweepAbsent(ctx, r); err != nil {
+				return err
+			}
+		}
+		if len(runs) < sweepBatch {
+			return nil
+		}
+	}
+}
+
+func (s *Service) sweepAbsent(ctx context.Context, r run.Run) error {
+	m, err := s.ports.Runner.Inspect(ctx, r.Attempt.MachineID)
+	if errors.Is(err, ErrNotFound) {
+		if s.now().Before(r.Attempt.StartBy) {
+			return nil // it may not be visible yet
+		}
+		m, err = Machine{ID: r.Attempt.MachineID, Phase: MachineGone}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot look up machine %s: %w", r.Attempt.MachineID, err)
+	}
+	return s.seen(ctx, r.Ref(), r.Attempt.Number, m)
+}
+
+// sweepDue asks about the executions that should have acted on their record.
+func (s *Service) sweepDue(ctx context.Context, early time.Duration) error {
+	refs, err := s.ports.Store.Due(ctx, s.now().Add(early), sweepBatch)
+	if err != nil {
+		return fmt.Errorf("cannot read what is due: %w", err)
+	}
+	var failed []error
+	for _, ref := range refs {
+		if err := s.askExecution(ctx, ref); err != nil && !errors.Is(err, ErrNotFound) {
+			failed = append(failed, fmt.Errorf("cannot mend run %s: %w", ref.ID, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// askExecution does again what is pending, starts what never started, and finds
+// the executions that ended without their run.
+func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
+	r, err := s.ports.Store.Load(ctx, ref)
+	if err != nil {
+		return err
+	}
+	for _, e := range r.Execution.Pending {
+		if err := s.effect(ctx, r, e); err != nil {
+			return err
+		}
+	}
+	execution, err := s.ports.Executions.Describe(ctx, run.ExecutionName(ref, r.Execution.Start))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return s.effect(ctx, r, run.Effect{Kind: run.EffectStart, Execution: run.ExecutionName(ref, r.Execution.Start)})
+	case err != nil:
+		return fmt.Errorf("cannot ask about the execution: %w", err)
+	case execution.Status == ExecutionRunning || r.State.Terminal():
+		_, err = s.applyTo(ctx, r, is(run.Asked{Done: execution.Status != ExecutionRunning}))
+		return err
+	}
+	cause := string(execution.Status)
+	if execution.Error != "" {
+		cause += ": " + execution.Error
+	}
+	_, err = s.applyTo(ctx, r, is(run.Restarted{Cause: cause}))
+	return err
+}
+
+// sweepPools derives leases and lines from the records, and grants what is free.
+func (s *Service) sweepPools(ctx context.Context) error {
+	pools, err := s.ports.Store.Pools(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the pools: %w", err)
+	}
+	for _, p := range pools {
+		mended, err := s.ports.Store.Mend(ctx, p.Tenant, p.Pool)
+		if err != nil {
+			return fmt.Errorf("cannot mend pool %s: %w", p.Pool, err)
+		}
+		if mended > 0 {
+			s.ports.Log.WarnContext(ctx, "leases differed from the records and were mended", "pool", p.Pool, "rows", mended)
+		}
+		if p.Queued > 0 {
+			s.fill(ctx, p.Tenant, p.Pool)
+		}
+	}
+	return nil
+}
+
+func (s *Service) sweepOutputs(ctx context.Context) error {
+	refs, err := s.ports.Store.OutputsDue(ctx, s.now(), sweepBatch)
+	if err != nil {
+		return fmt.Errorf("cannot read which outputs have expired: %w", err)
+	}
+	var failed []error
+	for _, ref := range refs {
+		if err := s.deleteExpired(ctx, ref); err != nil && !errors.Is(err, ErrNotFound) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Service) sweepRecords(ctx context.Context) error {
+	for {
+		forgotten, err := s.ports.Store.Purge(ctx, s.now(), sweepBatch)
+		if err != nil {
+			return fmt.Errorf("cannot forget expired records: %w", err)
+		}
+		if forgotten < sweepBatch {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// unreachableLimit is how long a machine that cannot be seen gone holds up the
+// next attempt.
+const unreachableLimit = 10 * time.Minute
+
+// overtakeLimit is how long a worker's report may be ahead of the commit of its
+// machine's id.
+const overtakeLimit = 2 * time.Second
+
+// Terminate handles the state Terminating: it sees the machine gone, verifies
+// and keeps the output, and decides what comes of the run. It needs Runner and
+// Outputs beside Store. Each part may be repeated, and TryAgain is its answer
+// while the machine is still there.
+func (s *Service) Terminate(ctx context.Context, in StepInput) (run.Route, error) {
+	r, stale, err := s.load(ctx, in)
+	if err != nil {
+		return run.Route{}, err
+	}
+	if stale {
+		return ended(r), nil
+	}
+	if r.State != run.Terminating && r.State != run.Retrying && !r.State.Terminal() {
+		message := "the run's execution failed in a way that nobody foresaw"
+		if in.Carried.Error != nil {
+			message += ": " + in.Carried.Error.Error
+		}
+		if r, err = s.applyTo(ctx, r, is(run.Abandoned{Message: message})); err != nil {
+			return run.Route{}, again(err)
+		}
+	}
+	if r.State == run.Terminating {
+		if r, err = s.settle(ctx, r); err != nil {
+			return run.Route{}, again(err)
+		}
+	}
+	return run.RouteOf(r, s.now()), nil
+}
+
+// settle cleans up after an attempt and commits what comes of the run. A
+// record that changed meanwhile, such as by a cancel, is settled as it then is.
+func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
+	for range commitTries {
+		if err := s.seeGone(ctx, r); err != nil {
+			return r, err
+		}
+		output, wrong, err := s.keep(ctx, r)
+		if err != nil {
+			return r, fmt.Errorf("cannot keep the output: %w", err)
+		}
+		if err := s.clear(ctx, r, output); err != nil {
+			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
+		}
+		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Roll: s.ports.Roll()}, s.now())
+		if err != nil || !d.Changed {
+			return r, err
+		}
+		after, err := s.commit(ctx, d)
+		if !errors.Is(err, ErrConflict) {
+			return after, err
+		}
+		if r, err = s.ports.Store.Load(ctx, r.Ref()); err != nil || r.State != run.Terminating {
+			return r, err
+		}
+	}
+	return r, fault.New(fault.Unavailable, "the run is changed by too many at once; try again")
+}
+
+// seeGone lets a worker that has reported exit by itself, destroys what is
+// still there, and returns nil once the machine is seen gone, or could not be
+// for ten minutes.
+func (s *Service) seeGone(ctx context.Context, r run.Run) error {
+	id, err := s.machineID(ctx, r)
+	if err != nil || id == "" {
+		return err
+	}
+	if r.Attempt.Report != nil {
+		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait); gone || err != nil {
+			return err
+		}
+	}
+	if err = s.ports.Runner.Destroy(ctx, id); err == nil {
+		var gone bool
+		if gone, err = s.goneWithin(ctx, id, s.config.DestroyWait); gone {
+			return nil
+		}
+	}
+	if err == nil {
+		err = errors.New("it is still there")
+	}
+	if s.now().Sub(r.EnteredAt) >= unreachableLimit {
+		s.warn(ctx, r, "the machine was not seen gone for ten minutes; the run goes on without", err)
+		return nil
+	}
+	return TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
+}
+
+func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration) (bool, error) {
+	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && machine.Phase == MachineGone, err
+}
+
+// machineID is the id of the attempt's machine; empty where there is none. A
+// worker that has reported has one, even if its launch has not committed it
+// yet: a quick worker overtakes the answer to the call that made its machine.
+func (s *Service) machineID(ctx context.Context, r run.Run) (string, error) {
+	if r.Attempt.MachineID != "" {
+		return r.Attempt.MachineID, nil
+	}
+	latest, err := s.awaitMachineID(ctx, r)
+	if err != nil || latest != "" {
+		return latest, err
+	}
+	machines, err := s.ports.Runner.List(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cannot list the machines: %w", err)
+	}
+	for _, m := range machines {
+		if m.Owner == (MachineOwner{r.Tenant, r.ID, r.Attempt.Number}) {
+			return m.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// awaitMachineID looks at the record again, for a worker that has reported
+// until its machine's id is there, at most overtakeLimit.
+func (s *Service) awaitMachineID(ctx context.Context, r run.Run) (string, error) {
+	timeUp, stop := s.ports.Clock.NewTimer(overtakeLimit)
+	defer stop()
+	for {
+		told, giveUp := s.changes.watch(r.Ref())
+		latest, err := s.ports.Store.Load(ctx, r.Ref())
+		if err != nil || latest.Attempt.MachineID != "" || r.Attempt.Report == nil {
+			giveUp()
+			return latest.Attempt.MachineID, err
+		}
+		select {
+		case <-told:
+		case <-timeUp:
+			giveUp()
+			return "", nil
+		case <-ctx.Done():
+			giveUp()
+			return "", ctx.Err()
+		}
+	}
+}
+
+// keep verifies the output of a worker that reported success, and copies it to
+// where no worker reaches it. wrong says why there is none to be kept.
+func (s *Service) keep(ctx context.Context, r run.Run) (kept *run.Output, wrong *fault.Fault, err error) {
+	report := r.Attempt.Report
+	if r.Attempt.Outcome != run.OutcomeSucceeded || r.Cancel != nil || report == nil || report.Upload == nil {
+		return nil, nil, nil
+	}
+	upload := *report.Upload
+	object, err := s.ports.Outputs.Head(ctx, Uploads, upload.Key)
+	if err == nil && object.Size == upload.Size {
+		object, err = s.ports.Outputs.Keep(ctx, upload.Key, object.ETag)
+	}
+	if errors.Is(err, ErrNotFound) {
+		// An earlier try may have kept it and cleared the upload.
+		object, err = s.ports.Outputs.Head(ctx, Kept, upload.Key)
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, fault.New(fault.OutputMissing, "the output %s that the worker reported is not in the bucket", upload.Key), nil
+	case errors.Is(err, ErrChanged):
+		return nil, nil, TryAgain{err}
+	case err != nil:
+		return nil, nil, err
+	case object.Size != upload.Size:
+		return nil, fault.New(fault.OutputMismatch, "the output %s has %d bytes, and the worker reported %d",
+			upload.Key, object.Size, upload.Size), nil
+	}
+	return &run.Output{Upload: upload, ETag: object.ETag, ContentType: object.ContentType}, nil, nil
+}
+
+// clear removes what the attempt has uploaded, and what was kept of it where
+// nothing is to be kept.
+func (s *Service) clear(ctx context.Context, r run.Run, kept *run.Output) error {
+	if r.Attempt.MachineName == "" || (r.Attempt.Outcome == run.OutcomeSucceeded && r.Cancel == nil && r.Attempt.Report.Upload == nil) {
+		return nil
+	}
+	prefix := OutputPrefix(r.TaskID)
+	if err := s.ports.Outputs.DeletePrefix(ctx, Uploads, prefix); err != nil {
+		return err
+	}
+	if kept == nil && r.Attempt.Outcome == run.OutcomeSucceeded {
+		return s.ports.Outputs.DeletePrefix(ctx, Kept, prefix)
+	}
+	return nil
+}
+
+// OutputPrefix is where a task's worker may upload to.
+func OutputPrefix(taskID string) string { return "exports/" + taskID + "/" }

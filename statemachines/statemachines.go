@@ -1,0 +1,44 @@
+// Package statemachines holds the state machines of Sortie as they are
+// deployed, in Amazon States Language.
+//
+// There is one file per machine, used unchanged by Step Functions and by the
+// local engine; only the names of the functions are put in. The package
+// promises that a machine it returns has no placeholder left. README.md beside
+// it tells the life of a run.
+package statemachines
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+//go:embed run.asl.json
+var run string
+
+var placeholder = regexp.MustCompile(`\$\{([A-Za-z]+)\}`)
+
+// Functions lists the functions that the state machine of a run calls, sorted,
+// each named as its folder is, with a capital: "Admit" is functions/admit.
+func Functions() []string {
+	var names []string
+	for _, match := range placeholder.FindAllStringSubmatch(run, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Run gives the state machine of a run with a name or ARN in place of each
+// function. An error names the functions that substitutions lacks.
+func Run(substitutions map[string]string) (string, error) {
+	for _, name := range Functions() {
+		if substitutions[name] == "" {
+			return "", fmt.Errorf("the state machine calls ${%s}, and no function is given for it", name)
+		}
+	}
+	return placeholder.ReplaceAllStringFunc(run, func(found string) string {
+		return substitutions[placeholder.FindStringSubmatch(found)[1]]
+	}), nil
+}
