@@ -4,12 +4,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Forever is a number of times that never ends.
 const Forever = -1
+
+// Clock times delays.
+type Clock interface {
+	// NewTimer sends once when d has passed; stop gives the timer up.
+	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
+}
 
 // Trouble is what goes wrong with an answer on the way. Its zero value is no
 // trouble. The first Busy answers are 503, the next Cut are broken off in the
@@ -26,7 +30,7 @@ type Trouble struct {
 // troubles counts how often what is in trouble was asked for. It holds nothing
 // for what is not.
 type troubles struct {
-	clock orchestrator.Clock
+	clock Clock
 	mu    sync.Mutex
 	asked map[string]int
 }
