@@ -1,0 +1,20 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/sortie-dev/sortie/functions/worker/formats"
+	"github.com/sortie-dev/sortie/functions/worker/formats/mods"
+)
+
+// formatTable has one line for each format, under the name that EXPORT_FORMAT
+// gives it.
+func formatTable() map[string]func(formats.Options) formats.Format {
+	return map[string]func(formats.Options) formats.Format{
+		"mods": func(o formats.Options) formats.Format { return mods.New(o) },
+	}
+}
+
+// FormatNames are the formats that the worker writes, sorted.
+func FormatNames() []string { return slices.Sorted(maps.Keys(formatTable())) }

@@ -1,0 +1,37 @@
+package formats
+
+import "time"
+
+// The forms of W3CDTF (the W3C's note on date and time formats).
+var w3cdtf = []string{
+	"2006", "2006-01", time.DateOnly,
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00",
+}
+
+// IsW3CDTF says whether text is a date, or a date and time, in W3CDTF that the
+// calendar knows.
+func IsW3CDTF(text string) bool {
+	for _, form := range w3cdtf {
+		if _, err := time.Parse(form, text); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Year is the year, four digits, that a date in W3CDTF begins with; empty for
+// any other text.
+func Year(text string) string {
+	if !IsW3CDTF(text) {
+		return ""
+	}
+	return text[:4]
+}
+
+// Encoding is the value of MODS' attribute for a date: w3cdtf, or empty.
+func Encoding(text string) string {
+	if IsW3CDTF(text) {
+		return "w3cdtf"
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The exit codes.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitStopped = 128 + int(syscall.SIGTERM)
+)
+
+// Connect opens the bucket.
+type Connect func(BucketAuth) (Uploader, error)
+
+// Main is the whole program: it reads the environment, runs until the end, the
+// context's end or a signal, logs JSON lines to stderr and gives the exit
+// code. It tunes the process's garbage collector, so it is for a process of
+// its own.
+func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	tuneMemory(environ)
+
+	config, invalid := ParseConfig(environ)
+	log := slog.New(slog.NewJSONHandler(stderr, nil)).With("task_id", config.TaskID, "batch_id", config.BatchID)
+	if config.MachineID != "" {
+		log = log.With("machine_id", config.MachineID)
+	}
+	ports := Ports{
+		HTTP: httpClient(config.Options.ParallelBatchSize), Clock: hostClock{}, Jitter: rand.Float64,
+		PeakMemory: PeakMemory, Log: log,
+	}
+	var err error
+	if invalid == nil {
+		ports.Outputs, invalid = connect(config.Bucket)
+	}
+	if invalid != nil {
+		log.ErrorContext(ctx, "the environment is not valid", "problems", strings.Split(invalid.Error(), "\n"))
+		err = ReportInvalid(ctx, config, ports, invalid)
+	} else {
+		err = Run(ctx, config, ports)
+	}
+	switch {
+	case err == nil:
+		return exitDone
+	case ctx.Err() != nil:
+		return exitStopped
+	}
+	return exitFailed
+}
+
+// tuneMemory trades a little time for memory, unless the environment says how
+// it is to be.
+func tuneMemory(environ []string) {
+	set := func(name string) bool {
+		return slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	}
+	if !set("GOGC") {
+		debug.SetGCPercent(50)
+	}
+}
+
+// httpClient keeps a connection for each entity in flight.
+func httpClient(batch int) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
+	transport.MaxIdleConnsPerHost = batch + 1
+	transport.ReadBufferSize, transport.WriteBufferSize = 4<<10, 4<<10
+	return &http.Client{Transport: transport}
+}
+
+// hostClock is the host's clock.
+type hostClock struct{}
+
+func (hostClock) Now() time.Time { return time.Now() }
+
+func (hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}

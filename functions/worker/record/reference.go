@@ -1,0 +1,232 @@
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+)
+
+// Reference is one *.ref.json: a file that lies outside of the entity.
+type Reference struct {
+	Name     string // of the component
+	URL      string
+	CID      string // the file's, not the component's
+	Type     string // MIME
+	Size     string // bytes, in digits; empty where unknown
+	Filename string
+	OCR      Text // zero where there is none
+}
+
+// maxField is how long a member of a reference may be, except its OCR.
+const maxField = 64 << 10
+
+var errNoURL = errors.New("it has no url")
+
+// ParseReference reads a reference of any size in little memory.
+func ParseReference(name string, at io.ReaderAt, size int64) (Reference, error) {
+	ref := Reference{Name: name}
+	err := scanObject(at, size, func(key string, value span) error {
+		if key == "ocr" {
+			ref.OCR = value.text(at)
+			return nil
+		}
+		into := map[string]*string{
+			"url": &ref.URL, "ipfs_cid": &ref.CID, "type": &ref.Type, "size": &ref.Size, "filename": &ref.Filename,
+		}[key]
+		if into == nil {
+			return nil
+		}
+		if value.n > maxField {
+			return errors.New("its " + key + " is too long")
+		}
+		raw := make([]byte, value.n)
+		if _, err := at.ReadAt(raw, value.off); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		var t texts
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return errNotObject
+		}
+		*into = t.first()
+		return nil
+	})
+	if err != nil {
+		return Reference{}, err
+	}
+	if ref.URL == "" {
+		return Reference{}, errNoURL
+	}
+	if strings.Trim(ref.Size, "0123456789") != "" {
+		ref.Size = ""
+	}
+	if ref.Filename == "" {
+		ref.Filename = strings.TrimSuffix(name, ".ref.json")
+	}
+	return ref, nil
+}
+
+// span is where a JSON value's bytes are.
+type span struct{ off, n int64 }
+
+func (s span) text(at io.ReaderAt) Text {
+	var quote [1]byte
+	if _, err := at.ReadAt(quote[:], s.off); err != nil || quote[0] != '"' || s.n < 2 {
+		return Text{}
+	}
+	return Text{at: at, off: s.off + 1, n: s.n - 2, escaped: true}
+}
+
+// scanObject finds the members of the one JSON object that the bytes are, and
+// shows where each value lies. It checks the object's own syntax and that
+// strings and brackets close; what is inside of a value, its reader checks.
+func scanObject(at io.ReaderAt, size int64, member func(key string, value span) error) error {
+	s := &scanner{r: bufio.NewReaderSize(io.NewSectionReader(at, 0, size), 16<<10)}
+	if mark, _ := s.r.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		s.skip(3)
+	}
+	if s.next() != '{' {
+		return errNotObject
+	}
+	c := s.next()
+	for c != '}' {
+		if c != '"' {
+			return errNotObject
+		}
+		key, ok := s.key()
+		if !ok || s.next() != ':' {
+			return errNotObject
+		}
+		value, ok := s.value()
+		if !ok {
+			return errNotObject
+		}
+		if err := member(key, value); err != nil {
+			return err
+		}
+		if c = s.next(); c == ',' {
+			if c = s.next(); c == '}' {
+				return errNotObject
+			}
+		} else if c != '}' {
+			return errNotObject
+		}
+	}
+	if s.next() != 0 {
+		return errNotObject
+	}
+	return nil
+}
+
+type scanner struct {
+	r   *bufio.Reader
+	off int64
+}
+
+func (s *scanner) skip(n int) { d, _ := s.r.Discard(n); s.off += int64(d) }
+
+// byte is the next byte; 0 at the end (and a zero byte is never part of the
+// syntax).
+func (s *scanner) byte() byte {
+	c, err := s.r.ReadByte()
+	if err != nil {
+		return 0
+	}
+	s.off++
+	return c
+}
+
+// next is the next byte that is no white space.
+func (s *scanner) next() byte {
+	for {
+		switch c := s.byte(); c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+}
+
+// key is the member's name, behind its opening quote.
+func (s *scanner) key() (string, bool) {
+	raw := []byte{'"'}
+	for len(raw) < 1024 {
+		c, err := s.r.ReadByte()
+		if err != nil {
+			return "", false
+		}
+		s.off++
+		raw = append(raw, c)
+		if c == '\\' {
+			raw = append(raw, s.byte())
+			continue
+		}
+		if c == '"' {
+			var key string
+			err := json.Unmarshal(raw, &key)
+			return key, err == nil
+		}
+	}
+	return "", false
+}
+
+// value passes over one value.
+func (s *scanner) value() (span, bool) {
+	first := s.next()
+	start := s.off - 1
+	depth := 0
+	for c := first; ; {
+		switch c {
+		case '"':
+			if !s.closeString() {
+				return span{}, false
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case 0, ',', ':':
+			if c == 0 || depth == 0 {
+				return span{}, false
+			}
+		}
+		if depth < 0 {
+			return span{}, false
+		}
+		if depth == 0 {
+			if c != '"' && c != '}' && c != ']' {
+				s.bare()
+			}
+			return span{off: start, n: s.off - start}, true
+		}
+		c = s.next()
+	}
+}
+
+// bare passes over the rest of a number, true, false or null.
+func (s *scanner) bare() {
+	for {
+		next, err := s.r.Peek(1)
+		if err != nil || strings.IndexByte(" \t\r\n,:{}[]\"", next[0]) >= 0 {
+			return
+		}
+		s.skip(1)
+	}
+}
+
+func (s *scanner) closeString() bool {
+	for {
+		c, err := s.r.ReadByte()
+		if err != nil {
+			return false
+		}
+		s.off++
+		if c == '"' {
+			return true
+		}
+		if c == '\\' {
+			s.byte()
+		}
+	}
+}

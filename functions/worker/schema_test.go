@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jacoelho/xsd"
+)
+
+// schemas are compiled once, by file.
+var schemas = struct {
+	sync.Mutex
+	byFile map[string]*xsd.Schema
+}{byFile: map[string]*xsd.Schema{}}
+
+func schema(t testing.TB, file string) *xsd.Schema {
+	t.Helper()
+	schemas.Lock()
+	defer schemas.Unlock()
+	if s := schemas.byFile[file]; s != nil {
+		return s
+	}
+	s, err := xsd.LoadWithOptions(os.DirFS("testdata/schemas"), file, xsd.NewLoadOptions())
+	if err != nil {
+		t.Fatalf("%s does not compile: %v", file, err)
+	}
+	schemas.byFile[file] = s
+	return s
+}
+
+// schemaOf is the schema of a format's documents.
+func schemaOf(format string, collection bool) string {
+	switch {
+	case format == "mods":
+		return "mods-3-8.xsd"
+	case format == "marcxml":
+		return "MARC21slim.xsd"
+	case collection:
+		return "oai-pmh-oai_dc.xsd"
+	}
+	return "oai_dc.xsd"
+}
+
+// wantValid holds a document to its schema.
+func wantValid(t testing.TB, format string, collection bool, doc string) {
+	t.Helper()
+	if err := schema(t, schemaOf(format, collection)).Validate(strings.NewReader(doc)); err != nil {
+		if len(doc) > 4000 {
+			doc = doc[:4000] + "…"
+		}
+		t.Errorf("%s is not valid: %v\n%s", format, err, doc)
+	}
+}
+
+func TestSchemasRefuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, format, doc string }{
+		{"empty collection", "mods", `<modsCollection xmlns="http://www.loc.gov/mods/v3"/>`},
+		{"foreign element", "dc", `<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:nonsense/></oai_dc:dc>`},
+		{"no leader", "marcxml", `<record xmlns="http://www.loc.gov/MARC21/slim"><controlfield tag="001">x</controlfield></record>`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if schema(t, schemaOf(row.format, false)).Validate(strings.NewReader(row.doc)) == nil {
+				t.Error("the schema took it")
+			}
+		})
+	}
+}

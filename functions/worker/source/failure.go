@@ -1,0 +1,109 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Kind is what went wrong with a request, after all its attempts.
+type Kind string
+
+// The kinds of failures.
+const (
+	// Absent: the source has no such thing (404, 410).
+	Absent Kind = "absent"
+	// Refused: another answer that a repetition does not change (4xx, a
+	// redirect to nowhere, a CID that is none).
+	Refused Kind = "refused"
+	// Unavailable: 429, 5xx, no connection, no answer in time, an answer cut
+	// short. Repeated until the attempts were used up.
+	Unavailable Kind = "unavailable"
+	// Garbled: an answer that is not what was asked for. Repeated, since it
+	// may have been cut short.
+	Garbled Kind = "garbled"
+	// Corrupt: bytes that do not match their CID. Repeated, for the same
+	// reason.
+	Corrupt Kind = "corrupt"
+	// TooLarge: more bytes than the caller takes.
+	TooLarge Kind = "too large"
+)
+
+// Failure is why something could not be read. Its text is the same on every
+// run and names neither hosts nor addresses.
+type Failure struct {
+	Kind   Kind
+	Status int // HTTP; 0 where there was no answer
+	reason string
+	after  time.Duration // Retry-After
+	cause  error
+}
+
+// Error is "404 Not Found" where there was an answer of HTTP, else words.
+func (f *Failure) Error() string {
+	if f.reason == "" && f.Status != 0 {
+		return fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status))
+	}
+	return f.reason
+}
+
+// Unwrap gives the cause, for logs and errors.Is.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// KindOf is the kind of a Failure; empty for any other error.
+func KindOf(err error) Kind {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f.Kind
+	}
+	return ""
+}
+
+func (f *Failure) retryable() bool {
+	return f.Kind == Unavailable || f.Kind == Garbled || f.Kind == Corrupt
+}
+
+// attempts is how often a kind is tried at all: an answer of the wrong bytes
+// may have been cut short, but it rarely is three times.
+func (f *Failure) attempts(most int) int {
+	if f.Kind == Corrupt || f.Kind == Garbled {
+		return min(most, 3)
+	}
+	return most
+}
+
+func fromStatus(resp *http.Response, now time.Time) *Failure {
+	f := &Failure{Kind: Refused, Status: resp.StatusCode}
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		f.Kind = Absent
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code >= 500:
+		f.Kind = Unavailable
+		f.after = retryAfter(resp.Header.Get("Retry-After"), now)
+	}
+	return f
+}
+
+func fromTransport(err error) *Failure {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the address
+	}
+	reason := "the source did not answer"
+	if errors.Is(err, errTooSlow) || errors.Is(err, context.DeadlineExceeded) {
+		reason = "the source did not answer in time"
+	}
+	return &Failure{Kind: Unavailable, reason: reason, cause: err}
+}
+
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(min(max(0, seconds), 3600)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

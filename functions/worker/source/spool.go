@@ -1,0 +1,114 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Spool keeps the bytes of one entity's components until they are written: the
+// first part in memory, the rest in a file that has no name, so that nothing
+// is left behind whatever happens to the process. It is used by one goroutine
+// at a time.
+type Spool struct {
+	dir   string
+	limit int
+	mem   []byte
+	file  *os.File
+	size  int64
+}
+
+// NewSpool makes an empty spool that keeps limit bytes in memory; dir is where
+// its file lies, if it comes to need one.
+func NewSpool(dir string, limit int) *Spool { return &Spool{dir: dir, limit: limit} }
+
+// Write appends.
+func (s *Spool) Write(p []byte) (int, error) {
+	total := len(p)
+	if room := s.limit - len(s.mem); room > 0 && s.size == int64(len(s.mem)) {
+		n := min(room, len(p))
+		s.mem = append(s.mem, p[:n]...)
+		s.size += int64(n)
+		p = p[n:]
+	}
+	if len(p) == 0 {
+		return total, nil
+	}
+	if s.file == nil {
+		file, err := Unnamed(s.dir)
+		if err != nil {
+			return 0, err
+		}
+		s.file = file
+	}
+	n, err := s.file.WriteAt(p, s.size-int64(len(s.mem)))
+	s.size += int64(n)
+	if err != nil {
+		return total - len(p) + n, fmt.Errorf("cannot write a temporary file: %w", err)
+	}
+	return total, nil
+}
+
+// ReadAt reads what was written.
+func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, errors.New("negative offset")
+	}
+	if off >= s.size {
+		return 0, io.EOF
+	}
+	var n int
+	if off < int64(len(s.mem)) {
+		n = copy(p, s.mem[off:])
+		off += int64(n)
+	}
+	if n < len(p) && off < s.size {
+		rest := p[n:min(int64(len(p)), int64(n)+s.size-off)]
+		m, err := s.file.ReadAt(rest, off-int64(len(s.mem)))
+		n += m
+		if err != nil && m < len(rest) {
+			return n, fmt.Errorf("cannot read a temporary file: %w", err)
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Size is how much was written.
+func (s *Spool) Size() int64 { return s.size }
+
+// Cut forgets everything from size on.
+func (s *Spool) Cut(size int64) {
+	s.size = min(s.size, size)
+	if s.size < int64(len(s.mem)) {
+		s.mem = s.mem[:s.size]
+	}
+	if s.size == 0 && s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
+}
+
+// Close gives memory and file up. The spool is empty then and may be used
+// again.
+func (s *Spool) Close() {
+	s.Cut(0)
+	s.mem = nil
+}
+
+// Unnamed makes a file in dir that has no name: it is gone when it is closed,
+// or when the process ends in any way.
+func Unnamed(dir string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, "sortie-export-*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a temporary file: %w", err)
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("cannot make a temporary file: %w", err)
+	}
+	return file, nil
+}
