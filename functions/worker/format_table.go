@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
+	"github.com/sortie-dev/sortie/functions/worker/formats/dc"
+	"github.com/sortie-dev/sortie/functions/worker/formats/marcxml"
 	"github.com/sortie-dev/sortie/functions/worker/formats/mods"
 )
 
@@ -12,7 +14,9 @@ import (
 // gives it.
 func formatTable() map[string]func(formats.Options) formats.Format {
 	return map[string]func(formats.Options) formats.Format{
-		"mods": func(o formats.Options) formats.Format { return mods.New(o) },
+		"mods":    func(o formats.Options) formats.Format { return mods.New(o) },
+		"dc":      func(o formats.Options) formats.Format { return dc.New(o) },
+		"marcxml": func(o formats.Options) formats.Format { return marcxml.New(o) },
 	}
 }
 

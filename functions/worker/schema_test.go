@@ -15,7 +15,7 @@ var schemas = struct {
 	byFile map[string]*xsd.Schema
 }{byFile: map[string]*xsd.Schema{}}
 
-func schema(t testing.TB, file string) *xsd.Schema {
+func schema(t failer, file string) *xsd.Schema {
 	t.Helper()
 	schemas.Lock()
 	defer schemas.Unlock()
@@ -44,7 +44,7 @@ func schemaOf(format string, collection bool) string {
 }
 
 // wantValid holds a document to its schema.
-func wantValid(t testing.TB, format string, collection bool, doc string) {
+func wantValid(t failer, format string, collection bool, doc string) {
 	t.Helper()
 	if err := schema(t, schemaOf(format, collection)).Validate(strings.NewReader(doc)); err != nil {
 		if len(doc) > 4000 {
@@ -68,4 +68,11 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failer is what testing.T and rapid.T have in common.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
 }

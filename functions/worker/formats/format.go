@@ -88,3 +88,13 @@ func Title(e *record.Entity) (string, bool) {
 	}
 	return "[Incomplete Record: " + e.PI.String() + "]", false
 }
+
+// KnownNode says whether a graph's type of node has a place of its own in a
+// record. The mode full gives every other type as a topic.
+func KnownNode(kind string) bool {
+	switch kind {
+	case "person", "organization", "place", "concept", "date", "document":
+		return true
+	}
+	return false
+}
