@@ -19,8 +19,10 @@ func (s *Service) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 	if stale {
 		return ended(r), nil
 	}
-	if r, err = s.applyTo(ctx, r, is(run.Woken{})); err != nil {
-		return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
+	if r.State == run.PreRun || r.State == run.Retrying {
+		if r, err = s.applyTo(ctx, r, is(run.Woken{})); err != nil {
+			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
+		}
 	}
 	if r.State != run.Pending {
 		return s.furtherOn(r), nil

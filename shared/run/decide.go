@@ -130,7 +130,7 @@ func (d *draft) tell(e Event) {
 	d.changed = true
 	d.EventCount++
 	e.Seq, e.At, e.State, e.Attempt = d.EventCount, d.now, d.State, d.Attempt.Number
-	if e.From == "" {
+	if e.From == "" && e.Seq > 1 {
 		e.From = d.State
 	}
 	e.ID = eventID(d.Run, e.Seq, e.At)
@@ -187,6 +187,9 @@ func actBy(r Run, now time.Time) time.Time {
 	route := RouteOf(r, now)
 	switch route.Next {
 	case StepPreRun:
+		if route.Until.Before(now) {
+			return now.Add(stateSlack)
+		}
 		return route.Until.Add(stateSlack)
 	case StepBackingOff, StepRetrying:
 		return now.Add(time.Duration(route.Seconds)*time.Second + stateSlack)

@@ -1,0 +1,167 @@
+package run_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// anyFact draws a fact, in its time or out of it.
+func anyFact(t *rapid.T, r run.Run) run.Fact {
+	attempt := r.Attempt.Number
+	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
+		attempt = rapid.IntRange(0, 4).Draw(t, "attempt")
+	}
+	exits := rapid.SampledFrom([]*run.Exit{nil, {Code: 1}, {Code: 137, OOM: true}, {Code: 143, Requested: true}})
+	roll := rapid.Float64Range(0, 0.999).Draw(t, "roll")
+	limit := rapid.IntRange(0, 2).Draw(t, "limit")
+	refusal := rapid.SampledFrom([]fault.Code{fault.Throttled, fault.Unavailable, fault.Capacity, fault.Image, fault.LaunchRefused})
+	settled := run.Settled{Roll: roll}
+	switch rapid.IntRange(0, 2).Draw(t, "output") {
+	case 0:
+		settled.Output = &run.Output{Upload: run.Upload{Key: "k", FileName: "f", Size: 1}}
+	case 1:
+		settled.Fault = fault.New(fault.OutputMissing, "gone")
+	}
+	report := run.Report{Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest")}
+	if report.Success = rapid.Bool().Draw(t, "success"); report.Success {
+		report.Upload = &run.Upload{Key: "k", FileName: "f", Size: 1}
+	}
+	return rapid.SampledFrom([]run.Fact{
+		run.Woken{}, run.Admitted{Pool: "p", Limit: limit}, run.Lined{Pool: "p", Limit: limit}, run.Granted{},
+		run.Checked{}, run.Checked{Violations: []string{"x"}}, run.Acted{},
+		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
+		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
+		run.MachineMade{Attempt: attempt, MachineID: fmt.Sprint("m", attempt)}, run.MachineRunning{Attempt: attempt},
+		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Roll: roll},
+		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},
+		run.Reported{Attempt: attempt, Report: report},
+		run.Judged{}, run.Judged{Failed: true}, run.Judged{Phase: run.PhaseGone}, run.Judged{Phase: run.PhaseRunning},
+		settled, settled, run.CancelWished{By: "x"}, run.Abandoned{Message: "m"}, run.Restarted{Cause: "c"},
+		run.Asked{}, run.Asked{Done: true}, run.OutputExpiring{At: r.CreatedAt}, run.OutputDeleted{},
+	}).Draw(t, "fact")
+}
+
+// TestWhateverHappens holds for any facts in any order at any time: only legal
+// transitions, events without gaps, one end, slots that agree with the state,
+// and an execution that is always sent somewhere in time.
+func TestWhateverHappens(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		now := epoch
+		first := fresh()
+		first.Constrained = rapid.Bool().Draw(t, "constrained")
+		if rapid.Bool().Draw(t, "scheduled") {
+			first.ScheduledAt = now.Add(time.Minute)
+		}
+		r := run.New(first, now).Run
+		ends := 0
+		for range rapid.IntRange(1, 60).Draw(t, "facts") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 4000).Draw(t, "seconds")) * time.Second)
+			fact := anyFact(t, r)
+			d, err := run.Decide(r, fact, now)
+			if err != nil {
+				if fault.Of(err).Code == fault.Internal {
+					t.Fatalf("%T on %s: %v", fact, r.State, err)
+				}
+				continue
+			}
+			ends += holds(t, r, fact, d, now)
+			r = d.Run
+		}
+		if r.State.Terminal() != (ends == 1) {
+			t.Fatalf("%s after %d ends", r.State, ends)
+		}
+	})
+}
+
+func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.Time) (ends int) {
+	after := d.Run
+	if !d.Changed {
+		return 0
+	}
+	state := before.State
+	for i, e := range d.Events {
+		if e.Seq != before.EventCount+i+1 || e.At != now || len(e.ID) != 26 {
+			t.Fatalf("%T: event %+v after %d events", fact, e, before.EventCount)
+		}
+		if e.From != e.State {
+			if e.From != state || !e.From.CanBecome(e.State) {
+				t.Fatalf("%T on %s: illegal %s -> %s", fact, before.State, e.From, e.State)
+			}
+			state = e.State
+			if state.Terminal() {
+				ends++
+			}
+		}
+	}
+	switch {
+	case state != after.State:
+		t.Fatalf("%T: the events end in %s, the record in %s", fact, state, after.State)
+	case before.State.Terminal() && after.State != before.State:
+		t.Fatalf("%T: an end was left", fact)
+	case after.Wait.Generation < before.Wait.Generation:
+		t.Fatalf("%T: the generation went back", fact)
+	case after.State.HasMachine() && after.Slot.Stand != run.SlotHeld:
+		t.Fatalf("%T: %s without a slot", fact, after.State)
+	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.Stand != "":
+		t.Fatalf("%T: %s with a slot", fact, after.State)
+	case after.State.HasMachine() && (after.Attempt.Number < 1 || after.Attempt.MachineName == ""):
+		t.Fatalf("%T: %s without an intent", fact, after.State)
+	case after.State.Terminal() == after.EndedAt.IsZero() || after.State.Terminal() == after.ExpiresAt.IsZero():
+		t.Fatalf("%T: %s, ended %v", fact, after.State, after.EndedAt)
+	case after.State != run.Completed && after.State.Terminal() && after.Fault == nil:
+		t.Fatalf("%T: %s without a reason", fact, after.State)
+	case !after.State.Terminal() && after.Execution.ActBy.Before(now):
+		t.Fatalf("%T: nobody asks about a run in %s", fact, after.State)
+	case before.Wait.Token != "" && before.Wait.Token != after.Wait.Token && !released(fact, d, before.Wait.Token):
+		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
+	case after.Spent.Attempts > after.Policy.Retry.MaxAttempts:
+		t.Fatalf("%T: %d attempts were spent", fact, after.Spent.Attempts)
+	}
+	route := run.RouteOf(after, now)
+	if route.HeartbeatSeconds < 1 || route.TimeoutSeconds <= route.HeartbeatSeconds || route.Seconds < 1 {
+		t.Fatalf("%T: a route that Step Functions refuses: %+v", fact, route)
+	}
+	return ends
+}
+
+// released says whether the token was completed, or was of a state that the
+// execution has left by itself.
+func released(fact run.Fact, d run.Decision, token string) bool {
+	for _, e := range d.Effects {
+		if e.Token == token {
+			return true
+		}
+	}
+	switch fact.(type) {
+	case run.Judged, run.Restarted, run.TokenStored:
+		return true
+	}
+	return false
+}
+
+func TestDelaysGrowToTheirLimit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		retry := run.Retry{
+			InitialDelay: time.Duration(rapid.IntRange(0, 100).Draw(t, "initial")) * time.Second,
+			Multiplier:   rapid.Float64Range(0, 10).Draw(t, "multiplier"),
+			MaxDelay:     time.Duration(rapid.IntRange(1, 1000).Draw(t, "max")) * time.Second,
+			Jitter:       rapid.Float64Range(0, 1).Draw(t, "jitter"),
+		}
+		n := rapid.IntRange(-1, 100000).Draw(t, "n")
+		delay := retry.Delay(n, rapid.Float64Range(0, 0.999).Draw(t, "roll"))
+		if delay < time.Second || delay > retry.MaxDelay {
+			t.Fatalf("%v is not within a second and %v", delay, retry.MaxDelay)
+		}
+		if whole := retry.Delay(n, 0); delay > whole {
+			t.Fatalf("the jitter made %v of %v", delay, whole)
+		}
+	})
+}

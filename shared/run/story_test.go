@@ -1,0 +1,232 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func policy() run.Policy {
+	return run.Policy{
+		StartTimeout: 10 * time.Minute, TimeLimit: time.Hour,
+		HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
+		CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour,
+		OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
+		Retry: run.Retry{
+			MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2,
+			MaxDelay: time.Minute, Jitter: 0.5,
+		},
+	}
+}
+
+func fresh() run.Run {
+	return run.Run{
+		Tenant: "local", Workspace: "local", ID: "export_mods_1_a", TaskID: "export_mods_1_a",
+		CorrelationID: "c", Policy: policy(),
+		Work: run.Work{Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: json.RawMessage(`{}`), Image: "worker"},
+	}
+}
+
+// TestStories plays the files under testdata: the name of a file is its claim,
+// and each step's output is what Decide made of a fact. -rewrite records anew.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		story := &teller{now: epoch}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			return story.step(t, d)
+		})
+	})
+}
+
+// teller plays one story.
+type teller struct {
+	run run.Run
+	now time.Time
+}
+
+func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
+	after := ""
+	d.MaybeScanArgs(t, "after", &after)
+	if after != "" {
+		pause, err := time.ParseDuration(after)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		s.now = s.now.Add(pause)
+	}
+	if d.Cmd == "new" {
+		r := fresh()
+		r.Constrained = d.HasArg("constrained")
+		if d.HasArg("scheduled") {
+			r.ScheduledAt = s.now.Add(time.Hour)
+		}
+		first := run.New(r, s.now)
+		s.run = first.Run
+		return s.tell(first)
+	}
+	decision, err := run.Decide(s.run, s.fact(t, d), s.now)
+	if err != nil {
+		return "refused: " + err.Error()
+	}
+	if !decision.Changed {
+		return "nothing changes; " + s.route()
+	}
+	s.run = decision.Run
+	s.run.Version++
+	return s.tell(decision)
+}
+
+func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
+	attempt := s.run.Attempt.Number
+	d.MaybeScanArgs(t, "attempt", &attempt)
+	limit := 16
+	d.MaybeScanArgs(t, "limit", &limit)
+	switch d.Cmd {
+	case "woken":
+		return run.Woken{}
+	case "admitted":
+		return run.Admitted{Pool: "default", Limit: limit}
+	case "lined":
+		return run.Lined{Pool: "default", Limit: limit}
+	case "granted":
+		return run.Granted{}
+	case "checked":
+		return run.Checked{Violations: flag(d, "violated")}
+	case "acted":
+		return run.Acted{}
+	case "token":
+		return s.token(t, d)
+	case "made":
+		return run.MachineMade{Attempt: attempt, MachineID: fmt.Sprintf("app/m%d", attempt)}
+	case "refused":
+		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
+	case "running":
+		return run.MachineRunning{Attempt: attempt}
+	case "gone":
+		return run.MachineGone{Attempt: attempt, Exit: exit(t, d)}
+	case "reported":
+		return run.Reported{Attempt: attempt, Report: report(t, d)}
+	case "judged":
+		phase := ""
+		d.MaybeScanArgs(t, "phase", &phase)
+		return run.Judged{Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d)}
+	case "settled":
+		return settled(t, d)
+	case "cancelled":
+		return run.CancelWished{By: "token:abc", Reason: "user_requested"}
+	case "abandoned":
+		return run.Abandoned{Message: "nobody foresaw this"}
+	case "restarted":
+		return run.Restarted{Cause: "FAILED: Boom"}
+	case "asked":
+		return run.Asked{Done: d.HasArg("done")}
+	case "downloaded":
+		return run.OutputExpiring{At: s.now.Add(time.Hour), Message: "downloaded"}
+	case "deleted":
+		return run.OutputDeleted{}
+	}
+	d.Fatalf(t, "there is no fact %q", d.Cmd)
+	return nil
+}
+
+func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
+	generation, step := s.run.Wait.Generation, string(s.run.Wait.Step)
+	d.MaybeScanArgs(t, "generation", &generation)
+	d.MaybeScanArgs(t, "step", &step)
+	return run.TokenStored{Step: run.Step(step), Generation: generation, Token: "T" + strconv.Itoa(generation)}
+}
+
+func settled(t *testing.T, d *datadriven.TestData) run.Fact {
+	f := run.Settled{}
+	if d.HasArg("kept") {
+		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}
+	}
+	if d.HasArg("wrong") {
+		f.Fault = fault.New(fault.Code(word(t, d, "wrong")), "it is not there")
+	}
+	return f
+}
+
+func report(t *testing.T, d *datadriven.TestData) run.Report {
+	digest := "first"
+	d.MaybeScanArgs(t, "digest", &digest)
+	if d.HasArg("error") {
+		return run.Report{Digest: digest, Error: "Failed to fetch manifest"}
+	}
+	if d.HasArg("bare") {
+		return run.Report{Digest: digest, Success: true}
+	}
+	return run.Report{Digest: digest, Success: true, Upload: &run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}}
+}
+
+func exit(t *testing.T, d *datadriven.TestData) *run.Exit {
+	if !d.HasArg("code") && !d.HasArg("oom") && !d.HasArg("requested") {
+		return nil
+	}
+	code := 0
+	d.MaybeScanArgs(t, "code", &code)
+	return &run.Exit{Code: code, OOM: d.HasArg("oom"), Requested: d.HasArg("requested")}
+}
+
+func word(t *testing.T, d *datadriven.TestData, key string) string {
+	value := ""
+	d.ScanArgs(t, key, &value)
+	return value
+}
+
+func flag(d *datadriven.TestData, key string) []string {
+	if d.HasArg(key) {
+		return []string{"maxConcurrentRuns"}
+	}
+	return nil
+}
+
+// tell writes a decision down, the parts that somebody would notice.
+func (s *teller) tell(d run.Decision) string {
+	var text strings.Builder
+	for _, e := range d.Events {
+		fmt.Fprintf(&text, "event %d %s: %s -> %s, attempt %d", e.Seq, e.Type, e.From, e.State, e.Attempt)
+		if e.Fault != nil {
+			fmt.Fprintf(&text, ", %s", e.Fault.Code)
+		}
+		text.WriteString("\n")
+	}
+	for _, e := range d.Effects {
+		fmt.Fprintf(&text, "effect %s", e.Kind)
+		if e.Token != "" {
+			fmt.Fprintf(&text, " %s of %s", e.Token, e.Step)
+		}
+		text.WriteString("\n")
+	}
+	if d.Lease != "" {
+		fmt.Fprintf(&text, "lease %s\n", d.Lease)
+	}
+	fmt.Fprintf(&text, "%s; pending %d; %s", d.Run.State, len(d.Run.Execution.Pending), s.route())
+	if act := d.Run.Execution.ActBy; !act.IsZero() {
+		fmt.Fprintf(&text, "; act within %s", act.Sub(s.now))
+	}
+	return text.String()
+}
+
+func (s *teller) route() string {
+	route := run.RouteOf(s.run, s.now)
+	text := fmt.Sprintf("to %s, generation %d", route.Next, route.Generation)
+	switch route.Next {
+	case run.StepRunning, run.StepCancelling, run.StepContainerCreating, run.StepQueued:
+		text += fmt.Sprintf(", heartbeat %d, timeout %d", route.HeartbeatSeconds, route.TimeoutSeconds)
+	case run.StepRetrying, run.StepBackingOff:
+		text += fmt.Sprintf(", %d s", route.Seconds)
+	}
+	return text
+}
