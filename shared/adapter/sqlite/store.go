@@ -1,0 +1,206 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Store is the orchestrator's Store in a DB, which it may share with others.
+// What the port promises, it keeps; beyond that, a write that failed with a
+// StoreFull or Unavailable fault was not applied.
+type Store struct {
+	db    *DB
+	clock orchestrator.Clock
+}
+
+var _ orchestrator.Store = (*Store)(nil)
+
+// NewStore makes the store's tables in db, or brings them up to date. The clock
+// tells which records have expired. ErrNewer where the tables are those of a
+// newer program. The caller closes db.
+func NewStore(ctx context.Context, db *DB, clk orchestrator.Clock) (*Store, error) {
+	if err := db.Migrate(ctx, "store", storeSteps); err != nil {
+		return nil, err
+	}
+	return &Store{db: db, clock: clk}, nil
+}
+
+// alive is the condition under which a record is found, for the time it is
+// now.
+const alive = "(expires_at IS NULL OR expires_at > ?)"
+
+func (s *Store) now() int64 { return nanos(s.clock.Now()) }
+
+// Create implements orchestrator.Store. A task id that another run has is a
+// conflict too.
+func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+	rec, err := recordOf(first, 1)
+	if err != nil {
+		return nil, err
+	}
+	var known []byte
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		now := s.now()
+		if key != nil {
+			doc, err := useOfKey(tx, first.Run.Tenant, *key, now)
+			if known = doc; err != nil || known != nil {
+				return err
+			}
+		}
+		n, err := insertRun(tx, rec, now)
+		if err != nil {
+			return err
+		}
+		if err := insertEvents(tx, n, rec); err != nil {
+			return err
+		}
+		if key != nil {
+			if err := insertKey(tx, first.Run.Tenant, *key, n); err != nil {
+				return err
+			}
+		}
+		return checkSlots(tx, rec)
+	})
+	if err != nil {
+		return nil, told(err, "create run", first.Run.ID)
+	}
+	if known == nil {
+		return nil, nil
+	}
+	existing, err := decodeRun(known)
+	return &existing, err
+}
+
+// useOfKey gives the run of the key's first use, nil for a key that is not
+// known.
+func useOfKey(tx *Tx, tenant string, key orchestrator.IdempotencyKey, now int64) (doc []byte, err error) {
+	var digest string
+	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
+		WHERE keys.tenant = ? AND keys.key = ? AND `+alive, tenant, key.Key, now).Scan(&digest, &doc)
+	switch {
+	case errors.Is(err, ErrNoRow):
+		return nil, nil
+	case err == nil && digest != key.Digest:
+		return nil, orchestrator.ErrKeyTaken
+	}
+	return doc, err
+}
+
+// insertKey binds the key to the run. One that is there already belongs to a
+// run that has expired.
+func insertKey(tx *Tx, tenant string, key orchestrator.IdempotencyKey, n int64) error {
+	_, err := tx.Exec(`INSERT INTO keys (tenant, key, digest, run) VALUES (?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET digest = excluded.digest, run = excluded.run`, tenant, key.Key, key.Digest, n)
+	return err
+}
+
+func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
+	r, c := &rec.Run, &rec.columns
+	insert := func() error {
+		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
+				act_by, expires_at, purge_at, output_due, machine, pool, since, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
+			r.Tenant, r.ID, r.TaskID, nanos(r.CreatedAt), r.Version, string(r.State),
+			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.machine, c.pool, c.since, rec.doc).Scan(&n)
+	}
+	if err = insert(); !errors.Is(err, ErrNoRow) {
+		return n, err
+	}
+	// What stands in the way may have expired, and then it is not there.
+	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND expires_at <= ?",
+		r.Tenant, r.ID, r.TaskID, now)
+	if err != nil {
+		return 0, err
+	}
+	if gone > 0 {
+		if err = insert(); !errors.Is(err, ErrNoRow) {
+			return n, err
+		}
+	}
+	return 0, &orchestrator.Conflict{Ref: r.Ref()}
+}
+
+func insertEvents(tx *Tx, n int64, rec record) error {
+	for i, e := range rec.Events {
+		_, err := tx.Exec("INSERT INTO events (run, seq, doc) VALUES (?, ?, ?)", n, e.Seq, rec.events[i])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Commit implements orchestrator.Store. A run that is no more is a conflict.
+func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	records := make([]record, len(writes))
+	for i, w := range writes {
+		var err error
+		if records[i], err = recordOf(w, w.Run.Version+1); err != nil {
+			return err
+		}
+	}
+	err := s.db.Write(ctx, func(tx *Tx) error {
+		for _, rec := range records {
+			n, err := updateRun(tx, rec)
+			if err != nil {
+				return err
+			}
+			if err := insertEvents(tx, n, rec); err != nil {
+				return err
+			}
+		}
+		return checkSlots(tx, records...)
+	})
+	return told(err, "commit run", writes[0].Run.ID)
+}
+
+func updateRun(tx *Tx, rec record) (n int64, err error) {
+	r, c := &rec.Run, &rec.columns
+	err = tx.QueryRow(`UPDATE runs SET version = ?, state = ?, act_by = ?, expires_at = ?, purge_at = ?,
+			output_due = ?, machine = ?, pool = ?, since = ?, doc = ?
+		WHERE tenant = ? AND id = ? AND version = ? RETURNING n`,
+		r.Version, string(r.State), c.actBy, c.expiresAt, c.purgeAt,
+		c.outputDue, c.machine, c.pool, c.since, rec.doc,
+		r.Tenant, r.ID, r.Version-1).Scan(&n)
+	if errors.Is(err, ErrNoRow) {
+		return 0, &orchestrator.Conflict{Ref: r.Ref()}
+	}
+	return n, err
+}
+
+// checkSlots refuses the commit where it has taken a slot that was not free.
+// It is asked when all rows are written, so slots that the same commit gave
+// back are free, whatever the order of its writes.
+func checkSlots(tx *Tx, records ...record) error {
+	for _, rec := range records {
+		if rec.pool == nil || (rec.Lease != run.LeaseTake && rec.Lease != run.LeaseGrant) {
+			continue
+		}
+		var held, queued int
+		err := tx.QueryRow("SELECT held, queued FROM pools WHERE tenant = ? AND pool = ?",
+			rec.Run.Tenant, rec.pool).Scan(&held, &queued)
+		if err != nil {
+			return err
+		}
+		if held > rec.Run.Slot.Limit || (rec.Lease == run.LeaseTake && queued > 0) {
+			return orchestrator.ErrNoSlot
+		}
+	}
+	return nil
+}
+
+// told says what was being done, but for the answers that are normal.
+func told(err error, doing, id string) error {
+	if err == nil || errors.Is(err, orchestrator.ErrConflict) || errors.Is(err, orchestrator.ErrNoSlot) ||
+		errors.Is(err, orchestrator.ErrKeyTaken) || errors.Is(err, orchestrator.ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("cannot %s %s: %w", doing, id, err)
+}

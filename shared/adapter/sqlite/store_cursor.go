@@ -1,0 +1,48 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// place is where a run stands in its tenant's list: its creation, and the
+// number of its row.
+type place struct{ created, n int64 }
+
+// A cursor is the place of a page's last run and the first bytes of a hash over
+// it and over the list that it is of. The hash finds what was cut, mistyped or
+// taken from another list; it guards no secret, for a list shows nothing but
+// its own tenant's runs from wherever it begins.
+const (
+	placeSize  = 16
+	cursorSum  = 8
+	cursorSize = placeSize + cursorSum
+)
+
+var cursorText = base64.RawURLEncoding.Strict()
+
+func (p place) cursor(tenant string, state run.State) string {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(p.created))
+	raw = binary.BigEndian.AppendUint64(raw, uint64(p.n))
+	return cursorText.EncodeToString(append(raw, sumOf(raw, tenant, state)...))
+}
+
+func placeOf(cursor, tenant string, state run.State) (place, bool) {
+	raw, err := cursorText.DecodeString(cursor)
+	if err != nil || len(raw) != cursorSize || string(raw[placeSize:]) != string(sumOf(raw[:placeSize], tenant, state)) {
+		return place{}, false
+	}
+	return place{
+		created: int64(binary.BigEndian.Uint64(raw)),
+		n:       int64(binary.BigEndian.Uint64(raw[8:])),
+	}, true
+}
+
+func sumOf(raw []byte, tenant string, state run.State) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "list of runs 1: %x %q %q", raw, tenant, state))
+	return sum[:cursorSum]
+}

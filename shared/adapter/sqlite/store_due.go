@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// purgeBatch is how many records Purge forgets in one change; the others wait
+// for the writer meanwhile.
+const purgeBatch = 100
+
+// Due implements orchestrator.Store.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE act_by <= ? AND "+alive+" ORDER BY act_by, n LIMIT ?",
+		nanos(now), s.now(), max(limit, 0))
+	return refs, told(err, "read", "what is due")
+}
+
+// WithMachine implements orchestrator.Store.
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
+	docs, err := s.docs(ctx, `SELECT doc FROM runs
+		WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?`,
+		after.Tenant, after.ID, max(limit, 0))
+	if err != nil {
+		return nil, told(err, "read", "the runs with a machine")
+	}
+	return decodeRuns(docs)
+}
+
+// OutputsDue implements orchestrator.Store.
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE output_due <= ? AND "+alive+" ORDER BY output_due, n LIMIT ?",
+		nanos(now), s.now(), max(limit, 0))
+	return refs, told(err, "read", "the outputs that have expired")
+}
+
+// refs reads a query's two columns.
+func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run.Ref, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		refs = nil
+		rows := tx.Query(query, args...)
+		for rows.Next() {
+			var ref run.Ref
+			if err := rows.Scan(&ref.Tenant, &ref.ID); err != nil {
+				return err
+			}
+			refs = append(refs, ref)
+		}
+		return rows.Err()
+	})
+	return refs, err
+}
+
+// Purge implements orchestrator.Store. It works in batches; an error comes
+// with the number of those that are forgotten already.
+func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
+	forgotten := 0
+	for forgotten < limit {
+		batch := min(limit-forgotten, purgeBatch)
+		var gone int64
+		err := s.db.Write(ctx, func(tx *Tx) (err error) {
+			gone, err = tx.Exec(`DELETE FROM runs WHERE n IN
+				(SELECT n FROM runs WHERE purge_at <= ? ORDER BY purge_at LIMIT ?)`, nanos(now), batch)
+			return err
+		})
+		if err != nil {
+			return forgotten, fmt.Errorf("cannot forget expired runs: %w", err)
+		}
+		forgotten += int(gone)
+		if int(gone) < batch {
+			break
+		}
+	}
+	return forgotten, nil
+}

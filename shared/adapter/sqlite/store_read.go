@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Load implements orchestrator.Store.
+func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+alive, ref.Tenant, ref.ID)
+	return r, told(err, "read run", ref.ID)
+}
+
+// Find implements orchestrator.Store.
+func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND task_id = ? AND "+alive, tenant, taskID)
+	return r, told(err, "read task", taskID)
+}
+
+func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, error) {
+	var doc []byte
+	err := s.db.Read(ctx, func(tx *Tx) error {
+		return tx.QueryRow(query, tenant, id, s.now()).Scan(&doc)
+	})
+	if errors.Is(err, ErrNoRow) {
+		return run.Run{}, orchestrator.ErrNotFound
+	}
+	if err != nil {
+		return run.Run{}, err
+	}
+	return decodeRun(doc)
+}
+
+// Events implements orchestrator.Store. A run that is not found has none.
+func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
+	docs, err := s.docs(ctx, `SELECT events.doc FROM runs JOIN events ON events.run = runs.n
+		WHERE runs.tenant = ? AND runs.id = ? AND `+alive+` AND events.seq > ?
+		ORDER BY events.seq LIMIT ?`, ref.Tenant, ref.ID, s.now(), after, max(limit, 0))
+	if err != nil {
+		return nil, told(err, "read the events of run", ref.ID)
+	}
+	events := make([]run.Event, len(docs))
+	for i, doc := range docs {
+		if err := json.Unmarshal(doc, &events[i]); err != nil {
+			return nil, fmt.Errorf("cannot decode an event of run %s: %w", ref.ID, err)
+		}
+	}
+	return events, nil
+}
+
+// docs reads a query's one column.
+func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]byte, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		docs = nil
+		rows := tx.Query(query, args...)
+		for rows.Next() {
+			var doc []byte
+			if err := rows.Scan(&doc); err != nil {
+				return err
+			}
+			docs = append(docs, doc)
+		}
+		return rows.Err()
+	})
+	return docs, err
+}
+
+// List implements orchestrator.Store. A cursor that is none of this list's is
+// an InvalidRequest about "cursor", a limit out of range one about "limit".
+// Runs that were created at the same moment come in the order of their
+// commits, the last one first.
+func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) ([]run.Run, string, error) {
+	if page.Limit < 1 || page.Limit > 1000 {
+		return nil, "", fault.Invalid("limit", "it must be from 1 to 1000")
+	}
+	from := place{created: math.MaxInt64, n: math.MaxInt64}
+	if page.Cursor != "" {
+		var ok bool
+		if from, ok = placeOf(page.Cursor, tenant, page.State); !ok {
+			return nil, "", fault.Invalid("cursor", "it is not the cursor of this list")
+		}
+	}
+	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ?"
+	args := []any{tenant}
+	if page.State != "" {
+		query += " AND state = ?"
+		args = append(args, page.State)
+	}
+	query += " AND (created_at, n) < (?, ?) AND " + alive + " ORDER BY created_at DESC, n DESC LIMIT ?"
+	args = append(args, from.created, from.n, s.now(), page.Limit+1)
+
+	var docs [][]byte
+	var places []place
+	err := s.db.Read(ctx, func(tx *Tx) error {
+		docs, places = nil, nil
+		rows := tx.Query(query, args...)
+		for rows.Next() {
+			var doc []byte
+			var at place
+			if err := rows.Scan(&at.n, &at.created, &doc); err != nil {
+				return err
+			}
+			docs, places = append(docs, doc), append(places, at)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, "", told(err, "list the runs of", tenant)
+	}
+	next := ""
+	if len(docs) > page.Limit {
+		docs = docs[:page.Limit]
+		next = places[page.Limit-1].cursor(tenant, page.State)
+	}
+	runs, err := decodeRuns(docs)
+	return runs, next, err
+}

@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// record is a write as it goes into the tables, made before the writer is
+// asked, which has no time for JSON.
+type record struct {
+	orchestrator.Write
+	doc    []byte
+	events [][]byte
+	columns
+}
+
+// columns are the values that a record is found by; nil is NULL.
+type columns struct {
+	actBy, expiresAt, purgeAt, outputDue, machine, pool, since any
+}
+
+// recordOf is the write with its record as it will be stored.
+func recordOf(w orchestrator.Write, version int64) (record, error) {
+	w.Run.Version = version
+	doc, err := encode(w.Run)
+	if err != nil {
+		return record{}, fmt.Errorf("cannot encode run %s: %w", w.Run.ID, err)
+	}
+	rec := record{Write: w, doc: doc, columns: columnsOf(w.Run), events: make([][]byte, len(w.Events))}
+	for i, e := range w.Events {
+		if rec.events[i], err = encode(e); err != nil {
+			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", e.Seq, w.Run.ID, err)
+		}
+	}
+	return rec, nil
+}
+
+func columnsOf(r run.Run) columns {
+	c := columns{actBy: moment(r.Execution.ActBy), expiresAt: moment(r.ExpiresAt)}
+	if r.Output != nil && r.Output.DeletedAt.IsZero() {
+		c.outputDue = moment(r.Output.ExpiresAt)
+	} else {
+		c.purgeAt = c.expiresAt
+	}
+	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
+		c.machine = 1
+	}
+	if r.Slot.Stand != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
+		c.pool = r.Slot.Pool
+		if r.Slot.Stand == run.SlotQueued {
+			c.since = nanos(r.Slot.Since)
+		}
+	}
+	return c
+}
+
+// moment is a time's column, NULL for the zero time.
+func moment(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return nanos(t)
+}
+
+// nanos is the time in Unix nanoseconds, cut to those that 64 bits can tell
+// (1678 to 2262).
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// encode is json.Marshal, but leaves '<', '>' and '&' as they are.
+func encode(v any) ([]byte, error) {
+	var to bytes.Buffer
+	encoder := json.NewEncoder(&to)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(to.Bytes(), []byte("\n")), nil
+}
+
+func decodeRun(doc []byte) (run.Run, error) {
+	var r run.Run
+	if err := json.Unmarshal(doc, &r); err != nil {
+		return run.Run{}, fmt.Errorf("cannot decode a run: %w", err)
+	}
+	if string(r.Work.Options) == "null" {
+		r.Work.Options = nil // JSON has no other word for it
+	}
+	return r, nil
+}
+
+func decodeRuns(docs [][]byte) ([]run.Run, error) {
+	runs := make([]run.Run, len(docs))
+	for i, doc := range docs {
+		var err error
+		if runs[i], err = decodeRun(doc); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}

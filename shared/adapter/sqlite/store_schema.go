@@ -1,0 +1,82 @@
+package sqlite
+
+// storeSteps are the store's migrations; see DB.Migrate. Times are Unix
+// nanoseconds, as fine as the JSON of a record keeps them; NULL is "never".
+//
+// A record is one document with a few columns beside it, by which it is found.
+// They are derived from the document at every write; see columnsOf. Rows are
+// numbered in the order of their arrival, so the rows that are written at the
+// same time lie on the same pages. Indexes that only some runs belong to are
+// partial.
+//
+// There is no table of leases: a run holds a slot, or waits for one, where its
+// own row says so, and so the two cannot differ. pools counts them, kept by
+// triggers, so that nobody counts rows to see whether a slot is free.
+var storeSteps = []string{`
+CREATE TABLE runs (
+	n          INTEGER PRIMARY KEY,
+	tenant     TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	task_id    TEXT NOT NULL,
+	created_at INTEGER NOT NULL,
+	version    INTEGER NOT NULL,
+	state      TEXT NOT NULL,
+	act_by     INTEGER, -- the execution is to have acted
+	expires_at INTEGER, -- the record is to be forgotten
+	purge_at   INTEGER, -- expires_at, where no output is left to delete
+	output_due INTEGER, -- the output's bytes are to be deleted
+	machine    INTEGER, -- 1: a machine is known, in ContainerCreating or Running
+	pool       TEXT,    -- the pool with a limit that the run has a slot of or waits for
+	since      INTEGER, -- its place in the pool's line; NULL: it holds a slot
+	doc        BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX runs_id ON runs (tenant, id);
+CREATE UNIQUE INDEX runs_task ON runs (tenant, task_id);
+CREATE INDEX runs_created ON runs (tenant, created_at);
+CREATE INDEX runs_state ON runs (tenant, state, created_at);
+CREATE INDEX runs_act ON runs (act_by) WHERE act_by IS NOT NULL;
+CREATE INDEX runs_purge ON runs (purge_at) WHERE purge_at IS NOT NULL;
+CREATE INDEX runs_output ON runs (output_due) WHERE output_due IS NOT NULL;
+CREATE INDEX runs_machine ON runs (tenant, id) WHERE machine IS NOT NULL;
+CREATE INDEX runs_pool ON runs (tenant, pool, since, id) WHERE pool IS NOT NULL;
+
+CREATE TABLE events (
+	run INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+	seq INTEGER NOT NULL,
+	doc BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX events_seq ON events (run, seq);
+
+CREATE TABLE keys (
+	tenant TEXT NOT NULL,
+	key    TEXT NOT NULL,
+	digest TEXT NOT NULL,
+	run    INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+	PRIMARY KEY (tenant, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX keys_run ON keys (run);
+
+CREATE TABLE pools (
+	tenant TEXT NOT NULL,
+	pool   TEXT NOT NULL,
+	held   INTEGER NOT NULL,
+	queued INTEGER NOT NULL,
+	PRIMARY KEY (tenant, pool)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER runs_inserted AFTER INSERT ON runs WHEN new.pool IS NOT NULL BEGIN
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER runs_updated AFTER UPDATE OF pool, since ON runs
+WHEN old.pool IS NOT new.pool OR (old.since IS NULL) <> (new.since IS NULL) BEGIN
+	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+	INSERT INTO pools SELECT new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL
+		WHERE new.pool IS NOT NULL
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER runs_deleted AFTER DELETE ON runs WHEN old.pool IS NOT NULL BEGIN
+	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+END;
+`}
