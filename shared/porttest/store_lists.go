@@ -1,0 +1,118 @@
+package porttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// pages reads a list to its end, at most limit runs a page; between has its
+// turn after each page.
+func (s *storeTest) pages(tenant string, page orchestrator.Page, between func()) (ids []string) {
+	s.Helper()
+	for range 100 {
+		runs, next, err := s.store.List(s.ctx, tenant, page)
+		s.ok(err)
+		if len(runs) > page.Limit {
+			s.Fatalf("a page of %d has %d runs", page.Limit, len(runs))
+		}
+		ids = append(ids, idsOf(runs)...)
+		if next == "" {
+			return ids
+		}
+		between()
+		page.Cursor = next
+	}
+	s.Fatal("the list has no end")
+	return nil
+}
+
+func listNewestFirst(s *storeTest) {
+	var want []run.Run
+	for i := range 5 {
+		want = slices.Insert(want, 0, s.create(sample("acme", fmt.Sprint(9-i))))
+	}
+	// What happens to a run does not move it.
+	want[2] = s.apply(want[2], admitted("default", 0))
+	got, next, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 1000})
+	s.ok(err)
+	s.same(want, got)
+	if next != "" {
+		s.Fatal("there is a page after the last one")
+	}
+}
+
+func listInPages(s *storeTest) {
+	start := s.now
+	var want []string
+	for i := range 23 {
+		s.now = start.Add(time.Duration(i/4) * time.Millisecond) // four at each moment
+		want = append(want, s.create(sample("acme", fmt.Sprintf("run-%02d", i))).ID)
+	}
+	for _, limit := range []int{1, 2, 7, 22, 23, 24} {
+		got := s.pages("acme", orchestrator.Page{Limit: limit}, func() {})
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			s.Fatalf("pages of %d: %v", limit, got)
+		}
+	}
+	// New runs come before the first page and disturb no later one.
+	newer := 0
+	got := s.pages("acme", orchestrator.Page{Limit: 4}, func() {
+		newer++
+		s.now = start.Add(time.Minute)
+		s.create(sample("acme", fmt.Sprintf("newer-%d", newer)))
+	})
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		s.Fatalf("with new runs between the pages: %v", got)
+	}
+}
+
+func listByState(s *storeTest) {
+	var want []string
+	for i := range 6 {
+		r := s.create(sample("acme", fmt.Sprint("run-", i)))
+		if i%2 == 0 {
+			s.apply(r, cancel())
+			want = slices.Insert(want, 0, r.ID)
+		}
+	}
+	got := s.pages("acme", orchestrator.Page{State: run.Cancelled, Limit: 2}, func() {})
+	s.same(want, got)
+	if got := s.pages("acme", orchestrator.Page{State: run.Pending, Limit: 2}, func() {}); len(got) != 3 {
+		s.Fatalf("pending are %v", got)
+	}
+	if got := s.pages("acme", orchestrator.Page{State: run.Running, Limit: 2}, func() {}); len(got) != 0 {
+		s.Fatalf("running are %v", got)
+	}
+}
+
+func badCursor(s *storeTest) {
+	for i := range 3 {
+		s.create(sample("acme", fmt.Sprint("run-", i)))
+	}
+	_, cursor, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 1})
+	s.ok(err)
+	if cursor == "" {
+		s.Fatal("a list of three has no second page")
+	}
+	bad := []string{"x", "run-1", "0", "../..", cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + cursor, strings.Repeat("A", len(cursor))}
+	for i := range cursor {
+		other := "A"
+		if cursor[i] == 'A' {
+			other = "B"
+		}
+		bad = append(bad, cursor[:i]+other+cursor[i+1:])
+	}
+	for _, each := range bad {
+		runs, next, err := s.store.List(s.ctx, "acme", orchestrator.Page{Cursor: each, Limit: 1})
+		if !isInvalid(err, "cursor") || len(runs) > 0 || next != "" {
+			s.Fatalf("the cursor %q: %v, %q, %v; want the fault about it", each, idsOf(runs), next, err)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package porttest
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// century is a retention that does not end while a test runs.
+const century = 100 * 365 * 24 * time.Hour
+
+// sample is a run that can be created. Its record lives on after its end.
+func sample(tenant, id string) run.Run {
+	return run.Run{
+		Tenant: tenant, ID: id, TaskID: "task of " + id, BatchID: "batch-1", CorrelationID: "req-" + id,
+		Work: run.Work{
+			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "exports:latest",
+			Options: json.RawMessage(`{"note":"<a & b> \"ü\" 漢字","maxDepth":10,"recursive":true}`),
+		},
+		Policy: run.Policy{
+			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour,
+			HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
+			CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
+			OutputRetention: 24 * time.Hour, RecordRetention: century,
+			Retry: run.Retry{
+				MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2,
+				MaxDelay: time.Minute, Jitter: 0.25,
+			},
+		},
+	}
+}
+
+// shortLived is a sample whose record expires an hour after its end: in 2001.
+func shortLived(tenant, id string) run.Run {
+	r := sample(tenant, id)
+	r.Policy.RecordRetention = time.Hour
+	return r
+}
+
+// startFacts bring an admitted run into Running, on a machine.
+func startFacts(machine string) []run.Fact {
+	return []run.Fact{
+		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token 1"},
+		run.MachineMade{Attempt: 1, MachineID: machine},
+		run.MachineRunning{Attempt: 1},
+		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: "token 2"},
+	}
+}
+
+// successFacts bring a running run to its end, with an output.
+func successFacts() []run.Fact {
+	upload := run.Upload{Key: "exports/x/out.xml", FileName: "out.xml", Size: 1 << 40}
+	return []run.Fact{
+		run.Reported{Attempt: 1, Report: run.Report{
+			Digest: "d1", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72}`),
+		}},
+		run.Settled{Output: &run.Output{Upload: upload, ETag: `"etag"`, ContentType: "application/xml"}},
+	}
+}
+
+// lostFacts are of an attempt that ends without a result and is tried again.
+func lostFacts() []run.Fact {
+	return []run.Fact{
+		run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, Signal: 9}},
+		run.Settled{Roll: 0.5},
+	}
+}
+
+func admitted(pool string, limit int) run.Fact { return run.Admitted{Pool: pool, Limit: limit} }
+
+func lined(pool string, limit int) run.Fact { return run.Lined{Pool: pool, Limit: limit} }
+
+// cancel is the quickest end: at once where there is no machine yet, with an
+// attempt to settle where there is an intent.
+func cancel() run.Fact {
+	return run.CancelWished{By: "token:abc123", Reason: "no longer wanted"}
+}
+
+func isNotFound(err error) bool { return errors.Is(err, orchestrator.ErrNotFound) }
+
+func isConflict(err error) bool { return errors.Is(err, orchestrator.ErrConflict) }
+
+func isNoSlot(err error) bool { return errors.Is(err, orchestrator.ErrNoSlot) }
+
+// isInvalid says whether err is the fault about the field.
+func isInvalid(err error, field string) bool {
+	f, ok := errors.AsType[*fault.Fault](err)
+	return ok && f.Code == fault.InvalidRequest && f.Field == field
+}
+
+func idsOf(runs []run.Run) []string {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.ID
+	}
+	return ids
+}
+
+func idsOfRefs(refs []run.Ref) []string {
+	ids := make([]string, len(refs))
+	for i, ref := range refs {
+		ids[i] = ref.ID
+	}
+	return ids
+}

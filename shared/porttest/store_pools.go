@@ -1,0 +1,293 @@
+package porttest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// wantPools has the store tell exactly these pools.
+func (s *storeTest) wantPools(want ...orchestrator.PoolUse) {
+	s.Helper()
+	got, err := s.store.Pools(s.ctx)
+	s.ok(err)
+	slices.SortFunc(got, func(a, b orchestrator.PoolUse) int {
+		if a.Tenant+"\x00"+a.Pool < b.Tenant+"\x00"+b.Pool {
+			return -1
+		}
+		return 1
+	})
+	s.same(want, got)
+}
+
+func acme(pool string, held, queued int) orchestrator.PoolUse {
+	return orchestrator.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
+}
+
+// wantLine has these runs stand in the line, each at its place.
+func (s *storeTest) wantLine(pool string, want ...run.Run) {
+	s.Helper()
+	line, err := s.store.Line(s.ctx, "acme", pool, 100)
+	s.ok(err)
+	s.same(idsOf(want), idsOfRefs(line))
+	for i, r := range want {
+		if at, err := s.store.Position(s.ctx, r); err != nil || at != i {
+			s.Fatalf("run %s stands at %d, %v; want %d", r.ID, at, err, i)
+		}
+	}
+}
+
+// wantNoSlot has the commit be refused, and nothing of it be applied.
+func (s *storeTest) wantNoSlot(before run.Run, writes ...orchestrator.Write) {
+	s.Helper()
+	if err := s.store.Commit(s.ctx, writes...); !isNoSlot(err) {
+		s.Fatalf("got %v, want ErrNoSlot", err)
+	}
+	s.wantRun(before)
+	if events := s.events(before.Ref()); len(events) != before.EventCount {
+		s.Fatalf("the refused commit left events: %+v", events)
+	}
+}
+
+// fill creates n runs that hold a slot each.
+func (s *storeTest) fill(pool string, n, limit int) []run.Run {
+	s.Helper()
+	held := make([]run.Run, n)
+	for i := range held {
+		held[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-holder-%d", pool, i))), admitted(pool, limit))
+	}
+	return held
+}
+
+// queue creates n runs that wait, in the order of their ids.
+func (s *storeTest) queue(pool string, n, limit int) []run.Run {
+	s.Helper()
+	line := make([]run.Run, n)
+	for i := range line {
+		line[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-waiter-%d", pool, i))), lined(pool, limit))
+	}
+	return line
+}
+
+func fullPool(s *storeTest) {
+	held := s.fill("p", 2, 2)
+	s.wantPools(acme("p", 2, 0))
+	late := s.create(sample("acme", "late"))
+	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
+	s.wantPools(acme("p", 2, 0))
+	// A slot is held until the machine is seen gone.
+	running := s.apply(held[0], startFacts("m")...)
+	success := successFacts()
+	running = s.apply(running, success[0])
+	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
+	s.apply(running, success[1])
+	s.wantPools(acme("p", 1, 0))
+	s.wantRun(s.apply(late, admitted("p", 2)))
+	s.wantPools(acme("p", 2, 0))
+}
+
+func nobodyOvertakes(s *storeTest) {
+	held := s.fill("p", 1, 1)
+	first := s.queue("p", 1, 1)[0]
+	s.apply(s.apply(held[0], startFacts("m")...), successFacts()...)
+	s.wantPools(acme("p", 0, 1))
+	late := s.create(sample("acme", "late"))
+	s.wantNoSlot(late, s.decide(late, admitted("p", 1)))
+	s.wantLine("p", first)
+	s.apply(first, run.Granted{})
+	s.wantPools(acme("p", 1, 0))
+}
+
+func lineInOrder(s *storeTest) {
+	s.fill("p", 1, 1)
+	at := s.now
+	var want []run.Run
+	// The order is that of Slot.Since, then of the ids, whoever came first.
+	for _, place := range []struct {
+		id    string
+		after time.Duration
+	}{{"e", 4}, {"c", 1}, {"b", 1}, {"d", 3}, {"a", 1e9}} {
+		r := sample("acme", place.id)
+		w := orchestrator.WriteOf(run.New(r, at.Add(place.after)))
+		_, err := s.store.Create(s.ctx, w, nil)
+		s.ok(err)
+		want = append(want, s.apply(after(w), lined("p", 1)))
+	}
+	slices.SortFunc(want, func(a, b run.Run) int {
+		if c := a.Slot.Since.Compare(b.Slot.Since); c != 0 {
+			return c
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	s.same([]string{"b", "c", "d", "e", "a"}, idsOf(want))
+	s.wantLine("p", want...)
+	s.wantPools(acme("p", 1, 5))
+	for limit := range 7 {
+		line, err := s.store.Line(s.ctx, "acme", "p", limit)
+		s.ok(err)
+		s.same(idsOf(want[:min(limit, 5)]), idsOfRefs(line))
+	}
+	// Records of waiting runs change without moving them.
+	want[3] = s.apply(want[3], run.TokenStored{Step: run.StepQueued, Generation: 1, Token: "t"})
+	s.wantLine("p", want...)
+}
+
+func slotIsHandedOn(s *storeTest) {
+	for _, name := range []string{"release first", "grant first"} {
+		holder, line := s.fill(name, 1, 1)[0], s.queue(name, 3, 1)
+		s.wantNoSlot(line[0], s.decide(line[0], run.Granted{}))
+		for len(line) > 0 {
+			holder = s.apply(holder, cancel())
+			release, grant := s.decide(holder, run.Settled{}), s.decide(line[0], run.Granted{})
+			if name == "release first" {
+				s.ok(s.store.Commit(s.ctx, release, grant))
+			} else {
+				s.ok(s.store.Commit(s.ctx, grant, release))
+			}
+			s.wantRun(after(release))
+			s.wantRun(after(grant))
+			holder, line = after(grant), line[1:]
+			s.wantLine(name, line...)
+			s.wantPools(acme(name, 1, len(line)))
+			if _, err := s.store.Position(s.ctx, holder); !isNotFound(err) {
+				s.Fatalf("who holds a slot has a place in line: %v", err)
+			}
+		}
+		s.apply(holder, cancel(), run.Settled{})
+		s.wantPools()
+	}
+}
+
+func releasesCountFirst(s *storeTest) {
+	held, line := s.fill("p", 2, 2), s.queue("p", 3, 2)
+	for i := range held {
+		held[i] = s.apply(held[i], cancel())
+	}
+	grants := []orchestrator.Write{
+		s.decide(line[0], run.Granted{}), s.decide(line[1], run.Granted{}), s.decide(line[2], run.Granted{}),
+	}
+	releases := []orchestrator.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
+	s.wantNoSlot(line[0], append(slices.Clone(grants), releases...)...)
+	s.wantNoSlot(line[1], grants[0], grants[1], releases[0])
+	s.wantPools(acme("p", 2, 3))
+	s.wantLine("p", line...)
+	s.ok(s.store.Commit(s.ctx, grants[0], releases[0], grants[1], releases[1]))
+	s.wantPools(acme("p", 2, 1))
+	s.wantLine("p", line[2])
+}
+
+func leavingALine(s *storeTest) {
+	s.fill("p", 1, 1)
+	line := s.queue("p", 4, 1)
+	gone := s.apply(line[1], cancel())
+	if _, err := s.store.Position(s.ctx, gone); !isNotFound(err) {
+		s.Fatalf("who left has a place in line: %v", err)
+	}
+	// A record that was read before tells nothing about the line as it is now.
+	if _, err := s.store.Position(s.ctx, line[1]); !isNotFound(err) {
+		s.Fatalf("an old record has a place in line: %v", err)
+	}
+	s.wantLine("p", line[0], line[2], line[3])
+	s.now = s.now.Add(2 * time.Hour)
+	s.apply(line[0], run.Judged{})
+	s.wantLine("p", line[2], line[3])
+	s.wantPools(acme("p", 1, 2))
+	never := s.create(sample("acme", "never in line"))
+	if _, err := s.store.Position(s.ctx, never); !isNotFound(err) {
+		s.Fatalf("a run that never waited: %v", err)
+	}
+}
+
+func retryGivesBack(s *storeTest) {
+	r := s.apply(s.fill("p", 1, 1)[0], startFacts("m")...)
+	r = s.apply(r, lostFacts()...)
+	if r.State != run.Retrying {
+		s.Fatalf("the lost attempt led to %s", r.State)
+	}
+	s.wantPools()
+	s.fill("p2", 1, 1)
+	s.now = s.now.Add(time.Hour)
+	r = s.apply(r, run.Woken{}, lined("p2", 1))
+	s.wantLine("p2", r)
+	s.wantPools(acme("p2", 1, 1))
+	other := s.queue("p2", 1, 1)[0]
+	s.wantLine("p2", r, other)
+}
+
+func unlimitedPool(s *storeTest) {
+	for i := range 20 {
+		r := s.apply(s.create(sample("acme", fmt.Sprint(i))), admitted("p", 0))
+		if i%2 == 0 {
+			s.apply(s.apply(r, startFacts("m")...), successFacts()...)
+		}
+	}
+	s.wantPools()
+	// The pool got a limit meanwhile: who came before holds no lease of it.
+	s.fill("p", 1, 1)
+	s.wantPools(acme("p", 1, 0))
+}
+
+func limitOfTheCommit(s *storeTest) {
+	s.fill("p", 2, 2)
+	late := s.create(sample("acme", "late"))
+	s.wantNoSlot(late, s.decide(late, admitted("p", 1)))
+	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
+	s.apply(late, admitted("p", 3))
+	s.wantPools(acme("p", 3, 0))
+}
+
+func poolsAreApart(s *storeTest) {
+	s.fill("p", 1, 1)
+	s.fill("q", 1, 1)
+	waits := s.queue("q", 1, 1)[0]
+	other := s.apply(s.create(sample("zenith", "p-holder-0")), admitted("p", 1))
+	s.wantLine("p")
+	s.wantLine("q", waits)
+	if line, err := s.store.Line(s.ctx, "zenith", "q", 10); err != nil || len(line) != 0 {
+		s.Fatalf("another tenant's line: %v, %v", line, err)
+	}
+	zenith := orchestrator.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
+	s.wantPools(acme("p", 1, 0), acme("q", 1, 1), zenith)
+	s.apply(s.apply(other, cancel()), run.Settled{})
+	s.wantPools(acme("p", 1, 0), acme("q", 1, 1))
+}
+
+// mendFollowsRecords makes leases and records differ in the one way that the
+// port lets it: by commits that do not tell what they do to the pool.
+func mendFollowsRecords(s *storeTest) {
+	held, line := s.fill("p", 2, 3), s.queue("p", 3, 3)
+	other := s.fill("q", 1, 1)
+	silently := func(r run.Run, f run.Fact) run.Run {
+		w := s.decide(r, f)
+		w.Lease = ""
+		s.ok(s.store.Commit(s.ctx, w))
+		return after(w)
+	}
+	silently(line[1], cancel())                                          // in line, and has ended
+	silently(s.apply(held[0], cancel()), run.Settled{})                  // has a lease, and has ended
+	silently(line[0], run.Granted{})                                     // in line, and holds
+	silently(s.create(sample("acme", "unseen")), admitted("p", 3))       // no lease, and holds
+	waits := silently(s.create(sample("acme", "behind")), lined("p", 3)) // not in line, and waits
+	changed, err := s.store.Mend(s.ctx, "acme", "p")
+	s.ok(err)
+	if changed < 0 {
+		s.Fatalf("%d rows were changed", changed)
+	}
+	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
+	s.wantLine("p", line[2], waits)
+	for _, pool := range []string{"p", "q", "nobody's"} {
+		if changed, err := s.store.Mend(s.ctx, "acme", pool); err != nil || changed != 0 {
+			s.Fatalf("a pool that is right: %d rows changed, %v", changed, err)
+		}
+	}
+	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
+	s.wantNoSlot(line[2], s.decide(line[2], run.Granted{}))
+	s.apply(s.apply(other[0], cancel()), run.Settled{})
+	s.wantPools(acme("p", 3, 2))
+}

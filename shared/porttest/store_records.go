@@ -1,0 +1,310 @@
+package porttest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func createdIsReadBack(s *storeTest) {
+	for _, r := range []run.Run{
+		sample("acme", "export_mods_1_ab"),
+		sample("acme", "nightly job:2001-02-03T04:05:06Z"),
+		sample("acme", "id with \x00, ' and % "+strings.Repeat("x", 200)),
+		{Tenant: "acme", ID: "bare", TaskID: "bare"},
+	} {
+		if r.ID == "bare" {
+			r.ScheduledAt = s.now.Add(time.Hour)
+		}
+		want := s.create(r)
+		if want.Version != 1 {
+			s.Fatalf("a new run has version %d", want.Version)
+		}
+		s.wantRun(want)
+		got, err := s.store.Find(s.ctx, r.Tenant, r.TaskID)
+		s.ok(err)
+		s.same(want, got)
+		if events := s.events(r.Ref()); len(events) != 1 || events[0].Type != run.EventAccepted {
+			s.Fatalf("a new run has the events %+v", events)
+		}
+	}
+}
+
+func committedIsReadBack(s *storeTest) {
+	r := s.create(sample("acme", "a"))
+	facts := append([]run.Fact{lined("default", 3), run.Granted{}},
+		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
+		run.MachineMade{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
+	facts = append(facts, lostFacts()...)
+	for _, f := range facts {
+		before := r.Version
+		if r = s.apply(r, f); r.Version != before+1 {
+			s.Fatalf("a commit raised the version from %d to %d", before, r.Version)
+		}
+		s.wantRun(r)
+		if events := s.events(r.Ref()); len(events) != r.EventCount {
+			s.Fatalf("after %T there are %d events, want %d", f, len(events), r.EventCount)
+		}
+	}
+}
+
+func notFound(s *storeTest) {
+	s.create(sample("acme", "a"))
+	for _, ref := range []run.Ref{{}, {Tenant: "acme"}, {Tenant: "acme", ID: "A"}, {Tenant: "acme", ID: "a "}, {ID: "a"}} {
+		s.wantNone(ref)
+	}
+	for _, task := range []string{"", "a", "TASK OF A"} {
+		if _, err := s.store.Find(s.ctx, "acme", task); !isNotFound(err) {
+			s.Errorf("task %q: %v", task, err)
+		}
+	}
+	w := s.decide(after(orchestrator.WriteOf(run.New(sample("acme", "ghost"), s.now))), cancel())
+	if err := s.store.Commit(s.ctx, w); !isConflict(err) {
+		s.Errorf("a commit of a run that never was: %v", err)
+	}
+	s.wantNone(w.Run.Ref())
+}
+
+func tenantsAreApart(s *storeTest) {
+	mine, other := s.create(sample("acme", "a")), s.create(sample("zenith", "a"))
+	mine = s.apply(mine, cancel())
+	s.wantRun(mine)
+	s.wantRun(other)
+	for tenant, want := range map[string]run.Run{"acme": mine, "zenith": other} {
+		got, err := s.store.Find(s.ctx, tenant, want.TaskID)
+		s.ok(err)
+		s.same(want, got)
+		runs, _, err := s.store.List(s.ctx, tenant, orchestrator.Page{Limit: 10})
+		s.ok(err)
+		s.same([]run.Run{want}, runs)
+	}
+	if runs, _, err := s.store.List(s.ctx, "", orchestrator.Page{Limit: 10}); err != nil || len(runs) != 0 {
+		s.Errorf("nobody's runs are %v, %v", idsOf(runs), err)
+	}
+}
+
+func idIsGivenOnce(s *storeTest) {
+	first := s.create(sample("acme", "a"))
+	again := sample("acme", "a")
+	again.Work.PI = "another"
+	_, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(again, s.later())), nil)
+	if !isConflict(err) {
+		s.Fatalf("the second run with an id: %v", err)
+	}
+	s.wantRun(first)
+	if events := s.events(first.Ref()); len(events) != 1 {
+		s.Fatalf("the refused run left events: %+v", events)
+	}
+	won := s.race(20, func(int) error {
+		_, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", "b"), s.now)), nil)
+		return err
+	}, isConflict)
+	if won != 1 {
+		s.Fatalf("%d runs were created with one id", won)
+	}
+}
+
+// createWith creates a run under a key and gives the record that the key then
+// stands for.
+func (s *storeTest) createWith(r run.Run, key orchestrator.IdempotencyKey) (first bool, stands run.Run) {
+	s.Helper()
+	w := orchestrator.WriteOf(run.New(r, s.later()))
+	existing, err := s.store.Create(s.ctx, w, &key)
+	s.ok(err)
+	if existing != nil {
+		return false, *existing
+	}
+	return true, after(w)
+}
+
+func knownKey(s *storeTest) {
+	for _, name := range []string{"k", strings.Repeat("漢", 255), "K"} {
+		key := orchestrator.IdempotencyKey{Key: name, Digest: "d1"}
+		first, want := s.createWith(sample("acme", "first under "+name), key)
+		if !first {
+			s.Fatalf("the key %q is known before its first use", name)
+		}
+		want = s.apply(want, admitted("default", 0))
+		for _, id := range []string{"second under " + name, want.ID} {
+			first, got := s.createWith(sample("acme", id), key)
+			if first {
+				s.Fatalf("the key %q gave a second run", name)
+			}
+			s.same(want, got)
+		}
+		s.wantNone(run.Ref{Tenant: "acme", ID: "second under " + name})
+		s.wantRun(want)
+	}
+	if first, _ := s.createWith(sample("zenith", "z"), orchestrator.IdempotencyKey{Key: "k", Digest: "d2"}); !first {
+		s.Fatal("a tenant was given another tenant's run")
+	}
+}
+
+func takenKey(s *storeTest) {
+	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d1"}
+	_, want := s.createWith(sample("acme", "a"), key)
+	for _, digest := range []string{"d2", "", "D1"} {
+		w := orchestrator.WriteOf(run.New(sample("acme", "b"), s.later()))
+		existing, err := s.store.Create(s.ctx, w, &orchestrator.IdempotencyKey{Key: "k", Digest: digest})
+		if !errors.Is(err, orchestrator.ErrKeyTaken) || existing != nil {
+			s.Fatalf("another digest: %v, %v; want ErrKeyTaken", existing, err)
+		}
+	}
+	s.wantNone(run.Ref{Tenant: "acme", ID: "b"})
+	s.wantRun(want)
+	// A creation that fails binds no key.
+	fresh := orchestrator.IdempotencyKey{Key: "fresh", Digest: "d"}
+	if _, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", "a"), s.later())), &fresh); !isConflict(err) {
+		s.Fatalf("a known id under a new key: %v", err)
+	}
+	if first, _ := s.createWith(sample("acme", "c"), fresh); !first {
+		s.Fatal("a creation that failed has used up its key")
+	}
+}
+
+func keyRace(s *storeTest) {
+	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
+	var mu sync.Mutex
+	created, told := map[string]bool{}, map[string]bool{}
+	won := s.race(20, func(i int) error {
+		id := fmt.Sprintf("run-%02d", i)
+		existing, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", id), s.now)), &key)
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && existing == nil {
+			created[id] = true
+		} else if err == nil {
+			told[existing.ID] = true
+		}
+		return err
+	}, func(error) bool { return false })
+	if won != 20 || len(created) != 1 || len(told) != 1 {
+		s.Fatalf("created %v, told of %v", created, told)
+	}
+	for id := range created {
+		if !told[id] {
+			s.Fatalf("created %v, told of %v", created, told)
+		}
+	}
+	runs, _, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 100})
+	if err != nil || len(runs) != 1 {
+		s.Fatalf("there are the runs %v, %v", idsOf(runs), err)
+	}
+}
+
+// wantConflict has err name the run.
+func (s *storeTest) wantConflict(err error, ref run.Ref) {
+	s.Helper()
+	conflict, ok := errors.AsType[*orchestrator.Conflict](err)
+	if !ok || !isConflict(err) || conflict.Ref != ref {
+		s.Fatalf("got %v, want the conflict of run %s", err, ref.ID)
+	}
+}
+
+func staleCommit(s *storeTest) {
+	old := s.create(sample("acme", "a"))
+	now := s.apply(old, admitted("default", 0))
+	s.wantConflict(s.store.Commit(s.ctx, s.decide(old, cancel())), old.Ref())
+	ahead := now
+	ahead.Version++
+	s.wantConflict(s.store.Commit(s.ctx, s.decide(ahead, cancel())), old.Ref())
+	s.wantRun(now)
+	if events := s.events(now.Ref()); len(events) != now.EventCount {
+		s.Fatalf("the lost commits left events: %+v", events)
+	}
+	s.wantRun(s.apply(now, cancel()))
+}
+
+func commitRace(s *storeTest) {
+	r := s.create(sample("acme", "a"))
+	for range 5 {
+		w := s.decide(r, run.Restarted{Cause: "lost"})
+		if won := s.race(20, func(int) error { return s.store.Commit(s.ctx, w) }, isConflict); won != 1 {
+			s.Fatalf("%d of 20 commits on one version were applied", won)
+		}
+		s.wantRun(after(w))
+		if r = after(w); r.State.Terminal() {
+			break
+		}
+	}
+	if events := s.events(r.Ref()); len(events) != r.EventCount {
+		s.Fatalf("there are %d events, want %d", len(events), r.EventCount)
+	}
+}
+
+func wholeOrNothing(s *storeTest) {
+	a, b, c := s.create(sample("acme", "a")), s.create(sample("acme", "b")), s.create(sample("zenith", "c"))
+	stale := b
+	b = s.apply(b, lined("p", 1))
+	for _, order := range [][]run.Run{{a, stale, c}, {stale, a, c}, {a, c, stale}} {
+		writes := make([]orchestrator.Write, len(order))
+		for i, r := range order {
+			writes[i] = s.decide(r, cancel())
+		}
+		s.wantConflict(s.store.Commit(s.ctx, writes...), b.Ref())
+		for _, r := range []run.Run{a, b, c} {
+			s.wantRun(r)
+			if events := s.events(r.Ref()); len(events) != r.EventCount {
+				s.Fatalf("a commit that failed left events: %+v", events)
+			}
+		}
+	}
+	writes := []orchestrator.Write{s.decide(a, cancel()), s.decide(b, cancel()), s.decide(c, cancel())}
+	s.ok(s.store.Commit(s.ctx, writes...))
+	for _, w := range writes {
+		s.wantRun(after(w))
+	}
+	s.wantPools()
+}
+
+func eventsInOrder(s *storeTest) {
+	r := s.create(sample("acme", "a"))
+	other := s.create(sample("acme", "b"))
+	want := s.events(r.Ref())
+	for _, f := range append(append([]run.Fact{admitted("default", 0)}, startFacts("m")...), successFacts()...) {
+		w := s.decide(r, f)
+		s.ok(s.store.Commit(s.ctx, w))
+		r, want = after(w), append(want, w.Events...)
+		other = s.apply(other, run.Asked{})
+	}
+	s.same(want, s.events(r.Ref()))
+	for after := range len(want) + 2 {
+		for _, limit := range []int{1, 2, 100} {
+			got, err := s.store.Events(s.ctx, r.Ref(), after, limit)
+			s.ok(err)
+			from := min(after, len(want))
+			s.same(want[from:min(from+limit, len(want))], got)
+		}
+	}
+	if events := s.events(other.Ref()); len(events) != 1 {
+		s.Fatalf("the other run has the events %+v", events)
+	}
+}
+
+// race has n goroutines try at once and counts those who succeeded. Another
+// error than a loser's fails the test.
+func (s *storeTest) race(n int, try func(i int) error, lost func(error) bool) (won int) {
+	s.Helper()
+	start := make(chan struct{})
+	results := make(chan error, n)
+	for i := range n {
+		go func() {
+			<-start
+			results <- try(i)
+		}()
+	}
+	close(start)
+	for range n {
+		if err := <-results; err == nil {
+			won++
+		} else if !lost(err) {
+			s.Errorf("in the race: %v", err)
+		}
+	}
+	return won
+}

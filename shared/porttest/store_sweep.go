@@ -1,0 +1,211 @@
+package porttest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// completed brings a new run to its end with an output.
+func (s *storeTest) completed(r run.Run) run.Run {
+	s.Helper()
+	created := s.apply(s.create(r), admitted("default", 0))
+	return s.apply(s.apply(created, startFacts("m")...), successFacts()...)
+}
+
+func dueInOrder(s *storeTest) {
+	start := s.now
+	var want []string
+	for i := range 5 {
+		s.now = start.Add(time.Duration(i) * time.Hour)
+		r := s.create(sample([]string{"acme", "zenith"}[i%2], fmt.Sprint(9-i)))
+		want = append(want, r.ID)
+	}
+	last, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: want[4]})
+	s.ok(err)
+	at := last.Execution.ActBy
+	for limit := range 7 {
+		due, err := s.store.Due(s.ctx, at.Add(time.Second), limit)
+		s.ok(err)
+		s.same(want[:min(limit, 5)], idsOfRefs(due))
+	}
+	due, err := s.store.Due(s.ctx, at.Add(-time.Second), 10)
+	s.ok(err)
+	s.same(want[:4], idsOfRefs(due))
+	// The execution has acted: it is asked again later.
+	s.now = at
+	acted := s.apply(last, run.Asked{Done: true})
+	due, err = s.store.Due(s.ctx, at.Add(time.Second), 10)
+	s.ok(err)
+	s.same(want[:4], idsOfRefs(due))
+	// Nothing is awaited of a run that has ended.
+	ended := s.apply(acted, cancel())
+	if ended = s.apply(ended, run.Asked{Done: true}); !ended.Execution.ActBy.IsZero() {
+		s.Fatal("the ended run is still awaited")
+	}
+	due, err = s.store.Due(s.ctx, at.Add(century), 10)
+	s.ok(err)
+	s.same(want[:4], idsOfRefs(due))
+}
+
+func withMachine(s *storeTest) {
+	var want []run.Run
+	for _, tenant := range []string{"zenith", "acme"} {
+		for i := range 4 {
+			r := s.apply(s.create(sample(tenant, fmt.Sprint("run-", 4-i))), admitted("default", 0))
+			facts := startFacts("m")
+			if i%2 == 0 {
+				want = append(want, s.apply(r, facts...))
+			} else {
+				want = append(want, s.apply(r, facts[:2]...))
+			}
+		}
+		// These have no machine yet, never had one, or have left it behind.
+		s.create(sample(tenant, "run-5"))
+		s.apply(s.create(sample(tenant, "run-6")), admitted("default", 0))
+		s.completed(sample(tenant, "run-7"))
+		ending := s.apply(s.create(sample(tenant, "run-8")), admitted("default", 0))
+		s.apply(s.apply(ending, startFacts("m")...), successFacts()[0])
+	}
+	slices.SortFunc(want, func(a, b run.Run) int {
+		if a.Tenant+a.ID < b.Tenant+b.ID {
+			return -1
+		}
+		return 1
+	})
+	for _, limit := range []int{1, 3, 8, 100} {
+		var got []run.Run
+		var last run.Ref
+		for range 10 {
+			part, err := s.store.WithMachine(s.ctx, last, limit)
+			s.ok(err)
+			if len(part) > limit {
+				s.Fatalf("%d runs at most: %d", limit, len(part))
+			}
+			if len(part) == 0 {
+				break
+			}
+			got, last = append(got, part...), part[len(part)-1].Ref()
+		}
+		s.same(want, got)
+	}
+}
+
+func outputsDue(s *storeTest) {
+	a, b := s.completed(sample("acme", "a")), s.completed(sample("zenith", "b"))
+	s.apply(s.create(sample("acme", "none")), cancel())
+	want := func(now time.Time, limit int, ids ...string) {
+		s.Helper()
+		due, err := s.store.OutputsDue(s.ctx, now, limit)
+		s.ok(err)
+		slices.Sort(ids)
+		got := idsOfRefs(due)
+		slices.Sort(got)
+		s.same(ids, got)
+	}
+	want(a.Output.ExpiresAt.Add(-time.Second), 10)
+	want(a.Output.ExpiresAt.Add(time.Second), 10, "a")
+	want(b.Output.ExpiresAt.Add(time.Second), 10, "a", "b")
+	if due, err := s.store.OutputsDue(s.ctx, b.Output.ExpiresAt.Add(time.Second), 1); err != nil || len(due) != 1 {
+		s.Fatalf("one at most: %v, %v", due, err)
+	}
+	// An end brought forward counts, and bytes that are gone do not.
+	b = s.apply(b, run.OutputExpiring{At: s.now.Add(time.Minute), Message: "downloaded"})
+	want(s.now.Add(2*time.Minute), 10, "b")
+	b = s.apply(b, run.OutputDeleted{})
+	want(b.CreatedAt.Add(century), 10, "a")
+	s.apply(a, run.OutputDeleted{})
+	want(b.CreatedAt.Add(century), 10)
+}
+
+// expired is a record that has expired, an hour after its run was cancelled.
+func (s *storeTest) expired(tenant, id string) run.Run {
+	s.Helper()
+	return s.apply(s.create(shortLived(tenant, id)), cancel())
+}
+
+func expiredIsNotFound(s *storeTest) {
+	living := s.apply(s.create(sample("acme", "living")), cancel())
+	gone := s.expired("acme", "gone")
+	s.wantNone(gone.Ref())
+	if _, err := s.store.Find(s.ctx, gone.Tenant, gone.TaskID); !isNotFound(err) {
+		s.Errorf("by its task id: %v", err)
+	}
+	for _, state := range []run.State{"", run.Cancelled} {
+		got := s.pages("acme", orchestrator.Page{State: state, Limit: 1}, func() {})
+		s.same([]string{"living"}, got)
+	}
+	due, err := s.store.Due(s.ctx, s.now.Add(century), 10)
+	s.ok(err)
+	for _, ref := range due {
+		if ref == gone.Ref() {
+			s.Error("an expired run is due")
+		}
+	}
+	s.wantRun(living)
+}
+
+func expiredNames(s *storeTest) {
+	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d1"}
+	_, r := s.createWith(shortLived("acme", "a"), key)
+	s.apply(r, cancel())
+	s.wantNone(r.Ref())
+	again := orchestrator.IdempotencyKey{Key: "k", Digest: "d2"}
+	first, second := s.createWith(sample("acme", "a"), again)
+	if !first || second.ID != "a" {
+		s.Fatalf("the key gives the expired run %+v", second)
+	}
+	s.wantRun(second)
+	if events := s.events(second.Ref()); len(events) != 1 {
+		s.Fatalf("the new run has the old one's events: %+v", events)
+	}
+	if first, known := s.createWith(sample("acme", "b"), again); first || known.ID != "a" {
+		s.Fatalf("the key does not stand for its new run: %+v", known)
+	}
+}
+
+func purgeForgets(s *storeTest) {
+	living := s.apply(s.create(sample("acme", "living")), cancel())
+	running := s.apply(s.create(sample("acme", "running")), admitted("default", 2))
+	for i := range 7 {
+		s.expired([]string{"acme", "zenith"}[i%2], fmt.Sprint("gone-", i))
+	}
+	purge := func(now time.Time, limit, want int) {
+		s.Helper()
+		if got, err := s.store.Purge(s.ctx, now, limit); err != nil || got != want {
+			s.Fatalf("forgot %d, %v; want %d", got, err, want)
+		}
+	}
+	purge(s.now.Add(time.Minute), 10, 0)
+	after := s.now.Add(2 * time.Hour)
+	purge(after, 0, 0)
+	purge(after, 3, 3)
+	purge(after, 10, 4)
+	purge(after, 10, 0)
+	s.wantRun(living)
+	s.wantRun(running)
+	s.wantPools(acme("default", 1, 0))
+	purge(living.ExpiresAt.Add(time.Hour), 10, 1)
+	s.wantNone(living.Ref())
+	s.wantRun(running)
+	// What is forgotten leaves no events and no key behind.
+	s.create(sample("acme", "living"))
+	s.events(living.Ref())
+}
+
+func purgeKeepsOutputs(s *storeTest) {
+	r := s.completed(sample("acme", "a"))
+	later := r.ExpiresAt.Add(time.Hour)
+	if n, err := s.store.Purge(s.ctx, later, 10); err != nil || n != 0 {
+		s.Fatalf("forgot %d records whose output is there, %v", n, err)
+	}
+	s.wantRun(r)
+	s.apply(r, run.OutputDeleted{})
+	if n, err := s.store.Purge(s.ctx, later, 10); err != nil || n != 1 {
+		s.Fatalf("forgot %d records, %v; want 1", n, err)
+	}
+	s.wantNone(r.Ref())
+}
