@@ -1,0 +1,125 @@
+package stack
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// memory is what a folder remembers of the process that served it: ports and
+// keys. Workers that outlive a crash call where, and with what, they were told.
+type memory struct {
+	path string
+
+	mu sync.Mutex
+	// Addresses are where the parts listened.
+	Addresses map[string]string `json:"addresses"`
+	// Secrets are the credentials of the parts.
+	Secrets map[string]string `json:"secrets"`
+}
+
+// recall reads the folder's memory, and begins one where there is none.
+func recall(dir string) (*memory, error) {
+	m := &memory{path: filepath.Join(dir, "stack.json")}
+	text, err := os.ReadFile(m.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("cannot read what the folder remembers: %w", err)
+	default:
+		if err := json.Unmarshal(text, m); err != nil {
+			return nil, fmt.Errorf("cannot read what the folder remembers: %s: %w", m.path, err)
+		}
+	}
+	if m.Addresses == nil {
+		m.Addresses = map[string]string{}
+	}
+	if m.Secrets == nil {
+		m.Secrets = map[string]string{}
+	}
+	return m, nil
+}
+
+// save writes the memory whole or not at all; nobody else may read it.
+func (m *memory) save() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot write what the folder remembers: %w", err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(m.path), ".stack-*")
+	if err != nil {
+		return fmt.Errorf("cannot write what the folder remembers: %w", err)
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), m.path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write what the folder remembers: %w", err), os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// secret gives the folder's secret of that name: n random bytes in
+// hexadecimal, made at its first use.
+func (m *memory) secret(name string, n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.Secrets[name] == "" {
+		m.Secrets[name] = randomHex(n)
+	}
+	return m.Secrets[name]
+}
+
+// randomHex gives n random bytes in hexadecimal. crypto/rand never fails.
+func randomHex(n int) string {
+	bytes := make([]byte, n)
+	if _, err := rand.Read(bytes); err != nil {
+		panic(err)
+	}
+	return hex.EncodeToString(bytes)
+}
+
+// listen listens on addr. Where its port is 0, the part's port of last time is
+// tried first.
+func (m *memory) listen(part, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address such as 127.0.0.1:8080: %w", addr, err)
+	}
+	m.mu.Lock()
+	before := m.Addresses[part]
+	m.mu.Unlock()
+	var listener net.Listener
+	if beforeHost, _, splitErr := net.SplitHostPort(before); port == "0" && splitErr == nil && sameHost(beforeHost, host) {
+		listener, err = net.Listen("tcp", before)
+	}
+	if listener == nil {
+		if listener, err = net.Listen("tcp", addr); err != nil {
+			return nil, fmt.Errorf("cannot listen on %s (is something else there? another address can be chosen with --addr): %w", addr, err)
+		}
+	}
+	m.remember(part, listener.Addr().String())
+	return listener, nil
+}
+
+func (m *memory) remember(part, addr string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Addresses[part] = addr
+}
+
+func sameHost(a, b string) bool {
+	ipA, ipB := net.ParseIP(a), net.ParseIP(b)
+	return a == b || ipA != nil && ipA.Equal(ipB) || b == "localhost" && ipA != nil && ipA.IsLoopback()
+}

@@ -1,0 +1,91 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room is a part of the house and what its files may import of the repository.
+type room struct {
+	folder string
+	// may lists the folders, with all below them, that are open to it.
+	may []string
+	// never lists import paths of others that are closed to it.
+	never []string
+}
+
+// rooms is the import table of the design, the most specific folder first.
+var rooms = []room{
+	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
+	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/adapter/clock", "shared/contract"}},
+	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/orchestrator", "shared/fault", "shared/adapter/r2"}},
+	{
+		folder: "functions", may: []string{"shared/orchestrator", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/run"},
+		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
+	},
+	{folder: "shared/run", may: []string{"shared/fault"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/fault"},
+	{folder: "shared/contract"},
+	{
+		folder: "shared/orchestrator", may: []string{"shared/run", "shared/job", "shared/contract", "shared/fault", "events"},
+		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
+	},
+	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
+	{folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}},
+	{folder: "shared/porttest", may: []string{"shared/orchestrator", "shared/run", "shared/fault", "shared/contract", "shared/adapter/clock", "shared/porttest"}},
+	{folder: "shared/worker", may: []string{"shared/contract", "shared/worker"}},
+	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
+	{folder: "statemachines"},
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.Test() {
+			continue
+		}
+		for _, imported := range s.Imports() {
+			if why := forbidden(s.Folder(), imported); why != "" {
+				t.Errorf("%s imports %s: %s", s.Path, imported, why)
+			}
+		}
+	}
+}
+
+func forbidden(folder, imported string) string {
+	ours := inside(imported, "functions") || inside(imported, "shared") || inside(imported, "local") ||
+		inside(imported, "infra") || inside(imported, "statemachines") || inside(imported, "events")
+	if inside(folder, "local") || inside(folder, "infra") {
+		return ""
+	}
+	if inside(imported, "local") || inside(imported, "infra") || strings.Contains(imported, "aws-cdk-go") {
+		return "nothing that is deployed imports local or the CDK"
+	}
+	if inside(folder, "shared/adapter") {
+		own := strings.Join(strings.SplitN(folder, "/", 4)[:3], "/")
+		if inside(imported, "shared/adapter") && !inside(imported, own) {
+			return "an adapter never imports another"
+		}
+		return ""
+	}
+	for _, r := range rooms {
+		if !inside(folder, r.folder) {
+			continue
+		}
+		if ours && !slices.ContainsFunc(append(r.may, r.folder), func(open string) bool { return inside(imported, open) }) {
+			return "it is not open to " + r.folder
+		}
+		if slices.ContainsFunc(r.never, func(closed string) bool {
+			return imported == closed || strings.HasSuffix(closed, "/") && strings.HasPrefix(imported, closed)
+		}) {
+			return "it is closed to " + r.folder
+		}
+		return ""
+	}
+	return folder + " has no row in the import table"
+}
+
+func inside(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}

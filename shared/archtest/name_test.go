@@ -1,0 +1,166 @@
+package archtest
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents anew")
+
+// TestEveryFunctionOfTheStateMachineHasItsFolder: ${Launch} is functions/launch.
+func TestEveryFunctionOfTheStateMachineHasItsFolder(t *testing.T) {
+	t.Parallel()
+	names := statemachines.Functions()
+	if len(names) == 0 {
+		t.Fatal("the state machine calls no function")
+	}
+	for _, name := range names {
+		folder := filepath.Join(root(t), "functions", strings.ToLower(name))
+		if !exists(folder) {
+			t.Errorf("the state machine calls ${%s}, and there is no functions/%s", name, strings.ToLower(name))
+		}
+	}
+}
+
+// TestTheStateMachineKnowsTheStepsOfTheCore: each step is a state of that name,
+// each state but Route a step, and each step can be routed to.
+func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
+	t.Parallel()
+	functions := map[string]string{}
+	for _, name := range statemachines.Functions() {
+		functions[name] = strings.ToLower(name)
+	}
+	text, err := statemachines.Run(functions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var machine struct {
+		StartAt string
+		States  map[string]struct {
+			Type    string
+			Choices []struct {
+				StringEquals, Next string
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &machine); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range run.Steps() {
+		if _, ok := machine.States[string(step)]; !ok {
+			t.Errorf("step %s is no state", step)
+		}
+	}
+	for name := range machine.States {
+		if name != "Route" && !slices.Contains(run.Steps(), run.Step(name)) {
+			t.Errorf("state %s is no step", name)
+		}
+	}
+	routed := []string{string(run.StepJudging)} // its default
+	for _, c := range machine.States["Route"].Choices {
+		if c.StringEquals != c.Next {
+			t.Errorf("Route leads %s to %s", c.StringEquals, c.Next)
+		}
+		routed = append(routed, c.Next)
+	}
+	for _, step := range run.Steps() {
+		if !slices.Contains(routed, string(step)) {
+			t.Errorf("Route does not lead to %s", step)
+		}
+	}
+}
+
+// TestTheDocumentsAreFresh: the diagram and the table of settings are generated
+// from the code. Write them anew with: go test ./shared/archtest -rewrite
+func TestTheDocumentsAreFresh(t *testing.T) {
+	t.Parallel()
+	for _, part := range []struct{ file, name, text string }{
+		{"README.md", "life of a run", diagram()},
+		{"README.md", "settings", settingsTable()},
+		{"statemachines/README.md", "transitions", transitionTable()},
+	} {
+		name := filepath.Join(root(t), filepath.FromSlash(part.file))
+		document, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		begin, end := "<!-- generated: "+part.name+" -->\n", "<!-- end -->"
+		head, rest, found := strings.Cut(string(document), begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !found || !closed {
+			t.Errorf("%s has no generated part %q", part.file, part.name)
+			continue
+		}
+		fresh := head + begin + part.text + end + tail
+		if fresh == string(document) {
+			continue
+		}
+		if !*rewrite {
+			t.Errorf("%s: %q is stale; write it anew with: go test ./shared/archtest -rewrite", part.file, part.name)
+			continue
+		}
+		if err := os.WriteFile(name, []byte(fresh), 0o644); err != nil { //nolint:gosec // a document that everybody may read
+			t.Error(err)
+		}
+	}
+}
+
+func diagram() string {
+	var text strings.Builder
+	text.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> PreRun\n    [*] --> Pending\n")
+	for _, from := range run.States() {
+		for _, to := range from.Next() {
+			if to != run.Cancelled && to != run.Failed {
+				fmt.Fprintf(&text, "    %s --> %s\n", from, to)
+			}
+		}
+	}
+	text.WriteString("    Terminating --> Failed\n    Terminating --> Cancelled\n")
+	for _, end := range run.States() {
+		if end.Terminal() {
+			fmt.Fprintf(&text, "    %s --> [*]\n", end)
+		}
+	}
+	text.WriteString("```\n")
+	return text.String()
+}
+
+func transitionTable() string {
+	var text strings.Builder
+	text.WriteString("| from | to |\n|---|---|\n")
+	for _, from := range run.States() {
+		var next []string
+		for _, to := range from.Next() {
+			next = append(next, string(to))
+		}
+		if len(next) == 0 {
+			next = []string{"(an end)"}
+		}
+		fmt.Fprintf(&text, "| %s | %s |\n", from, strings.Join(next, ", "))
+	}
+	return text.String()
+}
+
+func settingsTable() string {
+	var text strings.Builder
+	text.WriteString("| variable | default | meaning |\n|---|---|---|\n")
+	for _, s := range orchestrator.Settings() {
+		fallback := "`" + s.Default + "`"
+		if s.Default == "" {
+			fallback = "(empty)"
+		}
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, fallback, s.Meaning)
+	}
+	return text.String()
+}

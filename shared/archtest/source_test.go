@@ -1,0 +1,102 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sortie-dev/sortie"
+
+// source is one Go file of the repository.
+type source struct {
+	// Path is relative to the repository, with slashes.
+	Path string
+	File *ast.File
+	Set  *token.FileSet
+}
+
+// Folder is the package's folder.
+func (s source) Folder() string { return path.Dir(s.Path) }
+
+// Test says whether it is a test.
+func (s source) Test() bool { return strings.HasSuffix(s.Path, "_test.go") }
+
+// Imports are the import paths; those of this repository are relative to it.
+func (s source) Imports() []string {
+	var list []string
+	for _, spec := range s.File.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err == nil {
+			list = append(list, strings.TrimPrefix(name, module+"/"))
+		}
+	}
+	return list
+}
+
+// Line is where a node is, for a message.
+func (s source) Line(node ast.Node) string {
+	return s.Path + ":" + strconv.Itoa(s.Set.Position(node.Pos()).Line)
+}
+
+// root is the repository's folder.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !exists(filepath.Join(dir, "go.mod")) {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("there is no go.mod above this folder")
+		}
+		dir = parent
+	}
+	return dir
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// sources parses every Go file of the repository.
+func sources(t *testing.T) []source {
+	t.Helper()
+	top := root(t)
+	set := token.NewFileSet()
+	var list []source
+	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name != top && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "out") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(set, name, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(top, name)
+		list = append(list, source{filepath.ToSlash(relative), file, set})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
