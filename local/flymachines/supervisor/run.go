@@ -81,7 +81,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	program, err := begin(spec)
 	if err != nil {
 		exit := Exit{Start: spec.Start, Code: 126, Problem: err.Error(), At: clock.Now()}
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 			exit.Code = 127
 		}
 		return errors.Join(finish(spec, exit), say(stdout, saysStarted))

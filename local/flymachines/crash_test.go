@@ -1,0 +1,3 @@
+package flymachines_test
+
+func serve(string) int { return 1 }

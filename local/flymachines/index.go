@@ -1,0 +1,126 @@
+package flymachines
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// nameTaken is the refusal of a name that a live machine has.
+type nameTaken struct{ id, name string }
+
+// Error is Fly's text, by which clients find the machine that has the name.
+func (e nameTaken) Error() string {
+	return fmt.Sprintf("already_exists: unique machine name violation, machine ID %s already exists with name %q", e.id, e.name)
+}
+
+// enter makes a new machine known under its name.
+func (s *Server) enter(m *machine, rec record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosing
+	}
+	key := rec.App + "/" + rec.Name
+	if id, taken := s.names[key]; taken {
+		return nameTaken{id, rec.Name}
+	}
+	s.names[key] = rec.ID
+	s.machines[rec.ID] = m
+	return nil
+}
+
+// leave gives the name of a machine free. kept: it stays readable for a while.
+func (s *Server) leave(m *machine, rec record, kept bool) {
+	s.mu.Lock()
+	key := rec.App + "/" + rec.Name
+	if s.names[key] == rec.ID {
+		delete(s.names, key)
+	}
+	var forgotten []string
+	if kept {
+		s.gone = append(s.gone, goneMachine{id: rec.ID, dir: m.dir, at: rec.GoneAt})
+		forgotten = s.forgetLocked()
+	} else {
+		delete(s.machines, rec.ID)
+		forgotten = append(forgotten, m.dir)
+	}
+	s.mu.Unlock()
+	for _, dir := range forgotten {
+		if err := os.RemoveAll(dir); err != nil {
+			s.log.Error("cannot remove the folder of a machine that is gone", "error", err)
+		}
+	}
+}
+
+// goneMachine is one that can only be read any more.
+type goneMachine struct {
+	id, dir string
+	at      time.Time
+}
+
+// forgetLocked drops the machines that have been gone for too long, or that
+// are too many, and gives their folders.
+func (s *Server) forgetLocked() []string {
+	now := s.cfg.Clock.Now()
+	count := max(0, len(s.gone)-s.cfg.KeepMost)
+	for count < len(s.gone) && now.Sub(s.gone[count].at) >= s.cfg.Keep {
+		count++
+	}
+	dirs := make([]string, 0, count)
+	for _, gone := range s.gone[:count] {
+		delete(s.machines, gone.id)
+		dirs = append(dirs, gone.dir)
+	}
+	s.gone = slices.Clone(s.gone[count:])
+	return dirs
+}
+
+// find gives a machine of an app; nil where there is none.
+func (s *Server) find(app, id string) *machine {
+	s.mu.Lock()
+	m := s.machines[id]
+	s.mu.Unlock()
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.absent || m.rec.App != app {
+		return nil
+	}
+	return m
+}
+
+// all gives the machines of an app, the oldest first.
+func (s *Server) all(app string) []*machine {
+	s.mu.Lock()
+	machines := make([]*machine, 0, len(s.machines))
+	for _, m := range s.machines {
+		machines = append(machines, m)
+	}
+	s.mu.Unlock()
+	type dated struct {
+		m   *machine
+		rec record
+	}
+	var found []dated
+	for _, m := range machines {
+		m.mu.Lock()
+		if !m.absent && m.rec.App == app {
+			found = append(found, dated{m, m.rec})
+		}
+		m.mu.Unlock()
+	}
+	slices.SortFunc(found, func(a, b dated) int {
+		return cmp.Or(a.rec.CreatedAt.Compare(b.rec.CreatedAt), strings.Compare(a.rec.ID, b.rec.ID))
+	})
+	sorted := make([]*machine, len(found))
+	for i, d := range found {
+		sorted[i] = d.m
+	}
+	return sorted
+}

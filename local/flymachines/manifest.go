@@ -1,0 +1,215 @@
+package flymachines
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// manifest is what this server reads of a machine's config. The whole of it is
+// kept and given back as it was sent.
+type manifest struct {
+	Image       string            `json:"image"`
+	Env         map[string]string `json:"env"`
+	Metadata    map[string]string `json:"metadata"`
+	AutoDestroy bool              `json:"auto_destroy"`
+	Init        struct {
+		Exec       []string `json:"exec"`
+		Entrypoint []string `json:"entrypoint"`
+		Cmd        []string `json:"cmd"`
+	} `json:"init"`
+	Guest *struct {
+		CPUKind  string `json:"cpu_kind"`
+		CPUs     int    `json:"cpus"`
+		MemoryMB int    `json:"memory_mb"`
+	} `json:"guest"`
+	Restart *struct {
+		Policy     string `json:"policy"`
+		MaxRetries int    `json:"max_retries"`
+	} `json:"restart"`
+	StopConfig *struct {
+		Signal  string    `json:"signal"`
+		Timeout *duration `json:"timeout"`
+	} `json:"stop_config"`
+	Files []struct {
+		GuestPath string  `json:"guest_path"`
+		RawValue  *string `json:"raw_value"`
+		Mode      uint32  `json:"mode"`
+	} `json:"files"`
+
+	stopSignal syscall.Signal
+	files      []File
+}
+
+// Fly's defaults, where a config says nothing.
+const (
+	defaultStopSignal = syscall.SIGINT
+	defaultGrace      = 5 * time.Second
+	defaultMemoryMB   = 256
+	defaultRetries    = 10
+)
+
+// duration is Go's spelling, or nanoseconds.
+type duration struct{ time.Duration }
+
+// UnmarshalJSON reads both.
+func (d *duration) UnmarshalJSON(data []byte) error {
+	var number float64
+	if err := json.Unmarshal(data, &number); err == nil {
+		d.Duration = time.Duration(number)
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("a duration is a text or a number: %w", err)
+	}
+	var err error
+	d.Duration, err = time.ParseDuration(text)
+	return err
+}
+
+// parseManifest reads a config and holds it to Fly's rules; the error is for
+// the client.
+func parseManifest(config json.RawMessage) (*manifest, error) {
+	var m manifest
+	if len(config) == 0 || string(config) == "null" {
+		return nil, fmt.Errorf("config is required")
+	}
+	if err := json.Unmarshal(config, &m); err != nil {
+		return nil, fmt.Errorf("invalid config: %w", err)
+	}
+	if m.Image == "" {
+		return nil, fmt.Errorf("config.image is required")
+	}
+	if g := m.Guest; g != nil {
+		if g.CPUKind != "" && g.CPUKind != "shared" && g.CPUKind != "performance" {
+			return nil, fmt.Errorf("invalid config.guest.cpu_kind: %q", g.CPUKind)
+		}
+		cpus, least, most := max(g.CPUs, 1), 256, 2048
+		if g.CPUKind == "performance" {
+			least, most = 2048, 8192
+		}
+		if g.CPUs < 0 || cpus > 16 {
+			return nil, fmt.Errorf("invalid config.guest.cpus: %d", g.CPUs)
+		}
+		if mb := g.MemoryMB; mb != 0 && (mb%256 != 0 || mb < least || mb > most*cpus) {
+			return nil, fmt.Errorf("invalid config.guest.memory_mb: %d is not a multiple of 256 from %d to %d", mb, least, most*cpus)
+		}
+	}
+	if m.Restart != nil {
+		switch m.Restart.Policy {
+		case "", "no", "always", "on-failure":
+		default:
+			return nil, fmt.Errorf("invalid config.restart.policy: %q", m.Restart.Policy)
+		}
+	}
+	m.stopSignal = defaultStopSignal
+	if m.StopConfig != nil {
+		s, err := parseSignal(m.StopConfig.Signal)
+		if err != nil {
+			return nil, fmt.Errorf("invalid config.stop_config.signal: %w", err)
+		}
+		if s != 0 {
+			m.stopSignal = s
+		}
+	}
+	for key := range m.Env {
+		if key == "" || strings.ContainsAny(key, "=\x00") || strings.Contains(m.Env[key], "\x00") {
+			return nil, fmt.Errorf("invalid config.env: %q", key)
+		}
+	}
+	return &m, m.readFiles()
+}
+
+func (m *manifest) readFiles() error {
+	for i, file := range m.Files {
+		path := strings.TrimPrefix(filepath.Clean(file.GuestPath), "/")
+		if !strings.HasPrefix(file.GuestPath, "/") || !filepath.IsLocal(path) {
+			return fmt.Errorf("invalid config.files[%d].guest_path: %q is not an absolute path", i, file.GuestPath)
+		}
+		if file.RawValue == nil {
+			return fmt.Errorf("invalid config.files[%d]: raw_value is required", i)
+		}
+		data, err := base64.StdEncoding.DecodeString(*file.RawValue)
+		if err != nil {
+			return fmt.Errorf("invalid config.files[%d].raw_value: %w", i, err)
+		}
+		m.files = append(m.files, File{Path: path, Data: data, Mode: file.Mode})
+	}
+	return nil
+}
+
+// argv is what the config runs: its own command, or its image's.
+func (m *manifest) argv(images map[string][]string) ([]string, error) {
+	switch program, known := images[m.Image]; {
+	case len(m.Init.Exec) > 0:
+		return m.Init.Exec, nil
+	case len(m.Init.Entrypoint) > 0:
+		return append(m.Init.Entrypoint[:len(m.Init.Entrypoint):len(m.Init.Entrypoint)], m.Init.Cmd...), nil
+	case known:
+		return append(program[:len(program):len(program)], m.Init.Cmd...), nil
+	}
+	return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
+}
+
+func (m *manifest) grace() time.Duration {
+	if m.StopConfig != nil && m.StopConfig.Timeout != nil && m.StopConfig.Timeout.Duration > 0 {
+		return m.StopConfig.Timeout.Duration
+	}
+	return defaultGrace
+}
+
+func (m *manifest) memoryMB() int {
+	if m.Guest != nil && m.Guest.MemoryMB > 0 {
+		return m.Guest.MemoryMB
+	}
+	return defaultMemoryMB
+}
+
+// again says whether Fly would start the program once more after this end.
+func (m *manifest) again(exit Exit, restarts int) bool {
+	policy, retries := "on-failure", defaultRetries
+	if m.Restart != nil {
+		if m.Restart.Policy != "" {
+			policy = m.Restart.Policy
+		}
+		if m.Restart.MaxRetries > 0 {
+			retries = m.Restart.MaxRetries
+		}
+	}
+	return policy == "always" || (policy == "on-failure" && exit.Code != 0 && restarts < retries)
+}
+
+// imageRef is an image's name in its parts.
+type imageRef struct {
+	Registry   string            `json:"registry"`
+	Repository string            `json:"repository"`
+	Tag        string            `json:"tag,omitempty"`
+	Digest     string            `json:"digest,omitempty"`
+	Labels     map[string]string `json:"labels"`
+}
+
+func parseImage(image string) imageRef {
+	ref := imageRef{Registry: "registry-1.docker.io", Labels: map[string]string{}}
+	name, digest, _ := strings.Cut(image, "@")
+	ref.Digest = digest
+	if first, rest, ok := strings.Cut(name, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		ref.Registry, name = first, rest
+	}
+	ref.Repository, ref.Tag, _ = strings.Cut(name, ":")
+	if ref.Tag == "" && digest == "" {
+		ref.Tag = "latest"
+	}
+	return ref
+}
+
+func (m *manifest) processGroup() string {
+	if group := m.Metadata["fly_process_group"]; group != "" {
+		return group
+	}
+	return "app"
+}
