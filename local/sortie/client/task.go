@@ -1,0 +1,104 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// exportPatience is how long an accepted connection may fail before an export
+// is given up. The key makes the repetition safe.
+const exportPatience = 10 * time.Second
+
+// Export asks for an export. key is the Idempotency-Key: another call with the
+// same key and request gives the same task, so that it is repeated where the
+// answer was lost; where no connection could be made it fails at once.
+func (c *Client) Export(ctx context.Context, format string, request contract.ExportRequest, key string) (contract.ExportAccepted, error) {
+	what := call{
+		method: http.MethodPost, path: "export/" + url.PathEscape(format), body: request,
+		header: http.Header{"Idempotency-Key": {key}},
+	}
+	var accepted contract.ExportAccepted
+	var refused error
+	err := c.Patient(max(exportPatience, c.patience), c.trouble).bear(ctx, func() error {
+		_, err := c.once(ctx, what, &accepted)
+		if u, ok := errors.AsType[*Unreachable](err); ok && u.Refused {
+			refused = err
+			return nil
+		}
+		return err
+	})
+	if refused != nil {
+		return accepted, refused
+	}
+	return accepted, err
+}
+
+// Status reads a task's status. With wait, in whole seconds, the server answers
+// when the status changes, at the latest when wait is over.
+func (c *Client) Status(ctx context.Context, taskID string, wait time.Duration) (contract.Status, error) {
+	status, _, err := c.status(ctx, taskID, wait)
+	return status, err
+}
+
+func (c *Client) status(ctx context.Context, taskID string, wait time.Duration) (contract.Status, http.Header, error) {
+	what := call{method: http.MethodGet, path: "status/" + url.PathEscape(taskID), wait: wait, repeat: true}
+	if wait > 0 {
+		what.query = url.Values{"wait": {strconv.Itoa(int(wait / time.Second))}}
+	}
+	var status contract.Status
+	header, err := c.do(ctx, what, &status)
+	return status, header, err
+}
+
+// Page asks for a page of tasks. The zero value is the first one, of the
+// server's size.
+type Page struct {
+	// State keeps those in this state; empty is all.
+	State  string
+	Limit  int
+	Cursor string
+}
+
+// Tasks reads a page of tasks, the newest first.
+func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error) {
+	query := url.Values{}
+	if page.State != "" {
+		query.Set("state", page.State)
+	}
+	if page.Limit > 0 {
+		query.Set("limit", strconv.Itoa(page.Limit))
+	}
+	if page.Cursor != "" {
+		query.Set("cursor", page.Cursor)
+	}
+	var list contract.TaskList
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/tasks", query: query, repeat: true}, &list)
+	return list, err
+}
+
+// Events reads all events of a task whose number is above after, in order.
+func (c *Client) Events(ctx context.Context, taskID string, after int) ([]contract.TaskEvent, error) {
+	events := []contract.TaskEvent{}
+	for {
+		what := call{method: http.MethodGet, path: "v1/tasks/" + url.PathEscape(taskID) + "/events", repeat: true}
+		if after > 0 {
+			what.query = url.Values{"after": {strconv.Itoa(after)}}
+		}
+		var page contract.TaskEvents
+		if _, err := c.do(ctx, what, &page); err != nil {
+			return nil, err
+		}
+		events = slices.Concat(events, page.Events)
+		if page.NextAfter <= after {
+			return events, nil
+		}
+		after = page.NextAfter
+	}
+}

@@ -1,0 +1,232 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+const taskID = "export_mods_1704857234567_a3f8c2d1"
+
+func TestNewRefusesWhatCannotBeCalled(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]client.Config{
+		"no scheme":       {URL: "127.0.0.1:8080"},
+		"other scheme":    {URL: "ftp://host"},
+		"no host":         {URL: "http://"},
+		"password in it":  {URL: "http://user:pw@host"},
+		"query in it":     {URL: "http://host/?a=b"},
+		"control in it":   {URL: "http://host/\x01"},
+		"token with line": {URL: "http://host", Token: "a\nb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := client.New(config); err == nil {
+				t.Errorf("New(%q) made a client", config.URL)
+			}
+		})
+	}
+}
+
+func TestExportSendsWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	var got struct {
+		path, key, token, body string
+	}
+	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		got.path, got.key, got.token = r.Method+" "+r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization")
+		got.body = string(body)
+		answer(w, http.StatusAccepted, contract.ExportAccepted{TaskID: taskID, Status: "processing"})
+	})})
+	depth := 3
+	accepted, err := c.Export(t.Context(), "mods", contract.ExportRequest{
+		PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: &contract.ExportOptions{MaxDepth: &depth},
+	}, "key-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accepted.TaskID != taskID {
+		t.Errorf("task %q", accepted.TaskID)
+	}
+	if got.path != "POST /export/mods" || got.key != "key-1" || got.token != "Bearer s3cret" {
+		t.Errorf("sent %+v", got)
+	}
+	if want := `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY","options":{"maxDepth":3}}`; got.body != want {
+		t.Errorf("body %s, want %s", got.body, want)
+	}
+}
+
+func TestExportIsRepeatedOnlyWhereItsAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		failure error
+		calls   int
+		refused bool
+	}{
+		"answer lost":   {errReset, 3, false},
+		"no connection": {errRefused, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				network := &broken{failures: 2, err: row.failure, then: inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					answer(w, http.StatusAccepted, contract.ExportAccepted{TaskID: taskID})
+				})}}
+				_, err := setup(t, network).Export(t.Context(), "mods", contract.ExportRequest{}, "key")
+				u, unreachable := errors.AsType[*client.Unreachable](err)
+				if unreachable != row.refused || unreachable && !u.Refused {
+					t.Errorf("error %v", err)
+				}
+				if network.calls != row.calls {
+					t.Errorf("%d calls, want %d", network.calls, row.calls)
+				}
+			})
+		})
+	}
+}
+
+func TestProblemsAreTheServersWords(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		status int
+		body   any
+		want   client.Problem
+	}{
+		"a field": {
+			400,
+			map[string]any{"title": "Bad Request", "detail": "the depth is 0 to 100", "code": "INVALID_REQUEST", "field": "options.maxDepth", "status": 400},
+			client.Problem{Status: 400, Code: fault.InvalidRequest, Message: "the depth is 0 to 100", Field: "options.maxDepth"},
+		},
+		"only a title": {404, map[string]any{"title": "Not Found"}, client.Problem{Status: 404, Message: "Not Found"}},
+		"not an object": {
+			502, []string{"<html>"}, client.Problem{Status: 502, Message: "the server answered 502 Bad Gateway"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				answer(w, row.status, row.body)
+			})})
+			_, err := c.Status(t.Context(), taskID, 0)
+			p, ok := errors.AsType[*client.Problem](err)
+			if !ok {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(row.want, *p); diff != "" {
+				t.Error(diff)
+			}
+			if client.Gone(err) != (row.status == 404) {
+				t.Errorf("Gone is %v", client.Gone(err))
+			}
+		})
+	}
+}
+
+func TestAnswersThatAreNoneOfSorties(t *testing.T) {
+	t.Parallel()
+	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<!doctype html>hello"))
+	})})
+	if _, err := c.Status(t.Context(), taskID, 0); err == nil {
+		t.Error("a page of HTML was taken for a status")
+	}
+}
+
+func TestPatientBearsAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if at(start) < 40*time.Second {
+				w.Header().Set("Retry-After", "7")
+				answer(w, http.StatusServiceUnavailable, map[string]string{"detail": "busy"})
+				return
+			}
+			answer(w, http.StatusOK, contract.Status{TaskID: taskID, Status: "success"})
+		})})
+		var told int
+		if _, err := c.Status(t.Context(), taskID, 0); err == nil {
+			t.Error("an impatient client waited")
+		}
+		status, err := c.Patient(time.Minute, func(error) { told++ }).Status(t.Context(), taskID, 0)
+		if err != nil || status.Status != "success" {
+			t.Errorf("status %q, error %v", status.Status, err)
+		}
+		if told == 0 || told > 6 {
+			t.Errorf("asked again %d times in 40 s with Retry-After: 7", told)
+		}
+		if _, err := c.Patient(time.Minute, nil).Status(t.Context(), taskID, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPatienceEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		network := &broken{failures: 1 << 30, err: errRefused}
+		_, err := setup(t, network).Patient(time.Minute, nil).Status(t.Context(), taskID, 0)
+		if _, ok := errors.AsType[*client.Unreachable](err); !ok {
+			t.Errorf("error %v", err)
+		}
+		if waited := at(start); waited < 50*time.Second || waited > time.Minute {
+			t.Errorf("gave up after %v", waited)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = setup(t, network).Patient(time.Minute, nil).Status(ctx, taskID, 0)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v after the caller's end", err)
+		}
+	})
+}
+
+func TestEventsAreReadToTheLastPage(t *testing.T) {
+	t.Parallel()
+	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch after := r.URL.Query().Get("after"); after {
+		case "":
+			answer(w, 200, contract.TaskEvents{Events: []contract.TaskEvent{{Seq: 1}, {Seq: 2}}, NextAfter: 2})
+		case "2":
+			answer(w, 200, contract.TaskEvents{Events: []contract.TaskEvent{{Seq: 3}}})
+		default:
+			t.Errorf("asked for those after %q", after)
+		}
+	})})
+	events, err := c.Events(t.Context(), taskID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) != 3 || events[2].Seq != 3 {
+		t.Errorf("events %+v", events)
+	}
+}
+
+func TestTasksAsksForThePage(t *testing.T) {
+	t.Parallel()
+	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got, want := r.URL.RequestURI(), "/v1/tasks?cursor=abc&limit=5&state=Running"; got != want {
+			t.Errorf("asked for %s, want %s", got, want)
+		}
+		answer(w, 200, contract.TaskList{NextCursor: "next"})
+	})})
+	list, err := c.Tasks(t.Context(), client.Page{State: "Running", Limit: 5, Cursor: "abc"})
+	if err != nil || list.NextCursor != "next" {
+		t.Errorf("list %+v, error %v", list, err)
+	}
+}
