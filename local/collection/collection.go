@@ -15,23 +15,25 @@
 //
 // # What an exporter should make of a collection
 //
-// Expect says it, from the collection alone, by these rules:
+// Expect says it, from what is served and nothing else, by these rules:
 //
 //   - An entity that cannot be read at all has failed: 404, merged, deleted, or
-//     no whole manifest however often it is asked for. It is not in the output,
-//     and what only it names is never found.
-//   - If that entity is the root, the export fails.
-//   - An entity is incomplete if its pinax.json is missing, is no JSON object,
-//     is over 4 MiB, cannot be had, or does not match its CID. It is in the
-//     output as a minimal record, with its children. So exported counts the
-//     incomplete too, and never the failed.
-//   - A 503 or a broken-off answer is asked for again, and then it is as if it
-//     had not been. So is a slow one.
-//   - An entity that is named twice, by an ancestor, by a descendant or by
+//     503 or broken off however often it is asked for. It is not in the output,
+//     and what only it names is never found. If it is the root, the export fails.
+//   - An entity is incomplete if it has no pinax.json, or one that is no JSON
+//     object or is over 4 MiB; or if any component cannot be had or does not
+//     match its CID. It is in the output, as a lesser record, with its children.
+//     So exported counts the incomplete too, and never the failed.
+//   - A 503 or an answer broken off a few times is asked for again, and then it
+//     is as if it had not been. A slow answer is an answer.
+//   - An entity that is named twice, by its parent, by a descendant or by
 //     itself, is exported once.
 //   - What a parent does not name is not found, whatever it says of its parent;
 //     what a parent names is found, whatever it says.
-//   - An empty OCR text or one with control bytes changes no count.
+//   - An OCR text that is empty, or has control bytes in it, changes no count.
+//
+// An exporter may give up when a source fails dozens of times in a row; that is
+// not foreseen here.
 package collection
 
 import (

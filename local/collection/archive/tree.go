@@ -113,16 +113,23 @@ func (t *Tree) Entity(i int) entityapi.Entity {
 	if len(below) > 0 { // made before its children, then told of them
 		e.Versions = 2
 	}
-	e.Components = []entityapi.Component{
+	e.Components, e.Attachments = Describe(u, e.PI, below)
+	return e
+}
+
+// Describe makes the components of the entity pi that describes u, and the
+// files that they name. below are the units that u holds.
+func Describe(u Unit, pi string, below []Unit) (components, attachments []entityapi.Component) {
+	components = []entityapi.Component{
 		component("cheimarros.json", encode(graphOf(u))),
 		component("description.md", narrative(u, below)),
 	}
 	if u.Level == LevelItem || u.Level == LevelFile {
 		file := unsafe.ReplaceAllString(u.ID, "-") + "-note.txt"
 		text := component(file, note(u, below))
-		e.Attachments = []entityapi.Component{text}
-		e.Components = append(e.Components, component("note.ref.json", encode(refFile{
-			URL:      "https://cdn.arke.institute/" + e.PI + "/" + file,
+		attachments = append(attachments, text)
+		components = append(components, component("note.ref.json", encode(refFile{
+			URL:      "https://cdn.arke.institute/" + pi + "/" + file,
 			CID:      text.CID,
 			Type:     "text/plain; charset=utf-8",
 			Size:     text.Body.Size(),
@@ -130,8 +137,7 @@ func (t *Tree) Entity(i int) entityapi.Entity {
 			OCR:      string(text.Body.Head),
 		})))
 	}
-	e.Components = append(e.Components, component("pinax.json", encode(pinaxOf(u, e.PI))))
-	return e
+	return append(components, component("pinax.json", encode(pinaxOf(u, pi)))), attachments
 }
 
 // unsafe is what has no place in the name of a file.
@@ -186,4 +192,17 @@ func ULID(random [10]byte) string {
 		in[i+1] = b << 6
 	}
 	return crockford.EncodeToString(in[:])[:26]
+}
+
+// ParseULID gives the random part of a ULID that ULID wrote; ok is false for
+// any other text.
+func ParseULID(text string) (random [10]byte, ok bool) {
+	in, err := crockford.DecodeString(text + "00")
+	if err != nil || len(in) != 17 {
+		return random, false
+	}
+	for i := range random {
+		random[i] = in[6+i]<<2 | in[7+i]>>6
+	}
+	return random, ULID(random) == text
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/collection/cid"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // RootPI is the PI of the root entity, which every collection has and none counts.
@@ -32,7 +31,7 @@ type api struct {
 // Handler serves source. It is safe for use from anywhere at once. Each handler
 // counts anew what its Source wants to go wrong a number of times; clock times
 // the delays.
-func Handler(source Source, clock orchestrator.Clock) http.Handler {
+func Handler(source Source, clock Clock) http.Handler {
 	a := &api{
 		source:   source,
 		index:    &index{source: source},
@@ -243,7 +242,7 @@ func (a *api) cat(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		found, ok = locate(a.origin, c)
 	}
-	if !ok {
+	if !ok || found.Lost {
 		fail(w, http.StatusNotFound, "NOT_FOUND", "Content not found: "+string(c), map[string]string{"cid": string(c)})
 		return
 	}

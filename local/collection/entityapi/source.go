@@ -67,6 +67,8 @@ type Component struct {
 	CID     cid.CID
 	Body    Body
 	Trouble Trouble
+	// Lost bytes are named by the manifest, and /cat answers 404.
+	Lost bool
 }
 
 // NewComponent makes a component with its true CID.
