@@ -242,6 +242,11 @@ func (e *Execution) InFlight() []Invocation {
 	return list
 }
 
+// Busy tells whether an invocation has not returned.
+func (e *Execution) Busy() bool {
+	return e.waitingFor(func(a *attempt) bool { return a.inFlight }) != nil
+}
+
 func (f *frame) invocation() Invocation {
 	return Invocation{
 		Attempt: f.attempt.id, State: f.state.name, Resource: f.state.resource, Payload: f.attempt.payload,

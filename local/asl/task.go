@@ -234,14 +234,16 @@ func (e *Execution) holder(token string) *frame {
 }
 
 // Resume goes on with the states whose token was completed while their
-// invocation was in flight: after a crash nobody will tell how that ended.
-func (e *Execution) Resume(env Env) []Invocation {
+// invocation was in flight: after a crash nobody will tell how that ended. False
+// where there are none. InFlight tells what is to be invoked then.
+func (e *Execution) Resume(env Env) bool {
 	x := e.stepper(&env)
 	e.visit(func(f *frame) {
 		if f.waiting == waitTask && f.attempt.early != nil {
 			x.settle(f, *f.attempt.early)
 		}
 	})
+	changed := len(x.todo) > 0
 	x.run()
-	return x.done()
+	return changed
 }
