@@ -109,7 +109,7 @@ func lineInOrder(s *storeTest) {
 	for _, place := range []struct {
 		id    string
 		after time.Duration
-	}{{"e", 4}, {"c", 1}, {"b", 1}, {"d", 3}, {"a", 1e9}} {
+	}{{"b", 4}, {"d", 1}, {"c", 1}, {"e", 3}, {"a", 1e9}} {
 		r := sample("acme", place.id)
 		w := orchestrator.WriteOf(run.New(r, at.Add(place.after)))
 		_, err := s.store.Create(s.ctx, w, nil)
@@ -125,7 +125,7 @@ func lineInOrder(s *storeTest) {
 		}
 		return 1
 	})
-	s.same([]string{"b", "c", "d", "e", "a"}, idsOf(want))
+	s.same([]string{"c", "d", "e", "b", "a"}, idsOf(want))
 	s.wantLine("p", want...)
 	s.wantPools(acme("p", 1, 5))
 	for limit := range 7 {

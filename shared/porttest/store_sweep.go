@@ -153,17 +153,20 @@ func expiredNames(s *storeTest) {
 	_, r := s.createWith(shortLived("acme", "a"), key)
 	s.apply(r, cancel())
 	s.wantNone(r.Ref())
-	again := orchestrator.IdempotencyKey{Key: "k", Digest: "d2"}
-	first, second := s.createWith(sample("acme", "a"), again)
-	if !first || second.ID != "a" {
-		s.Fatalf("the key gives the expired run %+v", second)
-	}
-	s.wantRun(second)
-	if events := s.events(second.Ref()); len(events) != 1 {
-		s.Fatalf("the new run has the old one's events: %+v", events)
-	}
-	if first, known := s.createWith(sample("acme", "b"), again); first || known.ID != "a" {
-		s.Fatalf("the key does not stand for its new run: %+v", known)
+	for _, id := range []string{"a", "another"} {
+		again := orchestrator.IdempotencyKey{Key: "k", Digest: "digest of " + id}
+		first, second := s.createWith(shortLived("acme", id), again)
+		if !first || second.ID != id {
+			s.Fatalf("the key gives the expired run %+v", second)
+		}
+		s.wantRun(second)
+		if events := s.events(second.Ref()); len(events) != 1 {
+			s.Fatalf("the new run has the old one's events: %+v", events)
+		}
+		if first, known := s.createWith(sample("acme", "b"), again); first || known.ID != id {
+			s.Fatalf("the key does not stand for its new run: %+v", known)
+		}
+		s.apply(second, cancel())
 	}
 }
 

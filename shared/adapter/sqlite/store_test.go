@@ -1,28 +1,320 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/run"
 )
+
+var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	porttest.Store(t, func(t *testing.T) orchestrator.Store {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		store, err := sqlite.NewStore(t.Context(), db, clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 		return store
 	})
+}
+
+func setupStore(t *testing.T, path string) (*sqlite.Store, *sqlite.DB, *clock.Virtual) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	now := clock.NewVirtual(newYear)
+	store, err := sqlite.NewStore(t.Context(), db, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, db, now
+}
+
+func newRun(id string) orchestrator.Write {
+	return orchestrator.WriteOf(run.New(run.Run{
+		Tenant: "acme", ID: id, TaskID: id,
+		Work:   run.Work{Kind: "export", Options: []byte("{}")},
+		Policy: run.Policy{RecordRetention: time.Hour, StartTimeout: time.Minute},
+	}, newYear))
+}
+
+// advance commits what the facts make of the run.
+func advance(t *testing.T, store orchestrator.Store, id string, facts ...run.Fact) {
+	t.Helper()
+	for _, f := range facts {
+		r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := run.Decide(r, f, newYear)
+		if err != nil || !d.Changed {
+			t.Fatalf("%T of run %s: changed %v, %v", f, id, d.Changed, err)
+		}
+		if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func create(t *testing.T, store orchestrator.Store, id string, facts ...run.Fact) {
+	t.Helper()
+	if _, err := store.Create(t.Context(), newRun(id), nil); err != nil {
+		t.Fatal(err)
+	}
+	advance(t, store, id, facts...)
+}
+
+func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sortie.db")
+	store, db, _ := setupStore(t, path)
+	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 1})
+	create(t, store, "waits", run.Lined{Pool: "p", Limit: 1})
+	key := &orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
+	if _, err := store.Create(t.Context(), newRun("keyed"), key); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "holds"}); !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("a read of a closed store: %v", err)
+	}
+
+	store, _, _ = setupStore(t, path)
+	r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "holds"})
+	if err != nil || r.State != run.ContainerCreating || r.Version != 2 {
+		t.Fatalf("after reopening: %+v, %v", r, err)
+	}
+	events, err := store.Events(t.Context(), r.Ref(), 0, 10)
+	if err != nil || len(events) != 2 {
+		t.Fatalf("after reopening: the events %+v, %v", events, err)
+	}
+	line, err := store.Line(t.Context(), "acme", "p", 10)
+	if err != nil || len(line) != 1 || line[0].ID != "waits" {
+		t.Fatalf("after reopening: the line %v, %v", line, err)
+	}
+	if existing, err := store.Create(t.Context(), newRun("again"), key); err != nil || existing == nil || existing.ID != "keyed" {
+		t.Fatalf("after reopening the key gives %+v, %v", existing, err)
+	}
+	create(t, store, "late")
+	late, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "late"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := run.Decide(late, run.Admitted{Pool: "p", Limit: 1}, newYear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); !errors.Is(err, orchestrator.ErrNoSlot) {
+		t.Fatalf("after reopening the pool is free: %v", err)
+	}
+}
+
+func TestARecordExpiresByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "a", run.CancelWished{})
+	ref := run.Ref{Tenant: "acme", ID: "a"}
+	now.Advance(time.Hour - time.Nanosecond)
+	if _, err := store.Load(t.Context(), ref); err != nil {
+		t.Fatalf("a moment before its end: %v", err)
+	}
+	now.Advance(time.Nanosecond)
+	if _, err := store.Load(t.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Fatalf("at its end: %v", err)
+	}
+}
+
+func TestPurgeForgetsMoreThanABatch(t *testing.T) {
+	t.Parallel()
+	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	for i := range 250 {
+		w, key := newRun(fmt.Sprint(i)), &orchestrator.IdempotencyKey{Key: fmt.Sprint(i)}
+		if _, err := store.Create(t.Context(), w, key); err != nil {
+			t.Fatal(err)
+		}
+		advance(t, store, w.Run.ID, run.CancelWished{})
+	}
+	for _, want := range []int{230, 20, 0} {
+		if n, err := store.Purge(t.Context(), newYear.Add(2*time.Hour), 230); err != nil || n != want {
+			t.Fatalf("forgot %d, %v; want %d", n, err, want)
+		}
+	}
+	for _, table := range []string{"runs", "events", "keys"} {
+		if rows := count(t, db, "SELECT count(*) FROM "+table); rows != 0 {
+			t.Errorf("%d %s are left", rows, table)
+		}
+	}
+}
+
+func count(t *testing.T, db *sqlite.DB, query string) (n int) {
+	t.Helper()
+	err := db.Read(t.Context(), func(tx *sqlite.Tx) error { return tx.QueryRow(query).Scan(&n) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestMendCorrectsTheCount(t *testing.T) {
+	t.Parallel()
+	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 2})
+	create(t, store, "waits", run.Lined{Pool: "p", Limit: 2})
+	for _, damage := range []string{"UPDATE pools SET held = 7, queued = 0", "DELETE FROM pools", "UPDATE pools SET queued = -1"} {
+		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+			_, err := tx.Exec(damage)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1, 0} {
+			if n, err := store.Mend(t.Context(), "acme", "p"); err != nil || n != want {
+				t.Fatalf("after %s: %d rows changed, %v; want %d", damage, n, err, want)
+			}
+		}
+		pools, err := store.Pools(t.Context())
+		if err != nil || len(pools) != 1 || pools[0] != (orchestrator.PoolUse{Tenant: "acme", Pool: "p", Held: 1, Queued: 1}) {
+			t.Fatalf("after %s: %+v, %v", damage, pools, err)
+		}
+	}
+}
+
+func TestAStoreOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "first")
+	pages := count(t, db, "PRAGMA page_count")
+	limit := func(pages int) {
+		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+			return tx.QueryRow(fmt.Sprintf("PRAGMA max_page_count = %d", pages)).Scan(new(int))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(pages + 2)
+	big := newRun("big")
+	big.Run.CorrelationID = strings.Repeat("x", 1<<20)
+	if _, err := store.Create(t.Context(), big, nil); !fault.Is(err, fault.StoreFull) {
+		t.Fatalf("a create without room: %v", err)
+	}
+	r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown := r
+	grown.CorrelationID = big.Run.CorrelationID
+	d, err := run.Decide(grown, run.CancelWished{}, newYear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); !fault.Is(err, fault.StoreFull) {
+		t.Fatalf("a commit without room: %v", err)
+	}
+	if again, err := store.Load(t.Context(), r.Ref()); err != nil || again.Version != r.Version || again.State != r.State {
+		t.Fatalf("after the refused commit: %+v, %v", again, err)
+	}
+	if events, err := store.Events(t.Context(), r.Ref(), 0, 10); err != nil || len(events) != 1 {
+		t.Fatalf("after the refused commit: the events %+v, %v", events, err)
+	}
+	limit(1 << 20)
+	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+	if _, err := store.Create(t.Context(), big, nil); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+}
+
+func TestANewerStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	store, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "a")
+	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec("UPDATE migrations SET version = version + 1 WHERE owner = 'store'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.NewStore(t.Context(), db, now); !errors.Is(err, sqlite.ErrNewer) {
+		t.Fatalf("the tables of a newer program: %v", err)
+	}
+	if runs := count(t, db, "SELECT count(*) FROM runs"); runs != 1 {
+		t.Fatalf("there are %d runs", runs)
+	}
+}
+
+func TestAStoreCallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.Create(ctx, newRun("b"), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a create: %v", err)
+	}
+	if _, err := store.Load(ctx, run.Ref{Tenant: "acme", ID: "a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a read: %v", err)
+	}
+	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "b"}); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Errorf("the run that was not created: %v", err)
+	}
+}
+
+// A query that is none of an index's would read every run there ever was.
+func TestEveryQueryHasItsIndex(t *testing.T) {
+	t.Parallel()
+	_, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	const doc = "SELECT doc FROM runs WHERE "
+	for query, index := range map[string]string{
+		doc + "tenant = ? AND id = ?":      "runs_id",
+		doc + "tenant = ? AND task_id = ?": "runs_task",
+		doc + "tenant = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC":               "runs_created",
+		doc + "tenant = ? AND state = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC": "runs_state",
+		doc + "act_by <= ? ORDER BY act_by, n":                                                         "runs_act",
+		doc + "output_due <= ? ORDER BY output_due, n":                                                 "runs_output",
+		doc + "purge_at <= ? ORDER BY purge_at":                                                        "runs_purge",
+		doc + "machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id":                      "runs_machine",
+		doc + "tenant = ? AND pool = ? AND since IS NOT NULL ORDER BY since, id":                       "runs_pool",
+		doc + "tenant = ? AND pool = ? AND since IS NOT NULL AND (since, id) < (?, ?)":                 "runs_pool",
+		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq":                                "events_seq",
+	} {
+		var plan []string
+		err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
+			plan = nil
+			rows := tx.Query("EXPLAIN QUERY PLAN "+query, 1, 2, 3, 4)
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					return err
+				}
+				plan = append(plan, detail)
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(plan) != 1 || !strings.HasPrefix(plan[0], "SEARCH") || !strings.Contains(plan[0], index+" (") {
+			t.Errorf("%s\n\tis not answered by %s alone: %q", query, index, plan)
+		}
+	}
 }
