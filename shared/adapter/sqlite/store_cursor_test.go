@@ -1,0 +1,77 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// setupLists makes a store with three runs and gives the cursor of their
+// second page.
+func setupLists(t *testing.T) (orchestrator.Store, string) {
+	t.Helper()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	for _, id := range []string{"a", "b", "c"} {
+		create(t, store, id)
+	}
+	_, cursor, err := store.List(t.Context(), "acme", orchestrator.Page{Limit: 1})
+	if err != nil || cursor == "" {
+		t.Fatalf("the cursor is %q, %v", cursor, err)
+	}
+	return store, cursor
+}
+
+func TestACursorIsOfItsList(t *testing.T) {
+	t.Parallel()
+	store, cursor := setupLists(t)
+	tests := []struct {
+		name   string
+		tenant string
+		page   orchestrator.Page
+		field  string
+	}{
+		{"its own list", "acme", orchestrator.Page{Cursor: cursor, Limit: 5}, ""},
+		{"another tenant's", "zenith", orchestrator.Page{Cursor: cursor, Limit: 5}, "cursor"},
+		{"a filtered one", "acme", orchestrator.Page{Cursor: cursor, Limit: 5, State: run.Pending}, "cursor"},
+		{"a page of none", "acme", orchestrator.Page{Cursor: cursor}, "limit"},
+		{"a page too long", "acme", orchestrator.Page{Cursor: cursor, Limit: 1001}, "limit"},
+		{"a page less than none", "acme", orchestrator.Page{Limit: -1}, "limit"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			runs, _, err := store.List(t.Context(), test.tenant, test.page)
+			if test.field == "" {
+				if err != nil || len(runs) != 2 {
+					t.Fatalf("%d runs, %v", len(runs), err)
+				}
+				return
+			}
+			if !fault.Is(err, fault.InvalidRequest) || fault.Of(err).Field != test.field {
+				t.Fatalf("got %v, want a fault about %s", err, test.field)
+			}
+		})
+	}
+}
+
+func FuzzCursor(f *testing.F) {
+	for _, seed := range []string{"", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "GIZ-AAAAAAAAAAAAAAAAAQ", "====", "\x00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		store, known := setupLists(t)
+		runs, _, err := store.List(t.Context(), "acme", orchestrator.Page{Cursor: cursor, Limit: 5})
+		if cursor == "" || cursor == known {
+			if err != nil || len(runs) < 2 {
+				t.Fatalf("%d runs, %v", len(runs), err)
+			}
+			return
+		}
+		if !fault.Is(err, fault.InvalidRequest) || len(runs) > 0 {
+			t.Fatalf("the cursor %q gave %d runs, %v", cursor, len(runs), err)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package flaky
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Load implements orchestrator.Store.
+func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	return s.one("Load", func() (run.Run, error) { return s.inner.Load(ctx, ref) })
+}
+
+// Find implements orchestrator.Store.
+func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
+	return s.one("Find", func() (run.Run, error) { return s.inner.Find(ctx, tenant, taskID) })
+}
+
+func (s *Store) one(method string, read func() (run.Run, error)) (run.Run, error) {
+	return give(s, method, false, func() (run.Run, error) {
+		r, err := read()
+		if err == nil {
+			s.witness.saw(r)
+		}
+		return r, err
+	})
+}
+
+// Events implements orchestrator.Store.
+func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
+	return give(s, "Events", false, func() ([]run.Event, error) { return s.inner.Events(ctx, ref, after, limit) })
+}
+
+// List implements orchestrator.Store.
+func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) (runs []run.Run, next string, err error) {
+	runs, err = s.many("List", func() (found []run.Run, err error) {
+		found, next, err = s.inner.List(ctx, tenant, page)
+		return found, err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return runs, next, nil
+}
+
+func (s *Store) many(method string, read func() ([]run.Run, error)) ([]run.Run, error) {
+	return give(s, method, false, func() ([]run.Run, error) {
+		runs, err := read()
+		for _, r := range runs {
+			s.witness.saw(r)
+		}
+		return runs, err
+	})
+}
+
+// Line implements orchestrator.Store.
+func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Line(ctx, tenant, pool, limit) })
+}
+
+// Position implements orchestrator.Store.
+func (s *Store) Position(ctx context.Context, r run.Run) (int, error) {
+	return give(s, "Position", false, func() (int, error) { return s.inner.Position(ctx, r) })
+}
+
+// Pools implements orchestrator.Store.
+func (s *Store) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
+	return give(s, "Pools", false, func() ([]orchestrator.PoolUse, error) { return s.inner.Pools(ctx) })
+}
+
+// Due implements orchestrator.Store.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	return give(s, "Due", false, func() ([]run.Ref, error) { return s.inner.Due(ctx, now, limit) })
+}
+
+// WithMachine implements orchestrator.Store.
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
+	return s.many("WithMachine", func() ([]run.Run, error) { return s.inner.WithMachine(ctx, after, limit) })
+}
+
+// OutputsDue implements orchestrator.Store.
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	return give(s, "OutputsDue", false, func() ([]run.Ref, error) { return s.inner.OutputsDue(ctx, now, limit) })
+}

@@ -1,0 +1,137 @@
+package flaky
+
+import (
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// witness remembers the newest record of each run that anyone was shown, and
+// holds writes against it.
+type witness struct {
+	tell func(error)
+	mu   sync.Mutex
+	seen map[run.Ref]run.Run
+}
+
+// saw notes a record that the store holds, or held.
+func (w *witness) saw(r run.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if known, ok := w.seen[r.Ref()]; !ok || known.Version < r.Version || known.CreatedAt.Before(r.CreatedAt) {
+		w.seen[r.Ref()] = r
+	}
+}
+
+func (w *witness) creates(first orchestrator.Write, key *orchestrator.IdempotencyKey) {
+	r := first.Run
+	misuse := w.misuse("create", r)
+	if key != nil {
+		if n := utf8.RuneCountInString(key.Key); n < 1 || n > 255 {
+			misuse("under a key of %d characters", n)
+		}
+	}
+	if r.Tenant == "" || r.ID == "" || r.TaskID == "" {
+		misuse("without a tenant, an id or a task id")
+	}
+	if r.Version != 0 {
+		misuse("which has version %d already", r.Version)
+	}
+	if r.State != run.Pending && r.State != run.PreRun {
+		misuse("in %s", r.State)
+	}
+	if len(first.Events) == 0 || first.Events[0].Seq != 1 {
+		misuse("without its first event")
+	}
+	numbered(first, misuse)
+}
+
+func (w *witness) commits(writes []orchestrator.Write) {
+	if len(writes) == 0 {
+		w.tell(fmt.Errorf("misuse: a commit of nothing"))
+	}
+	refs := map[run.Ref]bool{}
+	for _, each := range writes {
+		misuse := w.misuse("commit", each.Run)
+		if refs[each.Run.Ref()] {
+			misuse("twice at once")
+		}
+		refs[each.Run.Ref()] = true
+		numbered(each, misuse)
+		w.mu.Lock()
+		known, ok := w.seen[each.Run.Ref()]
+		w.mu.Unlock()
+		switch {
+		case !ok:
+			misuse("that nobody was shown")
+		case each.Run.Version < 1 || each.Run.Version > known.Version:
+			misuse("on version %d; the newest that anyone was shown is %d", each.Run.Version, known.Version)
+		case each.Run.Version == known.Version:
+			follows(known, each, misuse)
+		}
+		// An older version is one that has lost its race.
+	}
+}
+
+// numbered checks that the events lead up to the record's count without gaps.
+func numbered(w orchestrator.Write, misuse func(string, ...any)) {
+	for i, e := range w.Events {
+		if want := w.Run.EventCount - len(w.Events) + 1 + i; e.Seq != want || e.ID == "" {
+			misuse("with event %d (id %q) where number %d belongs", e.Seq, e.ID, want)
+		}
+	}
+}
+
+// follows checks that the write may come after the record it was decided on.
+func follows(before run.Run, w orchestrator.Write, misuse func(string, ...any)) {
+	if gap := w.Run.EventCount - len(w.Events) - before.EventCount; gap != 0 {
+		misuse("with %d events that lead from %d to %d", len(w.Events), before.EventCount, w.Run.EventCount)
+	}
+	state := before.State
+	for _, e := range w.Events {
+		if e.From != state || (e.From != e.State && !e.From.CanBecome(e.State)) {
+			misuse("with an event from %s to %s while it is in %s", e.From, e.State, state)
+		}
+		state = e.State
+	}
+	if state != w.Run.State {
+		misuse("in %s, and its events lead to %s", w.Run.State, state)
+	}
+	if want := leaseOf(before.Slot, w.Run.Slot); w.Lease != want {
+		misuse("with the lease change %q, and its slot says %q", w.Lease, want)
+	}
+}
+
+// leaseOf is the lease change that leads from one slot to the other. A pool
+// without a limit has no leases.
+func leaseOf(before, now run.Slot) run.LeaseChange {
+	had, has := before.Stand, now.Stand
+	if before.Limit <= 0 {
+		had = ""
+	}
+	if now.Limit <= 0 {
+		has = ""
+	}
+	switch {
+	case had == has:
+		return ""
+	case had == run.SlotQueued && has == run.SlotHeld:
+		return run.LeaseGrant
+	case had == run.SlotQueued:
+		return run.LeaseDequeue
+	case had == run.SlotHeld:
+		return run.LeaseRelease
+	case has == run.SlotQueued:
+		return run.LeaseEnqueue
+	}
+	return run.LeaseTake
+}
+
+func (w *witness) misuse(doing string, r run.Run) func(string, ...any) {
+	return func(how string, args ...any) {
+		w.tell(fmt.Errorf("misuse: %s of run %s %s", doing, r.ID, fmt.Sprintf(how, args...)))
+	}
+}
