@@ -76,6 +76,7 @@ func (r *reader) test() test {
 			}
 		}
 	}
+	r.asked["Variable"] = t.combination == ""
 	if operators != 1 {
 		r.add(r.place, "has %d operators; it must have one", operators)
 	}
