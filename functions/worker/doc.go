@@ -43,15 +43,15 @@
 //	404 for an entity                failed; the root: the export fails
 //	merged or deleted entity         failed, not followed; the root: the export fails
 //	answer that is no manifest       asked for 3 times, then failed; the root: the export fails
-//	503, 5xx, 429, no connection,    asked for 8 times within 2 minutes; then failed, or
-//	slow or truncated answer         incomplete if it was a component; the root: the export
-//	                                 fails; 32 entities in a row: the export fails
+//	503, 5xx, 429, no connection,    asked for 6 times, and if the source as a whole is down, again
+//	slow or truncated answer         when it is back, for 2 minutes at most; then failed, or
+//	                                 incomplete if it was a component; the root (8 times): the
+//	                                 export fails; 32 entities in a row: the export fails
 //	no pinax                         incomplete: the record says so and has what else is known
 //	broken pinax (not JSON,          incomplete, in the same way
 //	not an object)
 //	pinax without a title            incomplete; the title says so
-//	pinax over 1 MiB,                incomplete, without that component
-//	graph over 4 MiB,
+//	pinax or graph over 4 MiB,       incomplete, without that component
 //	other component over 256 MiB
 //	404 for a component              incomplete, without it
 //	bytes that do not match the CID  asked for 3 times, then incomplete, without them. Only a CIDv1

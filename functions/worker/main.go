@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os/signal"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,13 +24,11 @@ type Connect func(BucketAuth) (Uploader, error)
 
 // Main is the whole program: it reads the environment, runs until the end, the
 // context's end or a signal, logs JSON lines to stderr and gives the exit
-// code. It tunes the process's garbage collector, so it is for a process of
-// its own.
+// code.
 func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
-	tuneMemory(environ)
 
 	config, invalid := ParseConfig(environ)
 	log := slog.New(slog.NewJSONHandler(stderr, nil)).With("task_id", config.TaskID, "batch_id", config.BatchID)
@@ -60,17 +56,6 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 		return exitStopped
 	}
 	return exitFailed
-}
-
-// tuneMemory trades a little time for memory, unless the environment says how
-// it is to be.
-func tuneMemory(environ []string) {
-	set := func(name string) bool {
-		return slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
-	}
-	if !set("GOGC") {
-		debug.SetGCPercent(50)
-	}
 }
 
 // httpClient keeps a connection for each entity in flight.

@@ -88,7 +88,7 @@ func TestMaladies(t *testing.T) {
 			a.add(1, map[string]any{"pinax.json": map[string]any{"creator": "Somebody Known"}})
 		}, has: []string{"Somebody Known", "it has no title"}},
 		{name: "huge pinax", exported: 3, incomplete: 1, ill: func(a *archive) {
-			a.add(1, map[string]any{"pinax.json": map[string]any{"title": strings.Repeat("x", 2<<20)}})
+			a.add(1, map[string]any{"pinax.json": map[string]any{"title": strings.Repeat("x", 5<<20)}})
 		}, has: []string{"pinax.json: it is too large"}, hasNot: []string{"xxxxxxxxxx"}},
 		{name: "pinax 404", exported: 3, incomplete: 1, ill: func(a *archive) {
 			delete(a.blocks, a.cid(1, "pinax.json"))
@@ -220,6 +220,29 @@ func TestSourceThatIsDownFailsTheExport(t *testing.T) {
 	r, doc, err := b.run()
 	if err == nil || r.Status != "error" || !strings.HasPrefix(r.Error, "the source is unavailable") || doc != "" {
 		t.Errorf("Run = %v, callback %+v", err, r)
+	}
+}
+
+// The source is down for a while in the middle of an export: nothing is lost.
+func TestOutageIsSurvived(t *testing.T) {
+	t.Parallel()
+	o := recursive()
+	o.ParallelBatchSize = 1 // so that the order of requests is known
+	b := newBench(t, "mods", o)
+	b.archive.add(0, pinax("root"), 1)
+	b.archive.add(1, pinax("one"))
+	b.archive.answers["/entities/"+testPI(1)] = after(6, b.archive, text(503, ""))
+	b.archive.answers["/entities/"+testPI(0)] = func(w http.ResponseWriter, r *http.Request, n int) {
+		if n >= 2 && n <= 5 { // asked whether it is back
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		b.archive.serve(w, r)
+	}
+	r, _ := b.mustRun()
+	wantCounts(t, r, 2, 0, 0)
+	if n := b.archive.count("/entities/" + testPI(0)); n != 6 {
+		t.Errorf("the source was probed %d times", n-1)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // How large components may be. Pinax and graph are read whole when their
 // entity is written; the others are streamed.
 const (
-	maxPinax     = 1 << 20
+	maxPinax     = 4 << 20
 	maxGraph     = 4 << 20
 	maxStreamed  = 256 << 20
 	spoolMemory  = 2 << 20 // shared by the entities in flight

@@ -2,13 +2,15 @@
 //
 // Each thing is asked for until it is had, within limits: 429, 5xx, broken
 // connections, answers that are cut short or do not come in time are tried
-// again with full-jitter backoff; other answers are final. Bytes are checked
+// again with full-jitter backoff; other answers are final. When the attempts
+// are used up, the first manifest that was had is asked for again: if it can be
+// had, the thing itself is at fault and is given up; if not, the source is down,
+// and its return is awaited as long as Patience lasts. Bytes are checked
 // against their CID where the CID allows it (see digestOf), and no answer may
 // be larger than its limit. Nothing is kept in memory but one buffer for each
 // request and the beginning of each entity's Spool.
 //
-// It never asks for the same thing twice on behalf of one entity, and it says
-// nothing about hosts in its errors.
+// What was had is not asked for again, and errors say nothing about hosts.
 package source
 
 import (
@@ -19,6 +21,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/worker/record"
@@ -32,16 +35,16 @@ type Clock interface {
 
 // Limits bound one request. The zero value of each field is its default.
 type Limits struct {
-	Attempts       int           // 8
+	Attempts       int           // 6; 2 more until the source has answered once
 	AttemptTimeout time.Duration // 30 s, from asking to the last byte
-	Patience       time.Duration // 2 min, over all attempts
+	Patience       time.Duration // 2 min, over all attempts, an outage included
 	FirstDelay     time.Duration // 250 ms, doubling
 	LongestDelay   time.Duration // 8 s; a Retry-After may ask for 30 s
 	Manifest       int64         // 32 MiB
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Attempts = orDefault(l.Attempts, 8)
+	l.Attempts = orDefault(l.Attempts, 6)
 	l.AttemptTimeout = orDefault(l.AttemptTimeout, 30*time.Second)
 	l.Patience = orDefault(l.Patience, 2*time.Minute)
 	l.FirstDelay = orDefault(l.FirstDelay, 250*time.Millisecond)
@@ -72,6 +75,9 @@ type Client struct {
 	jitter func() float64
 	log    *slog.Logger
 	limits Limits
+	// known is the path of the first manifest that was had: what can be asked
+	// for to learn whether the source is up. Nil until then.
+	known atomic.Pointer[string]
 }
 
 // New makes a client of the API at base, an address without a slash at its
@@ -88,9 +94,10 @@ func New(base string, client *http.Client, clock Clock, jitter func() float64, l
 // context's.
 func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, error) {
 	var m record.Manifest
+	path := "/entities/" + pi.String()
 	err := c.persist(ctx, "manifest", pi.String(), func(ctx context.Context) error {
 		var body buffer
-		if err := c.get(ctx, "/entities/"+pi.String(), c.limits.Manifest, &body); err != nil {
+		if err := c.get(ctx, path, c.limits.Manifest, &body); err != nil {
 			return err
 		}
 		var err error
@@ -100,6 +107,9 @@ func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, e
 		}
 		return err
 	})
+	if err == nil {
+		c.known.CompareAndSwap(nil, &path)
+	}
 	return m, err
 }
 
@@ -126,23 +136,57 @@ func (c *Client) Component(ctx context.Context, cid string, limit int64, to *Spo
 
 // persist tries until it works, cannot work, or lasts too long.
 func (c *Client) persist(ctx context.Context, what, name string, try func(context.Context) error) error {
-	begun := c.clock.Now()
+	patience := c.clock.Now().Add(c.limits.Patience)
+	awaited := false
 	for attempt := 1; ; attempt++ {
 		err := c.timed(ctx, try)
 		if err == nil || ctx.Err() != nil {
 			return errors.Join(ctx.Err(), err)
 		}
 		f, ok := errors.AsType[*Failure](err)
-		if !ok || !f.retryable() || attempt >= f.attempts(c.limits.Attempts) {
+		if !ok || !f.retryable() {
 			return err
 		}
+		if attempt >= f.attempts(c.attempts()) {
+			if awaited || f.Kind != Unavailable || !c.returned(ctx, patience) {
+				return errors.Join(ctx.Err(), err)
+			}
+			awaited, attempt = true, 0
+			continue
+		}
 		delay := c.delay(attempt, f.after)
-		if c.clock.Now().Add(delay).Sub(begun) > c.limits.Patience {
+		if c.clock.Now().Add(delay).After(patience) {
 			return err
 		}
 		c.log.DebugContext(ctx, "asking again", "what", what, "name", name, "attempt", attempt, "why", f.Error(), "delay", delay)
 		if err := Sleep(ctx, c.clock, delay); err != nil {
 			return err
+		}
+	}
+}
+
+func (c *Client) attempts() int {
+	if c.known.Load() == nil {
+		return c.limits.Attempts + 2
+	}
+	return c.limits.Attempts
+}
+
+// returned asks for what is known to be there. It is true if the source was
+// down and came back before patience ends; false if it is up, or stays down.
+func (c *Client) returned(ctx context.Context, patience time.Time) bool {
+	known := c.known.Load()
+	if known == nil {
+		return false
+	}
+	for n := 1; ; n++ {
+		err := c.timed(ctx, func(ctx context.Context) error { return c.get(ctx, *known, c.limits.Manifest, io.Discard) })
+		if KindOf(err) != Unavailable || ctx.Err() != nil {
+			return n > 1 && ctx.Err() == nil
+		}
+		delay := c.delay(n, 0)
+		if c.clock.Now().Add(delay).After(patience) || Sleep(ctx, c.clock, delay) != nil {
+			return false
 		}
 	}
 }

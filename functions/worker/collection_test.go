@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/collection"
+)
+
+// at serves a collection in place of the bench's archive.
+func (b *bench) at(c *collection.Collection) {
+	b.t.Helper()
+	var handler http.Handler = c.Handler(newHasty())
+	server := httptest.NewServer(handler)
+	b.t.Cleanup(server.Close)
+	b.config.SourceURL = server.URL
+	b.config.PI = mustPI(b.t, c.Roots()[0].PI)
+}
+
+func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
+	t.Parallel()
+	all := map[collection.Ill]int{}
+	for _, ill := range collection.Ills() {
+		all[ill] = 3
+	}
+	for _, row := range []struct {
+		name  string
+		shape collection.Shape
+		depth int
+	}{
+		{"healthy", collection.Shape{Entities: 150}, 10},
+		{"chain", collection.Shape{Entities: 40, Fanout: 1}, 25},
+		{"star", collection.Shape{Entities: 120, Fanout: 119}, 1},
+		{"every ill", collection.Shape{Entities: 300, Count: all, Delay: time.Millisecond}, 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := collection.Generate(11, row.shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := recursive()
+			o.MaxDepth = row.depth
+			b := newBench(t, "mods", o)
+			b.at(c)
+			r, doc := b.mustRun()
+			want := c.Expect(c.Roots()[0].PI, collection.ExportOptions{Recursive: true, MaxDepth: row.depth})
+			wantCounts(t, r, want.Exported, want.Incomplete, want.Failed)
+			wantValid(t, "mods", true, doc)
+			if err := wantWellFormed(doc); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// However many entities are in flight and whatever comes first, the bytes are
+// the same.
+func TestSameBytesOnEveryRun(t *testing.T) {
+	t.Parallel()
+	c, err := collection.Generate(3, collection.Shape{
+		Entities: 120, Fanout: 4, Count: map[collection.Ill]int{collection.Busy: 10, collection.Cut: 10, collection.Cycle: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range FormatNames() {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			first := ""
+			for _, batch := range []int{1, 3, 16} {
+				o := recursive()
+				o.ParallelBatchSize = batch
+				b := newBench(t, format, o)
+				b.at(c)
+				_, doc := b.mustRun()
+				wantValid(t, format, true, doc)
+				if first == "" {
+					first = doc
+				}
+				if doc != first {
+					t.Errorf("with %d in flight the document differs", batch)
+				}
+			}
+		})
+	}
+}
+
+func TestSampleComesOutWhole(t *testing.T) {
+	t.Parallel()
+	for _, format := range FormatNames() {
+		b := newBench(t, format, recursive())
+		b.at(collection.Sample())
+		r, doc := b.mustRun()
+		wantCounts(t, r, 72, 0, 0)
+		wantValid(t, format, true, doc)
+	}
+}
