@@ -100,15 +100,15 @@ func (d *document) title() string {
 	if t := d.did.child("unittitle").words("unitdate"); t != "" {
 		return strings.TrimRight(t, " ,")
 	}
-	var any string
+	var formal string
 	for _, t := range d.header.all("titleproper") {
 		words := strings.TrimRight(t.words("date"), " ,")
 		if t.attr("type") == "filing" && words != "" {
 			return words
 		}
-		any = firstOf(any, words)
+		formal = firstOf(formal, words)
 	}
-	return any
+	return formal
 }
 
 // level reads archdesc/@level; what holds nothing and names a holder is an item.
@@ -221,6 +221,16 @@ func (d *document) digitized() []string {
 	return formats
 }
 
+// forms are words that tell a DCMI type.
+var forms = []struct {
+	words *regexp.Regexp
+	form  string
+}{
+	{regexp.MustCompile(`audio|sound|mp3|\bwav`), "Sound"},
+	{regexp.MustCompile(`video|film|motion|moving`), "MovingImage"},
+	{regexp.MustCompile(`photo|slide|negative|\bprints?\b|poster|drawing`), "StillImage"},
+}
+
 // form is a DCMI type, as far as the genre or the formats tell.
 func (d *document) form(u archive.Unit) string {
 	if u.Level == archive.LevelCollection || u.Level == archive.LevelSeries {
@@ -236,12 +246,8 @@ func (d *document) form(u archive.Unit) string {
 		}
 	}
 	told += " " + strings.ToLower(d.did.child("physdesc").words())
-	for _, known := range []struct{ words, form string }{
-		{`audio|sound|mp3|\bwav`, "Sound"},
-		{`video|film|motion|moving`, "MovingImage"},
-		{`photo|slide|negative|print\b|prints\b|poster|drawing`, "StillImage"},
-	} {
-		if regexp.MustCompile(known.words).MatchString(told) {
+	for _, known := range forms {
+		if known.words.MatchString(told) {
 			return known.form
 		}
 	}

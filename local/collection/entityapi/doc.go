@@ -17,7 +17,7 @@
 //
 // It promises that a CID is true: it names the bytes that /cat serves under it,
 // unless a Source says otherwise on purpose. Manifests are DAG-CBOR nodes, which
-// /cat serves too. It holds no bytes: all are computed when they are asked for,
-// and an index of 16 bytes for each thing that has a CID is built at the first
-// /cat.
+// /cat serves too. It holds no bytes: all are computed when they are asked for.
+// The first /cat whose manifest was not read lately builds an index of 16 bytes
+// for each thing that has a CID, which takes about 80 us an entity.
 package entityapi

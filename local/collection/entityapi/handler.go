@@ -34,7 +34,7 @@ type api struct {
 func Handler(source Source, clock Clock) http.Handler {
 	a := &api{
 		source:   source,
-		index:    &index{source: source},
+		index:    &index{source: source, latest: map[uint64]uint32{}},
 		origin:   originOf(source),
 		troubles: &troubles{clock: clock, asked: map[string]int{}},
 	}
@@ -87,6 +87,7 @@ func (a *api) find(w http.ResponseWriter, r *http.Request) (Entity, bool) {
 	}
 	if i, ok := a.source.Index(pi); ok {
 		if e := a.source.Entity(i); e.State != Gone {
+			a.index.Remember(i, e)
 			return e, true
 		}
 	}
