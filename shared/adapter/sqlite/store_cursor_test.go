@@ -11,7 +11,7 @@ import (
 
 // setupLists makes a store with three runs and gives the cursor of their
 // second page.
-func setupLists(t *testing.T) (orchestrator.Store, string) {
+func setupLists(t testing.TB) (orchestrator.Store, string) {
 	t.Helper()
 	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	for _, id := range []string{"a", "b", "c"} {
@@ -61,8 +61,8 @@ func FuzzCursor(f *testing.F) {
 	for _, seed := range []string{"", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "GIZ-AAAAAAAAAAAAAAAAAQ", "====", "\x00"} {
 		f.Add(seed)
 	}
+	store, known := setupLists(f)
 	f.Fuzz(func(t *testing.T, cursor string) {
-		store, known := setupLists(t)
 		runs, _, err := store.List(t.Context(), "acme", orchestrator.Page{Cursor: cursor, Limit: 5})
 		if cursor == "" || cursor == known {
 			if err != nil || len(runs) < 2 {
