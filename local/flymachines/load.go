@@ -75,18 +75,9 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the machine in %s: %w", dir, err)
 	}
-	halves, err := filepath.Glob(filepath.Join(dir, "*"+durable.Suffix))
-	if err != nil {
-		return nil, fmt.Errorf("cannot look for half-written files: %w", err)
-	}
-	for _, half := range halves {
-		// A supervisor that lives may be about to move it into its place.
-		if filepath.Base(half) != recordFile+durable.Suffix {
-			continue
-		}
-		if err := os.Remove(half); err != nil {
-			return nil, fmt.Errorf("cannot remove a half-written file: %w", err)
-		}
+	// The other records' halves may be a living supervisor's.
+	if err := os.RemoveAll(filepath.Join(dir, recordFile+durable.Suffix)); err != nil {
+		return nil, fmt.Errorf("cannot remove a half-written file: %w", err)
 	}
 	m := newMachine(dir, rec, manifest)
 	m.inherited = true
@@ -102,12 +93,7 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 func (m *machine) clear() error {
 	var failed []error
 	for _, name := range []string{"root", "tmp", "supervisor.err", "lock", "start.json", "exit.json"} {
-		failed = append(failed, os.RemoveAll(filepath.Join(m.dir, name)))
-	}
-	halves, err := filepath.Glob(filepath.Join(m.dir, "*"+durable.Suffix))
-	failed = append(failed, err)
-	for _, half := range halves {
-		failed = append(failed, os.Remove(half))
+		failed = append(failed, os.RemoveAll(filepath.Join(m.dir, name)), os.RemoveAll(filepath.Join(m.dir, name+durable.Suffix)))
 	}
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("cannot clear a machine's folder: %w", err)

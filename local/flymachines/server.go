@@ -60,10 +60,7 @@ func Open(cfg Config) (*Server, error) {
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "machines"), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the machines' folder: %w", err)
 	}
-	lock, err := durable.TryLock(filepath.Join(cfg.Dir, "server.lock"))
-	if errors.Is(err, durable.ErrLocked) {
-		return nil, fmt.Errorf("another server has the machines' folder %s: %w", cfg.Dir, err)
-	}
+	lock, err := cfg.takeFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +75,24 @@ func Open(cfg Config) (*Server, error) {
 	}
 	s.routes = s.newRoutes()
 	return s, nil
+}
+
+// takeFolder locks the folder. A supervisor that was just being forked when
+// its server was killed may hold the lock for a moment.
+func (c Config) takeFolder() (*durable.Lock, error) {
+	const tries, pause = 20, 50 * time.Millisecond
+	for try := 1; ; try++ {
+		lock, err := durable.TryLock(filepath.Join(c.Dir, "server.lock"))
+		if err == nil || !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		if try == tries {
+			return nil, fmt.Errorf("another server has the machines' folder %s: %w", c.Dir, err)
+		}
+		again, stop := c.Clock.NewTimer(pause)
+		<-again
+		stop()
+	}
 }
 
 // Stop ends all machines and returns when nothing runs: SIGTERM, each

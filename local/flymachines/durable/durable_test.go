@@ -2,9 +2,12 @@ package durable_test
 
 import (
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/flymachines/durable"
@@ -67,5 +70,57 @@ func TestALockIsHeldOnce(t *testing.T) {
 	}
 	if err := again.Unlock(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAClaimIsSeenByOthersOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "claim")
+	if claimed, err := durable.Claimed(path); claimed || err != nil {
+		t.Errorf("no file: %v, %v", claimed, err)
+	}
+	claim, err := durable.TryClaim(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() string {
+		out, err := exec.Command(os.Args[0], "-test.run=^TestLookFromOutside$", "-test.v", "--", path).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := look(); !strings.Contains(got, "claimed: true, locked by another process") {
+		t.Errorf("while it is held: %s", got)
+	}
+	if err := claim.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); !strings.Contains(got, "claimed: false, <nil>") {
+		t.Errorf("after the unlock: %s", got)
+	}
+}
+
+// TestLookFromOutside is the other process of TestAClaimIsSeenByOthersOnly; by
+// itself it looks at a file that is not there.
+func TestLookFromOutside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "claim")
+	if flag.NArg() > 0 {
+		path = flag.Arg(0)
+	}
+	claimed, err := durable.Claimed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := durable.TryClaim(path)
+	if (err != nil) != claimed {
+		t.Errorf("claimed: %v, but TryClaim says %v", claimed, err)
+	}
+	t.Logf("claimed: %v, %v", claimed, err)
+	if claim != nil {
+		if err := claim.Unlock(); err != nil {
+			t.Error(err)
+		}
 	}
 }

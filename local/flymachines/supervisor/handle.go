@@ -210,13 +210,4 @@ func ignoreGone(err error) error {
 	return err
 }
 
-func locked(dir string) (bool, error) {
-	lock, err := durable.TryLock(filepath.Join(dir, lockFile))
-	if errors.Is(err, durable.ErrLocked) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, lock.Unlock()
-}
+func locked(dir string) (bool, error) { return durable.Claimed(filepath.Join(dir, lockFile)) }

@@ -59,7 +59,7 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock orchest
 }
 
 func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock orchestrator.Clock) error {
-	lock, err := durable.TryLock(filepath.Join(spec.Dir, lockFile))
+	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) {
 		return say(stdout, saysTaken)
 	}
