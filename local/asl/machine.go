@@ -133,8 +133,9 @@ func Parse(definition []byte) (*Machine, error) {
 	return machine, nil
 }
 
-// Validate tells every mistake in a definition, in the order of the text; none
-// means that Parse accepts it.
+// Validate tells every mistake in a definition: those inside of a state in the
+// order of the states, and after each set of states what is wrong between them.
+// None means that Parse accepts it.
 func Validate(definition []byte) []Problem {
 	_, found := parse(definition)
 	return found

@@ -10,23 +10,21 @@ import (
 // fail is a failure in the frame's state: it is tried again, caught, or ends
 // the frame.
 func (x *stepper) fail(f *frame, failed *Failure) (work, bool) {
-	for f.state.canRetry() && !failed.uncaught {
-		if x.retry(f, failed) {
-			return work{}, false
-		}
-		c := f.state.catcher(failed)
-		if c == nil {
-			break
-		}
-		output, err := f.place(&c.resultPath, failed.document())
-		if err != nil {
-			failed = f.asFailure(err)
-			failed.uncaught = true
-			break
-		}
-		x.events++ // StateExited
+	if !f.state.canRetry() || failed.uncaught {
 		f.idle()
-		return work{frame: f, enter: f.graph.states[c.next], input: output}, true
+		return x.endFrame(f, outcome{failure: failed})
+	}
+	if x.retry(f, failed) {
+		return work{}, false
+	}
+	if c := f.state.catcher(failed); c != nil {
+		output, err := f.place(&c.resultPath, failed.document())
+		if err == nil {
+			x.events++ // StateExited
+			f.idle()
+			return work{frame: f, enter: f.graph.states[c.next], input: output}, true
+		}
+		failed = f.asFailure(err)
 	}
 	f.idle()
 	return x.endFrame(f, outcome{failure: failed})

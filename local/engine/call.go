@@ -34,9 +34,9 @@ type call struct {
 // invoke makes the call and gives the stimulus that its result is. An error
 // means that it was cut off by ctx.
 func (e *Engine) invoke(ctx context.Context, c call) (stimulus, error) {
-	function, payload, err := target(c.invocation)
-	if err != nil {
-		return e.failed(c, asl.NewFailure("States.Runtime", err.Error())), nil
+	function, payload, wrong := target(c.invocation)
+	if wrong != "" {
+		return e.failed(c, asl.NewFailure("States.Runtime", wrong)), nil
 	}
 	text, err := e.config.Invoke(ctx, function, payload)
 	if err != nil && ctx.Err() != nil {
@@ -73,22 +73,23 @@ func (e *Engine) failed(c call, failure *asl.Failure) stimulus {
 	}
 }
 
-// target is the function and what it is given.
-func target(i asl.Invocation) (function string, payload json.RawMessage, err error) {
+// target is the function and what it is given, or the cause of the failure
+// that the parameters are.
+func target(i asl.Invocation) (function string, payload json.RawMessage, wrong string) {
 	if strings.HasPrefix(i.Resource, lambdaARN) {
-		return i.Resource, document.Append(nil, i.Payload), nil
+		return i.Resource, document.Append(nil, i.Payload), ""
 	}
 	parameters, ok := i.Payload.(*document.Object)
 	if !ok {
-		return "", nil, errors.New("The Parameters of lambda:invoke are not an object.") //nolint:staticcheck // a cause as Step Functions words it
+		return "", nil, "The Parameters of lambda:invoke are not an object."
 	}
 	name, _ := parameters.Get("FunctionName")
 	if function, ok = name.(string); !ok || function == "" {
-		return "", nil, errors.New("The Parameters of lambda:invoke have no FunctionName.") //nolint:staticcheck // a cause as Step Functions words it
+		return "", nil, "The Parameters of lambda:invoke have no FunctionName."
 	}
 	value, ok := parameters.Get("Payload")
 	if !ok {
 		value = document.NewObject()
 	}
-	return function, document.Append(nil, value), nil
+	return function, document.Append(nil, value), ""
 }

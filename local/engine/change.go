@@ -170,7 +170,7 @@ func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.
 	}
 	switch r.status {
 	case orchestrator.ExecutionRunning:
-	case orchestrator.ExecutionSucceeded:
+	case orchestrator.ExecutionSucceeded, orchestrator.ExecutionAborted:
 		e.config.Log.DebugContext(ctx, "execution ended", "execution", en.name, "status", string(r.status))
 	default:
 		e.config.Log.WarnContext(ctx, "execution ended", "execution", en.name, "status", string(r.status), "error", r.code)

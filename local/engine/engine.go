@@ -45,8 +45,9 @@ type Config struct {
 	Cached int
 	// Random gives 64 random bits; nil takes the host's. Tokens are made of it.
 	Random func() uint64
-	// Entered is told every state that an execution enters, when that was
-	// committed; nil where nobody asks.
+	// Entered is told every state that an execution enters, in order, when that
+	// was committed; nil where nobody asks. The execution waits for it: it must
+	// not change the same execution.
 	Entered func(execution, state string)
 }
 
@@ -80,9 +81,8 @@ type entry struct {
 	id int64
 
 	// Guarded by Engine.mu.
-	due    int64
-	place  int // in timers, from 1; 0: not there
-	firing bool
+	due   int64
+	place int // in timers, from 1; 0: not there
 
 	// mu is held while the execution is changed and stored. Nobody takes it
 	// while holding Engine.mu, but by TryLock.

@@ -8,8 +8,17 @@ import (
 	"github.com/sortie-dev/sortie/local/asl/document"
 )
 
+// MissingError is a definite path that leads nowhere, in Jayway's words.
+type MissingError struct{ What string }
+
+func (e *MissingError) Error() string { return e.What }
+
+func missing(format string, args ...any) error {
+	return &MissingError{What: fmt.Sprintf(format, args...)}
+}
+
 // Find finds what the path leads to in top: the one value of a definite path
-// or an error that says what is missing, and for any other path a list.
+// or a *MissingError, and for any other path a list.
 func (p Path) Find(top any) (any, error) {
 	if !p.definite {
 		found := []any{}
@@ -59,21 +68,21 @@ func one(s step, value any, where string, last bool) (any, error) {
 	switch s.(type) {
 	case nameStep:
 		if _, is := value.(*document.Object); !is {
-			return nil, fmt.Errorf("Expected to find an object with property %s in path %s but found '%s'. "+
-				"This is not a json object according to the JsonProvider", s.text(), where, javaKind(value)) //nolint:staticcheck // the words of Step Functions
+			return nil, missing("Expected to find an object with property %s in path %s but found '%s'. "+
+				"This is not a json object according to the JsonProvider", s.text(), where, javaKind(value))
 		}
 		if !last {
-			return nil, fmt.Errorf("Missing property in path %s%s", where, s.text()) //nolint:staticcheck // the words of Step Functions
+			return nil, missing("Missing property in path %s%s", where, s.text())
 		}
 	case indexStep:
 		if value == nil {
-			return nil, fmt.Errorf("The path %s is null", where) //nolint:staticcheck // the words of Step Functions
+			return nil, missing("The path %s is null", where)
 		}
 		if _, is := value.([]any); !is {
-			return nil, fmt.Errorf("Filter: %s can only be applied to arrays. Current context is: %s", s.text(), document.String(value)) //nolint:staticcheck // the words of Step Functions
+			return nil, missing("Filter: %s can only be applied to arrays. Current context is: %s", s.text(), document.String(value))
 		}
 	}
-	return nil, fmt.Errorf("No results for path: %s%s", where, s.text()) //nolint:staticcheck // the words of Step Functions
+	return nil, missing("No results for path: %s%s", where, s.text())
 }
 
 func javaKind(value any) string {
