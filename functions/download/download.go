@@ -1,0 +1,202 @@
+// Package download is the front door of /download/{task_id}: GET and HEAD
+// stream an output, DELETE removes it before its time.
+//
+// Bytes go from the object store to the client through one buffer of 64 KiB,
+// whatever the output's size. What is begun is sent whole, or the connection is
+// broken: no client takes half a file for a file. An output whose last byte was
+// sent here has been downloaded, and from then on is kept for a shorter time.
+package download
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// bufferSize is what a download holds of its output, in bytes.
+const bufferSize = 64 << 10
+
+// noteLimit bounds the commit that follows a download; its client may be gone.
+const noteLimit = 10 * time.Second
+
+// Routes lists what this front door serves.
+func Routes(svc *orchestrator.Service) []httpkit.Route {
+	const pattern = "/download/{task_id}"
+	return []httpkit.Route{
+		{
+			Method: http.MethodGet, Pattern: pattern, Access: httpkit.ForClients,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return download(svc, w, r) },
+		},
+		{
+			Method: http.MethodDelete, Pattern: pattern, Access: httpkit.ForClients,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return remove(svc, w, r) },
+		},
+	}
+}
+
+func remove(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	if err := svc.DeleteOutput(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id")); err != nil {
+		return fmt.Errorf("cannot delete the output: %w", err)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func download(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	d, err := svc.Output(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
+	if err != nil {
+		return fmt.Errorf("cannot find the output: %w", err)
+	}
+	header := w.Header()
+	if d.Output.ETag != "" {
+		header.Set("ETag", d.Output.ETag)
+	}
+	header.Set("Cache-Control", "private, no-cache")
+	done, err := precondition(w, r, d)
+	if done || err != nil {
+		return err
+	}
+	if d.RedirectTo != "" && r.Method != http.MethodHead {
+		header.Set("Cache-Control", "no-store")
+		header.Set("Location", d.RedirectTo)
+		w.WriteHeader(http.StatusFound)
+		return nil
+	}
+	part, err := partOf(r, d)
+	if err != nil {
+		return err
+	}
+	describe(header, d, part)
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	return send(svc, w, r, d, part)
+}
+
+// precondition answers a request about another version of the output, in the
+// order of RFC 9110, §13.2.2.
+func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable) (done bool, err error) {
+	etag := d.Output.ETag
+	if list := r.Header.Get("If-Match"); list != "" && !httpkit.Matches(list, etag, false) {
+		return true, httpkit.PreconditionFailed("the output is another one than If-Match names")
+	}
+	if list := r.Header.Get("If-None-Match"); list != "" && httpkit.Matches(list, etag, true) {
+		w.WriteHeader(http.StatusNotModified)
+		return true, nil
+	}
+	return false, nil
+}
+
+// part is what of an output is sent.
+type part struct {
+	span  orchestrator.Span
+	size  int64
+	whole bool
+}
+
+func (p part) last() bool { return p.span.Offset+p.span.Length == p.size }
+
+// partOf reads the Range, which counts only with GET and, where there is an
+// If-Range, for the version that it names.
+func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
+	all := part{span: orchestrator.Span{Length: d.Output.Size}, size: d.Output.Size, whole: true}
+	if r.Method != http.MethodGet {
+		return all, nil
+	}
+	if version := r.Header.Get("If-Range"); version != "" && !(version != "*" && httpkit.Matches(version, d.Output.ETag, false)) {
+		return all, nil
+	}
+	span, want := parseRange(r.Header.Get("Range"), d.Output.Size)
+	switch want {
+	case wantNothing:
+		return part{}, httpkit.RangeNotSatisfiable(d.Output.Size)
+	case wantPart:
+		return part{span: span, size: d.Output.Size}, nil
+	}
+	return all, nil
+}
+
+// describe says in the header what is sent.
+func describe(header http.Header, d orchestrator.Downloadable, p part) {
+	header.Set("Content-Type", contentType(d.Output.ContentType))
+	header.Set("Content-Disposition", disposition(d.Output.FileName, d.Run.TaskID))
+	header.Set("Content-Length", strconv.FormatInt(p.span.Length, 10))
+	header.Set("Accept-Ranges", "bytes")
+	if !p.whole {
+		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", p.span.Offset, p.span.Offset+p.span.Length-1, p.size))
+	}
+}
+
+// contentType is the output's own, where it says more than that it is bytes;
+// the contract's otherwise.
+func contentType(own string) string {
+	kind, _, err := mime.ParseMediaType(own)
+	if err != nil || kind == "application/octet-stream" || kind == "binary/octet-stream" {
+		return "application/xml"
+	}
+	return own
+}
+
+// send streams the part. Once the status is out, whatever goes wrong breaks the
+// connection.
+func send(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p part) error {
+	ctx := r.Context()
+	span := p.span
+	if p.whole {
+		span = orchestrator.Span{}
+	}
+	body, err := svc.Open(ctx, d, span)
+	if err != nil {
+		return fmt.Errorf("cannot read the output: %w", err)
+	}
+	defer func() { _ = body.Close() }() // it was read as far as it was needed
+	status := http.StatusOK
+	if !p.whole {
+		status = http.StatusPartialContent
+	}
+	w.WriteHeader(status)
+	if err := pass(w, body, p.span.Length); err != nil {
+		httpkit.Log(ctx).WarnContext(ctx, "a download broke off", "task_id", d.Run.TaskID, "error", err.Error())
+		panic(http.ErrAbortHandler)
+	}
+	if p.last() && ctx.Err() == nil {
+		note(ctx, svc, d)
+	}
+	return nil
+}
+
+// pass copies exactly size bytes and sees them sent.
+func pass(w http.ResponseWriter, body io.Reader, size int64) error {
+	n, err := io.CopyBuffer(w, io.LimitReader(body, size), make([]byte, bufferSize))
+	switch {
+	case err != nil:
+		return err
+	case n < size:
+		return fault.New(fault.Unavailable, "the object store gave %d of %d bytes", n, size)
+	}
+	if err := http.NewResponseController(w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("cannot send the last bytes: %w", err)
+	}
+	return nil
+}
+
+// note says that the output was downloaded. The client has it either way, so a
+// failure is only logged; the output then stays for its whole time.
+func note(ctx context.Context, svc *orchestrator.Service, d orchestrator.Downloadable) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+	defer cancel()
+	if err := svc.Downloaded(ctx, d); err != nil {
+		httpkit.Log(ctx).WarnContext(ctx, "cannot note a download", "task_id", d.Run.TaskID, "error", err.Error())
+	}
+}

@@ -1,0 +1,84 @@
+// Package export is the front door of POST /export/{format}: it accepts a run
+// (export contract, §1).
+//
+// Its 202 means that the run is committed. A repetition under the same
+// Idempotency-Key is answered with 200 and the same body, however far the run
+// is by then.
+package export
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// accepted is the contract's sentence.
+const accepted = "Export job started. Use task_id to check status."
+
+// Routes lists what this front door serves.
+func Routes(svc *orchestrator.Service) []httpkit.Route {
+	return []httpkit.Route{{
+		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients,
+		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, w, r) },
+	}}
+}
+
+func export(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	format := r.PathValue("format")
+	if !slices.Contains(orchestrator.Formats(), format) {
+		return unknownFormat()
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	var request contract.ExportRequest
+	if err := httpkit.DecodeJSON(w, r, &request, httpkit.Strict); err != nil {
+		return err
+	}
+	run, existing, err := svc.Export(r.Context(), orchestrator.ExportCall{
+		Identity: httpkit.CallerOf(r.Context()), Format: format, Request: request,
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot accept the export: %w", err)
+	}
+	status := http.StatusAccepted
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/status/"+url.PathEscape(run.TaskID))
+	return httpkit.WriteJSON(w, status, contract.ExportAccepted{
+		TaskID: run.TaskID, Status: contract.StatusProcessing, Message: accepted,
+	})
+}
+
+// unknownFormat is the 404 that says which formats there are.
+func unknownFormat() error {
+	formats := orchestrator.Formats()
+	p := httpkit.ProblemOf(fault.New(fault.NotFound, "there is no such export format; there is: %s", strings.Join(formats, ", ")))
+	p.Body.Field, p.Body.Formats = "format", formats
+	return p
+}
+
+// idempotencyKey reads the header, which may be absent but not empty.
+func idempotencyKey(r *http.Request) (string, error) {
+	const name = "Idempotency-Key"
+	switch values := r.Header.Values(name); {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", fault.Invalid(name, "there is more than one key")
+	case values[0] == "":
+		return "", fault.Invalid(name, "the key is empty; leave the header out instead")
+	default:
+		return values[0], nil
+	}
+}

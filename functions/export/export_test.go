@@ -1,0 +1,166 @@
+package export_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":10,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}}`
+
+func setup(t *testing.T) *apitest.Stage {
+	t.Helper()
+	return apitest.New(t, export.Routes)
+}
+
+func accepted(t *testing.T, answer apitest.Answer) contract.ExportAccepted {
+	t.Helper()
+	var a contract.ExportAccepted
+	if err := json.Unmarshal([]byte(answer.Body), &a); err != nil {
+		t.Fatalf("%s: %v", answer.Body, err)
+	}
+	return a
+}
+
+func problem(t *testing.T, answer apitest.Answer) contract.Problem {
+	t.Helper()
+	var p contract.Problem
+	if err := json.Unmarshal([]byte(answer.Body), &p); err != nil {
+		t.Fatalf("%s: %v", answer.Body, err)
+	}
+	return p
+}
+
+func count(t *testing.T, stage *apitest.Stage) int {
+	t.Helper()
+	runs, _, err := stage.Store.List(t.Context(), apitest.Tenant, orchestrator.Page{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(runs)
+}
+
+func TestAcceptedExportIsARun(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	answer := stage.Call(t, http.MethodPost, "/export/mods", body, "X-Correlation-Id", "mine")
+	got := accepted(t, answer)
+	if answer.Status != http.StatusAccepted || answer.Header.Get("Location") != "/status/"+got.TaskID {
+		t.Fatalf("the answer is %d with Location %q", answer.Status, answer.Header.Get("Location"))
+	}
+	if want := "Export job started. Use task_id to check status."; got.Message != want {
+		t.Errorf("the message is %q, want %q", got.Message, want)
+	}
+	r := stage.Run(t, got.TaskID)
+	if r.State != run.Pending || r.Work.PI != apitest.PI || r.CorrelationID != "mine" {
+		t.Errorf("the run is %s of %s, correlated %s", r.State, r.Work.PI, r.CorrelationID)
+	}
+	var options contract.ExportOptions
+	if err := json.Unmarshal(r.Work.Options, &options); err != nil || !*options.Recursive || *options.MaxDepth != 10 {
+		t.Errorf("the options are %s (%v)", r.Work.Options, err)
+	}
+}
+
+func TestRepeatedKeyIsTheSameRun(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	first := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "order 1")
+	for range 2 {
+		again := stage.Call(t, http.MethodPost, "/export/mods", " "+body, "Idempotency-Key", "order 1")
+		if again.Status != http.StatusOK || again.Body != first.Body || again.Header.Get("Location") != first.Header.Get("Location") {
+			t.Errorf("the repetition is answered %d %s, want 200 %s", again.Status, again.Body, first.Body)
+		}
+	}
+	other := stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`"}`, "Idempotency-Key", "order 1")
+	if other.Status != http.StatusUnprocessableEntity {
+		t.Errorf("another body under the key is answered %d, want 422", other.Status)
+	}
+	if n := count(t, stage); n != 1 {
+		t.Errorf("there are %d runs, want 1", n)
+	}
+}
+
+func TestBadRequestsNameTheFieldAndWriteNothing(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	pi := `"pi":"` + apitest.PI + `"`
+	for _, row := range []struct {
+		name, path, body string
+		headers          []string
+		status           int
+		field            string
+	}{
+		{"no pi", "", `{}`, nil, 400, "pi"},
+		{"short pi", "", `{"pi":"01K9"}`, nil, 400, "pi"},
+		{"pi in lower case", "", `{"pi":"` + strings.ToLower(apitest.PI) + `"}`, nil, 400, "pi"},
+		{"pi is a number", "", `{"pi":5}`, nil, 400, "pi"},
+		{"pi is null", "", `{"pi":null}`, nil, 400, "pi"},
+		{"unknown field", "", `{` + pi + `,"colour":1}`, nil, 400, "colour"},
+		{"field in another case", "", `{"PI":"` + apitest.PI + `"}`, nil, 400, "PI"},
+		{"field twice", "", `{` + pi + `,` + pi + `}`, nil, 400, "pi"},
+		{"unknown option", "", `{` + pi + `,"options":{"depth":1}}`, nil, 400, "options.depth"},
+		{"option of a wrong type", "", `{` + pi + `,"options":{"maxDepth":"10"}}`, nil, 400, "options.maxDepth"},
+		{"option with a fraction", "", `{` + pi + `,"options":{"maxDepth":1.5}}`, nil, 400, "options.maxDepth"},
+		{"option out of range", "", `{` + pi + `,"options":{"maxDepth":101}}`, nil, 400, "options.maxDepth"},
+		{"batch of none", "", `{` + pi + `,"options":{"parallelBatchSize":0}}`, nil, 400, "options.parallelBatchSize"},
+		{"unknown mode", "", `{` + pi + `,"options":{"cheimarrosMode":"most"}}`, nil, 400, "options.cheimarrosMode"},
+		{"options are an array", "", `{` + pi + `,"options":[]}`, nil, 400, "options"},
+		{"options are null", "", `{` + pi + `,"options":null}`, nil, 400, "options"},
+		{"batch id with a newline", "", `{` + pi + `,"batch_id":"a\nb"}`, nil, 400, "batch_id"},
+		{"empty body", "", "", []string{"Content-Type", "application/json"}, 400, ""},
+		{"no JSON", "", `{"pi"`, nil, 400, ""},
+		{"an array", "", `[]`, nil, 400, ""},
+		{"null", "", `null`, nil, 400, ""},
+		{"two objects", "", `{` + pi + `}{}`, nil, 400, ""},
+		{"not UTF-8", "", "{\"pi\":\"\xff\"}", nil, 400, ""},
+		{"another content type", "", `{` + pi + `}`, []string{"Content-Type", "text/plain"}, 415, "Content-Type"},
+		{"no content type", "", `{` + pi + `}`, []string{"Content-Type", ""}, 415, "Content-Type"},
+		{"another charset", "", `{` + pi + `}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, "Content-Type"},
+		{"compressed", "", `{` + pi + `}`, []string{"Content-Encoding", "gzip"}, 415, "Content-Encoding"},
+		{"too long", "", `{` + pi + `,"x":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, ""},
+		{"key too long", "", `{` + pi + `}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, "Idempotency-Key"},
+		{"key with a special character", "", `{` + pi + `}`, []string{"Idempotency-Key", "ké"}, 400, "Idempotency-Key"},
+		{"unknown parameter", "/export/mods?dry=1", `{` + pi + `}`, nil, 400, "dry"},
+		{"unknown format", "/export/pdf", `{` + pi + `}`, nil, 404, "format"},
+		{"unknown format, bad body", "/export/pdf", `[`, nil, 404, "format"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			path := row.path
+			if path == "" {
+				path = "/export/mods"
+			}
+			answer := stage.Call(t, http.MethodPost, path, row.body, row.headers...)
+			if p := problem(t, answer); answer.Status != row.status || p.Field != row.field {
+				t.Errorf("the answer is %d about %q, want %d about %q: %s", answer.Status, p.Field, row.status, row.field, answer.Body)
+			}
+		})
+	}
+}
+
+func TestRefusedRequestWritesNothing(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`","extra":1}`, "Idempotency-Key", "k")
+	if n := count(t, stage); n != 0 {
+		t.Fatalf("there are %d runs, want none", n)
+	}
+	if answer := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "k"); answer.Status != http.StatusAccepted {
+		t.Errorf("the key of a refused request is answered %d, want 202", answer.Status)
+	}
+}
+
+func TestUnknownFormatListsThoseThereAre(t *testing.T) {
+	t.Parallel()
+	p := problem(t, setup(t).Call(t, http.MethodPost, "/export/pdf", body))
+	if len(p.Formats) == 0 || p.Formats[0] != "mods" || !strings.Contains(p.Detail, "mods") {
+		t.Errorf("the problem lists %v: %s", p.Formats, p.Detail)
+	}
+}

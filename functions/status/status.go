@@ -1,0 +1,71 @@
+// Package status is the front door of GET /status/{task_id}: how a task stands,
+// in the export contract's fields and with what Sortie knows beside them.
+//
+// With ?wait=SECONDS it answers when state, attempt or place in line change, or
+// when the time is up, so that a client sees an end at once and polls little.
+package status
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/show"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// MaxWait is the longest wait that may be asked for, in seconds.
+const MaxWait = 20
+
+// retryAfter is how soon, in seconds, a client that does not wait should come
+// again.
+const retryAfter = "2"
+
+// Routes lists what this front door serves. No request waits longer than
+// waitCap, which is for deployments that cut long requests; whoever asked for
+// more is answered then.
+func Routes(svc *orchestrator.Service, waitCap time.Duration) []httpkit.Route {
+	return []httpkit.Route{{
+		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients,
+		Query:  []string{"wait"},
+		Handle: func(w http.ResponseWriter, r *http.Request) error { return status(svc, waitCap, w, r) },
+	}}
+}
+
+func status(svc *orchestrator.Service, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
+	seconds, err := httpkit.IntQuery(r, "wait", 0, MaxWait, 0)
+	if err != nil {
+		return err
+	}
+	wait := min(time.Duration(seconds)*time.Second, waitCap)
+	view, err := svc.AwaitChange(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), wait)
+	if fault.Is(err, fault.NotFound) {
+		return fault.Wrap(err, fault.NotFound, "Task not found: it never was, or has expired")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot tell the status: %w", err)
+	}
+	answer := show.Status(view)
+	text, err := httpkit.JSON(answer)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	etag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	header := w.Header()
+	header.Set("ETag", etag)
+	header.Set("Cache-Control", "no-store")
+	if answer.Status == contract.StatusProcessing {
+		header.Set("Retry-After", retryAfter)
+	}
+	if httpkit.Matches(r.Header.Get("If-None-Match"), etag, true) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return httpkit.WriteBytes(w, http.StatusOK, "application/json", text)
+}

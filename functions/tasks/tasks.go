@@ -1,0 +1,108 @@
+// Package tasks is the front door of /v1/tasks: tasks as Sortie names them,
+// their lists and their events. It also serves what a client asks first:
+// /healthz and the API's own description.
+//
+// It reads only. Pages are stable: a cursor goes on where its page ended,
+// whatever was added before it.
+package tasks
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/show"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The lengths of a page.
+const (
+	pageLimit   = 1000
+	pageDefault = 50
+)
+
+// Routes lists what this front door serves. version is the program's own, for
+// /healthz.
+func Routes(svc *orchestrator.Service, version string) []httpkit.Route {
+	return []httpkit.Route{
+		{
+			Method: http.MethodGet, Pattern: "/v1/tasks", Access: httpkit.ForClients,
+			Query:  []string{"state", "cursor", "limit"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}", Access: httpkit.ForClients,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients,
+			Query:  []string{"after", "limit"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/healthz", Access: httpkit.ForAll,
+			Handle: func(w http.ResponseWriter, _ *http.Request) error {
+				return httpkit.WriteJSON(w, http.StatusOK, contract.Health{Status: "ok", Version: version})
+			},
+		},
+		{Method: http.MethodGet, Pattern: "/openapi.json", Access: httpkit.ForAll, Handle: description()},
+	}
+}
+
+func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	state := run.State(query.Get("state"))
+	if query.Has("state") && !state.Valid() {
+		return fault.Invalid("state", "a state is one of %v", run.States())
+	}
+	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), orchestrator.Page{
+		State: state, Cursor: query.Get("cursor"), Limit: limit,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot list the tasks: %w", err)
+	}
+	answer := contract.TaskList{Tasks: make([]contract.Task, 0, len(views)), NextCursor: next}
+	for _, v := range views {
+		answer.Tasks = append(answer.Tasks, show.Task(v))
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}
+
+func task(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	view, err := svc.Task(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
+	if err != nil {
+		return fmt.Errorf("cannot read the task: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, show.Task(view))
+}
+
+func events(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
+	if err != nil {
+		return err
+	}
+	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	page, more, err := svc.Events(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), after, limit)
+	if err != nil {
+		return fmt.Errorf("cannot read the events: %w", err)
+	}
+	answer := contract.TaskEvents{Events: make([]contract.TaskEvent, 0, len(page))}
+	for _, e := range page {
+		answer.Events = append(answer.Events, show.Event(e))
+	}
+	if more {
+		answer.NextAfter = page[len(page)-1].Seq
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}

@@ -1,0 +1,177 @@
+package apicheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// ofHTTP are the headers that are the connection's business.
+var ofHTTP = []string{"Date", "Content-Type", "Content-Length", "Connection", "Transfer-Encoding", "Vary"}
+
+const problemType = "application/problem+json"
+
+// Check holds an answer to the document. It reads a JSON body and puts it back.
+// The answer to a request that the document does not know has to be a problem.
+func (d *Document) Check(r *http.Request, answer *http.Response) error {
+	op, known := d.operation(r)
+	if err := d.check(op, known, r, answer); err != nil {
+		return fmt.Errorf("%s %s answered %d: %w", r.Method, r.URL.Path, answer.StatusCode, err)
+	}
+	return nil
+}
+
+func (d *Document) check(op Operation, known bool, r *http.Request, answer *http.Response) error {
+	if !known {
+		return d.checkUnknown(r, answer)
+	}
+	response, at, err := d.find(op.pointer + "/responses/" + strconv.Itoa(answer.StatusCode))
+	if err != nil {
+		return errors.New("the operation has no such status")
+	}
+	if err := d.checkHeaders(response, at, answer.Header); err != nil {
+		return err
+	}
+	content, described := response["content"].(map[string]any)
+	if !described {
+		return checkEmpty(answer)
+	}
+	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil {
+		return fmt.Errorf("the content type: %w", err)
+	}
+	media, ok := content[kind].(map[string]any)
+	if !ok {
+		if _, any := content["*/*"]; !any {
+			return fmt.Errorf("the content type is %s", kind)
+		}
+		return nil
+	}
+	if _, ok := media["schema"]; !ok || r.Method == http.MethodHead {
+		return nil
+	}
+	return d.checkBody(at+"/content/"+escape(kind)+"/schema", answer)
+}
+
+// checkUnknown: what is not in the document is not found, or a wrong method.
+func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
+	switch answer.StatusCode {
+	case http.StatusNotFound, http.StatusForbidden:
+	case http.StatusMethodNotAllowed:
+		if answer.Header.Get("Allow") == "" {
+			return errors.New("the header Allow is missing")
+		}
+	default:
+		return errors.New("the document does not know the path")
+	}
+	if kind := answer.Header.Get("Content-Type"); kind != problemType {
+		return fmt.Errorf("the content type is %s", kind)
+	}
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	return d.checkBody("/components/schemas/Problem", answer)
+}
+
+func checkEmpty(answer *http.Response) error {
+	if answer.StatusCode != http.StatusNoContent && answer.StatusCode != http.StatusNotModified {
+		return nil // a redirect may carry a note for people
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || len(body) > 0 {
+		return fmt.Errorf("it has a body of %d bytes (%w)", len(body), err)
+	}
+	return nil
+}
+
+func (d *Document) checkHeaders(response map[string]any, at string, header http.Header) error {
+	described, _ := response["headers"].(map[string]any)
+	for name := range described {
+		h, where, err := d.find(at + "/headers/" + escape(name))
+		if err != nil {
+			return err
+		}
+		values := header.Values(name)
+		switch {
+		case len(values) == 0 && h["required"] == true:
+			return fmt.Errorf("the header %s is missing", name)
+		case len(values) > 1:
+			return fmt.Errorf("the header %s stands there %d times", name, len(values))
+		case len(values) == 1:
+			if err := d.validate(where+"/schema", values[0]); err != nil {
+				return fmt.Errorf("the header %s: %w", name, err)
+			}
+		}
+	}
+	for name := range header {
+		ofDocument := func(described string) bool { return strings.EqualFold(described, name) }
+		if !slices.Contains(ofHTTP, name) && !slices.ContainsFunc(keys(described), ofDocument) {
+			return fmt.Errorf("the header %s is not described", name)
+		}
+	}
+	return nil
+}
+
+func keys(object map[string]any) []string {
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	return names
+}
+
+func (d *Document) checkBody(pointer string, answer *http.Response) error {
+	body, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return fmt.Errorf("the body: %w", err)
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	if length := answer.Header.Get("Content-Length"); length != "" && length != strconv.Itoa(len(body)) {
+		return fmt.Errorf("it has %d bytes, and says %s", len(body), length)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	if err := d.validate(pointer, value); err != nil {
+		return fmt.Errorf("%w in the body %s", err, body)
+	}
+	if problem, ok := value.(map[string]any); ok && answer.Header.Get("Content-Type") == problemType &&
+		fmt.Sprint(problem["status"]) != strconv.Itoa(answer.StatusCode) {
+		return fmt.Errorf("the problem says %v", problem["status"])
+	}
+	return nil
+}
+
+func (d *Document) validate(pointer string, value any) error {
+	schema, err := d.schema(pointer)
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+// CheckRequest holds the body of a request that was granted to the document.
+func (d *Document) CheckRequest(r *http.Request, body []byte) error {
+	op, known := d.operation(r)
+	pointer := op.pointer + "/requestBody/content/application~1json/schema"
+	if _, _, err := d.find(pointer); !known || err != nil {
+		return nil //nolint:nilerr // an operation without a body has none to check
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err == nil {
+		err = d.validate(pointer, value)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s took a body that its description does not allow: %w", r.Method, r.URL.Path, err)
+	}
+	return nil
+}

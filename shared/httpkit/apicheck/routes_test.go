@@ -1,0 +1,71 @@
+package apicheck_test
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/status"
+	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+)
+
+func load(t *testing.T) *apicheck.Document {
+	t.Helper()
+	document, err := apicheck.Load(contract.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// described is a route as both sides can say it.
+type described struct {
+	Path, Access string
+	Query        []string
+}
+
+func TestDocumentHasExactlyTheRoutes(t *testing.T) {
+	t.Parallel()
+	routes := slices.Concat(
+		export.Routes(nil), callback.Routes(nil), status.Routes(nil, time.Second), download.Routes(nil), tasks.Routes(nil, ""),
+	)
+	served := map[string]described{}
+	for _, route := range routes {
+		query := slices.Clone(route.Query)
+		slices.Sort(query)
+		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), query}
+	}
+	access := map[string]httpkit.Access{
+		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[workerToken workerTokenInQuery]": httpkit.ForWorkers,
+	}
+	written := map[string]described{}
+	for _, op := range load(t).Operations() {
+		if op.Method == http.MethodHead {
+			continue // GET's other half
+		}
+		written[op.Method+" "+op.Path] = described{op.Path, string(access[join(op.Credentials)]), op.Query}
+	}
+	if diff := cmp.Diff(written, served); diff != "" {
+		t.Errorf("openapi.yaml (-) and the front doors (+) differ:\n%s", diff)
+	}
+}
+
+func join(names []string) string {
+	text := "["
+	for i, name := range names {
+		if i > 0 {
+			text += " "
+		}
+		text += name
+	}
+	return text + "]"
+}

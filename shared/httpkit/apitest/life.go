@@ -1,0 +1,120 @@
+package apitest
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// PI is one that may be exported.
+const PI = "01K9XVBAQZF9EHDRXGBEADTZYY"
+
+// Accept makes a run, which is then Pending.
+func (s *Stage) Accept(t *testing.T) (taskID string) {
+	t.Helper()
+	r, _, err := s.Service.Export(t.Context(), orchestrator.ExportCall{
+		Identity: orchestrator.Identity{Tenant: Tenant, Workspace: "main"}, Format: orchestrator.Formats()[0],
+		Request: contract.ExportRequest{PI: PI}, CorrelationID: "of-the-test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.TaskID
+}
+
+// input is what the state machine would call a handler with.
+func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.StepInput {
+	t.Helper()
+	r := s.Run(t, taskID)
+	return orchestrator.StepInput{
+		Ref: r.Ref(), Step: step, Execution: run.ExecutionName(r.Ref(), r.Execution.Start),
+		Generation: r.Wait.Generation, Token: "token-" + string(step),
+	}
+}
+
+// Admit brings a pending run to ContainerCreating, or into the line.
+func (s *Stage) Admit(t *testing.T, taskID string) {
+	t.Helper()
+	if _, err := s.Service.Admit(t.Context(), s.input(t, taskID, run.StepPending)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start admits a run and starts its machine: it is then Running. callback is
+// the path and query of its CALLBACK_URL.
+func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
+	t.Helper()
+	s.Admit(t, taskID)
+	if err := s.Service.Launch(t.Context(), s.input(t, taskID, run.StepContainerCreating)); err != nil {
+		t.Fatal(err)
+	}
+	if state := s.Run(t, taskID).State; state != run.Running {
+		t.Fatalf("the run is %s, want Running", state)
+	}
+	location, err := url.Parse(s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)["CALLBACK_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return location.RequestURI()
+}
+
+// Report says what a worker would, without going through HTTP.
+func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
+	t.Helper()
+	r := s.Run(t, taskID)
+	claims := contract.Claims{
+		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
+	}
+	if err := s.Service.Callback(t.Context(), claims, body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Settle brings a run whose attempt is over to what comes of it.
+func (s *Stage) Settle(t *testing.T, taskID string) {
+	t.Helper()
+	if _, err := s.Service.Terminate(t.Context(), s.input(t, taskID, run.StepTerminating)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// LoseMachine lets the attempt's machine end before its worker has reported,
+// and settles that: the run is then Retrying, or Failed.
+func (s *Stage) LoseMachine(t *testing.T, taskID string) {
+	t.Helper()
+	s.machines.end(s.Run(t, taskID).Attempt.MachineID)
+	if err := s.Service.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle(t, taskID)
+}
+
+// Success makes a run that has left an output.
+func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (taskID string) {
+	t.Helper()
+	taskID = s.Accept(t)
+	s.Start(t, taskID)
+	key, size := orchestrator.OutputPrefix(taskID)+"output.xml", int64(len(content))
+	s.Objects.Put(orchestrator.Uploads, key, contentType, content)
+	s.Report(t, taskID, contract.Callback{
+		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: fileName, OutputFileSize: &size,
+	})
+	s.Settle(t, taskID)
+	if state := s.Run(t, taskID).State; state != run.Completed {
+		t.Fatalf("the run is %s, want Completed", state)
+	}
+	return taskID
+}
+
+// Failure makes a run whose worker has reported an error.
+func (s *Stage) Failure(t *testing.T, message string) (taskID string) {
+	t.Helper()
+	taskID = s.Accept(t)
+	s.Start(t, taskID)
+	s.Report(t, taskID, contract.Callback{Status: contract.StatusError, Error: message})
+	s.Settle(t, taskID)
+	return taskID
+}

@@ -1,0 +1,208 @@
+// Package apitest sets front doors up for their tests: the real use cases on a
+// real store, behind a real server on loopback, with a clock that the test
+// moves, and with executions, machines and objects that are kept in memory.
+//
+// Every answer that a test gets is held to the OpenAPI document by the way.
+package apitest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Tenant is whose runs they are.
+const Tenant = "tenant-a"
+
+// Began is where the clock stands at first.
+var Began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Settings may be changed before the stage is set.
+type Settings struct {
+	Server  httpkit.Config
+	Service orchestrator.Config
+	// Unchecked leaves the OpenAPI document aside, for routes that it does not
+	// have.
+	Unchecked bool
+}
+
+// Stage is one server with what stands behind it.
+type Stage struct {
+	Service *orchestrator.Service
+	Store   *sqlite.Store
+	Signer  orchestrator.Signer
+	Clock   *clock.Virtual
+	Objects *Objects
+	URL     string
+	// Client checks what it gets; it follows no redirect.
+	Client *http.Client
+	// Server is the one that serves the URL.
+	Server *httptest.Server
+
+	machines *machines
+	logs     *logs
+}
+
+// New sets a stage with the routes that serve makes.
+func New(t *testing.T, serve func(*orchestrator.Service) []httpkit.Route, change ...func(*Settings)) *Stage {
+	t.Helper()
+	s := &Stage{Clock: clock.NewVirtual(Began), Objects: newObjects(), machines: newMachines(), logs: &logs{}}
+	s.open(t)
+	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	settings := Settings{
+		Server: httpkit.Config{
+			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
+			Client: orchestrator.Identity{Tenant: Tenant, Workspace: "main"},
+		},
+		Service: serviceConfig(),
+	}
+	for _, f := range change {
+		f(&settings)
+	}
+	s.Service = orchestrator.New(orchestrator.Ports{
+		Store: s.Store, Executions: executions{}, Runner: s.machines, Outputs: s.Objects, Signer: s.Signer,
+		Clock: s.Clock, Log: log, Roll: func() float64 { return 0 }, Hex: randomHex,
+	}, settings.Service)
+	handler, err := httpkit.New(settings.Server, serve(s.Service)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(handler)
+	t.Cleanup(s.Server.Close)
+	s.URL, s.Client = s.Server.URL, s.client(t, settings.Unchecked)
+	return s
+}
+
+func (s *Stage) open(t *testing.T) {
+	t.Helper()
+	folder := t.TempDir()
+	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if s.Store, err = sqlite.NewStore(t.Context(), db, s.Clock); err != nil {
+		t.Fatal(err)
+	}
+	if s.Signer, err = keyfile.Open(filepath.Join(folder, "keys.pem")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {
+	t.Helper()
+	connections := &http.Transport{DisableCompression: true}
+	t.Cleanup(connections.CloseIdleConnections)
+	client := &http.Client{
+		Transport:     connections,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if unchecked {
+		return client
+	}
+	document, err := apicheck.Load(contract.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Transport = document.Transport(connections, func(err error) { t.Errorf("not as described: %v", err) })
+	return client
+}
+
+func serviceConfig() orchestrator.Config {
+	return orchestrator.Config{
+		Policy: run.Policy{
+			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
+			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
+			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
+			Retry: run.Retry{
+				MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute,
+			},
+		},
+		Pool: "default", MaxMachines: 2, Image: "worker:test", CPUs: 1, MemoryMB: 256,
+		PublicURL: "http://localhost", SourceURL: "http://localhost/source",
+		PresignFor: time.Minute, DownloadRetention: time.Hour,
+		LaunchWait: time.Second, ExitWait: time.Second, DestroyWait: time.Second,
+	}
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// Answer is what a client got, read to its end.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Call makes a request. headers are names and values by turns; a JSON body gets
+// its Content-Type, unless headers have one. "Host" sets the host.
+func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string) Answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			request.Host = headers[i+1]
+			continue
+		}
+		request.Header.Del(headers[i])
+		if headers[i+1] != "" {
+			request.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	response, err := s.Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Answer{response.StatusCode, response.Header, string(text)}
+}
+
+// Logs gives all that was logged, as lines of JSON.
+func (s *Stage) Logs() string { return s.logs.String() }
+
+// Run reads a task's record.
+func (s *Stage) Run(t *testing.T, taskID string) run.Run {
+	t.Helper()
+	r, err := s.Store.Find(context.Background(), Tenant, taskID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,23 @@
+package httpkit
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// IntQuery reads a whole number from the query, within least and most; fallback
+// where the parameter is absent. InvalidRequest names it.
+func IntQuery(r *http.Request, name string, least, most, fallback int) (int, error) {
+	query := r.URL.Query()
+	if !query.Has(name) {
+		return fallback, nil
+	}
+	text := query.Get(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
+		return 0, fault.Invalid(name, "%s is a whole number, %d to %d", name, least, most)
+	}
+	return n, nil
+}

@@ -1,0 +1,159 @@
+package httpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Config is what New is told.
+type Config struct {
+	// Tokens are the client tokens that are good now; several while one
+	// replaces another. See Tokens.
+	Tokens []string
+	// Loopback: only programs of this host reach the server. They may leave the
+	// token out.
+	Loopback bool
+	// PublicHost is the host, with or without port, under which a server on
+	// loopback is called beside the loopback names; empty for none.
+	PublicHost string
+	// Client is who every valid client is; the Subject is set from its token.
+	Client orchestrator.Identity
+	Clock  orchestrator.Clock
+	Log    *slog.Logger
+	// NewID makes a correlation id, a UUID of version 4.
+	NewID func() string
+}
+
+type server struct {
+	config  Config
+	tokens  tokens
+	mux     *http.ServeMux
+	methods []string
+}
+
+// New makes one handler of all routes. The error names every problem of the
+// configuration; a server that others can reach needs a token.
+func New(config Config, routes ...Route) (http.Handler, error) {
+	s := &server{config: config, tokens: tokensOf(config.Tokens), mux: http.NewServeMux(), methods: methodsOf(routes)}
+	var wrong []error
+	if config.Clock == nil || config.Log == nil || config.NewID == nil {
+		wrong = append(wrong, errors.New("clock, log and correlation ids are needed"))
+	}
+	if !config.Loopback && len(config.Tokens) == 0 {
+		wrong = append(wrong, errNoToken)
+	}
+	for _, t := range routes {
+		wrong = append(wrong, s.mount(t))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("cannot serve the API: %w", err)
+	}
+	return s, nil
+}
+
+// mount adds a route. What ServeMux panics about, two patterns that overlap, is
+// an error here.
+func (s *server) mount(t Route) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("route %s %s: %v", t.Method, t.Pattern, r)
+		}
+	}()
+	if t.Handle == nil || (t.Access != ForClients && t.Access != ForWorkers && t.Access != ForAll) {
+		return fmt.Errorf("route %s %s has no handler or no access", t.Method, t.Pattern)
+	}
+	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		x.route = t.Pattern
+		if x.err = s.admit(x, t, r); x.err != nil {
+			return
+		}
+		if x.err = t.checkQuery(r); x.err != nil {
+			return
+		}
+		x.err = t.Handle(w, r)
+	})
+	return nil
+}
+
+// ServeHTTP answers one request and writes one line about it.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimSpace(r.Header.Get("X-Correlation-Id"))
+	if !saneID(id) {
+		id = s.config.NewID()
+	}
+	x := &exchange{
+		ResponseWriter: w, correlationID: id, log: s.config.Log.With("correlation_id", id),
+		began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
+	}
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	w.Header().Set("X-Correlation-Id", id)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		thrown := recover()
+		aborted := s.settle(x, r, thrown)
+		s.logAccess(r.Context(), x, r)
+		if aborted {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	if x.err = s.checkHost(r); x.err != nil {
+		return
+	}
+	if x.err = s.lookup(r); x.err != nil {
+		return
+	}
+	s.mux.ServeHTTP(x, r)
+}
+
+// settle answers what the handler left unanswered. aborted says that an answer
+// was begun and cannot be finished: the connection must not look as if it was.
+func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool) {
+	ctx := r.Context()
+	switch {
+	case thrown == http.ErrAbortHandler: //nolint:errorlint // a panic's value, not an error that was returned
+		return true
+	case thrown != nil:
+		x.err = errors.New("panic: " + fmt.Sprint(thrown))
+		x.log.ErrorContext(ctx, "a handler panicked", "route", x.route, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
+	case x.err == nil:
+		return false
+	case errors.Is(x.err, context.Canceled) && ctx.Err() != nil && x.status == 0:
+		x.status = statusGone
+		return true
+	}
+	p := ProblemOf(x.err)
+	x.code = p.Body.Code
+	level := slog.LevelDebug
+	if p.Body.Status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	x.log.Log(ctx, level, "a request was not granted", "route", x.route, "code", x.code, "error", x.err.Error())
+	if x.status != 0 {
+		return true
+	}
+	p.write(x, r)
+	return false
+}
+
+func (s *server) logAccess(ctx context.Context, x *exchange, r *http.Request) {
+	if x.status == 0 {
+		x.status = http.StatusOK // net/http sends it for a handler that wrote nothing
+	}
+	attrs := []slog.Attr{
+		slog.String("method", r.Method), slog.String("route", x.route), slog.Int("status", x.status),
+		slog.Int64("bytes", x.bytes), slog.Duration("duration", s.config.Clock.Now().Sub(x.began)),
+		slog.String("identity", x.identity),
+	}
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", x.code))
+	}
+	x.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
+}
