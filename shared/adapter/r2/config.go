@@ -1,0 +1,112 @@
+// Package r2 keeps outputs in Cloudflare R2, or in any other store that speaks
+// the S3 API.
+//
+// Outputs is Sortie's side: two buckets, of which workers reach one. Uploader is
+// the worker's side: it knows that one bucket and only writes.
+//
+// Both promise that memory does not grow with an object, and that a failure is
+// a fault in our words with the SDK's error as its cause. They refuse checksums
+// that R2 does not know (they are sent only where the API demands them), and
+// credentials from anywhere but their Config.
+package r2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Config says where the buckets are and who asks.
+type Config struct {
+	// Endpoint is the store's URL; empty is AccountID's at Cloudflare.
+	Endpoint  string
+	AccountID string
+	// AccessKeyID and SecretAccessKey are an R2 API token's, as S3 calls it.
+	AccessKeyID, SecretAccessKey string
+	// Region is the signature's; empty is "auto", which is R2's.
+	Region string
+	// Uploads is the bucket that workers write to, Kept the one that they do
+	// not reach. An Uploader needs Uploads alone.
+	Uploads, Kept string
+	// CopyLimit is the size in bytes above which Keep copies in parts of that
+	// size: 0 is 5 GiB, the most that one CopyObject takes; at least 5 MiB,
+	// the smallest part.
+	CopyLimit int64
+	// HTTP makes the requests; nil is a client of the SDK's.
+	HTTP *http.Client
+	// Clock dates presigned URLs; nil is the host's.
+	Clock orchestrator.Clock
+}
+
+// The limits of the S3 API (and R2's): Amazon S3 User Guide, "Amazon S3
+// multipart upload limits".
+const (
+	mebi     = int64(1) << 20
+	minPart  = 5 * mebi
+	maxCopy  = 5 << 10 * mebi
+	maxParts = 10_000
+)
+
+// check names every problem of the configuration at once.
+func (c Config) check(kept bool) error {
+	var problems []error
+	missing := func(value, name string) {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("%s is missing", name))
+		}
+	}
+	if c.Endpoint == "" {
+		missing(c.AccountID, "the account id (or an endpoint)")
+	} else if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		problems = append(problems, errors.New("the endpoint is no http or https URL"))
+	}
+	missing(c.AccessKeyID, "the access key id")
+	missing(c.SecretAccessKey, "the secret access key")
+	missing(c.Uploads, "the name of the bucket for uploads")
+	if kept {
+		missing(c.Kept, "the name of the bucket for kept outputs")
+		if c.Kept != "" && c.Kept == c.Uploads {
+			problems = append(problems, errors.New("uploads and kept outputs need two buckets"))
+		}
+	}
+	if c.CopyLimit != 0 && (c.CopyLimit < minPart || c.CopyLimit > maxCopy) {
+		problems = append(problems, errors.New("the copy limit is not between 5 MiB and 5 GiB"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("cannot use the object store: %w", err)
+	}
+	return nil
+}
+
+func (c Config) client() *s3.Client {
+	endpoint, region := c.Endpoint, c.Region
+	if endpoint == "" {
+		endpoint = "https://" + c.AccountID + ".r2.cloudflarestorage.com"
+	}
+	if region == "" {
+		region = "auto"
+	}
+	keys := aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey}
+	options := s3.Options{
+		BaseEndpoint: &endpoint,
+		Region:       region,
+		// R2 and every other store know path style; host style needs DNS.
+		UsePathStyle: true,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return keys, nil
+		}),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	if c.HTTP != nil {
+		options.HTTPClient = c.HTTP
+	}
+	return s3.New(options)
+}

@@ -1,0 +1,53 @@
+package r2
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// named turns an error of the SDK into one of the port's. doing ends the
+// sentence "the object store cannot …".
+func named(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	switch status(err) {
+	case http.StatusNotFound:
+		switch code(err) {
+		case "NoSuchBucket":
+			return fault.Wrap(err, fault.Unavailable, "the object store has no such bucket; see the configuration")
+		case "NoSuchUpload": // aborted meanwhile; the whole transfer goes again
+			return fault.Wrap(err, fault.Unavailable, "the object store gave up an upload")
+		}
+		return orchestrator.ErrNotFound
+	case http.StatusPreconditionFailed:
+		return orchestrator.ErrChanged
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fault.Wrap(err, fault.Unavailable, "the object store does not accept our credentials")
+	}
+	return fault.Wrap(err, fault.Unavailable, "the object store cannot %s now", doing)
+}
+
+// status is the HTTP status of the answer that err is about, 0 where there was
+// none.
+func status(err error) int {
+	var answer *smithyhttp.ResponseError
+	if errors.As(err, &answer) {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+func code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}

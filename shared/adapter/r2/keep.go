@@ -1,0 +1,144 @@
+package r2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Keep copies the object from Uploads to Kept inside the store. Each part of
+// the copy demands etag, so that the parts are of one object; what lies on Kept
+// is looked up again before the answer.
+func (o *Outputs) Keep(ctx context.Context, key, etag string) (orchestrator.Object, error) {
+	source, err := o.Head(ctx, orchestrator.Uploads, key)
+	if err != nil {
+		return orchestrator.Object{}, err
+	}
+	if source.ETag != etag {
+		return orchestrator.Object{}, orchestrator.ErrChanged
+	}
+	if source.Size <= o.copyLimit {
+		_, err = o.s3.CopyObject(ctx, &s3.CopyObjectInput{
+			Bucket: &o.kept, Key: &key, CopySource: o.source(key), CopySourceIfMatch: &etag,
+		})
+		err = named(err, "copy an output")
+	} else {
+		err = o.keepInParts(ctx, source)
+	}
+	if err != nil {
+		return orchestrator.Object{}, err
+	}
+	kept, err := o.Head(ctx, orchestrator.Kept, key)
+	if err != nil {
+		return orchestrator.Object{}, fault.Wrap(err, fault.Unavailable, "the object store does not show a copied output")
+	}
+	if kept.Size != source.Size {
+		return orchestrator.Object{}, fault.New(fault.Unavailable, "the object store copied %d of %d bytes", kept.Size, source.Size)
+	}
+	return kept, nil
+}
+
+func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) error {
+	size := max(o.copyLimit, (source.Size+maxParts-1)/maxParts)
+	transfer := transfer{s3: o.s3, bucket: o.kept, key: source.Key, contentType: source.ContentType}
+	return transfer.run(ctx, source.Size, size, func(ctx context.Context, part part) (*string, error) {
+		copied, err := o.s3.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
+			Bucket: &o.kept, Key: &source.Key, UploadId: &part.upload, PartNumber: &part.number,
+			CopySource: o.source(source.Key), CopySourceIfMatch: &source.ETag,
+			CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", part.offset, part.offset+part.size-1)),
+		})
+		if err != nil {
+			return nil, named(err, "copy an output")
+		}
+		return copied.CopyPartResult.ETag, nil
+	})
+}
+
+// source is the header that names the object to copy, as the API wants it:
+// encoded, a plus sign too, which would be read as a space.
+func (o *Outputs) source(key string) *string {
+	segments := strings.Split(o.uploads+"/"+key, "/")
+	for i, segment := range segments {
+		segments[i] = strings.ReplaceAll(url.PathEscape(segment), "+", "%2B")
+	}
+	return aws.String(strings.Join(segments, "/"))
+}
+
+// Delete removes an object.
+func (o *Outputs) Delete(ctx context.Context, shelf orchestrator.Shelf, key string) error {
+	bucket, err := o.bucket(shelf)
+	if err != nil {
+		return err
+	}
+	return o.delete(ctx, bucket, key)
+}
+
+func (o *Outputs) delete(ctx context.Context, bucket *string, key string) error {
+	_, err := o.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: bucket, Key: &key})
+	return gone(named(err, "delete an output"))
+}
+
+// DeletePrefix removes every object under the prefix and aborts the uploads
+// begun there. Objects go one by one: the call that deletes many demands a
+// checksum that not every store knows, and there are few under one task.
+func (o *Outputs) DeletePrefix(ctx context.Context, shelf orchestrator.Shelf, prefix string) error {
+	bucket, err := o.bucket(shelf)
+	if err != nil {
+		return err
+	}
+	if prefix == "" || !strings.HasSuffix(prefix, "/") {
+		return fault.Invalid("prefix", "a prefix is not empty and ends in a slash")
+	}
+	objects := s3.NewListObjectsV2Paginator(o.s3, &s3.ListObjectsV2Input{Bucket: bucket, Prefix: &prefix})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(ctx)
+		if err != nil {
+			return named(err, "list outputs")
+		}
+		for _, object := range page.Contents {
+			if err := o.delete(ctx, bucket, *object.Key); err != nil {
+				return err
+			}
+		}
+	}
+	uploads := s3.NewListMultipartUploadsPaginator(o.s3, &s3.ListMultipartUploadsInput{Bucket: bucket, Prefix: &prefix})
+	for uploads.HasMorePages() {
+		page, err := uploads.NextPage(ctx)
+		if err != nil {
+			return named(err, "list unfinished uploads")
+		}
+		for _, upload := range page.Uploads {
+			if err := o.abort(ctx, bucket, upload); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Outputs) abort(ctx context.Context, bucket *string, upload types.MultipartUpload) error {
+	_, err := o.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+		Bucket: bucket, Key: upload.Key, UploadId: upload.UploadId,
+	})
+	if code(err) == "NoSuchUpload" {
+		return nil
+	}
+	return gone(named(err, "abort an upload"))
+}
+
+// gone makes a normal answer of "there is none".
+func gone(err error) error {
+	if errors.Is(err, orchestrator.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package r2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// calls are the S3 calls that Outputs needs.
+type calls interface {
+	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
+	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	CopyObject(context.Context, *s3.CopyObjectInput, ...func(*s3.Options)) (*s3.CopyObjectOutput, error)
+	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
+	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
+	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
+	UploadPartCopy(context.Context, *s3.UploadPartCopyInput, ...func(*s3.Options)) (*s3.UploadPartCopyOutput, error)
+	multipart
+}
+
+// Outputs is the object store as Sortie sees it. It is safe for use by many
+// goroutines.
+type Outputs struct {
+	s3            calls
+	sign          presigner
+	uploads, kept string
+	copyLimit     int64
+}
+
+var _ orchestrator.Outputs = (*Outputs)(nil)
+
+// New makes the adapter; it makes no call. The error names every problem of
+// the configuration.
+func New(cfg Config) (*Outputs, error) {
+	if err := cfg.check(true); err != nil {
+		return nil, err
+	}
+	if cfg.CopyLimit == 0 {
+		cfg.CopyLimit = maxCopy
+	}
+	client := cfg.client()
+	return &Outputs{
+		s3: client, sign: s3.NewPresignClient(client, datedBy(cfg.Clock)),
+		uploads: cfg.Uploads, kept: cfg.Kept, copyLimit: cfg.CopyLimit,
+	}, nil
+}
+
+func (o *Outputs) bucket(shelf orchestrator.Shelf) (*string, error) {
+	switch shelf {
+	case orchestrator.Uploads:
+		return &o.uploads, nil
+	case orchestrator.Kept:
+		return &o.kept, nil
+	}
+	return nil, fmt.Errorf("there is no shelf %q", shelf)
+}
+
+// Head looks an object up.
+func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+	bucket, err := o.bucket(shelf)
+	if err != nil {
+		return orchestrator.Object{}, err
+	}
+	head, err := o.s3.HeadObject(ctx, &s3.HeadObjectInput{Bucket: bucket, Key: &key})
+	if err != nil {
+		return orchestrator.Object{}, named(err, "look an output up")
+	}
+	return orchestrator.Object{
+		Key: key, Size: aws.ToInt64(head.ContentLength), ETag: aws.ToString(head.ETag),
+		ContentType: aws.ToString(head.ContentType), ModifiedAt: aws.ToTime(head.LastModified).UTC(),
+	}, nil
+}
+
+// Open reads a part of an object. Where the span ends behind the object it is
+// cut; where it begins there the reader is empty. A Length of 0 goes to the end.
+func (o *Outputs) Open(ctx context.Context, shelf orchestrator.Shelf, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+	bucket, err := o.bucket(shelf)
+	if err != nil {
+		return nil, orchestrator.Object{}, err
+	}
+	if span.Offset < 0 || span.Length < 0 {
+		return nil, orchestrator.Object{}, fault.Invalid("range", "a range begins and ends at 0 or later")
+	}
+	got, err := o.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: bucket, Key: &key, Range: byteRange(span)})
+	if status(err) == http.StatusRequestedRangeNotSatisfiable {
+		object, err := o.Head(ctx, shelf, key)
+		return http.NoBody, object, err
+	}
+	if err != nil {
+		return nil, orchestrator.Object{}, named(err, "read an output")
+	}
+	object := orchestrator.Object{
+		Key: key, Size: aws.ToInt64(got.ContentLength), ETag: aws.ToString(got.ETag),
+		ContentType: aws.ToString(got.ContentType), ModifiedAt: aws.ToTime(got.LastModified).UTC(),
+	}
+	if got.ContentRange != nil {
+		_, whole, _ := strings.Cut(*got.ContentRange, "/")
+		if object.Size, err = strconv.ParseInt(whole, 10, 64); err != nil {
+			return nil, orchestrator.Object{}, errors.Join(named(err, "tell an output's size"), got.Body.Close())
+		}
+	}
+	return &body{got.Body}, object, nil
+}
+
+// byteRange is the Range header of the span, nil for the whole.
+func byteRange(span orchestrator.Span) *string {
+	switch {
+	case span == orchestrator.Span{}:
+		return nil
+	case span.Length == 0, span.Offset+span.Length < 0: // to the end, or further than numbers go
+		return aws.String(fmt.Sprintf("bytes=%d-", span.Offset))
+	}
+	return aws.String(fmt.Sprintf("bytes=%d-%d", span.Offset, span.Offset+span.Length-1))
+}
+
+// body gives what breaks in the middle of an object our words.
+type body struct{ from io.ReadCloser }
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fault.Wrap(err, fault.Unavailable, "the object store stopped in the middle of an output")
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return b.from.Close() }

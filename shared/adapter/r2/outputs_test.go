@@ -1,0 +1,207 @@
+package r2_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"go.uber.org/goleak"
+
+	"github.com/sortie-dev/sortie/local/s3"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+const smallestPart = 5 << 20
+
+func TestMain(m *testing.M) {
+	// The store's HTTP library keeps two goroutines that end by themselves, ten
+	// seconds after their server, or with the process.
+	goleak.VerifyTestMain(
+		m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	)
+}
+
+// setup starts a store and gives the configuration for it.
+func setup(t *testing.T) (ours, workers r2.Config) {
+	t.Helper()
+	owner, worker := s3.Keys{ID: "owner", Secret: "owner-secret"}, s3.Keys{ID: "worker", Secret: "worker-secret"}
+	server, err := s3.Start(t.Context(), s3.Config{Dir: t.TempDir(), Uploads: "uploads", Kept: "kept", Owner: owner, Worker: worker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	ours = r2.Config{
+		Endpoint: server.URL(), AccessKeyID: owner.ID, SecretAccessKey: owner.Secret, Uploads: "uploads", Kept: "kept",
+		CopyLimit: smallestPart, HTTP: &http.Client{Transport: transport},
+	}
+	workers = ours
+	workers.AccessKeyID, workers.SecretAccessKey, workers.Kept = worker.ID, worker.Secret, ""
+	return ours, workers
+}
+
+func outputs(t *testing.T, cfg r2.Config) *r2.Outputs {
+	t.Helper()
+	o, err := r2.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// client is the SDK's own, for what the adapter does not do.
+func client(cfg r2.Config) *awss3.Client {
+	return awss3.New(awss3.Options{
+		BaseEndpoint: &cfg.Endpoint, Region: "auto", UsePathStyle: true, HTTPClient: cfg.HTTP,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: cfg.AccessKeyID, SecretAccessKey: cfg.SecretAccessKey}, nil
+		}),
+	})
+}
+
+func unfinished(t *testing.T, cfg r2.Config, prefix string) int {
+	t.Helper()
+	listed, err := client(cfg).ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &cfg.Uploads, Prefix: &prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(listed.Uploads)
+}
+
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	porttest.Outputs(t, func(t *testing.T) porttest.OutputsHarness {
+		t.Helper()
+		ours, workers := setup(t)
+		uploader, err := r2.NewUploader(workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return porttest.OutputsHarness{
+			Outputs: outputs(t, ours),
+			OutputsAt: func(now time.Time) orchestrator.Outputs {
+				then := ours
+				then.Clock = clock.NewVirtual(now)
+				return outputs(t, then)
+			},
+			Put: func(t *testing.T, key, contentType string, body io.ReaderAt, size int64) {
+				t.Helper()
+				if err := uploader.Upload(t.Context(), key, body, size, contentType); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Begin: func(t *testing.T, key string) {
+				t.Helper()
+				_, err := client(workers).CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &workers.Uploads, Key: &key})
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			Unfinished: func(t *testing.T, prefix string) int { return unfinished(t, ours, prefix) },
+			HTTP:       ours.HTTP,
+			Big:        smallestPart,
+		}
+	})
+}
+
+func TestAFailedUploadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ours, workers := setup(t)
+	uploader, err := r2.NewUploader(workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{1 << 20, 40 << 20} {
+		if err := uploader.Upload(t.Context(), "exports/t1/a", porttest.Interrupted(size), size, ""); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("an upload of %d bytes that broke: %v", size, err)
+		}
+		if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a"); !errors.Is(err, orchestrator.ErrNotFound) {
+			t.Errorf("an object is there: %v", err)
+		}
+		if n := unfinished(t, ours, ""); n != 0 {
+			t.Errorf("%d uploads are left", n)
+		}
+	}
+}
+
+func TestFailuresAreFaultsInOurWords(t *testing.T) {
+	t.Parallel()
+	ours, _ := setup(t)
+	tests := []struct {
+		name   string
+		change func(*r2.Config)
+		want   string
+	}{
+		{"wrong keys", func(c *r2.Config) { c.SecretAccessKey = "wrong" }, "credentials"},
+		{"no such account", func(c *r2.Config) { c.AccessKeyID = "nobody" }, "credentials"},
+		{"nobody there", func(c *r2.Config) { c.Endpoint = "http://127.0.0.1:1" }, "cannot"},
+		{"no such bucket", func(c *r2.Config) { c.Kept = "elsewhere" }, "bucket"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := ours
+			test.change(&cfg)
+			_, _, err := outputs(t, cfg).Open(t.Context(), orchestrator.Kept, "exports/t1/a", orchestrator.Span{})
+			if !fault.Is(err, fault.Unavailable) {
+				t.Fatalf("got %v", err)
+			}
+			message := fault.Of(err).Message
+			if !strings.Contains(message, test.want) || strings.Contains(strings.ToLower(message), "operation error") {
+				t.Errorf("the message is %q", message)
+			}
+		})
+	}
+}
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		cfg  r2.Config
+		want []string
+	}{
+		{"nothing", r2.Config{}, []string{"account id", "access key id", "secret", "uploads", "kept"}},
+		{"bad values", r2.Config{Endpoint: "r2", AccessKeyID: "a", SecretAccessKey: "b", Uploads: "c", Kept: "c", CopyLimit: 1}, []string{"endpoint", "two buckets", "copy limit"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := r2.New(test.cfg)
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not name the %s: %v", want, err)
+				}
+			}
+		})
+	}
+	if _, err := r2.NewUploader(r2.Config{AccountID: "a", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d"}); err != nil {
+		t.Errorf("an uploader needs one bucket: %v", err)
+	}
+}
+
+func TestCloudflareIsWhereTheAccountSays(t *testing.T) {
+	t.Parallel()
+	o := outputs(t, r2.Config{AccountID: "abc", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d", Kept: "e"})
+	url, err := o.PresignGet(t.Context(), "exports/t1/a", "a", "text/plain", time.Minute)
+	if err != nil || !strings.HasPrefix(url, "https://abc.r2.cloudflarestorage.com/e/exports/t1/a?") || !strings.Contains(url, "%2Fauto%2Fs3%2F") {
+		t.Errorf("the URL is %s, %v", strings.Split(url, "&X-Amz-Signature")[0], err)
+	}
+}

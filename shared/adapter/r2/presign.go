@@ -1,0 +1,88 @@
+package r2
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// presigner are the S3 calls that Outputs signs for others.
+type presigner interface {
+	PresignGetObject(context.Context, *s3.GetObjectInput, ...func(*s3.PresignOptions)) (*v4.PresignedHTTPRequest, error)
+	PresignPutObject(context.Context, *s3.PutObjectInput, ...func(*s3.PresignOptions)) (*v4.PresignedHTTPRequest, error)
+}
+
+// datedBy has signatures begin when the clock says.
+func datedBy(clock orchestrator.Clock) func(*s3.PresignOptions) {
+	return func(options *s3.PresignOptions) {
+		if clock != nil {
+			options.Presigner = dated{clock, v4.NewSigner(func(o *v4.SignerOptions) {
+				o.DisableURIPathEscaping = true // S3 signs the path as it is
+			})}
+		}
+	}
+}
+
+type dated struct {
+	clock orchestrator.Clock
+	s3.HTTPPresignerV4
+}
+
+// PresignHTTP signs for the clock's time instead of the SDK's.
+func (d dated) PresignHTTP(
+	ctx context.Context, keys aws.Credentials, r *http.Request, payload, service, region string, _ time.Time,
+	options ...func(*v4.SignerOptions),
+) (string, http.Header, error) {
+	return d.HTTPPresignerV4.PresignHTTP(ctx, keys, r, payload, service, region, d.clock.Now(), options...)
+}
+
+// PresignGet makes a URL that serves the object from Kept.
+func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType string, ttl time.Duration) (string, error) {
+	if err := checkTTL(ttl); err != nil {
+		return "", err
+	}
+	get := &s3.GetObjectInput{Bucket: &o.kept, Key: &key}
+	if fileName != "" {
+		get.ResponseContentDisposition = aws.String(mime.FormatMediaType("attachment", map[string]string{"filename": fileName}))
+	}
+	if contentType != "" {
+		get.ResponseContentType = &contentType
+	}
+	signed, err := o.sign.PresignGetObject(ctx, get, s3.WithPresignExpires(ttl))
+	if err != nil {
+		return "", named(err, "sign a download")
+	}
+	return signed.URL, nil
+}
+
+// PresignPut makes a URL that takes one PUT to Uploads, with that Content-Type.
+func (o *Outputs) PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error) {
+	if err := checkTTL(ttl); err != nil {
+		return "", err
+	}
+	put := &s3.PutObjectInput{Bucket: &o.uploads, Key: &key}
+	if contentType != "" {
+		put.ContentType = &contentType
+	}
+	signed, err := o.sign.PresignPutObject(ctx, put, s3.WithPresignExpires(ttl))
+	if err != nil {
+		return "", named(err, "sign an upload")
+	}
+	return signed.URL, nil
+}
+
+// checkTTL holds the time against what a signature of version 4 allows.
+func checkTTL(ttl time.Duration) error {
+	if ttl < time.Second || ttl > 7*24*time.Hour {
+		return fault.Invalid("ttl", "a presigned URL lives from 1 second to 7 days")
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package r2
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+)
+
+// inFlight is how many parts are under way at once.
+const inFlight = 2
+
+// abortLimit is how long the clean-up after a failed transfer may take.
+const abortLimit = 10 * time.Second
+
+// multipart are the S3 calls that begin and end a transfer in parts.
+type multipart interface {
+	CreateMultipartUpload(context.Context, *s3.CreateMultipartUploadInput, ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error)
+	CompleteMultipartUpload(context.Context, *s3.CompleteMultipartUploadInput, ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error)
+	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput, ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error)
+}
+
+// transfer makes one object of parts. The object appears whole or not at all.
+type transfer struct {
+	s3                       multipart
+	bucket, key, contentType string
+}
+
+// part is one of them.
+type part struct {
+	upload       string
+	number       int32 // from 1
+	offset, size int64
+}
+
+// run has send bring each part of an object of so many bytes; send tells the
+// part's ETag. What was begun is aborted when something fails.
+func (t transfer) run(ctx context.Context, total, size int64, send func(context.Context, part) (*string, error)) (err error) {
+	create := &s3.CreateMultipartUploadInput{Bucket: &t.bucket, Key: &t.key}
+	if t.contentType != "" {
+		create.ContentType = &t.contentType
+	}
+	begun, err := t.s3.CreateMultipartUpload(ctx, create)
+	if err != nil {
+		return named(err, "begin an upload")
+	}
+	defer func() {
+		if err != nil {
+			t.abort(ctx, begun.UploadId)
+		}
+	}()
+	parts := make([]types.CompletedPart, (total+size-1)/size)
+	group, sending := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
+	for i := range parts {
+		if sending.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			part := part{upload: *begun.UploadId, number: int32(i + 1), offset: int64(i) * size}
+			part.size = min(size, total-part.offset)
+			etag, err := send(sending, part)
+			parts[i] = types.CompletedPart{PartNumber: &part.number, ETag: etag}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return named(err, "finish an upload")
+	}
+	_, err = t.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &t.bucket, Key: &t.key, UploadId: begun.UploadId,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+	})
+	return named(err, "finish an upload")
+}
+
+// abort gives the parts up, also after ctx has ended. What it cannot clean, the
+// next DeletePrefix or the bucket's lifecycle rule does.
+func (t transfer) abort(ctx context.Context, upload *string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
+	defer cancel()
+	_, _ = t.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &t.bucket, Key: &t.key, UploadId: upload})
+}

@@ -1,0 +1,64 @@
+package r2
+
+import (
+	"context"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// partSize is how much of a body one request carries.
+const partSize = 8 * mebi
+
+// uploadCalls are the S3 calls that an Uploader needs.
+type uploadCalls interface {
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+	UploadPart(context.Context, *s3.UploadPartInput, ...func(*s3.Options)) (*s3.UploadPartOutput, error)
+	multipart
+}
+
+// Uploader writes to the bucket for uploads. It is safe for use by many
+// goroutines.
+type Uploader struct {
+	s3     uploadCalls
+	bucket string
+}
+
+// NewUploader makes an uploader for cfg.Uploads; it makes no call. The error
+// names every problem of the configuration.
+func NewUploader(cfg Config) (*Uploader, error) {
+	if err := cfg.check(false); err != nil {
+		return nil, err
+	}
+	return &Uploader{s3: cfg.client(), bucket: cfg.Uploads}, nil
+}
+
+// Upload writes size bytes of body under the key: at once up to 8 MiB, else in
+// parts of 8 MiB or more, two of them under way at once, which go again by
+// themselves when a request fails. The object appears whole or not at all. The
+// error is an Unavailable fault; repeating the call is safe.
+func (u *Uploader) Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error {
+	if size <= partSize {
+		put := &s3.PutObjectInput{
+			Bucket: &u.bucket, Key: &key, ContentLength: &size,
+			Body: io.NewSectionReader(body, 0, size),
+		}
+		if contentType != "" {
+			put.ContentType = &contentType
+		}
+		_, err := u.s3.PutObject(ctx, put)
+		return named(err, "take an upload")
+	}
+	each := max(partSize, (size+maxParts-1)/maxParts)
+	transfer := transfer{s3: u.s3, bucket: u.bucket, key: key, contentType: contentType}
+	return transfer.run(ctx, size, each, func(ctx context.Context, part part) (*string, error) {
+		sent, err := u.s3.UploadPart(ctx, &s3.UploadPartInput{
+			Bucket: &u.bucket, Key: &key, UploadId: &part.upload, PartNumber: &part.number,
+			ContentLength: &part.size, Body: io.NewSectionReader(body, part.offset, part.size),
+		})
+		if err != nil {
+			return nil, named(err, "take an upload")
+		}
+		return sent.ETag, nil
+	})
+}
