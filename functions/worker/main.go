@@ -39,6 +39,7 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 		HTTP: httpClient(config.Options.ParallelBatchSize), Clock: hostClock{}, Jitter: rand.Float64,
 		PeakMemory: PeakMemory, Log: log,
 	}
+	defer ports.HTTP.CloseIdleConnections()
 	var err error
 	if invalid == nil {
 		ports.Outputs, invalid = connect(config.Bucket)

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func goodEnv() map[string]string {
+	return map[string]string{
+		"TASK_ID": "export_mods_1704857234567_a3f8c2d1", "PI": testPI(0), "R2_ACCOUNT_ID": "acc", "R2_ACCESS_KEY_ID": "key",
+		"R2_SECRET_ACCESS_KEY": "s3cr3t", "CALLBACK_URL": "https://sortie.example/callback/x?token=t0k3n",
+		"SOURCE_API_URL": "http://127.0.0.1:9000/api/",
+	}
+}
+
+func environ(vars map[string]string) []string {
+	var list []string
+	for name, value := range vars {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+func TestConfigDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := ParseConfig(environ(goodEnv()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.BatchID != "single" || c.Format != "mods" || c.Bucket.Bucket != "arke-exports" || c.SourceURL != "http://127.0.0.1:9000/api" {
+		t.Errorf("config = %+v", c)
+	}
+	if diff := cmp.Diff(DefaultOptions(), c.Options); diff != "" {
+		t.Error(diff)
+	}
+	if want := "exports/export_mods_1704857234567_a3f8c2d1/" + testPI(0) + ".xml"; c.Key() != want {
+		t.Errorf("Key() = %q", c.Key())
+	}
+	c.Options.Recursive = true
+	if want := testPI(0) + "-collection.xml"; c.FileName() != want {
+		t.Errorf("FileName() = %q", c.FileName())
+	}
+}
+
+func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name string
+		set  map[string]string
+		want []string
+	}{
+		{"nothing set", map[string]string{
+			"TASK_ID": "", "PI": "", "R2_ACCOUNT_ID": "", "R2_ACCESS_KEY_ID": "", "R2_SECRET_ACCESS_KEY": "", "CALLBACK_URL": "", "SOURCE_API_URL": "",
+		}, []string{"TASK_ID is not", "PI is not", "R2_ACCOUNT_ID is not", "R2_ACCESS_KEY_ID is not", "R2_SECRET_ACCESS_KEY is not", "CALLBACK_URL is not", "SOURCE_API_URL is not"}},
+		{"an endpoint needs no account", map[string]string{"R2_ACCOUNT_ID": "", "R2_ENDPOINT": "http://127.0.0.1:1"}, nil},
+		{"all wrong", map[string]string{
+			"TASK_ID": "../up", "PI": "01k9", "EXPORT_FORMAT": "pdf", "EXPORT_OPTIONS": `{"maxDepth":-1}`, "R2_ENDPOINT": "ftp://x",
+			"CALLBACK_URL": "nowhere", "SOURCE_API_URL": "http://u:p@host?x",
+		}, []string{"TASK_ID must", "PI is none", "EXPORT_FORMAT must be one of dc, marcxml, mods", "maxDepth must", "R2_ENDPOINT", "CALLBACK_URL", "SOURCE_API_URL"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			env := goodEnv()
+			maps.Copy(env, row.set)
+			_, err := ParseConfig(environ(env))
+			if row.want == nil {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != len(row.want) {
+				t.Errorf("%d problems, want %d: %v", len(lines), len(row.want), lines)
+			}
+			for _, want := range row.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not named in: %v", want, err)
+				}
+			}
+			for _, secret := range []string{"s3cr3t", "t0k3n", "u:p"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("a secret is in: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestParseOptions(t *testing.T) {
+	t.Parallel()
+	all := Options{Recursive: true, MaxDepth: 0, ParallelBatchSize: 100, IncludeOCR: false, CheimarrosMode: "skip"}
+	for _, row := range []struct {
+		name, text string
+		want       Options
+		wrong      []string
+	}{
+		{name: "empty", text: "", want: DefaultOptions()},
+		{name: "no members", text: "{}", want: DefaultOptions()},
+		{name: "nulls are defaults", text: `{"maxDepth":null,"includeOcr":null}`, want: DefaultOptions()},
+		{name: "all", text: `{"recursive":true,"maxDepth":0,"parallelBatchSize":100,"includeOcr":false,"cheimarrosMode":"skip"}`, want: all},
+		{name: "no object", text: `[1]`, wrong: []string{"not a JSON object"}},
+		{name: "null", text: `null`, wrong: []string{"not a JSON object"}},
+		{name: "two objects", text: `{} {}`, wrong: []string{"not one JSON object"}},
+		{name: "unknown", text: `{"validate":true,"MaxDepth":3}`, wrong: []string{"validate is no option", "MaxDepth is no option"}},
+		{
+			name: "wrong types", text: `{"recursive":"yes","maxDepth":1.5,"parallelBatchSize":0,"includeOcr":1,"cheimarrosMode":"most"}`,
+			wrong: []string{"recursive must", "maxDepth must", "parallelBatchSize must", "includeOcr must", "cheimarrosMode must"},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseOptions(row.text)
+			for _, want := range row.wrong {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not named in: %v", want, err)
+				}
+			}
+			if len(row.wrong) == 0 {
+				if diff := cmp.Diff(row.want, got); err != nil || diff != "" {
+					t.Error(err, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestFormatNames(t *testing.T) {
+	t.Parallel()
+	if got := FormatNames(); !slices.Equal(got, []string{"dc", "marcxml", "mods"}) {
+		t.Errorf("FormatNames() = %v", got)
+	}
+}
