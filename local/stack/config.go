@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -31,6 +32,13 @@ type Config struct {
 	Log        *slog.Logger
 	// Version is what /healthz tells.
 	Version string
+	// Path is the programs' PATH; empty is flymachines.DefaultPath.
+	Path string
+	// Starter runs the programs of machines; nil runs processes. Runner makes
+	// machines; nil makes them over the Fly Machines API. Both are for
+	// benchmarks.
+	Starter flymachines.Starter
+	Runner  orchestrator.Runner
 	// SweepInterval is the pause between two sweeps; 0 is a second.
 	SweepInterval time.Duration
 }
@@ -48,17 +56,12 @@ type Settings struct {
 // orchestrator.ConfigFrom reads. The error names every problem at once.
 func SettingsFrom(lookup func(string) (string, bool)) (Settings, error) {
 	service, err := orchestrator.ConfigFrom(lookup)
-	settings := Settings{Service: service}
 	given, _ := lookup("AUTH_TOKEN")
-	for token := range strings.SplitSeq(given, ",") {
-		if token = strings.TrimSpace(token); token != "" {
-			settings.Tokens = append(settings.Tokens, token)
-		}
+	tokens, tokensErr := httpkit.Tokens(given)
+	if tokensErr != nil {
+		err = errors.Join(err, fmt.Errorf("AUTH_TOKEN: %w", tokensErr))
 	}
-	if given != "" && len(settings.Tokens) == 0 {
-		err = errors.Join(err, fmt.Errorf("AUTH_TOKEN: it is set and holds no token"))
-	}
-	return settings, err
+	return Settings{Tokens: tokens, Service: service}, err
 }
 
 // Addresses tell where the parts are.

@@ -32,7 +32,7 @@ var (
 )
 
 // Formats lists the formats that the worker can export to.
-func Formats() []string { return []string{"mods"} }
+func Formats() []string { return []string{"mods", "dc", "marcxml"} }
 
 // ExportCall is a request for an export.
 type ExportCall struct {

@@ -53,7 +53,7 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		}
 		s.ports.Log.WarnContext(ctx, "a machine that no run wants is destroyed",
 			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
-		return s.ports.Runner.Destroy(ctx, m.ID)
+		return s.destroyStray(ctx, m, r)
 	}
 	if r.Attempt.MachineID == "" {
 		if _, err := s.applyTo(ctx, r, is(run.MachineMade{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
@@ -64,6 +64,18 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		return nil
 	}
 	return s.seen(ctx, ref, m.Owner.Attempt, m)
+}
+
+// destroyStray destroys a machine that no run wants. If its run has ended, what
+// it uploaded after that is cleared too.
+func (s *Service) destroyStray(ctx context.Context, m Machine, r run.Run) error {
+	if err := s.ports.Runner.Destroy(ctx, m.ID); err != nil || !r.State.Terminal() {
+		return err
+	}
+	if gone, err := s.goneWithin(ctx, m.ID, s.config.DestroyWait); !gone {
+		return err // the next sweep finds it again
+	}
+	return s.ports.Outputs.DeletePrefix(ctx, Uploads, OutputPrefix(r.TaskID))
 }
 
 // sweepUnlisted looks up, one by one, the machines that the list does not show:
@@ -137,6 +149,8 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 		return s.effect(ctx, r, run.Effect{Kind: run.EffectStart, Execution: run.ExecutionName(ref, r.Execution.Start)})
 	case err != nil:
 		return fmt.Errorf("cannot ask about the execution: %w", err)
+	case execution.Status == ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
+		return nil // it was asked early, and has time left
 	case execution.Status == ExecutionRunning || r.State.Terminal():
 		_, err = s.applyTo(ctx, r, is(run.Asked{Done: execution.Status != ExecutionRunning}))
 		return err

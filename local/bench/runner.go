@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Work is a worker's program; env is its environment.
+type Work func(env map[string]string)
+
+// Goroutines is a Runner whose machines are goroutines: what is left of a
+// launch when nothing is launched. It keeps no machine that is gone for longer
+// than it is asked about.
+type Goroutines struct {
+	work Work
+	now  func() time.Time
+
+	mu   sync.Mutex
+	made map[string]*goroutine
+}
+
+type goroutine struct {
+	machine orchestrator.Machine
+	gone    chan struct{}
+}
+
+// NewGoroutines makes the runner.
+func NewGoroutines(work Work, now func() time.Time) *Goroutines {
+	return &Goroutines{work: work, now: now, made: map[string]*goroutine{}}
+}
+
+// Launch is orchestrator.Runner.
+func (g *Goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one, ok := g.made[spec.Name]; ok {
+		return one.machine, nil
+	}
+	one := &goroutine{gone: make(chan struct{}), machine: orchestrator.Machine{
+		ID: spec.Name, Name: spec.Name, Phase: orchestrator.MachineRunning, Owner: spec.Owner, CreatedAt: g.now(),
+	}}
+	g.made[spec.Name] = one
+	go func() {
+		g.work(spec.Env)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		one.machine.Phase, one.machine.Exit = orchestrator.MachineGone, &orchestrator.Exit{At: g.now()}
+		close(one.gone)
+	}()
+	return one.machine, nil
+}
+
+func (g *Goroutines) find(id string) (*goroutine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one, ok := g.made[id]; ok {
+		return one, nil
+	}
+	return nil, fmt.Errorf("machine %s: %w", id, orchestrator.ErrNotFound)
+}
+
+// Inspect is orchestrator.Runner.
+func (g *Goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+	one, err := g.find(id)
+	if err != nil {
+		return orchestrator.Machine{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return one.machine, nil
+}
+
+// Wait is orchestrator.Runner.
+func (g *Goroutines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+	one, err := g.find(id)
+	if err != nil {
+		return orchestrator.Machine{}, err
+	}
+	if phase == orchestrator.MachineGone {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		select {
+		case <-one.gone:
+		case <-ctx.Done():
+		}
+	}
+	return g.Inspect(ctx, id)
+}
+
+// List is orchestrator.Runner.
+func (g *Goroutines) List(context.Context) ([]orchestrator.Machine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []orchestrator.Machine
+	for _, one := range g.made {
+		if one.machine.Phase != orchestrator.MachineGone {
+			list = append(list, one.machine)
+		}
+	}
+	return list, nil
+}
+
+// Stop is orchestrator.Runner; a goroutine is not stopped.
+func (g *Goroutines) Stop(context.Context, string, time.Duration) error { return nil }
+
+// Destroy is orchestrator.Runner; a goroutine ends by itself.
+func (g *Goroutines) Destroy(context.Context, string) error { return nil }

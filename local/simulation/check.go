@@ -1,0 +1,131 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// check holds the system to its promises as it stands now.
+func (w *world) check(ctx context.Context) {
+	if w.process.dead {
+		return
+	}
+	held := 0
+	known := map[string]run.Run{}
+	for _, r := range w.records(ctx) {
+		known[r.ID] = r
+		if r.Slot.Stand == run.SlotHeld {
+			held++
+		}
+		if r.State.Terminal() && w.endedAt[r.ID].IsZero() {
+			w.endedAt[r.ID] = w.time.now
+		}
+	}
+	if limit := w.config.MaxMachines; limit > 0 && held > limit {
+		w.broken("%d slots of %d are held", held, limit)
+	}
+	pools, err := w.process.store.Pools(ctx)
+	if err != nil {
+		w.broken("the pools cannot be read: %v", err)
+	}
+	for _, p := range pools {
+		if p.Held != held {
+			w.broken("%d leases for %d runs that hold a slot", p.Held, held)
+		}
+	}
+	w.checkMachines(known)
+}
+
+// lingering is how long a machine may outlive its attempt: two sweeps, and what
+// the platform takes.
+const lingering = 2*sweepEvery + 4*time.Minute
+
+func (w *world) checkMachines(known map[string]run.Run) {
+	for _, m := range w.machines.byID {
+		r, ok := known[m.spec.Owner.RunID]
+		if !ok || !m.alive() {
+			continue
+		}
+		if ended := w.endedAt[r.ID]; r.State.Terminal() && w.time.now.Sub(ended) > lingering && !w.outage() {
+			w.broken("%s of attempt %d still runs %s after the end", m.id, m.spec.Owner.Attempt, w.time.now.Sub(ended))
+		}
+	}
+}
+
+// outage says whether the world is so bad that sweeps may fail in a row.
+func (w *world) outage() bool { return w.plan.lostCalls > 0.05 || w.plan.lostCommits > 0.05 }
+
+// checkEnd holds what is left at the end to what was promised.
+func (w *world) checkEnd(ctx context.Context) {
+	if w.process.dead {
+		if err := w.restart(ctx); err != nil {
+			w.broken("%v", err)
+			return
+		}
+	}
+	for _, task := range w.accepts {
+		if _, err := w.process.store.Find(ctx, client.Tenant, task); err != nil {
+			w.broken("%s was accepted and is lost: %v", task, err)
+		}
+	}
+	for _, r := range w.records(ctx) {
+		w.checkRun(ctx, r)
+	}
+	if len(w.problems) > 0 {
+		return
+	}
+	for _, m := range w.machines.byID {
+		if m.alive() {
+			w.broken("%s is left running", m.id)
+		}
+	}
+	// Workers upload while their machine runs, and it is seen gone before the
+	// bucket is cleared; but for a machine that nobody was told of, and that
+	// ends before a sweep sees it. The bucket's own lifecycle rule is for those.
+	if left := len(w.buckets.shelves[orchestrator.Uploads]); left > w.strays {
+		w.broken("%d uploads are left in the bucket", left)
+	}
+}
+
+func (w *world) checkRun(ctx context.Context, r run.Run) {
+	if !r.State.Terminal() {
+		w.broken("%s never ended: %s", r.ID, r.State)
+		return
+	}
+	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	if err != nil {
+		w.broken("the events of %s cannot be read: %v", r.ID, err)
+	}
+	ends := 0
+	for i, e := range events {
+		if e.Seq != i+1 {
+			w.broken("the events of %s have a gap at %d", r.ID, i+1)
+		}
+		if e.From != e.State && e.State.Terminal() {
+			ends++
+		}
+	}
+	if ends != 1 || len(events) != r.EventCount {
+		w.broken("%s has %d ends in %d of %d events", r.ID, ends, len(events), r.EventCount)
+	}
+	kept, isKept := w.buckets.shelves[orchestrator.Kept][orchestrator.OutputPrefix(r.TaskID)+"out.xml"]
+	switch {
+	case r.Output != nil && !bytes.Equal(kept, outputOf(r.TaskID, r.Attempt.Number)):
+		w.broken("%s keeps %q, and attempt %d was accepted", r.ID, kept, r.Attempt.Number)
+	case r.Output == nil && isKept:
+		w.broken("%s keeps an output that nobody is served", r.ID)
+	case r.State == run.Completed && !slices.Contains(w.acknowledged[r.TaskID], r.Attempt.Number) && !w.mayLoseAnswers():
+		w.broken("%s is Completed, and no success was acknowledged", r.ID)
+	}
+}
+
+// mayLoseAnswers says whether a commit may have been made that nobody was told
+// of.
+func (w *world) mayLoseAnswers() bool {
+	return w.plan.lostCalls+w.plan.lostCommits+w.plan.crashes > 0
+}

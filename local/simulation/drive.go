@@ -1,0 +1,138 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The pace and the end of a simulation.
+const (
+	sweepEvery = 20 * time.Second
+	// mustEnd is when every run has to have ended: the longest line, and all
+	// attempts with their limits, waits and outages.
+	mustEnd  = 6 * time.Hour
+	maxSteps = 200_000
+)
+
+// Outcome is what became of a simulation.
+type Outcome struct {
+	// Problems are the promises that were broken; none is a pass.
+	Problems []string
+	// Story tells everything that happened.
+	Story string
+	// Runs, Lives and Machines count; Took is the time that passed in it.
+	Runs, Lives, Machines int
+	Took                  time.Duration
+	// Ends counts the runs by their end.
+	Ends map[run.State]int
+}
+
+// Run plays the simulation of a seed in an empty folder. An error says that it
+// could not be played; Outcome.Problems what it found.
+func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
+	w := newWorld(seed, dir)
+	if err := w.begin(ctx); err != nil {
+		return Outcome{}, fmt.Errorf("cannot begin: %w", err)
+	}
+	for i := range 1 + w.random.IntN(6) {
+		w.time.after(w.upTo(time.Minute), func() { w.arrive(fmt.Sprintf("request-%d", i)) })
+	}
+	nextSweep := start.Add(sweepEvery)
+	quiet := 0
+	for step := 0; ; step++ {
+		if w.process.dead {
+			w.time.now = w.time.now.Add(w.upTo(5 * time.Second))
+			if err := w.restart(ctx); err != nil {
+				return Outcome{}, err
+			}
+			nextSweep = w.time.now
+		}
+		worked := false
+		w.attempted(func() {
+			var err error
+			if worked, err = w.engine.Step(ctx); err != nil {
+				w.broken("the engine fails: %v", err)
+			}
+		}, func() { worked = true })
+		if !worked {
+			w.passTime(ctx, &nextSweep, &quiet)
+		}
+		w.check(ctx)
+		if quiet > 3 || len(w.problems) > 0 {
+			break
+		}
+		if step > maxSteps || w.time.now.Sub(start) > mustEnd {
+			w.broken("after %s and %d steps it has not come to rest", w.time.now.Sub(start), step)
+			break
+		}
+	}
+	w.checkEnd(ctx)
+	return w.outcome(ctx), w.process.db.Close()
+}
+
+// passTime goes on to what comes next: something in the world, a deadline of
+// the engine, a sweep.
+func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) {
+	next := *nextSweep
+	if due, ok := w.engine.NextDue(); ok && due.Before(next) {
+		next = due
+	}
+	if at, ok := w.time.next(); ok && !at.After(next) {
+		first := true
+		w.time.until(at, func() bool { was := !first; first = false; return was })
+		*quiet = 0
+		return
+	}
+	if next.After(w.time.now) {
+		w.time.now = next
+	}
+	if w.time.now.Before(*nextSweep) {
+		return
+	}
+	*nextSweep = w.time.now.Add(sweepEvery)
+	early := time.Duration(0)
+	if w.early {
+		early, w.early = 24*time.Hour, false
+	}
+	w.attempted(func() {
+		if err := w.service.Sweep(ctx, early); err != nil {
+			w.note("sweep: %v", err)
+		}
+	}, func() {})
+	if _, more := w.time.next(); !more && w.engine.Running() == 0 && w.allEnded(ctx) {
+		*quiet++
+	}
+}
+
+func (w *world) records(ctx context.Context) []run.Run {
+	runs, _, err := w.process.store.List(ctx, client.Tenant, orchestrator.Page{Limit: 100})
+	if err != nil {
+		w.broken("the records cannot be read: %v", err)
+	}
+	return runs
+}
+
+func (w *world) allEnded(ctx context.Context) bool {
+	for _, r := range w.records(ctx) {
+		if !r.State.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) outcome(ctx context.Context) Outcome {
+	o := Outcome{
+		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made,
+		Took: w.time.now.Sub(start), Ends: map[run.State]int{},
+	}
+	for _, r := range w.records(ctx) {
+		o.Runs++
+		o.Ends[r.State]++
+	}
+	return o
+}

@@ -1,0 +1,81 @@
+package stack_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// play is a worker that knows nothing but CALLBACK_URL, and does what its
+// arguments say, one after the other:
+//
+//	success      calls back a success without an output
+//	error        calls back an error
+//	wait:FILE    waits until the file is there
+//	once:FILE    makes the file; where it was there already, goes on with the
+//	             next argument but one
+//	exit:N       exits with the code
+//	deaf         ignores SIGTERM
+//	count:DIR    leaves a file named after the machine in the folder while it runs
+func play(acts []string) int {
+	for i := 0; i < len(acts); i++ {
+		act, value, _ := strings.Cut(acts[i], ":")
+		switch act {
+		case "success":
+			if !callBack(fmt.Sprintf(`{"task_id":%q,"status":"success"}`, os.Getenv("TASK_ID"))) {
+				return 9
+			}
+		case "error":
+			if !callBack(fmt.Sprintf(`{"task_id":%q,"status":"error","error":"Failed on purpose"}`, os.Getenv("TASK_ID"))) {
+				return 9
+			}
+		case "wait":
+			awaitFile(value)
+		case "once":
+			file, err := os.OpenFile(value, os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				i++
+				continue
+			}
+			_ = file.Close()
+		case "deaf":
+			signal.Ignore(syscall.SIGTERM)
+		case "count":
+			name := filepath.Join(value, os.Getenv("FLY_MACHINE_ID"))
+			if os.WriteFile(name, nil, 0o600) != nil {
+				return 9
+			}
+			defer func() { _ = os.Remove(name) }()
+		case "exit":
+			code := 0
+			_, _ = fmt.Sscan(value, &code)
+			return code
+		}
+	}
+	return 0
+}
+
+func callBack(body string) bool {
+	answer, err := http.Post(os.Getenv("CALLBACK_URL"), "application/json", strings.NewReader(body)) //nolint:noctx,gosec // a worker's last call
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the callback failed")
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// awaitFile waits until a file is there: it opens a named pipe, which blocks
+// until the test writes to it or closes it.
+func awaitFile(name string) {
+	file, err := os.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }()
+	_, _ = file.Read(make([]byte, 1))
+}

@@ -1,0 +1,251 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/s3"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The names of the parts that have an address, and of the folder's secrets.
+const (
+	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
+	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
+
+	bucketUploads, bucketKept = "arke-exports", "arke-exports-kept"
+)
+
+// Stack is the running system. Start makes it.
+type Stack struct {
+	config    Config
+	clock     orchestrator.Clock
+	memory    *memory
+	addresses Addresses
+
+	db       *sqlite.DB
+	bucket   *s3.Server
+	machines *flymachines.Server
+	service  *orchestrator.Service
+	engine   *engine.Engine
+	servers  []*http.Server
+
+	stopLoops context.CancelFunc
+	loops     sync.WaitGroup
+	fatal     chan error
+	stopOnce  sync.Once
+	stopped   error
+}
+
+// Start starts the system, goes on with what the folder holds, and returns when
+// it serves. ctx bounds the start alone. What was begun when Start fails is
+// stopped again.
+func Start(ctx context.Context, c Config) (*Stack, error) {
+	if c.SweepInterval == 0 {
+		c.SweepInterval = time.Second
+	}
+	s := &Stack{config: c, clock: clock.System{}, fatal: make(chan error, 8)}
+	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopLoops = stopLoops
+	for _, part := range []func(context.Context) error{
+		s.openData, s.startBucket, s.startMachines, s.startSource, s.startService,
+	} {
+		if err := part(ctx); err != nil {
+			return nil, errors.Join(err, s.Stop(ctx))
+		}
+	}
+	if err := s.memory.save(); err != nil {
+		return nil, errors.Join(err, s.Stop(ctx))
+	}
+	s.startLoops(loops)
+	return s, nil
+}
+
+// Addresses tell where the parts are.
+func (s *Stack) Addresses() Addresses { return s.addresses }
+
+// Wait returns when a part has failed that the others cannot do without.
+func (s *Stack) Wait() error { return <-s.fatal }
+
+// Failed tells the same as Wait, as a channel.
+func (s *Stack) Failed() <-chan error { return s.fatal }
+
+// Backup writes a consistent copy of the records to file while the stack runs.
+// The file must not exist.
+func (s *Stack) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
+
+// Stats tells what was written to the records since the start.
+func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
+
+// Machines is the Fly Machines API of this stack, for its faults and logs.
+func (s *Stack) Machines() *flymachines.Server { return s.machines }
+
+// Stop ends the machines, then everything else; what was accepted is gone on
+// with at the next Start. When ctx ends, machines are killed. A second call
+// returns what the first did.
+func (s *Stack) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopped = s.stop(ctx) })
+	return s.stopped
+}
+
+func (s *Stack) stop(ctx context.Context) error {
+	s.stopLoops()
+	s.loops.Wait()
+	var failed []error
+	if s.machines != nil {
+		failed = append(failed, s.machines.Stop(ctx))
+	}
+	for i := range s.servers {
+		failed = append(failed, shutdown(s.servers[len(s.servers)-1-i]))
+	}
+	if s.bucket != nil {
+		failed = append(failed, s.bucket.Stop(ctx))
+	}
+	if s.db != nil {
+		failed = append(failed, s.db.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// shutdownLimit is how long requests under way may take at the end.
+const shutdownLimit = 3 * time.Second
+
+func shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+func (s *Stack) openData(ctx context.Context) error {
+	dir, err := filepath.Abs(s.config.DataDir)
+	if err != nil {
+		return fmt.Errorf("cannot find the data folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	s.addresses.Data = dir
+	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, "sortie.db")); err != nil {
+		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
+	}
+	s.memory, err = recall(dir)
+	return err
+}
+
+func (s *Stack) startBucket(ctx context.Context) error {
+	listener, err := s.memory.listen(partS3, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	// The server listens by itself; the port was only to be found free.
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("cannot free the object store's port: %w", err)
+	}
+	s.bucket, err = s3.Start(ctx, s3.Config{
+		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Kept: bucketKept,
+		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start the object store: %w", err)
+	}
+	s.addresses.S3, s.addresses.Bucket = s.bucket.URL(), bucketUploads
+	return nil
+}
+
+func (s *Stack) bucketKeys(name string) s3.Keys {
+	return s3.Keys{ID: s.memory.secret(name+"-id", 10), Secret: s.memory.secret(name+"-secret", 20)}
+}
+
+func (s *Stack) startSource(context.Context) error {
+	s.addresses.Source = s.config.SourceURL
+	if s.addresses.Source == "" {
+		s.addresses.Source = s.config.Settings.Service.SourceURL
+	}
+	if s.addresses.Source != "" {
+		return nil
+	}
+	url, err := s.serve(partSource, "127.0.0.1:0", collection.Sample().Handler(s.clock))
+	s.addresses.Source = url
+	return err
+}
+
+// serve listens for a part and serves its handler until the stack stops.
+func (s *Stack) serve(part, addr string, handler http.Handler) (url string, err error) {
+	listener, err := s.memory.listen(part, addr)
+	if err != nil {
+		return "", err
+	}
+	return s.serveOn(listener, handler), nil
+}
+
+func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string) {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	s.servers = append(s.servers, server)
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.fatal <- fmt.Errorf("a server has ended: %w", err)
+		}
+	}()
+	return "http://" + reachable(listener.Addr())
+}
+
+// reachable is an address that a program on this host can call.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}
+
+// startLoops runs the executions and the sweep until the stack stops.
+func (s *Stack) startLoops(ctx context.Context) {
+	s.loops.Go(func() {
+		if err := s.engine.Run(ctx); err != nil && ctx.Err() == nil {
+			s.fatal <- fmt.Errorf("the executions have stopped: %w", err)
+		}
+	})
+	s.loops.Go(func() { s.sweep(ctx) })
+}
+
+// restartHorizon makes the first sweep ask about everything that waits: whoever
+// was to act on it may have been killed.
+const restartHorizon = 20 * 365 * 24 * time.Hour
+
+// sweep sweeps at once and then after every interval.
+func (s *Stack) sweep(ctx context.Context) {
+	early := restartHorizon
+	for {
+		if err := s.service.Sweep(ctx, early); err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "a part of the sweep failed and is repeated by the next", "error", err.Error())
+		}
+		early = 0
+		fired, stop := s.clock.NewTimer(s.config.SweepInterval)
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			stop()
+			return
+		}
+	}
+}
+
+// roll gives random numbers for jitter.
+func roll() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy
