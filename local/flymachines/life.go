@@ -1,7 +1,6 @@
 package flymachines
 
 import (
-	"errors"
 	"syscall"
 	"time"
 )
@@ -330,19 +329,9 @@ func (s *Server) until(since time.Time, d time.Duration) (<-chan time.Time, func
 	return s.cfg.Clock.NewTimer(since.Add(d).Sub(s.cfg.Clock.Now()))
 }
 
-// note commits a change that has happened, whether or not it can be written
-// down: what cannot is found again from the supervisor's records.
+// note records what has happened to a machine.
 func (s *Server) note(m *machine, change func(*record)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var next record
-	err := m.commitLocked(s.cfg.Clock.Now(), func(r *record) error {
-		change(r)
-		next = *r
-		return nil
-	})
-	if err != nil && !errors.Is(err, errClosing) {
-		s.log.Error("cannot record what happened to a machine", "machine", next.ID, "error", err)
-		m.show(next)
+	if err := m.note(s.cfg.Clock.Now(), change); err != nil {
+		s.log.Error("a machine's record is behind", "error", err)
 	}
 }

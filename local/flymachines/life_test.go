@@ -253,3 +253,25 @@ func TestAppsAndRegions(t *testing.T) {
 	_, err = m.client.Launch(t.Context(), "nowhere", m.input("", "true"))
 	refused(t, err, http.StatusNotFound, "app not found")
 }
+
+func TestADamagedRecordIsForgotten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for id, record := range map[string]string{"00000000000001": "", "00000000000002": `{"id":`} {
+		folder := filepath.Join(dir, "machines", id)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "machine.json"), []byte(record), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "machines", "00000000000003"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m := setup(t, func(c *flymachines.Config) { c.Dir = dir })
+	if left, err := os.ReadDir(filepath.Join(dir, "machines")); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	m.launch(m.input("", "true"))
+}

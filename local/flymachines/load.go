@@ -58,11 +58,15 @@ func (s *Server) load() error {
 }
 
 // loadMachine reads one machine. A folder without a record was about to become
-// one and was never told of; it is removed.
+// one and was never told of; a damaged record is what a loss of power leaves of
+// a machine whose program ended with it. Both are removed.
 func (s *Server) loadMachine(dir string) (*machine, error) {
 	var rec record
 	err := durable.Read(filepath.Join(dir, recordFile), &rec)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, durable.ErrDamaged) {
+		s.log.Error("a machine's record is damaged; the machine is forgotten", "folder", filepath.Base(dir), "error", err)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrDamaged) {
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, fmt.Errorf("cannot remove half a machine: %w", err)
 		}

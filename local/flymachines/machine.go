@@ -72,6 +72,23 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 	return nil
 }
 
+// note commits what has happened, whether or not it can be written down: what
+// cannot, and what a loss of power takes, is found again from the supervisor's
+// records, or ends with the power anyway.
+func (m *machine) note(now time.Time, change func(*record)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := m.rec
+	change(&next)
+	next.UpdatedAt = now
+	err := durable.Place(filepath.Join(m.dir, recordFile), next)
+	m.show(next)
+	if err != nil {
+		return fmt.Errorf("cannot record what happened to machine %s: %w", next.ID, err)
+	}
+	return nil
+}
+
 // show makes a record the present one.
 func (m *machine) show(rec record) {
 	m.rec = rec

@@ -75,7 +75,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 		return say(stdout, saysTaken)
 	}
 	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now()}
-	if err := durable.Write(filepath.Join(spec.Dir, startFile), record); err != nil {
+	if err := durable.Place(filepath.Join(spec.Dir, startFile), record); err != nil {
 		return err
 	}
 	program, err := begin(spec)
@@ -88,7 +88,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	}
 	if record.Program, err = identify(program.process.Pid); err == nil {
 		record.At = clock.Now()
-		err = durable.Write(filepath.Join(spec.Dir, startFile), record)
+		err = durable.Place(filepath.Join(spec.Dir, startFile), record)
 	}
 	if err != nil && !errors.Is(err, errNoProcess) {
 		return errors.Join(err, program.kill())
