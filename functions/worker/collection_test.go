@@ -23,17 +23,17 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 	t.Parallel()
 	all := map[collection.Ill]int{}
 	for _, ill := range collection.Ills() {
-		all[ill] = 3
+		all[ill] = 2
 	}
 	for _, row := range []struct {
 		name  string
 		shape collection.Shape
 		depth int
 	}{
-		{"healthy", collection.Shape{Entities: 150}, 10},
+		{"healthy", collection.Shape{Entities: 60}, 10},
 		{"chain", collection.Shape{Entities: 40, Fanout: 1}, 25},
-		{"star", collection.Shape{Entities: 120, Fanout: 119}, 1},
-		{"every ill", collection.Shape{Entities: 300, Count: all, Delay: time.Millisecond}, 10},
+		{"star", collection.Shape{Entities: 80, Fanout: 79}, 1},
+		{"every ill", collection.Shape{Entities: 120, Count: all, Delay: time.Millisecond}, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 func TestSameBytesOnEveryRun(t *testing.T) {
 	t.Parallel()
 	c, err := collection.Generate(3, collection.Shape{
-		Entities: 120, Fanout: 4, Count: map[collection.Ill]int{collection.Busy: 10, collection.Cut: 10, collection.Cycle: 5},
+		Entities: 60, Fanout: 4, Count: map[collection.Ill]int{collection.Busy: 6, collection.Cut: 6, collection.Cycle: 3},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
 			first := ""
-			for _, batch := range []int{1, 3, 16} {
+			for _, batch := range []int{1, 7} {
 				o := recursive()
 				o.ParallelBatchSize = batch
 				b := newBench(t, format, o)
@@ -90,11 +90,9 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 
 func TestSampleComesOutWhole(t *testing.T) {
 	t.Parallel()
-	for _, format := range FormatNames() {
-		b := newBench(t, format, recursive())
-		b.at(collection.Sample())
-		r, doc := b.mustRun()
-		wantCounts(t, r, 72, 0, 0)
-		wantValid(t, format, true, doc)
-	}
+	b := newBench(t, "mods", recursive())
+	b.at(collection.Sample())
+	r, doc := b.mustRun()
+	wantCounts(t, r, 72, 0, 0)
+	wantValid(t, "mods", true, doc)
 }
