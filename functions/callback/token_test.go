@@ -1,0 +1,193 @@
+package callback_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+)
+
+// forger makes tokens that are almost right.
+type forger struct {
+	stage  *apitest.Stage
+	claims map[string]any
+	kid    string
+	public *ecdsa.PublicKey
+}
+
+func newForger(t *testing.T, stage *apitest.Stage, taskID string) forger {
+	t.Helper()
+	keys, err := stage.Signer.Keys(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := apitest.Began.Unix()
+	return forger{stage: stage, kid: keys[0].ID, public: keys[0].Public, claims: map[string]any{
+		"tenantId": apitest.Tenant, "workspaceId": "main", "runId": taskID, "taskId": taskID, "attempt": 1,
+		"iss": contract.Issuer, "aud": contract.AudienceCallback, "sub": taskID,
+		"iat": now, "nbf": now, "exp": now + 3600, "jti": "x",
+	}}
+}
+
+// signed is a token with good signature; changes go into its claims, nil takes
+// one out.
+func (f forger) signed(t *testing.T, header, changes map[string]any) string {
+	t.Helper()
+	claims := maps.Clone(f.claims)
+	for name, value := range changes {
+		claims[name] = value
+		if value == nil {
+			delete(claims, name)
+		}
+	}
+	full := map[string]any{"alg": "ES256", "typ": "JWT", "kid": f.kid}
+	maps.Copy(full, header)
+	text := part(t, full) + "." + part(t, claims)
+	signature, err := f.stage.Signer.Sign(context.Background(), f.kid, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func part(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func with(name string, value any) map[string]any { return map[string]any{name: value} }
+
+func TestForgedTokensAreRefused(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	stage.Start(t, task)
+	version := stage.Run(t, task).Version
+	f := newForger(t, stage, task)
+	now := apitest.Began.Unix()
+	good := f.signed(t, nil, nil)
+	pieces := strings.Split(good, ".")
+
+	const no, other = http.StatusUnauthorized, http.StatusForbidden
+	for _, row := range []struct {
+		name  string
+		token string
+		want  int
+	}{
+		{"none", "", no},
+		{"alg none, no signature", part(t, map[string]any{"alg": "none", "kid": f.kid}) + "." + pieces[1] + ".", no},
+		{"alg none, its signature", f.signed(t, with("alg", "none"), nil), no},
+		{"alg None", part(t, map[string]any{"alg": "None", "kid": f.kid}) + "." + pieces[1] + ".", no},
+		{"HS256 with the public key", hmacToken(t, f), no},
+		{"alg ES384", f.signed(t, with("alg", "ES384"), nil), no},
+		{"alg missing", f.signed(t, with("alg", nil), nil), no},
+		{"signed by another key", strangersToken(t, f), no},
+		{"signature of zeros", pieces[0] + "." + pieces[1] + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 64)), no},
+		{"signature cut", good[:len(good)-4], no},
+		{"signature missing", pieces[0] + "." + pieces[1] + ".", no},
+		{"signature padded", good + "==", no},
+		{"two parts", pieces[0] + "." + pieces[1], no},
+		{"four parts", good + ".x", no},
+		{"claims changed", pieces[0] + "." + part(t, with("taskId", task)) + "." + pieces[2], no},
+		{"wrong audience", f.signed(t, nil, with("aud", contract.AudienceWorker)), no},
+		{"no audience", f.signed(t, nil, with("aud", nil)), no},
+		{"wrong issuer", f.signed(t, nil, with("iss", "somebody")), no},
+		{"no issuer", f.signed(t, nil, with("iss", nil)), no},
+		{"expired", f.signed(t, nil, with("exp", now-1)), no},
+		{"expires now", f.signed(t, nil, with("exp", now)), no},
+		{"never expires", f.signed(t, nil, with("exp", nil)), no},
+		{"expires in words", f.signed(t, nil, with("exp", "tomorrow")), no},
+		{"not yet valid", f.signed(t, nil, with("nbf", now+60)), no},
+		{"no begin", f.signed(t, nil, with("nbf", nil)), no},
+		{"no time of issue", f.signed(t, nil, with("iat", nil)), no},
+		{"attempt 0", f.signed(t, nil, with("attempt", 0)), no},
+		{"attempt in words", f.signed(t, nil, with("attempt", "1")), no},
+		{"another task", f.signed(t, nil, with("taskId", "export_mods_1_00000000")), other},
+		{"another subject", f.signed(t, nil, with("sub", "export_mods_1_00000000")), other},
+		{"no task", f.signed(t, nil, with("taskId", nil)), no},
+		{"another run", f.signed(t, nil, with("runId", "job:2026")), other},
+		{"another workspace", f.signed(t, nil, with("workspaceId", "theirs")), other},
+		{"unknown kid", f.signed(t, with("kid", "nobody"), nil), no},
+		{"kid is a path", f.signed(t, with("kid", "../../keys.pem"), nil), no},
+		{"kid is an object", f.signed(t, with("kid", map[string]any{"a": 1}), nil), no},
+		{"kid is a list", f.signed(t, with("kid", []string{f.kid}), nil), no},
+		{"no kid", f.signed(t, with("kid", nil), nil), no},
+		{"kid brings a key", f.signed(t, map[string]any{"kid": "x", "jwk": with("kty", "EC")}, nil), no},
+		{"oversized", f.signed(t, nil, with("jti", strings.Repeat("x", 5000))), no},
+		{"far oversized", strings.Repeat("x", 500_000), no},
+		{"control characters", "a\x00b\nc", no},
+		{"no base64", "!!!.###.$$$", no},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			path := "/callback/" + task + "?" + url.Values{"token": {row.token}}.Encode()
+			answer := stage.Call(t, http.MethodPost, path, `{"status":"success"}`)
+			if answer.Status != row.want {
+				t.Errorf("the answer is %d %s, want %d", answer.Status, answer.Body, row.want)
+			}
+			if p := problem(t, answer); strings.Contains(p.Detail, "jwt") || strings.Contains(p.Detail, "signature") {
+				t.Errorf("the answer has a library's words: %s", p.Detail)
+			}
+			if now := stage.Run(t, task).Version; now != version {
+				t.Errorf("the run was changed: version %d, was %d", now, version)
+			}
+		})
+	}
+}
+
+func TestWellFormedTokenIsTaken(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	stage.Start(t, task)
+	token := newForger(t, stage, task).signed(t, nil, nil)
+	wantReceived(t, stage.Call(t, http.MethodPost, "/callback/"+task+"?token="+token, `{"status":"success"}`))
+}
+
+func hmacToken(t *testing.T, f forger) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(f.public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims(f.claims))
+	token.Header["kid"] = f.kid
+	return finish(t, token, der)
+}
+
+func strangersToken(t *testing.T, f forger) string {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims(f.claims))
+	token.Header["kid"] = f.kid
+	return finish(t, token, private)
+}
+
+func finish(t *testing.T, token *jwt.Token, key any) string {
+	t.Helper()
+	text, err := token.SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

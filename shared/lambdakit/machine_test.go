@@ -1,0 +1,65 @@
+package lambdakit_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/act"
+	"github.com/sortie-dev/sortie/functions/admit"
+	"github.com/sortie-dev/sortie/functions/constrain"
+	"github.com/sortie-dev/sortie/functions/launch"
+	"github.com/sortie-dev/sortie/functions/supervise"
+	"github.com/sortie-dev/sortie/functions/terminate"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+// TestStateMachineAndFunctionsAgree has every Task of the state machine handled
+// by the function that it names, and no function without a state.
+func TestStateMachineAndFunctionsAgree(t *testing.T) {
+	t.Parallel()
+	functions := map[string]lambdakit.TaskFunc{
+		"Admit": admit.Handler(nil), "Constrain": constrain.Handler(nil), "Act": act.Handler(nil),
+		"Launch": launch.Handler(nil), "Supervise": supervise.Handler(nil), "Terminate": terminate.Handler(nil),
+	}
+	names := map[string]string{}
+	for name := range functions {
+		names[name] = name
+	}
+	text, err := statemachines.Run(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(statemachines.Functions()) != len(functions) {
+		t.Errorf("the state machine calls %v, and %d functions are there", statemachines.Functions(), len(functions))
+	}
+	var machine struct {
+		States map[string]struct {
+			Type, Resource string
+			Parameters     struct{ FunctionName string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &machine); err != nil {
+		t.Fatal(err)
+	}
+	for step, state := range machine.States {
+		if state.Type != "Task" {
+			continue
+		}
+		// The use case is reached, and finds that there is no service: a step
+		// that the function did not know would be InvalidInput.
+		input := `{"tenant":"a","runId":"r","execution":"e","generation":1,"token":"t","step":"` + step + `"}`
+		_, err := functions[state.Parameters.FunctionName](context.Background(), json.RawMessage(input))
+		if name := lambdakit.ErrorName(err); name != "Panicked" {
+			t.Errorf("%s does not handle %s: %v", state.Parameters.FunctionName, step, err)
+		}
+		withoutToken := strings.Replace(input, `"token":"t",`, "", 1)
+		_, err = functions[state.Parameters.FunctionName](context.Background(), json.RawMessage(withoutToken))
+		waits := strings.HasSuffix(state.Resource, ".waitForTaskToken")
+		if refuses := lambdakit.ErrorName(err) == "InvalidInput"; refuses != waits {
+			t.Errorf("%s waits for a token: %v, and its function wants one: %v", step, waits, refuses)
+		}
+	}
+}
