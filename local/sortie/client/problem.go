@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -83,16 +84,14 @@ func problem(resp *http.Response) error {
 	p := &Problem{
 		Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"), RetryAfter: retryAfter(resp.Header),
 	}
-	var body struct {
-		Code, Field, Detail, Message, Title string
-	}
+	var body contract.Problem
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text, err := io.ReadAll(io.LimitReader(resp.Body, problemLimit))
 	if err == nil && (kind == "application/problem+json" || kind == "application/json") {
 		err = json.Unmarshal(text, &body)
 	}
 	if err != nil { // the status speaks for itself
-		body.Code, body.Field = "", ""
+		body = contract.Problem{}
 	}
 	p.Code, p.Field = fault.Code(body.Code), body.Field
 	for _, words := range []string{body.Detail, body.Message, body.Title} {

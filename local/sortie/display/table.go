@@ -1,0 +1,57 @@
+package display
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Table is rows of cells under a head.
+type Table struct {
+	head []string
+	rows [][]string
+}
+
+// NewTable makes a table with these columns; without any it has no head.
+func NewTable(head ...string) *Table { return &Table{head: head} }
+
+// Row adds a row. Cells are cleaned.
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = Clean(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// WriteTo writes the table with its columns aligned, two spaces apart.
+func (t *Table) WriteTo(out io.Writer) (int64, error) {
+	lines := t.rows
+	if len(t.head) > 0 {
+		lines = append([][]string{t.head}, lines...)
+	}
+	var widths []int
+	for _, line := range lines {
+		for i, cell := range line {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	var text strings.Builder
+	for _, line := range lines {
+		var row strings.Builder
+		for i, cell := range line {
+			row.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
+		}
+		text.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+	}
+	n, err := io.WriteString(out, text.String())
+	if err != nil {
+		return int64(n), fmt.Errorf("cannot write the table: %w", err)
+	}
+	return int64(n), nil
+}
