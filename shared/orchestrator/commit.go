@@ -50,9 +50,10 @@ func (s *Service) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, erro
 // commit writes a decision and acts on it. A slot that it gives back goes to
 // the first in line in the same transaction.
 func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
+	grants := d.Lease == run.LeaseRelease
 	for range commitTries {
 		decisions := []run.Decision{d}
-		if d.Lease == run.LeaseRelease {
+		if grants {
 			next, err := s.nextInLine(ctx, d.Run.Tenant, d.Run.Slot.Pool)
 			if err != nil {
 				return run.Run{}, err
@@ -62,8 +63,11 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 		err := s.write(ctx, decisions)
 		conflict, lost := errors.AsType[*Conflict](err)
 		switch {
-		case lost && conflict.Ref != d.Run.Ref(), len(decisions) > 1 && errors.Is(err, ErrNoSlot):
+		case lost && conflict.Ref != d.Run.Ref():
 			continue // the next in line changed; look who it is now
+		case len(decisions) > 1 && errors.Is(err, ErrNoSlot):
+			grants = false // the limit was lowered; the slot is nobody's then
+			continue
 		case err != nil:
 			return run.Run{}, err
 		}

@@ -87,4 +87,5 @@ func New(ports Ports, config Config) *Service {
 	return &Service{ports: ports, config: config, changes: newChanges()}
 }
 
-func (s *Service) now() time.Time { return s.ports.Clock.Now().UTC() }
+// now is the wall clock's time alone: what is compared with it was stored.
+func (s *Service) now() time.Time { return s.ports.Clock.Now().UTC().Round(0) }

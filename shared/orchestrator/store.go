@@ -28,14 +28,16 @@ var ErrKeyTaken = errors.New("the idempotency key stands for another request")
 // returned an error other than ErrConflict and ErrNoSlot may have been applied,
 // and whoever made it reads again. Nobody retries inside the store but against
 // passing faults of its database, within the deadline of ctx. Faults are
-// Unavailable and StoreFull. A record whose ExpiresAt has passed is not found.
+// Unavailable and StoreFull. A record whose ExpiresAt has passed is not found,
+// but by Load, Due and OutputsDue as long as its output's bytes are there.
 type Store interface {
 	// Create writes a new run with its events, at version 1. With a key that is
 	// known, nothing is written: existing is the run of the key's first use,
 	// ErrKeyTaken where its digest is another. ErrConflict where the run's id
 	// exists.
 	Create(ctx context.Context, first Write, key *IdempotencyKey) (existing *run.Run, err error)
-	// Load reads a run by its id, Find by its task id. ErrNotFound.
+	// Load reads a run by its id, Find by its task id. ErrNotFound. What they
+	// return is the caller's to copy and not to change.
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
 	Find(ctx context.Context, tenant, taskID string) (run.Run, error)
 	// Commit applies all writes or none. Each run must still have the version

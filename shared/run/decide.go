@@ -200,7 +200,11 @@ func actBy(r Run, now time.Time) time.Time {
 }
 
 func leaseChange(before, after Slot) LeaseChange {
-	if max(before.Limit, after.Limit) == 0 || before.Stand == after.Stand {
+	limit := after.Limit
+	if before.Stand != "" {
+		limit = before.Limit
+	}
+	if limit == 0 || before.Stand == after.Stand {
 		return ""
 	}
 	switch before.Stand {

@@ -13,8 +13,9 @@ import (
 // What the port promises, it keeps; beyond that, a write that failed with a
 // StoreFull or Unavailable fault was not applied.
 type Store struct {
-	db    *DB
-	clock orchestrator.Clock
+	db     *DB
+	clock  orchestrator.Clock
+	newest *newest
 }
 
 var _ orchestrator.Store = (*Store)(nil)
@@ -26,12 +27,15 @@ func NewStore(ctx context.Context, db *DB, clk orchestrator.Clock) (*Store, erro
 	if err := db.Migrate(ctx, "store", storeSteps); err != nil {
 		return nil, err
 	}
-	return &Store{db: db, clock: clk}, nil
+	return &Store{db: db, clock: clk, newest: newNewest()}, nil
 }
 
 // alive is the condition under which a record is found, for the time it is
-// now.
-const alive = "(expires_at IS NULL OR expires_at > ?)"
+// now; there is the one under which it is still there, because its output is.
+const (
+	alive = "(expires_at IS NULL OR expires_at > ?)"
+	there = "(purge_at IS NULL OR purge_at > ?)"
+)
 
 func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
@@ -69,6 +73,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		return nil, told(err, "create run", first.Run.ID)
 	}
 	if known == nil {
+		s.newest.begin(rec.Run)
 		return nil, nil
 	}
 	existing, err := decodeRun(known)
@@ -111,7 +116,7 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 		return n, err
 	}
 	// What stands in the way may have expired, and then it is not there.
-	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND expires_at <= ?",
+	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND purge_at <= ?",
 		r.Tenant, r.ID, r.TaskID, now)
 	if err != nil {
 		return 0, err
@@ -158,7 +163,14 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 		}
 		return checkSlots(tx, records...)
 	})
-	return told(err, "commit run", writes[0].Run.ID)
+	if err != nil {
+		s.newest.drop(records)
+		return told(err, "commit run", writes[0].Run.ID)
+	}
+	for _, rec := range records {
+		s.newest.put(rec.Run)
+	}
+	return nil
 }
 
 func updateRun(tx *Tx, rec record) (n int64, err error) {

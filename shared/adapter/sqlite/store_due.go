@@ -14,7 +14,7 @@ const purgeBatch = 100
 
 // Due implements orchestrator.Store.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE act_by <= ? AND "+alive+" ORDER BY act_by, n LIMIT ?",
+	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE act_by <= ? AND "+there+" ORDER BY act_by, n LIMIT ?",
 		nanos(now), s.now(), max(limit, 0))
 	return refs, told(err, "read", "what is due")
 }
@@ -32,7 +32,7 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]ru
 
 // OutputsDue implements orchestrator.Store.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE output_due <= ? AND "+alive+" ORDER BY output_due, n LIMIT ?",
+	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE output_due <= ? AND "+there+" ORDER BY output_due, n LIMIT ?",
 		nanos(now), s.now(), max(limit, 0))
 	return refs, told(err, "read", "the outputs that have expired")
 }
@@ -69,7 +69,9 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 		if err != nil {
 			return forgotten, fmt.Errorf("cannot forget expired runs: %w", err)
 		}
-		forgotten += int(gone)
+		if forgotten += int(gone); gone > 0 {
+			s.newest.forget()
+		}
 		if int(gone) < batch {
 			break
 		}

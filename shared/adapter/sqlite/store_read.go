@@ -14,15 +14,28 @@ import (
 
 // Load implements orchestrator.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+alive, ref.Tenant, ref.ID)
+	if r, ok := s.newest.get(ref); ok && ctx.Err() == nil && (!s.expired(r) || !gone(r)) {
+		return r, nil
+	}
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+there, ref.Tenant, ref.ID)
 	return r, told(err, "read run", ref.ID)
 }
 
 // Find implements orchestrator.Store.
 func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
+	if r, ok := s.newest.find(tenant, taskID); ok && ctx.Err() == nil && !s.expired(r) {
+		return r, nil
+	}
 	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND task_id = ? AND "+alive, tenant, taskID)
 	return r, told(err, "read task", taskID)
 }
+
+func (s *Store) expired(r run.Run) bool {
+	return !r.ExpiresAt.IsZero() && nanos(r.ExpiresAt) <= s.now()
+}
+
+// gone says whether no bytes of the run's output are left.
+func gone(r run.Run) bool { return r.Output == nil || !r.Output.DeletedAt.IsZero() }
 
 func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, error) {
 	var doc []byte
@@ -35,7 +48,11 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 	if err != nil {
 		return run.Run{}, err
 	}
-	return decodeRun(doc)
+	r, err := decodeRun(doc)
+	if err == nil {
+		s.newest.put(r)
+	}
+	return r, err
 }
 
 // Events implements orchestrator.Store. A run that is not found has none.

@@ -43,7 +43,7 @@ func recordOf(w orchestrator.Write, version int64) (record, error) {
 
 func columnsOf(r run.Run) columns {
 	c := columns{actBy: moment(r.Execution.ActBy), expiresAt: moment(r.ExpiresAt)}
-	if r.Output != nil && r.Output.DeletedAt.IsZero() {
+	if !gone(r) {
 		c.outputDue = moment(r.Output.ExpiresAt)
 	} else {
 		c.purgeAt = c.expiresAt

@@ -89,7 +89,7 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "holds"}); !fault.Is(err, fault.Unavailable) {
+	if _, err := store.Events(t.Context(), run.Ref{Tenant: "acme", ID: "holds"}, 0, 1); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("a read of a closed store: %v", err)
 	}
 
