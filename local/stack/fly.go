@@ -1,9 +1,14 @@
 package stack
 
 import (
-	"errors"
-
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-func (s *Stack) flyRunner() (orchestrator.Runner, error) { return nil, errors.New("not yet") }
+func (s *Stack) flyRunner() (orchestrator.Runner, error) {
+	return fly.New(fly.Config{
+		Apps: []string{flyApp}, Token: s.memory.secret(secretMachines, 20), BaseURL: s.addresses.Machines,
+		Cluster: "local", Clock: s.clock, Log: s.config.Log,
+	})
+}
+
