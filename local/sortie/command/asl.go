@@ -1,0 +1,113 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/asl"
+	"github.com/sortie-dev/sortie/local/asl/scripted"
+)
+
+func (a *app) asl() *cobra.Command {
+	return group("asl", "Check and run state machine definitions", a.validateASL(), a.runASL())
+}
+
+// mistake is one problem of a definition, as --json tells it.
+type mistake struct {
+	File        string `json:"file"`
+	Place       string `json:"place"`
+	What        string `json:"what"`
+	Unsupported string `json:"unsupported,omitempty"`
+}
+
+func (a *app) validateASL() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Name every mistake in a definition, with its place",
+		Long: `Name every mistake in state machine definitions (Amazon States Language, the
+JSONPath dialect), with its place. The file "-" is standard input.
+
+Exit codes: 0 there is none, 1 there are some, 2 the command line is wrong.`,
+		Example: "  sortie asl validate statemachines/run.asl.json",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    does(func(_ context.Context, files []string) error { return a.validate(files) }),
+	}
+}
+
+func (a *app) validate(files []string) error {
+	mistakes := []mistake{}
+	for _, file := range files {
+		text, err := a.read(file)
+		if err != nil {
+			return err
+		}
+		for _, p := range asl.Validate(text) {
+			mistakes = append(mistakes, mistake{File: file, Place: p.Place, What: p.What, Unsupported: p.Unsupported})
+		}
+	}
+	if a.json {
+		if err := a.print(map[string]any{"valid": len(mistakes) == 0, "mistakes": mistakes}); err != nil {
+			return err
+		}
+	}
+	for _, m := range mistakes {
+		if a.json {
+			break
+		}
+		at := m.File + ": "
+		if m.Place != "" {
+			at += m.Place + ": "
+		}
+		if err := a.say("%s%s\n", at, m.What); err != nil {
+			return err
+		}
+	}
+	switch n := int64(len(mistakes)); {
+	case n > 0:
+		return fmt.Errorf("found %s", plural(n, "mistake", "mistakes"))
+	case !a.json:
+		a.note("No mistakes in %s.", plural(int64(len(files)), "definition", "definitions"))
+	}
+	return nil
+}
+
+func (a *app) read(file string) ([]byte, error) {
+	if file == "-" {
+		text, err := io.ReadAll(a.Stdin)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read standard input: %w", err)
+		}
+		return text, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, missing(file, err)
+	}
+	return text, nil
+}
+
+func (a *app) runASL() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Run definitions whose tasks answer from a script",
+		Long: `Read executions from standard input, one JSON object a line, and answer each with
+a line on standard output, in the same order.
+
+  in   {"name", "definition", "input", "task_results": [{"state", "event", "output" | "error", "cause"}]}
+  out  {"name", "status", "output" | "error" + "cause", "states": [...], "task_inputs": [{"state", "input"}]}
+       {"name", "unsupported": "what"}
+
+Waits, timeouts and retry delays pass on a virtual clock that starts now. The
+n-th call in a state takes its n-th result; an event that ends in TimedOut, and a
+call without a result, mean that nobody answers.`,
+		Example: `  echo '{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Pass","End":true}}},"input":{"x":1}}' | sortie asl run`,
+		Args:    cobra.NoArgs,
+		RunE: does(func(ctx context.Context, _ []string) error {
+			return scripted.Run(ctx, a.Stdin, a.Stdout, scripted.Options{Start: a.Clock.Now(), Random: a.Random})
+		}),
+	}
+}

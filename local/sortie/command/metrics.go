@@ -1,0 +1,63 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// metrics are a worker's figures, as far as they are known here; a worker of
+// somebody else's may tell others, or none.
+type metrics struct {
+	TotalTimeMS        *int64 `json:"total_time_ms"`
+	EntitiesExported   *int64 `json:"entities_exported"`
+	EntitiesFailed     int64  `json:"entities_failed"`
+	EntitiesIncomplete int64  `json:"entities_incomplete"`
+	PeakMemoryMB       int64  `json:"peak_memory_mb"`
+}
+
+func metricsOf(status contract.Status) metrics {
+	var m metrics
+	if err := json.Unmarshal(status.Metrics, &m); err != nil {
+		return metrics{}
+	}
+	return m
+}
+
+// summaryLine says what an export brought: "72 entities, 1,748,234 bytes in
+// 2.9 s, at most 30 MB of memory".
+func summaryLine(status contract.Status, size int64) string {
+	m := metricsOf(status)
+	var what []string
+	if m.EntitiesExported != nil {
+		what = append(what, plural(*m.EntitiesExported, "entity", "entities"))
+	}
+	for _, part := range []struct {
+		count int64
+		words string
+	}{{m.EntitiesIncomplete, "incomplete"}, {m.EntitiesFailed, "failed"}} {
+		if part.count > 0 {
+			what = append(what, fmt.Sprintf("%s %s", display.Count(part.count), part.words))
+		}
+	}
+	what = append(what, plural(size, "byte", "bytes"))
+	text := strings.Join(what, ", ")
+	if m.TotalTimeMS != nil {
+		text += " in " + display.Duration(time.Duration(*m.TotalTimeMS)*time.Millisecond)
+	}
+	if m.PeakMemoryMB > 0 {
+		text += fmt.Sprintf(", at most %s MB of memory", display.Count(m.PeakMemoryMB))
+	}
+	return text
+}
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return display.Count(n) + " " + many
+}

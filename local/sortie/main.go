@@ -1,0 +1,58 @@
+// Sortie is the command line: the local stack, and a client of any server.
+//
+//	go run ./local/sortie --help
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+)
+
+func main() {
+	// The stack starts this program again as these two, many times: they begin
+	// before anything else is made.
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "worker":
+			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
+		case "machine-supervisor":
+			os.Exit(flymachines.Supervise(os.Args[2:]))
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	executable, err := os.Executable()
+	if err != nil {
+		executable = os.Args[0]
+	}
+	os.Exit(command.Main(ctx, command.Program{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Env: os.LookupEnv, Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr),
+		Executable: []string{executable},
+	}))
+}
+
+// columns gives the width of the terminal that file is; nil where it is none,
+// or one that cannot erase a line.
+func columns(file *os.File) func() int {
+	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return func() int {
+		width, _, err := term.GetSize(int(file.Fd()))
+		if err != nil || width < 1 {
+			return 80
+		}
+		return width
+	}
+}
