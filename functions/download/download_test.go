@@ -1,0 +1,270 @@
+package download_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+const content = "<mods>0123456789</mods>"
+
+func setup(t *testing.T, change ...func(*apitest.Settings)) (stage *apitest.Stage, task string) {
+	t.Helper()
+	stage = apitest.New(t, download.Routes, change...)
+	return stage, stage.Success(t, "collection.xml", "application/xml", content)
+}
+
+func problem(t *testing.T, answer apitest.Answer) contract.Problem {
+	t.Helper()
+	var p contract.Problem
+	if err := json.Unmarshal([]byte(answer.Body), &p); err != nil {
+		t.Fatalf("%s: %v", answer.Body, err)
+	}
+	return p
+}
+
+// noted says whether the download was taken note of. The note follows the last
+// byte, so it closes the server, which waits for the handlers.
+func noted(t *testing.T, stage *apitest.Stage, task string) bool {
+	t.Helper()
+	stage.Server.Close()
+	return stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour))
+}
+
+func TestOutputIsStreamed(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t)
+	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
+	if answer.Status != http.StatusOK || answer.Body != content {
+		t.Fatalf("the answer is %d %q", answer.Status, answer.Body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "application/xml", "Content-Disposition": `attachment; filename="collection.xml"`,
+		"Content-Length": "23", "Accept-Ranges": "bytes", "ETag": stage.Run(t, task).Output.ETag,
+	} {
+		if got := answer.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if !noted(t, stage, task) {
+		t.Error("the download was not noted")
+	}
+}
+
+func TestHeadTellsAndSendsNothing(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t)
+	answer := stage.Call(t, http.MethodHead, "/download/"+task, "", "Range", "bytes=0-3")
+	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "23" {
+		t.Errorf("the answer is %d %q of %s bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
+	}
+	if noted(t, stage, task) {
+		t.Error("HEAD was noted as a download")
+	}
+}
+
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, header string
+		status       int
+		body, part   string
+		noted        bool
+	}{
+		{"the beginning", "bytes=0-5", 206, "<mods>", "bytes 0-5/23", false},
+		{"the middle", "bytes=6-15", 206, "0123456789", "bytes 6-15/23", false},
+		{"to the end", "bytes=16-", 206, "</mods>", "bytes 16-22/23", true},
+		{"the last bytes", "bytes=-7", 206, "</mods>", "bytes 16-22/23", true},
+		{"beyond the end", "bytes=16-999999999999999999999", 206, "</mods>", "bytes 16-22/23", true},
+		{"more than there is", "bytes=-99", 206, content, "bytes 0-22/23", true},
+		{"one byte", "bytes=22-22", 206, ">", "bytes 22-22/23", true},
+		{"behind the end", "bytes=23-", 416, "", "bytes */23", false},
+		{"no bytes", "bytes=-0", 416, "", "bytes */23", false},
+		{"several", "bytes=0-1,3-4", 200, content, "", true},
+		{"backwards", "bytes=5-2", 200, content, "", true},
+		{"another unit", "lines=1-2", 200, content, "", true},
+		{"nonsense", "bytes=a-b", 200, content, "", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stage, task := setup(t)
+			answer := stage.Call(t, http.MethodGet, "/download/"+task, "", "Range", row.header)
+			if answer.Status != row.status || answer.Header.Get("Content-Range") != row.part {
+				t.Fatalf("the answer is %d with %q, want %d with %q", answer.Status, answer.Header.Get("Content-Range"), row.status, row.part)
+			}
+			if row.status != 416 && answer.Body != row.body {
+				t.Errorf("the body is %q, want %q", answer.Body, row.body)
+			}
+			if noted(t, stage, task) != row.noted {
+				t.Errorf("noted as a download: %v, want %v", !row.noted, row.noted)
+			}
+		})
+	}
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t)
+	etag := stage.Run(t, task).Output.ETag
+	for _, row := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"the client has it", []string{"If-None-Match", etag}, 304},
+		{"the client has it, weakly", []string{"If-None-Match", `"x", W/` + etag}, 304},
+		{"the client has any", []string{"If-None-Match", "*"}, 304},
+		{"the client has another", []string{"If-None-Match", `"x"`}, 200},
+		{"the client wants it", []string{"If-Match", etag}, 200},
+		{"the client wants any", []string{"If-Match", "*"}, 200},
+		{"the client wants another", []string{"If-Match", `"x"`}, 412},
+		{"weak is not enough", []string{"If-Match", "W/" + etag}, 412},
+		{"wanting comes before having", []string{"If-Match", `"x"`, "If-None-Match", etag}, 412},
+		{"the rest of it", []string{"Range", "bytes=6-", "If-Range", etag}, 206},
+		{"the rest of another", []string{"Range", "bytes=6-", "If-Range", `"x"`}, 200},
+		{"the rest since a date", []string{"Range", "bytes=6-", "If-Range", "Fri, 02 Jan 2026 03:04:05 GMT"}, 200},
+		{"the rest, weakly", []string{"Range", "bytes=6-", "If-Range", "W/" + etag}, 200},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			answer := stage.Call(t, http.MethodGet, "/download/"+task, "", row.headers...)
+			if answer.Status != row.status {
+				t.Errorf("the answer is %d, want %d", answer.Status, row.status)
+			}
+			if row.status == 200 && answer.Body != content {
+				t.Errorf("the body is %q", answer.Body)
+			}
+		})
+	}
+}
+
+func TestThereIsNothingToDownload(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, download.Routes)
+	pending := stage.Accept(t)
+	failed := stage.Failure(t, "no manifest")
+	expired := stage.Success(t, "a.xml", "", content)
+	lost := stage.Success(t, "a.xml", "", content)
+	stage.Clock.Advance(time.Hour)
+	if err := stage.Service.DeleteOutput(t.Context(), orchestrator.Identity{Tenant: apitest.Tenant}, expired); err != nil {
+		t.Fatal(err)
+	}
+	stage.Objects.Clear()
+	for _, row := range []struct {
+		name, task string
+		status     int
+		says       string
+	}{
+		{"it is still running", pending, 400, "Export not ready or failed"},
+		{"it failed", failed, 400, "Export not ready or failed"},
+		{"it expired", expired, 410, "expired"},
+		{"its bytes are gone", lost, 404, "File not found in R2"},
+		{"it never was", "export_mods_1_00000000", 404, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			answer := stage.Call(t, http.MethodGet, "/download/"+row.task, "")
+			if p := problem(t, answer); answer.Status != row.status || !strings.Contains(p.Detail, row.says) {
+				t.Errorf("the answer is %d %q, want %d %q", answer.Status, p.Detail, row.status, row.says)
+			}
+			if answer.Header.Get("ETag") != "" || answer.Header.Get("Content-Disposition") != "" {
+				t.Errorf("the problem has headers of an output: %v", answer.Header)
+			}
+		})
+	}
+}
+
+func TestDeletedOutputIsGone(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t)
+	for range 2 {
+		if answer := stage.Call(t, http.MethodDelete, "/download/"+task, ""); answer.Status != http.StatusNoContent || answer.Body != "" {
+			t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+		}
+	}
+	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
+		t.Errorf("a deleted output is answered %d, want 410", answer.Status)
+	}
+	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+}
+
+func TestLargeOutputIsRedirected(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t, func(s *apitest.Settings) { s.Service.RedirectOver = 10 })
+	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
+	location := answer.Header.Get("Location")
+	if answer.Status != http.StatusFound || !strings.HasPrefix(location, "https://bucket.example/") || answer.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the answer is %d to %q, %v", answer.Status, location, answer.Header)
+	}
+	if head := stage.Call(t, http.MethodHead, "/download/"+task, ""); head.Status != http.StatusOK || head.Header.Get("Content-Length") != "23" {
+		t.Errorf("HEAD is answered %d", head.Status)
+	}
+	if noted(t, stage, task) {
+		t.Error("a redirect was noted as a download")
+	}
+	if strings.Contains(stage.Logs(), "X-Amz-Signature") {
+		t.Error("a presigned URL stands in the log")
+	}
+}
+
+func TestBrokenReadBreaksTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int64{0, 10} {
+		stage, task := setup(t)
+		stage.Objects.BreakAfter(after)
+		response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)
+		if err == nil {
+			_, err = io.ReadAll(response.Body)
+			_ = response.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("a body that broke after %d bytes looks whole", after)
+		}
+		if noted(t, stage, task) {
+			t.Error("half a download was noted")
+		}
+	}
+}
+
+func TestEmptyOutput(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, download.Routes)
+	task := stage.Success(t, "a.xml", "application/xml", "")
+	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
+	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
+		t.Errorf("the answer is %d of %s bytes", answer.Status, answer.Header.Get("Content-Length"))
+	}
+	if answer := stage.Call(t, http.MethodGet, "/download/"+task, "", "Range", "bytes=0-"); answer.Status != 416 {
+		t.Errorf("a part of nothing is answered %d, want 416", answer.Status)
+	}
+}
+
+func TestClientThatGoesAwayIsNoDownload(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, download.Routes)
+	// More than the sockets between the two hold.
+	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 64<<20))
+	response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(response.Body, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if noted(t, stage, task) {
+		t.Error("a download that was broken off was noted")
+	}
+}

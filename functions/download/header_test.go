@@ -1,0 +1,86 @@
+package download
+
+import (
+	"mime"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestDisposition(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, file, want string }{
+		{"plain", "a-collection.xml", `attachment; filename="a-collection.xml"`},
+		{"spaces", "my file.xml", `attachment; filename="my file.xml"`},
+		{"other letters", "Συλλογή é.xml", `attachment; filename="_______ _.xml"; filename*=UTF-8''%CE%A3%CF%85%CE%BB%CE%BB%CE%BF%CE%B3%CE%AE%20%C3%A9.xml`},
+		{"a percent sign", "100%.xml", `attachment; filename="100_.xml"; filename*=UTF-8''100%25.xml`},
+		{"a quote", `a"; filename="b.xml`, `attachment; filename="a_ filename=b.xml"`},
+		{"a new header", "a.xml\r\nSet-Cookie: x=1", `attachment; filename="a.xmlSet-Cookie_ x=1"`},
+		{"a path", "../../etc/passwd", `attachment; filename="passwd"`},
+		{"a path of Windows", `C:\temp\a.xml`, `attachment; filename="a.xml"`},
+		{"hidden", "...xml", `attachment; filename="xml"`},
+		{"text backwards", "a\u202Elmx.exe", `attachment; filename="almx.exe"`},
+		{"nothing", "", `attachment; filename="task.xml"`},
+		{"nothing that is left", "\x00/..", `attachment; filename="task.xml"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			if got := disposition(row.file, "task"); got != row.want {
+				t.Errorf("disposition is\n%s, want\n%s", got, row.want)
+			}
+		})
+	}
+}
+
+func TestContentType(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{
+		"": "application/xml", "application/octet-stream": "application/xml", "binary/octet-stream": "application/xml",
+		"not a type": "application/xml", "text/csv; charset=utf-8": "text/csv; charset=utf-8",
+	} {
+		if got := contentType(own); got != want {
+			t.Errorf("contentType(%q) is %q, want %q", own, got, want)
+		}
+	}
+}
+
+func FuzzDisposition(f *testing.F) {
+	for _, seed := range []string{"a.xml", "é\"\r\n", "../x", strings.Repeat("é", 300), "\xff\xfe", "%"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		text := disposition(file, "task")
+		kind, params, err := mime.ParseMediaType(text)
+		if err != nil || kind != "attachment" || len(params) != 1 {
+			t.Fatalf("%q cannot be read: %v", text, err)
+		}
+		name := params["filename"]
+		if name == "" || len(name) > 255 || !utf8.ValidString(name) || strings.ContainsAny(name, "/\\\r\n\x00\"") {
+			t.Errorf("the file name is %q", name)
+		}
+		for i := range len(text) {
+			if text[i] < ' ' || text[i] > '~' {
+				t.Fatalf("the header has the byte %#x", text[i])
+			}
+		}
+	})
+}
+
+func FuzzRange(f *testing.F) {
+	for _, seed := range []string{"bytes=0-1", "bytes=-5", "bytes=5-", "bytes=9-2", "bytes=-", "bytes= 1-2 ", "bytes=1-2,3-4", "bytes=99999999999999999999-"} {
+		f.Add(seed, int64(10))
+	}
+	f.Add("bytes=0-", int64(0))
+	f.Fuzz(func(t *testing.T, header string, size int64) {
+		if size < 0 {
+			t.Skip("no output has a negative size")
+		}
+		span, want := parseRange(header, size)
+		if want != wantPart {
+			return
+		}
+		if span.Offset < 0 || span.Length < 1 || span.Offset > size-span.Length {
+			t.Errorf("the part %+v lies outside of %d bytes", span, size)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package status_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/status"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
+	t.Helper()
+	return apitest.New(t, func(svc *orchestrator.Service) []httpkit.Route {
+		return status.Routes(svc, status.MaxWait*time.Second)
+	}, change...)
+}
+
+func get(t *testing.T, stage *apitest.Stage, task string, headers ...string) (contract.Status, apitest.Answer) {
+	t.Helper()
+	answer := stage.Call(t, http.MethodGet, "/status/"+task, "", headers...)
+	var s contract.Status
+	if answer.Status == http.StatusOK {
+		if err := json.Unmarshal([]byte(answer.Body), &s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, answer
+}
+
+func TestStatusThroughALife(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	steps := []struct {
+		name, state string
+		attempt     int
+		do          func()
+	}{
+		{"accepted", "Pending", 0, func() {}},
+		{"running", "Running", 1, func() { stage.Start(t, task) }},
+		{"retrying", "Retrying", 1, func() { stage.LoseMachine(t, task) }},
+	}
+	for _, step := range steps {
+		step.do()
+		s, answer := get(t, stage, task)
+		if s.Status != "processing" || s.State != step.state || s.Attempt != step.attempt {
+			t.Errorf("%s: the task is %s in %s, attempt %d", step.name, s.Status, s.State, s.Attempt)
+		}
+		if s.Progress == nil || s.Progress.Message == "" || s.Error != "" {
+			t.Errorf("%s: progress is %+v, the error %q", step.name, s.Progress, s.Error)
+		}
+		if answer.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: Retry-After is missing", step.name)
+		}
+	}
+}
+
+func TestSuccess(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Success(t, "a.xml", "application/xml", "<a/>")
+	s, answer := get(t, stage, task)
+	if s.Status != "success" || s.State != "Completed" || s.PI != apitest.PI || s.OutputKey != "exports/"+task+"/output.xml" ||
+		s.OutputFileName != "a.xml" || *s.OutputFileSize != 4 || *s.Progress.Percent != 100 {
+		t.Errorf("the status is %s", answer.Body)
+	}
+	if !s.OutputExpiresAt.Equal(apitest.Began.Add(24*time.Hour)) || !s.ExpiresAt.Equal(apitest.Began.Add(7*24*time.Hour)) {
+		t.Errorf("it expires at %v and %v", s.OutputExpiresAt, s.ExpiresAt)
+	}
+	if answer.Header.Get("Retry-After") != "" {
+		t.Error("an end has Retry-After")
+	}
+}
+
+func TestError(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	s, answer := get(t, stage, stage.Failure(t, "Failed to fetch manifest"))
+	if s.Status != "error" || s.Error != "Failed to fetch manifest" || s.ErrorCode != "WORKER_ERROR" || s.ErrorCategory != "USER_CODE" || s.OutputKey != "" {
+		t.Errorf("the status is %s", answer.Body)
+	}
+}
+
+func TestPlaceInLine(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	var tasks []string
+	for range 4 {
+		task := stage.Accept(t)
+		stage.Admit(t, task)
+		stage.Clock.Advance(time.Second)
+		tasks = append(tasks, task)
+	}
+	for i, want := range map[int]int{2: 0, 3: 1} {
+		if s, answer := get(t, stage, tasks[i]); s.QueuePosition == nil || *s.QueuePosition != want || !strings.Contains(s.Progress.Message, "line") {
+			t.Errorf("task %d: %s", i, answer.Body)
+		}
+	}
+	if s, _ := get(t, stage, tasks[0]); s.QueuePosition != nil {
+		t.Errorf("a task with a machine is in line: %d", *s.QueuePosition)
+	}
+}
+
+func TestUnchangedStatusIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	_, first := get(t, stage, task)
+	_, again := get(t, stage, task, "If-None-Match", first.Header.Get("ETag"))
+	if again.Status != http.StatusNotModified || again.Body != "" {
+		t.Errorf("the answer is %d %s", again.Status, again.Body)
+	}
+	stage.Admit(t, task)
+	if _, changed := get(t, stage, task, "If-None-Match", first.Header.Get("ETag")); changed.Status != http.StatusOK {
+		t.Errorf("a change is answered %d", changed.Status)
+	}
+}
+
+func TestUnknownOrExpiredTask(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Success(t, "a.xml", "", "x")
+	stage.Clock.Advance(8 * 24 * time.Hour)
+	for _, id := range []string{task, "export_mods_1_00000000", "%00", strings.Repeat("x", 3000), "a%2Fb"} {
+		if _, answer := get(t, stage, id); answer.Status != http.StatusNotFound || !strings.Contains(answer.Body, "Task not found") {
+			t.Errorf("task %.40q is answered %d %s", id, answer.Status, answer.Body)
+		}
+	}
+}
+
+func TestBadWait(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	for _, query := range []string{"wait=21", "wait=-1", "wait=1.5", "wait=x", "wait=", "wait=+1", "wait=01", "wait=1&wait=2", "watch=1", "wait=1;wait=2"} {
+		answer := stage.Call(t, http.MethodGet, "/status/"+task+"?"+query, "")
+		if answer.Status != http.StatusBadRequest {
+			t.Errorf("?%s is answered %d, want 400", query, answer.Status)
+		}
+	}
+}
+
+func TestWaitAnswersAtTheChange(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	told := make(chan string)
+	go func() {
+		s, _ := get(t, stage, task+"?wait=20")
+		told <- s.State
+	}()
+	awaitTimer(stage)
+	stage.Admit(t, task)
+	if state := <-told; state != "ContainerCreating" {
+		t.Errorf("the change told is %s", state)
+	}
+}
+
+func TestWaitEndsWithItsTime(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, func(svc *orchestrator.Service) []httpkit.Route { return status.Routes(svc, 5*time.Second) })
+	task := stage.Accept(t)
+	told := make(chan string)
+	go func() {
+		s, _ := get(t, stage, task+"?wait=20")
+		told <- s.State
+	}()
+	awaitTimer(stage)
+	for {
+		select {
+		case state := <-told:
+			if state != "Pending" {
+				t.Errorf("the state is %s", state)
+			}
+			if now := stage.Clock.Now(); now.After(apitest.Began.Add(6 * time.Second)) {
+				t.Errorf("the answer came at %v; the cap is 5 s", now)
+			}
+			return
+		default:
+			if next, waiting := stage.Clock.Next(); waiting {
+				stage.Clock.Advance(next.Sub(stage.Clock.Now()))
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// awaitTimer returns once a request waits on the clock.
+func awaitTimer(stage *apitest.Stage) {
+	for {
+		if _, waiting := stage.Clock.Next(); waiting {
+			return
+		}
+		runtime.Gosched()
+	}
+}

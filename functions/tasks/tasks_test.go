@@ -1,0 +1,183 @@
+package tasks_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func setup(t *testing.T) *apitest.Stage {
+	t.Helper()
+	return apitest.New(t, func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") })
+}
+
+func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
+	t.Helper()
+	answer := stage.Call(t, http.MethodGet, path, "")
+	var v T
+	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("%s is answered %d %s (%v)", path, answer.Status, answer.Body, err)
+	}
+	return v
+}
+
+func TestTask(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	done := get[contract.Task](t, stage, "/v1/tasks/"+stage.Success(t, "a.xml", "application/xml", "<a/>"))
+	if done.State != "Completed" || done.Output == nil || done.Output.Size != 4 || done.Machine == nil || done.CorrelationID != "of-the-test" {
+		t.Errorf("the task is %+v", done)
+	}
+	failed := get[contract.Task](t, stage, "/v1/tasks/"+stage.Failure(t, "no manifest"))
+	if failed.State != "Failed" || failed.Fault == nil || failed.Fault.Blame != "worker" || failed.FailedAttempts != 1 {
+		t.Errorf("the task is %+v", failed)
+	}
+	if answer := stage.Call(t, http.MethodGet, "/v1/tasks/none", ""); answer.Status != http.StatusNotFound {
+		t.Errorf("an unknown task is answered %d", answer.Status)
+	}
+}
+
+func TestPagesHaveEveryTaskOnce(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	var made []string
+	for range 7 {
+		made = append(made, stage.Accept(t))
+		stage.Clock.Advance(time.Second)
+	}
+	slices.Reverse(made)
+	var listed []string
+	path := "/v1/tasks?limit=3"
+	for pages := 1; ; pages++ {
+		page := get[contract.TaskList](t, stage, path)
+		for _, task := range page.Tasks {
+			listed = append(listed, task.TaskID)
+		}
+		if page.NextCursor == "" {
+			if pages != 3 {
+				t.Errorf("there are %d pages, want 3", pages)
+			}
+			break
+		}
+		path = "/v1/tasks?limit=3&cursor=" + page.NextCursor
+	}
+	if !slices.Equal(listed, made) {
+		t.Errorf("listed are %v, want %v", listed, made)
+	}
+}
+
+func TestListByState(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	stage.Accept(t)
+	done := stage.Success(t, "a.xml", "", "x")
+	page := get[contract.TaskList](t, stage, "/v1/tasks?state=Completed")
+	if len(page.Tasks) != 1 || page.Tasks[0].TaskID != done {
+		t.Errorf("completed are %+v", page.Tasks)
+	}
+	answer := stage.Call(t, http.MethodGet, "/v1/tasks?state=Orphaned", "")
+	if strings.TrimSpace(answer.Body) != `{"tasks":[]}` {
+		t.Errorf("an empty list is %s", answer.Body)
+	}
+}
+
+func TestEventsAreInOrderWithoutGaps(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Success(t, "a.xml", "", "x")
+	whole := get[contract.TaskEvents](t, stage, "/v1/tasks/"+task+"/events")
+	if whole.NextAfter != 0 || len(whole.Events) < 5 {
+		t.Fatalf("there are %d events, and next is after %d", len(whole.Events), whole.NextAfter)
+	}
+	var paged []contract.TaskEvent
+	for after := 0; ; {
+		page := get[contract.TaskEvents](t, stage, "/v1/tasks/"+task+"/events?limit=2&after="+strconv.Itoa(after))
+		paged = append(paged, page.Events...)
+		if after = page.NextAfter; after == 0 {
+			break
+		}
+	}
+	for i, e := range paged {
+		if e.Seq != i+1 || e.EventID != whole.Events[i].EventID {
+			t.Errorf("event %d has the number %d", i+1, e.Seq)
+		}
+	}
+	if last := paged[len(paged)-1]; len(paged) != len(whole.Events) || last.State != "Completed" {
+		t.Errorf("the last of %d events is %+v", len(paged), last)
+	}
+}
+
+func TestBadQueriesAreNamed(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	for path, field := range map[string]string{
+		"/v1/tasks?limit=0":                       "limit",
+		"/v1/tasks?limit=1001":                    "limit",
+		"/v1/tasks?limit=ten":                     "limit",
+		"/v1/tasks?state=pending":                 "state",
+		"/v1/tasks?state=":                        "state",
+		"/v1/tasks?cursor=nonsense":               "cursor",
+		"/v1/tasks?sort=asc":                      "sort",
+		"/v1/tasks?limit=1&limit=2":               "limit",
+		"/v1/tasks/" + task + "?x=1":              "x",
+		"/v1/tasks/" + task + "/events?after=-1":  "after",
+		"/v1/tasks/" + task + "/events?limit=0":   "limit",
+		"/v1/tasks/" + task + "/events?after=1e3": "after",
+		"/healthz?verbose=1":                      "verbose",
+	} {
+		answer := stage.Call(t, http.MethodGet, path, "")
+		var p contract.Problem
+		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != http.StatusBadRequest || p.Field != field {
+			t.Errorf("%s is answered %d about %q, want 400 about %q", path, answer.Status, p.Field, field)
+		}
+	}
+}
+
+func TestOpenRoutesNeedNoToken(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") },
+		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
+	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
+		t.Errorf("health is %+v", health)
+	}
+	document := get[map[string]any](t, stage, "/openapi.json")
+	if document["openapi"] != "3.1.0" {
+		t.Errorf("the document is OpenAPI %v", document["openapi"])
+	}
+	if answer := stage.Call(t, http.MethodGet, "/v1/tasks", ""); answer.Status != http.StatusUnauthorized {
+		t.Errorf("tasks without a token are answered %d", answer.Status)
+	}
+	if answer := stage.Call(t, http.MethodHead, "/healthz", ""); answer.Status != http.StatusOK || answer.Body != "" {
+		t.Errorf("HEAD is answered %d", answer.Status)
+	}
+}
+
+func TestOthersTasksAreNotThere(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	r, _, err := stage.Service.Export(t.Context(), orchestrator.ExportCall{
+		Identity: orchestrator.Identity{Tenant: "tenant-b"}, Format: "mods", Request: contract.ExportRequest{PI: apitest.PI},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/v1/tasks/" + r.TaskID, "/v1/tasks/" + r.TaskID + "/events"} {
+		if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
+			t.Errorf("%s is answered %d", path, answer.Status)
+		}
+	}
+	if page := get[contract.TaskList](t, stage, "/v1/tasks"); len(page.Tasks) != 0 {
+		t.Errorf("the list has %d tasks of another tenant", len(page.Tasks))
+	}
+}

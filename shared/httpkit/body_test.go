@@ -1,0 +1,110 @@
+package httpkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+func TestStrictBody(t *testing.T) {
+	t.Parallel()
+	var request contract.ExportRequest
+	err := parseJSON([]byte(` {"pi":"X","options":{"maxDepth":3,"includeOcr":false},"batch_id":"b"} `), &request, Strict)
+	if err != nil || request.PI != "X" || *request.Options.MaxDepth != 3 || *request.Options.IncludeOCR || request.BatchID != "b" {
+		t.Errorf("the request is %+v (%v)", request, err)
+	}
+	for _, row := range []struct{ name, body, field, says string }{
+		{"unknown", `{"options":{"max":1}}`, "options.max", "maxDepth"},
+		{"wrong type", `{"options":{"maxDepth":"3"}}`, "options.maxDepth", "a whole number, not string"},
+		{"number for a string", `{"pi":1}`, "pi", "a string, not number"},
+		{"object for a string", `{"pi":{"a":1}}`, "pi", "a string, not object"},
+		{"string for a switch", `{"options":{"recursive":"true"}}`, "options.recursive", "true or false"},
+		{"too large a number", `{"options":{"maxDepth":1e99}}`, "options.maxDepth", "whole number"},
+		{"twice", `{"pi":"a","pi":"b"}`, "pi", "twice"},
+		{"twice, escaped", `{"pi":"a","p\u0069":"b"}`, "pi", "twice"},
+		{"null", `{"options":{"maxDepth":null}}`, "options.maxDepth", "null"},
+		{"long name", `{"` + strings.Repeat("n", 500) + `":1}`, "", "cut"},
+		{"cut short", `{"pi":"a"`, "", "JSON"},
+		{"a comma too many", `{"pi":"a",}`, "", "JSON"},
+		{"a comment", `{/**/"pi":"a"}`, "", "JSON"},
+		{"single quotes", `{'pi':'a'}`, "", "JSON"},
+		{"behind it", `{"pi":"a"} x`, "", ""},
+		{"a second value", `{"pi":"a"} {"pi":"b"}`, "", "behind"},
+		{"a byte order mark", "\ufeff{}", "", "JSON"},
+		{"a raw newline", "{\"pi\":\"a\nb\"}", "", "JSON"},
+		{"nested too deep", `{"options":` + strings.Repeat("[", 100_000), "options" + strings.Repeat(".0", 63), "nested"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var request contract.ExportRequest
+			err := parseJSON([]byte(row.body), &request, Strict)
+			f := fault.Of(err)
+			if !fault.Is(err, fault.InvalidRequest) || !strings.Contains(f.Message, row.says) || len(f.Message) > 400 {
+				t.Fatalf("the error is %v, want one about %q", err, row.says)
+			}
+			if row.name != "long name" && f.Field != row.field {
+				t.Errorf("the field is %q, want %q", f.Field, row.field)
+			}
+		})
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"pi":"X"}`, `{"options":{"maxDepth":1}}`, `{}`, `null`, `{"pi":"a","pi":"b"}`, `{"metrics":{"a":[1,{"b":null}]}}`,
+		`{"status":"success","output_file_size":1e3}`, "{\"pi\":\"\xff\"}", `{"pi":"\ud800"}`, `[[[[`, `{"a":{"a":{"a":`, `{} {}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var strict contract.ExportRequest
+		if err := parseJSON(body, &strict, Strict); err == nil {
+			// What is taken is the same for whoever reads it in another way.
+			var other contract.ExportRequest
+			decoder := json.NewDecoder(bytes.NewReader(body))
+			decoder.DisallowUnknownFields()
+			if err := decoder.Decode(&other); err != nil || !reflect.DeepEqual(strict, other) {
+				t.Errorf("taken as %+v, and read as %+v (%v)", strict, other, err)
+			}
+		} else if !fault.Is(err, fault.InvalidRequest) {
+			t.Errorf("the error is %v", err)
+		}
+		var lenient contract.Callback
+		if err := parseJSON(body, &lenient, Lenient); err != nil && !fault.Is(err, fault.InvalidRequest) {
+			t.Errorf("the error is %v", err)
+		}
+		if len(lenient.Metrics) > 0 && !json.Valid(lenient.Metrics) {
+			t.Errorf("the metrics are %q", lenient.Metrics)
+		}
+	})
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		list, etag   string
+		weak, strong bool
+	}{
+		{`"a"`, `"a"`, true, true},
+		{`"b", "a"`, `"a"`, true, true},
+		{`"b","a"`, `"a"`, true, true},
+		{`W/"a"`, `"a"`, true, false},
+		{`"a"`, `W/"a"`, true, false},
+		{`*`, `"a"`, true, true},
+		{` * `, `"a"`, true, true},
+		{`"b"`, `"a"`, false, false},
+		{`"x,"a""`, `"a"`, false, false},
+		{`a`, `"a"`, false, false},
+		{`"a`, `"a"`, false, false},
+		{``, `"a"`, false, false},
+	} {
+		if weak, strong := Matches(row.list, row.etag, true), Matches(row.list, row.etag, false); weak != row.weak || strong != row.strong {
+			t.Errorf("%s for %s: weakly %v, strongly %v; want %v, %v", row.list, row.etag, weak, strong, row.weak, row.strong)
+		}
+	}
+}

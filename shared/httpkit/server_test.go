@@ -1,0 +1,424 @@
+package httpkit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+const madeID = "11111111-2222-4333-8444-555555555555"
+
+type bench struct {
+	handler http.Handler
+	logs    *bytes.Buffer
+}
+
+// setup serves handle at GET and POST /thing/{id} for clients; change may alter
+// the configuration.
+func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)) bench {
+	t.Helper()
+	b := bench{logs: &bytes.Buffer{}}
+	config := httpkit.Config{
+		Tokens: []string{"first-token", "second-token"}, Loopback: true, PublicHost: "sortie.example:443",
+		Client: orchestrator.Identity{Tenant: "a"}, Clock: clock.NewVirtual(time.Unix(0, 0)),
+		Log: slog.New(slog.NewJSONHandler(b.logs, nil)), NewID: func() string { return madeID },
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	var err error
+	b.handler, err = httpkit.New(config,
+		httpkit.Route{Method: http.MethodGet, Pattern: "/thing/{id}", Access: httpkit.ForClients, Query: []string{"q"}, Handle: handle},
+		httpkit.Route{Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Handle: handle},
+		httpkit.Route{Method: http.MethodPost, Pattern: "/worker", Access: httpkit.ForWorkers, Handle: handle},
+		httpkit.Route{Method: http.MethodGet, Pattern: "/open", Access: httpkit.ForAll, Handle: handle},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b bench) call(t *testing.T, method, path string, headers ...string) (*httptest.ResponseRecorder, contract.Problem) {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = "127.0.0.1:8080"
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	var p contract.Problem
+	if w.Header().Get("Content-Type") == "application/problem+json" && method != http.MethodHead {
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, p
+}
+
+func ok(w http.ResponseWriter, r *http.Request) error {
+	return httpkit.WriteJSON(w, http.StatusOK, map[string]string{"caller": httpkit.CallerOf(r.Context()).Subject})
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	t.Parallel()
+	public := func(c *httpkit.Config) { c.Loopback = false }
+	for _, row := range []struct {
+		name    string
+		change  func(*httpkit.Config)
+		headers []string
+		status  int
+		logged  string
+	}{
+		{"nobody's name on loopback", nil, nil, 200, "localhost"},
+		{"IPv6", nil, []string{"Host", "[::1]:8080"}, 200, "localhost"},
+		{"localhost", nil, []string{"Host", "LocalHost:8080"}, 200, "localhost"},
+		{"the first token", nil, []string{"Authorization", "Bearer first-token"}, 200, "token:"},
+		{"the second token", public, []string{"Authorization", "bearer second-token"}, 200, "token:"},
+		{"a wrong token on loopback", nil, []string{"Authorization", "Bearer wrong"}, 401, "none"},
+		{"a part of a token", nil, []string{"Authorization", "Bearer first-toke"}, 401, "none"},
+		{"an empty token", nil, []string{"Authorization", "Bearer "}, 401, "none"},
+		{"another scheme", nil, []string{"Authorization", "Basic Zmlyc3QtdG9rZW4="}, 401, "none"},
+		{"two tokens", nil, []string{"Authorization", "Bearer first-token", "Authorization", "Bearer second-token"}, 401, "none"},
+		{"no token from elsewhere", public, nil, 401, "none"},
+		{"a token where none is configured", func(c *httpkit.Config) { c.Tokens = nil }, []string{"Authorization", "Bearer first-token"}, 401, "none"},
+		{"through a proxy", nil, []string{"X-Forwarded-For", "203.0.113.7"}, 401, "none"},
+		{"by the public name without a token", nil, []string{"Host", "sortie.example"}, 401, "none"},
+		{"by the public name with a token", nil, []string{"Host", "sortie.example", "Authorization", "Bearer first-token"}, 200, "token:"},
+		{"a name that was bound to loopback", nil, []string{"Host", "evil.example:8080"}, 403, "none"},
+		{"a name that looks like loopback", nil, []string{"Host", "127.0.0.1.evil.example"}, 403, "none"},
+		{"no name", nil, []string{"Host", ""}, 403, "none"},
+		{"a page of another site", nil, []string{"Origin", "https://evil.example"}, 403, "none"},
+		{"a page of nowhere", nil, []string{"Origin", "null"}, 403, "none"},
+		{"a page of another port", nil, []string{"Origin", "http://127.0.0.1:3000"}, 403, "none"},
+		{"a page of this server", nil, []string{"Origin", "http://127.0.0.1:8080"}, 200, "localhost"},
+		{"an image on another site", nil, []string{"Sec-Fetch-Site", "cross-site"}, 403, "none"},
+		{"a page of another site with a token", nil, []string{"Origin", "https://evil.example", "Authorization", "Bearer first-token"}, 200, "token:"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			change := row.change
+			if change == nil {
+				change = func(*httpkit.Config) {}
+			}
+			b := setup(t, ok, change)
+			w, p := b.call(t, http.MethodGet, "/thing/1", row.headers...)
+			if w.Code != row.status {
+				t.Fatalf("the answer is %d %s, want %d", w.Code, w.Body, row.status)
+			}
+			if row.status == 401 && (!strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") || p.Code != "UNAUTHENTICATED") {
+				t.Errorf("the 401 has %v and %q", w.Header(), p.Code)
+			}
+			if !strings.Contains(b.logs.String(), `"identity":"`+row.logged) {
+				t.Errorf("the log names another caller: %s", b.logs)
+			}
+			for _, secret := range []string{"first-token", "second-token", "wrong"} {
+				if strings.Contains(b.logs.String(), secret) {
+					t.Errorf("a token stands in the log: %s", b.logs)
+				}
+			}
+		})
+	}
+}
+
+func TestWorkersAndOpenRoutesNeedNoClientToken(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok, func(c *httpkit.Config) { c.Loopback = false })
+	for _, call := range [][2]string{{"POST", "/worker"}, {"GET", "/open"}} {
+		if w, _ := b.call(t, call[0], call[1], "Authorization", "Bearer a-workers-own"); w.Code != 200 {
+			t.Errorf("%v is answered %d", call, w.Code)
+		}
+	}
+}
+
+func TestFailuresBecomeProblems(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("pq: password of 10.0.0.3 is wrong")
+	for _, row := range []struct {
+		name    string
+		err     error
+		status  int
+		code    string
+		word    string
+		headers map[string]string
+	}{
+		{"invalid", fault.Invalid("a.b", "no"), 400, "INVALID_REQUEST", "", nil},
+		{"not ready", fault.New(fault.NotReady, "no"), 400, "NOT_READY", "", nil},
+		{"forbidden", fault.New(fault.Forbidden, "no"), 403, "FORBIDDEN", "", nil},
+		{"not found", fault.New(fault.NotFound, "no"), 404, "NOT_FOUND", "", nil},
+		{"mismatch", fault.New(fault.AttemptMismatch, "no"), 409, "ATTEMPT_MISMATCH", "attempt_mismatch", nil},
+		{"terminal", fault.New(fault.TaskAlreadyTerminal, "no"), 409, "TASK_ALREADY_TERMINAL", "task_already_terminal", nil},
+		{"expired", fault.New(fault.TaskExpired, "no"), 410, "TASK_EXPIRED", "task_expired", nil},
+		{"output", fault.New(fault.OutputExpired, "no"), 410, "OUTPUT_EXPIRED", "", nil},
+		{"precondition", httpkit.PreconditionFailed("no"), 412, "PRECONDITION_FAILED", "", nil},
+		{"large", fault.New(fault.TooLarge, "no"), 413, "TOO_LARGE", "", nil},
+		{"range", httpkit.RangeNotSatisfiable(9), 416, "RANGE_NOT_SATISFIABLE", "", map[string]string{"Content-Range": "bytes */9"}},
+		{"key", fault.New(fault.IdempotencyMismatch, "no"), 422, "IDEMPOTENCY_MISMATCH", "", nil},
+		{"throttled", fault.New(fault.Throttled, "no"), 429, "THROTTLED", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
+		{"unavailable", fault.Wrap(secret, fault.Unavailable, "no"), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1", "X-Backoff-Ms": "1000"}},
+		{"full", fault.New(fault.StoreFull, "no"), 503, "STORE_FULL", "", map[string]string{"Retry-After": "30"}},
+		{"a deadline", fmt.Errorf("x: %w", context.DeadlineExceeded), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1"}},
+		{"ours", secret, 500, "INTERNAL", "", nil},
+		{"wrapped", fmt.Errorf("x: %w", fault.New(fault.NotFound, "no")), 404, "NOT_FOUND", "", nil},
+		{"a run's failure", fault.New(fault.WorkerLost, "secret detail"), 500, "INTERNAL", "", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, func(http.ResponseWriter, *http.Request) error { return row.err })
+			w, p := b.call(t, http.MethodGet, "/thing/1?q=hidden", "X-Correlation-Id", "mine")
+			if w.Code != row.status || p.Status != row.status || p.Code != row.code || p.Error != row.word {
+				t.Errorf("the answer is %d: %s", w.Code, w.Body)
+			}
+			if p.CorrelationID != "mine" || p.Instance != "/thing/1" || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "urn:") {
+				t.Errorf("the problem is %s", w.Body)
+			}
+			for name, want := range row.headers {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+			if strings.Contains(w.Body.String(), "pq:") || strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("the problem tells what is nobody's business: %s", w.Body)
+			}
+			if row.status >= 500 && !strings.Contains(b.logs.String(), `"level":"ERROR"`) {
+				t.Errorf("the log has no error: %s", b.logs)
+			}
+		})
+	}
+}
+
+func TestPanicIsAProblemAndALogLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(http.ResponseWriter, *http.Request) error { panic("secret state") })
+	w, p := b.call(t, http.MethodGet, "/thing/1")
+	if w.Code != 500 || p.Code != "INTERNAL" || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("the answer is %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(b.logs.String(), "secret state") || !strings.Contains(b.logs.String(), "server_test.go") {
+		t.Errorf("the log is %s", b.logs)
+	}
+}
+
+func TestAnswerThatCannotBeFinishedIsBroken(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]httpkit.Handler{
+		"an error": func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusOK)
+			return errors.New("too late")
+		},
+		"a panic": func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusOK)
+			panic("too late")
+		},
+		"an abort": func(http.ResponseWriter, *http.Request) error { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, handle)
+			defer func() {
+				if recover() != http.ErrAbortHandler { //nolint:errorlint // a panic's value
+					t.Error("the connection looks as if all was well")
+				}
+				if !strings.Contains(b.logs.String(), `"msg":"request"`) {
+					t.Errorf("the request is not logged: %s", b.logs)
+				}
+			}()
+			b.call(t, http.MethodGet, "/thing/1")
+		})
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok)
+	for _, row := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/nothing", 404, ""},
+		{"GET", "/thing/", 404, ""},
+		{"GET", "/thing/1/", 404, ""},
+		{"GET", "//thing/1", 404, ""},
+		{"GET", "/thing/../open", 404, ""},
+		{"GET", "/", 404, ""},
+		{"DELETE", "/thing/1", 405, "GET, HEAD, POST"},
+		{"OPTIONS", "/open", 405, "GET, HEAD"},
+		{"GET", "/worker", 405, "POST"},
+		{"BREW", "/thing/1", 405, "GET, HEAD, POST"},
+		{"HEAD", "/worker", 405, "POST"},
+		{"HEAD", "/thing/1", 200, ""},
+	} {
+		w, p := b.call(t, row.method, row.path)
+		if w.Code != row.status || w.Header().Get("Allow") != row.allow {
+			t.Errorf("%s %s is answered %d, Allow %q; want %d, %q", row.method, row.path, w.Code, w.Header().Get("Allow"), row.status, row.allow)
+		}
+		if row.method != "HEAD" && p.Status != row.status {
+			t.Errorf("%s %s is answered with %s", row.method, row.path, w.Body)
+		}
+		if row.method == "HEAD" && w.Body.Len() > 0 {
+			t.Errorf("HEAD has a body: %s", w.Body)
+		}
+	}
+}
+
+func TestCorrelationID(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ name, sent, want string }{
+		{"own", "abc 1/2", "abc 1/2"},
+		{"none", "", madeID},
+		{"too long", strings.Repeat("x", 129), madeID},
+		{"as long as may be", strings.Repeat("x", 128), strings.Repeat("x", 128)},
+		{"a newline", "a\nlevel=error", madeID},
+		{"other letters", "é", madeID},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			var seen string
+			b := setup(t, func(w http.ResponseWriter, r *http.Request) error {
+				seen = httpkit.CorrelationID(r.Context())
+				return ok(w, r)
+			})
+			w, _ := b.call(t, http.MethodGet, "/thing/1", "X-Correlation-Id", row.sent)
+			if got := w.Header().Get("X-Correlation-Id"); got != row.want || seen != row.want {
+				t.Errorf("the id is %q in the answer, %q in the handler, want %q", got, seen, row.want)
+			}
+			if !strings.Contains(b.logs.String(), `"correlation_id":"`+row.want+`"`) {
+				t.Errorf("the log is %s", b.logs)
+			}
+		})
+	}
+}
+
+func TestAccessLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok)
+	b.call(t, http.MethodGet, "/thing/a-name?q=a-query", "User-Agent", "an-agent")
+	var line map[string]any
+	if err := json.Unmarshal(b.logs.Bytes(), &line); err != nil {
+		t.Fatalf("there is not one line: %s", b.logs)
+	}
+	delete(line, "time")
+	want := map[string]any{
+		"level": "INFO", "msg": "request", "correlation_id": madeID, "method": "GET", "route": "/thing/{id}",
+		"status": 200.0, "bytes": 23.0, "duration": 0.0, "identity": "localhost",
+	}
+	if fmt.Sprint(line) != fmt.Sprint(want) {
+		t.Errorf("the line is %v, want %v", line, want)
+	}
+}
+
+func TestQueriesAreNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok)
+	for query, field := range map[string]string{"x=1": "x", "q=1&q=2": "q", "Q=1": "Q", "q=%zz": "", "q=1;x=2": ""} {
+		w, p := b.call(t, http.MethodGet, "/thing/1?"+query)
+		if w.Code != 400 || p.Field != field {
+			t.Errorf("?%s is answered %d about %q, want 400 about %q", query, w.Code, p.Field, field)
+		}
+	}
+}
+
+func TestConfigurationIsChecked(t *testing.T) {
+	t.Parallel()
+	route := httpkit.Route{Method: http.MethodGet, Pattern: "/a", Access: httpkit.ForAll, Handle: ok}
+	_, err := httpkit.New(httpkit.Config{}, route, route, httpkit.Route{Method: http.MethodGet, Pattern: "/b"})
+	for _, says := range []string{"clock", "AUTH_TOKEN", "/a", "/b"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the error says nothing about %s: %v", says, err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		address  string
+		token    bool
+		loopback bool
+		fails    bool
+	}{
+		{"127.0.0.1:8080", false, true, false},
+		{"127.1.2.3:0", false, true, false},
+		{"[::1]:8080", false, true, false},
+		{"localhost:8080", false, true, false},
+		{":8080", false, false, true},
+		{"0.0.0.0:8080", false, false, true},
+		{"[::]:8080", false, false, true},
+		{"192.168.1.2:80", false, false, true},
+		{"example.com:80", false, false, true},
+		{"0.0.0.0:8080", true, false, false},
+		{"127.0.0.1:8080", true, true, false},
+		{"8080", true, false, true},
+	} {
+		var tokens []string
+		if row.token {
+			tokens = []string{"t"}
+		}
+		loopback, err := httpkit.CheckAddress(row.address, tokens)
+		if loopback != row.loopback || (err != nil) != row.fails {
+			t.Errorf("%s with token %v: loopback %v, %v", row.address, row.token, loopback, err)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		text  string
+		want  int
+		fails bool
+	}{
+		{"", 0, false},
+		{"  ", 0, false},
+		{"one", 1, false},
+		{"one, two", 2, false},
+		{"one,,two", 0, true},
+		{"one,", 0, true},
+		{"one two", 0, true},
+		{"ön", 0, true},
+	} {
+		tokens, err := httpkit.Tokens(row.text)
+		if len(tokens) != row.want || (err != nil) != row.fails {
+			t.Errorf("%q gives %d tokens (%v)", row.text, len(tokens), err)
+		}
+		if err != nil && strings.Contains(err.Error(), "one") {
+			t.Errorf("the error tells a token: %v", err)
+		}
+	}
+}
+
+func TestClientThatWentAwayIsLoggedAsThat(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error { return fmt.Errorf("x: %w", r.Context().Err()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/thing/1", nil).WithContext(ctx)
+	r.Host = "localhost"
+	func() {
+		defer func() { _ = recover() }() // net/http does
+		b.handler.ServeHTTP(httptest.NewRecorder(), r)
+	}()
+	if !strings.Contains(b.logs.String(), `"status":499`) || strings.Contains(b.logs.String(), "ERROR") {
+		t.Errorf("the log is %s", b.logs)
+	}
+}
