@@ -1,5 +1,5 @@
-// Package apitest sets front doors up for their tests: the real use cases on a
-// real store, behind a real server on loopback, with a clock that the test
+// Package apitest sets front doors up for their tests: the real use cases on the
+// store that the test gives, behind a real server on loopback, with a clock that the test
 // moves, and with executions, machines and objects that are kept in memory.
 //
 // Every answer that a test gets is held to the OpenAPI document by the way.
@@ -13,16 +13,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
-	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
-	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
@@ -36,6 +32,24 @@ const Tenant = "tenant-a"
 // Began is where the clock stands at first.
 var Began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+// Clock is one that a test moves.
+type Clock interface {
+	orchestrator.Clock
+	// Advance moves the clock and fires what is due by then.
+	Advance(d time.Duration)
+	// Next tells when the earliest timer is due; false where there is none.
+	Next() (time.Time, bool)
+}
+
+// Parts are the adapters of a stage. The test gives them, because this package
+// knows the ports alone; the clock has to stand at Began, and the store to use
+// it.
+type Parts struct {
+	Store  orchestrator.Store
+	Signer orchestrator.Signer
+	Clock  Clock
+}
+
 // Settings may be changed before the stage is set.
 type Settings struct {
 	Server  httpkit.Config
@@ -47,10 +61,8 @@ type Settings struct {
 
 // Stage is one server with what stands behind it.
 type Stage struct {
+	Parts
 	Service *orchestrator.Service
-	Store   *sqlite.Store
-	Signer  orchestrator.Signer
-	Clock   *clock.Virtual
 	Objects *Objects
 	URL     string
 	// Client checks what it gets; it follows no redirect.
@@ -63,10 +75,9 @@ type Stage struct {
 }
 
 // New sets a stage with the routes that serve makes.
-func New(t *testing.T, serve func(*orchestrator.Service) []httpkit.Route, change ...func(*Settings)) *Stage {
+func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
-	s := &Stage{Clock: clock.NewVirtual(Began), Objects: newObjects(), machines: newMachines(), logs: &logs{}}
-	s.open(t)
+	s := &Stage{Parts: parts, Objects: newObjects(), machines: newMachines(), logs: &logs{}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	settings := Settings{
 		Server: httpkit.Config{
@@ -90,26 +101,6 @@ func New(t *testing.T, serve func(*orchestrator.Service) []httpkit.Route, change
 	t.Cleanup(s.Server.Close)
 	s.URL, s.Client = s.Server.URL, s.client(t, settings.Unchecked)
 	return s
-}
-
-func (s *Stage) open(t *testing.T) {
-	t.Helper()
-	folder := t.TempDir()
-	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if s.Store, err = sqlite.NewStore(t.Context(), db, s.Clock); err != nil {
-		t.Fatal(err)
-	}
-	if s.Signer, err = keyfile.Open(filepath.Join(folder, "keys.pem")); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {

@@ -1,0 +1,138 @@
+package httpkit_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+func TestWhoIsLetIn(t *testing.T) {
+	t.Parallel()
+	public := func(c *httpkit.Config) { c.Loopback = false }
+	for _, row := range []struct {
+		name    string
+		change  func(*httpkit.Config)
+		headers []string
+		status  int
+		logged  string
+	}{
+		{"nobody's name on loopback", nil, nil, 200, "localhost"},
+		{"IPv6", nil, []string{"Host", "[::1]:8080"}, 200, "localhost"},
+		{"localhost", nil, []string{"Host", "LocalHost:8080"}, 200, "localhost"},
+		{"the first token", nil, []string{"Authorization", "Bearer first-token"}, 200, "token:"},
+		{"the second token", public, []string{"Authorization", "bearer second-token"}, 200, "token:"},
+		{"a wrong token on loopback", nil, []string{"Authorization", "Bearer wrong"}, 401, "none"},
+		{"a part of a token", nil, []string{"Authorization", "Bearer first-toke"}, 401, "none"},
+		{"an empty token", nil, []string{"Authorization", "Bearer "}, 401, "none"},
+		{"another scheme", nil, []string{"Authorization", "Basic Zmlyc3QtdG9rZW4="}, 401, "none"},
+		{"two tokens", nil, []string{"Authorization", "Bearer first-token", "Authorization", "Bearer second-token"}, 401, "none"},
+		{"no token from elsewhere", public, nil, 401, "none"},
+		{"a token where none is configured", func(c *httpkit.Config) { c.Tokens = nil }, []string{"Authorization", "Bearer first-token"}, 401, "none"},
+		{"through a proxy", nil, []string{"X-Forwarded-For", "203.0.113.7"}, 401, "none"},
+		{"by the public name without a token", nil, []string{"Host", "sortie.example"}, 401, "none"},
+		{"by the public name with a token", nil, []string{"Host", "sortie.example", "Authorization", "Bearer first-token"}, 200, "token:"},
+		{"a name that was bound to loopback", nil, []string{"Host", "evil.example:8080"}, 403, "none"},
+		{"a name that looks like loopback", nil, []string{"Host", "127.0.0.1.evil.example"}, 403, "none"},
+		{"no name", nil, []string{"Host", ""}, 403, "none"},
+		{"a page of another site", nil, []string{"Origin", "https://evil.example"}, 403, "none"},
+		{"a page of nowhere", nil, []string{"Origin", "null"}, 403, "none"},
+		{"a page of another port", nil, []string{"Origin", "http://127.0.0.1:3000"}, 403, "none"},
+		{"a page of this server", nil, []string{"Origin", "http://127.0.0.1:8080"}, 200, "localhost"},
+		{"an image on another site", nil, []string{"Sec-Fetch-Site", "cross-site"}, 403, "none"},
+		{"a page of another site with a token", nil, []string{"Origin", "https://evil.example", "Authorization", "Bearer first-token"}, 200, "token:"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			change := row.change
+			if change == nil {
+				change = func(*httpkit.Config) {}
+			}
+			b := setup(t, ok, change)
+			w, p := b.call(t, http.MethodGet, "/thing/1", row.headers...)
+			if w.Code != row.status {
+				t.Fatalf("the answer is %d %s, want %d", w.Code, w.Body, row.status)
+			}
+			if row.status == 401 && (!strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") || p.Code != "UNAUTHENTICATED") {
+				t.Errorf("the 401 has %v and %q", w.Header(), p.Code)
+			}
+			if !strings.Contains(b.logs.String(), `"identity":"`+row.logged) {
+				t.Errorf("the log names another caller: %s", b.logs)
+			}
+			for _, secret := range []string{"first-token", "second-token", "wrong"} {
+				if strings.Contains(b.logs.String(), secret) {
+					t.Errorf("a token stands in the log: %s", b.logs)
+				}
+			}
+		})
+	}
+}
+
+func TestWorkersAndOpenRoutesNeedNoClientToken(t *testing.T) {
+	t.Parallel()
+	b := setup(t, ok, func(c *httpkit.Config) { c.Loopback = false })
+	for _, call := range [][2]string{{"POST", "/worker"}, {"GET", "/open"}} {
+		if w, _ := b.call(t, call[0], call[1], "Authorization", "Bearer a-workers-own"); w.Code != 200 {
+			t.Errorf("%v is answered %d", call, w.Code)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		address  string
+		token    bool
+		loopback bool
+		fails    bool
+	}{
+		{"127.0.0.1:8080", false, true, false},
+		{"127.1.2.3:0", false, true, false},
+		{"[::1]:8080", false, true, false},
+		{"localhost:8080", false, true, false},
+		{":8080", false, false, true},
+		{"0.0.0.0:8080", false, false, true},
+		{"[::]:8080", false, false, true},
+		{"192.168.1.2:80", false, false, true},
+		{"example.com:80", false, false, true},
+		{"0.0.0.0:8080", true, false, false},
+		{"127.0.0.1:8080", true, true, false},
+		{"8080", true, false, true},
+	} {
+		var tokens []string
+		if row.token {
+			tokens = []string{"t"}
+		}
+		loopback, err := httpkit.CheckAddress(row.address, tokens)
+		if loopback != row.loopback || (err != nil) != row.fails {
+			t.Errorf("%s with token %v: loopback %v, %v", row.address, row.token, loopback, err)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		text  string
+		want  int
+		fails bool
+	}{
+		{"", 0, false},
+		{"  ", 0, false},
+		{"one", 1, false},
+		{"one, two", 2, false},
+		{"one,,two", 0, true},
+		{"one,", 0, true},
+		{"one two", 0, true},
+		{"ön", 0, true},
+	} {
+		tokens, err := httpkit.Tokens(row.text)
+		if len(tokens) != row.want || (err != nil) != row.fails {
+			t.Errorf("%q gives %d tokens (%v)", row.text, len(tokens), err)
+		}
+		if err != nil && strings.Contains(err.Error(), "one") {
+			t.Errorf("the error tells a token: %v", err)
+		}
+	}
+}
