@@ -1,0 +1,185 @@
+package fly
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/superfly/fly-go"
+	"github.com/superfly/fly-go/flaps"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Launch creates the machine, or adopts the live one of the same name and
+// owner; see the Runner.
+func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+	in, err := r.input(spec)
+	if err != nil {
+		return orchestrator.Machine{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
+	}
+	app := r.appOf(spec.Name)
+	regions := r.regions(spec.Region)
+	for i, region := range regions {
+		if err := r.pace(ctx, app); err != nil {
+			return orchestrator.Machine{}, err
+		}
+		in.Region = region
+		made, err := r.create(ctx, app, in)
+		switch verdict := judge(err); {
+		case verdict == fine:
+			return told(app, made), nil
+		case verdict == nameTaken:
+			return r.adoptNamed(ctx, app, spec, err)
+		case verdict == unknown:
+			return r.adoptLost(ctx, app, spec, err)
+		case verdict == noRoom && i+1 < len(regions):
+			r.log.Info("no room for a machine in this region", "region", region, "next", regions[i+1])
+		default:
+			return orchestrator.Machine{}, launchFailure(ctx, err)
+		}
+	}
+	panic("unreachable: there is always a region to try")
+}
+
+// create asks Fly once, and leaves time for the questions after it.
+func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
+	defer cancel()
+	made, err := r.client.Launch(ctx, app, in)
+	if err == nil && made.ID == "" {
+		return nil, errors.New("the answer has no machine")
+	}
+	return made, err
+}
+
+// namedID is how Fly tells who has a name.
+var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
+
+// adoptNamed takes the machine that has the name, if it is this attempt's.
+func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.MachineSpec, taken error) (orchestrator.Machine, error) {
+	const what = "find out who has the machine's name"
+	answer, ok := errors.AsType[*flaps.FlapsError](taken)
+	var match []string
+	if ok {
+		match = namedID.FindStringSubmatch(answer.Error())
+	}
+	if match == nil {
+		return r.adoptLost(ctx, app, spec, taken)
+	}
+	found, err := r.client.Get(ctx, app, match[1])
+	if judge(err) == noMachine { // Fly does not show it yet, or no more
+		return orchestrator.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
+	}
+	if err != nil {
+		return orchestrator.Machine{}, failure(ctx, err, what)
+	}
+	if found.GetConfig() == nil {
+		return orchestrator.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
+	}
+	if !r.owns(found, spec) {
+		return orchestrator.Machine{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
+	}
+	r.log.Info("adopted the machine that has the name", "machine", found.ID, "app", app)
+	return told(app, found), nil
+}
+
+// adoptLost looks for the machine that a creation without a clear answer may
+// have made, at once and, because lists lag, once more.
+func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.MachineSpec, lost error) (orchestrator.Machine, error) {
+	const what = "launch the machine"
+	query := url.Values{
+		"metadata." + keyRun: {spec.Owner.RunID}, "metadata." + keyCluster: {r.cfg.Cluster}, "include_deleted": {"true"},
+	}
+	for look := range 2 {
+		if look > 0 && !r.sleep(ctx, r.cfg.LookAgain) {
+			break
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		found, err := r.client.List(ctx, app, query.Encode())
+		if err != nil {
+			r.log.Info("cannot look for a machine whose creation was not answered", "app", app, "error", err)
+			continue
+		}
+		if m := r.pick(found, spec); m != nil {
+			r.log.Info("adopted the machine whose creation was not answered", "machine", m.ID, "app", app)
+			return told(app, m), nil
+		}
+	}
+	if ctx.Err() != nil {
+		return orchestrator.Machine{}, failure(ctx, lost, what)
+	}
+	return orchestrator.Machine{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
+}
+
+// pick gives the attempt's machine: one that lives, rather than one that is
+// gone, and the newest of those.
+func (r *Runner) pick(found []*fly.Machine, spec orchestrator.MachineSpec) *fly.Machine {
+	var best *fly.Machine
+	for _, m := range found {
+		if !r.owns(m, spec) {
+			continue
+		}
+		alive := phase(m.State) != orchestrator.MachineGone
+		bestAlive := best != nil && phase(best.State) != orchestrator.MachineGone
+		if best == nil || (alive && !bestAlive) || (alive == bestAlive && m.CreatedAt > best.CreatedAt) {
+			best = m
+		}
+	}
+	return best
+}
+
+// owns says whether a machine is this attempt's.
+func (r *Runner) owns(m *fly.Machine, spec orchestrator.MachineSpec) bool {
+	return m.Name == spec.Name && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
+		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
+		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
+}
+
+// input is the machine in Fly's words. Nothing is left to Fly's defaults that
+// would rerun a failed worker or stop it by another signal.
+func (r *Runner) input(spec orchestrator.MachineSpec) (fly.LaunchMachineInput, error) {
+	metadata := map[string]string{
+		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,
+		keyAttempt: strconv.Itoa(spec.Owner.Attempt),
+	}
+	for key, value := range metadata {
+		if err := checkMetadata(key, value); err != nil {
+			return fly.LaunchMachineInput{}, err
+		}
+	}
+	if !dnsName.MatchString(spec.Name) {
+		return fly.LaunchMachineInput{}, errors.New("its name is not 1 to 63 of a-z, 0-9 and -")
+	}
+	if spec.Image == "" {
+		return fly.LaunchMachineInput{}, errors.New("it has no image")
+	}
+	signal := "SIGTERM"
+	stop := &fly.StopConfig{Signal: &signal}
+	if spec.StopGrace > 0 {
+		stop.Timeout = &fly.Duration{Duration: spec.StopGrace}
+	}
+	cpus := max(spec.CPUs, 1)
+	memory := spec.MemoryMB
+	if memory <= 0 {
+		memory = cpus * fly.MIN_MEMORY_MB_PER_SHARED_CPU
+	}
+	return fly.LaunchMachineInput{
+		Name: spec.Name, SkipServiceRegistration: true, SkipSecrets: true,
+		Config: &fly.MachineConfig{
+			Image: spec.Image, Env: maps.Clone(spec.Env), Metadata: metadata, AutoDestroy: true,
+			Restart:    &fly.MachineRestart{Policy: fly.MachineRestartPolicyNo},
+			Guest:      &fly.MachineGuest{CPUKind: "shared", CPUs: cpus, MemoryMB: memory},
+			StopConfig: stop,
+			DNS:        &fly.DNSConfig{SkipRegistration: true},
+		},
+	}, nil
+}
+
+var dnsName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)

@@ -1,0 +1,280 @@
+package fly_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func spec(name string) orchestrator.MachineSpec {
+	return orchestrator.MachineSpec{
+		Name: name, Image: image, Env: map[string]string{"RUNNER_DOES": "rest"},
+		Owner: orchestrator.MachineOwner{Tenant: "acme", RunID: "run of " + name, Attempt: 1},
+	}
+}
+
+func (p platform) launch(t *testing.T, s orchestrator.MachineSpec) (orchestrator.Machine, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return p.runner.Launch(ctx, s)
+}
+
+// live counts the machines of the name.
+func (p platform) live(t *testing.T, name string) int {
+	t.Helper()
+	all, err := p.runner.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, m := range all {
+		if m.Name == name {
+			count++
+		}
+	}
+	return count
+}
+
+func TestALaunchFindsItsMachineBehindEveryLie(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]faults.Rule{
+		"the answer is lost":          {Kind: faults.LostAnswer, Times: 1},
+		"a bad gateway, though made":  {Kind: faults.BadGatewayAfter, Times: 1},
+		"a bad gateway, not made":     {Kind: faults.BadGateway, Times: 3},
+		"made, after we gave up":      {Kind: faults.Slow, For: 300 * time.Millisecond, Times: 1},
+		"its host does not answer":    {Kind: faults.Unreachable},
+		"the machine starts too late": {Kind: faults.StuckCreated, For: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, func(c *fly.Config) { c.CreateTimeout, c.LookAgain = 200*time.Millisecond, 500*time.Millisecond })
+			p.lie(t, rule)
+			made, err := p.launch(t, spec("r-lied-to"))
+			for tries := 0; fault.Is(err, fault.Unavailable) && tries < 50; tries++ {
+				made, err = p.launch(t, spec("r-lied-to")) // "nobody knows" allows it, and it finds the machine
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := p.runner.Inspect(t.Context(), made.ID); err != nil || got.Owner != spec("r-lied-to").Owner {
+				t.Errorf("it is %+v, %v", got, err)
+			}
+			if count := p.live(t, "r-lied-to"); count != 1 {
+				t.Errorf("%d machines", count)
+			}
+		})
+	}
+}
+
+func TestAnInvisibleMachineIsNotKnownToBeAnything(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	p.lie(t, faults.Rule{Kind: faults.LostAnswer, Name: "r-lost", Times: 1}, faults.Rule{Kind: faults.Invisible, For: time.Hour})
+	for range 2 {
+		_, err := p.launch(t, spec("r-lost"))
+		if !fault.Is(err, fault.Unavailable) {
+			t.Errorf("err = %v, want %s", err, fault.Unavailable)
+		}
+	}
+	made, err := p.launch(t, spec("r-hidden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.runner.Inspect(t.Context(), made.ID); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Errorf("looked up while it is hidden: %v", err)
+	}
+}
+
+func TestAWaitOutlastsInvisibility(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	p.lie(t, faults.Rule{Kind: faults.Invisible, For: 300 * time.Millisecond})
+	made, err := p.launch(t, spec("r-hidden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.runner.Wait(t.Context(), made.ID, orchestrator.MachineRunning, 30*time.Second)
+	if err != nil || got.Phase != orchestrator.MachineRunning {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestNoRoomSendsToTheNextRegion(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(c *fly.Config) { c.Regions = []string{"ord", "iad", "fra"} })
+	for _, variant := range faults.Variants() {
+		p.lie(t, faults.Rule{Kind: faults.Capacity, Region: "ord", Variant: variant}, faults.Rule{Kind: faults.Capacity, Region: "lhr", Variant: variant})
+		if made, err := p.launch(t, spec("r-"+variant)); err != nil || made.Region != "iad" {
+			t.Errorf("%s: %+v, %v; want it in iad", variant, made, err)
+		}
+		s := spec("r-london-" + variant)
+		s.Region = "lhr"
+		if made, err := p.launch(t, s); err != nil || made.Region != "iad" {
+			t.Errorf("%s: %+v, %v; want it in iad, the next but one", variant, made, err)
+		}
+	}
+	p.lie(t, faults.Rule{Kind: faults.Capacity})
+	if _, err := p.launch(t, spec("r-nowhere")); !fault.Is(err, fault.Capacity) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestTheExitTellsWhatThePlatformDid(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	p.lie(t, faults.Rule{Kind: faults.OOM, Name: "r-oom"}, faults.Rule{Kind: faults.LostExit, Name: "r-lost"})
+	for name, want := range map[string]*orchestrator.Exit{"r-oom": {Code: 137, Signal: 9, OOM: true}, "r-lost": nil} {
+		s := spec(name)
+		if want == nil {
+			s.Env["RUNNER_DOES"] = "exit 0"
+		}
+		made, err := p.launch(t, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, err := p.runner.Wait(t.Context(), made.ID, orchestrator.MachineGone, 30*time.Second)
+		if err != nil || gone.Phase != orchestrator.MachineGone {
+			t.Fatalf("%+v, %v", gone, err)
+		}
+		if gone.Exit != nil {
+			gone.Exit.At = time.Time{}
+		}
+		if (gone.Exit == nil) != (want == nil) || (want != nil && *gone.Exit != *want) {
+			t.Errorf("%s: exit = %+v, want %+v", name, gone.Exit, want)
+		}
+	}
+}
+
+func TestAWrongTokenOrAppIsOurs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*fly.Config)
+		words  string
+	}{
+		"token":     {func(c *fly.Config) { c.Token = "another" }, "refuses the token"},
+		"macaroons": {func(c *fly.Config) { c.Token = "FlyV1 fm2_bm90aGluZw==" }, "refuses the token"},
+		"app":       {func(c *fly.Config) { c.Apps = []string{"nobodys"} }, "does not know the app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t, test.change)
+			_, err := p.launch(t, spec("r-x"))
+			if !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), test.words) {
+				t.Errorf("err = %v, want %s", err, test.words)
+			}
+			if strings.Contains(err.Error(), "fm2_") || strings.Contains(err.Error(), "another") {
+				t.Errorf("the error tells the token: %v", err)
+			}
+			for _, id := range []string{"workers-1/0123456789abcd", "nobodys/0123456789abcd"} {
+				if _, err := p.runner.Inspect(t.Context(), id); name != "app" && !fault.Is(err, fault.Unavailable) {
+					t.Errorf("a lookup: %v, want it to prove nothing", err)
+				}
+			}
+		})
+	}
+}
+
+func TestLaunchesArePacedForEachApp(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(c *fly.Config) {
+		c.Apps = c.Apps[:1]
+		c.Clock = clock.NewVirtual(time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC)) // stands
+		c.CreatesPerSecond, c.Burst, c.MaxPause = 1, 3, time.Nanosecond
+	})
+	for n := range 5 {
+		_, err := p.launch(t, spec(fmt.Sprintf("r-%d", n)))
+		if n < 3 && err != nil {
+			t.Errorf("the burst: %v", err)
+		}
+		if n >= 3 && !fault.Is(err, fault.Throttled) {
+			t.Errorf("after the burst: %v, want %s", err, fault.Throttled)
+		}
+	}
+}
+
+func TestMachinesAreSpreadOverTheApps(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	apps := map[string]int{}
+	for n := range 24 {
+		group.Go(func() {
+			s := spec(fmt.Sprintf("r-%d-a1", n))
+			s.Env["RUNNER_DOES"] = "exit 0"
+			made, err := p.launch(t, s)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			app, _, _ := strings.Cut(made.ID, "/")
+			mu.Lock()
+			defer mu.Unlock()
+			apps[app]++
+		})
+	}
+	group.Wait()
+	if len(apps) != 3 {
+		t.Errorf("machines by app: %v", apps)
+	}
+}
+
+func TestAnAnswerThatIsNoneIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") },
+		"no machine": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
+		"a redirect": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
+		"no answer":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := httptest.NewServer(handler)
+			defer web.Close()
+			p := setup(t, func(c *fly.Config) { c.BaseURL = web.URL + "/with/a/path" })
+			if _, err := p.launch(t, spec("r-x")); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("err = %v, want %s", err, fault.Unavailable)
+			}
+		})
+	}
+}
+
+func TestTheBaseURLsPathIsKept(t *testing.T) {
+	t.Parallel()
+	paths := make(chan string, 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths <- r.URL.Path
+		fmt.Fprint(w, "{}")
+	}))
+	defer web.Close()
+	p := setup(t, func(c *fly.Config) { c.BaseURL = web.URL + "/fly/" })
+	if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); err != nil {
+		t.Log(err)
+	}
+	if got := <-paths; got != "/fly/v1/apps/workers-1/machines/0123456789abcd" {
+		t.Errorf("asked for %s", got)
+	}
+}
+
+func TestAConfigurationsMistakesAreNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := fly.New(fly.Config{BaseURL: "ftp://x", CreatesPerSecond: -1})
+	for _, want := range []string{"an app", "the token", "the clock", "the logger", "the cluster", "a negative pace", "the base URL"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("err = %v, want %q in it", err, want)
+		}
+	}
+}

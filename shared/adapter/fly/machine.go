@@ -1,0 +1,118 @@
+package fly
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/superfly/fly-go"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The metadata that every machine carries.
+const (
+	keyCluster = "orchestrator"
+	keyTenant  = "tenant"
+	keyRun     = "run_id"
+	keyAttempt = "attempt"
+)
+
+// checkMetadata holds a value to what the API's filters can find again.
+func checkMetadata(key, value string) error {
+	if len(value) > 255 {
+		return fmt.Errorf("%s is longer than 255 characters", key)
+	}
+	for _, c := range value {
+		if c < ' ' || c > '~' {
+			return fmt.Errorf("%s has a character that is not printable ASCII", key)
+		}
+	}
+	return nil
+}
+
+// machineID joins what finds a machine again.
+func machineID(app, id string) string { return app + "/" + id }
+
+// splitID takes an id apart; false where it is none of this adapter's.
+func splitID(id string) (app, machine string, ok bool) {
+	app, machine, ok = strings.Cut(id, "/")
+	return app, machine, ok && app != "" && machine != "" && !strings.ContainsAny(id[len(app)+1:], "/?#%") && !strings.ContainsAny(app, "?#%")
+}
+
+// told is a machine as the orchestrator knows it.
+func told(app string, m *fly.Machine) orchestrator.Machine {
+	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
+	if err != nil {
+		attempt = 0 // not one of an attempt
+	}
+	created, err := time.Parse(time.RFC3339, m.CreatedAt)
+	if err != nil {
+		created = time.Time{} // Fly told none that can be read
+	}
+	return orchestrator.Machine{
+		ID: machineID(app, m.ID), Name: m.Name, Region: m.Region, Phase: phase(m.State),
+		Owner: orchestrator.MachineOwner{
+			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
+		},
+		CreatedAt: created.UTC(), Exit: exit(m),
+	}
+}
+
+// phase reads Fly's state. What is not listed here proves nothing: suspended,
+// replaced and migrated machines are none that Sortie makes.
+func phase(state string) orchestrator.MachinePhase {
+	switch state {
+	case "created", "creating", "starting", "restarting", "updating", "replacing":
+		return orchestrator.MachineCreating
+	case "started":
+		return orchestrator.MachineRunning
+	case "stopping", "stopped", "failed", "launch_failed", "destroying":
+		return orchestrator.MachineEnding
+	case "destroyed":
+		return orchestrator.MachineGone
+	}
+	return orchestrator.MachineUnknown
+}
+
+// exit gives the last end of the machine's program, nil where none is told or
+// it was started again. Fly shows the newest event first.
+func exit(m *fly.Machine) *orchestrator.Exit {
+	for _, e := range m.Events {
+		if e == nil {
+			continue
+		}
+		switch e.Type {
+		case "start", "launch", "restart":
+			return nil
+		case "exit":
+			return exitOf(e)
+		}
+	}
+	return nil
+}
+
+func exitOf(e *fly.MachineEvent) *orchestrator.Exit {
+	if e.Request == nil {
+		return nil
+	}
+	told := e.Request.ExitEvent
+	if m := e.Request.MonitorEvent; m != nil && m.ExitEvent != nil {
+		told = m.ExitEvent
+	}
+	if told == nil || told.Restarting {
+		return nil
+	}
+	x := &orchestrator.Exit{
+		Code: told.ExitCode, Signal: max(told.Signal, told.GuestSignal, 0),
+		OOM: told.OOMKilled, Requested: told.RequestedStop, At: told.ExitedAt.UTC(),
+	}
+	if x.Code == 0 && x.Signal > 0 {
+		x.Code = 128 + x.Signal // Fly leaves the code out where it is 0
+	}
+	if told.ExitedAt.IsZero() {
+		x.At = e.Time().UTC()
+	}
+	return x
+}

@@ -1,0 +1,218 @@
+package fly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/superfly/fly-go"
+	"github.com/superfly/fly-go/flaps"
+	"github.com/superfly/fly-go/tokens"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// machinesAPI are the client's calls that are used.
+type machinesAPI interface {
+	Launch(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error)
+	Get(ctx context.Context, app, id string) (*fly.Machine, error)
+	List(ctx context.Context, app, query string) ([]*fly.Machine, error)
+	Wait(ctx context.Context, app, id string, opts ...flaps.WaitOption) error
+	Stop(ctx context.Context, app string, in fly.StopMachineInput, nonce string) error
+	Destroy(ctx context.Context, app string, in fly.RemoveMachineInput, nonce string) error
+}
+
+// Runner is the orchestrator's, on Fly Machines. It is safe for use by many
+// goroutines.
+type Runner struct {
+	cfg    Config
+	client machinesAPI
+	paces  map[string]*rate.Limiter // by app; empty where nothing is paced
+	log    *slog.Logger
+	idle   func()
+}
+
+var _ orchestrator.Runner = (*Runner)(nil)
+
+// New makes a Runner. It makes no call. Close ends it.
+func New(cfg Config) (*Runner, error) {
+	cfg, base, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{cfg: cfg, paces: map[string]*rate.Limiter{}, log: cfg.Log, idle: func() {}}
+	next := cfg.Transport
+	if next == nil {
+		own := newTransport()
+		next, r.idle = own, own.CloseIdleConnections
+	}
+	r.client, err = flaps.NewWithOptions(context.Background(), flaps.NewClientOpts{
+		UserAgent: "sortie", Tokens: tokens.Parse(cfg.Token), Transport: http.RoundTripper(transport{base, next}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the client of Fly Machines: %w", err)
+	}
+	if cfg.CreatesPerSecond > 0 {
+		for _, app := range cfg.Apps {
+			r.paces[app] = rate.NewLimiter(rate.Limit(cfg.CreatesPerSecond), cfg.Burst)
+		}
+	}
+	return r, nil
+}
+
+// Close gives up the connections that are not in use.
+func (r *Runner) Close() { r.idle() }
+
+// appOf spreads machines over the apps by their names.
+func (r *Runner) appOf(name string) string {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return r.cfg.Apps[hash.Sum32()%uint32(len(r.cfg.Apps))]
+}
+
+// regions gives the places to try, at least one; "" leaves it to Fly.
+func (r *Runner) regions(first string) []string {
+	regions := slices.Clone(r.cfg.Regions)
+	if first != "" {
+		regions = slices.DeleteFunc(regions, func(region string) bool { return region == first })
+		regions = slices.Insert(regions, 0, first)
+	}
+	if len(regions) == 0 {
+		return []string{""}
+	}
+	return regions
+}
+
+// pace waits until the app may be asked for another machine.
+func (r *Runner) pace(ctx context.Context, app string) error {
+	limiter, paced := r.paces[app]
+	if !paced {
+		return nil
+	}
+	now := r.cfg.Clock.Now()
+	turn := limiter.ReserveN(now, 1)
+	pause := turn.DelayFrom(now)
+	if pause > r.cfg.MaxPause || !r.sleep(ctx, pause) {
+		turn.CancelAt(r.cfg.Clock.Now())
+		return fault.New(fault.Throttled, "cannot launch the machine: too many launches in a short time")
+	}
+	return nil
+}
+
+// sleep waits; false where the context ends first.
+func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	over, stop := r.cfg.Clock.NewTimer(d)
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Inspect looks one machine up; see the Runner.
+func (r *Runner) Inspect(ctx context.Context, id string) (orchestrator.Machine, error) {
+	const what = "look the machine up"
+	app, machine, ok := splitID(id)
+	if !ok {
+		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+	}
+	found, err := r.client.Get(ctx, app, machine)
+	if err == nil && found.ID != machine {
+		err = errors.New("the answer is about no or another machine")
+	}
+	switch judge(err) {
+	case fine:
+		return told(app, found), nil
+	case noMachine:
+		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+	}
+	return orchestrator.Machine{}, failure(ctx, err, what)
+}
+
+// List tells the live machines of this cluster in all apps. It fails as a whole
+// where one app does not answer; see the Runner.
+func (r *Runner) List(ctx context.Context) ([]orchestrator.Machine, error) {
+	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
+	found := make([][]orchestrator.Machine, len(r.cfg.Apps))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i, app := range r.cfg.Apps {
+		group.Go(func() error {
+			machines, err := r.client.List(groupCtx, app, query)
+			if err != nil {
+				return failure(ctx, err, "list the machines")
+			}
+			for _, m := range machines {
+				if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != orchestrator.MachineGone {
+					found[i] = append(found[i], told(app, m))
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
+}
+
+// Stop asks Fly to stop the machine; see the Runner.
+func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error {
+	const what = "stop the machine"
+	app, machine, ok := splitID(id)
+	if !ok {
+		return nil
+	}
+	in := fly.StopMachineInput{ID: machine, Signal: "SIGTERM", Timeout: fly.Duration{Duration: grace}}
+	if grace <= 0 {
+		in.Signal = "SIGKILL" // Fly takes no grace for its default
+	}
+	err := r.client.Stop(ctx, app, in, "")
+	switch judge(err) {
+	case fine, noMachine:
+		return nil
+	case wrongState:
+		if now, err := r.client.Get(ctx, app, machine); err == nil && ended(now.State) {
+			return nil
+		}
+	}
+	return failure(ctx, err, what)
+}
+
+// Destroy kills and removes the machine; see the Runner.
+func (r *Runner) Destroy(ctx context.Context, id string) error {
+	const what = "destroy the machine"
+	app, machine, ok := splitID(id)
+	if !ok {
+		return nil
+	}
+	err := r.client.Destroy(ctx, app, fly.RemoveMachineInput{ID: machine, Kill: true}, "")
+	switch judge(err) {
+	case fine, noMachine:
+		return nil
+	case wrongState, busy:
+		if now, err := r.client.Get(ctx, app, machine); err == nil && (now.State == "destroying" || now.State == "destroyed") {
+			return nil
+		}
+	}
+	return failure(ctx, err, what)
+}
+
+func ended(state string) bool {
+	p := phase(state)
+	return p == orchestrator.MachineEnding || p == orchestrator.MachineGone
+}

@@ -1,0 +1,149 @@
+package fly_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/flymachines/faults"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+// TestMain is also the machines' supervisor and their program.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(flymachines.Supervise(os.Args[2:]))
+		case "program":
+			terminated := make(chan os.Signal, 1)
+			signal.Notify(terminated, syscall.SIGTERM)
+			os.Exit(porttest.RunnerProgram(os.Getenv, terminated, nil))
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const image = "registry.fly.io/program:v1"
+
+// platform is a machines API with real processes, and a Runner on it.
+type platform struct {
+	server *flymachines.Server
+	url    string
+	runner *fly.Runner
+}
+
+func setup(t *testing.T, change ...func(*fly.Config)) platform {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(logTo{t}, nil))
+	apps := []string{"workers-1", "workers-2", "workers-3"}
+	server, err := flymachines.Open(flymachines.Config{
+		Dir: t.TempDir(), Token: "fly-token", Apps: apps, Images: map[string][]string{image: {self, "program"}},
+		Starter: flymachines.Processes{Command: []string{self, "supervise"}, Clock: clock.System{}},
+		Clock:   clock.System{}, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // no grace
+		if err := server.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	cfg := fly.Config{
+		Apps: apps, Token: "fly-token", BaseURL: web.URL, Cluster: "test", LookAgain: 10 * time.Millisecond,
+		Clock: clock.System{}, Log: log,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	runner, err := fly.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runner.Close)
+	return platform{server, web.URL, runner}
+}
+
+type logTo struct{ t *testing.T }
+
+func (l logTo) Write(p []byte) (int, error) {
+	l.t.Log(string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
+
+// lie sets what goes wrong.
+func (p platform) lie(t *testing.T, rules ...faults.Rule) {
+	t.Helper()
+	if err := p.server.SetFaults(faults.Plan{Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
+		p := setup(t)
+		return porttest.RunnerHarness{
+			Runner: p.runner, Image: image, NoImage: "registry.fly.io/nobody:knows", UnknownID: "workers-1/0123456789abcd",
+			Occupy: func(t *testing.T, name string) {
+				for _, app := range []string{"workers-1", "workers-2", "workers-3"} {
+					p.occupy(t, app, name)
+				}
+			},
+			Trouble: func(t *testing.T, name string, how porttest.RunnerTrouble) {
+				p.lie(t, map[porttest.RunnerTrouble]faults.Rule{
+					porttest.RunnerThrottles:    {Kind: faults.Throttle, Name: name, Times: 1},
+					porttest.RunnerIsFull:       {Kind: faults.Capacity, Name: name, Times: 1},
+					porttest.RunnerLosesRequest: {Kind: faults.BadGateway, Name: name, Times: 4}, // the client asks four times
+					porttest.RunnerLosesAnswer:  {Kind: faults.LostAnswer, Name: name, Times: 1},
+				}[how])
+			},
+		}
+	})
+}
+
+// occupy makes a machine that is nobody's.
+func (p platform) occupy(t *testing.T, app, name string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"name": name, "config": map[string]any{
+		"image": image, "env": map[string]string{"RUNNER_DOES": "rest"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/apps/"+app+"/machines", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer fly-token")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	if resp.Body.Close() != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("cannot occupy %s: %s", name, resp.Status)
+	}
+}

@@ -1,0 +1,55 @@
+package fly
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// transport leads the client to the base URL, which it takes only from the
+// environment, once, and without a path. It hands on a body of its own with
+// each try: the client rewinds one reader for its repeats while the transport
+// may still be reading it, and a fast 502 then ends as a broken request.
+type transport struct {
+	base *url.URL
+	next http.RoundTripper
+}
+
+// RoundTrip sends one request.
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.URL.Scheme, req.URL.Host = t.base.Scheme, t.base.Host
+	req.URL.Path = strings.TrimSuffix(t.base.Path, "/") + req.URL.Path
+	req.URL.RawPath = ""
+	req.Host = ""
+	if req.Body == nil || req.Body == http.NoBody {
+		return t.next.RoundTrip(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
+		return nil, fmt.Errorf("cannot read the request: %w", err)
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return t.next.RoundTrip(req)
+}
+
+// newTransport has no limit on the time to the first byte of an answer: the
+// client repeats a creation that runs into it, though Fly may have done it.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        256,
+		MaxIdleConnsPerHost: 128,
+		IdleConnTimeout:     90 * time.Second,
+	}
+}

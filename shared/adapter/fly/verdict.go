@@ -1,0 +1,130 @@
+package fly
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/superfly/fly-go/flaps"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// verdict is what an error of the client means.
+type verdict int
+
+const (
+	fine verdict = iota
+	// unknown: it may or may not have happened.
+	unknown
+	// nameTaken: a live machine has the name.
+	nameTaken
+	// noMachine and noApp: Fly does not know what was asked about.
+	noMachine
+	noApp
+	// notYet: a wait's time is over.
+	notYet
+	throttled
+	noRoom
+	badImage
+	badToken
+	// wrongState: it cannot be done to the machine as it is now.
+	wrongState
+	// busy: somebody else holds the machine.
+	busy
+	refused
+)
+
+// judge tells what came of a call. Several of Fly's refusals share a status,
+// and can only be told apart by their words.
+func judge(err error) verdict {
+	if err == nil {
+		return fine
+	}
+	answer, ok := errors.AsType[*flaps.FlapsError](err)
+	if !ok {
+		return unknown
+	}
+	text := strings.ToLower(answer.Error())
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+		return false
+	}
+	code := ""
+	if c := answer.StatusCode(); c != nil {
+		code = string(*c)
+	}
+	status := answer.ResponseStatusCode
+	capacity := code == "insufficient_capacity" || has("insufficient memory", "insufficient cpu", "insufficient resources",
+		"no capacity", "could not reserve resource", "over the allowed quota", "consider other regions")
+	switch {
+	case status == http.StatusConflict && has("already_exists"):
+		return nameTaken
+	case status == http.StatusTooManyRequests:
+		return throttled
+	case status == http.StatusRequestTimeout && has("failed to reach desired state"):
+		return notYet
+	case status == http.StatusRequestTimeout || status >= 500:
+		return unknown
+	case status < 400:
+		return unknown // no answer that the API documents
+	case capacity:
+		return noRoom
+	case status == http.StatusConflict && has("lease"), status == http.StatusConflict && has("aborted"):
+		return busy
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return badToken
+	case status == http.StatusNotFound && has("app not found", "could not find app"):
+		return noApp
+	case has("manifest", "image"):
+		return badImage
+	case status == http.StatusNotFound:
+		return noMachine
+	case status == http.StatusPreconditionFailed:
+		return wrongState
+	}
+	return refused
+}
+
+// launchFailure is the fault for a launch that made no machine.
+func launchFailure(ctx context.Context, err error) error {
+	const what = "launch the machine"
+	if ctx.Err() == nil {
+		switch judge(err) {
+		case noRoom:
+			return fault.Wrap(err, fault.Capacity, "cannot %s: Fly has no room", what)
+		case badImage:
+			return fault.Wrap(err, fault.Image, "cannot %s: Fly cannot use the image", what)
+		case badToken:
+			return fault.Wrap(err, fault.LaunchRefused, "cannot %s: Fly refuses the token", what)
+		case noApp:
+			return fault.Wrap(err, fault.LaunchRefused, "cannot %s: Fly does not know the app", what)
+		case refused, wrongState, noMachine:
+			return fault.Wrap(err, fault.LaunchRefused, "cannot %s: Fly refuses it", what)
+		}
+	}
+	return failure(ctx, err, what)
+}
+
+// failure is the fault for a call that did not do what it should. what says
+// what was being done ("look the machine up").
+func failure(ctx context.Context, err error, what string) error {
+	switch verdict := judge(err); {
+	case ctx.Err() != nil:
+		return fault.Wrap(errors.Join(ctx.Err(), err), fault.Unavailable, "cannot %s: Fly did not answer in time", what)
+	case verdict == throttled:
+		return fault.Wrap(err, fault.Throttled, "cannot %s: too many requests to Fly", what)
+	case verdict == badToken:
+		return fault.Wrap(err, fault.Unavailable, "cannot %s: Fly refuses the token", what)
+	case verdict == noApp:
+		return fault.Wrap(err, fault.Unavailable, "cannot %s: Fly does not know the app", what)
+	case verdict == unknown:
+		return fault.Wrap(err, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
+	}
+	return fault.Wrap(err, fault.Unavailable, "cannot %s now", what)
+}

@@ -1,0 +1,153 @@
+package fly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/superfly/fly-go"
+	"github.com/superfly/fly-go/flaps"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// answered is an error as the client makes it of an answer.
+func answered(status int, body string) error {
+	text := body
+	return fmt.Errorf("failed to launch VM: %w", &flaps.FlapsError{
+		OriginalError: errors.New(text), ResponseStatusCode: status, ResponseBody: []byte(body),
+	})
+}
+
+func TestFlysWordsDecide(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want verdict
+		code fault.Code // of a launch
+	}{
+		"a connection that ended": {io.ErrUnexpectedEOF, unknown, fault.Unavailable},
+		"a bad gateway":           {answered(502, "bad gateway"), unknown, fault.Unavailable},
+		"an internal error":       {answered(500, "internal"), unknown, fault.Unavailable},
+		"a gateway timeout":       {answered(504, ""), unknown, fault.Unavailable},
+		"a timeout":               {answered(408, "deadline_exceeded: request timed out"), unknown, fault.Unavailable},
+		"a wait's end":            {answered(408, "deadline_exceeded: machine failed to reach desired state, started, currently created"), notYet, fault.Unavailable},
+		"the name":                {answered(409, `already_exists: unique machine name violation, machine ID 1 already exists with name "insufficient memory"`), nameTaken, fault.Unavailable},
+		"too many requests":       {answered(429, "resource_exhausted: rate limit exceeded"), throttled, fault.Throttled},
+		"no memory":               {answered(409, "aborted: could not reserve resource for machine: insufficient memory available to fulfill request"), noRoom, fault.Capacity},
+		"no CPUs":                 {answered(409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"), noRoom, fault.Capacity},
+		"no capacity":             {answered(409, "aborted: no capacity"), noRoom, fault.Capacity},
+		"no capacity, by code":    {answered(422, `{"error":"sorry","status":"insufficient_capacity"}`), noRoom, fault.Capacity},
+		"no capacity, 400":        {answered(400, "invalid_argument: no capacity"), noRoom, fault.Capacity},
+		"no volume's place":       {answered(412, "insufficient resources to create new machine with existing volume"), noRoom, fault.Capacity},
+		"the quota":               {answered(403, "this is over the allowed quota. please consider other regions"), noRoom, fault.Capacity},
+		"a lease":                 {answered(409, "aborted: machine ID 1 lease currently held by me, expires at 2025"), busy, fault.Unavailable},
+		"another conflict":        {answered(409, "failed_precondition"), refused, fault.LaunchRefused},
+		"no image":                {answered(400, "invalid_argument: failed to get manifest registry.fly.io/x: not found"), badImage, fault.Image},
+		"no image, 404":           {answered(404, `could not find image "x"`), badImage, fault.Image},
+		"a bad token":             {answered(401, "unauthorized"), badToken, fault.LaunchRefused},
+		"another's app":           {answered(403, "unauthorized"), badToken, fault.LaunchRefused},
+		"no app":                  {answered(404, "app not found"), noApp, fault.LaunchRefused},
+		"no machine":              {answered(404, "machine not found"), noMachine, fault.LaunchRefused},
+		"not in this state":       {answered(412, "failed_precondition: unable to stop machine from current state: 'created'"), wrongState, fault.LaunchRefused},
+		"no payment":              {answered(422, "To create more than 1 machine per app please add a payment method"), refused, fault.LaunchRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := judge(test.err); got != test.want {
+				t.Errorf("judge(%v) = %d, want %d", test.err, got, test.want)
+			}
+			if err := launchFailure(t.Context(), test.err); !fault.Is(err, test.code) || !errors.Is(err, test.err) {
+				t.Errorf("a launch fails with %v, want %s", err, test.code)
+			}
+			// What is asked about a machine that there may be never refuses it.
+			want := fault.Unavailable
+			if test.want == throttled {
+				want = fault.Throttled
+			}
+			if err := failure(t.Context(), test.err, "look"); !fault.Is(err, want) {
+				t.Errorf("another call fails with %v, want %s", err, want)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := launchFailure(ctx, test.err); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
+				t.Errorf("with an ended context: %v", err)
+			}
+		})
+	}
+}
+
+func TestStatesArePhases(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]orchestrator.MachinePhase{
+		"created": orchestrator.MachineCreating, "starting": orchestrator.MachineCreating, "started": orchestrator.MachineRunning,
+		"stopping": orchestrator.MachineEnding, "stopped": orchestrator.MachineEnding, "failed": orchestrator.MachineEnding,
+		"launch_failed": orchestrator.MachineEnding, "destroying": orchestrator.MachineEnding, "destroyed": orchestrator.MachineGone,
+		"suspended": orchestrator.MachineUnknown, "replaced": orchestrator.MachineUnknown, "migrated": orchestrator.MachineUnknown,
+		"": orchestrator.MachineUnknown, "dreaming": orchestrator.MachineUnknown,
+	} {
+		if got := phase(state); got != want {
+			t.Errorf("%q is %s, want %s", state, got, want)
+		}
+	}
+}
+
+func TestExitsAreReadFromEvents(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2025, 5, 1, 10, 0, 0, 0, time.UTC)
+	exited := func(e fly.MachineExitEvent) *fly.MachineEvent {
+		e.ExitedAt = at
+		return &fly.MachineEvent{Type: "exit", Status: "stopped", Request: &fly.MachineRequest{ExitEvent: &e}, Timestamp: at.UnixMilli()}
+	}
+	simple := func(kind string) *fly.MachineEvent { return &fly.MachineEvent{Type: kind} }
+	for name, test := range map[string]struct {
+		events []*fly.MachineEvent
+		want   *orchestrator.Exit
+	}{
+		"none":            {nil, nil},
+		"running":         {[]*fly.MachineEvent{simple("start"), simple("launch")}, nil},
+		"started again":   {[]*fly.MachineEvent{simple("start"), exited(fly.MachineExitEvent{ExitCode: 1})}, nil},
+		"about to be":     {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 1, Restarting: true})}, nil},
+		"lost":            {[]*fly.MachineEvent{simple("destroy"), simple("start")}, nil},
+		"without details": {[]*fly.MachineEvent{simple("destroy"), {Type: "exit"}}, nil},
+		"success":         {[]*fly.MachineEvent{simple("destroy"), nil, exited(fly.MachineExitEvent{Signal: -1, GuestSignal: -1})}, &orchestrator.Exit{At: at}},
+		"code":            {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 3, Signal: -1})}, &orchestrator.Exit{Code: 3, At: at}},
+		"requested": {
+			[]*fly.MachineEvent{simple("stop"), exited(fly.MachineExitEvent{ExitCode: 143, Signal: 15, RequestedStop: true})},
+			&orchestrator.Exit{Code: 143, Signal: 15, Requested: true, At: at},
+		},
+		"signal alone": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{Signal: -1, GuestSignal: 9})}, &orchestrator.Exit{Code: 137, Signal: 9, At: at}},
+		"memory":       {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &orchestrator.Exit{Code: 137, OOM: true, At: at}},
+		"monitored": {
+			[]*fly.MachineEvent{{Type: "exit", Timestamp: at.UnixMilli(), Request: &fly.MachineRequest{
+				ExitEvent:    &fly.MachineExitEvent{ExitCode: 1},
+				MonitorEvent: &fly.MachineMonitorEvent{ExitEvent: &fly.MachineExitEvent{ExitCode: 2}},
+			}}},
+			&orchestrator.Exit{Code: 2, At: at},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, exit(&fly.Machine{Events: test.events})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func FuzzSplitID(f *testing.F) {
+	for _, seed := range []string{"app/0123", "", "/", "a/", "/b", "a/b/c", "a/b?c", "a/../b", "a%2f/b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		app, machine, ok := splitID(id)
+		if ok && machineID(app, machine) != id {
+			t.Errorf("%q is %q and %q", id, app, machine)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package fly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superfly/fly-go/flaps"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Fly waits for one second to a minute, in whole seconds, and answers one wait
+// a second for each machine.
+const (
+	waitLeast = time.Second
+	waitMost  = time.Minute
+	waitPause = time.Second
+	// waitSlack is how much longer than a wait its answer may take; the client
+	// has no limit of its own.
+	waitSlack = 10 * time.Second
+)
+
+// Wait returns when the machine is in the phase or beyond; see the Runner. A
+// machine that Fly does not show is waited for too, because a new one appears
+// late; where it has not appeared in the end, the answer is ErrNotFound.
+func (r *Runner) Wait(ctx context.Context, id string, until orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+	const what = "wait for the machine"
+	app, machine, ok := splitID(id)
+	if !ok {
+		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+	}
+	states := flaps.WithWaitStates("destroyed")
+	if until == orchestrator.MachineRunning {
+		states = flaps.WithWaitStates("started", "stopped", "destroyed")
+	}
+	over := r.cfg.Clock.Now().Add(min(max(limit, waitLeast), waitMost))
+	for {
+		left := over.Sub(r.cfg.Clock.Now())
+		if left >= waitLeast {
+			err := r.waitOnce(ctx, app, machine, states, left)
+			switch judge(err) {
+			case fine, notYet, noMachine, throttled:
+			default:
+				return orchestrator.Machine{}, failure(ctx, err, what)
+			}
+		}
+		now, err := r.Inspect(ctx, id)
+		if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
+			return orchestrator.Machine{}, err
+		}
+		left = over.Sub(r.cfg.Clock.Now())
+		if left <= 0 || (err == nil && reached(now.Phase, until)) {
+			return now, err
+		}
+		if !r.sleep(ctx, min(left, waitPause)) {
+			return orchestrator.Machine{}, failure(ctx, ctx.Err(), what)
+		}
+	}
+}
+
+func (r *Runner) waitOnce(ctx context.Context, app, machine string, states flaps.WaitOption, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, left+waitSlack)
+	defer cancel()
+	return r.client.Wait(ctx, app, machine, states, flaps.WithWaitTimeout(left))
+}
+
+// reached says whether a phase is the wanted one or beyond. What is not known
+// is neither.
+func reached(now, wanted orchestrator.MachinePhase) bool {
+	order := []orchestrator.MachinePhase{
+		orchestrator.MachineUnknown, orchestrator.MachineCreating, orchestrator.MachineRunning,
+		orchestrator.MachineEnding, orchestrator.MachineGone,
+	}
+	return slices.Index(order, now) >= slices.Index(order, wanted)
+}

@@ -1,0 +1,193 @@
+package porttest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func runnerLife(t *testing.T, h RunnerHarness) {
+	ready := newEar(t)
+	m := h.launch(t, ready.with(h.spec("r-life-a2", "rest"), "hello from the machine"))
+	if got := ready.hear(); got != "hello from the machine" {
+		t.Errorf("the program's environment says %q", got)
+	}
+	if m = h.wait(t, m.ID, orchestrator.MachineRunning); m.Phase != orchestrator.MachineRunning || m.Exit != nil {
+		t.Errorf("it is %s with exit %v, want it running", m.Phase, m.Exit)
+	}
+	if m.CreatedAt.IsZero() || m.CreatedAt.Location() != time.UTC {
+		t.Errorf("created at %v", m.CreatedAt)
+	}
+	if found := h.listed(t, m.Name); len(found) != 1 || found[0].ID != m.ID || found[0].Owner != m.Owner {
+		t.Errorf("the list shows %+v", found)
+	}
+	if err := h.Runner.Stop(deadline(t), m.ID, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if exit := h.gone(t, m.ID); exit.Code != 0 || exit.Signal != 0 || !exit.Requested || exit.OOM {
+		t.Errorf("exit = %+v, want 0, requested", exit)
+	}
+	if found := h.listed(t, m.Name); len(found) != 0 {
+		t.Errorf("the list still shows %+v", found)
+	}
+}
+
+func runnerExitCode(t *testing.T, h RunnerHarness) {
+	for name, does := range map[string]struct {
+		does string
+		code int
+	}{"r-zero": {"exit 0", 0}, "r-one": {"exit 1", 1}, "r-many": {"exit 93", 93}} {
+		m := h.launch(t, h.spec(name, does.does))
+		if exit := h.gone(t, m.ID); exit.Code != does.code || exit.Signal != 0 || exit.Requested || exit.OOM {
+			t.Errorf("%s: exit = %+v, want code %d", does.does, exit, does.code)
+		}
+	}
+}
+
+func runnerQuick(t *testing.T, h RunnerHarness) {
+	m := h.launch(t, h.spec("r-quick", "exit 0"))
+	h.gone(t, m.ID)
+	if m := h.wait(t, m.ID, orchestrator.MachineRunning); m.Phase != orchestrator.MachineGone {
+		t.Errorf("it is %s, want it gone", m.Phase)
+	}
+}
+
+func runnerAdopts(t *testing.T, h RunnerHarness) {
+	spec := h.spec("r-again", "rest")
+	first := h.launch(t, spec)
+	second := h.launch(t, spec)
+	h.wait(t, first.ID, orchestrator.MachineRunning)
+	third := h.launch(t, spec)
+	if second.ID != first.ID || third.ID != first.ID {
+		t.Errorf("launched %s, %s and %s, want one machine", first.ID, second.ID, third.ID)
+	}
+	if third.Phase != orchestrator.MachineRunning {
+		t.Errorf("the adopted machine is %s", third.Phase)
+	}
+	h.destroy(t, first.ID)
+}
+
+func runnerRace(t *testing.T, h RunnerHarness) {
+	spec := h.spec("r-race", "rest")
+	ids := make([]string, 8)
+	var group sync.WaitGroup
+	for i := range ids {
+		group.Go(func() {
+			m, err := h.Runner.Launch(deadline(t), spec)
+			if err == nil {
+				ids[i] = m.ID
+			} else if !fault.Is(err, fault.Unavailable) {
+				t.Errorf("a launch failed: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	want := h.launch(t, spec).ID
+	for _, id := range ids {
+		if id != "" && id != want {
+			t.Errorf("launched %s and %s", id, want)
+		}
+	}
+	if found := h.listed(t, spec.Name); len(found) != 1 {
+		t.Errorf("the list shows %d machines, want one", len(found))
+	}
+	h.destroy(t, want)
+}
+
+func runnerNameAgain(t *testing.T, h RunnerHarness) {
+	spec := h.spec("r-name", "rest")
+	first := h.launch(t, spec)
+	h.destroy(t, first.ID)
+	h.wait(t, first.ID, orchestrator.MachineGone)
+	second := h.launch(t, spec)
+	if second.ID == first.ID {
+		t.Errorf("the machine that is gone was adopted: %+v", second)
+	}
+	h.destroy(t, second.ID)
+}
+
+func runnerStubborn(t *testing.T, h RunnerHarness) {
+	ready := newEar(t)
+	m := h.launch(t, ready.with(h.spec("r-stubborn", "ignore"), "up"))
+	ready.hear()
+	h.wait(t, m.ID, orchestrator.MachineRunning)
+	if err := h.Runner.Stop(deadline(t), m.ID, 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if exit := h.gone(t, m.ID); exit.Code != 137 || exit.Signal != 9 || !exit.Requested {
+		t.Errorf("exit = %+v, want SIGKILL, requested", exit)
+	}
+}
+
+func runnerDestroys(t *testing.T, h RunnerHarness) {
+	ready := newEar(t)
+	m := h.launch(t, ready.with(h.spec("r-destroyed", "ignore"), "up"))
+	ready.hear()
+	h.wait(t, m.ID, orchestrator.MachineRunning)
+	h.destroy(t, m.ID)
+	if exit := h.gone(t, m.ID); exit.Signal != 9 || !exit.Requested {
+		t.Errorf("exit = %+v, want SIGKILL, requested", exit)
+	}
+}
+
+func runnerRepeats(t *testing.T, h RunnerHarness) {
+	ready := newEar(t)
+	m := h.launch(t, ready.with(h.spec("r-twice", "ignore"), "up"))
+	ready.hear()
+	h.wait(t, m.ID, orchestrator.MachineRunning)
+	stop := func(id string) {
+		t.Helper()
+		if err := h.Runner.Stop(deadline(t), id, time.Minute); err != nil {
+			t.Errorf("cannot stop %s: %v", id, err)
+		}
+	}
+	stop(m.ID)
+	stop(m.ID)
+	h.destroy(t, m.ID)
+	h.destroy(t, m.ID)
+	h.gone(t, m.ID)
+	for _, id := range []string{m.ID, h.UnknownID, "no machine's id"} {
+		stop(id)
+		h.destroy(t, id)
+	}
+}
+
+func runnerWaitLimit(t *testing.T, h RunnerHarness) {
+	m := h.launch(t, h.spec("r-patient", "rest"))
+	h.wait(t, m.ID, orchestrator.MachineRunning)
+	got, err := h.Runner.Wait(deadline(t), m.ID, orchestrator.MachineGone, time.Second)
+	if err != nil || got.Phase != orchestrator.MachineRunning || got.ID != m.ID {
+		t.Errorf("after the limit: %+v, %v; want it running", got, err)
+	}
+	h.destroy(t, m.ID)
+}
+
+func runnerUnknown(t *testing.T, h RunnerHarness) {
+	for _, id := range []string{h.UnknownID, "no machine's id", ""} {
+		_, err := h.Runner.Inspect(deadline(t), id)
+		wantNotFound(t, err)
+		_, err = h.Runner.Wait(deadline(t), id, orchestrator.MachineGone, time.Second)
+		wantNotFound(t, err)
+	}
+}
+
+func runnerContext(t *testing.T, h RunnerHarness) {
+	m := h.launch(t, h.spec("r-context", "rest"))
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	_, err := h.Runner.Launch(ctx, h.spec("r-late", "rest"))
+	wantFault(t, err, fault.Unavailable)
+	_, err = h.Runner.Inspect(ctx, m.ID)
+	wantFault(t, err, fault.Unavailable)
+	_, err = h.Runner.Wait(ctx, m.ID, orchestrator.MachineGone, time.Second)
+	wantFault(t, err, fault.Unavailable)
+	_, err = h.Runner.List(ctx)
+	wantFault(t, err, fault.Unavailable)
+	wantFault(t, h.Runner.Stop(ctx, m.ID, time.Second), fault.Unavailable)
+	wantFault(t, h.Runner.Destroy(ctx, m.ID), fault.Unavailable)
+	h.destroy(t, m.ID)
+}

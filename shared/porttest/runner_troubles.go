@@ -1,0 +1,123 @@
+package porttest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func runnerForeign(t *testing.T, h RunnerHarness) {
+	h.Occupy(t, "r-foreign")
+	_, err := h.Runner.Launch(deadline(t), h.spec("r-foreign", "rest"))
+	wantFault(t, err, fault.LaunchRefused)
+
+	spec := h.spec("r-mine", "rest")
+	m := h.launch(t, spec)
+	for name, change := range map[string]func(*orchestrator.MachineOwner){
+		"attempt": func(o *orchestrator.MachineOwner) { o.Attempt++ },
+		"run":     func(o *orchestrator.MachineOwner) { o.RunID += "x" },
+		"tenant":  func(o *orchestrator.MachineOwner) { o.Tenant = "evil" },
+	} {
+		other := spec
+		change(&other.Owner)
+		if _, err := h.Runner.Launch(deadline(t), other); !fault.Is(err, fault.LaunchRefused) {
+			t.Errorf("another %s: %v, want %s", name, err, fault.LaunchRefused)
+		}
+	}
+	h.destroy(t, m.ID)
+}
+
+func runnerList(t *testing.T, h RunnerHarness) {
+	h.Occupy(t, "r-not-ours")
+	ids := map[string]bool{}
+	for _, name := range []string{"r-a", "r-b", "r-c", "r-d", "r-e"} {
+		ids[h.launch(t, h.spec(name, "rest")).ID] = true
+	}
+	all, err := h.Runner.List(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if !ids[m.ID] {
+			t.Errorf("the list shows %+v", m)
+		}
+		delete(ids, m.ID)
+		h.destroy(t, m.ID)
+	}
+	if len(ids) > 0 {
+		t.Errorf("the list does not show %v", ids)
+	}
+}
+
+func runnerThrottled(t *testing.T, h RunnerHarness) {
+	noMachine(t, h, "r-throttled", RunnerThrottles, fault.Throttled)
+}
+
+func runnerFull(t *testing.T, h RunnerHarness) {
+	noMachine(t, h, "r-full", RunnerIsFull, fault.Capacity)
+}
+
+// noMachine launches into a trouble that leaves no machine, and then again.
+func noMachine(t *testing.T, h RunnerHarness, name string, trouble RunnerTrouble, code fault.Code) {
+	t.Helper()
+	h.Trouble(t, name, trouble)
+	spec := h.spec(name, "rest")
+	_, err := h.Runner.Launch(deadline(t), spec)
+	wantFault(t, err, code)
+	if found := h.listed(t, name); len(found) != 0 {
+		t.Errorf("the list shows %+v", found)
+	}
+	h.destroy(t, h.launch(t, spec).ID)
+}
+
+func runnerNoImage(t *testing.T, h RunnerHarness) {
+	spec := h.spec("r-no-image", "rest")
+	spec.Image = h.NoImage
+	_, err := h.Runner.Launch(deadline(t), spec)
+	wantFault(t, err, fault.Image)
+}
+
+func runnerRefuses(t *testing.T, h RunnerHarness) {
+	for name, change := range map[string]func(*orchestrator.MachineSpec){
+		"no name":       func(s *orchestrator.MachineSpec) { s.Name = "" },
+		"bad name":      func(s *orchestrator.MachineSpec) { s.Name = "R a" },
+		"long name":     func(s *orchestrator.MachineSpec) { s.Name = strings.Repeat("r", 64) },
+		"no image":      func(s *orchestrator.MachineSpec) { s.Image = "" },
+		"crooked size":  func(s *orchestrator.MachineSpec) { s.MemoryMB = 300 },
+		"unreadable id": func(s *orchestrator.MachineSpec) { s.Owner.RunID = "a\nb" },
+	} {
+		spec := h.spec("r-impossible", "rest")
+		change(&spec)
+		if _, err := h.Runner.Launch(deadline(t), spec); !fault.Is(err, fault.LaunchRefused) {
+			t.Errorf("%s: %v, want %s", name, err, fault.LaunchRefused)
+		}
+	}
+	if found := h.listed(t, "r-impossible"); len(found) != 0 {
+		t.Errorf("the list shows %+v", found)
+	}
+}
+
+func runnerLostRequest(t *testing.T, h RunnerHarness) {
+	noMachine(t, h, "r-lost-request", RunnerLosesRequest, fault.Unavailable)
+}
+
+func runnerLostAnswer(t *testing.T, h RunnerHarness) {
+	ready := newEar(t)
+	spec := ready.with(h.spec("r-lost-answer", "rest"), "once")
+	h.Trouble(t, spec.Name, RunnerLosesAnswer)
+	first, err := h.Runner.Launch(deadline(t), spec)
+	if err != nil {
+		wantFault(t, err, fault.Unavailable)
+		first = h.launch(t, spec)
+	}
+	ready.hear()
+	if again := h.launch(t, spec); again.ID != first.ID {
+		t.Errorf("launched %s and %s, want one machine", first.ID, again.ID)
+	}
+	if found := h.listed(t, spec.Name); len(found) != 1 || found[0].ID != first.ID {
+		t.Errorf("the list shows %+v, want %s alone", found, first.ID)
+	}
+	h.destroy(t, first.ID)
+}

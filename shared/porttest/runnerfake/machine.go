@@ -1,0 +1,153 @@
+package runnerfake
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// machine is one of the fake's.
+type machine struct {
+	id      string
+	spec    orchestrator.MachineSpec
+	clock   orchestrator.Clock
+	foreign bool
+
+	terminated, killed, ended chan struct{}
+
+	mu        sync.Mutex
+	now       orchestrator.Machine
+	requested bool
+	signalled bool // terminated is closed
+	dead      bool // killed is closed
+	changed   chan struct{}
+}
+
+func newMachine(id string, spec orchestrator.MachineSpec, clock orchestrator.Clock) *machine {
+	region := spec.Region
+	if region == "" {
+		region = "here"
+	}
+	return &machine{
+		id: id, spec: spec, clock: clock,
+		terminated: make(chan struct{}), killed: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
+		now: orchestrator.Machine{
+			ID: id, Name: spec.Name, Region: region, Phase: orchestrator.MachineCreating, Owner: spec.Owner,
+			CreatedAt: clock.Now().UTC(),
+		},
+	}
+}
+
+func (m *machine) look() orchestrator.Machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+func (m *machine) gone() bool { return m.look().Phase == orchestrator.MachineGone }
+
+// show changes what is seen. m.mu is held.
+func (m *machine) show(change func(*orchestrator.Machine)) {
+	change(&m.now)
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// run runs the program, unless the machine was taken back before. A machine
+// that was killed is gone at once, whatever its program does.
+func (m *machine) run(program Program) {
+	m.mu.Lock()
+	runs := m.now.Phase == orchestrator.MachineCreating && !m.signalled && !m.dead
+	if runs {
+		m.show(func(now *orchestrator.Machine) { now.Phase = orchestrator.MachineRunning })
+	}
+	m.mu.Unlock()
+	if !runs {
+		m.end(nil)
+		return
+	}
+	code := program(Process{
+		MachineID: m.id, Env: maps.Clone(m.spec.Env), Terminated: m.terminated, Killed: m.killed,
+	})
+	m.end(&orchestrator.Exit{Code: code})
+}
+
+// end makes the machine gone, once.
+func (m *machine) end(exit *orchestrator.Exit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now.Phase == orchestrator.MachineGone {
+		return
+	}
+	if exit != nil {
+		exit.At, exit.Requested = m.clock.Now().UTC(), m.requested
+	}
+	m.show(func(now *orchestrator.Machine) { now.Phase, now.Exit = orchestrator.MachineGone, exit })
+	close(m.ended)
+}
+
+func (m *machine) stop(grace time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now.Phase == orchestrator.MachineGone || m.dead {
+		return
+	}
+	m.requested = true
+	if !m.signalled {
+		m.signalled = true
+		close(m.terminated)
+	}
+	if m.now.Phase == orchestrator.MachineRunning {
+		m.show(func(now *orchestrator.Machine) { now.Phase = orchestrator.MachineEnding })
+	}
+	over, stop := m.clock.NewTimer(grace)
+	go func() {
+		defer stop()
+		select {
+		case <-over:
+			m.destroy()
+		case <-m.ended:
+		}
+	}()
+}
+
+func (m *machine) destroy() {
+	m.mu.Lock()
+	if m.now.Phase == orchestrator.MachineGone || m.dead {
+		m.mu.Unlock()
+		return
+	}
+	m.requested, m.dead = true, true
+	close(m.killed)
+	var exit *orchestrator.Exit
+	if m.now.Phase != orchestrator.MachineCreating {
+		exit = &orchestrator.Exit{Code: 137, Signal: 9}
+	}
+	m.mu.Unlock()
+	m.end(exit)
+}
+
+// wait looks until the phase is reached or the limit is over.
+func (m *machine) wait(ctx context.Context, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+	over, stop := m.clock.NewTimer(limit)
+	defer stop()
+	for {
+		m.mu.Lock()
+		now, changed := m.now, m.changed
+		m.mu.Unlock()
+		if now.Phase == orchestrator.MachineGone || (phase == orchestrator.MachineRunning && now.Phase != orchestrator.MachineCreating) {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return m.look(), nil
+		case <-ctx.Done():
+			return orchestrator.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was given up")
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package runnerfake_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/flaky"
+	"github.com/sortie-dev/sortie/shared/porttest/runnerfake"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func program(p runnerfake.Process) int {
+	return porttest.RunnerProgram(func(key string) string { return p.Env[key] }, p.Terminated, p.Killed)
+}
+
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
+		next := flaky.Made // the fate of the next launch
+		r := runnerfake.New(runnerfake.Config{
+			Programs: map[string]runnerfake.Program{"program": program}, Clock: clock.System{}, Complain: t.Errorf,
+			Plan: func(c flaky.Call) flaky.Fate {
+				if c.Method != "Launch" {
+					return flaky.Made
+				}
+				fate := next
+				next = flaky.Made
+				return fate
+			},
+		})
+		t.Cleanup(r.Close)
+		return porttest.RunnerHarness{
+			Runner: r, Image: "program", NoImage: "nothing", UnknownID: "fake/999999",
+			Occupy: func(_ *testing.T, name string) { r.Occupy(name) },
+			Trouble: func(_ *testing.T, name string, how porttest.RunnerTrouble) {
+				switch how {
+				case porttest.RunnerThrottles:
+					r.Refuse(name, fault.New(fault.Throttled, "too many"))
+				case porttest.RunnerIsFull:
+					r.Refuse(name, fault.New(fault.Capacity, "no room"))
+				case porttest.RunnerLosesRequest:
+					next = flaky.Lost
+				case porttest.RunnerLosesAnswer:
+					next = flaky.Unsure
+				}
+			},
+		}
+	})
+}
+
+func TestItComplainsAboutItsCaller(t *testing.T) {
+	t.Parallel()
+	var heard []string
+	r := runnerfake.New(runnerfake.Config{
+		Programs: map[string]runnerfake.Program{"program": program}, Clock: clock.System{},
+		Complain: func(format string, _ ...any) { heard = append(heard, format) },
+	})
+	defer r.Close()
+	if _, err := r.List(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.Launch(ctx, orchestrator.MachineSpec{Name: "m", Image: "program"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Wait(ctx, r.Machines()[0].ID, orchestrator.MachineEnding, 0); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []string{"without a deadline", "nobody owns", "Wait for"} {
+		if i >= len(heard) || !strings.Contains(heard[i], want) {
+			t.Errorf("complaints %q, want %q", heard, want)
+		}
+	}
+}
+
+func TestTheVirtualClockEndsGraceAndWaits(t *testing.T) {
+	t.Parallel()
+	now := clock.NewVirtual(time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC))
+	r := runnerfake.New(runnerfake.Config{
+		Clock:    now,
+		Programs: map[string]runnerfake.Program{"stubborn": func(p runnerfake.Process) int { <-p.Killed; return 1 }},
+	})
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := r.Launch(ctx, orchestrator.MachineSpec{
+		Name: "m", Image: "stubborn", Owner: orchestrator.MachineOwner{Tenant: "t", RunID: "r", Attempt: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineRunning, time.Minute); err != nil || m.Phase != orchestrator.MachineRunning {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if err := r.Stop(ctx, m.ID, 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(30 * time.Second)
+	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if want := now.Now(); !m.Exit.At.Equal(want) {
+		t.Errorf("ended at %v, want %v", m.Exit.At, want)
+	}
+}
