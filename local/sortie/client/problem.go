@@ -70,10 +70,11 @@ func unreachable(target *url.URL, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	dial, ok := errors.AsType[*net.OpError](err)
-	return &Unreachable{
-		URL: target.Scheme + "://" + target.Host, Refused: ok && dial.Op == "dial", cause: err,
+	u := &Unreachable{URL: target.Scheme + "://" + target.Host, cause: err}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		u.Refused, u.cause = op.Op == "dial", op.Err // the address stands in URL
 	}
+	return u
 }
 
 // problemLimit bounds what is read of an answer that is an error, in bytes.
@@ -94,6 +95,9 @@ func problem(resp *http.Response) error {
 		body = contract.Problem{}
 	}
 	p.Code, p.Field = fault.Code(body.Code), body.Field
+	if p.CorrelationID == "" {
+		p.CorrelationID = body.CorrelationID
+	}
 	for _, words := range []string{body.Detail, body.Message, body.Title} {
 		if p.Message == "" {
 			p.Message = words

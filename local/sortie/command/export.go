@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -121,6 +122,9 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		f.key = uuid.NewString()
 	}
 	accepted, err := c.Export(ctx, format, request, f.key)
+	if client.Gone(err) { // it is the format that is not there
+		return advised{error: err, code: ExitUsage}
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,155 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+)
+
+func TestValidateNamesEveryMistake(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
+	for file, text := range map[string]string{
+		good: `{"StartAt":"A","States":{"A":{"Type":"Pass","End":true}}}`,
+		bad:  `{"StartAt":"A","States":{"A":{"Type":"Pass","Next":"B"},"C":{"Type":"Nonsense"}}}`,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := sortie(t, nil, "", "asl", "validate", good); got.code != 0 || got.stdout != "" {
+		t.Errorf("a good one: %+v", got)
+	}
+	got := sortie(t, nil, "", "asl", "validate", good, bad)
+	for _, want := range []string{bad + ": States.A.Next: ", "States.C"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("it does not name %q:\n%s", want, got.stdout)
+		}
+	}
+	if got.code != 1 {
+		t.Errorf("ended with %d", got.code)
+	}
+	stdin := sortie(t, nil, `{}`, "asl", "validate", "-", "--json")
+	var said struct {
+		Valid    bool
+		Mistakes []struct{ File, Place, What string }
+	}
+	if err := json.Unmarshal([]byte(stdin.stdout), &said); err != nil || stdin.code != 1 || said.Valid || len(said.Mistakes) == 0 {
+		t.Errorf("standard input: %+v, error %v", stdin, err)
+	}
+}
+
+func TestRunAnswersLineByLine(t *testing.T) {
+	t.Parallel()
+	got := sortie(t, nil, `{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Wait","Seconds":86400,"End":true}}},"input":{"x":1}}`+"\n", "asl", "run")
+	var said struct {
+		Name, Status string
+		Output       struct{ X int }
+		States       []string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 {
+		t.Fatalf("ended with %+v, error %v", got, err)
+	}
+	if said.Name != "one" || said.Status != "SUCCEEDED" || said.Output.X != 1 || len(said.States) != 1 {
+		t.Errorf("answered %s", got.stdout)
+	}
+	if wrong := sortie(t, nil, "nonsense\n", "asl", "run"); wrong.code != 1 {
+		t.Errorf("a line of nonsense ended with %+v", wrong)
+	}
+}
+
+// TestServeServesACollection asks the server while the command runs.
+func TestServeServesACollection(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		args     string
+		entities int
+	}{
+		"the sample": {"--sample", 72},
+		"made up":    {"--generate 12 --seed 7 --fanout 3 --ill missing=2", 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			read, write := io.Pipe()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- command.Main(ctx, command.Program{
+					Args: append([]string{"collection", "serve", "--json"}, strings.Fields(row.args)...), Stdin: strings.NewReader(""),
+					Stdout: write, Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }, Clock: clock.System{},
+				})
+				_ = write.Close()
+			}()
+			var said struct {
+				URL      string
+				Entities int
+				Roots    []struct {
+					PI, Title string
+					Entities  int
+				}
+			}
+			if err := json.NewDecoder(read).Decode(&said); err != nil {
+				t.Fatal(err)
+			}
+			if said.Entities != row.entities || len(said.Roots) != 1 || said.Roots[0].Title == "" {
+				t.Errorf("said %+v", said)
+			}
+			resp, err := http.Get(said.URL + "/entities/" + said.Roots[0].PI)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
+				t.Errorf("the root answers %d, error %v", resp.StatusCode, err)
+			}
+			cancel()
+			if code := <-ended; code != 0 {
+				t.Errorf("ended with %d", code)
+			}
+		})
+	}
+}
+
+func TestBackupIsWhatWasThere(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	db, err := sqlite.Open(t.Context(), filepath.Join(data, "sortie.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	target := filepath.Join(t.TempDir(), "copy.db")
+	got := sortie(t, nil, "", "backup", target, "--data", data)
+	if got.code != 0 || got.stdout != target+"\n" {
+		t.Fatalf("ended with %+v", got)
+	}
+	copied, err := sqlite.Open(t.Context(), target)
+	if err != nil {
+		t.Fatalf("the copy cannot be opened: %v", err)
+	}
+	if err := copied.Close(); err != nil {
+		t.Error(err)
+	}
+	if again := sortie(t, nil, "", "backup", target, "--data", data); again.code != 2 {
+		t.Errorf("over a file that is there: %+v", again)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	got := sortie(t, nil, "", "version", "--json")
+	var said struct{ Version, Go string }
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || said.Version == "" || said.Go == "" {
+		t.Errorf("ended with %+v, error %v", got, err)
+	}
+}

@@ -1,0 +1,159 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+const (
+	taskID  = "export_mods_1704857234567_a3f8c2d1"
+	pi      = "01K9XVBAQZF9EHDRXGBEADTZYY"
+	served  = pi + "-collection.xml"
+	content = "<modsCollection/>"
+)
+
+var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// result is how a command ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// sortie runs a command in this process.
+func sortie(t *testing.T, env map[string]string, stdin string, args ...string) result {
+	t.Helper()
+	return sortieUntil(t.Context(), env, stdin, args...)
+}
+
+func sortieUntil(ctx context.Context, env map[string]string, stdin string, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := command.Main(ctx, command.Program{
+		Args: args, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
+		Env:   func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		Clock: clock.System{}, Random: func() uint64 { return 4 }, Executable: []string{os.Args[0]},
+	})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// api is a server with one task.
+type api struct {
+	status contract.Status
+	events []contract.TaskEvent
+	// refuse answers every call with this problem, if it has a status.
+	refuse contract.Problem
+	// stays leaves the task in its status; otherwise the second question finds
+	// it at its end.
+	stays bool
+
+	mu       sync.Mutex
+	requests []string
+	body     string
+	key      string
+	asked    int
+}
+
+// start serves it and gives the environment that finds it.
+func (a *api) start(t *testing.T) map[string]string {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	return map[string]string{"SORTIE_URL": server.URL, "SORTIE_TOKEN": "s3cret"}
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, r.Method+" "+r.URL.RequestURI())
+	if r.Header.Get("Authorization") != "Bearer s3cret" {
+		a.answer(w, 401, contract.Problem{Status: 401, Code: "UNAUTHENTICATED", Detail: "no token"})
+		return
+	}
+	switch {
+	case a.refuse.Status != 0:
+		a.answer(w, a.refuse.Status, a.refuse)
+	case r.Method == http.MethodPost:
+		var body json.RawMessage
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			panic(err)
+		}
+		a.body, a.key = string(body), r.Header.Get("Idempotency-Key")
+		a.answer(w, 202, contract.ExportAccepted{TaskID: taskID, Status: "processing", Message: "Export job started."})
+	case strings.HasSuffix(r.URL.Path, "/events"):
+		page := contract.TaskEvents{Events: a.events}
+		if r.URL.Query().Has("after") {
+			page.Events = nil
+		}
+		a.answer(w, 200, page)
+	case r.URL.Path == "/v1/tasks":
+		a.tasks(w, r)
+	case strings.HasPrefix(r.URL.Path, "/download/"):
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", served))
+		_, _ = w.Write([]byte(content))
+	default:
+		status := a.status
+		if a.asked++; a.asked == 1 && !a.stays {
+			status.Status, status.State = "processing", "Running"
+		}
+		a.answer(w, 200, status)
+	}
+}
+
+func (a *api) tasks(w http.ResponseWriter, r *http.Request) {
+	list := contract.TaskList{Tasks: []contract.Task{{
+		TaskID: taskID, State: "Failed", Attempt: 3, PI: pi, CreatedAt: begin, EndedAt: begin.Add(90 * time.Second),
+		Fault: &contract.Fault{Code: "WORKER_LOST"},
+	}}}
+	if !r.URL.Query().Has("cursor") {
+		list.NextCursor = "next"
+	}
+	a.answer(w, 200, list)
+}
+
+func (a *api) answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		panic(err)
+	}
+}
+
+// done is a run that ended well.
+func done() contract.Status {
+	size := int64(len(content))
+	return contract.Status{
+		TaskID: taskID, Status: "success", State: "Completed", PI: pi, Format: "mods", Attempt: 1,
+		OutputKey: "exports/" + taskID + "/" + served, OutputFileName: served, OutputFileSize: &size,
+		Metrics:   json.RawMessage(`{"total_time_ms":2934,"entities_exported":72,"entities_failed":1,"peak_memory_mb":30}`),
+		CreatedAt: begin, CompletedAt: begin.Add(3 * time.Second),
+	}
+}
+
+// failed is a run that did not.
+func failed() contract.Status {
+	return contract.Status{
+		TaskID: taskID, Status: "error", State: "Failed", PI: pi, Format: "mods", Attempt: 1,
+		Error: "404 Not Found", ErrorCode: "WORKER_ERROR", ErrorCategory: "USER_CODE", CreatedAt: begin,
+	}
+}
+
+func life() []contract.TaskEvent {
+	return []contract.TaskEvent{
+		{Seq: 1, Type: "run.accepted", OccurredAt: begin, State: "Pending"},
+		{Seq: 2, Type: "run.started", OccurredAt: begin.Add(time.Second), From: "ContainerCreating", State: "Running", Attempt: 1},
+		{Seq: 3, Type: "run.completed", OccurredAt: begin.Add(3 * time.Second), From: "Terminating", State: "Completed", Attempt: 1},
+	}
+}
