@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Work is a worker's program; env is its environment.
-type Work func(env map[string]string)
+// work is a worker's program; env is its environment.
+type work func(env map[string]string)
 
-// Goroutines is a Runner whose machines are goroutines: what is left of a
+// goroutines is a Runner whose machines are goroutines: what is left of a
 // launch when nothing is launched. It keeps no machine that is gone for longer
 // than it is asked about.
-type Goroutines struct {
-	work Work
+type goroutines struct {
+	work work
 	now  func() time.Time
 
 	mu   sync.Mutex
@@ -28,13 +28,13 @@ type goroutine struct {
 	gone    chan struct{}
 }
 
-// NewGoroutines makes the runner.
-func NewGoroutines(work Work, now func() time.Time) *Goroutines {
-	return &Goroutines{work: work, now: now, made: map[string]*goroutine{}}
+// newGoroutines makes the runner.
+func newGoroutines(program work, now func() time.Time) *goroutines {
+	return &goroutines{work: program, now: now, made: map[string]*goroutine{}}
 }
 
 // Launch is orchestrator.Runner.
-func (g *Goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[spec.Name]; ok {
@@ -54,7 +54,7 @@ func (g *Goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (o
 	return one.machine, nil
 }
 
-func (g *Goroutines) find(id string) (*goroutine, error) {
+func (g *goroutines) find(id string) (*goroutine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[id]; ok {
@@ -64,7 +64,7 @@ func (g *Goroutines) find(id string) (*goroutine, error) {
 }
 
 // Inspect is orchestrator.Runner.
-func (g *Goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+func (g *goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
 	one, err := g.find(id)
 	if err != nil {
 		return orchestrator.Machine{}, err
@@ -75,7 +75,7 @@ func (g *Goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine
 }
 
 // Wait is orchestrator.Runner.
-func (g *Goroutines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+func (g *goroutines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
 	one, err := g.find(id)
 	if err != nil {
 		return orchestrator.Machine{}, err
@@ -92,7 +92,7 @@ func (g *Goroutines) Wait(ctx context.Context, id string, phase orchestrator.Mac
 }
 
 // List is orchestrator.Runner.
-func (g *Goroutines) List(context.Context) ([]orchestrator.Machine, error) {
+func (g *goroutines) List(context.Context) ([]orchestrator.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var list []orchestrator.Machine
@@ -105,7 +105,7 @@ func (g *Goroutines) List(context.Context) ([]orchestrator.Machine, error) {
 }
 
 // Stop is orchestrator.Runner; a goroutine is not stopped.
-func (g *Goroutines) Stop(context.Context, string, time.Duration) error { return nil }
+func (g *goroutines) Stop(context.Context, string, time.Duration) error { return nil }
 
 // Destroy is orchestrator.Runner; a goroutine ends by itself.
-func (g *Goroutines) Destroy(context.Context, string) error { return nil }
+func (g *goroutines) Destroy(context.Context, string) error { return nil }

@@ -11,4 +11,3 @@ func (s *Stack) flyRunner() (orchestrator.Runner, error) {
 		Cluster: "local", Clock: s.clock, Log: s.config.Log,
 	})
 }
-

@@ -154,7 +154,7 @@ func (s *Stack) ports(ctx context.Context) (orchestrator.Ports, error) {
 	if err != nil {
 		return orchestrator.Ports{}, fmt.Errorf("cannot reach the object store: %w", err)
 	}
-	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, "keys.json"))
+	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, "keys.pem"))
 	if err != nil {
 		return orchestrator.Ports{}, fmt.Errorf("cannot open the signing keys: %w", err)
 	}

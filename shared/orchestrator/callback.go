@@ -58,9 +58,9 @@ func reportOf(r run.Run, body contract.Callback) (run.Report, error) {
 	if body.TaskID != "" && body.TaskID != r.TaskID {
 		return run.Report{}, fault.Invalid("task_id", "the task of this callback is %s", r.TaskID)
 	}
-	report := run.Report{Digest: digestOf(body)}
-	if len(body.Metrics) <= metricsLimit {
-		report.Metrics = body.Metrics
+	report := run.Report{Digest: digestOf(body), Metrics: body.Metrics}
+	if size := len(body.Metrics); size > metricsLimit {
+		report.Metrics = fmt.Appendf(nil, `{"cut":true,"bytes":%d}`, size)
 	}
 	switch body.Status {
 	case contract.StatusSuccess:

@@ -43,8 +43,13 @@ func (e TryAgain) Error() string { return "try again: " + e.Cause.Error() }
 // Unwrap gives the cause.
 func (e TryAgain) Unwrap() error { return e.Cause }
 
-// again makes TryAgain of what passes by itself, and leaves the rest.
+// again makes TryAgain of what passes by itself, and leaves the rest. Whatever
+// wraps a TryAgain is one: the state machine knows errors by their outermost
+// name.
 func again(err error) error {
+	if _, ok := errors.AsType[TryAgain](err); ok {
+		return TryAgain{err}
+	}
 	f, ok := errors.AsType[*fault.Fault](err)
 	passing := ok && (f.Code == fault.Unavailable || f.Code == fault.Throttled || f.Code == fault.StoreFull)
 	if passing || errors.Is(err, ErrConflict) || errors.Is(err, context.DeadlineExceeded) {

@@ -102,7 +102,7 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 		}
 		return nil, errors.New("unknown key")
 	},
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(),
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
 		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding())
 	if err != nil {

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// serve is a stack in this process, until SIGTERM. Its addresses go out as one
+// line of JSON.
+func serve(args []string) int {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	runner := flags.String("runner", "process", "what a machine is: goroutine, function or process")
+	what := flags.String("work", "callback", "what a worker does; see workAs. Empty is the export worker.")
+	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	dir, err := os.MkdirTemp("", "sortie-bench-")
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
+		value, ok := map[string]string{"SORTIE_MAX_MACHINES": strconv.Itoa(*limit)}[name]
+		return value, ok
+	})
+	if err != nil {
+		return failed(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return failed(err)
+	}
+	config := stack.Config{
+		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	switch *runner {
+	case "goroutine":
+		config.Runner = newGoroutines(callBack, clock.System{}.Now)
+	case "function":
+		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
+			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int { callBack(p.Env); return 0 },
+		}}
+		config.Images = map[string][]string{orchestrator.DefaultImage: {"callback"}}
+	default:
+		if *what != "" {
+			config.Images = map[string][]string{orchestrator.DefaultImage: {executable, "work", *what}}
+		}
+	}
+	return keepRunning(config)
+}
+
+func keepRunning(config stack.Config) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s, err := stack.Start(ctx, config)
+	if err != nil {
+		return failed(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
+		return failed(err)
+	}
+	before := s.Stats()
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	for {
+		select {
+		case <-hup: // tell what was written since the last time
+			after := s.Stats()
+			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.BytesWritten-before.BytesWritten)
+			before = after
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	if err := s.Stop(context.Background()); err != nil {
+		return failed(err)
+	}
+	return 0
+}
+
+// workAs is a worker that does what is measured:
+//
+//	callback   calls back a success
+//	wait       waits for its end
+//	upload:N   uploads N bytes, and calls back
+func workAs(what string) int {
+	env := map[string]string{}
+	for _, name := range []string{"TASK_ID", "CALLBACK_URL", "R2_ENDPOINT", "R2_ACCOUNT_ID", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "R2_BUCKET"} {
+		env[name] = os.Getenv(name)
+	}
+	switch what {
+	case "wait":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		<-ctx.Done()
+	case "callback":
+		callBack(env)
+	default:
+		var size int64
+		if _, err := fmt.Sscanf(what, "upload:%d", &size); err != nil {
+			return failed(err)
+		}
+		return upload(env, size)
+	}
+	return 0
+}
+
+func upload(env map[string]string, size int64) int {
+	uploader, err := r2.NewUploader(r2.Config{
+		Endpoint: env["R2_ENDPOINT"], AccountID: env["R2_ACCOUNT_ID"], AccessKeyID: env["R2_ACCESS_KEY_ID"],
+		SecretAccessKey: env["R2_SECRET_ACCESS_KEY"], Uploads: env["R2_BUCKET"],
+	})
+	if err != nil {
+		return failed(err)
+	}
+	key := "exports/" + env["TASK_ID"] + "/zeros.xml"
+	if err := uploader.Upload(context.Background(), key, zeros{}, size, "application/xml"); err != nil {
+		return failed(err)
+	}
+	post(env["CALLBACK_URL"], fmt.Sprintf(`{"task_id":%q,"status":"success","output_r2_key":%q,"output_file_name":"zeros.xml","output_file_size":%d}`,
+		env["TASK_ID"], key, size))
+	return 0
+}
+
+// zeros is as long as anybody wants.
+type zeros struct{}
+
+// ReadAt is io.ReaderAt.
+func (zeros) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// source serves a generated collection of n entities until it is killed, and
+// says where, and its root.
+func source(n string) int {
+	entities, err := strconv.Atoi(n)
+	if err != nil {
+		return failed(err)
+	}
+	made := collection.Sample()
+	if entities != made.Len() {
+		if made, err = collection.Generate(1, collection.Shape{Entities: entities}); err != nil {
+			return failed(err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Printf("http://%s %s\n", listener.Addr(), made.Roots()[0].PI)
+	server := &http.Server{Handler: made.Handler(clock.System{}), ReadHeaderTimeout: time.Minute}
+	return failed(server.Serve(listener))
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	return 1
+}
