@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,13 +72,20 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 		return errors.New("the worker reported no success: " + told)
 	}
 	name := "worker, " + entities + " entities"
-	_, size, _ := strings.Cut(told, `"output_file_size":`)
-	size, _, _ = strings.Cut(size, ",")
-	t.add(name, "time", "%.2f s", took.Seconds())
-	if peak, ok := peakOf(command.ProcessState); ok {
-		t.add(name, "peak memory", "%.1f MB", float64(peak)/1e6)
+	var report struct {
+		Size    int64 `json:"output_file_size"`
+		Metrics struct {
+			// Peak is resident memory, as the kernel tells the worker itself; what
+			// it tells the parent begins with the parent's own.
+			Peak float64 `json:"peak_memory_mb"`
+		}
 	}
-	t.add(name, "bytes", "%s", strings.TrimRight(size, "}"))
+	if err := json.Unmarshal([]byte(told), &report); err != nil {
+		return err
+	}
+	t.add(name, "time", "%.2f s", took.Seconds())
+	t.add(name, "peak memory", "%.1f MB", report.Metrics.Peak)
+	t.add(name, "bytes", "%d", report.Size)
 	return nil
 }
 
