@@ -1,8 +1,6 @@
 package stack_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,95 +8,23 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
-	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/collection"
-	"github.com/sortie-dev/sortie/local/flymachines"
 	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/local/stacktest"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestMain lets the test binary be every program that a stack runs.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "worker":
-			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
-		case "machine-supervisor":
-			os.Exit(flymachines.Supervise(os.Args[2:]))
-		case "serve":
-			os.Exit(serveStack())
-		case "play":
-			os.Exit(play(os.Args[2:]))
-		}
-	}
-	os.Exit(m.Run())
-}
-
-// serveStack is a stack in a process of its own, which can be killed. Its
-// configuration comes as JSON on standard input, its addresses go out.
-func serveStack() int {
-	var given served
-	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
-		return 2
-	}
-	config, err := configure(given)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	s, err := stack.Start(context.Background(), config)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
-		return 1
-	}
-	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer cancel()
-	<-stop.Done()
-	if s.Stop(context.Background()) != nil {
-		return 1
-	}
-	return 0
-}
+func TestMain(m *testing.M) { stacktest.Main(m, os.Args, os.Environ(), nil) }
 
 // served is the configuration of a test's stack.
-type served struct {
-	Data     string
-	Settings map[string]string
-	// Play is what the worker does instead of exporting: see play.
-	Play string
-	// Source is another entity API than the sample's.
-	Source string
-}
+type served = stacktest.Config
 
 func configure(given served) (stack.Config, error) {
-	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
-		value, ok := given.Settings[name]
-		return value, ok
-	})
-	executable, osErr := os.Executable()
-	if err != nil || osErr != nil {
-		return stack.Config{}, fmt.Errorf("cannot configure: %w %w", err, osErr)
-	}
-	config := stack.Config{
-		Addr: "127.0.0.1:0", DataDir: given.Data, Executable: []string{executable}, Settings: settings,
-		SourceURL: given.Source, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Version: "test",
-		SweepInterval: 100 * time.Millisecond,
-	}
-	if given.Play != "" {
-		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, "play"}, strings.Fields(given.Play)...)}
-	}
-	return config, nil
+	return given.Stack(slog.New(slog.DiscardHandler))
 }
 
 // target is a running stack as a client sees it.
@@ -114,12 +40,11 @@ func start(t *testing.T, given served) *target {
 	if given.Data == "" {
 		given.Data = t.TempDir()
 	}
-	config, err := configure(given)
+	log := &stacktest.Log{}
+	config, err := given.Stack(slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log lockedBuffer
-	config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s, err := stack.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -128,95 +53,56 @@ func start(t *testing.T, given served) *target {
 		if err := s.Stop(context.Background()); err != nil {
 			t.Errorf("the stack does not stop: %v", err)
 		}
-		if t.Failed() {
-			t.Logf("the stack's log:\n%s", log.String())
-		}
-		noSecrets(t, log.String())
+		show(t, log)
 	})
 	return &target{t, s.Addresses(), s}
 }
 
-// noSecrets fails the test where a log holds what it must not.
-func noSecrets(t *testing.T, log string) {
+// show prints a log where the test has failed, and fails it where the log
+// holds what it must not.
+func show(t *testing.T, log *stacktest.Log) {
 	t.Helper()
-	for _, secret := range []string{"eyJ", "X-Amz-Signature", "token=", "SECRET"} {
-		if at := strings.Index(log, secret); at >= 0 {
-			t.Errorf("a secret is in the log: %.200s", log[max(at-80, 0):])
-		}
+	if t.Failed() {
+		t.Logf("the stack's log:\n%s", log)
 	}
-}
-
-// lockedBuffer is a buffer for a logger.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	if err := log.Secrets(); err != nil {
+		t.Error(err)
+	}
 }
 
 // child is a stack in a process of its own.
 type child struct {
 	*target
-	command *exec.Cmd
-	log     *lockedBuffer
+	process *stacktest.Process
 }
 
 // spawn starts a stack in a process of its own.
 func spawn(t *testing.T, given served) *child {
 	t.Helper()
-	executable, err := os.Executable()
+	log := &stacktest.Log{}
+	process, err := stacktest.Launch(given, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	input, err := json.Marshal(given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &child{target: &target{t: t}, command: exec.Command(executable, "serve"), log: &lockedBuffer{}}
-	c.command.Stdin, c.command.Stderr = bytes.NewReader(input), c.log
-	output, err := c.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	c := &child{target: &target{t: t}, process: process}
 	t.Cleanup(func() {
 		c.kill(syscall.SIGTERM)
-		if t.Failed() {
-			t.Logf("the stack's log:\n%s", c.log.String())
-		}
-		noSecrets(t, c.log.String())
+		show(t, log)
 	})
-	line, err := bufio.NewReader(output).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &c.Addresses)
-	}
-	if err != nil {
-		t.Fatalf("the stack does not start: %v\n%s", err, c.log.String())
+	select {
+	case <-process.Ready():
+		c.Addresses = process.Addresses()
+	case <-process.Ended():
+		t.Fatalf("the stack does not start:\n%s", log)
 	}
 	return c
 }
 
 // kill sends a signal and waits for the process's end.
 func (c *child) kill(s syscall.Signal) {
-	if c.command.ProcessState != nil {
-		return
+	if _, err := c.process.End(s); err != nil {
+		c.t.Error(err)
 	}
-	if err := c.command.Process.Signal(s); err != nil {
-		c.t.Errorf("cannot end the stack: %v", err)
-	}
-	_ = c.command.Wait() //nolint:errcheck // it was ended on purpose
 }
 
 // call makes a request and reads the answer.
@@ -286,18 +172,8 @@ func (g *target) events(task string) []contract.TaskEvent {
 	g.t.Helper()
 	_, _, text := g.call(http.MethodGet, "/v1/tasks/"+task+"/events?limit=1000", "")
 	events := decode[contract.TaskEvents](g.t, text).Events
-	ends := 0
-	for i, e := range events {
-		if e.Seq != i+1 {
-			g.t.Errorf("the events of %s have a gap at %d", task, i+1)
-		}
-		switch e.Type {
-		case "run.completed", "run.failed", "run.cancelled", "run.orphaned":
-			ends++
-		}
-	}
-	if ends != 1 {
-		g.t.Errorf("%s has %d ends", task, ends)
+	if err := stacktest.CheckEvents(events); err != nil {
+		g.t.Errorf("%s: %v", task, err)
 	}
 	return events
 }

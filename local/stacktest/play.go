@@ -1,4 +1,4 @@
-package stack_test
+package stacktest
 
 import (
 	"fmt"
@@ -11,30 +11,30 @@ import (
 )
 
 // play is a worker that knows nothing but CALLBACK_URL, and does what its
-// arguments say, one after the other:
+// words say, one after the other:
 //
 //	success      calls back a success without an output
 //	error        calls back an error
-//	wait:FILE    waits until the file is there
+//	wait:FILE    waits until somebody writes to the named pipe
 //	once:FILE    makes the file; where it was there already, goes on with the
-//	             next argument but one
+//	             next word but one
 //	exit:N       exits with the code
 //	deaf         ignores SIGTERM
 //	count:DIR    leaves a file named after the machine in the folder while it runs
-func play(acts []string) int {
-	for i := 0; i < len(acts); i++ {
-		act, value, _ := strings.Cut(acts[i], ":")
-		switch act {
+func play(words []string, env map[string]string) int {
+	for i := 0; i < len(words); i++ {
+		word, value, _ := strings.Cut(words[i], ":")
+		switch word {
 		case "success":
-			if !callBack(fmt.Sprintf(`{"task_id":%q,"status":"success"}`, os.Getenv("TASK_ID"))) {
+			if !callBack(env, fmt.Sprintf(`{"task_id":%q,"status":"success"}`, env["TASK_ID"])) {
 				return 9
 			}
 		case "error":
-			if !callBack(fmt.Sprintf(`{"task_id":%q,"status":"error","error":"Failed on purpose"}`, os.Getenv("TASK_ID"))) {
+			if !callBack(env, fmt.Sprintf(`{"task_id":%q,"status":"error","error":"Failed on purpose"}`, env["TASK_ID"])) {
 				return 9
 			}
 		case "wait":
-			awaitFile(value)
+			awaitPipe(value)
 		case "once":
 			file, err := os.OpenFile(value, os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
@@ -45,7 +45,7 @@ func play(acts []string) int {
 		case "deaf":
 			signal.Ignore(syscall.SIGTERM)
 		case "count":
-			name := filepath.Join(value, os.Getenv("FLY_MACHINE_ID"))
+			name := filepath.Join(value, env["FLY_MACHINE_ID"])
 			if os.WriteFile(name, nil, 0o600) != nil {
 				return 9
 			}
@@ -59,8 +59,8 @@ func play(acts []string) int {
 	return 0
 }
 
-func callBack(body string) bool {
-	answer, err := http.Post(os.Getenv("CALLBACK_URL"), "application/json", strings.NewReader(body)) //nolint:noctx,gosec // a worker's last call
+func callBack(env map[string]string, body string) bool {
+	answer, err := http.Post(env["CALLBACK_URL"], "application/json", strings.NewReader(body)) //nolint:noctx,gosec // a worker's last call
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the callback failed")
 		return false
@@ -69,9 +69,9 @@ func callBack(body string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// awaitFile waits until a file is there: it opens a named pipe, which blocks
-// until the test writes to it or closes it.
-func awaitFile(name string) {
+// awaitPipe opens a named pipe, which blocks until the test opens it too, and
+// reads a byte of it.
+func awaitPipe(name string) {
 	file, err := os.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return
