@@ -92,6 +92,7 @@ func TestWhatWorkersInTheFieldSendIsTaken(t *testing.T) {
 		{"unknown fields", `{"status":"success","worker":"v2","extra":{"a":1}}`, "application/json"},
 		{"nulls", `{"status":"error","error":null,"metrics":null,"output_r2_key":null,"output_file_size":null}`, "application/json"},
 		{"no content type", `{"status":"success"}`, ""},
+		{"curl's data without a header", `{"status":"success"}`, "application/x-www-form-urlencoded"},
 		{"a content type with charset", `{"status":"success"}`, "application/json; charset=UTF-8"},
 		{"a text that is not UTF-8", "{\"status\":\"error\",\"error\":\"caf\xe9\"}", "application/json"},
 		{"a very long text", `{"status":"error","error":"` + strings.Repeat("long ", 200_000) + `"}`, "application/json"},

@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ const (
 	Strict Leniency = iota
 	// Lenient is for workers, whose result is worth more than its form: unknown
 	// fields and nulls count as absent, broken UTF-8 is mended, and the
-	// Content-Type may be left out. What has a wrong type is still refused.
+	// Content-Type may be left out, or be curl's for a form. What has a wrong type is still refused.
 	Lenient
 )
 
@@ -63,6 +64,9 @@ func checkContentType(r *http.Request, how Leniency) error {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(given)
+	if err == nil && kind == "application/x-www-form-urlencoded" && how == Lenient && isObject(r) {
+		return nil // what curl calls its data where nobody says what it is
+	}
 	if err != nil || kind != "application/json" {
 		return refused
 	}
@@ -70,6 +74,18 @@ func checkContentType(r *http.Request, how Leniency) error {
 		return refused
 	}
 	return nil
+}
+
+// isObject says whether the body begins as a JSON object does. It is still there
+// to be read.
+func isObject(r *http.Request) bool {
+	buffered := bufio.NewReaderSize(r.Body, 16)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{buffered, r.Body}
+	start, _ := buffered.Peek(1) //nolint:errcheck // whoever reads on is told
+	return len(start) == 1 && start[0] == '{'
 }
 
 // parseJSON is DecodeJSON for a body that was read.
