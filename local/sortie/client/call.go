@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -99,9 +100,7 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the request: %w", err)
 	}
-	for name, values := range what.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, what.header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

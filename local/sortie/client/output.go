@@ -71,8 +71,9 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 				return nil, err
 			}
 		default:
-			defer func() { _ = resp.Body.Close() }()
-			return nil, problem(resp)
+			err := problem(resp)
+			_ = resp.Body.Close() // what it said is read
+			return nil, err
 		}
 	}
 	return nil, errors.New("the download was redirected too often")

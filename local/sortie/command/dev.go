@@ -107,7 +107,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	var failed error
 	select {
 	case <-ctx.Done():
-		log.Info("stopping the machines and the server")
+		log.InfoContext(ctx, "stopping the machines and the server")
 	case failed = <-s.Failed():
 	}
 	return errors.Join(failed, stopStack(s))

@@ -141,7 +141,7 @@ func judge(p *client.Problem) (code int, hint string) {
 func (r report) tell(out io.Writer, asJSON bool) {
 	if asJSON {
 		// There is nobody left to tell a failure to.
-		_ = json.NewEncoder(out).Encode(map[string]report{"error": r})
+		_ = json.NewEncoder(out).Encode(map[string]report{"error": r}) //nolint:errchkjson // as above
 		return
 	}
 	text := "sortie: " + display.Clean(r.Message) + "\n"

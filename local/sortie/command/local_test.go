@@ -109,7 +109,7 @@ func TestServeServesACollection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := resp.Body.Close(); err != nil || resp.StatusCode != 200 {
+			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
 				t.Errorf("the root answers %d, error %v", resp.StatusCode, err)
 			}
 			cancel()

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"bytes"
 	"io"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.partial = append(s.partial, p...)
-	if end := strings.LastIndexByte(string(s.partial), '\n') + 1; end > 0 {
+	if end := bytes.LastIndexByte(s.partial, '\n') + 1; end > 0 {
 		s.above(s.partial[:end])
 		s.partial = append([]byte(nil), s.partial[end:]...)
 	}

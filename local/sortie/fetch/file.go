@@ -67,7 +67,7 @@ func newPart(path string) (*part, error) {
 	}
 	dir, base := filepath.Split(path)
 	if dir != "" {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // the user's umask decides
 			return nil, fmt.Errorf("cannot make the folder of the output: %w", err)
 		}
 	}
@@ -75,7 +75,7 @@ func newPart(path string) (*part, error) {
 		base = base[:200]
 	}
 	for n := 1; n <= 1000; n++ {
-		file, err := os.OpenFile(fmt.Sprintf("%s.%s.%d-%d.part", dir, base, os.Getpid(), n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		file, err := os.OpenFile(fmt.Sprintf("%s.%s.%d-%d.part", dir, base, os.Getpid(), n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the user's umask decides
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
