@@ -25,7 +25,8 @@ var ErrNotFound = errors.New("not found")
 type Executions interface {
 	// Start begins the execution called name (1 to 80 letters, digits, '-' and
 	// '_') with input, a JSON object. Starting a name again with the same
-	// input is nil, whether that execution still runs or has ended.
+	// input is nil, whether that execution still runs or has ended; with
+	// another input it is an error, and changes nothing.
 	Start(ctx context.Context, name string, input json.RawMessage) error
 	// Succeed completes the token's state with output, a JSON object.
 	// ErrTokenGone where the token is no longer waited for.

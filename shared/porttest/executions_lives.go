@@ -1,0 +1,237 @@
+package porttest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func startAgain(e *executionsTest) {
+	token := e.start("twice")
+	e.ok(e.port.Start(e.ctx, "twice", json.RawMessage(`{}`)))
+	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
+	e.ends("twice", orchestrator.ExecutionSucceeded, "", "")
+	e.ok(e.port.Start(e.ctx, "twice", json.RawMessage(`{}`)))
+	e.ends("twice", orchestrator.ExecutionSucceeded, "", "")
+	if n := e.asked("twice"); n != 1 {
+		e.Errorf("its function was called %d times", n)
+	}
+}
+
+func startOther(e *executionsTest) {
+	token := e.start("taken")
+	if err := e.port.Start(e.ctx, "taken", json.RawMessage(`{"other": true}`)); err == nil {
+		e.Error("a name was taken twice")
+	}
+	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
+	e.ends("taken", orchestrator.ExecutionSucceeded, "", "")
+	if n := e.asked("taken"); n != 1 {
+		e.Errorf("its function was called %d times", n)
+	}
+}
+
+func tokenOnce(e *executionsTest) {
+	token := e.start("once")
+	e.runs("once")
+	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
+	e.gone(token)
+	e.ends("once", orchestrator.ExecutionSucceeded, "", "")
+	e.gone(token)
+}
+
+func outputGoesOn(e *executionsTest) {
+	e.ok(e.port.Succeed(e.ctx, e.start("bad"), json.RawMessage(badEnd)))
+	e.ends("bad", orchestrator.ExecutionFailed, "Bad", "the output said so")
+}
+
+func failureIsTold(e *executionsTest) {
+	token := e.start("fails")
+	e.ok(e.port.Fail(e.ctx, token, "MovedOn", "it is \"elsewhere\""))
+	e.ends("fails", orchestrator.ExecutionFailed, "MovedOn", "it is \"elsewhere\"")
+	e.gone(token)
+}
+
+func outputNonsense(e *executionsTest) {
+	token := e.start("nonsense")
+	for _, output := range []string{``, `{`} {
+		if err := e.port.Succeed(e.ctx, token, json.RawMessage(output)); err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+			e.Errorf("the output %q: %v", output, err)
+		}
+	}
+	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
+	e.ends("nonsense", orchestrator.ExecutionSucceeded, "", "")
+}
+
+func tokenUnknown(e *executionsTest) {
+	token := e.start("known")
+	e.gone("nobody's")
+	e.gone(token + "x")
+	e.runs("known")
+}
+
+func tokensAreApart(e *executionsTest) {
+	one, other := e.start("one"), e.start("other")
+	if one == other {
+		e.Fatal("two executions have the same token")
+	}
+	e.ok(e.port.Fail(e.ctx, one, "Boom", ""))
+	e.ends("one", orchestrator.ExecutionFailed, "Boom", "")
+	e.runs("other")
+	e.ok(e.port.Succeed(e.ctx, other, json.RawMessage(goodEnd)))
+	e.ends("other", orchestrator.ExecutionSucceeded, "", "")
+}
+
+func heartbeats(e *executionsTest) {
+	token := e.start("alive")
+	for range 3 {
+		e.h.Pass(15 * time.Second)
+		e.ok(e.port.Heartbeat(e.ctx, token))
+		e.runs("alive")
+	}
+	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
+	e.ends("alive", orchestrator.ExecutionSucceeded, "", "")
+}
+
+func heartbeatTimeout(e *executionsTest) {
+	token := e.start("silent")
+	e.h.Pass(15 * time.Second)
+	e.ok(e.port.Heartbeat(e.ctx, token))
+	e.h.Pass(21 * time.Second)
+	e.timesOut("silent")
+	e.gone(token)
+}
+
+func timeout(e *executionsTest) {
+	token := e.start("endless")
+	for range 3 {
+		e.h.Pass(15 * time.Second)
+		e.ok(e.port.Heartbeat(e.ctx, token))
+	}
+	e.h.Pass(16 * time.Second)
+	e.timesOut("endless")
+	e.gone(token)
+}
+
+func tokenEarly(e *executionsTest) {
+	answers := make(chan error, 1)
+	e.mu.Lock()
+	e.early = func(token string) { answers <- e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)) }
+	e.mu.Unlock()
+	token := e.start("early")
+	if err := <-answers; err != nil {
+		e.Errorf("the token before its call returned: %v", err)
+	}
+	e.ends("early", orchestrator.ExecutionSucceeded, "", "")
+	e.gone(token)
+}
+
+func stopped(e *executionsTest) {
+	token := e.start("stopped")
+	e.ok(e.port.Stop(e.ctx, "stopped", "nobody wants it"))
+	e.ends("stopped", orchestrator.ExecutionAborted, "", "nobody wants it")
+	e.gone(token)
+	e.ok(e.port.Stop(e.ctx, "stopped", "again"))
+	e.ok(e.port.Start(e.ctx, "stopped", json.RawMessage(`{}`)))
+	e.h.Pass(2 * time.Minute)
+	e.ends("stopped", orchestrator.ExecutionAborted, "", "nobody wants it")
+}
+
+func stoppedLate(e *executionsTest) {
+	e.ok(e.port.Succeed(e.ctx, e.start("over"), json.RawMessage(goodEnd)))
+	e.ends("over", orchestrator.ExecutionSucceeded, "", "")
+	e.ok(e.port.Stop(e.ctx, "over", "too late"))
+	e.ends("over", orchestrator.ExecutionSucceeded, "", "")
+}
+
+// completeRace has twenty complete the same token, half of them with another
+// output. The winner's is the one that counts.
+func completeRace(e *executionsTest) {
+	token := e.start("contested")
+	answers := make([]error, 20)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() {
+			output := goodEnd
+			if i%2 == 1 {
+				output = badEnd
+			}
+			answers[i] = e.port.Succeed(e.ctx, token, json.RawMessage(output))
+		})
+	}
+	all.Wait()
+	winner := -1
+	for i, err := range answers {
+		switch {
+		case err == nil && winner < 0:
+			winner = i
+		case !errors.Is(err, orchestrator.ErrTokenGone):
+			e.Errorf("completer %d: %v", i, err)
+		}
+	}
+	switch {
+	case winner < 0:
+		e.Error("nobody has completed the token")
+	case winner%2 == 1:
+		e.ends("contested", orchestrator.ExecutionFailed, "Bad", "")
+	default:
+		e.ends("contested", orchestrator.ExecutionSucceeded, "", "")
+	}
+}
+
+func startRace(e *executionsTest) {
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if err := e.port.Start(e.ctx, "crowd", json.RawMessage(`{}`)); err != nil {
+				e.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	e.ok(e.port.Succeed(e.ctx, e.token("crowd"), json.RawMessage(goodEnd)))
+	e.ends("crowd", orchestrator.ExecutionSucceeded, "", "")
+	if n := e.asked("crowd"); n != 1 {
+		e.Errorf("its function was called %d times", n)
+	}
+}
+
+func stopRace(e *executionsTest) {
+	for i := range 10 {
+		name := fmt.Sprint("race-", i)
+		token := e.start(name)
+		var completed, halted error
+		var both sync.WaitGroup
+		both.Go(func() { completed = e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)) })
+		both.Go(func() { halted = e.port.Stop(e.ctx, name, "stopped") })
+		both.Wait()
+		e.ok(halted)
+		switch {
+		case errors.Is(completed, orchestrator.ErrTokenGone):
+			e.ends(name, orchestrator.ExecutionAborted, "", "stopped")
+		case completed != nil:
+			e.Errorf("the completion: %v", completed)
+		default:
+			e.ends(name, orchestrator.ExecutionSucceeded, "", "")
+		}
+	}
+}
+
+func reopened(e *executionsTest) {
+	waiting, ended := e.start("waiting"), e.start("ended")
+	e.ok(e.port.Succeed(e.ctx, ended, json.RawMessage(goodEnd)))
+	e.ends("ended", orchestrator.ExecutionSucceeded, "", "")
+	e.start("halted")
+	e.ok(e.port.Stop(e.ctx, "halted", "stopped"))
+	e.port = e.h.Reopen()
+	e.runs("waiting")
+	e.gone(ended)
+	e.ends("halted", orchestrator.ExecutionAborted, "", "stopped")
+	e.ok(e.port.Start(e.ctx, "ended", json.RawMessage(`{}`)))
+	e.ends("ended", orchestrator.ExecutionSucceeded, "", "")
+	e.ok(e.port.Succeed(e.ctx, waiting, json.RawMessage(goodEnd)))
+	e.ends("waiting", orchestrator.ExecutionSucceeded, "", "")
+}
