@@ -33,8 +33,8 @@ type Config struct {
 	// OutputLimit bounds what is kept of a machine's output, in bytes; 0 is
 	// output.DefaultLimit.
 	OutputLimit int
-	// Keep is how long a machine that is gone stays readable, and KeepMost how
-	// many of them do. 0 is an hour, and a thousand.
+	// Keep is how long a machine that is gone stays readable, from its end or
+	// from Open, and KeepMost how many of them do. 0 is an hour, and a thousand.
 	Keep     time.Duration
 	KeepMost int
 	// Faults is what goes wrong from the start.

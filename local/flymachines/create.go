@@ -107,8 +107,8 @@ func (s *Server) commitNew(m *machine, rec record) error {
 	}
 	if err != nil {
 		m.absent = true
-		s.leave(m, rec, false)
-		return fmt.Errorf("cannot keep a new machine: %w", err)
+		s.takeBack(&rec)
+		return fmt.Errorf("cannot keep a new machine: %w", errors.Join(err, os.RemoveAll(m.dir)))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package flymachines
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,26 +32,27 @@ func (s *Server) enter(m *machine, rec record) error {
 	return nil
 }
 
-// leave gives the name of a machine free. kept: it stays readable for a while.
-func (s *Server) leave(m *machine, rec record, kept bool) {
+// retire gives the name of a machine free that is gone and stays readable for
+// a while, and returns the folders of those that are forgotten for it.
+func (s *Server) retire(m *machine, rec *record) []string {
 	s.mu.Lock()
-	key := rec.App + "/" + rec.Name
-	if s.names[key] == rec.ID {
+	defer s.mu.Unlock()
+	s.freeLocked(rec)
+	s.gone = append(s.gone, goneMachine{id: rec.ID, dir: m.dir, at: rec.GoneAt})
+	return s.forgetLocked()
+}
+
+// takeBack makes a machine unknown whose creation failed.
+func (s *Server) takeBack(rec *record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freeLocked(rec)
+	delete(s.machines, rec.ID)
+}
+
+func (s *Server) freeLocked(rec *record) {
+	if key := rec.App + "/" + rec.Name; s.names[key] == rec.ID {
 		delete(s.names, key)
-	}
-	var forgotten []string
-	if kept {
-		s.gone = append(s.gone, goneMachine{id: rec.ID, dir: m.dir, at: rec.GoneAt})
-		forgotten = s.forgetLocked()
-	} else {
-		delete(s.machines, rec.ID)
-		forgotten = append(forgotten, m.dir)
-	}
-	s.mu.Unlock()
-	for _, dir := range forgotten {
-		if err := os.RemoveAll(dir); err != nil {
-			s.log.Error("cannot remove the folder of a machine that is gone", "error", err)
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package flymachines
 
 import (
+	"os"
 	"syscall"
 	"time"
 )
@@ -286,13 +287,18 @@ func (s *Server) destroy(m *machine, fault *stuck) bool {
 	if err := m.clear(); err != nil {
 		s.log.Error("cannot clear a machine", "error", err)
 	}
+	var forgotten []string
 	s.note(m, func(r *record) {
 		now := s.cfg.Clock.Now()
 		r.State, r.Wish, r.GoneAt = stateDestroyed, wishNone, now
 		r.add(s.event("destroy", stateDestroyed, "flyd", now))
+		forgotten = s.retire(m, r) // before anyone sees that its name is free
 	})
-	rec, _ := m.look()
-	s.leave(m, rec, true)
+	for _, dir := range forgotten {
+		if err := os.RemoveAll(dir); err != nil {
+			s.log.Error("cannot remove the folder of a machine that is gone", "error", err)
+		}
+	}
 	return true
 }
 

@@ -1,7 +1,9 @@
 package flymachines_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
 )
 
 func TestALifeFromCreatedToDestroyed(t *testing.T) {
@@ -274,4 +277,36 @@ func TestADamagedRecordIsForgotten(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	m.launch(m.input("", "true"))
+}
+
+func TestTimeWithoutAServerDoesNotCount(t *testing.T) {
+	t.Parallel()
+	now := clock.NewVirtual(time.Date(2025, 5, 1, 12, 0, 0, 0, time.UTC))
+	dir := t.TempDir()
+	open := func() *machines {
+		return setup(t, func(c *flymachines.Config) {
+			c.Dir, c.Clock, c.Keep = dir, now, time.Hour
+			c.Images = map[string][]string{image: {"nothing"}}
+			c.Starter = flymachines.Functions{Clock: now, Programs: map[string]flymachines.Function{
+				"nothing": func(context.Context, flymachines.Program, io.Writer) int { return 0 },
+			}}
+		})
+	}
+	m := open()
+	made := m.launch(m.input("", ""))
+	m.wait(made.ID, "destroyed")
+	if err := m.server.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(24 * time.Hour)
+	m = open()
+	if got := m.get(made.ID); got.State != "destroyed" {
+		t.Errorf("a day later it is %s", got.State)
+	}
+	now.Advance(time.Hour)
+	m.wait(m.launch(m.input("", "")).ID, "destroyed") // makes it look
+	next := m.launch(m.input("", ""))
+	m.wait(next.ID, "destroyed")
+	_, err := m.client.Get(t.Context(), app, made.ID)
+	refused(t, err, http.StatusNotFound, "machine not found")
 }

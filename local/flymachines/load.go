@@ -41,6 +41,9 @@ func (s *Server) load() error {
 		}
 	}
 	slices.SortFunc(s.gone, func(a, b goneMachine) int { return a.at.Compare(b.at) })
+	for i := range s.gone { // nobody could read them while no server was there
+		s.gone[i].at = s.cfg.Clock.Now()
+	}
 	for _, dir := range s.forgetLocked() {
 		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove the folder of a machine that is gone: %w", err)

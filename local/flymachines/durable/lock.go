@@ -15,8 +15,12 @@ var ErrLocked = errors.New("locked by another process")
 // Lock is one that is held. It ends with Unlock or with the process.
 type Lock struct{ file *os.File }
 
-// Unlock gives the lock back.
-func (l *Lock) Unlock() error { return l.file.Close() }
+// Unlock gives the lock back, also where a process that is just being forked
+// shares it.
+func (l *Lock) Unlock() error {
+	err := again(func() error { return syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) })
+	return errors.Join(err, l.file.Close())
+}
 
 // TryLock takes the lock at path, making the file where there is none. It
 // does not wait: ErrLocked where the lock is held, by this process too. A
