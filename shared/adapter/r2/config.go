@@ -85,7 +85,7 @@ func (c Config) check(kept bool) error {
 	return nil
 }
 
-func (c Config) client() *s3.Client {
+func (c Config) client(more ...func(*s3.Options)) *s3.Client {
 	endpoint, region := c.Endpoint, c.Region
 	if endpoint == "" {
 		endpoint = "https://" + c.AccountID + ".r2.cloudflarestorage.com"
@@ -108,5 +108,5 @@ func (c Config) client() *s3.Client {
 	if c.HTTP != nil {
 		options.HTTPClient = c.HTTP
 	}
-	return s3.New(options)
+	return s3.New(options, more...)
 }

@@ -37,16 +37,14 @@ func named(err error, doing string) error {
 // status is the HTTP status of the answer that err is about, 0 where there was
 // none.
 func status(err error) int {
-	var answer *smithyhttp.ResponseError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return answer.HTTPStatusCode()
 	}
 	return 0
 }
 
 func code(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
 	}
 	return ""

@@ -3,9 +3,13 @@ package r2_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,6 +142,61 @@ func TestAFailedUploadLeavesNothing(t *testing.T) {
 		if n := unfinished(t, ours, ""); n != 0 {
 			t.Errorf("%d uploads are left", n)
 		}
+	}
+}
+
+// outage is a store that is away for the first calls of each kind, and loses
+// the answer to the first end of an upload.
+type outage struct {
+	http.RoundTripper
+	mu   sync.Mutex
+	away map[string]int
+	lost bool
+}
+
+var errAway = errors.New("connection refused")
+
+func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.mu.Lock()
+	kind := r.Method + " " + strings.Join(slices.Sorted(maps.Keys(r.URL.Query())), " ")
+	o.away[kind]++
+	away, ends := o.away[kind] <= 3, r.Method == http.MethodPost && r.URL.Query().Has("uploadId")
+	lost := ends && !away && !o.lost
+	o.lost = o.lost || lost
+	o.mu.Unlock()
+	if away {
+		return nil, errAway
+	}
+	answer, err := o.RoundTripper.RoundTrip(r)
+	if err == nil && lost {
+		return nil, errors.Join(errAway, answer.Body.Close())
+	}
+	return answer, err
+}
+
+func TestAnUploadOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{1 << 20, 20 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			ours, workers := setup(t)
+			workers.HTTP = &http.Client{Transport: &outage{RoundTripper: workers.HTTP.Transport, away: map[string]int{}}}
+			uploader, err := r2.NewUploader(workers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := strings.NewReader(strings.Repeat("x", int(size)))
+			if err := uploader.Upload(t.Context(), "exports/t1/a", body, size, ""); err != nil {
+				t.Fatal(err)
+			}
+			object, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a")
+			if err != nil || object.Size != size {
+				t.Errorf("there is %+v, %v", object, err)
+			}
+			if n := unfinished(t, ours, ""); n != 0 {
+				t.Errorf("%d uploads are left", n)
+			}
+		})
 	}
 }
 

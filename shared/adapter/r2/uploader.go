@@ -30,14 +30,27 @@ func NewUploader(cfg Config) (*Uploader, error) {
 	if err := cfg.check(false); err != nil {
 		return nil, err
 	}
-	return &Uploader{s3: cfg.client(), bucket: cfg.Uploads}, nil
+	return &Uploader{s3: cfg.client(func(o *s3.Options) { o.Retryer = patient() }), bucket: cfg.Uploads}, nil
 }
 
+// wholeAgain is how often an upload that the store gave up is begun anew.
+const wholeAgain = 2
+
 // Upload writes size bytes of body under the key: at once up to 8 MiB, else in
-// parts of 8 MiB or more, two of them under way at once, which go again by
-// themselves when a request fails. The object appears whole or not at all. The
+// parts of 8 MiB or more, two of them under way at once. A request that fails
+// goes again for about two minutes. The object appears whole or not at all. The
 // error is an Unavailable fault; repeating the call is safe.
 func (u *Uploader) Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error {
+	for again := 0; ; again++ {
+		err := u.upload(ctx, key, readable{body}, size, contentType)
+		// An end whose answer was lost looks like this too when it is repeated.
+		if code(err) != "NoSuchUpload" || again == wholeAgain {
+			return err
+		}
+	}
+}
+
+func (u *Uploader) upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error {
 	if size <= partSize {
 		put := &s3.PutObjectInput{
 			Bucket: &u.bucket, Key: &key, ContentLength: &size,

@@ -1,0 +1,56 @@
+package r2
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+)
+
+// An Uploader asks each request again for about two minutes, as long as a
+// worker awaits its source: what it is about to lose took longer to make. Nobody
+// else would ask again; Outputs leaves that to the state machine.
+const (
+	uploadAttempts   = 18
+	uploadFirstPause = 100 * time.Millisecond
+	uploadLastPause  = 10 * time.Second
+)
+
+// patient is the retry rule of an Uploader: the SDK's, but for its three tries,
+// and that a body which cannot be read is nobody's outage.
+func patient() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts, o.RateLimiter = uploadAttempts, ratelimit.None
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			pause := min(uploadFirstPause<<min(attempt, 16), uploadLastPause)
+			return pause/2 + rand.N(pause/2), nil //nolint:gosec // jitter needs no secrecy
+		})
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			if _, ours := errors.AsType[*unreadable](err); ours {
+				return aws.FalseTernary
+			}
+			return aws.UnknownTernary
+		})}, o.Retryables...)
+	})
+}
+
+// unreadable is the error of a body, whoever wraps it.
+type unreadable struct{ cause error }
+
+func (e *unreadable) Error() string { return "the body cannot be read: " + e.cause.Error() }
+func (e *unreadable) Unwrap() error { return e.cause }
+
+// readable marks the errors of a body as its own.
+type readable struct{ io.ReaderAt }
+
+func (r readable) ReadAt(p []byte, at int64) (int, error) {
+	n, err := r.ReaderAt.ReadAt(p, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &unreadable{err}
+	}
+	return n, err
+}
