@@ -1,0 +1,97 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// target is what a blow strikes.
+type target string
+
+// The targets. Where no worker runs that could be struck, the stack is.
+const (
+	// killStack: SIGKILL.
+	killStack target = "stack"
+	// killStart: SIGKILL of a stack that is still starting.
+	killStart target = "starting stack"
+	// killWorker and killSupervisor: SIGKILL of one of a machine's two processes.
+	killWorker     target = "worker"
+	killSupervisor target = "supervisor"
+	// killBoth and killAll: the stack with one of them, at the same moment.
+	killBoth target = "stack and worker"
+	killAll  target = "stack and supervisor"
+	// stopStack is Ctrl-C; breakStop is SIGKILL in the middle of it.
+	stopStack target = "stop"
+	breakStop target = "broken stop"
+)
+
+// blow is one strike: what, and how long after the one before, or after the
+// stack's start where that is later.
+type blow struct {
+	target target
+	after  time.Duration
+	// within is the time from SIGTERM to SIGKILL of a broken stop; first says
+	// whether the stack dies before the machine's process.
+	within time.Duration
+	first  bool
+	// down is how long the stack stays away.
+	down time.Duration
+}
+
+// The longest times of a plan.
+const (
+	longestPause = 900 * time.Millisecond
+	longestStart = 250 * time.Millisecond
+	longestDown  = 150 * time.Millisecond
+	longestStop  = 120 * time.Millisecond
+)
+
+// plan draws n blows.
+func plan(random *rand.Rand, n int) []blow {
+	weights := []struct {
+		target target
+		weight int
+	}{
+		{killStack, 30},
+		{killStart, 15},
+		{killWorker, 20},
+		{killSupervisor, 8},
+		{killBoth, 9},
+		{killAll, 5},
+		{stopStack, 8},
+		{breakStop, 5},
+	}
+	span := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
+	blows := make([]blow, n)
+	for i := range blows {
+		roll := random.IntN(100)
+		for _, w := range weights {
+			if roll -= w.weight; roll < 0 {
+				blows[i].target = w.target
+				break
+			}
+		}
+		if blows[i].target == killStart && (i == 0 || !blows[i-1].target.downs()) {
+			blows[i].target = killStack // there is no start to be struck
+		}
+		blows[i].after = span(longestPause)
+		if blows[i].target == killStart {
+			blows[i].after = span(longestStart)
+		}
+		blows[i].within, blows[i].down, blows[i].first = span(longestStop), span(longestDown), random.IntN(2) == 0
+	}
+	return blows
+}
+
+// downs says whether the stack is gone after the blow.
+func (t target) downs() bool { return t != killWorker && t != killSupervisor }
+
+// strikesMachine says whether the blow costs a machine.
+func (t target) strikesMachine() bool {
+	return t == killWorker || t == killSupervisor || t == killBoth || t == killAll
+}
+
+func (b blow) String() string {
+	return fmt.Sprintf("%s after %s, down for %s", b.target, b.after.Round(time.Millisecond), b.down.Round(time.Millisecond))
+}
