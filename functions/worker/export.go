@@ -76,7 +76,7 @@ func (x *export) write(ctx context.Context, from *source.Client, file io.Writer)
 			running.Go(func() { readers[at].read(ctx, pi) })
 		}
 	}
-	for done := 0; done < x.tree.size; done++ {
+	for done := range x.tree.size {
 		ask(done)
 		r := readers[done%len(readers)]
 		<-r.done

@@ -108,11 +108,11 @@ func TestAnyEntityGivesValidDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entities := []*record.Entity{anyEntity(t, 0), anyEntity(t, 1)}
 		mode := rapid.SampledFrom([]formats.GraphMode{formats.GraphFull, formats.GraphMinimal, formats.GraphSkip}).Draw(t, "mode")
-		for name, make := range formatTable() {
+		for name, begin := range formatTable() {
 			for _, collection := range []bool{false, true} {
 				o := formats.Options{Collection: collection, OCR: true, Graph: mode, Links: formats.DefaultLinks()}
-				doc := document(t, make(o), entities, collection)
-				if again := document(t, make(o), entities, collection); again != doc {
+				doc := document(t, begin(o), entities, collection)
+				if again := document(t, begin(o), entities, collection); again != doc {
 					t.Fatalf("%s: the second time differs: %s", name, cmp.Diff(doc, again))
 				}
 				if err := wantWellFormed(doc); err != nil {

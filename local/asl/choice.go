@@ -224,17 +224,21 @@ func compare(family, relation string, a, b any) bool {
 		return false
 	}
 	order := 0
-	switch family {
-	case "Boolean":
+	switch x := a.(type) {
+	case bool:
 		return a == b
-	case "Numeric":
-		order = document.Compare(a.(json.Number), b.(json.Number))
-	case "String":
-		order = strings.Compare(a.(string), b.(string))
-	case "Timestamp":
-		x, _ := parseTimestamp(a.(string), false)
-		y, _ := parseTimestamp(b.(string), false)
-		order = x.Compare(y)
+	case json.Number:
+		y, _ := b.(json.Number)
+		order = document.Compare(x, y)
+	case string:
+		y, _ := b.(string)
+		if family != "Timestamp" {
+			order = strings.Compare(x, y)
+			break
+		}
+		earlier, _ := parseTimestamp(x, false)
+		later, _ := parseTimestamp(y, false)
+		order = earlier.Compare(later)
 	}
 	switch relation {
 	case "Equals":

@@ -74,7 +74,7 @@ func (p *problems) parseObjectTemplate(place string, object *document.Object) *t
 			p.add(at, "the key %q is there twice", key)
 		}
 		seen[key] = true
-		inner := &template{}
+		var inner *template
 		if computed {
 			inner = &template{kind: valueTemplate, value: &expression{}}
 			if text, ok := m.Value.(string); !ok {

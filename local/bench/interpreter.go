@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +104,7 @@ func guide(ctx context.Context, e *engine.Engine, function string, payload json.
 		route.Next = run.StepCompleted
 	}
 	answer, err := json.Marshal(route)
-	if err == nil && in.Token != "" && strings.Contains("Launch Supervise", function) {
+	if err == nil && in.Token != "" && (function == "Launch" || function == "Supervise") {
 		return json.RawMessage("{}"), e.Succeed(ctx, in.Token, answer)
 	}
 	return answer, err

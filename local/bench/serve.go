@@ -51,7 +51,7 @@ func serve(args []string) int {
 	}
 	config := stack.Config{
 		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable},
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	}
 	switch *runner {
 	case "goroutine":

@@ -2,6 +2,7 @@ package flymachines
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -134,16 +135,12 @@ func (s *Server) program(m *machine) Program {
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
 	p.Env = map[string]string{"PATH": s.cfg.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
-	for key, value := range manifest.Env {
-		p.Env[key] = value
-	}
-	for key, value := range map[string]string{
+	maps.Copy(p.Env, manifest.Env)
+	maps.Copy(p.Env, map[string]string{
 		"FLY_APP_NAME": rec.App, "FLY_MACHINE_ID": rec.ID, "FLY_ALLOC_ID": rec.ID, "FLY_REGION": rec.Region,
 		"FLY_IMAGE_REF": manifest.Image, "FLY_MACHINE_VERSION": rec.Version, "FLY_PRIVATE_IP": privateIP(rec.ID),
 		"FLY_PROCESS_GROUP": manifest.processGroup(), "FLY_VM_MEMORY_MB": fmt.Sprint(manifest.memoryMB()),
 		"PRIMARY_REGION": rec.Region,
-	} {
-		p.Env[key] = value
-	}
+	})
 	return p
 }

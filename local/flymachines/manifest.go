@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -149,9 +150,9 @@ func (m *manifest) argv(images map[string][]string) ([]string, error) {
 	case len(m.Init.Exec) > 0:
 		return m.Init.Exec, nil
 	case len(m.Init.Entrypoint) > 0:
-		return append(m.Init.Entrypoint[:len(m.Init.Entrypoint):len(m.Init.Entrypoint)], m.Init.Cmd...), nil
+		return append(slices.Clip(m.Init.Entrypoint), m.Init.Cmd...), nil
 	case known:
-		return append(program[:len(program):len(program)], m.Init.Cmd...), nil
+		return append(slices.Clip(program), m.Init.Cmd...), nil
 	}
 	return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
 }

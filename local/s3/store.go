@@ -93,8 +93,7 @@ func (s *store) named(err error) error {
 	if err == nil {
 		return nil
 	}
-	var api s3err.S3Error
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[s3err.S3Error](err); ok {
 		return api
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {

@@ -17,7 +17,7 @@ var (
 )
 
 // TestPromisesHoldInEveryWorld plays one simulation a seed. A failure prints
-// its seed; play it alone with: go test ./local/simulation -seed=N -seeds=1 -tell
+// its seed; play it alone with: go test ./local/simulation -seed=N -seeds=1 -tell.
 func TestPromisesHoldInEveryWorld(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

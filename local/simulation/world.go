@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -176,9 +175,10 @@ type signer struct{ key *ecdsa.PrivateKey }
 
 func newSigner() signer {
 	seed := sha256.Sum256([]byte("the simulation's key"))
-	key := &ecdsa.PrivateKey{D: new(big.Int).SetBytes(seed[:])}
-	key.Curve = elliptic.P256()
-	key.X, key.Y = key.ScalarBaseMult(seed[:]) //nolint:staticcheck // a fixed key for tests
+	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
+	if err != nil {
+		panic(err) // the seed is a constant
+	}
 	return signer{key}
 }
 

@@ -100,17 +100,18 @@ func (m *memory) listen(part, addr string) (net.Listener, error) {
 	m.mu.Lock()
 	before := m.Addresses[part]
 	m.mu.Unlock()
-	var listener net.Listener
-	if beforeHost, _, splitErr := net.SplitHostPort(before); port == "0" && splitErr == nil && sameHost(beforeHost, host) {
-		listener, err = net.Listen("tcp", before)
+	wanted := []string{addr}
+	if beforeHost, _, err := net.SplitHostPort(before); port == "0" && err == nil && sameHost(beforeHost, host) {
+		wanted = []string{before, addr}
 	}
-	if listener == nil {
-		if listener, err = net.Listen("tcp", addr); err != nil {
-			return nil, fmt.Errorf("cannot listen on %s (is something else there? another address can be chosen with --addr): %w", addr, err)
+	for _, each := range wanted {
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", each); err == nil {
+			m.remember(part, listener.Addr().String())
+			return listener, nil
 		}
 	}
-	m.remember(part, listener.Addr().String())
-	return listener, nil
+	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
 func (m *memory) remember(part, addr string) {

@@ -81,7 +81,7 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 }
 
 // TestTheDocumentsAreFresh: the diagram and the table of settings are generated
-// from the code. Write them anew with: go test ./shared/archtest -rewrite
+// from the code. Write them anew with: go test ./shared/archtest -rewrite.
 func TestTheDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -112,9 +113,7 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Content-Range", "Location"} {
 		header.Del(name)
 	}
-	for name, values := range p.Header {
-		header[name] = values
-	}
+	maps.Copy(header, p.Header)
 	text, err := json.Marshal(body)
 	if err != nil { // a struct of strings and numbers
 		text = []byte(`{}`)

@@ -2,6 +2,7 @@ package porttest
 
 import (
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -19,9 +20,7 @@ func (h OutputsHarness) fetch(t *testing.T, method, address string, header http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	answer, err := h.HTTP.Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,8 @@ func (d *draft) keep(kept *Output) {
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
-	again, failures := false, 1
+	var again bool
+	failures := 1
 	switch why.Code {
 	case fault.MachineStopped:
 		again = true

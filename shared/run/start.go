@@ -66,7 +66,7 @@ func (f StartRefused) apply(d *draft) error {
 	if d.State != ContainerCreating || f.Attempt != d.Attempt.Number {
 		return nil
 	}
-	delay := time.Duration(0)
+	var delay time.Duration
 	switch f.Fault.Code {
 	case fault.Throttled, fault.Unavailable:
 		d.Attempt.Throttles++

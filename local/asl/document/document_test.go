@@ -68,8 +68,7 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 		`"`, `"\x"`, `"\u12"`, "\"\n\"", "1 2", "'a'", "NaN", strings.Repeat("[", 2000),
 	} {
 		_, err := document.Parse([]byte(text))
-		var syntax *document.SyntaxError
-		if !errors.As(err, &syntax) {
+		if _, ok := errors.AsType[*document.SyntaxError](err); !ok {
 			t.Errorf("%.20q: got %v", text, err)
 		}
 	}

@@ -79,8 +79,7 @@ func TestDataThatAFunctionDoesNotTake(t *testing.T) {
 		"States.MathAdd('1', 2)", "States.MathAdd(9223372036854775807, 1)", "States.MathRandom(1, 1)", "States.StringSplit($.n, ',')",
 	} {
 		_, err := eval(t, call)
-		var failed *intrinsic.Error
-		if !errors.As(err, &failed) {
+		if _, ok := errors.AsType[*intrinsic.Error](err); !ok {
 			t.Errorf("%s: got %v", call, err)
 		}
 	}
@@ -124,8 +123,7 @@ func TestWhatIsNoCall(t *testing.T) {
 		strings.Repeat("States.Array(", 11) + strings.Repeat(")", 11),
 	} {
 		_, err := intrinsic.Parse(text)
-		var bad *intrinsic.ParseError
-		if !errors.As(err, &bad) {
+		if _, ok := errors.AsType[*intrinsic.ParseError](err); !ok {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

@@ -60,7 +60,7 @@ func mathRandom(env Env, args []any, _ string) (any, error) {
 	if to <= from {
 		return nil, errors.New("the end is not behind the start")
 	}
-	bits := uint64(0)
+	var bits uint64
 	if len(args) == 3 {
 		seed, err := whole(args, 2)
 		if err != nil {
@@ -81,10 +81,11 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func list(args []any, i int) ([]any, error) {
-	items, ok := args[i].([]any)
+// list is the first argument of the functions about arrays.
+func list(args []any) ([]any, error) {
+	items, ok := args[0].([]any)
 	if !ok {
-		return nil, fmt.Errorf("argument %d is not an array", i+1)
+		return nil, errors.New("argument 1 is not an array")
 	}
 	return items, nil
 }
@@ -92,7 +93,7 @@ func list(args []any, i int) ([]any, error) {
 func array(_ Env, args []any, _ string) (any, error) { return args, nil }
 
 func arrayPartition(_ Env, args []any, _ string) (any, error) {
-	items, err := list(args, 0)
+	items, err := list(args)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func arrayPartition(_ Env, args []any, _ string) (any, error) {
 }
 
 func arrayContains(_ Env, args []any, _ string) (any, error) {
-	items, err := list(args, 0)
+	items, err := list(args)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func arrayRange(_ Env, args []any, _ string) (any, error) {
 }
 
 func arrayGetItem(_ Env, args []any, _ string) (any, error) {
-	items, err := list(args, 0)
+	items, err := list(args)
 	if err != nil {
 		return nil, err
 	}
@@ -168,12 +169,12 @@ func arrayGetItem(_ Env, args []any, _ string) (any, error) {
 }
 
 func arrayLength(_ Env, args []any, _ string) (any, error) {
-	items, err := list(args, 0)
+	items, err := list(args)
 	return number(int64(len(items))), err
 }
 
 func arrayUnique(_ Env, args []any, _ string) (any, error) {
-	items, err := list(args, 0)
+	items, err := list(args)
 	if err != nil {
 		return nil, err
 	}

@@ -154,8 +154,7 @@ func TestWhatIsNoPath(t *testing.T) {
 		"$[?(@.a == 1]", "$[?()]", "$[?(1)]", "$[?(@.a =~ /(/)]", "$.a]", "$[a]", "States.UUID()", "$['a',]",
 	} {
 		_, err := path.Parse(text)
-		var bad *path.ParseError
-		if !errors.As(err, &bad) {
+		if _, ok := errors.AsType[*path.ParseError](err); !ok {
 			t.Errorf("%q: got %v", text, err)
 		}
 	}

@@ -99,8 +99,7 @@ func one(ctx context.Context, line []byte, options Options) (*document.Object, e
 }
 
 func refusal(err error) string {
-	var unsupported *asl.UnsupportedError
-	if errors.As(err, &unsupported) {
+	if unsupported, ok := errors.AsType[*asl.UnsupportedError](err); ok {
 		return unsupported.Feature
 	}
 	return err.Error()

@@ -1,5 +1,7 @@
 package archive
 
+import "slices"
+
 import "strings"
 
 // graph is cheimarros.json: who, where, when and what, and how they are related.
@@ -55,8 +57,8 @@ func graphOf(u Unit) *graph {
 		g.heading(h)
 	}
 	above := g.self
-	for i := len(u.Above) - 1; i >= 0; i-- {
-		above = g.above(above, u.Above[i])
+	for _, v := range slices.Backward(u.Above) {
+		above = g.above(above, v)
 	}
 	return g
 }
@@ -74,10 +76,8 @@ func (g *graph) add(key string, n node) string {
 
 func (g *graph) relate(source, target, kind string) {
 	r := relation{source, target, kind}
-	for _, known := range g.Relations {
-		if known == r {
-			return
-		}
+	if slices.Contains(g.Relations, r) {
+		return
 	}
 	g.Relations = append(g.Relations, r)
 }

@@ -228,7 +228,7 @@ func TestListGoesOnWhereItStopped(t *testing.T) {
 	s := setup(t)
 	var seen []string
 	cursor := ""
-	for pages := 0; pages < 10; pages++ {
+	for range 10 {
 		page := s.json("/entities?limit=3&cursor=" + cursor)
 		if page["limit"] != 3.0 {
 			t.Fatalf("limit %v", page["limit"])

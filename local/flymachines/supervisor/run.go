@@ -66,7 +66,7 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	if err != nil {
 		return err
 	}
-	defer lock.Unlock() // the process ends with it
+	defer lock.Unlock() //nolint:errcheck // the process ends with it
 	before, err := readStart(spec.Dir)
 	if err != nil {
 		return err
@@ -155,9 +155,9 @@ func begin(spec Spec) (*running, error) {
 // supervisor by hand means the machine.
 func (r *running) passOn(signals <-chan os.Signal) {
 	for s := range signals {
-		if s == syscall.SIGTERM || s == syscall.SIGINT {
+		if meant, ok := s.(syscall.Signal); ok && (meant == syscall.SIGTERM || meant == syscall.SIGINT) {
 			// It may have ended already.
-			_ = syscall.Kill(-r.process.Pid, s.(syscall.Signal))
+			_ = syscall.Kill(-r.process.Pid, meant)
 		}
 	}
 }

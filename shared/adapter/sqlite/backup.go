@@ -12,40 +12,54 @@ import (
 
 // Backup writes a consistent copy of the database, as it is now, to the file
 // dst, while readers and writers go on. dst must not exist (fs.ErrExist); it
-// appears whole or not at all. A ctx that ends stops the copy.
+// appears whole or not at all, and only its owner can read it. A ctx that ends
+// stops the copy.
 func (d *DB) Backup(ctx context.Context, dst string) error {
-	if err := d.backup(ctx, dst); err != nil {
+	place, err := d.borrow(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
+	}
+	defer func() { d.idle <- place }()
+	return BackupFile(ctx, d.path, dst)
+}
+
+// BackupFile is Backup of a file that another process may have open, or nobody:
+// everything that was committed before the call is in the copy. It needs no
+// Open, and does not keep anyone else from it: SQLite has its own locks, and a
+// snapshot for each reader. What a process that was killed has left in the
+// write-ahead log is part of the copy, and may be put in its place on the way.
+// fs.ErrNotExist where there is no such file, ErrDamaged where it is no SQLite
+// database.
+func BackupFile(ctx context.Context, path, dst string) error {
+	if err := copyTo(ctx, path, dst); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
 	}
 	return nil
 }
 
-func (d *DB) backup(ctx context.Context, dst string) error {
-	place, err := d.borrow(ctx)
-	if err != nil {
+func copyTo(ctx context.Context, path, dst string) (err error) {
+	// SQLite would make a file that is missing.
+	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	defer func() { d.idle <- place }()
 	if _, err := os.Lstat(dst); err == nil {
 		return fs.ErrExist
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return d.copyTo(ctx, dst)
-}
-
-func (d *DB) copyTo(ctx context.Context, dst string) (err error) {
 	partial, err := os.CreateTemp(filepath.Dir(dst), "."+filepath.Base(dst)+".*.partial")
 	if err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, partial.Close())
-		if failed := os.Remove(partial.Name()); !errors.Is(failed, fs.ErrNotExist) {
-			err = errors.Join(err, failed)
+		for _, name := range []string{partial.Name(), partial.Name() + "-journal"} {
+			if failed := os.Remove(name); !errors.Is(failed, fs.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
 		}
 	}()
-	if err := d.vacuumInto(ctx, partial.Name()); err != nil {
+	if err := vacuumInto(ctx, path, partial.Name()); err != nil {
 		return err
 	}
 	if err := partial.Sync(); err != nil {
@@ -58,8 +72,12 @@ func (d *DB) copyTo(ctx context.Context, dst string) (err error) {
 	return syncFolder(filepath.Dir(dst))
 }
 
-func (d *DB) vacuumInto(ctx context.Context, path string) error {
-	c, err := connect(ctx, d.path)
+func vacuumInto(ctx context.Context, path, into string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -67,7 +85,7 @@ func (d *DB) vacuumInto(ctx context.Context, path string) error {
 	if err != nil {
 		return errors.Join(err, c.close())
 	}
-	_, err = s.ExecContext(ctx, []driver.NamedValue{{Ordinal: 1, Value: path}})
+	_, err = s.ExecContext(ctx, []driver.NamedValue{{Ordinal: 1, Value: into}})
 	return errors.Join(named(err), s.Close(), c.close())
 }
 

@@ -128,7 +128,11 @@ func (c *conn) script(text string) error {
 	if err != nil {
 		return named(err)
 	}
-	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), nil)
+	run, ok := s.(driver.StmtExecContext)
+	if !ok {
+		return errors.Join(errors.New("the driver cannot run statements"), s.Close())
+	}
+	_, err = run.ExecContext(context.Background(), nil)
 	return named(errors.Join(err, s.Close()))
 }
 

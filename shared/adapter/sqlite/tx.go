@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Tx is the database as a change or a read sees it, valid until the function
@@ -137,8 +138,8 @@ func (r *Rows) Close() {
 	}
 	r.from = nil
 	r.tx.conn.give(r.query, r.s)
-	for i := len(r.tx.open) - 1; i >= 0; i-- {
-		if r.tx.open[i] == r {
+	for i, v := range slices.Backward(r.tx.open) {
+		if v == r {
 			r.tx.open = append(r.tx.open[:i], r.tx.open[i+1:]...)
 			return
 		}

@@ -50,7 +50,7 @@ func (d *Document) check(op Operation, known bool, r *http.Request, answer *http
 	}
 	media, ok := content[kind].(map[string]any)
 	if !ok {
-		if _, any := content["*/*"]; !any {
+		if _, whatever := content["*/*"]; !whatever {
 			return fmt.Errorf("the content type is %s", kind)
 		}
 		return nil

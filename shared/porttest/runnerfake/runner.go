@@ -111,7 +111,7 @@ func (r *Runner) Machines() []orchestrator.Machine {
 }
 
 // call makes one, as its fate is.
-func (r *Runner) call(ctx context.Context, method string, write bool, make func() error) error {
+func (r *Runner) call(ctx context.Context, method string, write bool, do func() error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		r.cfg.Complain("%s was called without a deadline", method)
 	}
@@ -125,7 +125,7 @@ func (r *Runner) call(ctx context.Context, method string, write bool, make func(
 	if fate == flaky.Lost {
 		return fault.New(fault.Unavailable, "%s: the call was lost", method)
 	}
-	err := make()
+	err := do()
 	if fate == flaky.Unsure && (err == nil || fault.Is(err, fault.Unavailable)) {
 		return fault.New(fault.Unavailable, "%s: the answer was lost", method)
 	}
