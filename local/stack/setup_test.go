@@ -149,8 +149,8 @@ func (g *target) postPI(pi, options string) string {
 // await follows a task until enough says so, or it has ended.
 func (g *target) await(task string, enough func(contract.Status) bool) contract.Status {
 	g.t.Helper()
-	for {
-		code, _, text := g.call(http.MethodGet, "/status/"+task+"?wait=5", "")
+	for wait := ""; ; wait = "?wait=5" {
+		code, _, text := g.call(http.MethodGet, "/status/"+task+wait, "")
 		if code != http.StatusOK {
 			g.t.Fatalf("GET /status: %d %s", code, text)
 		}
