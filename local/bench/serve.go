@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strconv"
 	"syscall"
 	"time"
@@ -66,10 +67,10 @@ func serve(args []string) int {
 			config.Images = map[string][]string{orchestrator.DefaultImage: {executable, "work", *what}}
 		}
 	}
-	return keepRunning(config)
+	return keepRunning(config, *runner)
 }
 
-func keepRunning(config stack.Config) int {
+func keepRunning(config stack.Config, runner string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	s, err := stack.Start(ctx, config)
@@ -78,6 +79,13 @@ func keepRunning(config stack.Config) int {
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
 		return failed(err)
+	}
+	if name := os.Getenv("BENCH_PROFILE"); name != "" {
+		stop, err := profile(name + "." + runner)
+		if err != nil {
+			return failed(err)
+		}
+		defer stop()
 	}
 	before := s.Stats()
 	hup := make(chan os.Signal, 1)
@@ -177,4 +185,14 @@ func source(n string) int {
 func failed(err error) int {
 	fmt.Fprintln(os.Stderr, "bench:", err)
 	return 1
+}
+
+// profile writes a CPU profile of the stack from now on, for whoever asks why a
+// figure is what it is: BENCH_PROFILE=stack go run ./local/bench -only runs
+func profile(name string) (stop func(), err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); _ = file.Close() }, pprof.StartCPUProfile(file)
 }

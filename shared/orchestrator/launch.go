@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -11,22 +12,26 @@ import (
 
 // Launch handles the state ContainerCreating: it stores the token, makes the
 // machine whose name is committed, commits the machine's id, and waits briefly
-// to see it run. It needs Executions, Runner and Signer beside Store.
+// to see it run. It needs Executions, Runner, Signer and Outputs beside Store.
 //
 // It may be repeated: a live machine of that name is adopted. Who finds that
-// the attempt is no longer wanted destroys what it made.
+// the attempt is no longer wanted destroys what it made, and what that has
+// uploaded.
 func (s *Service) Launch(ctx context.Context, in StepInput) error {
 	r, waiting, err := s.enterWait(ctx, in)
 	if err != nil || !waiting {
 		return err
 	}
-	attempt, machineID := r.Attempt.Number, r.Attempt.MachineID
-	if machineID == "" {
-		if machineID, err = s.makeMachine(ctx, r); err != nil || machineID == "" {
+	attempt := r.Attempt.Number
+	if r.Attempt.MachineID == "" {
+		if r, err = s.makeMachine(ctx, r); err != nil {
 			return err
 		}
 	}
-	machine, err := s.ports.Runner.Wait(ctx, machineID, MachineRunning, s.config.LaunchWait)
+	if r.State != run.ContainerCreating || r.Attempt.Number != attempt || r.Attempt.MachineID == "" {
+		return nil // a quick worker has reported, or nobody wants the machine
+	}
+	machine, err := s.ports.Runner.Wait(ctx, r.Attempt.MachineID, MachineRunning, s.config.LaunchWait)
 	if err != nil {
 		// The sweep sees it start, or the start limit ends the wait.
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
@@ -35,30 +40,48 @@ func (s *Service) Launch(ctx context.Context, in StepInput) error {
 	return s.seen(ctx, r.Ref(), attempt, machine)
 }
 
-// makeMachine makes the machine and commits its id. The id is empty where no
-// machine came of it, or one that nobody wants any more; the record then says
-// what is next.
-func (s *Service) makeMachine(ctx context.Context, r run.Run) (string, error) {
+// makeMachine makes the machine and commits its id. What it returns is the
+// record, which says what is next; a machine that nobody wants any more is
+// destroyed.
+func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	spec, err := s.machineSpec(ctx, r)
 	if err != nil {
-		return "", err
+		return r, err
 	}
 	machine, err := s.ports.Runner.Launch(ctx, spec)
 	if err != nil {
 		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Roll: s.ports.Roll()}
 		s.warn(ctx, r, "the machine was not made", err)
-		_, err = s.apply(ctx, r.Ref(), is(refused))
-		return "", err
+		return s.apply(ctx, r.Ref(), is(refused))
 	}
-	after, err := s.apply(ctx, r.Ref(), is(run.MachineMade{Attempt: r.Attempt.Number, MachineID: machine.ID}))
+	after, err := s.apply(ctx, r.Ref(), is(run.MachineMade{
+		Attempt: r.Attempt.Number, MachineID: machine.ID, Running: machine.Phase == MachineRunning,
+	}))
 	if err != nil {
-		return "", fmt.Errorf("cannot commit the machine's id: %w", err)
+		return r, fmt.Errorf("cannot commit the machine's id: %w", err)
 	}
 	if after.Attempt.Number == r.Attempt.Number && after.Attempt.MachineID == machine.ID {
-		return machine.ID, nil
+		return after, nil
 	}
 	s.warn(ctx, after, "the machine is no longer wanted and is destroyed", errors.New(machine.ID))
-	return "", s.ports.Runner.Destroy(ctx, machine.ID)
+	return after, s.discard(ctx, machine, after.Ref(), s.config.DestroyWait)
+}
+
+// discard destroys a machine that no run wants, and waits at most limit until it
+// is gone. Its worker may have uploaded until then, after the run's own uploads
+// were cleared.
+func (s *Service) discard(ctx context.Context, m Machine, ref run.Ref, limit time.Duration) error {
+	if err := s.ports.Runner.Destroy(ctx, m.ID); err != nil {
+		return err
+	}
+	if gone, err := s.goneWithin(ctx, m.ID, limit, time.Time{}); !gone {
+		return err // a sweep finds it again
+	}
+	r, err := s.ports.Store.Load(ctx, ref)
+	if err != nil || !r.State.Terminal() {
+		return err
+	}
+	return s.ports.Outputs.DeletePrefix(ctx, Uploads, OutputPrefix(r.TaskID))
 }
 
 // startFault is the fault of a launch; anything that is none says nothing about

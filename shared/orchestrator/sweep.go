@@ -12,6 +12,10 @@ import (
 // sweepBatch is how many records one part of a sweep takes at a time.
 const sweepBatch = 500
 
+// strayWait is how long a sweep waits for a machine that nobody wants to be
+// gone: others wait for the sweep.
+const strayWait = time.Second
+
 // Sweep holds the record against the runner, the executions and the clock, and
 // mends what differs. early is how far ahead of its time a record counts as
 // overdue: 0 as a rule, more after a restart, when whoever was to act may be
@@ -53,7 +57,10 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		}
 		s.ports.Log.WarnContext(ctx, "a machine that no run wants is destroyed",
 			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
-		return s.destroyStray(ctx, m, r)
+		if r.State.Terminal() {
+			return s.discard(ctx, m, ref, strayWait)
+		}
+		return s.ports.Runner.Destroy(ctx, m.ID)
 	}
 	if r.Attempt.MachineID == "" {
 		if _, err := s.applyTo(ctx, r, is(run.MachineMade{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
@@ -64,18 +71,6 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		return nil
 	}
 	return s.seen(ctx, ref, m.Owner.Attempt, m)
-}
-
-// destroyStray destroys a machine that no run wants. If its run has ended, what
-// it uploaded after that is cleared too.
-func (s *Service) destroyStray(ctx context.Context, m Machine, r run.Run) error {
-	if err := s.ports.Runner.Destroy(ctx, m.ID); err != nil || !r.State.Terminal() {
-		return err
-	}
-	if gone, err := s.goneWithin(ctx, m.ID, s.config.DestroyWait); !gone {
-		return err // the next sweep finds it again
-	}
-	return s.ports.Outputs.DeletePrefix(ctx, Uploads, OutputPrefix(r.TaskID))
 }
 
 // sweepUnlisted looks up, one by one, the machines that the list does not show:

@@ -81,17 +81,17 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 // for ten minutes.
 func (s *Service) seeGone(ctx context.Context, r run.Run) error {
 	id, err := s.machineID(ctx, r)
-	if err != nil || id == "" {
+	if err != nil || id == "" || s.neverKnown(ctx, r, id) {
 		return err
 	}
 	if r.Attempt.Report != nil {
-		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait); gone || err != nil {
+		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone || err != nil {
 			return err
 		}
 	}
 	if err = s.ports.Runner.Destroy(ctx, id); err == nil {
 		var gone bool
-		if gone, err = s.goneWithin(ctx, id, s.config.DestroyWait); gone {
+		if gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
 			return nil
 		}
 	}
@@ -105,10 +105,23 @@ func (s *Service) seeGone(ctx context.Context, r run.Run) error {
 	return TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
 }
 
-func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration) (bool, error) {
+// neverKnown says whether the runner knows nothing of a machine that it would
+// show by now, such as when the records are a backup's and the machines are
+// not. Before the start limit that proves nothing.
+func (s *Service) neverKnown(ctx context.Context, r run.Run, id string) bool {
+	if s.now().Before(r.Attempt.StartBy) {
+		return false
+	}
+	_, err := s.ports.Runner.Inspect(ctx, id)
+	return errors.Is(err, ErrNotFound)
+}
+
+// goneWithin waits until the machine is gone. One that the platform does not
+// know is gone too, but not before the time by which it had to be visible.
+func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (bool, error) {
 	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
 	if errors.Is(err, ErrNotFound) {
-		return false, nil
+		return !s.now().Before(visibleBy), nil
 	}
 	return err == nil && machine.Phase == MachineGone, err
 }

@@ -32,6 +32,8 @@ func (f TokenStored) apply(d *draft) error {
 type MachineMade struct {
 	Attempt   int
 	MachineID string
+	// Running: it was seen running at once.
+	Running bool
 }
 
 func (f MachineMade) apply(d *draft) error {
@@ -41,6 +43,9 @@ func (f MachineMade) apply(d *draft) error {
 	d.Attempt.MachineID = f.MachineID
 	d.Attempt.BackoffUntil, d.Attempt.Throttles = time.Time{}, 0
 	d.tell(Event{Type: EventMachineMade, Message: f.MachineID})
+	if f.Running && d.State == ContainerCreating {
+		d.begin()
+	}
 	return nil
 }
 
