@@ -76,7 +76,8 @@ func (x *export) write(ctx context.Context, from *source.Client, file io.Writer)
 			running.Go(func() { readers[at].read(ctx, pi) })
 		}
 	}
-	for done := range x.tree.size {
+	// The tree grows on the way: its size is to be read anew for each entity.
+	for done := 0; done < x.tree.size; done++ { //nolint:intrange // see above
 		ask(done)
 		r := readers[done%len(readers)]
 		<-r.done
