@@ -229,14 +229,25 @@ func (s *Stack) startLoops(ctx context.Context) {
 // was to act on it may have been killed.
 const restartHorizon = 20 * 365 * 24 * time.Hour
 
-// sweep sweeps at once and then after every interval.
+// executionsKept is how long the name of an execution that ended is known: Step
+// Functions', 90 days.
+const executionsKept = 90 * 24 * time.Hour
+
+// sweep sweeps at once and then after every interval, and once an hour forgets
+// the executions that ended long ago.
 func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
+	var purged time.Time
 	for {
-		if err := s.service.Sweep(ctx, early); err != nil && ctx.Err() == nil {
+		err := s.service.Sweep(ctx, early)
+		early = 0
+		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
+			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
+			err, purged = errors.Join(err, failed), now
+		}
+		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "a part of the sweep failed and is repeated by the next", "error", err.Error())
 		}
-		early = 0
 		fired, stop := s.clock.NewTimer(s.config.SweepInterval)
 		select {
 		case <-fired:
