@@ -29,6 +29,31 @@ test: ## all tests that need Go alone
 race: ## the same with the race detector
 	$(GO) test -race -timeout 20m ./...
 
+SEEDS ?= 10000
+KILLS ?= 1000
+FUZZTIME ?= 20s
+
+.PHONY: sim
+sim: ## play SEEDS=10000 simulations of the whole under a clock of their own
+	$(GO) test ./local/simulation -count 1 -v -timeout 2h -seeds=$(SEEDS)
+
+.PHONY: chaos
+chaos: ## kill the stack and its workers KILLS=1000 times during exports
+	$(GO) test ./local/chaos -count 1 -v -timeout 6h -kills=$(KILLS)
+
+.PHONY: bench
+bench: ## measure the local stack and print one table (some minutes)
+	@$(GO) run ./local/bench
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
+	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$file); do \
+			echo "$$file $$target"; \
+			$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || exit 1; \
+		done; \
+	done
+
 .PHONY: build
 build: ## build the command line as bin/sortie
 	$(GO) build -trimpath -o bin/sortie ./local/sortie
