@@ -178,7 +178,6 @@ func (f CancelWished) apply(d *draft) error {
 	case ContainerCreating:
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
-		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 		d.await(StepCancelling)
 	case Terminating:
 	default:

@@ -138,7 +138,7 @@ func (f Judged) judgeRunning(d *draft) error {
 	switch {
 	case f.Phase == PhaseGone:
 		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
-	case d.Cancel != nil && !d.now.Before(d.Attempt.GraceUntil):
+	case d.Cancel != nil && d.graceOver():
 		why := fault.New(fault.CancelTimeout,
 			"the worker did not end within %s of the cancel and is killed", d.Policy.CancelGrace)
 		d.endAttempt(OutcomeCancelled, why.Message, why)
@@ -161,6 +161,10 @@ func (f Judged) judgeRunning(d *draft) error {
 	}
 	d.await(StepRunning)
 	return nil
+}
+
+func (d *draft) graceOver() bool {
+	return !d.Attempt.GraceUntil.IsZero() && !d.now.Before(d.Attempt.GraceUntil)
 }
 
 // failureDelay is the pause after the n-th failure of ours in a row: 1 s,

@@ -88,7 +88,7 @@ func RouteOf(r Run, now time.Time) Route {
 		route.limits(r.RunBy().Sub(now), heartbeat)
 		if r.Cancel != nil {
 			route.Next = StepCancelling
-			route.limits(r.Attempt.GraceUntil.Sub(now), 0)
+			route.limits(r.graceLeft(now), 0)
 		}
 	case Terminating:
 		route.Next = StepTerminating
@@ -116,6 +116,14 @@ func (t *Route) limits(remains, heartbeat time.Duration) {
 
 func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
+}
+
+// graceLeft is what a worker that was asked to end, or is about to be, has left.
+func (r Run) graceLeft(now time.Time) time.Duration {
+	if r.Attempt.GraceUntil.IsZero() {
+		return r.Policy.CancelGrace
+	}
+	return r.Attempt.GraceUntil.Sub(now)
 }
 
 // QueueBy is when a queued run is given up.

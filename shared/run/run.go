@@ -98,7 +98,8 @@ type Attempt struct {
 	// over. Such a worker may know only the export contract; it has no
 	// heartbeat limit.
 	Silent bool `json:"silent,omitempty"`
-	// GraceUntil is when a worker that was asked to end is given up.
+	// GraceUntil is when a worker that was asked to end is given up; zero until
+	// it is asked.
 	GraceUntil time.Time `json:"graceUntil,omitzero"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
 	// Outcome is how the attempt ended; empty while it goes on.

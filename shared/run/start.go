@@ -8,7 +8,9 @@ import (
 
 // TokenStored: the execution entered a token state, and this is its token. A
 // token of an older generation, or of a step that the record has left, is not
-// kept: its sender completes it at once.
+// kept: its sender completes it at once. With the first token of Cancelling the
+// worker is about to be asked to end, and its grace begins: not with the wish,
+// of which the execution may be told late.
 type TokenStored struct {
 	Step       Step
 	Generation int
@@ -23,6 +25,9 @@ func (f TokenStored) apply(d *draft) error {
 	}
 	d.Wait.Token = f.Token
 	d.changed = true
+	if f.Step == StepCancelling && d.Attempt.GraceUntil.IsZero() {
+		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
+	}
 	return nil
 }
 
