@@ -1,0 +1,167 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// nothingDue holds every effect of a run that has ended to be recorded as done.
+func (h *house) nothingDue(task string) {
+	h.Helper()
+	due, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), 10)
+	h.ok(err)
+	if r := h.record(task); len(due) != 0 || len(r.Execution.Pending) != 0 {
+		h.Errorf("%v is still due, %v pending", due, r.Execution.Pending)
+	}
+}
+
+// TestRule1AnEffectIsRepeatedUntilItIsDone loses each kind of effect, before and
+// after it was done, and has the sweep repeat it.
+func TestRule1AnEffectIsRepeatedUntilItIsDone(t *testing.T) {
+	t.Parallel()
+	const slack = 31 * time.Second
+	for name, test := range map[string]struct {
+		effect string
+		play   func(h *house) (task string)
+		ends   run.State
+	}{
+		"start": {"Start", (*house).accept, run.Completed},
+		"complete the start's token": {"Succeed", func(h *house) string {
+			return h.post()
+		}, run.Completed},
+		"complete the worker's token": {"Succeed", func(h *house) string {
+			h.calls.lost, h.calls.unsure = map[string]int{}, map[string]int{}
+			return h.post()
+		}, run.Completed},
+		"send to where the record stands": {"Fail", func(h *house) string {
+			task := h.post()
+			_, err := h.service.Cancel(h.Context(), client, task, "")
+			h.ok(err)
+			return task
+		}, run.Cancelled},
+		"stop": {"Stop", func(h *house) string {
+			task := h.post()
+			h.runner.last().ends(1)
+			h.sweep()
+			h.stands(task, run.Retrying)
+			_, err := h.service.Cancel(h.Context(), client, task, "")
+			h.ok(err)
+			return task
+		}, run.Cancelled},
+	} {
+		for _, way := range []string{"lost", "unsure"} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				h := setup(t)
+				fates := map[string]int{test.effect: 1}
+				if way == "lost" {
+					h.calls.lost = fates
+				} else {
+					h.calls.unsure = fates
+				}
+				task := test.play(h)
+				if name == "complete the worker's token" {
+					h.stands(task, run.Running)
+					if way == "lost" {
+						h.calls.lost = fates
+					} else {
+						h.calls.unsure = fates
+					}
+					h.ok(h.report(h.runner.last(), success()))
+				}
+				h.pass(slack)
+				h.sweep()
+				h.pass(time.Second)
+				if r := h.record(task); r.State == run.Running {
+					h.ok(h.report(h.runner.last(), success()))
+					h.step()
+				}
+				h.stands(task, test.ends)
+				h.pass(slack)
+				h.sweep()
+				h.nothingDue(task)
+				if x := h.execution(task, 1); x.Status == orchestrator.ExecutionRunning {
+					t.Error("its execution still runs")
+				}
+				if h.calls.lost[test.effect]+h.calls.unsure[test.effect] > 0 {
+					t.Error("no effect was lost")
+				}
+			})
+		}
+	}
+}
+
+// TestRule3AFactBeforeItsToken has the worker report while the state that waits
+// for it is being entered, and again, and long after.
+func TestRule3AFactBeforeItsToken(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.before[run.StepRunning] = func(orchestrator.StepInput) {
+		h.ok(h.report(h.runner.last(), success()))
+		h.ok(h.report(h.runner.last(), success()))
+	}
+	task := h.post()
+	h.stands(task, run.Completed)
+	told := h.told(task)
+	h.pass(time.Hour)
+	h.ok(h.report(h.runner.last(), success()))
+	if after := h.told(task); after != told || told != "accepted admitted machine_made started attempt_ended completed" {
+		t.Errorf("the events were %q and are %q", told, after)
+	}
+	h.nothingDue(task)
+}
+
+// TestRule3TheNewestTokenWins has the function of a state that was left store
+// its token late: that token is completed, and the record keeps its own.
+func TestRule3TheNewestTokenWins(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	var old orchestrator.StepInput
+	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { old = in }
+	task := h.post()
+	before := h.stands(task, run.Running)
+	made := len(h.runner.made)
+	old.Token = "a token that nobody waits for"
+	h.ok(h.service.Launch(h.Context(), old))
+	if after := h.record(task); after.Version != before.Version || after.Wait != before.Wait || len(h.runner.made) != made {
+		t.Errorf("the record was %+v and is %+v", before.Wait, after.Wait)
+	}
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Completed)
+}
+
+// TestRule13AnExecutionThatNeverActedIsAskedAbout loses the start for good: only
+// records past their time are asked about.
+func TestRule13AnExecutionThatNeverActedIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.calls.lost["Start"] = 1
+	task := h.post()
+	h.pass(29 * time.Second)
+	h.sweep()
+	h.stands(task, run.Pending)
+	h.pass(2 * time.Second)
+	h.sweep()
+	h.stands(task, run.Running)
+	if h.record(task).Execution.Start != 1 {
+		t.Error("it has another execution than the first")
+	}
+}
+
+// TestAnImmediateRunTakesEightTransitions counts as Step Functions bills: each
+// state that is entered, and at most one for the end.
+func TestAnImmediateRunTakesEightTransitions(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Completed)
+	if x := h.execution(task, 1); x.Transitions+1 > 8 || x.Transitions != len(h.entered) || x.Status != orchestrator.ExecutionSucceeded {
+		t.Errorf("%+v entered %v", x, h.entered)
+	}
+}

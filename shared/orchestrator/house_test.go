@@ -1,0 +1,301 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/act"
+	"github.com/sortie-dev/sortie/functions/admit"
+	"github.com/sortie-dev/sortie/functions/constrain"
+	"github.com/sortie-dev/sortie/functions/launch"
+	"github.com/sortie-dev/sortie/functions/supervise"
+	"github.com/sortie-dev/sortie/functions/terminate"
+	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+// house is the use cases on the real store and the real engine, with a platform,
+// a bucket and a clock that do what the test says. Everything happens in the
+// test's goroutine.
+type house struct {
+	*testing.T
+	clock   *clock
+	store   *store
+	engine  *engine.Engine
+	calls   *executions
+	runner  *runner
+	outputs *outputs
+	service *orchestrator.Service
+	config  orchestrator.Config
+	log     *bytes.Buffer
+
+	// before is done before a step's function is called, once; fail is the
+	// error that calls of a step have, one after the other.
+	before map[run.Step]func(orchestrator.StepInput)
+	fail   map[run.Step][]string
+	// entered are the states that executions entered; reached the steps whose
+	// functions were called.
+	entered []string
+}
+
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+var client = orchestrator.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
+
+func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
+	t.Helper()
+	h := &house{
+		T: t, clock: &clock{now: epoch}, log: &bytes.Buffer{},
+		before: map[run.Step]func(orchestrator.StepInput){}, fail: map[run.Step][]string{},
+	}
+	h.runner, h.outputs = newRunner(h), newOutputs(h)
+	h.config = orchestrator.Config{
+		Policy: run.Policy{
+			StartTimeout: time.Minute, TimeLimit: 10 * time.Minute, HeartbeatInterval: 30 * time.Second,
+			HeartbeatTimeout: 90 * time.Second, CancelGrace: 10 * time.Second, QueueTimeout: time.Hour,
+			OutputRetention: 24 * time.Hour, RecordRetention: 48 * time.Hour,
+			Retry: run.Retry{MaxAttempts: 2, MaxFurtherStarts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
+		},
+		Pool: "default", MaxMachines: 4, Image: "worker", CPUs: 1, MemoryMB: 256,
+		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
+		LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second,
+	}
+	for _, c := range change {
+		c(&h.config)
+	}
+	h.wire()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log:\n%s", h.log)
+		}
+	})
+	return h
+}
+
+// wire puts the parts together.
+func (h *house) wire() {
+	h.Helper()
+	dir := h.TempDir()
+	db, err := sqlite.Open(h.Context(), filepath.Join(dir, "sortie.db"))
+	h.ok(err)
+	h.Cleanup(func() { _ = db.Close() })
+	inner, err := sqlite.NewStore(h.Context(), db, h.clock)
+	h.ok(err)
+	signer, err := keyfile.Open(filepath.Join(dir, "keys.pem"))
+	h.ok(err)
+	h.store, h.calls = &store{Store: inner}, &executions{lost: map[string]int{}, unsure: map[string]int{}}
+	ids := 0
+	h.service = orchestrator.New(orchestrator.Ports{
+		Store: h.store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Signer: signer, Clock: h.clock,
+		Log: slog.New(slog.NewTextHandler(h.log, nil)), Roll: func() float64 { return 0 },
+		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
+	}, h.config)
+	functions := map[string]lambdakit.TaskFunc{
+		"Admit": admit.Handler(h.service), "Constrain": constrain.Handler(h.service), "Act": act.Handler(h.service),
+		"Launch": launch.Handler(h.service), "Supervise": supervise.Handler(h.service), "Terminate": terminate.Handler(h.service),
+	}
+	names := map[string]string{}
+	for name := range functions {
+		names[name] = name
+	}
+	definition, err := statemachines.Run(names)
+	h.ok(err)
+	h.engine, err = engine.New(h.Context(), engine.Config{
+		DB: db, Clock: h.clock, Name: "run", Definition: []byte(definition), Random: h.number(),
+		Entered: func(_, state string) { h.entered = append(h.entered, state) },
+		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
+			return h.invoke(ctx, functions[function], payload)
+		},
+	})
+	h.ok(err)
+	h.calls.Engine = h.engine
+}
+
+// number gives numbers that are never the same.
+func (h *house) number() func() uint64 {
+	n := uint64(0)
+	return func() uint64 { n += 0x9e3779b97f4a7c15; return n }
+}
+
+func (h *house) invoke(ctx context.Context, f lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
+	var in orchestrator.StepInput
+	h.ok(json.Unmarshal(payload, &in))
+	if do := h.before[in.Step]; do != nil {
+		delete(h.before, in.Step)
+		do(in)
+	}
+	if names := h.fail[in.Step]; len(names) > 0 {
+		h.fail[in.Step] = names[1:]
+		return nil, &engine.InvokeError{Name: names[0], Cause: "told to"}
+	}
+	answer, err := f(ctx, payload)
+	if err != nil {
+		return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
+	}
+	return answer, nil
+}
+
+func (h *house) ok(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// post accepts an export and does what is due then.
+func (h *house) post() string {
+	h.Helper()
+	task := h.accept()
+	h.step()
+	return task
+}
+
+func (h *house) accept() string {
+	h.Helper()
+	r, _, err := h.service.Export(h.Context(), orchestrator.ExportCall{
+		Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"},
+	})
+	h.ok(err)
+	return r.TaskID
+}
+
+// step does everything that is due now.
+func (h *house) step() {
+	h.Helper()
+	_, err := h.engine.Step(h.Context())
+	h.ok(err)
+}
+
+// pass lets time pass, and does what is due on the way at its time.
+func (h *house) pass(d time.Duration) {
+	h.Helper()
+	until := h.clock.now.Add(d)
+	for {
+		due, ok := h.engine.NextDue()
+		if !ok || due.After(until) {
+			break
+		}
+		h.clock.to(due)
+		h.step()
+	}
+	h.clock.to(until)
+	h.step()
+}
+
+func (h *house) sweep() {
+	h.Helper()
+	h.ok(h.service.Sweep(h.Context(), 0))
+	h.step()
+}
+
+func (h *house) record(task string) run.Run {
+	h.Helper()
+	r, err := h.store.Find(h.Context(), client.Tenant, task)
+	h.ok(err)
+	return r
+}
+
+// stands holds a run to its state.
+func (h *house) stands(task string, state run.State) run.Run {
+	h.Helper()
+	r := h.record(task)
+	if r.State != state {
+		h.Fatalf("the run is %s (%+v), want %s\nits events: %s", r.State, r.Fault, state, h.told(task))
+	}
+	return r
+}
+
+// told are a run's events in order, with their faults. It holds them to be
+// without gaps and to have one end at most.
+func (h *house) told(task string) string {
+	h.Helper()
+	r := h.record(task)
+	events, err := h.store.Events(h.Context(), r.Ref(), 0, 1000)
+	h.ok(err)
+	var words []string
+	ends := 0
+	for i, e := range events {
+		if e.Seq != i+1 {
+			h.Errorf("event %d has the number %d", i+1, e.Seq)
+		}
+		if e.State.Terminal() && e.From != e.State {
+			ends++
+		}
+		word := strings.TrimPrefix(string(e.Type), "run.")
+		if e.Fault != nil {
+			word += ":" + string(e.Fault.Code)
+		}
+		words = append(words, word)
+	}
+	if ends > 1 || len(events) != r.EventCount {
+		h.Errorf("%d ends in %d of %d events", ends, len(events), r.EventCount)
+	}
+	return strings.Join(words, " ")
+}
+
+// tells holds a run's events to contain a part.
+func (h *house) tells(task, part string) {
+	h.Helper()
+	if told := h.told(task); !strings.Contains(" "+told+" ", " "+part+" ") {
+		h.Errorf("its events are %q, want %q in them", told, part)
+	}
+}
+
+// execution describes the execution of a run's start.
+func (h *house) execution(task string, start int) orchestrator.Execution {
+	h.Helper()
+	x, err := h.engine.Describe(h.Context(), run.ExecutionName(h.record(task).Ref(), start))
+	h.ok(err)
+	return x
+}
+
+// success is a callback without an output.
+func success() contract.Callback { return contract.Callback{Status: contract.StatusSuccess} }
+
+// report makes the callback of the worker in a machine, as the front door does.
+func (h *house) report(m *machine, body contract.Callback) error {
+	h.Helper()
+	address, err := url.Parse(m.spec.Env["CALLBACK_URL"])
+	h.ok(err)
+	ctx := h.Context()
+	claims, err := h.service.VerifyToken(ctx, address.Query().Get("token"), contract.AudienceCallback, m.spec.Env["TASK_ID"])
+	if err != nil {
+		return err
+	}
+	return h.service.Callback(ctx, claims, body)
+}
+
+// clock stands still but for those who wait for it: their time passes at once.
+type clock struct{ now time.Time }
+
+// Now is orchestrator.Clock.
+func (c *clock) Now() time.Time { return c.now }
+
+// NewTimer is orchestrator.Clock.
+func (c *clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	c.to(c.now.Add(d))
+	fired := make(chan time.Time, 1)
+	fired <- c.now
+	return fired, func() {}
+}
+
+func (c *clock) to(at time.Time) {
+	if at.After(c.now) {
+		c.now = at
+	}
+}

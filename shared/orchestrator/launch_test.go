@@ -1,0 +1,195 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestRule5OfTwoLaunchesOneMachineIsHeard has a second launch of the same
+// attempt make and commit its machine while the first waits for its answer.
+func TestRule5OfTwoLaunchesOneMachineIsHeard(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	var in orchestrator.StepInput
+	h.before[run.StepContainerCreating] = func(same orchestrator.StepInput) { in = same }
+	h.runner.during = func(*machine) error { return h.service.Launch(h.Context(), in) }
+	task := h.post()
+	r := h.stands(task, run.Running)
+	if len(h.runner.made) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
+		t.Fatalf("%d machines, and %s is heard", len(h.runner.made), r.Attempt.MachineID)
+	}
+	if h.runner.made[0].Phase != orchestrator.MachineGone || h.runner.live() != 1 {
+		t.Errorf("the other machine is %s", h.runner.made[0].Phase)
+	}
+}
+
+// TestRule5ALateMachineLeavesNothing has a launch come back after its run has
+// ended: its machine is destroyed, and what that uploaded goes with it.
+func TestRule5ALateMachineLeavesNothing(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := ""
+	h.runner.during = func(m *machine) error {
+		m.hidden = true
+		_, err := h.service.Cancel(h.Context(), client, task, "")
+		h.ok(err)
+		_, err = h.service.Terminate(h.Context(), orchestrator.StepInput{
+			Ref: h.record(task).Ref(), Step: run.StepTerminating, Execution: run.ExecutionName(h.record(task).Ref(), 1),
+		})
+		h.ok(err)
+		h.outputs.shelves[orchestrator.Uploads][orchestrator.OutputPrefix(task)+"late.xml"] = "<late/>"
+		m.hidden = false
+		return nil
+	}
+	task = h.accept()
+	h.step()
+	h.stands(task, run.Cancelled)
+	if h.runner.live() != 0 || len(h.outputs.shelves[orchestrator.Uploads]) != 0 {
+		t.Errorf("%d machines live, uploads %v", h.runner.live(), h.outputs.shelves[orchestrator.Uploads])
+	}
+}
+
+// TestRule5AQuickWorkerOvertakesItsLaunch has the worker report before the
+// machine's id is committed.
+func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase = orchestrator.MachineRunning
+		return h.report(m, success())
+	}
+	task := h.post()
+	r := h.stands(task, run.Completed)
+	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
+		t.Errorf("%d machines live; the attempt is %+v", h.runner.live(), r.Attempt)
+	}
+	h.tells(task, "accepted admitted started attempt_ended machine_made completed")
+}
+
+// TestRule5AQuickWorkerIsSettledBeforeItsLaunch has the run settled, too, while
+// the answer about its machine is under way: the machine is found in the list.
+func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase = orchestrator.MachineRunning
+		h.ok(h.report(m, success()))
+		ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
+		_, err := h.service.Terminate(h.Context(), orchestrator.StepInput{
+			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
+		})
+		return err
+	}
+	task := h.post()
+	h.stands(task, run.Completed)
+	if h.runner.live() != 0 || len(h.runner.made) != 1 {
+		t.Errorf("%d of %d machines live", h.runner.live(), len(h.runner.made))
+	}
+}
+
+// TestRule5TheSweepCommitsAMachineThatNobodyToldOf loses the answer to a launch.
+func TestRule5TheSweepCommitsAMachineThatNobodyToldOf(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase = orchestrator.MachineRunning
+		return fault.New(fault.Unavailable, "the answer was lost")
+	}
+	task := h.post()
+	if r := h.stands(task, run.ContainerCreating); r.Attempt.MachineID != "" {
+		t.Fatalf("it knows %s", r.Attempt.MachineID)
+	}
+	h.sweep()
+	if r := h.stands(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
+		t.Errorf("the attempt is %+v", r.Attempt)
+	}
+	h.pass(time.Minute)
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Completed)
+	if len(h.runner.made) != 1 {
+		t.Errorf("%d machines were made", len(h.runner.made))
+	}
+}
+
+// TestRule5TheNextAttemptWaitsForTheMachinesEnd has a machine that cannot be
+// destroyed hold up the next attempt, for ten minutes and no longer.
+func TestRule5TheNextAttemptWaitsForTheMachinesEnd(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *orchestrator.Config) { c.Policy.TimeLimit = 2 * time.Minute })
+	h.runner.clinging = true
+	task := h.post()
+	h.pass(2*time.Minute + 2*time.Second)
+	h.stands(task, run.Terminating)
+	h.pass(9 * time.Minute)
+	h.stands(task, run.Terminating)
+	h.tells(task, "attempt_ended:RUN_TIMEOUT")
+	h.runner.clinging = false
+	h.pass(70 * time.Second)
+	if r := h.stands(task, run.Running); r.Attempt.Number != 2 || len(h.runner.made) != 2 {
+		t.Errorf("the attempt is %+v of %d machines", r.Attempt, len(h.runner.made))
+	}
+	h.runner.clinging = true
+	h.pass(2*time.Minute + 2*time.Second)
+	h.stands(task, run.Terminating)
+	h.pass(12 * time.Minute)
+	if r := h.stands(task, run.Failed); r.Fault.Code != fault.RunTimeout {
+		t.Errorf("it failed with %+v", r.Fault)
+	}
+	h.runner.clinging = false
+	h.sweep()
+	if h.runner.live() != 0 {
+		t.Errorf("%d machines live", h.runner.live())
+	}
+}
+
+// TestRule7AbsenceProvesNothing has neither list nor lookup show a machine. That
+// is its end after the start limit, and not before.
+func TestRule7AbsenceProvesNothing(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error { m.hidden = true; return nil }
+	task := h.post()
+	h.sweep()
+	h.stands(task, run.ContainerCreating)
+	h.runner.last().hidden = false
+	h.sweep()
+	h.pass(time.Second)
+	h.runner.last().Phase = orchestrator.MachineRunning
+	h.sweep()
+	h.stands(task, run.Running)
+	h.runner.last().hidden = true
+	h.sweep()
+	h.stands(task, run.Running)
+	h.pass(time.Minute)
+	h.sweep()
+	h.stands(task, run.Retrying)
+	h.tells(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
+}
+
+// TestRule7ASilentWorkerHasItsTime has a worker that knows no heartbeats live
+// until its limit, and one that is gone be told by the sweep.
+func TestRule7ASilentWorkerHasItsTime(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	h.pass(9 * time.Minute)
+	h.sweep()
+	h.stands(task, run.Running)
+	h.tells(task, "started heartbeat_waived")
+	h.runner.last().ends(3)
+	h.sweep()
+	if r := h.stands(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {
+		t.Errorf("it waits for its next attempt after %+v", r.Fault)
+	}
+	h.pass(3 * time.Second)
+	h.stands(task, run.Running)
+	h.pass(10*time.Minute + 2*time.Second)
+	if r := h.stands(task, run.Failed); r.Fault.Code != fault.RunTimeout || h.runner.live() != 0 {
+		t.Errorf("it failed with %+v, %d machines live", r.Fault, h.runner.live())
+	}
+}

@@ -1,0 +1,286 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// store is the real one, with something done before a commit.
+type store struct {
+	orchestrator.Store
+	// commits are the runs of each commit, in order.
+	commits [][]run.Ref
+	// before is done before the next commit of several runs, once.
+	before func()
+}
+
+// Commit is orchestrator.Store.
+func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+	if do := s.before; do != nil && len(writes) > 1 {
+		s.before = nil
+		do()
+	}
+	err := s.Store.Commit(ctx, writes...)
+	if err == nil {
+		var refs []run.Ref
+		for _, w := range writes {
+			refs = append(refs, w.Run.Ref())
+		}
+		s.commits = append(s.commits, refs)
+	}
+	return err
+}
+
+// executions is the engine, whose next calls can get lost before or after they
+// are made.
+type executions struct {
+	*engine.Engine
+	lost, unsure map[string]int
+}
+
+func (e *executions) call(name string, do func() error) error {
+	if e.lost[name] > 0 {
+		e.lost[name]--
+		return fault.New(fault.Unavailable, "%s was lost", name)
+	}
+	err := do()
+	if e.unsure[name] > 0 {
+		e.unsure[name]--
+		return fault.New(fault.Unavailable, "the answer to %s was lost", name)
+	}
+	return err
+}
+
+// Start is orchestrator.Executions.
+func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
+	return e.call("Start", func() error { return e.Engine.Start(ctx, name, input) })
+}
+
+// Succeed is orchestrator.Executions.
+func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
+	return e.call("Succeed", func() error { return e.Engine.Succeed(ctx, token, output) })
+}
+
+// Fail is orchestrator.Executions.
+func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
+	return e.call("Fail", func() error { return e.Engine.Fail(ctx, token, name, cause) })
+}
+
+// Stop is orchestrator.Executions.
+func (e *executions) Stop(ctx context.Context, name, cause string) error {
+	return e.call("Stop", func() error { return e.Engine.Stop(ctx, name, cause) })
+}
+
+// runner is a platform whose machines start when they are waited for.
+type runner struct {
+	h    *house
+	made []*machine
+	// during is done while a machine is being made, once, after it is there;
+	// its error is the answer.
+	during func(*machine) error
+	// stuck machines never start, deaf ones ignore SIGTERM, and clinging ones
+	// stay whatever happens.
+	stuck, deaf, clinging bool
+	stopped               []string
+}
+
+type machine struct {
+	orchestrator.Machine
+	spec orchestrator.MachineSpec
+	// hidden: neither a list nor a lookup shows it.
+	hidden bool
+}
+
+func newRunner(h *house) *runner { return &runner{h: h} }
+
+// last is the machine that was made last.
+func (r *runner) last() *machine {
+	r.h.Helper()
+	if len(r.made) == 0 {
+		r.h.Fatal("no machine was made")
+	}
+	return r.made[len(r.made)-1]
+}
+
+// live counts the machines that are not gone.
+func (r *runner) live() (n int) {
+	for _, m := range r.made {
+		if m.Phase != orchestrator.MachineGone {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *runner) find(id string) *machine {
+	for _, m := range r.made {
+		if m.ID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+func (m *machine) ends(code int) {
+	m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: code}
+}
+
+// Launch is orchestrator.Runner. Names are not unique here: the test says when
+// a name was free again.
+func (r *runner) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+	m := &machine{spec: spec, Machine: orchestrator.Machine{
+		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: orchestrator.MachineCreating,
+	}}
+	r.made = append(r.made, m)
+	if do := r.during; do != nil {
+		r.during = nil
+		if err := do(m); err != nil {
+			return orchestrator.Machine{}, err
+		}
+	}
+	return m.Machine, nil
+}
+
+// Inspect is orchestrator.Runner.
+func (r *runner) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+	m := r.find(id)
+	if m == nil || m.hidden {
+		return orchestrator.Machine{}, orchestrator.ErrNotFound
+	}
+	return m.Machine, nil
+}
+
+// Wait is orchestrator.Runner. A worker that has reported ends while its
+// machine is waited for.
+func (r *runner) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+	m := r.find(id)
+	switch {
+	case m == nil || m.hidden || m.Phase == phase || m.Phase == orchestrator.MachineGone:
+	case phase == orchestrator.MachineRunning && !r.stuck:
+		m.Phase = orchestrator.MachineRunning
+	case phase == orchestrator.MachineGone && !r.clinging:
+		m.ends(0)
+	default:
+		r.h.clock.to(r.h.clock.now.Add(limit))
+	}
+	return r.Inspect(ctx, id)
+}
+
+// List is orchestrator.Runner.
+func (r *runner) List(context.Context) ([]orchestrator.Machine, error) {
+	var list []orchestrator.Machine
+	for _, m := range r.made {
+		if m.Phase != orchestrator.MachineGone && !m.hidden {
+			list = append(list, m.Machine)
+		}
+	}
+	return list, nil
+}
+
+// Stop is orchestrator.Runner.
+func (r *runner) Stop(_ context.Context, id string, _ time.Duration) error {
+	r.stopped = append(r.stopped, id)
+	if m := r.find(id); m != nil && !r.deaf {
+		m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: 143, Signal: 15, Requested: true}
+	}
+	return nil
+}
+
+// Destroy is orchestrator.Runner.
+func (r *runner) Destroy(_ context.Context, id string) error {
+	if m := r.find(id); m != nil && !r.clinging && m.Phase != orchestrator.MachineGone {
+		m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: 137, Signal: 9, Requested: true}
+	}
+	return nil
+}
+
+// outputs is a bucket in memory.
+type outputs struct {
+	h       *house
+	shelves map[orchestrator.Shelf]map[string]string
+	// after is done after the next look at an upload, once.
+	after func()
+	// lost is how many of the next deletions get lost.
+	lost int
+}
+
+func newOutputs(h *house) *outputs {
+	return &outputs{h: h, shelves: map[orchestrator.Shelf]map[string]string{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+}
+
+// Head is orchestrator.Outputs.
+func (o *outputs) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+	object, err := o.look(shelf, key)
+	if do := o.after; do != nil && shelf == orchestrator.Uploads {
+		o.after = nil
+		do()
+	}
+	return object, err
+}
+
+func (o *outputs) look(shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+	body, ok := o.shelves[shelf][key]
+	if !ok {
+		return orchestrator.Object{}, orchestrator.ErrNotFound
+	}
+	return orchestrator.Object{Key: key, Size: int64(len(body)), ETag: fmt.Sprintf("%q", body), ContentType: "application/xml"}, nil
+}
+
+// Keep is orchestrator.Outputs.
+func (o *outputs) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
+	object, err := o.look(orchestrator.Uploads, key)
+	if err != nil {
+		return object, err
+	}
+	if object.ETag != etag {
+		return orchestrator.Object{}, orchestrator.ErrChanged
+	}
+	o.shelves[orchestrator.Kept][key] = o.shelves[orchestrator.Uploads][key]
+	return object, nil
+}
+
+// Open is orchestrator.Outputs.
+func (o *outputs) Open(_ context.Context, shelf orchestrator.Shelf, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+	object, err := o.look(shelf, key)
+	return io.NopCloser(bytes.NewBufferString(o.shelves[shelf][key])), object, err
+}
+
+// PresignGet is orchestrator.Outputs.
+func (o *outputs) PresignGet(_ context.Context, key, _, _ string, _ time.Duration) (string, error) {
+	return "http://bucket/" + key, nil
+}
+
+// PresignPut is orchestrator.Outputs.
+func (o *outputs) PresignPut(_ context.Context, key, _ string, _ time.Duration) (string, error) {
+	return "http://bucket/" + key, nil
+}
+
+// Delete is orchestrator.Outputs.
+func (o *outputs) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+	if o.lost > 0 {
+		o.lost--
+		return fault.New(fault.Unavailable, "the deletion was lost")
+	}
+	delete(o.shelves[shelf], key)
+	return nil
+}
+
+// DeletePrefix is orchestrator.Outputs.
+func (o *outputs) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
+	for key := range o.shelves[shelf] {
+		if strings.HasPrefix(key, prefix) {
+			delete(o.shelves[shelf], key)
+		}
+	}
+	return nil
+}
