@@ -37,11 +37,11 @@ func fresh() run.Run {
 	}
 }
 
-// TestStories plays the files under testdata: the name of a file is its claim,
+// TestStories plays the files under testdata/stories: the name of a file is its claim,
 // and each step's output is what Decide made of a fact. -rewrite records anew.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		story := &teller{now: epoch}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			return story.step(t, d)
