@@ -110,6 +110,10 @@ func (f Restarted) apply(d *draft) error {
 	d.effects = append(d.effects, Effect{
 		Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start),
 	})
+	if d.Slot.Stand == SlotQueued {
+		// The new execution goes to the line at once, and its token is the line's.
+		d.await(StepQueued)
+	}
 	d.tell(Event{Type: EventRestarted, Message: f.Cause})
 	return nil
 }
