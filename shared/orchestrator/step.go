@@ -25,7 +25,9 @@ type StepInput struct {
 
 // Carried is the part of an execution's document that says what went wrong.
 type Carried struct {
-	Error *StepError `json:"error,omitempty"`
+	// Generation is that of the token state which was left; 0 where there was none.
+	Generation int        `json:"generation,omitempty"`
+	Error      *StepError `json:"error,omitempty"`
 }
 
 // StepError is the error output of a state.

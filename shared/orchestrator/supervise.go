@@ -41,7 +41,7 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 	if stale {
 		return ended(r), nil
 	}
-	f := run.Judged{Failed: in.Carried.failed()}
+	f := run.Judged{Generation: in.Carried.Generation, Failed: in.Carried.failed()}
 	if f.Failed {
 		s.warn(ctx, r, "a step failed", errors.New(in.Carried.Error.Error+": "+in.Carried.Error.Cause))
 	}

@@ -65,6 +65,10 @@ func (r Run) why() string {
 // suspicion turned into proof: nothing is declared dead that the record does
 // not show to be.
 type Judged struct {
+	// Generation is that of the state which was left, as the execution carries
+	// it; 0 where nobody knows. A record that has the token of a later one has
+	// been judged before, and the execution went on: nothing changes.
+	Generation int
 	// Failed: a call of this software failed, so nothing was learned about the
 	// worker.
 	Failed bool
@@ -74,7 +78,13 @@ type Judged struct {
 	Exit  *Exit
 }
 
-func (Judged) acted(Run) bool { return true }
+func (f Judged) acted(r Run) bool { return !f.repeats(r) }
+
+// repeats says whether this is a call that was made again, or was slow, of an
+// execution that waits in a later state.
+func (f Judged) repeats(r Run) bool {
+	return f.Generation > 0 && r.Wait.Token != "" && r.Wait.Generation > f.Generation
+}
 
 // Phases of a machine that prove something to Judged.
 const (
@@ -83,6 +93,9 @@ const (
 )
 
 func (f Judged) apply(d *draft) error {
+	if f.repeats(d.Run) {
+		return nil
+	}
 	// Whatever token the record still has is the one of the state that was left.
 	if d.Wait.Token != "" {
 		d.Wait.Token, d.changed = "", true

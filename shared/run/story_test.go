@@ -118,9 +118,10 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "reported":
 		return run.Reported{Attempt: attempt, Report: report(t, d)}
 	case "judged":
-		phase := ""
+		phase, generation := "", 0
 		d.MaybeScanArgs(t, "phase", &phase)
-		return run.Judged{Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d)}
+		d.MaybeScanArgs(t, "generation", &generation)
+		return run.Judged{Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d)}
 	case "settled":
 		return settled(t, d)
 	case "cancelled":
