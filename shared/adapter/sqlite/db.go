@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
-	lock, err := acquire(path + ".lock")
+	lock, err := acquire(ctx, path+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database %s: %w", path, err)
 	}

@@ -3,22 +3,32 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"syscall"
+	"time"
+)
+
+// A process that is being started has a copy of every open file of its parent
+// until it becomes the new program, and so the lock, though the parent may be
+// gone. lockWait is far longer than that.
+const (
+	lockWait  = time.Second
+	lockPause = 20 * time.Millisecond
 )
 
 // acquire takes the advisory lock on the file and writes our process id into
 // it. The kernel gives the lock free when the process ends, however it ends.
-func acquire(path string) (*os.File, error) {
+func acquire(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(ctx, file); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(file, 32))
 		err = errors.Join(lockError(err, strings.TrimSpace(string(holder))), file.Close())
 		return nil, err
@@ -30,6 +40,24 @@ func acquire(path string) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+func lock(ctx context.Context, file *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	again := time.NewTicker(lockPause)
+	defer again.Stop()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func lockError(err error, holder string) error {
