@@ -93,13 +93,23 @@ type entry struct {
 	execution  *asl.Execution // nil: it is in the store alone
 }
 
+// Migrate makes the engine's tables in db, or brings them up to date, as New
+// does. sqlite.ErrNewer, and nothing is touched, where they are those of a newer
+// program: who has more to go on with than executions learns it first.
+func Migrate(ctx context.Context, db *sqlite.DB) error {
+	if err := db.Migrate(ctx, "engine", migrations()); err != nil {
+		return fmt.Errorf("cannot use the tables of the executions: %w", err)
+	}
+	return nil
+}
+
 // New makes an engine and takes up the executions that the database holds. They
 // go on with the first Run or Step.
 func New(ctx context.Context, config Config) (*Engine, error) {
 	var s store = newMemory()
 	if config.DB != nil {
-		if err := config.DB.Migrate(ctx, "engine", migrations()); err != nil {
-			return nil, fmt.Errorf("cannot start the engine: %w", err)
+		if err := Migrate(ctx, config.DB); err != nil {
+			return nil, err
 		}
 		s = rows{config.DB}
 	}

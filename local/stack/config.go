@@ -39,6 +39,9 @@ type Config struct {
 	// benchmarks.
 	Starter flymachines.Starter
 	Runner  orchestrator.Runner
+	// Clock is the host's where it is nil. Another is for tests, of folders
+	// that were left long ago.
+	Clock orchestrator.Clock
 	// SweepInterval is the pause between two sweeps; 0 is a second.
 	SweepInterval time.Duration
 }

@@ -10,7 +10,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+
+	"github.com/sortie-dev/sortie/local/flymachines/durable"
 )
 
 // memory is what a folder remembers of the process that served it: ports and
@@ -25,9 +28,11 @@ type memory struct {
 	Secrets map[string]string `json:"secrets"`
 }
 
+const memoryFile = "stack.json"
+
 // recall reads the folder's memory, and begins one where there is none.
 func recall(dir string) (*memory, error) {
-	m := &memory{path: filepath.Join(dir, "stack.json")}
+	m := &memory{path: filepath.Join(dir, memoryFile)}
 	text, err := os.ReadFile(m.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,21 +56,27 @@ func recall(dir string) (*memory, error) {
 func (m *memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
+	if err := durable.Write(m.path, m); err != nil {
 		return fmt.Errorf("cannot write what the folder remembers: %w", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(m.path), ".stack-*")
+	return nil
+}
+
+// clearHalves removes what a process that was killed has begun to write in its
+// folder, which is this process's now.
+func clearHalves(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("cannot write what the folder remembers: %w", err)
+		return fmt.Errorf("cannot look for half-written files: %w", err)
 	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), m.path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("cannot write what the folder remembers: %w", err), os.Remove(file.Name()))
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasPrefix(name, ".key-") && !strings.HasPrefix(name, ".stack-") && name != memoryFile+durable.Suffix {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("cannot remove a half-written file: %w", err)
+		}
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/sortie-dev/sortie/local/flymachines"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
-	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -142,10 +141,6 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 }
 
 func (s *Stack) ports(ctx context.Context) (orchestrator.Ports, error) {
-	store, err := sqlite.NewStore(ctx, s.db, s.clock)
-	if err != nil {
-		return orchestrator.Ports{}, fmt.Errorf("cannot open the records: %w", err)
-	}
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
@@ -165,7 +160,7 @@ func (s *Stack) ports(ctx context.Context) (orchestrator.Ports, error) {
 		}
 	}
 	return orchestrator.Ports{
-		Store: store, Runner: runner, Outputs: outputs, Signer: signer,
+		Store: s.store, Runner: runner, Outputs: outputs, Signer: signer,
 		Clock: s.clock, Log: s.config.Log, Roll: roll, Hex: randomHex,
 	}, nil
 }

@@ -37,6 +37,7 @@ type Stack struct {
 	addresses Addresses
 
 	db       *sqlite.DB
+	store    *sqlite.Store
 	bucket   *s3.Server
 	machines *flymachines.Server
 	service  *orchestrator.Service
@@ -57,7 +58,10 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	if c.SweepInterval == 0 {
 		c.SweepInterval = time.Second
 	}
-	s := &Stack{config: c, clock: clock.System{}, fatal: make(chan error, 8)}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	s := &Stack{config: c, clock: c.Clock, fatal: make(chan error, 8)}
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops
 	for _, part := range []func(context.Context) error{
@@ -143,6 +147,16 @@ func (s *Stack) openData(ctx context.Context) error {
 	s.addresses.Data = dir
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, "sortie.db")); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
+	}
+	// A folder of a newer version is refused here, before anything goes on.
+	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
+		err = engine.Migrate(ctx, s.db)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
+	}
+	if err := clearHalves(dir); err != nil {
+		return err
 	}
 	s.memory, err = recall(dir)
 	return err
