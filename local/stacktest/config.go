@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
 )
 
 // Config is what a test says about its stack.
@@ -22,6 +23,8 @@ type Config struct {
 	Play, Program string
 	// Source is another entity API than the sample's.
 	Source string
+	// Now is when the stack lives; the zero time is the present.
+	Now time.Time
 }
 
 // sweepInterval is a test's: what a sweep finds, a test waits for.
@@ -44,6 +47,9 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 		Addr: "127.0.0.1:0", DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: sweepInterval,
 	}
+	if !c.Now.IsZero() {
+		config.Clock = shifted{clock.System{}, c.Now.Sub(clock.System{}.Now())}
+	}
 	switch {
 	case c.Play != "":
 		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, wordPlay}, strings.Fields(c.Play)...)}
@@ -52,3 +58,12 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	}
 	return config, nil
 }
+
+// shifted is the host's clock, in another time.
+type shifted struct {
+	clock.System
+	by time.Duration
+}
+
+// Now is the time there.
+func (s shifted) Now() time.Time { return s.System.Now().Add(s.by) }

@@ -18,8 +18,10 @@ func TestMigrateBringsAnOlderFileUp(t *testing.T) {
 	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
 		t.Fatal(err)
 	}
-	steps := slices.Concat(notes[:1], []string{"ALTER TABLE notes ADD COLUMN color TEXT; UPDATE notes SET color = 'red';",
-		"CREATE TABLE more (n INTEGER) STRICT"})
+	steps := slices.Concat(notes[:1], []string{
+		"ALTER TABLE notes ADD COLUMN color TEXT; UPDATE notes SET color = 'red';",
+		"CREATE TABLE more (n INTEGER) STRICT",
+	})
 	for range 2 { // the second time there is nothing to do
 		if err := db.Migrate(t.Context(), "notes", steps); err != nil {
 			t.Fatal(err)
