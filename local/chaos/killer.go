@@ -7,6 +7,23 @@ import (
 	"time"
 )
 
+// birth starts the stack for the first time; a blow may fall on that too.
+func (w *world) birth(ctx context.Context) error {
+	for len(w.blows) > 0 && w.blows[0].target == killStart {
+		if err := w.server.launch(); err != nil {
+			return err
+		}
+		if !w.wait(ctx, w.blows[0].after) {
+			return ctx.Err()
+		}
+		if err := w.strike(ctx, w.blows[0], nil); err != nil {
+			return err
+		}
+		w.blows = w.blows[1:]
+	}
+	return w.server.up(ctx)
+}
+
 // strikeAll carries out the plan. The stack may be down after it.
 func (w *world) strikeAll(ctx context.Context) error {
 	random := w.random(1)

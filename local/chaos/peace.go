@@ -23,7 +23,7 @@ func Peaceful(ctx context.Context, folder string, clock orchestrator.Clock) (Pea
 		return Peace{}, err
 	}
 	defer w.close()
-	if err := w.server.start(ctx); err != nil {
+	if err := w.server.up(ctx); err != nil {
 		return Peace{}, errors.Join(err, errors.New(w.log.String()))
 	}
 	for _, o := range w.orders {

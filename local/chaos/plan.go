@@ -72,7 +72,7 @@ func plan(random *rand.Rand, n int) []blow {
 				break
 			}
 		}
-		if blows[i].target == killStart && (i == 0 || !blows[i-1].target.downs()) {
+		if blows[i].target == killStart && i > 0 && !blows[i-1].target.downs() {
 			blows[i].target = killStack // there is no start to be struck
 		}
 		blows[i].after = span(longestPause)

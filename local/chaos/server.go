@@ -72,8 +72,6 @@ func (s *server) up(ctx context.Context) error {
 	return nil
 }
 
-func (s *server) start(ctx context.Context) error { return s.up(ctx) }
-
 // down ends the life by a signal. SIGTERM has to end it in order.
 func (s *server) down(signal syscall.Signal) {
 	code, err := s.process.End(signal)

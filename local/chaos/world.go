@@ -125,7 +125,7 @@ func (w *world) close() {
 func (w *world) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := w.server.start(ctx); err != nil {
+	if err := w.birth(ctx); err != nil {
 		return err
 	}
 	for i := range clients {
