@@ -144,11 +144,11 @@ func (s *Service) nextInLine(ctx context.Context, tenant, pool string) ([]run.De
 		if err != nil {
 			return nil, err
 		}
-		d, err := run.Decide(r, run.Granted{}, s.now())
+		d, err := run.Decide(r, run.Granted{Limit: s.config.MaxMachines}, s.now())
 		if err != nil {
 			return nil, err
 		}
-		if d.Lease == run.LeaseGrant {
+		if d.Changed {
 			return []run.Decision{d}, nil
 		}
 	}

@@ -72,6 +72,8 @@ func lostFacts() []run.Fact {
 
 func admitted(pool string, limit int) run.Fact { return run.Admitted{Pool: pool, Limit: limit} }
 
+func granted(limit int) run.Fact { return run.Granted{Limit: limit} }
+
 func lined(pool string, limit int) run.Fact { return run.Lined{Pool: pool, Limit: limit} }
 
 // cancel is the quickest end: at once where there is no machine yet, with an

@@ -97,7 +97,7 @@ func nobodyOvertakes(s *storeTest) {
 	late := s.create(sample("acme", "late"))
 	s.wantNoSlot(late, s.decide(late, admitted("p", 1)))
 	s.wantLine("p", first)
-	s.apply(first, run.Granted{})
+	s.apply(first, granted(1))
 	s.wantPools(acme("p", 1, 0))
 }
 
@@ -141,10 +141,10 @@ func lineInOrder(s *storeTest) {
 func slotIsHandedOn(s *storeTest) {
 	for _, name := range []string{"release first", "grant first"} {
 		holder, line := s.fill(name, 1, 1)[0], s.queue(name, 3, 1)
-		s.wantNoSlot(line[0], s.decide(line[0], run.Granted{}))
+		s.wantNoSlot(line[0], s.decide(line[0], granted(1)))
 		for len(line) > 0 {
 			holder = s.apply(holder, cancel())
-			release, grant := s.decide(holder, run.Settled{}), s.decide(line[0], run.Granted{})
+			release, grant := s.decide(holder, run.Settled{}), s.decide(line[0], granted(1))
 			if name == "release first" {
 				s.ok(s.store.Commit(s.ctx, release, grant))
 			} else {
@@ -170,7 +170,7 @@ func releasesCountFirst(s *storeTest) {
 		held[i] = s.apply(held[i], cancel())
 	}
 	grants := []orchestrator.Write{
-		s.decide(line[0], run.Granted{}), s.decide(line[1], run.Granted{}), s.decide(line[2], run.Granted{}),
+		s.decide(line[0], granted(2)), s.decide(line[1], granted(2)), s.decide(line[2], granted(2)),
 	}
 	releases := []orchestrator.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
 	s.wantNoSlot(line[0], append(slices.Clone(grants), releases...)...)
@@ -240,6 +240,15 @@ func limitOfTheCommit(s *storeTest) {
 	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
 	s.apply(late, admitted("p", 3))
 	s.wantPools(acme("p", 3, 0))
+	// A line has the limits of those who are granted, not of those who came.
+	line := s.queue("p", 3, 3)
+	s.wantNoSlot(line[0], s.decide(line[0], granted(2)))
+	s.wantNoSlot(line[0], s.decide(line[0], granted(3)))
+	s.apply(line[0], granted(4))
+	s.wantPools(acme("p", 4, 2))
+	s.apply(line[1], granted(0))
+	s.wantPools(acme("p", 4, 1))
+	s.wantLine("p", line[2])
 }
 
 func poolsAreApart(s *storeTest) {
@@ -271,7 +280,7 @@ func mendFollowsRecords(s *storeTest) {
 	}
 	silently(line[1], cancel())                                          // in line, and has ended
 	silently(s.apply(held[0], cancel()), run.Settled{})                  // has a lease, and has ended
-	silently(line[0], run.Granted{})                                     // in line, and holds
+	silently(line[0], granted(3))                                        // in line, and holds
 	silently(s.create(sample("acme", "unseen")), admitted("p", 3))       // no lease, and holds
 	waits := silently(s.create(sample("acme", "behind")), lined("p", 3)) // not in line, and waits
 	changed, err := s.store.Mend(s.ctx, "acme", "p")
@@ -287,7 +296,7 @@ func mendFollowsRecords(s *storeTest) {
 		}
 	}
 	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
-	s.wantNoSlot(line[2], s.decide(line[2], run.Granted{}))
+	s.wantNoSlot(line[2], s.decide(line[2], granted(3)))
 	s.apply(s.apply(other[0], cancel()), run.Settled{})
 	s.wantPools(acme("p", 3, 2))
 }

@@ -163,7 +163,7 @@ func (c *contest) first() ([]orchestrator.Write, run.Ref, error) {
 		if err != nil {
 			return nil, run.Ref{}, err
 		}
-		d, err := run.Decide(r, run.Granted{}, c.now)
+		d, err := run.Decide(r, granted(c.limit), c.now)
 		if err != nil {
 			return nil, run.Ref{}, err
 		}

@@ -37,7 +37,7 @@ func createdIsReadBack(s *storeTest) {
 
 func committedIsReadBack(s *storeTest) {
 	r := s.create(sample("acme", "a"))
-	facts := append([]run.Fact{lined("default", 3), run.Granted{}},
+	facts := append([]run.Fact{lined("default", 3), granted(3)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
 		run.MachineMade{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)

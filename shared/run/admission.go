@@ -77,11 +77,13 @@ func (f Lined) apply(d *draft) error {
 	return nil
 }
 
-// Granted: the run is the first in line, and a slot is free.
-type Granted struct{}
+// Granted: the run is the first in line, and a slot is free. Limit is the pool's
+// limit now, whatever it was when the run came; 0 is no limit any more.
+type Granted struct{ Limit int }
 
-func (Granted) apply(d *draft) error {
+func (f Granted) apply(d *draft) error {
 	if d.State == Pending && d.Slot.Stand == SlotQueued {
+		d.Slot.Limit = f.Limit
 		d.grant()
 	}
 	return nil

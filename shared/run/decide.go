@@ -199,25 +199,28 @@ func actBy(r Run, now time.Time) time.Time {
 	return now.Add(time.Duration(route.TimeoutSeconds)*time.Second + stateSlack)
 }
 
+// leaseChange is what leads from one slot to the other in the pool's count.
 func leaseChange(before, after Slot) LeaseChange {
-	limit := after.Limit
-	if before.Stand != "" {
-		limit = before.Limit
-	}
-	if limit == 0 || before.Stand == after.Stand {
+	had, has := before.counted(), after.counted()
+	switch {
+	case had == has:
 		return ""
-	}
-	switch before.Stand {
-	case SlotQueued:
-		if after.Stand == SlotHeld {
-			return LeaseGrant
-		}
+	case had == SlotQueued && has == SlotHeld:
+		return LeaseGrant
+	case had == SlotQueued:
 		return LeaseDequeue
-	case SlotHeld:
+	case had == SlotHeld:
 		return LeaseRelease
-	}
-	if after.Stand == SlotQueued {
+	case has == SlotQueued:
 		return LeaseEnqueue
 	}
 	return LeaseTake
+}
+
+// counted is how the pool counts the run: not at all without a limit.
+func (s Slot) counted() Stand {
+	if s.Limit == 0 {
+		return ""
+	}
+	return s.Stand
 }

@@ -36,7 +36,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Woken{},
 		run.Admitted{Pool: "p", Limit: limit},
 		run.Lined{Pool: "p", Limit: limit},
-		run.Granted{},
+		run.Granted{Limit: limit},
 		run.Checked{},
 		run.Checked{Violations: []string{"x"}},
 		run.Acted{},

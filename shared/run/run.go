@@ -174,8 +174,8 @@ type Spent struct {
 // Slot is the run's place in its pool.
 type Slot struct {
 	Pool string `json:"pool"`
-	// Limit is the pool's limit when the slot was asked for; 0 is no limit, and
-	// then there is no lease.
+	// Limit is the pool's limit when the slot was asked for, or granted; 0 is no
+	// limit, and then there is no lease.
 	Limit int   `json:"limit"`
 	Stand Stand `json:"stand,omitempty"`
 	// Since orders the queue: the run's arrival for its first attempt, the

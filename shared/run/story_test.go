@@ -100,7 +100,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "lined":
 		return run.Lined{Pool: "default", Limit: limit}
 	case "granted":
-		return run.Granted{}
+		return run.Granted{Limit: limit}
 	case "checked":
 		return run.Checked{Violations: flag(d, "violated")}
 	case "acted":
