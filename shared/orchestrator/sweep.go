@@ -76,23 +76,21 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 // sweepUnlisted looks up, one by one, the machines that the list does not show:
 // absence proves nothing, a lookup does.
 func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]bool) error {
+	var failed []error
 	var after run.Ref
 	for {
 		runs, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
-		if err != nil || len(runs) == 0 {
-			return err
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("cannot read the runs with a machine: %w", err))...)
 		}
 		for _, r := range runs {
 			after = r.Ref()
-			if listed[r.Attempt.MachineID] {
-				continue
-			}
-			if err := s.sweepAbsent(ctx, r); err != nil {
-				return err
+			if !listed[r.Attempt.MachineID] {
+				failed = append(failed, s.sweepAbsent(ctx, r))
 			}
 		}
 		if len(runs) < sweepBatch {
-			return nil
+			return errors.Join(failed...)
 		}
 	}
 }
@@ -164,10 +162,12 @@ func (s *Service) sweepPools(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the pools: %w", err)
 	}
+	var failed []error
 	for _, p := range pools {
 		mended, err := s.ports.Store.Mend(ctx, p.Tenant, p.Pool)
 		if err != nil {
-			return fmt.Errorf("cannot mend pool %s: %w", p.Pool, err)
+			failed = append(failed, fmt.Errorf("cannot mend pool %s: %w", p.Pool, err))
+			continue
 		}
 		if mended > 0 {
 			s.ports.Log.WarnContext(ctx, "leases differed from the records and were mended", "pool", p.Pool, "rows", mended)
@@ -176,7 +176,7 @@ func (s *Service) sweepPools(ctx context.Context) error {
 			s.fill(ctx, p.Tenant, p.Pool)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (s *Service) sweepOutputs(ctx context.Context) error {
