@@ -41,7 +41,7 @@ type blow struct {
 
 // The longest times of a plan.
 const (
-	longestPause = 900 * time.Millisecond
+	longestPause = 700 * time.Millisecond
 	longestStart = 250 * time.Millisecond
 	longestDown  = 150 * time.Millisecond
 	longestStop  = 120 * time.Millisecond

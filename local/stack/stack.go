@@ -124,8 +124,13 @@ func (s *Stack) stop(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// shutdownLimit is how long requests under way may take at the end.
-const shutdownLimit = 3 * time.Second
+// At the end, requests under way have undisturbed time; then those that wait
+// for something are told that nobody does any more, and at the limit all are
+// cut off.
+const (
+	undisturbed   = 700 * time.Millisecond
+	shutdownLimit = 3 * time.Second
+)
 
 func shutdown(server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
@@ -210,7 +215,16 @@ func (s *Stack) serve(part, addr string, handler http.Handler) (url string, err 
 }
 
 func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string) {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	requests, endRequests := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	server.RegisterOnShutdown(func() {
+		over, _ := s.clock.NewTimer(undisturbed)
+		<-over
+		endRequests()
+	})
 	s.servers = append(s.servers, server)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
