@@ -205,11 +205,34 @@ func TestToFilePlaces(t *testing.T) {
 	}
 }
 
-func TestToFileRefusesADevice(t *testing.T) {
+func TestToFileWritesToADevice(t *testing.T) {
 	t.Parallel()
 	job := setup(t, &source{content: []byte("<mods/>"), name: served})
-	if path, _, err := fetch.ToFile(t.Context(), job, os.DevNull); err == nil {
-		t.Errorf("replaced %s", path)
+	path, size, err := fetch.ToFile(t.Context(), job, os.DevNull)
+	if err != nil || path != os.DevNull || size != 7 {
+		t.Errorf("wrote %d bytes to %s, error %v", size, path, err)
+	}
+	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
+		t.Errorf("%s was replaced", os.DevNull)
+	}
+}
+
+func TestToFileLeavesALinkALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file.xml"), filepath.Join(dir, "link.xml")
+	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Symlink("file.xml", link)); err != nil {
+		t.Fatal(err)
+	}
+	job := setup(t, &source{content: []byte("<mods/>"), name: served})
+	if path, _, err := fetch.ToFile(t.Context(), job, link); err != nil || path != link {
+		t.Fatalf("saved as %s, error %v", path, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "file.xml" {
+		t.Errorf("the link leads to %q, error %v", to, err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "<mods/>" {
+		t.Errorf("the file behind it has %q, error %v", got, err)
 	}
 }
 

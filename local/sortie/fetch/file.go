@@ -10,29 +10,53 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
 // ToFile saves the output and gives the file's path and length. A target that
 // is a folder, or ends in a slash, gets a file of the served name; an empty one
-// is the current folder. A file that is there already is replaced at the end.
-// Folders that are missing are made.
+// is the current folder. A file that is there already, also one behind a link,
+// is replaced at the end; a device or a pipe is written to as it comes. Folders
+// that are missing are made.
 func ToFile(ctx context.Context, job Job, target string) (path string, size int64, err error) {
 	first, err := job.Client.Open(ctx, job.TaskID, 0, "")
 	if err != nil {
 		return "", 0, err
 	}
 	path = place(target, FileName(first.FileName, job.TaskID))
-	part, err := newPart(path)
+	file := path
+	if behind, err := filepath.EvalSymlinks(path); err == nil {
+		file = behind // a link stays a link
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
+		size, err = job.toDevice(ctx, first, path)
+		return path, size, err
+	}
+	part, err := newPart(file)
 	if err != nil {
 		return "", 0, errors.Join(err, first.Body.Close())
 	}
 	if size, err = job.copy(ctx, first, part); err != nil {
 		return "", 0, errors.Join(err, part.drop())
 	}
-	if err := part.keep(path); err != nil {
+	if err := part.keep(file); err != nil {
 		return "", 0, err
 	}
 	return path, size, nil
+}
+
+// toDevice writes an output whose beginning is open to what is no ordinary file.
+func (j Job) toDevice(ctx context.Context, first *client.Output, path string) (int64, error) {
+	device, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("cannot open the place of the output: %w", err), first.Body.Close())
+	}
+	size, err := j.copy(ctx, first, stream{device})
+	if closed := device.Close(); closed != nil {
+		err = errors.Join(err, fmt.Errorf("cannot write the output: %w", closed))
+	}
+	return size, err
 }
 
 // FileName makes a name for a file of what a server says: its last part, and
