@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
 // stopLimit is how long machines may take to end when the stack stops; then
@@ -74,6 +77,9 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	if err != nil {
 		return nil, settings, advised{error: err, code: ExitUsage, hint: "these are environment variables; the README has a table of them"}
 	}
+	if err := f.check(settings.Tokens); err != nil {
+		return nil, settings, err
+	}
 	bound, err := images(f.images)
 	if err != nil {
 		return nil, settings, err
@@ -83,6 +89,30 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 		Settings: settings, Log: log, Version: versionOf(build()),
 	})
 	return s, settings, err
+}
+
+// check says what is wrong with the flags before anything is made or opened.
+func (f stackFlags) check(tokens []string) error {
+	if f.data == "" {
+		return wrong("--data names no folder")
+	}
+	if f.source != "" {
+		source, err := url.Parse(f.source)
+		if err != nil || source.Scheme != "http" && source.Scheme != "https" || source.Host == "" || source.RawQuery != "" {
+			return wrong("--source has to be an http or https URL without a query, such as https://api.example.org")
+		}
+	}
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return wrong("--addr %s is not of the form HOST:PORT", f.addr)
+	}
+	if host != "" && net.ParseIP(host) == nil {
+		return nil // a name is looked up first
+	}
+	if _, err := httpkit.CheckAddress(f.addr, tokens); err != nil {
+		return advised{error: err, code: ExitUsage, hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
+	}
+	return nil
 }
 
 // stopStack stops the system whatever has ended already.

@@ -155,6 +155,8 @@ func TestCommandLinesThatAreWrong(t *testing.T) {
 		"runs --url ftp://x", "asl nonsense", "collection serve", "collection serve --sample --generate 3",
 		"collection serve --generate 0", "collection serve --generate 3 --ill missing", "collection serve --generate 3 --ill x=1",
 		"collection serve --ead /nowhere/at/all", "dev --image x", "dev --image x=", "dev --image x=/nowhere/at/all", "dev --image =y",
+		"dev --data=", "dev --source example.org", "dev --source ftp://example.org", "dev --addr localhost",
+		"dev --addr :0", "dev --addr 0.0.0.0:0", "dev --addr [::]:0",
 		"asl validate /nowhere/at/all", "backup x --data /nowhere/at/all",
 	} {
 		t.Run(args, func(t *testing.T) {

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,7 +25,7 @@ func build() built {
 	if !ok {
 		return built{Version: "unknown"}
 	}
-	b := built{Version: info.Main.Version, Go: info.GoVersion}
+	b := built{Version: strings.Trim(info.Main.Version, "()"), Go: info.GoVersion}
 	var system, processor string
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -47,7 +48,7 @@ func build() built {
 // versionOf is the build in one word.
 func versionOf(b built) string {
 	switch {
-	case b.Version != "" && b.Version != "(devel)":
+	case b.Version != "" && b.Version != "devel":
 		return b.Version
 	case len(b.Revision) >= 12:
 		return b.Revision[:12]
