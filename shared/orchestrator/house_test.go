@@ -48,8 +48,7 @@ type house struct {
 	// error that calls of a step have, one after the other.
 	before map[run.Step]func(orchestrator.StepInput)
 	fail   map[run.Step][]string
-	// entered are the states that executions entered; reached the steps whose
-	// functions were called.
+	// entered are the states that executions entered.
 	entered []string
 }
 
@@ -167,11 +166,15 @@ func (h *house) post() string {
 
 func (h *house) accept() string {
 	h.Helper()
-	r, _, err := h.service.Export(h.Context(), orchestrator.ExportCall{
-		Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"},
-	})
+	r, _, err := h.service.Export(h.Context(), exportCall())
 	h.ok(err)
 	return r.TaskID
+}
+
+func exportCall() orchestrator.ExportCall {
+	return orchestrator.ExportCall{
+		Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"},
+	}
 }
 
 // step does everything that is due now.
@@ -281,13 +284,21 @@ func (h *house) report(m *machine, body contract.Callback) error {
 }
 
 // clock stands still but for those who wait for it: their time passes at once.
-type clock struct{ now time.Time }
+type clock struct {
+	now time.Time
+	// during is done while somebody waits, once.
+	during func()
+}
 
 // Now is orchestrator.Clock.
 func (c *clock) Now() time.Time { return c.now }
 
 // NewTimer is orchestrator.Clock.
 func (c *clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	if do := c.during; do != nil {
+		c.during = nil
+		do()
+	}
 	c.to(c.now.Add(d))
 	fired := make(chan time.Time, 1)
 	fired <- c.now

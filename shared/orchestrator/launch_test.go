@@ -82,6 +82,9 @@ func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 		_, err := h.service.Terminate(h.Context(), orchestrator.StepInput{
 			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
 		})
+		if m.Phase != orchestrator.MachineGone {
+			t.Errorf("the run has ended, and its machine is %s", m.Phase)
+		}
 		return err
 	}
 	task := h.post()
@@ -89,6 +92,34 @@ func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 	if h.runner.live() != 0 || len(h.runner.made) != 1 {
 		t.Errorf("%d of %d machines live", h.runner.live(), len(h.runner.made))
 	}
+}
+
+// TestRule5AQuickWorkersMachineIsWaitedFor has the id be committed while the
+// run is being settled, of a machine that no list shows yet.
+func TestRule5AQuickWorkersMachineIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase, m.hidden = orchestrator.MachineRunning, true
+		h.ok(h.report(m, success()))
+		ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
+		h.clock.during = func() {
+			r, err := h.store.Load(h.Context(), ref)
+			h.ok(err)
+			d, err := run.Decide(r, run.MachineMade{Attempt: 1, MachineID: m.ID}, h.clock.now)
+			h.ok(err)
+			h.ok(h.store.Commit(h.Context(), orchestrator.WriteOf(d)))
+			m.hidden = false
+		}
+		_, err := h.service.Terminate(h.Context(), orchestrator.StepInput{
+			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
+		})
+		if m.Phase != orchestrator.MachineGone {
+			t.Errorf("the run has ended, and its machine is %s", m.Phase)
+		}
+		return err
+	}
+	h.stands(h.post(), run.Completed)
 }
 
 // TestRule5TheSweepCommitsAMachineThatNobodyToldOf loses the answer to a launch.
@@ -145,6 +176,29 @@ func TestRule5TheNextAttemptWaitsForTheMachinesEnd(t *testing.T) {
 	if h.runner.live() != 0 {
 		t.Errorf("%d machines live", h.runner.live())
 	}
+}
+
+// TestRule5AnyOtherMachineIsGoneWithinASweep has a machine appear that nobody
+// was told of, while another one of its attempt is heard.
+func TestRule5AnyOtherMachineIsGoneWithinASweep(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase, m.hidden = orchestrator.MachineRunning, true
+		return fault.New(fault.Unavailable, "the answer was lost")
+	}
+	task := h.post()
+	h.pass(3 * time.Second)
+	if r := h.stands(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
+		t.Fatalf("%s is heard, %d machines live", r.Attempt.MachineID, h.runner.live())
+	}
+	first := h.runner.made[0]
+	first.hidden = false
+	h.sweep()
+	if first.Phase != orchestrator.MachineGone || h.runner.live() != 1 {
+		t.Errorf("it is %s, %d machines live", first.Phase, h.runner.live())
+	}
+	h.stands(task, run.Running)
 }
 
 // TestRule7AbsenceProvesNothing has neither list nor lookup show a machine. That

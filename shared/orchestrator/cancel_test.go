@@ -1,0 +1,195 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func (h *house) cancel(task string) {
+	h.Helper()
+	_, err := h.service.Cancel(h.Context(), client, task, "user_requested")
+	h.ok(err)
+}
+
+// begin stores a run that no front door makes yet, and starts it.
+func (h *house) begin(change func(*run.Run)) (task string) {
+	h.Helper()
+	r := run.Run{
+		Tenant: client.Tenant, Workspace: client.Workspace, ID: "a-run", TaskID: "a-run",
+		Work: run.Work{Kind: "export", Format: "mods", Options: []byte(`{}`), Image: "worker"}, Policy: h.config.Policy,
+	}
+	change(&r)
+	d := run.New(r, h.clock.now)
+	_, err := h.store.Create(h.Context(), orchestrator.WriteOf(d), nil)
+	h.ok(err)
+	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, []byte(`{"tenant":"local","runId":"a-run"}`)))
+	h.step()
+	return "a-run"
+}
+
+// TestRule12ACancelFindsTheRunWhereverItIs cancels a run in every state and at
+// every turn, once and again.
+func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		play  func(h *house) (task string)
+		state run.State
+		// code is the fault that the run ends with.
+		code fault.Code
+		// machines counts those that were made.
+		machines int
+	}{
+		"before its execution began": {func(h *house) string {
+			h.calls.lost["Start"] = 1
+			return h.post()
+		}, run.Pending, fault.Cancelled, 0},
+		"PreRun": {func(h *house) string {
+			return h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
+		}, run.PreRun, fault.Cancelled, 0},
+		"while it is woken": {func(h *house) string {
+			task := h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
+			h.before[run.StepPending] = func(orchestrator.StepInput) { h.cancel(task) }
+			h.pass(time.Hour + time.Second)
+			return task
+		}, run.Cancelled, fault.Cancelled, 0},
+		"Queued": {func(h *house) string {
+			h.config.MaxMachines = 1
+			h.wire()
+			return h.line(2)[1]
+		}, run.Pending, fault.Cancelled, 1},
+		"while its constraints are checked": {func(h *house) string {
+			h.before[run.StepConditionRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
+			return h.begin(func(r *run.Run) { r.Constrained = true })
+		}, run.Cancelled, fault.Cancelled, 0},
+		"before its launch": {func(h *house) string {
+			h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
+			return h.post()
+		}, run.Cancelled, fault.Cancelled, 0},
+		"during its launch": {func(h *house) string {
+			h.runner.during = func(m *machine) error { h.cancel(m.Owner.RunID); return nil }
+			return h.post()
+		}, run.Cancelled, fault.Cancelled, 1},
+		"ContainerCreating": {func(h *house) string {
+			h.runner.stuck = true
+			return h.post()
+		}, run.ContainerCreating, fault.Cancelled, 1},
+		"BackingOff": {func(h *house) string {
+			h.runner.during = func(m *machine) error {
+				m.ends(0)
+				return fault.New(fault.Throttled, "too many")
+			}
+			return h.post()
+		}, run.ContainerCreating, fault.Cancelled, 1},
+		"Running": {func(h *house) string { return h.post() }, run.Running, fault.Cancelled, 1},
+		"Running, and deaf": {func(h *house) string {
+			h.runner.deaf = true
+			return h.post()
+		}, run.Running, fault.CancelTimeout, 1},
+		"while Running is entered": {func(h *house) string {
+			h.before[run.StepRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
+			return h.post()
+		}, run.Running, fault.Cancelled, 1},
+		"Terminating with a success": {func(h *house) string {
+			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
+			task := h.post()
+			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
+			h.step()
+			return task
+		}, run.Cancelled, fault.Cancelled, 1},
+		"while its output is kept": {func(h *house) string {
+			task := h.post()
+			h.outputs.after = func() { h.cancel(task) }
+			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
+			h.step()
+			return task
+		}, run.Cancelled, fault.Cancelled, 1},
+		"Terminating with a failure": {func(h *house) string {
+			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
+			task := h.post()
+			h.runner.last().ends(1)
+			h.sweep()
+			return task
+		}, run.Cancelled, fault.Cancelled, 1},
+		"Retrying": {func(h *house) string {
+			task := h.post()
+			h.runner.last().ends(1)
+			h.sweep()
+			return task
+		}, run.Retrying, fault.Cancelled, 1},
+		"Completed": {func(h *house) string {
+			task := h.post()
+			h.ok(h.report(h.runner.last(), success()))
+			h.step()
+			return task
+		}, run.Completed, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := test.play(h)
+			h.stands(task, test.state)
+			h.cancel(task)
+			h.cancel(task)
+			h.step()
+			h.sweep()
+			h.pass(11 * time.Second)
+			h.pass(31 * time.Second)
+			h.sweep()
+			want := run.Cancelled
+			switch test.code {
+			case "":
+				want = run.Completed
+			case fault.CancelTimeout:
+				want = run.Failed
+			}
+			r := h.stands(task, want)
+			if test.code != "" && r.Fault.Code != test.code {
+				t.Errorf("it ended with %+v", r.Fault)
+			}
+			h.nothingPending(task)
+			if len(h.runner.made) != test.machines {
+				t.Errorf("%d machines were made, want %d", len(h.runner.made), test.machines)
+			}
+			if name != "Queued" && h.runner.live() != 0 {
+				t.Errorf("%d machines live", h.runner.live())
+			}
+			if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Kept]) != 0 {
+				t.Errorf("outputs are left: %v", h.outputs.shelves)
+			}
+		})
+	}
+}
+
+// TestRule12ReportsAfterACancel has the worker's word come after the wish: it is
+// taken and its output discarded; what contradicts it is refused.
+func TestRule12ReportsAfterACancel(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.deaf = true
+	task := h.post()
+	m := h.runner.last()
+	body := h.upload(m, "<out/>", 6)
+	h.cancel(task)
+	h.step()
+	if len(h.runner.stopped) != 1 {
+		t.Errorf("SIGTERM was sent to %v", h.runner.stopped)
+	}
+	h.ok(h.report(m, body))
+	h.step()
+	h.stands(task, run.Cancelled)
+	h.ok(h.report(m, body))
+	if err := h.report(m, contract.Callback{Status: contract.StatusError, Error: "no"}); !fault.Is(err, fault.TaskAlreadyTerminal) {
+		t.Errorf("a contradiction: %v", err)
+	}
+	if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.NotReady) {
+		t.Errorf("its output: %v", err)
+	}
+	if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Kept]) != 0 {
+		t.Errorf("outputs are left: %v", h.outputs.shelves)
+	}
+}

@@ -1,0 +1,279 @@
+package orchestrator_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+// many is an error that a step's function has whenever it is called.
+func many(name string) []string { return slices.Repeat([]string{name}, 1000) }
+
+// TestRule15AnExecutionIsRestartedOnce has the execution fail in the one state
+// that catches nothing: it is begun anew once, and then its run is Orphaned and
+// its machine destroyed.
+func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		failures int
+		state    run.State
+		told     string
+	}{
+		"once":  {1, run.Completed, "attempt_ended execution_restarted completed"},
+		"twice": {2, run.Orphaned, "attempt_ended execution_restarted orphaned:EXECUTION_LOST"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.post()
+			h.fail[run.StepTerminating] = many("Boom")[:test.failures]
+			h.ok(h.report(h.runner.last(), success()))
+			h.step()
+			h.stands(task, run.Terminating)
+			if x := h.execution(task, 1); x.Status != orchestrator.ExecutionFailed || x.Error != "Boom" {
+				t.Errorf("its execution is %+v", x)
+			}
+			for range 3 {
+				h.pass(5*time.Minute + time.Second)
+				h.sweep()
+			}
+			r := h.stands(task, test.state)
+			h.tells(task, test.told)
+			if r.Execution.Start != 2 || h.runner.live() != 0 {
+				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
+			}
+			pools, err := h.store.Pools(h.Context())
+			if err != nil || len(pools) != 0 {
+				t.Errorf("leases are left: %+v, %v", pools, err)
+			}
+			h.nothingDue(task)
+		})
+	}
+}
+
+// TestRule15TheExecutionThatWasReplacedDoesNothing calls its functions late.
+func TestRule15TheExecutionThatWasReplacedDoesNothing(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	ref := h.record(task).Ref()
+	h.ok(h.engine.Stop(h.Context(), run.ExecutionName(ref, 1), "by hand"))
+	h.pass(12 * time.Minute)
+	h.sweep()
+	before := h.record(task)
+	if before.Execution.Start != 2 {
+		t.Fatalf("start %d", before.Execution.Start)
+	}
+	in := orchestrator.StepInput{Ref: ref, Execution: run.ExecutionName(ref, 1)}
+	for step, do := range map[run.Step]func() (run.Route, error){
+		run.StepPending:     func() (run.Route, error) { return h.service.Admit(h.Context(), in) },
+		run.StepJudging:     func() (run.Route, error) { return h.service.Judge(h.Context(), in) },
+		run.StepTerminating: func() (run.Route, error) { return h.service.Terminate(h.Context(), in) },
+	} {
+		if route, err := do(); err != nil || route.Next != run.StepCancelled {
+			t.Errorf("%s: to %s, %v", step, route.Next, err)
+		}
+	}
+	if after := h.record(task); after.Version != before.Version {
+		t.Errorf("it has changed the record")
+	}
+}
+
+// TestRule15AnUnforeseenFailureEndsTheRun has each plain step's function fail in
+// a way that nobody foresaw.
+func TestRule15AnUnforeseenFailureEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for step, begin := range map[run.Step]func(h *house) string{
+		run.StepPending:          (*house).post,
+		run.StepConditionRunning: func(h *house) string { return h.begin(func(r *run.Run) { r.Constrained = true }) },
+		run.StepJudging: func(h *house) string {
+			task := h.post()
+			h.pass(91 * time.Second)
+			return task
+		},
+	} {
+		t.Run(string(step), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, func(c *orchestrator.Config) { c.Policy.Retry.MaxAttempts = 1 })
+			h.fail[step] = []string{"Boom"}
+			task := begin(h)
+			h.pass(time.Second)
+			if r := h.stands(task, run.Failed); r.Fault.Code != fault.Internal || !strings.Contains(r.Fault.Message, "Boom") {
+				t.Errorf("it failed with %+v", r.Fault)
+			}
+			if h.runner.live() != 0 {
+				t.Errorf("%d machines live", h.runner.live())
+			}
+			h.nothingPending(task)
+		})
+	}
+}
+
+// TestWhatPassesIsTriedAgain has functions fail a few times, plain ones by
+// TryAgain, those that wait for a token by anything: the run is none the worse.
+func TestWhatPassesIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for step, name := range map[run.Step]string{
+		run.StepPending: "TryAgain", run.StepTerminating: "TryAgain", run.StepJudging: "Lambda.TooManyRequestsException",
+		run.StepContainerCreating: "Boom", run.StepRunning: "Boom",
+	} {
+		t.Run(string(step), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.fail[step] = many(name)[:3]
+			task := h.post()
+			if step == run.StepJudging {
+				h.pass(91 * time.Second)
+			}
+			h.pass(20 * time.Second)
+			h.stands(task, run.Running)
+			h.ok(h.report(h.runner.last(), success()))
+			h.step()
+			h.pass(20 * time.Second)
+			if r := h.stands(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
+				t.Errorf("attempt %d, %d failures left", r.Attempt.Number, len(h.fail[step]))
+			}
+		})
+	}
+}
+
+// TestNoVerdictOverAFailureOfOurs has every call that would wait for the worker
+// fail for minutes: the worker is not the one to be blamed.
+func TestNoVerdictOverAFailureOfOurs(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.fail[run.StepRunning] = many("Lambda.ServiceException")
+	task := h.post()
+	h.pass(8 * time.Minute)
+	h.stands(task, run.Running)
+	if calls := 1000 - len(h.fail[run.StepRunning]); calls > 20 {
+		t.Errorf("the function was called %d times", calls)
+	}
+	h.fail[run.StepRunning] = nil
+	h.pass(time.Minute)
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Completed)
+}
+
+// TestRule9TheEndIsTheEnd repeats everything after it.
+func TestRule9TheEndIsTheEnd(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.completed()
+	before := h.record(task)
+	in := orchestrator.StepInput{Ref: before.Ref(), Execution: run.ExecutionName(before.Ref(), 1), Token: "old", Generation: 1}
+	for name, again := range map[string]func() error{
+		"admit":     func() error { _, err := h.service.Admit(h.Context(), in); return err },
+		"launch":    func() error { in.Step = run.StepContainerCreating; return h.service.Launch(h.Context(), in) },
+		"supervise": func() error { in.Step = run.StepRunning; return h.service.Supervise(h.Context(), in) },
+		"stop":      func() error { in.Step = run.StepCancelling; return h.service.StopWorker(h.Context(), in) },
+		"judge":     func() error { _, err := h.service.Judge(h.Context(), in); return err },
+		"terminate": func() error { _, err := h.service.Terminate(h.Context(), in); return err },
+		"cancel":    func() error { _, err := h.service.Cancel(h.Context(), client, task, ""); return err },
+		"sweep":     func() error { return h.service.Sweep(h.Context(), 24*time.Hour) },
+	} {
+		if err := again(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	h.pass(time.Hour)
+	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+		t.Errorf("the record was version %d and is %d; %d machines", before.Version, after.Version, len(h.runner.made))
+	}
+}
+
+// TestTheStateMachineCatchesEverything reads the file: a plain Task retries
+// TryAgain and sends the rest to Terminating, a token state has no Retry and
+// sends everything to Judging, and only Terminating has nobody to send to.
+func TestTheStateMachineCatchesEverything(t *testing.T) {
+	t.Parallel()
+	names := map[string]string{}
+	for _, name := range statemachines.Functions() {
+		names[name] = name
+	}
+	text, err := statemachines.Run(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type rule struct {
+		ErrorEquals     []string
+		Next            string
+		MaxDelaySeconds int
+	}
+	var file struct {
+		States map[string]struct {
+			Type, Resource string
+			Retry, Catch   []rule
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	tasks := 0
+	for name, state := range file.States {
+		if state.Type != "Task" {
+			continue
+		}
+		tasks++
+		waits := strings.HasSuffix(state.Resource, ".waitForTaskToken")
+		caught := ""
+		if len(state.Catch) == 1 && slices.Equal(state.Catch[0].ErrorEquals, []string{"States.ALL"}) {
+			caught = state.Catch[0].Next
+		}
+		want := "Terminating"
+		switch {
+		case waits:
+			want = "Judging"
+		case name == "Terminating":
+			want = ""
+		}
+		if caught != want {
+			t.Errorf("what fails in %s goes to %q, want %q", name, caught, want)
+		}
+		retries := len(state.Retry) == 1 && slices.Contains(state.Retry[0].ErrorEquals, "TryAgain") && state.Retry[0].MaxDelaySeconds == 60
+		if retries == waits || waits && len(state.Retry) > 0 {
+			t.Errorf("%s retries by %+v", name, state.Retry)
+		}
+	}
+	if tasks != 10 {
+		t.Errorf("there are %d Tasks", tasks)
+	}
+}
+
+// TestATryAgainIsOneWhereverItIsWrapped has the bucket fail for a while when the
+// output is to be kept.
+func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	key := orchestrator.OutputPrefix(task) + "out.xml"
+	body := h.upload(h.runner.last(), "<out/>", 6)
+	changes := 0
+	var change func()
+	change = func() {
+		if changes++; changes < 4 {
+			h.outputs.shelves[orchestrator.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
+			h.outputs.after = change
+		}
+	}
+	h.outputs.after = change
+	h.ok(h.report(h.runner.last(), body))
+	h.step()
+	if r := h.stands(task, run.Terminating); r.Spent.Attempts != 0 {
+		t.Errorf("an attempt was spent")
+	}
+	h.pass(time.Minute)
+	h.stands(task, run.Completed)
+	if err := (orchestrator.TryAgain{Cause: orchestrator.ErrChanged}); !errors.Is(err, orchestrator.ErrChanged) {
+		t.Errorf("%v does not tell its cause", err)
+	}
+}

@@ -1,0 +1,184 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// upload leaves an output of a machine's worker, none where body is empty, and
+// makes the callback that tells its size.
+func (h *house) upload(m *machine, body string, size int64) contract.Callback {
+	key := orchestrator.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
+	if body != "" {
+		h.outputs.shelves[orchestrator.Uploads][key] = body
+	}
+	return contract.Callback{
+		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: "out.xml", OutputFileSize: &size,
+	}
+}
+
+// completed has a run end in an output.
+func (h *house) completed() (task string) {
+	h.Helper()
+	task = h.post()
+	h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
+	h.step()
+	h.stands(task, run.Completed)
+	return task
+}
+
+// download reads what is served for a task.
+func (h *house) download(task string) (string, error) {
+	h.Helper()
+	d, err := h.service.Output(h.Context(), client, task)
+	if err != nil {
+		return "", err
+	}
+	body, err := h.service.Open(h.Context(), d, orchestrator.Span{})
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(body)
+	h.ok(errors.Join(err, body.Close()))
+	return string(text), h.service.Downloaded(h.Context(), d)
+}
+
+// TestRule14WhatIsServedIsWhatWasAccepted has the upload be wrong in each way.
+func TestRule14WhatIsServedIsWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body string
+		size int64
+		// after is what is done to the upload once it was looked at.
+		after func(h *house, uploads map[string]string, key string)
+		ends  run.State
+		told  string
+		serve string
+	}{
+		"as it was told": {"<out/>", 6, nil, run.Completed, "attempt_ended completed", "<out/>"},
+		"missing":        {"", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
+		"too short":      {"<out>", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"too long":       {"<out />", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"changed between two looks": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+			uploads[key] = "<new/>"
+		}, run.Completed, "attempt_ended completed", "<new/>"},
+		"changed to another size": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+			uploads[key] = "<longer/>"
+		}, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"gone between two looks": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+			delete(uploads, key)
+		}, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, func(c *orchestrator.Config) { c.Policy.Retry.InitialDelay = time.Minute })
+			task := h.post()
+			body := h.upload(h.runner.last(), test.body, test.size)
+			h.outputs.after = func() {
+				if test.after != nil {
+					test.after(h, h.outputs.shelves[orchestrator.Uploads], body.OutputKey)
+				}
+			}
+			h.ok(h.report(h.runner.last(), body))
+			h.step()
+			h.pass(5 * time.Second)
+			h.stands(task, test.ends)
+			h.tells(task, test.told)
+			if text, err := h.download(task); text != test.serve || (err == nil) != (test.serve != "") {
+				t.Errorf("served is %q, %v", text, err)
+			}
+			if len(h.outputs.shelves[orchestrator.Uploads]) != 0 {
+				t.Errorf("uploads are left: %v", h.outputs.shelves[orchestrator.Uploads])
+			}
+		})
+	}
+}
+
+// TestRule14WhatIsKeptIsOutOfReach has a worker write again after its run ended.
+func TestRule14WhatIsKeptIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.completed()
+	h.upload(h.runner.last(), "<evil/>", 7)
+	if text, err := h.download(task); err != nil || text != "<out/>" {
+		t.Errorf("served is %q, %v", text, err)
+	}
+}
+
+func TestAnOutputExpires(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		play func(h *house, task string)
+		// lives and gone are when it is still there, and when no more.
+		lives, gone time.Duration
+	}{
+		"by itself":        {func(*house, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
+		"after a download": {func(h *house, task string) { _, err := h.download(task); h.ok(err) }, time.Hour - time.Second, time.Hour + time.Second},
+		"on request, though its deletion is lost": {func(h *house, task string) {
+			h.outputs.lost = 1
+			h.ok(h.service.DeleteOutput(h.Context(), client, task))
+			h.ok(h.service.DeleteOutput(h.Context(), client, task))
+			if len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+				h.Error("its deletion was not lost")
+			}
+		}, 0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.completed()
+			test.play(h, task)
+			if test.lives > 0 {
+				h.pass(test.lives)
+				h.sweep()
+				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+					t.Errorf("before its time: %+v, %v", d.Output, err)
+				}
+			}
+			h.pass(test.gone - test.lives)
+			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
+				t.Errorf("after its time, before the sweep: %v", err)
+			}
+			h.sweep()
+			h.sweep()
+			h.tells(task, "output_deleted")
+			if r := h.stands(task, run.Completed); len(h.outputs.shelves[orchestrator.Kept]) != 0 || r.Output.DeletedAt.IsZero() {
+				t.Errorf("it is kept: %v", h.outputs.shelves[orchestrator.Kept])
+			}
+			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
+				t.Errorf("after its deletion: %v", err)
+			}
+		})
+	}
+}
+
+func TestARecordIsForgottenAfterItsTime(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.completed()
+	ref := h.record(task).Ref()
+	h.pass(48*time.Hour - time.Second)
+	h.sweep()
+	h.stands(task, run.Completed)
+	h.pass(2 * time.Second)
+	if _, err := h.service.Task(h.Context(), client, task); !fault.Is(err, fault.NotFound) {
+		t.Errorf("an expired record: %v", err)
+	}
+	h.sweep()
+	if _, err := h.store.Load(h.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Errorf("after the sweep: %v", err)
+	}
+	if left, err := h.store.Purge(h.Context(), h.clock.now, 10); left != 0 || err != nil {
+		t.Errorf("the sweep has left %d records, %v", left, err)
+	}
+	if events, err := h.store.Events(h.Context(), ref, 0, 10); len(events) != 0 {
+		t.Errorf("after the sweep there are %d events, %v", len(events), err)
+	}
+}

@@ -1,0 +1,159 @@
+package orchestrator_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func one(c *orchestrator.Config) { c.MaxMachines = 1 }
+
+// line posts runs of which the first has the only slot.
+func (h *house) line(n int) (tasks []string) {
+	h.Helper()
+	for i := range n {
+		h.clock.to(h.clock.now.Add(time.Second))
+		tasks = append(tasks, h.post())
+		if i > 0 {
+			h.stands(tasks[i], run.Pending)
+		}
+	}
+	h.stands(tasks[0], run.Running)
+	return tasks
+}
+
+// together says whether the runs were written by one commit.
+func (h *house) together(tasks ...string) bool {
+	return slices.ContainsFunc(h.store.commits, func(refs []run.Ref) bool {
+		for _, task := range tasks {
+			if !slices.Contains(refs, h.record(task).Ref()) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestRule6ASlotGoesToTheNextInLine has a release grant in the same commit, in
+// order of arrival.
+func TestRule6ASlotGoesToTheNextInLine(t *testing.T) {
+	t.Parallel()
+	h := setup(t, one)
+	tasks := h.line(3)
+	for i, task := range tasks {
+		h.stands(task, run.Running)
+		h.ok(h.report(h.runner.last(), success()))
+		h.step()
+		h.stands(task, run.Completed)
+		if i+1 < len(tasks) && !h.together(task, tasks[i+1]) {
+			t.Errorf("the end of run %d and the grant to the next are two commits", i)
+		}
+	}
+	if len(h.runner.made) != 3 {
+		t.Errorf("%d machines were made", len(h.runner.made))
+	}
+}
+
+// TestRule6AGrantPassesOverACancelledRun has the next in line cancelled before
+// the release, and while the release that grants to it is being committed.
+func TestRule6AGrantPassesOverACancelledRun(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"before", "meanwhile"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, one)
+			tasks := h.line(3)
+			cancel := func() {
+				_, err := h.service.Cancel(h.Context(), client, tasks[1], "")
+				h.ok(err)
+			}
+			if when == "before" {
+				cancel()
+			} else {
+				h.store.before = cancel
+			}
+			h.ok(h.report(h.runner.last(), success()))
+			h.step()
+			h.stands(tasks[0], run.Completed)
+			h.stands(tasks[1], run.Cancelled)
+			h.stands(tasks[2], run.Running)
+			if h.together(tasks[0], tasks[1]) || !h.together(tasks[0], tasks[2]) {
+				t.Error("the slot did not go to the third in one commit")
+			}
+			h.nothingPending(tasks[1])
+		})
+	}
+}
+
+// nothingPending holds the execution of a run that has ended to have ended too.
+func (h *house) nothingPending(task string) {
+	h.Helper()
+	if x := h.execution(task, 1); x.Status == orchestrator.ExecutionRunning {
+		h.Errorf("the execution of %s still runs", task)
+	}
+}
+
+// TestRule6ARetryQueuesAgain has a slot be given back for the time between two
+// attempts.
+func TestRule6ARetryQueuesAgain(t *testing.T) {
+	t.Parallel()
+	h := setup(t, one)
+	tasks := h.line(2)
+	h.runner.last().ends(1)
+	h.sweep()
+	h.stands(tasks[0], run.Retrying)
+	h.stands(tasks[1], run.Running)
+	h.pass(3 * time.Second)
+	if r := h.stands(tasks[0], run.Pending); r.Slot.Stand != run.SlotQueued || r.Attempt.Number != 1 {
+		t.Errorf("it stands as %+v in attempt %d", r.Slot, r.Attempt.Number)
+	}
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(tasks[0], run.Running)
+}
+
+// TestRule6TheLineHasItsLimit has a run leave the line when its time is up.
+func TestRule6TheLineHasItsLimit(t *testing.T) {
+	t.Parallel()
+	h := setup(t, one, func(c *orchestrator.Config) {
+		c.Policy.QueueTimeout, c.Policy.TimeLimit = time.Minute, time.Hour
+	})
+	tasks := h.line(2)
+	h.pass(time.Minute + 2*time.Second)
+	if r := h.stands(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
+		t.Errorf("it failed with %+v", r.Fault)
+	}
+	if line, err := h.store.Line(h.Context(), client.Tenant, "default", 10); err != nil || len(line) != 0 {
+		t.Errorf("the line is %v, %v", line, err)
+	}
+	h.nothingPending(tasks[1])
+}
+
+// TestRule10AcceptedOnceUnderAKey has a client repeat a request whose answer it
+// never got.
+func TestRule10AcceptedOnceUnderAKey(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	call := exportCall()
+	call.IdempotencyKey = "k1"
+	first, existing, err := h.service.Export(h.Context(), call)
+	if err != nil || existing {
+		t.Fatalf("%v, %v", existing, err)
+	}
+	second, existing, err := h.service.Export(h.Context(), call)
+	if err != nil || !existing || second.TaskID != first.TaskID {
+		t.Errorf("again: %s, %v, %v", second.TaskID, existing, err)
+	}
+	call.Request.BatchID = "other"
+	if _, _, err = h.service.Export(h.Context(), call); !fault.Is(err, fault.IdempotencyMismatch) {
+		t.Errorf("another request: %v", err)
+	}
+	h.step()
+	if len(h.runner.made) != 1 {
+		t.Errorf("%d machines were made", len(h.runner.made))
+	}
+}
