@@ -21,7 +21,9 @@ const overtakeLimit = 2 * time.Second
 // Terminate handles the state Terminating: it sees the machine gone, verifies
 // and keeps the output, and decides what comes of the run. It needs Runner and
 // Outputs beside Store. Each part may be repeated, and TryAgain is its answer
-// while the machine is still there.
+// while the machine is still there. A run that is not in Terminating is given up
+// only where the execution carries an error; without one, this is a call that was
+// made again while the run went on, and it changes nothing.
 func (s *Service) Terminate(ctx context.Context, in StepInput) (run.Route, error) {
 	r, stale, err := s.load(ctx, in)
 	if err != nil {
@@ -30,12 +32,9 @@ func (s *Service) Terminate(ctx context.Context, in StepInput) (run.Route, error
 	if stale {
 		return ended(r), nil
 	}
-	if r.State != run.Terminating && r.State != run.Retrying && !r.State.Terminal() {
-		message := "the run's execution failed in a way that nobody foresaw"
-		if in.Carried.Error != nil {
-			message += ": " + in.Carried.Error.Error
-		}
-		if r, err = s.applyTo(ctx, r, is(run.Abandoned{Message: message})); err != nil {
+	if why := in.Carried.Error; why != nil && r.State != run.Terminating && r.State != run.Retrying && !r.State.Terminal() {
+		message := "the run's execution failed in a way that nobody foresaw: " + why.Error
+		if r, err = s.applyTo(ctx, r, is(run.Abandoned{Generation: in.Carried.Generation, Message: message})); err != nil {
 			return run.Route{}, again(err)
 		}
 	}

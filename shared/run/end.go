@@ -78,12 +78,12 @@ type Judged struct {
 	Exit  *Exit
 }
 
-func (f Judged) acted(r Run) bool { return !f.repeats(r) }
+func (f Judged) acted(r Run) bool { return !repeats(r, f.Generation) }
 
-// repeats says whether this is a call that was made again, or was slow, of an
-// execution that waits in a later state.
-func (f Judged) repeats(r Run) bool {
-	return f.Generation > 0 && r.Wait.Token != "" && r.Wait.Generation > f.Generation
+// repeats says whether a fact of the execution that carries this generation is of
+// a call that was made again, or was slow: the execution waits in a later state.
+func repeats(r Run, generation int) bool {
+	return generation > 0 && r.Wait.Token != "" && r.Wait.Generation > generation
 }
 
 // Phases of a machine that prove something to Judged.
@@ -93,7 +93,7 @@ const (
 )
 
 func (f Judged) apply(d *draft) error {
-	if f.repeats(d.Run) {
+	if repeats(d.Run, f.Generation) {
 		return nil
 	}
 	// Whatever token the record still has is the one of the state that was left.
@@ -197,11 +197,18 @@ func (r Run) FailurePause() time.Duration {
 
 // Abandoned: a handler failed in a way that nobody foresaw, and the execution
 // has come to Terminating with a run that is not there yet.
-type Abandoned struct{ Message string }
+type Abandoned struct {
+	// Generation is as Judged has it.
+	Generation int
+	Message    string
+}
 
-func (Abandoned) acted(Run) bool { return true }
+func (f Abandoned) acted(r Run) bool { return !repeats(r, f.Generation) }
 
 func (f Abandoned) apply(d *draft) error {
+	if repeats(d.Run, f.Generation) {
+		return nil
+	}
 	why := fault.New(fault.Internal, "%s", f.Message)
 	switch d.State {
 	case ContainerCreating, Running:
