@@ -152,8 +152,12 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 	if execution.Error != "" {
 		cause += ": " + execution.Error
 	}
-	_, err = s.applyTo(ctx, r, is(run.Restarted{Cause: cause}))
-	return err
+	if r, err = s.applyTo(ctx, r, is(run.Restarted{Cause: cause})); err != nil || r.State != run.Orphaned {
+		return err
+	}
+	// Nobody is served what a lost attempt has left. What cannot be removed now
+	// is left to the bucket's own rule, or goes with the machine.
+	return s.clear(ctx, r, nil)
 }
 
 // sweepPools derives leases and lines from the records, and grants what is free.
