@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -33,12 +34,43 @@ func (w *world) check(ctx context.Context) {
 	if err != nil {
 		w.broken("the pools cannot be read: %v", err)
 	}
+	queued := 0
 	for _, p := range pools {
+		queued += p.Queued
 		if p.Held != held {
 			w.broken("%d leases for %d runs that hold a slot", p.Held, held)
 		}
 	}
 	w.checkMachines(known)
+	if w.plan.kind() {
+		w.checkPace(known, held, queued)
+	}
+}
+
+// How long a slot may be free while somebody waits, and how long an attempt that
+// is over may take to be cleaned up where its machine is not stuck.
+const (
+	idleMost  = time.Second
+	clearMost = 40 * time.Second
+)
+
+// checkPace holds a world in which nothing of ours fails to its pace: what is
+// committed wakes whom it concerns, and nothing is left to time limits and the
+// sweep.
+func (w *world) checkPace(known map[string]run.Run, held, queued int) {
+	switch {
+	case queued == 0 || held == w.config.MaxMachines:
+		w.idleSince = time.Time{}
+	case w.idleSince.IsZero():
+		w.idleSince = w.time.now
+	case w.time.now.Sub(w.idleSince) > idleMost:
+		w.broken("%d wait while %d slots of %d are held", queued, held, w.config.MaxMachines)
+	}
+	for _, r := range known {
+		if took := w.time.now.Sub(r.EnteredAt); r.State == run.Terminating && took > clearMost && w.plan.stuck == 0 {
+			w.broken("%s is cleaned up for %s", r.ID, took)
+		}
+	}
 }
 
 // lingering is how long a machine may outlive its attempt: two sweeps, and what
@@ -73,7 +105,11 @@ func (w *world) checkEnd(ctx context.Context) {
 			w.broken("%s was accepted and is lost: %v", task, err)
 		}
 	}
-	for _, r := range w.records(ctx) {
+	records := w.records(ctx)
+	if len(records) > w.requests {
+		w.broken("%d runs were made of %d requests", len(records), w.requests)
+	}
+	for _, r := range records {
 		w.checkRun(ctx, r)
 	}
 	if len(w.problems) > 0 {
@@ -86,8 +122,15 @@ func (w *world) checkEnd(ctx context.Context) {
 	}
 	// Workers upload while their machine runs, and it is seen gone before the
 	// bucket is cleared; but for a machine that nobody was told of, and that
-	// ends before a sweep sees it. The bucket's own lifecycle rule is for those.
-	if left := len(w.buckets.shelves[orchestrator.Uploads]); left > w.strays {
+	// ends before a sweep sees it, and for an orphan whose uploads could not be
+	// removed at once. The bucket's own lifecycle rule is for those.
+	allowed := w.strays
+	for _, r := range records {
+		if r.State == run.Orphaned && w.plan.lostCalls > 0 {
+			allowed++
+		}
+	}
+	if left := len(w.buckets.shelves[orchestrator.Uploads]); left > allowed {
 		w.broken("%d uploads are left in the bucket", left)
 	}
 }
@@ -113,6 +156,9 @@ func (w *world) checkRun(ctx context.Context, r run.Run) {
 	if ends != 1 || len(events) != r.EventCount {
 		w.broken("%s has %d ends in %d of %d events", r.ID, ends, len(events), r.EventCount)
 	}
+	if w.plan.unforeseen == 0 && (r.Execution.Start > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
+		w.broken("%s ends in a way that nobody foresaw: %v", r.ID, r.Fault)
+	}
 	kept, isKept := w.buckets.shelves[orchestrator.Kept][orchestrator.OutputPrefix(r.TaskID)+"out.xml"]
 	switch {
 	case r.Output != nil && !bytes.Equal(kept, outputOf(r.TaskID, r.Attempt.Number)):
@@ -127,5 +173,5 @@ func (w *world) checkRun(ctx context.Context, r run.Run) {
 // mayLoseAnswers says whether a commit may have been made that nobody was told
 // of.
 func (w *world) mayLoseAnswers() bool {
-	return w.plan.lostCalls+w.plan.lostCommits+w.plan.crashes > 0
+	return !w.plan.kind()
 }

@@ -38,7 +38,8 @@ func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
 	if err := w.begin(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot begin: %w", err)
 	}
-	for i := range 1 + w.random.IntN(6) {
+	w.requests = 1 + w.random.IntN(6)
+	for i := range w.requests {
 		w.time.after(w.upTo(time.Minute), func() { w.arrive(fmt.Sprintf("request-%d", i)) })
 	}
 	nextSweep := start.Add(sweepEvery)

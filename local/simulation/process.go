@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/engine"
 	"github.com/sortie-dev/sortie/local/stack"
@@ -64,18 +65,36 @@ func (w *world) begin(ctx context.Context) error {
 			if w.chance(w.plan.lostCalls / 2) {
 				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "it was not reached"}
 			}
-			answer, err := functions[function](ctx, payload)
-			if p.dead { // the handler's wrapper takes a panic for an error
-				panic(died{})
+			if w.chance(w.plan.unforeseen) {
+				return nil, &engine.InvokeError{Name: "errorString", Cause: "nobody foresaw this"}
 			}
-			if err != nil {
-				return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
+			if w.chance(w.plan.zombies) {
+				w.time.after(w.upTo(2*time.Minute), func() {
+					w.note("a call of %s comes to life: %s", function, payload)
+					w.attempted(func() { _, _ = p.call(ctx, functions[function], payload) }, func() {})
+				})
+				return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "it did not answer"}
 			}
-			return answer, nil
+			return p.call(ctx, functions[function], payload)
 		},
 	})
 	w.process, w.service, w.engine = p, service, executions.Engine
 	return err
+}
+
+// call makes a call of a function, as long as its process lives.
+func (p *process) call(ctx context.Context, function lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
+	if p.w.process != p {
+		return nil, errors.New("its process is dead")
+	}
+	answer, err := function(ctx, payload)
+	if p.dead { // the handler's wrapper takes a panic for an error
+		panic(died{})
+	}
+	if err != nil {
+		return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
+	}
+	return answer, nil
 }
 
 // mortal panics in a process that is dead, or that is killed now.
@@ -125,6 +144,10 @@ func (s *mortalStore) Create(ctx context.Context, first orchestrator.Write, key 
 // Commit is orchestrator.Store.
 func (s *mortalStore) Commit(ctx context.Context, writes ...orchestrator.Write) error {
 	s.process.mortal()
+	if w := s.process.w; w.chance(w.plan.slowCommits) {
+		w.time.until(w.time.now.Add(w.upTo(3*time.Second)), func() bool { return s.process.dead })
+		s.process.mortal()
+	}
 	err := s.Store.Commit(ctx, writes...)
 	s.process.mortal()
 	return err

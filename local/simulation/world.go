@@ -26,6 +26,15 @@ type plan struct {
 	lostCalls, lostCommits, crashes                   float64
 	throttles, noCapacity, invisible, stuck           float64
 	neverStart, quick, lost, late, lostExits, cancels float64
+	// slowCommits take a while, in which others commit. zombies are calls of
+	// functions that are given up and come to life later. unforeseen are
+	// failures of functions that nobody has a name for.
+	slowCommits, zombies, unforeseen float64
+}
+
+// kind says whether nothing of ours fails, so that everything has to be prompt.
+func (p plan) kind() bool {
+	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen == 0
 }
 
 // world is everything in one simulation.
@@ -51,10 +60,13 @@ type world struct {
 	strays int
 	early  bool
 
+	requests     int
 	accepts      []string
 	acknowledged map[string][]int
 	endedAt      map[string]time.Time
-	problems     []string
+	// idleSince is when a slot was free while somebody waited for one.
+	idleSince time.Time
+	problems  []string
 }
 
 // start is when every simulation begins.
@@ -92,6 +104,7 @@ func (w *world) drawPlan() plan {
 		lostCalls: some(0.1), lostCommits: some(0.1), crashes: some(0.02),
 		throttles: some(0.3), noCapacity: some(0.2), invisible: some(0.5), stuck: some(0.2),
 		neverStart: some(0.3), quick: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
+		slowCommits: some(0.2), zombies: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
 	}
 }
 
