@@ -42,7 +42,7 @@ func (w *world) download(ctx context.Context, o order, task string, random *rand
 }
 
 func (w *world) compare(o order, task string, size int64, sum hash.Hash) {
-	got := print{size, hex.EncodeToString(sum.Sum(nil))}
+	got := imprint{size, hex.EncodeToString(sum.Sum(nil))}
 	if want := w.config.Peace.prints[o]; got != want {
 		w.broken("%s, %s, has the file %+v; in peace it is %+v", task, o, got, want)
 	}
@@ -88,8 +88,8 @@ func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer
 }
 
 // printOf downloads an output that is new.
-func (w *world) printOf(ctx context.Context, task string) (print, bool) {
+func (w *world) printOf(ctx context.Context, task string) (imprint, bool) {
 	sum := sha256.New()
 	size, ended, err := w.read(ctx, task, 0, sum)
-	return print{size, hex.EncodeToString(sum.Sum(nil))}, ended && err == nil
+	return imprint{size, hex.EncodeToString(sum.Sum(nil))}, ended && err == nil
 }

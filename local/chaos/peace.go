@@ -7,18 +7,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// print is what two equal files have in common.
-type print struct {
+// imprint is what two equal files have in common.
+type imprint struct {
 	size int64
 	sum  string
 }
 
 // Peace has the prints of all files as they are made when nobody is killed.
-type Peace struct{ prints map[order]print }
+type Peace struct{ prints map[order]imprint }
 
 // Peaceful makes every file that can be ordered, in the empty folder.
 func Peaceful(ctx context.Context, folder string, clock orchestrator.Clock) (Peace, error) {
-	w, err := newWorld(Config{Folder: folder, Clock: clock, Peace: Peace{map[order]print{}}})
+	w, err := newWorld(Config{Folder: folder, Clock: clock, Peace: Peace{map[order]imprint{}}})
 	if err != nil {
 		return Peace{}, err
 	}

@@ -96,7 +96,7 @@ func (s *Stack) startService(ctx context.Context) error {
 
 func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) {
 	config := s.serviceConfig()
-	ports, err := s.ports(ctx)
+	ports, err := s.ports()
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	return config
 }
 
-func (s *Stack) ports(ctx context.Context) (orchestrator.Ports, error) {
+func (s *Stack) ports() (orchestrator.Ports, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,

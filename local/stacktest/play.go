@@ -49,7 +49,7 @@ func play(words []string, env map[string]string) int {
 			if os.WriteFile(name, nil, 0o600) != nil {
 				return 9
 			}
-			defer func() { _ = os.Remove(name) }()
+			defer func() { _ = os.Remove(name) }() //nolint:revive // it is to be gone at the end, once for each folder
 		case "exit":
 			code := 0
 			_, _ = fmt.Sscan(value, &code)
