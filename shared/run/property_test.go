@@ -135,6 +135,8 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: %s without a reason", fact, after.State)
 	case !after.State.Terminal() && after.Execution.ActBy.Before(now):
 		t.Fatalf("%T: nobody asks about a run in %s", fact, after.State)
+	case stale(fact, before) && after.Wait.Token != before.Wait.Token:
+		t.Fatalf("%T of an entry that was left is kept", fact)
 	case before.Wait.Token != "" && before.Wait.Token != after.Wait.Token && !released(fact, d, before.Wait.Token):
 		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
 	case after.Spent.Attempts > after.Policy.Retry.MaxAttempts:
@@ -145,6 +147,12 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: a route that Step Functions refuses: %+v", fact, route)
 	}
 	return ends
+}
+
+// stale says whether the fact is a token of another entry than the newest.
+func stale(fact run.Fact, before run.Run) bool {
+	stored, ok := fact.(run.TokenStored)
+	return ok && stored.Generation != before.Wait.Generation
 }
 
 // released says whether the token was completed, or was of a state that the
