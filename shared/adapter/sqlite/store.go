@@ -47,6 +47,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		return nil, err
 	}
 	var known []byte
+	since := s.newest.now()
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		now := s.now()
 		if key != nil {
@@ -73,7 +74,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		return nil, told(err, "create run", first.Run.ID)
 	}
 	if known == nil {
-		s.newest.begin(rec.Run)
+		s.newest.begin(rec.Run, since)
 		return nil, nil
 	}
 	existing, err := decodeRun(known)
@@ -151,6 +152,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 			return err
 		}
 	}
+	since := s.newest.now()
 	err := s.db.Write(ctx, func(tx *Tx) error {
 		for _, rec := range records {
 			n, err := updateRun(tx, rec)
@@ -168,7 +170,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 		return told(err, "commit run", writes[0].Run.ID)
 	}
 	for _, rec := range records {
-		s.newest.put(rec.Run)
+		s.newest.put(rec.Run, since)
 	}
 	return nil
 }

@@ -13,33 +13,66 @@ const newestLimit = 4096
 // are being worked on are not read and decoded at each step. It is exact: the
 // file is this process's alone, and every commit goes through it before it
 // returns. A record that is in neither half is in the file.
+//
+// Whoever goes to the file takes a mark before. Where the record has left since
+// then, what left may have been newer than what was found in the file, and that
+// is not kept.
 type newest struct {
 	mu           sync.Mutex
-	young, aging map[run.Ref]run.Run
+	young, aging map[run.Ref]note
 	// tasks finds the records whose task id is not their run id.
 	tasks map[run.Ref]run.Ref
+	// left counts what made records leave; allLeft is when all of them did.
+	left, allLeft mark
+}
+
+// mark is a moment of a newest: how often records had left it.
+type mark int64
+
+// note is a record, or that it has left.
+type note struct {
+	run  run.Run
+	gone bool
+	// left is when it last did.
+	left mark
 }
 
 func newNewest() *newest {
-	return &newest{young: map[run.Ref]run.Run{}, aging: map[run.Ref]run.Run{}, tasks: map[run.Ref]run.Ref{}}
+	return &newest{young: map[run.Ref]note{}, aging: map[run.Ref]note{}, tasks: map[run.Ref]run.Ref{}}
 }
 
-// begin keeps a record that was created, in place of any that had its id.
-func (n *newest) begin(r run.Run) {
+// now is the mark to take before the file is read or written.
+func (n *newest) now() mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.aging, r.Ref())
-	delete(n.young, r.Ref())
-	n.keep(r)
+	return n.left
+}
+
+// begin keeps a record that was created, in place of any that had its id before.
+func (n *newest) begin(r run.Run, since mark) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old, ok := n.look(r.Ref())
+	switch {
+	case since < n.allLeft || ok && since < old.left:
+	case ok && !old.gone && old.run.CreatedAt.Equal(r.CreatedAt):
+		// Somebody has found and committed it already.
+	default:
+		n.keep(r, old.left)
+	}
 }
 
 // put keeps a record, unless a later version of it is kept: a reader may be
 // overtaken by a commit.
-func (n *newest) put(r run.Run) {
+func (n *newest) put(r run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if kept, ok := n.look(r.Ref()); !ok || kept.Version < r.Version {
-		n.keep(r)
+	old, ok := n.look(r.Ref())
+	switch {
+	case since < n.allLeft || ok && since < old.left:
+	case ok && !old.gone && (old.run.Version >= r.Version || !old.run.CreatedAt.Equal(r.CreatedAt)):
+	default:
+		n.keep(r, old.left)
 	}
 }
 
@@ -48,9 +81,9 @@ func (n *newest) put(r run.Run) {
 func (n *newest) drop(records []record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.left++
 	for _, rec := range records {
-		delete(n.young, rec.Run.Ref())
-		delete(n.aging, rec.Run.Ref())
+		n.write(rec.Run.Ref(), note{gone: true, left: n.left})
 	}
 }
 
@@ -61,12 +94,15 @@ func (n *newest) forget() {
 	clear(n.young)
 	clear(n.aging)
 	clear(n.tasks)
+	n.left++
+	n.allLeft = n.left
 }
 
 func (n *newest) get(ref run.Ref) (run.Run, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.look(ref)
+	found, ok := n.look(ref)
+	return found.run, ok && !found.gone
 }
 
 func (n *newest) find(tenant, taskID string) (run.Run, bool) {
@@ -76,25 +112,32 @@ func (n *newest) find(tenant, taskID string) (run.Run, bool) {
 	if other, ok := n.tasks[ref]; ok {
 		ref = other
 	}
-	r, ok := n.look(ref)
-	return r, ok && r.TaskID == taskID
+	found, ok := n.look(ref)
+	return found.run, ok && !found.gone && found.run.TaskID == taskID
 }
 
-func (n *newest) look(ref run.Ref) (run.Run, bool) {
-	if r, ok := n.young[ref]; ok {
-		return r, true
+func (n *newest) look(ref run.Ref) (note, bool) {
+	if found, ok := n.young[ref]; ok {
+		return found, true
 	}
-	r, ok := n.aging[ref]
-	return r, ok
+	found, ok := n.aging[ref]
+	return found, ok
 }
 
-func (n *newest) keep(r run.Run) {
-	if len(n.young) >= newestLimit {
-		n.aging, n.young = n.young, make(map[run.Ref]run.Run, newestLimit)
-		clear(n.tasks)
-	}
-	n.young[r.Ref()] = r
+func (n *newest) keep(r run.Run, left mark) {
+	n.write(r.Ref(), note{run: r, left: left})
 	if r.TaskID != r.ID {
 		n.tasks[run.Ref{Tenant: r.Tenant, ID: r.TaskID}] = r.Ref()
 	}
+}
+
+// write makes room by letting the older half leave.
+func (n *newest) write(ref run.Ref, as note) {
+	if len(n.young) >= newestLimit {
+		n.aging, n.young = n.young, make(map[run.Ref]note, newestLimit)
+		clear(n.tasks)
+		n.left++
+		n.allLeft = n.left
+	}
+	n.young[ref] = as
 }

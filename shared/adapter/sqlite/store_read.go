@@ -39,6 +39,7 @@ func gone(r run.Run) bool { return r.Output == nil || !r.Output.DeletedAt.IsZero
 
 func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, error) {
 	var doc []byte
+	since := s.newest.now()
 	err := s.db.Read(ctx, func(tx *Tx) error {
 		return tx.QueryRow(query, tenant, id, s.now()).Scan(&doc)
 	})
@@ -50,7 +51,7 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 	}
 	r, err := decodeRun(doc)
 	if err == nil {
-		s.newest.put(r)
+		s.newest.put(r, since)
 	}
 	return r, err
 }

@@ -1,0 +1,103 @@
+package sqlite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestNewestIsNeverOlderThanTheFile plays what readers and writers of the file do
+// in unlucky orders. Each begins before, and tells what it found after others
+// have committed; what is then given is the last commit or nothing.
+func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
+	t.Parallel()
+	born := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	version := func(v int64) run.Run {
+		return run.Run{Tenant: "acme", ID: "a", TaskID: "a-task", CreatedAt: born, Version: v}
+	}
+	another := func(v int64) run.Run {
+		r := version(v)
+		r.CreatedAt = born.Add(time.Hour)
+		return r
+	}
+	lost := []record{{Write: orchestrator.Write{Run: version(2)}}}
+	others := func(n *newest) {
+		for i := range 2*newestLimit + 1 {
+			n.begin(run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
+		}
+	}
+	for name, row := range map[string]struct {
+		play func(n *newest)
+		want int64 // 0: the file is asked
+	}{
+		"a commit is given": {func(n *newest) {
+			n.begin(version(1), n.now())
+			n.put(version(2), n.now())
+		}, 2},
+		"a reader is overtaken by a commit": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			n.put(version(1), before)
+		}, 2},
+		"a reader is overtaken by a commit and one that lost": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			n.drop(lost)
+			n.put(version(1), before)
+		}, 0},
+		"a commit is overtaken by another and one that lost": {func(n *newest) {
+			before := n.now()
+			n.put(version(3), n.now())
+			n.drop(lost)
+			n.put(version(2), before)
+		}, 0},
+		"whoever reads after one that lost is believed": {func(n *newest) {
+			n.put(version(1), n.now())
+			n.drop(lost)
+			n.put(version(2), n.now())
+		}, 2},
+		"a reader is overtaken by a commit and a purge": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			n.forget()
+			n.put(version(1), before)
+		}, 0},
+		"a reader is overtaken by a commit and thousands": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			others(n)
+			n.put(version(1), before)
+		}, 0},
+		"a creation is overtaken by a commit": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			n.begin(version(1), before)
+		}, 2},
+		"a creation is overtaken by a commit and one that lost": {func(n *newest) {
+			before := n.now()
+			n.put(version(2), n.now())
+			n.drop(lost)
+			n.begin(version(1), before)
+		}, 0},
+		"an id that has expired is used again": {func(n *newest) {
+			n.put(version(7), n.now())
+			before := n.now()
+			n.begin(another(1), n.now())
+			n.put(version(7), before)
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNewest()
+			row.play(n)
+			got, ok := n.get(run.Ref{Tenant: "acme", ID: "a"})
+			byTask, found := n.find("acme", "a-task")
+			if ok != (row.want > 0) || got.Version != row.want || found != ok || byTask.Version != got.Version {
+				t.Errorf("version %d is given (%v), by its task %d (%v); want %d", got.Version, ok, byTask.Version, found, row.want)
+			}
+		})
+	}
+}
