@@ -2,7 +2,6 @@ package stack
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -62,7 +61,7 @@ func SettingsFrom(lookup func(string) (string, bool)) (Settings, error) {
 	given, _ := lookup("AUTH_TOKEN")
 	tokens, tokensErr := httpkit.Tokens(given)
 	if tokensErr != nil {
-		err = errors.Join(err, fmt.Errorf("AUTH_TOKEN: %w", tokensErr))
+		err = errors.Join(err, tokensErr)
 	}
 	return Settings{Tokens: tokens, Service: service}, err
 }

@@ -30,7 +30,7 @@ const (
 func (s *Service) Callback(ctx context.Context, claims contract.Claims, body contract.Callback) error {
 	r, err := s.ports.Store.Find(ctx, claims.TenantID, claims.TaskID)
 	if errors.Is(err, ErrNotFound) {
-		return fault.New(fault.NotFound, "there is no such task, or it has expired")
+		return fault.New(fault.NotFound, "there is no such task of the token's tenant, or it has expired")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot find the task: %w", err)

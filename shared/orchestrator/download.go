@@ -39,8 +39,10 @@ func (s *Service) Output(ctx context.Context, who Identity, taskID string) (Down
 	if err != nil {
 		return Downloadable{}, err
 	}
-	if StatusOf(r) != contract.StatusSuccess {
-		return Downloadable{}, fault.New(fault.NotReady, "Export not ready or failed")
+	if status := StatusOf(r); status != contract.StatusSuccess {
+		refused := fault.New(fault.NotReady, "Export not ready or failed")
+		refused.Retryable = status == contract.StatusProcessing
+		return Downloadable{}, refused
 	}
 	if r.Output == nil {
 		return Downloadable{}, fault.New(fault.NotFound, "File not found in R2: the worker left no output")

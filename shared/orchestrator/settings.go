@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/run"
@@ -146,10 +147,11 @@ func text(name, fallback, meaning string, at func(*Config) *string) setting {
 func address(name, meaning string, at func(*Config) *string) setting {
 	return setting{Setting{name, "", meaning}, func(c *Config, value string) error {
 		u, err := url.Parse(value)
-		if value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "") {
-			return errors.New("it has to be an http or https URL without a query, such as https://sortie.example.org")
+		if value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+			return errors.New("it has to be an http or https URL without user, query and fragment, such as https://sortie.example.org")
 		}
-		*at(c) = value
+		*at(c) = strings.TrimRight(value, "/")
 		return nil
 	}}
 }

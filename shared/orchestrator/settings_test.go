@@ -68,6 +68,14 @@ func TestSettingsMayNotContradictEachOther(t *testing.T) {
 	}
 }
 
+func TestAnAddressMayEndInASlash(t *testing.T) {
+	t.Parallel()
+	c, err := orchestrator.ConfigFrom(lookup(map[string]string{"SORTIE_PUBLIC_URL": "https://sortie.example.org/"}))
+	if err != nil || c.PublicURL != "https://sortie.example.org" {
+		t.Errorf("it became %q: %v", c.PublicURL, err)
+	}
+}
+
 func TestDefaultsFitWhatIsGiven(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]map[string]string{
