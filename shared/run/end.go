@@ -40,14 +40,15 @@ func (f Reported) apply(d *draft) error {
 
 // late answers a report about an attempt that is over. The one that was
 // accepted may be repeated, and the first one after a cancel is taken note of
-// by nobody: its output is discarded either way.
+// by nobody: its output is discarded either way. A worker that had to be killed
+// was declared dead.
 func (f Reported) late(r Run) error {
 	switch {
 	case r.Attempt.Report != nil && r.Attempt.Report.Digest == f.Report.Digest:
 		return nil
 	case r.Attempt.Report != nil:
 		return fault.New(fault.TaskAlreadyTerminal, "this attempt has reported otherwise before")
-	case r.Attempt.Outcome == OutcomeCancelled:
+	case r.Attempt.Outcome == OutcomeCancelled && (r.Fault == nil || r.Fault.Code != fault.CancelTimeout):
 		return nil
 	}
 	return fault.New(fault.TaskExpired, "this attempt was declared dead: %s", r.why())
