@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -91,20 +92,30 @@ func (w *world) checkTask(ctx context.Context, t contract.Task) {
 		w.broken("there is a run %s that nobody has ordered", t.TaskID)
 		return
 	}
-	if t.State != "Completed" || (t.Output != nil) != o.keeps() {
-		w.broken("%s, %s, is %s, with the output %+v", t.TaskID, o, t.State, t.Output)
-	}
-	if t.FailedAttempts+t.FailedStarts > hits {
-		w.broken("%s has paid for %d attempts and %d starts, and was struck %d times", t.TaskID, t.FailedAttempts, t.FailedStarts, hits)
-	}
-	if t.Attempt > 1+hits+stops {
-		w.broken("%s has %d attempts after %d strikes and %d stops", t.TaskID, t.Attempt, hits, stops)
-	}
 	var page contract.TaskEvents
 	err := w.get(ctx, "/v1/tasks/"+t.TaskID+"/events?limit=1000", &page)
 	if err = errors.Join(err, stacktest.CheckEvents(page.Events)); err != nil {
-		w.broken("%s: %v", t.TaskID, err)
+		w.broken("%s: %v: %s", t.TaskID, err, told(page.Events))
 	}
+	if t.State != "Completed" || (t.Output != nil) != o.keeps() {
+		w.broken("%s, %s, is %s, with the output %+v: %s", t.TaskID, o, t.State, t.Output, told(page.Events))
+	}
+	if t.FailedAttempts+t.FailedStarts > hits {
+		w.broken("%s has paid for %d attempts and %d starts, and was struck %d times: %s",
+			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, told(page.Events))
+	}
+	if t.Attempt > 1+hits+stops {
+		w.broken("%s has %d attempts after %d strikes and %d stops: %s", t.TaskID, t.Attempt, hits, stops, told(page.Events))
+	}
+}
+
+// told are a run's events in a line each.
+func told(events []contract.TaskEvent) string {
+	var text strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&text, "\n\t%s %d %s in attempt %d, %s: %s", e.OccurredAt.Format("15:04:05.000"), e.Seq, e.Type, e.Attempt, e.State, e.Message)
+	}
+	return text.String()
 }
 
 // awaitMachines waits until no machine's process is left: a sweep or two.

@@ -70,6 +70,9 @@ func lockError(err error, holder string) error {
 	return fmt.Errorf("%w (process %s)", ErrInUse, holder)
 }
 
-// release gives the lock free. The file stays: to remove it would let two
-// processes hold locks on two files of the same name.
-func release(file *os.File) error { return file.Close() }
+// release gives the lock free, also where a process that is being started
+// shares it. The file stays: to remove it would let two processes hold locks on
+// two files of the same name.
+func release(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
