@@ -56,7 +56,7 @@ func (w *world) client(ctx context.Context, number int) {
 
 // accept repeats the POST until it is answered.
 func (w *world) accept(ctx context.Context, o order, key string) (task string, ok bool) {
-	for try := 0; ; try++ {
+	for {
 		status, text, err := w.call(ctx, http.MethodPost, "/export/"+o.format, o.body, "Idempotency-Key", key)
 		var answer contract.ExportAccepted
 		switch {
@@ -68,7 +68,7 @@ func (w *world) accept(ctx context.Context, o order, key string) (task string, o
 				return "", false
 			}
 			continue
-		case status != http.StatusAccepted && (status != http.StatusOK || try == 0):
+		case status != http.StatusAccepted && status != http.StatusOK: // the transport repeats it too
 			w.broken("POST %s: %d %.300s", o, status, text)
 			return "", false
 		case json.Unmarshal(text, &answer) != nil || answer.TaskID == "":
