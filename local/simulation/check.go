@@ -42,7 +42,7 @@ func (w *world) check(ctx context.Context) {
 		}
 	}
 	w.checkMachines(known)
-	if w.plan.kind() {
+	if w.plan.kind() && w.plan.slowCommits == 0 {
 		w.checkPace(known, held, queued)
 	}
 }
@@ -156,7 +156,7 @@ func (w *world) checkRun(ctx context.Context, r run.Run) {
 	if ends != 1 || len(events) != r.EventCount {
 		w.broken("%s has %d ends in %d of %d events", r.ID, ends, len(events), r.EventCount)
 	}
-	if w.plan.unforeseen == 0 && (r.Execution.Start > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
+	if w.plan.unforeseen+w.plan.aborts == 0 && (r.Execution.Start > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
 		w.broken("%s ends in a way that nobody foresaw: %v", r.ID, r.Fault)
 	}
 	kept, isKept := w.buckets.shelves[orchestrator.Kept][orchestrator.OutputPrefix(r.TaskID)+"out.xml"]

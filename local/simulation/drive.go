@@ -117,6 +117,18 @@ func (w *world) records(ctx context.Context) []run.Run {
 	return runs
 }
 
+// record is a task's as the disk holds it; false where the process is dead.
+func (w *world) record(task string) (run.Run, bool) {
+	if w.process.dead {
+		return run.Run{}, false
+	}
+	r, err := w.process.store.Find(context.Background(), client.Tenant, task)
+	if err != nil {
+		w.broken("%s was accepted and is lost: %v", task, err)
+	}
+	return r, err == nil
+}
+
 func (w *world) allEnded(ctx context.Context) bool {
 	for _, r := range w.records(ctx) {
 		if !r.State.Terminal() {

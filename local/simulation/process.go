@@ -145,7 +145,7 @@ func (s *mortalStore) Create(ctx context.Context, first orchestrator.Write, key 
 func (s *mortalStore) Commit(ctx context.Context, writes ...orchestrator.Write) error {
 	s.process.mortal()
 	if w := s.process.w; w.chance(w.plan.slowCommits) {
-		w.time.until(w.time.now.Add(w.upTo(3*time.Second)), func() bool { return s.process.dead })
+		w.time.until(w.time.now.Add(w.upTo(20*time.Second)), func() bool { return s.process.dead })
 		s.process.mortal()
 	}
 	err := s.Store.Commit(ctx, writes...)

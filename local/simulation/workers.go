@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // employ gives a machine its start and its worker's character.
@@ -144,9 +145,15 @@ func (w *world) post(m *machine, body contract.Callback) (answered bool) {
 	return f.Code != fault.Unavailable && f.Code != fault.StoreFull && f.Code != fault.Internal
 }
 
-// accepted notes the success that was acknowledged for an attempt.
+// accepted notes the success that was acknowledged for an attempt. What was
+// acknowledged has to stand in the record.
 func (w *world) accepted(m *machine, body contract.Callback) {
+	attempt := m.spec.Owner.Attempt
 	if body.Status == contract.StatusSuccess {
-		w.acknowledged[body.TaskID] = append(w.acknowledged[body.TaskID], m.spec.Owner.Attempt)
+		w.acknowledged[body.TaskID] = append(w.acknowledged[body.TaskID], attempt)
+	}
+	r, ok := w.record(body.TaskID)
+	if ok && r.Attempt.Number == attempt && r.Attempt.Report == nil && r.Attempt.Outcome != run.OutcomeCancelled {
+		w.broken("the report of attempt %d of %s was acknowledged and is lost", attempt, r.ID)
 	}
 }

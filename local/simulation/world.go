@@ -28,13 +28,14 @@ type plan struct {
 	neverStart, quick, lost, late, lostExits, cancels float64
 	// slowCommits take a while, in which others commit. zombies are calls of
 	// functions that are given up and come to life later. unforeseen are
-	// failures of functions that nobody has a name for.
-	slowCommits, zombies, unforeseen float64
+	// failures of functions that nobody has a name for. aborts are executions
+	// that somebody stops by hand.
+	slowCommits, zombies, unforeseen, aborts float64
 }
 
 // kind says whether nothing of ours fails, so that everything has to be prompt.
 func (p plan) kind() bool {
-	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen == 0
+	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen+p.aborts == 0
 }
 
 // world is everything in one simulation.
@@ -104,7 +105,8 @@ func (w *world) drawPlan() plan {
 		lostCalls: some(0.1), lostCommits: some(0.1), crashes: some(0.02),
 		throttles: some(0.3), noCapacity: some(0.2), invisible: some(0.5), stuck: some(0.2),
 		neverStart: some(0.3), quick: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
-		slowCommits: some(0.2), zombies: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
+		slowCommits: some(0.5), zombies: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
+		aborts: some(0.3) * float64(w.random.IntN(2)),
 	}
 }
 
@@ -172,6 +174,17 @@ func (w *world) arrive(key string) {
 	if w.chance(w.plan.cancels) {
 		w.time.after(w.upTo(4*time.Minute), func() { w.cancel(accepted.TaskID) })
 	}
+	if w.chance(w.plan.aborts) {
+		w.time.after(w.upTo(4*time.Minute), func() { w.abort(accepted.Ref()) })
+	}
+}
+
+// abort stops a run's execution behind our back.
+func (w *world) abort(ref run.Ref) {
+	w.attempted(func() {
+		err := w.engine.Stop(context.Background(), run.ExecutionName(ref, 1), "by hand")
+		w.note("the execution of %s is stopped by hand: %v", ref.ID, err)
+	}, func() {})
 }
 
 func (w *world) cancel(task string) {
@@ -180,6 +193,10 @@ func (w *world) cancel(task string) {
 	w.note("cancel of %s: %v", task, err)
 	if err != nil {
 		w.time.after(w.upTo(5*time.Second), func() { w.cancel(task) })
+		return
+	}
+	if r, ok := w.record(task); ok && r.Cancel == nil && !r.State.Terminal() {
+		w.broken("the cancel of %s was acknowledged and is lost", task)
 	}
 }
 
