@@ -10,15 +10,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// raced is a store before whose next commit somebody else's is made.
+// raced is a store before whose next commit, but for those that are skipped,
+// somebody else's is made.
 type raced struct {
 	orchestrator.Store
+	skip  int
 	first func()
+}
+
+// slow is the service whose commits are raced.
+func (h *house) slow(store *raced) *orchestrator.Service {
+	store.Store = h.store
+	return orchestrator.New(orchestrator.Ports{
+		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock,
+		Log: slog.New(slog.DiscardHandler), Roll: func() float64 { return 0 },
+	}, h.config)
 }
 
 // Commit is orchestrator.Store.
 func (s *raced) Commit(ctx context.Context, writes ...orchestrator.Write) error {
-	if do := s.first; do != nil {
+	if s.skip--; s.skip < 0 && s.first != nil {
+		do := s.first
 		s.first = nil
 		do()
 	}
@@ -40,10 +52,8 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 				_, err := service.Cancel(t.Context(), client, task, "")
 				h.ok(err)
 			}
-			other := &raced{Store: h.store}
-			slow := orchestrator.New(orchestrator.Ports{
-				Store: other, Executions: h.calls, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-			}, h.config)
+			other := &raced{}
+			slow := h.slow(other)
 			r := h.record(task)
 			if reportFirst {
 				other.first = func() { h.ok(h.report(h.runner.last(), success())) }
@@ -64,4 +74,60 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 			h.stands(task, run.Cancelled)
 		})
 	}
+}
+
+// TestRule6NoSlotIsLostBetweenTwoCommits gives a slot back while a run gets in
+// line, each before the other: the slot is the run's without a sweep.
+func TestRule6NoSlotIsLostBetweenTwoCommits(t *testing.T) {
+	t.Parallel()
+	for name, releaseFirst := range map[string]bool{"given back before it is in line": true, "in line before it is given back": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, one)
+			holder := h.post()
+			h.stands(holder, run.Running)
+			h.ok(h.report(h.runner.last(), success()))
+			waiter := h.accept()
+			admit := func(service *orchestrator.Service) {
+				_, err := service.Admit(t.Context(), h.input(waiter, run.StepPending))
+				h.ok(err)
+			}
+			terminate := func(service *orchestrator.Service) {
+				_, err := service.Terminate(t.Context(), h.input(holder, run.StepTerminating))
+				h.ok(err)
+			}
+			if releaseFirst {
+				// The first commit finds no slot, the second gets in line.
+				admit(h.slow(&raced{skip: 1, first: func() { terminate(h.service) }}))
+			} else {
+				terminate(h.slow(&raced{first: func() { admit(h.service) }}))
+			}
+			h.stands(holder, run.Completed)
+			h.stands(waiter, run.ContainerCreating)
+		})
+	}
+}
+
+// input is what the run's execution calls a step with.
+func (h *house) input(task string, step run.Step) orchestrator.StepInput {
+	ref := h.record(task).Ref()
+	return orchestrator.StepInput{Ref: ref, Step: step, Execution: run.ExecutionName(ref, 1)}
+}
+
+// TestRule6ALineHasTheLimitOfNow starts Sortie again with more machines and with
+// fewer than the line was made under.
+func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
+	t.Parallel()
+	h := setup(t, one)
+	tasks := h.line(5)
+	h.config.MaxMachines = 3
+	h.ok(h.slow(&raced{}).Sweep(t.Context(), 0))
+	h.step()
+	h.stands(tasks[2], run.Running)
+	h.stands(tasks[3], run.Pending)
+	// With one machine again, an end of three gives nobody a slot.
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(tasks[2], run.Completed)
+	h.stands(tasks[3], run.Pending)
 }

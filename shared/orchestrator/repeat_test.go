@@ -41,3 +41,19 @@ func TestACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 	h.step()
 	h.stands(task, run.Completed)
 }
+
+// TestRule7AMachineThatJudgingCannotFindIsNotGone judges a start whose machine the
+// platform does not show yet: it is waited for.
+func TestRule7AMachineThatJudgingCannotFindIsNotGone(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.stuck = true
+	task := h.post()
+	h.stands(task, run.ContainerCreating)
+	h.runner.last().hidden = true
+	_, err := h.service.Judge(t.Context(), h.input(task, run.StepJudging))
+	h.ok(err)
+	if r := h.stands(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
+		t.Errorf("the attempt is %+v", r.Attempt)
+	}
+}
