@@ -189,7 +189,7 @@ func (s *Server) Stop(ctx context.Context) error {
 			// What comes out is that requests did not end in time, or that the
 			// listener is closed: neither is a failure to stop.
 			s.api.ShutDown() //nolint:errcheck,gosec // see above
-			<-s.served
+			<-s.served       //nolint:errcheck // see above
 		}()
 		select {
 		case <-down:
