@@ -29,6 +29,9 @@ const (
 	bucketUploads, bucketKept = "arke-exports", "arke-exports-kept"
 )
 
+// RecordsFile is where a data folder has its records.
+const RecordsFile = "sortie.db"
+
 // Stack is the running system. Start makes it.
 type Stack struct {
 	config    Config
@@ -81,15 +84,8 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 // Addresses tell where the parts are.
 func (s *Stack) Addresses() Addresses { return s.addresses }
 
-// Wait returns when a part has failed that the others cannot do without.
-func (s *Stack) Wait() error { return <-s.fatal }
-
-// Failed tells the same as Wait, as a channel.
+// Failed tells when a part has failed that the others cannot do without.
 func (s *Stack) Failed() <-chan error { return s.fatal }
-
-// Backup writes a consistent copy of the records to file while the stack runs.
-// The file must not exist.
-func (s *Stack) Backup(ctx context.Context, file string) error { return s.db.Backup(ctx, file) }
 
 // Stats tells what was written to the records since the start.
 func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
@@ -150,7 +146,7 @@ func (s *Stack) openData(ctx context.Context) error {
 		return fmt.Errorf("cannot make the data folder: %w", err)
 	}
 	s.addresses.Data = dir
-	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, "sortie.db")); err != nil {
+	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
 	}
 	// A folder of a newer version is refused here, before anything goes on.

@@ -82,9 +82,6 @@ func parseURL(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// URL is the server that is called.
-func (c *Client) URL() string { return c.base.String() }
-
 // Patient gives a client that bears an outage for this long in each call that
 // is safe to repeat, and tells of every failure that it bears; trouble may be
 // nil.

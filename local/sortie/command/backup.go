@@ -11,11 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/local/sortie/snapshot"
+	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
-
-// recordsFile is where a data folder has its records.
-const recordsFile = "sortie.db"
 
 func (a *app) backup() *cobra.Command {
 	data := ""
@@ -26,8 +24,8 @@ func (a *app) backup() *cobra.Command {
 folder to FILE, while "sortie dev" runs on it or not. FILE must not exist; it
 appears whole or not at all. The outputs in the object store are not part of it.
 
-To go back, stop the server and put the copy in the place of ` + recordsFile + ` in the data
-folder, without the files ` + recordsFile + `-wal and ` + recordsFile + `-shm beside it.`,
+To go back, stop the server and put the copy in the place of ` + stack.RecordsFile + ` in the data
+folder, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile + `-shm beside it.`,
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -36,11 +34,11 @@ folder, without the files ` + recordsFile + `-wal and ` + recordsFile + `-shm be
 		panic(err) // the flag was defined above
 	}
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		source := filepath.Join(data, recordsFile)
+		source := filepath.Join(data, stack.RecordsFile)
 		if _, err := os.Stat(source); err != nil {
 			return missing(source, err)
 		}
-		err := snapshot.Copy(ctx, source, args[0])
+		err := sqlite.BackupFile(ctx, source, args[0])
 		if errors.Is(err, fs.ErrExist) {
 			return wrong("there is a %s already", args[0])
 		}
