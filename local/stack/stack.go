@@ -112,7 +112,9 @@ func (s *Stack) stop(ctx context.Context) error {
 		failed = append(failed, shutdown(s.servers[len(s.servers)-1-i]))
 	}
 	if s.bucket != nil {
-		failed = append(failed, s.bucket.Stop(ctx))
+		within, cancel := context.WithTimeout(ctx, shutdownLimit)
+		failed = append(failed, s.bucket.Stop(within))
+		cancel()
 	}
 	if s.db != nil {
 		failed = append(failed, s.db.Close())
