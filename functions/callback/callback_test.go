@@ -18,7 +18,7 @@ const failed = `{"task_id":"%s","batch_id":"single","status":"error","error":"no
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, parts(t), callback.Routes)
+	return apitest.New(t, apitest.NewParts(t), callback.Routes)
 }
 
 func problem(t *testing.T, answer apitest.Answer) contract.Problem {

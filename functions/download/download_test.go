@@ -18,7 +18,7 @@ const content = "<mods>0123456789</mods>"
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) (stage *apitest.Stage, task string) {
 	t.Helper()
-	stage = apitest.New(t, parts(t), download.Routes, change...)
+	stage = apitest.New(t, apitest.NewParts(t), download.Routes, change...)
 	return stage, stage.Success(t, "collection.xml", "application/xml", content)
 }
 
@@ -148,7 +148,7 @@ func TestVersions(t *testing.T) {
 
 func TestThereIsNothingToDownload(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
 	pending := stage.Accept(t)
 	failed := stage.Failure(t, "no manifest")
 	expired := stage.Success(t, "a.xml", "", content)
@@ -238,7 +238,7 @@ func TestBrokenReadBreaksTheConnection(t *testing.T) {
 
 func TestEmptyOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
 	task := stage.Success(t, "a.xml", "application/xml", "")
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
@@ -251,7 +251,7 @@ func TestEmptyOutput(t *testing.T) {
 
 func TestClientThatGoesAwayIsNoDownload(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
 	// More than the sockets between the two hold.
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 64<<20))
 	response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)

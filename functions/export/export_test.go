@@ -17,7 +17,7 @@ const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, parts(t), export.Routes)
+	return apitest.New(t, apitest.NewParts(t), export.Routes)
 }
 
 func accepted(t *testing.T, answer apitest.Answer) contract.ExportAccepted {

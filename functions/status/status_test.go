@@ -17,7 +17,7 @@ import (
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, parts(t), func(svc *orchestrator.Service) []httpkit.Route {
+	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route {
 		return status.Routes(svc, status.MaxWait*time.Second)
 	}, change...)
 }
@@ -165,7 +165,7 @@ func TestWaitAnswersAtTheChange(t *testing.T) {
 
 func TestWaitEndsWithItsTime(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), func(svc *orchestrator.Service) []httpkit.Route { return status.Routes(svc, 5*time.Second) })
+	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return status.Routes(svc, 5*time.Second) })
 	task := stage.Accept(t)
 	told := make(chan string)
 	go func() {

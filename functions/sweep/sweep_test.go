@@ -14,7 +14,7 @@ import (
 
 func TestSweepRemovesWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), func(*orchestrator.Service) []httpkit.Route { return nil })
+	stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.Service) []httpkit.Route { return nil })
 	stage.Success(t, "a.xml", "application/xml", "<a/>")
 	handler := sweep.Handler(stage.Service)
 	if _, err := handler(t.Context(), json.RawMessage(`{}`)); err != nil {

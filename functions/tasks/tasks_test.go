@@ -18,7 +18,7 @@ import (
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, parts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") })
+	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") })
 }
 
 func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
@@ -146,7 +146,7 @@ func TestBadQueriesAreNamed(t *testing.T) {
 
 func TestOpenRoutesNeedNoToken(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, parts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") },
+	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") },
 		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
 		t.Errorf("health is %+v", health)

@@ -31,6 +31,7 @@ var rooms = []room{
 		folder: "shared/orchestrator", may: []string{"shared/run", "shared/job", "shared/contract", "shared/fault", "events"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
+	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run", "shared/adapter"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}},
 	{folder: "shared/porttest", may: []string{"shared/orchestrator", "shared/run", "shared/fault", "shared/contract", "shared/adapter/clock", "shared/porttest"}},

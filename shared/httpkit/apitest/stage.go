@@ -41,9 +41,8 @@ type Clock interface {
 	Next() (time.Time, bool)
 }
 
-// Parts are the adapters of a stage. The test gives them, because this package
-// knows the ports alone; the clock has to stand at Began, and the store to use
-// it.
+// Parts are the adapters of a stage; NewParts makes them. The clock has to stand
+// at Began, and the store to use it.
 type Parts struct {
 	Store  orchestrator.Store
 	Signer orchestrator.Signer

@@ -1,4 +1,4 @@
-package tasks_test
+package apitest
 
 import (
 	"path/filepath"
@@ -7,13 +7,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// parts are real adapters in a folder of the test.
-func parts(t *testing.T) apitest.Parts {
+// NewParts makes the adapters of a stage in a folder of the test: the embedded
+// store, a key file, and a clock that the test moves.
+func NewParts(t *testing.T) Parts {
 	t.Helper()
-	folder, moved := t.TempDir(), clock.NewVirtual(apitest.Began)
+	folder, moved := t.TempDir(), clock.NewVirtual(Began)
 	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,5 +31,5 @@ func parts(t *testing.T) apitest.Parts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apitest.Parts{Store: store, Signer: signer, Clock: moved}
+	return Parts{Store: store, Signer: signer, Clock: moved}
 }
