@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -176,6 +177,20 @@ func TestRule5TheNextAttemptWaitsForTheMachinesEnd(t *testing.T) {
 	if h.runner.live() != 0 {
 		t.Errorf("%d machines live", h.runner.live())
 	}
+}
+
+// TestRule5ARunnerThatDoesNotAnswerHoldsUpAReportForTenMinutes has a worker report
+// while its machine cannot be reached.
+func TestRule5ARunnerThatDoesNotAnswerHoldsUpAReportForTenMinutes(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	h.runner.silent = true
+	h.ok(h.report(h.runner.made[0], contract.Callback{Status: contract.StatusSuccess}))
+	h.pass(9 * time.Minute)
+	h.stands(task, run.Terminating)
+	h.pass(3 * time.Minute)
+	h.stands(task, run.Completed)
 }
 
 // TestRule5AnyOtherMachineIsGoneWithinASweep has a machine appear that nobody

@@ -80,12 +80,14 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 // for ten minutes.
 func (s *Service) seeGone(ctx context.Context, r run.Run) error {
 	id, err := s.machineID(ctx, r)
-	if err != nil || id == "" || s.neverKnown(ctx, r, id) {
+	if err != nil || id == "" {
 		return err
 	}
 	if r.Attempt.Report != nil {
-		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone || err != nil {
-			return err
+		// A runner that does not answer here is asked again below, where it has
+		// ten minutes and no more.
+		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
+			return nil
 		}
 	}
 	if err = s.ports.Runner.Destroy(ctx, id); err == nil {
@@ -104,19 +106,9 @@ func (s *Service) seeGone(ctx context.Context, r run.Run) error {
 	return TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
 }
 
-// neverKnown says whether the runner knows nothing of a machine that it would
-// show by now, such as when the records are a backup's and the machines are
-// not. Before the start limit that proves nothing.
-func (s *Service) neverKnown(ctx context.Context, r run.Run, id string) bool {
-	if s.now().Before(r.Attempt.StartBy) {
-		return false
-	}
-	_, err := s.ports.Runner.Inspect(ctx, id)
-	return errors.Is(err, ErrNotFound)
-}
-
 // goneWithin waits until the machine is gone. One that the platform does not
-// know is gone too, but not before the time by which it had to be visible.
+// know is gone too, but not before the time by which it had to be visible: the
+// records may be a backup's, and the machines not.
 func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (bool, error) {
 	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
 	if errors.Is(err, ErrNotFound) {
