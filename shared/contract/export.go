@@ -16,6 +16,7 @@ type ExportRequest struct {
 	PI      string         `json:"pi"`
 	Options *ExportOptions `json:"options,omitempty"`
 	BatchID string         `json:"batch_id,omitempty"`
+	Policy  *Policy        `json:"policy,omitempty"`
 }
 
 // ExportOptions say what an export contains. An absent member has the default
@@ -111,10 +112,14 @@ type Status struct {
 	QueuePosition *int      `json:"queue_position,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
 	MachineID     string    `json:"machineId,omitempty"`
-	CreatedAt     time.Time `json:"createdAt"`
-	UpdatedAt     time.Time `json:"updatedAt"`
-	StartedAt     time.Time `json:"startedAt,omitzero"`
-	CompletedAt   time.Time `json:"completedAt,omitzero"`
+	// WorkerID is the worker of the attempt that is heard, LastHeartbeatAt when
+	// its last call was received, while it runs.
+	WorkerID        string    `json:"workerId,omitempty"`
+	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
+	CreatedAt       time.Time `json:"createdAt"`
+	UpdatedAt       time.Time `json:"updatedAt"`
+	StartedAt       time.Time `json:"startedAt,omitzero"`
+	CompletedAt     time.Time `json:"completedAt,omitzero"`
 	// OutputExpiresAt is when the output is no longer served, ExpiresAt when
 	// the task is forgotten.
 	OutputExpiresAt time.Time `json:"outputExpiresAt,omitzero"`

@@ -26,6 +26,8 @@ const (
 	RunTimeout Code = "RUN_TIMEOUT"
 	// WorkerError: the worker reported an error in the export contract's words.
 	WorkerError Code = "WORKER_ERROR"
+	// WorkerStopped: the worker says that it was cancelled, and nobody wished it.
+	WorkerStopped Code = "WORKER_STOPPED"
 	// OutputMissing: the worker reported an output that is not in the bucket.
 	OutputMissing Code = "OUTPUT_MISSING"
 	// OutputMismatch: the output's size is not the one that was reported.
@@ -62,6 +64,10 @@ const (
 	TaskExpired Code = "TASK_EXPIRED"
 	// TaskAlreadyTerminal: the attempt ended otherwise before.
 	TaskAlreadyTerminal Code = "TASK_ALREADY_TERMINAL"
+	// WorkerMismatch: a call of another worker than the one that is heard.
+	WorkerMismatch Code = "WORKER_MISMATCH"
+	// NotEnded: what is asked for needs a run that has ended.
+	NotEnded Code = "NOT_ENDED"
 	// IdempotencyMismatch: the same Idempotency-Key with another body.
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	// TooLarge: the body is over the limit.
@@ -95,6 +101,7 @@ var kinds = map[Code]kind{
 	MachineStopped:   {Infrastructure, BlamePlatform, true},
 	RunTimeout:       {Timeout, BlameWorker, true},
 	WorkerError:      {UserCode, BlameWorker, false},
+	WorkerStopped:    {Infrastructure, BlameWorker, true},
 	OutputMissing:    {Infrastructure, BlameWorker, true},
 	OutputMismatch:   {Infrastructure, BlameWorker, true},
 	QueueTimeout:     {Timeout, BlamePlatform, false},
@@ -112,6 +119,8 @@ var kinds = map[Code]kind{
 	AttemptMismatch:     {"", BlameWorker, false},
 	TaskExpired:         {"", BlameWorker, false},
 	TaskAlreadyTerminal: {"", BlameWorker, false},
+	WorkerMismatch:      {"", BlameWorker, false},
+	NotEnded:            {"", BlameClient, true},
 	IdempotencyMismatch: {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
 	Throttled:           {Infrastructure, BlamePlatform, true},

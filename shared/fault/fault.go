@@ -28,6 +28,11 @@ const (
 	CategoryCancel Category = "CANCELLED"
 )
 
+// Retryable says whether another attempt helps as a rule (worker contract, §6).
+func (c Category) Retryable() bool {
+	return c == UserCode || c == Infrastructure || c == Timeout
+}
+
 // Blame says who has to change something before the failure goes away.
 type Blame string
 

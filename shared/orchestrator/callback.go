@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -20,35 +19,23 @@ import (
 const (
 	messageLimit  = 2 << 10
 	fileNameLimit = 255
-	metricsLimit  = 16 << 10
 )
 
 // Callback takes a worker's last word in the older shape, the export
-// contract's. claims are those of the token that came with it. It returns after
-// the commit. Faults are the answers of the worker contract; InvalidRequest
-// names the field. It needs Executions beside Store.
-func (s *Service) Callback(ctx context.Context, claims contract.Claims, body contract.Callback) error {
-	r, err := s.ports.Store.Find(ctx, claims.TenantID, claims.TaskID)
-	if errors.Is(err, ErrNotFound) {
-		return fault.New(fault.NotFound, "there is no such task of the token's tenant, or it has expired")
-	}
+// contract's: the same as Completed, by a worker without a name. bearer is what
+// the token that came with it says. It needs Executions beside Store.
+func (s *Service) Callback(ctx context.Context, bearer Bearer, body contract.Callback) error {
+	r, err := s.ofBearer(ctx, bearer)
 	if err != nil {
-		return fmt.Errorf("cannot find the task: %w", err)
-	}
-	if claims.RunID != r.ID || claims.WorkspaceID != r.Workspace {
-		return fault.New(fault.Forbidden, "the token is for another run")
+		return err
 	}
 	report, err := reportOf(r, body)
 	if err != nil {
 		return err
 	}
-	_, err = s.applyTo(ctx, r, is(run.Reported{Attempt: claims.Attempt, Report: report}))
-	if refused, ok := errors.AsType[*fault.Fault](err); ok {
-		s.warn(ctx, r, "a callback was refused", refused)
-		return refused
-	}
+	after, err := s.applyTo(ctx, r, is(run.Reported{Attempt: bearer.Attempt, Report: report}))
 	if err != nil {
-		return fmt.Errorf("cannot commit the callback: %w", err)
+		return s.refused(ctx, after, bearer.Attempt, err, "commit the callback")
 	}
 	return nil
 }
@@ -58,10 +45,7 @@ func reportOf(r run.Run, body contract.Callback) (run.Report, error) {
 	if body.TaskID != "" && body.TaskID != r.TaskID {
 		return run.Report{}, fault.Invalid("task_id", "the task of this callback is %s", r.TaskID)
 	}
-	report := run.Report{Digest: digestOf(body), Metrics: body.Metrics}
-	if size := len(body.Metrics); size > metricsLimit {
-		report.Metrics = fmt.Appendf(nil, `{"cut":true,"bytes":%d}`, size)
-	}
+	report := run.Report{Digest: digestOf(body), Metrics: bounded(body.Metrics)}
 	switch body.Status {
 	case contract.StatusSuccess:
 		report.Success = true
@@ -84,19 +68,28 @@ func uploadOf(r run.Run, body contract.Callback) (*run.Upload, error) {
 	if body.OutputKey == "" && body.OutputFileName == "" && body.OutputFileSize == nil {
 		return nil, nil
 	}
-	prefix := OutputPrefix(r.TaskID)
-	name, inside := strings.CutPrefix(body.OutputKey, prefix)
-	if !inside || name == "" || path.Clean("/"+name) != "/"+name || len(body.OutputKey) > 1024 || !clean(name) {
-		return nil, fault.Invalid("output_r2_key", "the output of this task lies under %s", prefix)
-	}
-	fileName := body.OutputFileName
-	if fileName == "" || len(fileName) > fileNameLimit || strings.ContainsAny(fileName, `/\`) || !clean(fileName) {
-		return nil, fault.Invalid("output_file_name", "a file name has 1 to %d bytes, no slash and no control character", fileNameLimit)
-	}
-	if body.OutputFileSize == nil || *body.OutputFileSize < 0 {
+	if body.OutputFileSize == nil {
 		return nil, fault.Invalid("output_file_size", "the size is the output's number of bytes")
 	}
-	return &run.Upload{Key: body.OutputKey, FileName: fileName, Size: *body.OutputFileSize}, nil
+	upload := run.Upload{Key: body.OutputKey, FileName: body.OutputFileName, Size: *body.OutputFileSize}
+	return &upload, checkUpload(r, upload, "output_r2_key", "output_file_name", "output_file_size")
+}
+
+// checkUpload holds an output that a worker tells to what may be kept; the last
+// three name its fields.
+func checkUpload(r run.Run, u run.Upload, keyField, nameField, sizeField string) error {
+	prefix := OutputPrefix(r.TaskID)
+	name, inside := strings.CutPrefix(u.Key, prefix)
+	if !inside || name == "" || path.Clean("/"+name) != "/"+name || len(u.Key) > 1024 || !clean(name) {
+		return fault.Invalid(keyField, "the output of this task lies under %s", prefix)
+	}
+	if u.FileName == "" || len(u.FileName) > fileNameLimit || strings.ContainsAny(u.FileName, `/\`) || !clean(u.FileName) {
+		return fault.Invalid(nameField, "a file name has 1 to %d bytes, no slash and no control character", fileNameLimit)
+	}
+	if u.Size < 0 {
+		return fault.Invalid(sizeField, "the size is the output's number of bytes")
+	}
+	return nil
 }
 
 // clean says whether a text is UTF-8 without control characters.

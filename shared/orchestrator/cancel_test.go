@@ -193,3 +193,128 @@ func TestRule12ReportsAfterACancel(t *testing.T) {
 		t.Errorf("outputs are left: %v", h.outputs.shelves)
 	}
 }
+
+// TestRule12AWorkerIsToldOfACancelFirst: in the answer to its next call, from
+// which its grace counts; SIGTERM comes when five sixths of that are over, and
+// the kill at its end.
+func TestRule12AWorkerIsToldOfACancelFirst(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		sigterm bool
+		// told is when it calls after the wish; 0 is never.
+		told time.Duration
+		// term is when SIGTERM is to come, after the wish; a second more is fine.
+		term time.Duration
+		// end is when it is killed, if it goes on.
+		end time.Duration
+	}{
+		"it handles SIGTERM":           {true, 0, 0, 30 * time.Second},
+		"it calls within its interval": {false, 20 * time.Second, 45 * time.Second, 50 * time.Second},
+		"it calls at once":             {false, time.Second, 26 * time.Second, 31 * time.Second},
+		"it does not call":             {false, 0, 30 * time.Second, 60 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := liveness(t, func(c *orchestrator.Config) { c.Policy.CancelGrace = 30 * time.Second })
+			h.runner.deaf = true
+			task := h.post()
+			w := h.worker(h.runner.last())
+			h.ok(w.started(row.sigterm))
+			h.hears(5 * time.Second)
+			h.cancel(task)
+			wished := h.clock.now
+			h.step()
+			var term, end time.Duration
+			for second := time.Duration(0); end == 0 && second < 3*time.Minute; second += time.Second {
+				if row.told > 0 && second == row.told {
+					alive, err := w.beat()
+					h.ok(err)
+					if alive.Cancel == nil || *alive.Cancel != "user_requested" {
+						t.Errorf("it is told %v", alive.Cancel)
+					}
+				}
+				if term == 0 && len(h.runner.stopped) > 0 {
+					term = max(h.clock.now.Sub(wished), 1)
+				}
+				if h.record(task).State == run.Failed {
+					end = h.clock.now.Sub(wished)
+				}
+				h.hears(time.Second)
+			}
+			if term < row.term || term > row.term+2*time.Second {
+				t.Errorf("SIGTERM came after %s, want %s", term, row.term)
+			}
+			if end < row.end || end > row.end+3*time.Second {
+				t.Errorf("it was killed after %s, want %s", end, row.end)
+			}
+			if r := h.stands(task, run.Failed); r.Fault.Code != fault.CancelTimeout {
+				t.Errorf("it ended with %v", r.Fault)
+			}
+			if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+				t.Errorf("its heartbeat then: %v", err)
+			}
+		})
+	}
+}
+
+// TestRule12AWorkerThatEndsInTimeIsCancelled and what it says of how far it came
+// is kept.
+func TestRule12AWorkerThatEndsInTimeIsCancelled(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	h.cancel(task)
+	h.step()
+	if len(h.runner.stopped) != 0 {
+		t.Error("it was sent SIGTERM before it was told")
+	}
+	if _, err := w.beat(); err != nil {
+		t.Fatal(err)
+	}
+	final, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{
+		Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeCancelled,
+		CancelledDuringPhase: "processing", PartialProgress: []byte(`{"recordsProcessed":500000}`),
+	})
+	h.ok(err)
+	if final != run.OutcomeCancelled {
+		t.Errorf("the answer is %s", final)
+	}
+	h.step()
+	r := h.stands(task, run.Cancelled)
+	if told := r.Attempt.Report; told.Phase != "processing" || string(told.Partial) != `{"recordsProcessed":500000}` {
+		t.Errorf("kept is %+v", told)
+	}
+	if h.runner.live() != 0 {
+		t.Error("its machine lives")
+	}
+}
+
+// TestRule12NothingOverrulesACancel: not a worker that starts after it, not a
+// failure that is tried again as a rule, not a late success.
+func TestRule12NothingOverrulesACancel(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	h.runner.deaf = true
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.cancel(task)
+	h.step()
+	if err := w.started(true); !fault.Is(err, fault.TaskAlreadyTerminal) {
+		t.Errorf("a start after the cancel: %v", err)
+	}
+	final, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{
+		Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeFailed,
+		Error: &contract.TaskError{Category: contract.CategoryInfrastructure, Message: "disk full"},
+	})
+	h.ok(err)
+	if final != run.OutcomeCancelled {
+		t.Errorf("the answer is %s", final)
+	}
+	h.hears(time.Minute)
+	h.stands(task, run.Cancelled)
+	if len(h.runner.made) != 1 {
+		t.Errorf("%d machines were made", len(h.runner.made))
+	}
+}

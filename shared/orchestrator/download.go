@@ -103,15 +103,27 @@ func (s *Service) DeleteOutput(ctx context.Context, who Identity, taskID string)
 	return nil
 }
 
-// deleteExpired removes the bytes of an output whose time is over.
+// deleteExpired removes the bytes of a run whose time is over: its output, and
+// with the record its logs.
 func (s *Service) deleteExpired(ctx context.Context, ref run.Ref) error {
 	r, err := s.ports.Store.Load(ctx, ref)
-	if err != nil || r.Output == nil || s.now().Before(r.Output.ExpiresAt) {
+	if err != nil {
 		return err
 	}
-	if err := s.ports.Outputs.Delete(ctx, Kept, r.Output.Key); err != nil {
-		return fmt.Errorf("cannot delete the output: %w", err)
+	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {
+		if err := s.ports.Outputs.Delete(ctx, Kept, r.Output.Key); err != nil {
+			return fmt.Errorf("cannot delete the output: %w", err)
+		}
+		if r, err = s.applyTo(ctx, r, is(run.OutputDeleted{})); err != nil {
+			return err
+		}
 	}
-	_, err = s.applyTo(ctx, r, is(run.OutputDeleted{}))
+	if len(r.Logs) == 0 || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
+		return nil
+	}
+	if err := s.ports.Outputs.DeletePrefix(ctx, Kept, logPrefix(r)); err != nil {
+		return fmt.Errorf("cannot delete the logs: %w", err)
+	}
+	_, err = s.applyTo(ctx, r, is(run.LogsDeleted{}))
 	return err
 }

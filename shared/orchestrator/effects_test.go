@@ -152,6 +152,21 @@ func TestRule13AnExecutionThatNeverActedIsAskedAbout(t *testing.T) {
 	}
 }
 
+// TestRule13WhatNeverStartedIsStarted: the record says that nothing is to be done
+// any more, as a backup may, and there is no such execution.
+func TestRule13WhatNeverStartedIsStarted(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.calls.lost["Start"] = 1
+	task := h.post()
+	r := h.record(task)
+	r.Execution.Pending = nil
+	h.ok(h.store.Commit(h.Context(), orchestrator.Write{Run: r}))
+	h.pass(31 * time.Second)
+	h.sweep()
+	h.stands(task, run.Running)
+}
+
 // TestAnImmediateRunTakesEightTransitions counts as Step Functions bills: each
 // state that is entered, and at most one for the end.
 func TestAnImmediateRunTakesEightTransitions(t *testing.T) {

@@ -38,7 +38,8 @@ type Executions interface {
 	// Succeed.
 	Heartbeat(ctx context.Context, token string) error
 	// Stop ends the execution as aborted; its state is left, its tokens are
-	// gone. Stopping one that has ended, or that never was, is nil.
+	// gone. It may come between a token's completion and the next state.
+	// Stopping one that has ended, or that never was, is nil.
 	Stop(ctx context.Context, name, cause string) error
 	// Describe tells how the execution stands. ErrNotFound for a name that was
 	// never started, or whose end is more than 90 days ago.

@@ -56,23 +56,33 @@ func (s *Service) Export(ctx context.Context, call ExportCall) (r run.Run, exist
 	if err != nil {
 		return r, false, err
 	}
-	now := s.now()
-	taskID := fmt.Sprintf("export_%s_%d_%s", call.Format, now.UnixMilli(), s.ports.Hex(4))
-	d := run.New(run.Run{
-		Tenant: call.Identity.Tenant, Workspace: call.Identity.Workspace,
-		ID: taskID, TaskID: taskID, BatchID: call.Request.BatchID, CorrelationID: call.CorrelationID,
-		Work: work, Policy: s.config.Policy,
-	}, now)
-	var key *IdempotencyKey
-	if call.IdempotencyKey != "" {
-		key = &IdempotencyKey{Key: call.IdempotencyKey, Digest: call.digest(work)}
+	policy, err := policyOf(s.config.Policy, call.Request.Policy)
+	if err != nil {
+		return r, false, err
 	}
-	known, err := s.ports.Store.Create(ctx, WriteOf(d), key)
+	return s.create(ctx, run.Run{
+		Tenant: call.Identity.Tenant, Workspace: call.Identity.Workspace,
+		BatchID: call.Request.BatchID, CorrelationID: call.CorrelationID, Work: work, Policy: policy,
+	}, call.IdempotencyKey, call.digest(work))
+}
+
+// create names and stores a new run, or finds the one that the key stands for.
+// The digest says what is asked for.
+func (s *Service) create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+	now := s.now()
+	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.ports.Hex(4))
+	r.ID = r.TaskID
+	d := run.New(r, now)
+	var under *IdempotencyKey
+	if key != "" {
+		under = &IdempotencyKey{Key: key, Digest: digest}
+	}
+	known, err := s.ports.Store.Create(ctx, WriteOf(d), under)
 	switch {
 	case errors.Is(err, ErrKeyTaken):
-		return r, false, fault.New(fault.IdempotencyMismatch, "this Idempotency-Key was used for another request; use a new key for a new request")
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "this Idempotency-Key was used for another request; use a new key for a new request")
 	case err != nil:
-		return r, false, fmt.Errorf("cannot store the run: %w", err)
+		return run.Run{}, false, fmt.Errorf("cannot store the run: %w", err)
 	case known != nil:
 		return *known, true, nil
 	}
@@ -84,7 +94,13 @@ func (s *Service) Export(ctx context.Context, call ExportCall) (r run.Run, exist
 // digest tells one request from another: what is asked for, whatever the
 // spelling of its JSON.
 func (c ExportCall) digest(work run.Work) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, c.Request.BatchID))
+	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, c.Request.BatchID)
+	if c.Request.Policy != nil {
+		// It is made of numbers and words, which always have a JSON.
+		policy, _ := json.Marshal(c.Request.Policy) //nolint:errchkjson // see above
+		text = fmt.Appendf(text, " %q", policy)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/sortie-dev/sortie/functions/act"
 	"github.com/sortie-dev/sortie/functions/admit"
 	"github.com/sortie-dev/sortie/functions/constrain"
@@ -23,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -43,6 +47,8 @@ type house struct {
 	service *orchestrator.Service
 	config  orchestrator.Config
 	log     *bytes.Buffer
+	// probe is whether workers can reach the service; nil is yes.
+	probe func(context.Context) error
 
 	// before is done before a step's function is called, once; fail is the
 	// error that calls of a step have, one after the other.
@@ -71,7 +77,7 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
 			Retry: run.Retry{MaxAttempts: 2, MaxFurtherStarts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 		Pool: "default", MaxMachines: 4, Image: "worker", CPUs: 1, MemoryMB: 256,
-		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
+		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, TokenTTL: time.Hour,
 		LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second,
 	}
 	for _, c := range change {
@@ -101,6 +107,12 @@ func (h *house) wire() {
 	ids := 0
 	h.service = orchestrator.New(orchestrator.Ports{
 		Store: h.store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Signer: signer, Clock: h.clock,
+		Probe: func(ctx context.Context) error {
+			if h.probe == nil {
+				return nil
+			}
+			return h.probe(ctx)
+		},
 		Log: slog.New(slog.NewTextHandler(h.log, nil)), Roll: func() float64 { return 0 },
 		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
 	}, h.config)
@@ -153,6 +165,14 @@ func (h *house) ok(err error) {
 	h.Helper()
 	if err != nil {
 		h.Fatal(err)
+	}
+}
+
+// same holds a value to what it should be.
+func (h *house) same(want, got any) {
+	h.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(fault.Fault{})); diff != "" {
+		h.Fatalf("want -, got +\n%s", diff)
 	}
 }
 

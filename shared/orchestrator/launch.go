@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -119,14 +120,23 @@ func exitOf(machine Machine) *run.Exit {
 }
 
 // machineSpec is the machine of the run's attempt, with the environment that
-// the export contract asks for. It holds credentials and a token: it is never
+// the export contract asks for and the envelope of the worker contract. It holds credentials and a token: it is never
 // logged.
 func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, error) {
 	callback, err := s.callbackURL(ctx, r)
 	if err != nil {
 		return MachineSpec{}, err
 	}
+	envelope, err := s.envelope(ctx, r)
+	if err != nil {
+		return MachineSpec{}, err
+	}
 	bucket, batch := s.config.Bucket, r.BatchID
+	if s.config.CurrentBucket != nil {
+		if bucket, err = s.config.CurrentBucket(ctx); err != nil {
+			return MachineSpec{}, fmt.Errorf("cannot read the worker's keys: %w", err)
+		}
+	}
 	if batch == "" {
 		batch = "single"
 	}
@@ -136,9 +146,13 @@ func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, erro
 		"R2_ACCOUNT_ID": bucket.AccountID, "R2_ACCESS_KEY_ID": bucket.AccessKeyID,
 		"R2_SECRET_ACCESS_KEY": bucket.SecretAccessKey, "R2_BUCKET": bucket.Bucket,
 		"CALLBACK_URL": callback, "SOURCE_API_URL": s.config.SourceURL,
+		contract.EnvelopeVariable: envelope,
 	}
 	if bucket.Endpoint != "" {
 		env["R2_ENDPOINT"] = bucket.Endpoint
+	}
+	if bucket.Region != "" {
+		env["R2_REGION"] = bucket.Region
 	}
 	return MachineSpec{
 		Name: r.Attempt.MachineName, Image: r.Work.Image, Region: s.config.Region, Env: env,

@@ -46,6 +46,8 @@ type Outputs interface {
 	// still is etag, inside the store, whatever its size. ErrChanged where it
 	// is another, ErrNotFound where there is none.
 	Keep(ctx context.Context, key, etag string) (Object, error)
+	// Put writes a small object (at most 8 MiB) in place of any that is there.
+	Put(ctx context.Context, shelf Shelf, key, contentType string, content []byte) error
 	// Open reads a part. The caller closes the reader. It streams: no part of
 	// the object is held in memory beyond one buffer.
 	Open(ctx context.Context, shelf Shelf, key string, span Span) (io.ReadCloser, Object, error)

@@ -20,14 +20,39 @@ type store struct {
 	orchestrator.Store
 	// commits are the runs of each commit, in order.
 	commits [][]run.Ref
-	// before is done before the next commit of several runs, once.
-	before func()
+	// before is done before the next commit of several runs, once; verdict before
+	// the next one that judges a worker by its last heartbeat.
+	before, verdict func()
+	// down: nothing is written. mended are the pools that were.
+	down   bool
+	mended []string
+}
+
+// Create is orchestrator.Store.
+func (s *store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+	if s.down {
+		return nil, fault.New(fault.Unavailable, "the store is down")
+	}
+	return s.Store.Create(ctx, first, key)
+}
+
+// Mend is orchestrator.Store.
+func (s *store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+	s.mended = append(s.mended, pool)
+	return s.Store.Mend(ctx, tenant, pool)
 }
 
 // Commit is orchestrator.Store.
 func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+	if s.down {
+		return fault.New(fault.Unavailable, "the store is down")
+	}
 	if do := s.before; do != nil && len(writes) > 1 {
 		s.before = nil
+		do()
+	}
+	if do := s.verdict; do != nil && !writes[0].Beat.Judged.IsZero() {
+		s.verdict = nil
 		do()
 	}
 	err := s.Store.Commit(ctx, writes...)
@@ -46,9 +71,14 @@ func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 type executions struct {
 	*engine.Engine
 	lost, unsure map[string]int
+	// first is done before each call; subject is an execution's name or a token.
+	first func(call, subject string)
 }
 
-func (e *executions) call(name string, do func() error) error {
+func (e *executions) call(name, subject string, do func() error) error {
+	if e.first != nil {
+		e.first(name, subject)
+	}
 	if e.lost[name] > 0 {
 		e.lost[name]--
 		return fault.New(fault.Unavailable, "%s was lost", name)
@@ -63,22 +93,27 @@ func (e *executions) call(name string, do func() error) error {
 
 // Start is orchestrator.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
-	return e.call("Start", func() error { return e.Engine.Start(ctx, name, input) })
+	return e.call("Start", name, func() error { return e.Engine.Start(ctx, name, input) })
 }
 
 // Succeed is orchestrator.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
-	return e.call("Succeed", func() error { return e.Engine.Succeed(ctx, token, output) })
+	return e.call("Succeed", token, func() error { return e.Engine.Succeed(ctx, token, output) })
 }
 
 // Fail is orchestrator.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
-	return e.call("Fail", func() error { return e.Engine.Fail(ctx, token, name, cause) })
+	return e.call("Fail", token, func() error { return e.Engine.Fail(ctx, token, name, cause) })
+}
+
+// Heartbeat is orchestrator.Executions.
+func (e *executions) Heartbeat(ctx context.Context, token string) error {
+	return e.call("Heartbeat", token, func() error { return e.Engine.Heartbeat(ctx, token) })
 }
 
 // Stop is orchestrator.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
-	return e.call("Stop", func() error { return e.Engine.Stop(ctx, name, cause) })
+	return e.call("Stop", name, func() error { return e.Engine.Stop(ctx, name, cause) })
 }
 
 // runner is a platform whose machines start when they are waited for.
@@ -253,6 +288,12 @@ func (o *outputs) Keep(_ context.Context, key, etag string) (orchestrator.Object
 	}
 	o.shelves[orchestrator.Kept][key] = o.shelves[orchestrator.Uploads][key]
 	return object, nil
+}
+
+// Put is orchestrator.Outputs.
+func (o *outputs) Put(_ context.Context, shelf orchestrator.Shelf, key, _ string, content []byte) error {
+	o.shelves[shelf][key] = string(content)
+	return nil
 }
 
 // Open is orchestrator.Outputs.

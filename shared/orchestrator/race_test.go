@@ -61,7 +61,7 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 			} else {
 				other.first = func() { cancel(h.service) }
 				claims := contract.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: 1}
-				h.ok(slow.Callback(t.Context(), claims, success()))
+				h.ok(slow.Callback(t.Context(), orchestrator.Bearer{Claims: claims}, success()))
 			}
 			if other.first != nil {
 				t.Fatal("nobody lost a race")

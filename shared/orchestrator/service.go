@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -16,10 +17,15 @@ type Ports struct {
 	Runner     Runner
 	Outputs    Outputs
 	Signer     Signer
+	Publisher  Publisher
 	Clock      Clock
 	Log        *slog.Logger
 	// Roll gives random numbers, 0 <= n < 1.
 	Roll func() float64
+	// Probe calls this Sortie as a worker would, at its public address; an error
+	// says that it could not be reached. nil where who sweeps is the process that
+	// receives.
+	Probe func(ctx context.Context) error
 	// Hex gives n random bytes in hexadecimal.
 	Hex func(n int) string
 }
@@ -41,8 +47,14 @@ type Config struct {
 	// PublicURL is where workers reach this Sortie, SourceURL where they read.
 	PublicURL string
 	SourceURL string
-	// Bucket is what the worker gets to write with.
-	Bucket WorkerBucket
+	// Bucket is what the worker gets to write with. CurrentBucket, where it is
+	// set, is asked at each launch instead, so that the keys may change while
+	// the process lives.
+	Bucket        WorkerBucket
+	CurrentBucket func(ctx context.Context) (WorkerBucket, error)
+	// TokenTTL is how long a worker's token is good, at most 2 hours; one whose
+	// run has a longer start limit covers that.
+	TokenTTL time.Duration
 	// RedirectOver is the size in bytes above which a download is redirected
 	// to the bucket; 0 never redirects. PresignFor is how long such a URL is
 	// good.
@@ -51,6 +63,8 @@ type Config struct {
 	// DownloadRetention is how long an output stays after its last byte was
 	// sent.
 	DownloadRetention time.Duration
+	// SweepInterval is how often NoteReception is called; 0 is once a minute.
+	SweepInterval time.Duration
 	// LaunchWait is how long a launch waits to see its machine run, ExitWait
 	// how long a worker that has reported may take to exit by itself,
 	// DestroyWait how long one call waits for a machine to be gone. 1 s to 60 s.
@@ -63,8 +77,10 @@ type WorkerBucket struct {
 	AccessKeyID     string
 	SecretAccessKey string
 	Bucket          string
-	// Endpoint is set where R2 is not Cloudflare's.
+	// Endpoint is set where R2 is not Cloudflare's, and Region where that store
+	// has regions.
 	Endpoint string
+	Region   string
 }
 
 // Identity is who calls.
@@ -80,11 +96,12 @@ type Service struct {
 	ports   Ports
 	config  Config
 	changes *changes
+	known   *known
 }
 
 // New makes the service of one process.
 func New(ports Ports, config Config) *Service {
-	return &Service{ports: ports, config: config, changes: newChanges()}
+	return &Service{ports: ports, config: config, changes: newChanges(), known: newKnown()}
 }
 
 // now is the wall clock's time alone: what is compared with it was stored.

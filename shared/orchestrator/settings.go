@@ -19,6 +19,8 @@ const (
 	timeLimitMost = 14 * 24 * time.Hour
 	retentionMost = 365 * 24 * time.Hour
 	anyLimitMost  = 30 * 24 * time.Hour
+	// tokenTTLMost is the worker contract's (§2).
+	tokenTTLMost = 2 * time.Hour
 )
 
 // Setting is one variable of the configuration, as the README tells it.
@@ -55,6 +57,7 @@ func settings() []setting {
 		number("SORTIE_FURTHER_STARTS", "3", "further tries at a machine that never started", 0, 100, func(c *Config) *int { return &policy(c).Retry.MaxFurtherStarts }),
 		span("SORTIE_RETRY_DELAY", "2s", "before the second try; doubled for each further one", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).Retry.InitialDelay }),
 		span("SORTIE_RETRY_MAX_DELAY", "60s", "the longest such delay", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).Retry.MaxDelay }),
+		span("SORTIE_TOKEN_TTL", "1h", "how long a worker's token is good; renewed by heartbeats, and longer where the start limit asks for it", time.Minute, tokenTTLMost, func(c *Config) *time.Duration { return &c.TokenTTL }),
 		size("SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never does", func(c *Config) *int64 { return &c.RedirectOver }),
 		span("SORTIE_PRESIGN_FOR", "15m", "how long such a redirect is good", time.Second, 7*24*time.Hour, func(c *Config) *time.Duration { return &c.PresignFor }),
 		address("SORTIE_PUBLIC_URL", "where workers reach this Sortie; empty is the address it listens on", func(c *Config) *string { return &c.PublicURL }),
@@ -76,7 +79,7 @@ func Settings() []Setting {
 // naming its variable. What is no setting has its fixed value: the pool
 // "default", waits that fit a Lambda's time limit.
 func ConfigFrom(lookup func(string) (string, bool)) (Config, error) {
-	c := Config{Pool: "default", LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second}
+	c := Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second}
 	c.Policy.Retry.Multiplier, c.Policy.Retry.Jitter = 2, 0.5
 	var problems []error
 	given := map[string]bool{}
@@ -96,20 +99,10 @@ func ConfigFrom(lookup func(string) (string, bool)) (Config, error) {
 	return c, errors.Join(problems...)
 }
 
-// fit makes the defaults of what was not given agree with what was: whoever
-// shortens the time limit alone does not mean to be told about heartbeats.
+// fit makes the defaults of what was not given agree with what was.
 func (c *Config) fit(given map[string]bool) {
 	p := &c.Policy
-	if !given["SORTIE_HEARTBEAT_TIMEOUT"] {
-		if given["SORTIE_HEARTBEAT_INTERVAL"] {
-			p.HeartbeatTimeout = 3 * p.HeartbeatInterval
-		} else {
-			p.HeartbeatTimeout = max(min(p.HeartbeatTimeout, p.TimeLimit-time.Second), 2*time.Second)
-		}
-	}
-	if !given["SORTIE_HEARTBEAT_INTERVAL"] {
-		p.HeartbeatInterval = max(min(p.HeartbeatInterval, p.HeartbeatTimeout/3), time.Second).Truncate(time.Second)
-	}
+	fitHeartbeats(p, given["SORTIE_HEARTBEAT_INTERVAL"], given["SORTIE_HEARTBEAT_TIMEOUT"])
 	if !given["SORTIE_RECORD_RETENTION"] {
 		p.RecordRetention = max(p.RecordRetention, p.OutputRetention)
 	}
@@ -127,6 +120,9 @@ func (c Config) contradictions() []error {
 	}
 	if p.HeartbeatTimeout >= p.TimeLimit {
 		found = append(found, fmt.Errorf("SORTIE_HEARTBEAT_TIMEOUT: %s is not less than SORTIE_TIME_LIMIT (%s)", p.HeartbeatTimeout, p.TimeLimit))
+	}
+	if p.StartTimeout > tokenTTLMost {
+		found = append(found, fmt.Errorf("SORTIE_START_TIMEOUT: %s is more than the longest life of a worker's token (%s)", p.StartTimeout, tokenTTLMost))
 	}
 	if p.RecordRetention < p.OutputRetention {
 		found = append(found, fmt.Errorf("SORTIE_RECORD_RETENTION: %s is less than SORTIE_OUTPUT_RETENTION (%s)", p.RecordRetention, p.OutputRetention))

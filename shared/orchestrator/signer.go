@@ -3,6 +3,9 @@ package orchestrator
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 )
 
 // Signer holds the keys that sign tokens: ECDSA on P-256 with SHA-256 (ES256).
@@ -16,6 +19,20 @@ type Signer interface {
 	Sign(ctx context.Context, keyID string, message []byte) ([]byte, error)
 	// Keys lists the keys whose signatures are good, the current one first.
 	Keys(ctx context.Context) ([]VerificationKey, error)
+}
+
+// KeyID names a key by its public half: the thumbprint of RFC 7638, SHA-256 over
+// the members of its JWK in their order. So an id tells nothing of where the key
+// is kept. The key is on P-256.
+func KeyID(public *ecdsa.PublicKey) (string, error) {
+	point, err := public.Bytes() // 4, X, Y
+	if err != nil {
+		return "", fmt.Errorf("cannot name the key: %w", err)
+	}
+	text := base64.RawURLEncoding
+	sum := sha256.Sum256(fmt.Appendf(nil, `{"crv":"P-256","kty":"EC","x":"%s","y":"%s"}`,
+		text.EncodeToString(point[1:33]), text.EncodeToString(point[33:])))
+	return text.EncodeToString(sum[:]), nil
 }
 
 // VerificationKey is the public half of a key.

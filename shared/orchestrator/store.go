@@ -23,13 +23,17 @@ var ErrKeyTaken = errors.New("the idempotency key stands for another request")
 
 // Store keeps runs, their events, leases, queues and idempotency keys.
 //
-// Reads see every commit that returned before they began. Any method may be
-// called from anywhere at once. A commit that returned nil is durable; one that
+// Reads see every commit that returned before they began, but for those that
+// look for runs nobody named: List, Due, WithMachine, OutputsDue, Purge, and
+// Pools and Mend of a pool that is new to them. Those may miss the commits of the
+// last moment, where the store says so; what they give is then as it was when
+// they looked at it. A sweep comes again. Any method may be called from anywhere
+// at once. A commit that returned nil is durable; one that
 // returned an error other than ErrConflict and ErrNoSlot may have been applied,
 // and whoever made it reads again. Nobody retries inside the store but against
 // passing faults of its database, within the deadline of ctx. Faults are
 // Unavailable and StoreFull. A record whose ExpiresAt has passed is not found,
-// but by Load, Due and OutputsDue as long as its output's bytes are there.
+// but by Load, Due and OutputsDue as long as bytes of it are kept.
 type Store interface {
 	// Create writes a new run with its events, at version 1. With a key that is
 	// known, nothing is written: existing is the run of the key's first use,
@@ -42,13 +46,28 @@ type Store interface {
 	Find(ctx context.Context, tenant, taskID string) (run.Run, error)
 	// Commit applies all writes or none. Each run must still have the version
 	// it was decided on, else *Conflict, which is ErrConflict; it is then one
-	// higher.
+	// higher. Where a write's Beat has Judged, and the run's item is not open
+	// with that At, it is the same *Conflict.
 	Commit(ctx context.Context, writes ...Write) error
 	// Events reads a run's events with a number above after, in order, at most
 	// limit of them.
 	Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error)
 	// List reads a tenant's runs, the newest first.
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
+
+	// Beat notes a heartbeat: one conditional write on the open item of the
+	// same attempt and worker, which sets At, Progress and Message; nil and
+	// empty keep what was, and an At before the stored one keeps the stored
+	// one. The other fields of b are not looked at, and the record stays as it
+	// is. It returns the item as it then is. ErrNotFound where no such item is
+	// open.
+	Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error)
+	// LastBeat reads the item; ErrNotFound where none is open.
+	LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error)
+	// Reception is what was noted last about whether callbacks can be received;
+	// its zero value where nothing was. NoteReception replaces it.
+	Reception(ctx context.Context) (Reception, error)
+	NoteReception(ctx context.Context, r Reception) error
 
 	// Line reads who waits for a slot of the pool, the first in line first, at
 	// most limit of them. The order is by Slot.Since, then by run id.
@@ -68,11 +87,11 @@ type Store interface {
 	// WithMachine reads the runs in ContainerCreating and Running whose machine
 	// is known, ordered by tenant and id, after the one given.
 	WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error)
-	// OutputsDue reads the runs whose output has expired by now and whose bytes
-	// are still there.
+	// OutputsDue reads the runs that have bytes which are to be deleted by now:
+	// see run.Run's BytesDue.
 	OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
 	// Purge forgets records, with events and keys, that have expired by now and
-	// whose output is gone, at most limit of them, and tells how many.
+	// of which no bytes are left, at most limit of them, and tells how many.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
@@ -82,10 +101,17 @@ type Write struct {
 	Run    run.Run
 	Events []run.Event
 	Lease  run.LeaseChange
+	Beat   run.BeatChange
 }
 
 // WriteOf makes the write of a decision.
-func WriteOf(d run.Decision) Write { return Write{Run: d.Run, Events: d.Events, Lease: d.Lease} }
+func WriteOf(d run.Decision) Write {
+	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Beat: d.Beat}
+}
+
+// Reception is since when callbacks can be received, and when that was last
+// seen. Both are zero where nobody has looked.
+type Reception struct{ Since, ProbedAt time.Time }
 
 // IdempotencyKey is a client's own name for a request.
 type IdempotencyKey struct {

@@ -16,11 +16,11 @@ func (s *Service) Supervise(ctx context.Context, in StepInput) error {
 	return err
 }
 
-// StopWorker handles the state Cancelling: it stores the token and asks the
-// worker to end. It needs Runner and Executions beside Store.
+// StopWorker handles the state Cancelling: it stores the token, and sends
+// SIGTERM when that is due. It needs Runner and Executions beside Store.
 func (s *Service) StopWorker(ctx context.Context, in StepInput) error {
 	r, waiting, err := s.enterWait(ctx, in)
-	if err != nil || !waiting || r.Attempt.MachineID == "" {
+	if err != nil || !waiting || r.Attempt.MachineID == "" || r.Attempt.TermAt.IsZero() {
 		return err
 	}
 	grace := max(r.Attempt.GraceUntil.Sub(s.now()), time.Second)
@@ -49,7 +49,12 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.MachineID != "" {
 		f.Phase, f.Exit = s.look(ctx, r)
 	}
-	if r, err = s.applyTo(ctx, r, is(f)); err != nil {
+	judged := func(now run.Run) run.Fact {
+		// Looked at anew by each try: the last one may have lost to a heartbeat.
+		s.listen(ctx, now, &f)
+		return f
+	}
+	if r, err = s.applyTo(ctx, r, judged); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot judge the run: %w", err))
 	}
 	route := run.RouteOf(r, s.now())
@@ -57,6 +62,23 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 		route.Next, route.Seconds = run.StepBackingOff, int(pause/time.Second)
 	}
 	return route, nil
+}
+
+// listen puts into the judgement when the worker was heard last, and since when
+// it can be heard. What cannot be read now proves nothing.
+func (s *Service) listen(ctx context.Context, r run.Run, f *run.Judged) {
+	if r.State != run.Running || r.Attempt.WorkerID == "" {
+		return
+	}
+	beat, err := s.ports.Store.LastBeat(ctx, r.Ref())
+	f.Heard = beat.At
+	if err == nil || errors.Is(err, ErrNotFound) {
+		f.Since, f.Blind, err = s.reception(ctx)
+	}
+	if err != nil {
+		s.warn(ctx, r, "cannot read when the worker was heard", err)
+		f.Blind = true
+	}
 }
 
 // waits says whether a step is one whose call may fail over and over.

@@ -19,28 +19,53 @@ const strayWait = time.Second
 // Sweep holds the record against the runner, the executions and the clock, and
 // mends what differs. early is how far ahead of its time a record counts as
 // overdue: 0 as a rule, more after a restart, when whoever was to act may be
-// gone. One part that fails does not keep the others from their work; the error
-// joins what went wrong. It needs all ports but Signer. Sweeps may overlap.
+// gone. One part that fails does not keep the others from their work, nor does
+// one that takes long, where ctx has a deadline: each has half of the time that
+// is left. The error joins what went wrong. It needs all ports but Signer. Sweeps
+// may overlap.
 func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
-	return errors.Join(
-		s.sweepMachines(ctx), s.sweepDue(ctx, early), s.sweepPools(ctx), s.sweepOutputs(ctx), s.sweepRecords(ctx),
-	)
+	var failed []error
+	for _, part := range []func(context.Context) error{
+		s.NoteReception, s.sweepMachines,
+		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
+		s.sweepPools, s.sweepOutputs, s.sweepRecords,
+	} {
+		failed = append(failed, s.inHalf(ctx, part))
+	}
+	return errors.Join(failed...)
+}
+
+// inHalf does a part of a sweep in half of the time that is left.
+func (s *Service) inHalf(ctx context.Context, part func(context.Context) error) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return part(ctx)
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline.Add(-deadline.Sub(s.now())/2))
+	defer cancel()
+	return part(ctx)
 }
 
 // sweepMachines tells each run what the runner shows about its machine, and
-// destroys every machine that no run wants.
+// destroys every machine that no run wants. Most machines run for a run that
+// knows it; those are passed over without a read of each.
 func (s *Service) sweepMachines(ctx context.Context) error {
 	machines, err := s.ports.Runner.List(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot list the machines: %w", err)
 	}
-	listed := make(map[string]bool, len(machines))
-	var failed []error
+	listed := make(map[string]Machine, len(machines))
 	for _, m := range machines {
-		listed[m.ID] = true
-		failed = append(failed, s.sweepMachine(ctx, m))
+		listed[m.ID] = m
 	}
-	return errors.Join(append(failed, s.sweepUnlisted(ctx, listed))...)
+	settled, err := s.sweepUnlisted(ctx, listed)
+	failed := []error{err}
+	for _, m := range machines {
+		if !settled[m.ID] {
+			failed = append(failed, s.sweepMachine(ctx, m))
+		}
+	}
+	return errors.Join(failed...)
 }
 
 func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
@@ -74,23 +99,29 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 }
 
 // sweepUnlisted looks up, one by one, the machines that the list does not show:
-// absence proves nothing, a lookup does.
-func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]bool) error {
+// absence proves nothing, a lookup does. settled are those that the list shows
+// running and that are the ones of runs that are Running.
+func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]Machine) (settled map[string]bool, err error) {
+	settled = map[string]bool{}
 	var failed []error
 	var after run.Ref
 	for {
 		runs, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
 		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("cannot read the runs with a machine: %w", err))...)
+			return settled, errors.Join(append(failed, fmt.Errorf("cannot read the runs with a machine: %w", err))...)
 		}
 		for _, r := range runs {
 			after = r.Ref()
-			if !listed[r.Attempt.MachineID] {
+			m, is := listed[r.Attempt.MachineID]
+			switch {
+			case !is:
 				failed = append(failed, s.sweepAbsent(ctx, r))
+			case r.State == run.Running && m.Phase == MachineRunning && m.Owner == (MachineOwner{r.Tenant, r.ID, r.Attempt.Number}):
+				settled[m.ID] = true
 			}
 		}
 		if len(runs) < sweepBatch {
-			return errors.Join(failed...)
+			return settled, errors.Join(failed...)
 		}
 	}
 }
@@ -148,11 +179,18 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 		_, err = s.applyTo(ctx, r, is(run.Asked{Done: execution.Status != ExecutionRunning}))
 		return err
 	}
+	return s.replaceExecution(ctx, r, execution)
+}
+
+// replaceExecution begins a run's execution anew, or gives the run up. execution
+// is the one that ended without the run's end, of the start in r.
+func (s *Service) replaceExecution(ctx context.Context, r run.Run, execution Execution) error {
 	cause := string(execution.Status)
 	if execution.Error != "" {
 		cause += ": " + execution.Error
 	}
-	if r, err = s.applyTo(ctx, r, is(run.Restarted{Cause: cause})); err != nil || r.State != run.Orphaned {
+	r, err := s.applyTo(ctx, r, is(run.Restarted{Start: r.Execution.Start, Cause: cause}))
+	if err != nil || r.State != run.Orphaned {
 		return err
 	}
 	// Nobody is served what a lost attempt has left. What cannot be removed now

@@ -57,10 +57,11 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err != nil {
 			return r, fmt.Errorf("cannot keep the output: %w", err)
 		}
+		logged := s.keepLog(ctx, r)
 		if err := s.clear(ctx, r, output); err != nil {
 			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 		}
-		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Roll: s.ports.Roll()}, s.now())
+		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Logged: logged, Roll: s.ports.Roll()}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -197,8 +198,18 @@ func (s *Service) keep(ctx context.Context, r run.Run) (kept *run.Output, wrong 
 // clear removes what the attempt has uploaded, and what was kept of it where
 // nothing is to be kept.
 func (s *Service) clear(ctx context.Context, r run.Run, kept *run.Output) error {
-	if r.Attempt.MachineName == "" || (r.Attempt.Outcome == run.OutcomeSucceeded && r.Cancel == nil && r.Attempt.Report.Upload == nil) {
+	nothing := r.Attempt.Outcome == run.OutcomeSucceeded && r.Cancel == nil && r.Attempt.Report.Upload == nil && r.Attempt.WorkerID == ""
+	if r.Attempt.MachineName == "" || nothing {
 		return nil
+	}
+	if kept != nil && r.Attempt.Number == 1 {
+		// Nobody else has uploaded for this task, and its own worker has told what
+		// it left. Deletes are free, and the two lists of a prefix are not. What a
+		// worker leaves that it does not tell of goes by the bucket's own rule.
+		return errors.Join(
+			s.ports.Outputs.Delete(ctx, Uploads, kept.Key),
+			s.ports.Outputs.Delete(ctx, Uploads, attemptPrefix(r.TaskID, 1)+"log"),
+		)
 	}
 	prefix := OutputPrefix(r.TaskID)
 	if err := s.ports.Outputs.DeletePrefix(ctx, Uploads, prefix); err != nil {

@@ -22,6 +22,10 @@ const tokenLimit = 4096
 // good.
 const callbackSlack = time.Hour
 
+// TokenLifeMost is longer than any token is good: the longest start limit and
+// time limit of an attempt, and the slack.
+const TokenLifeMost = anyLimitMost + timeLimitMost + callbackSlack
+
 // tokenClaims are all claims of a token.
 type tokenClaims struct {
 	contract.Claims
@@ -38,7 +42,7 @@ func (c tokenClaims) Validate() error {
 
 // callbackURL is the CALLBACK_URL of the run's attempt, with its token.
 func (s *Service) callbackURL(ctx context.Context, r run.Run) (string, error) {
-	token, err := s.mint(ctx, r, contract.AudienceCallback, r.Deadline().Add(callbackSlack))
+	token, err := s.mint(ctx, claimsOf(r), contract.AudienceCallback, r.Deadline().Add(callbackSlack))
 	if err != nil {
 		return "", err
 	}
@@ -46,17 +50,27 @@ func (s *Service) callbackURL(ctx context.Context, r run.Run) (string, error) {
 	return s.config.PublicURL + "/callback/" + url.PathEscape(r.TaskID) + "?" + query.Encode(), nil
 }
 
-// mint signs a token for the run's attempt.
-func (s *Service) mint(ctx context.Context, r run.Run, audience string, until time.Time) (string, error) {
+// Keys lists the public halves of the keys that sign tokens, the current one
+// first. It needs Signer alone.
+func (s *Service) Keys(ctx context.Context) ([]VerificationKey, error) {
+	keys, err := s.ports.Signer.Keys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the verification keys: %w", err)
+	}
+	return keys, nil
+}
+
+// mint signs a token for an attempt.
+func (s *Service) mint(ctx context.Context, claims contract.Claims, audience string, until time.Time) (string, error) {
 	keyID, err := s.ports.Signer.Current(ctx)
 	if err != nil {
 		return "", fmt.Errorf("cannot find the key to sign with: %w", err)
 	}
 	now := s.now()
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, tokenClaims{
-		Claims: claimsOf(r),
+		Claims: claims,
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: contract.Issuer, Audience: jwt.ClaimStrings{audience}, Subject: r.TaskID,
+			Issuer: contract.Issuer, Audience: jwt.ClaimStrings{audience}, Subject: claims.TaskID,
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
 			ExpiresAt: jwt.NewNumericDate(until), ID: s.ports.Hex(16),
 		},
@@ -79,19 +93,27 @@ func claimsOf(r run.Run) contract.Claims {
 	}
 }
 
+// Bearer is who a good token speaks for, and how long it is good.
+type Bearer struct {
+	contract.Claims
+	IssuedAt, ExpiresAt time.Time
+}
+
+func (b Bearer) ref() run.Ref { return run.Ref{Tenant: b.TenantID, ID: b.RunID} }
+
 // VerifyToken checks signature, time, issuer and audience of a token, and that
 // it is for the task. It needs Signer and Clock. Faults: Unauthenticated for a
 // token that is not good here, Forbidden for one of another task.
-func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID string) (contract.Claims, error) {
+func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID string) (Bearer, error) {
 	if token == "" {
-		return contract.Claims{}, fault.New(fault.Unauthenticated, "a token is needed: the one of CALLBACK_URL, or as Authorization: Bearer")
+		return Bearer{}, fault.New(fault.Unauthenticated, "a token is needed: the one of CALLBACK_URL, or as Authorization: Bearer")
 	}
 	if len(token) > tokenLimit {
-		return contract.Claims{}, fault.New(fault.Unauthenticated, "the token is not valid")
+		return Bearer{}, fault.New(fault.Unauthenticated, "the token is not valid")
 	}
-	keys, err := s.ports.Signer.Keys(ctx)
+	keys, err := s.Keys(ctx)
 	if err != nil {
-		return contract.Claims{}, fmt.Errorf("cannot read the verification keys: %w", err)
+		return Bearer{}, err
 	}
 	var claims tokenClaims
 	_, err = jwt.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
@@ -106,10 +128,10 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
 		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding())
 	if err != nil {
-		return contract.Claims{}, fault.Wrap(err, fault.Unauthenticated, "the token is not valid")
+		return Bearer{}, fault.Wrap(err, fault.Unauthenticated, "the token is not valid")
 	}
 	if claims.TaskID != taskID || claims.Subject != taskID {
-		return contract.Claims{}, fault.New(fault.Forbidden, "the token is for another task")
+		return Bearer{}, fault.New(fault.Forbidden, "the token is for another task")
 	}
-	return claims.Claims, nil
+	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time}, nil
 }

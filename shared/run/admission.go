@@ -180,6 +180,9 @@ func (f CancelWished) apply(d *draft) error {
 	case ContainerCreating:
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
+		if d.Attempt.WorkerID != "" {
+			d.beat.Cancel = &f.Reason
+		}
 		d.await(StepCancelling)
 	case Terminating:
 	default:

@@ -34,6 +34,8 @@ type Decision struct {
 	Effects []Effect
 	// Lease is what the commit does to the pool.
 	Lease LeaseChange
+	// Beat is what the commit does to the item of the worker's heartbeats.
+	Beat BeatChange
 	// Changed is false where there is nothing to commit.
 	Changed bool
 }
@@ -99,7 +101,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	d.Execution.ActBy = actBy(d.Run, d.now)
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
-		Lease: leaseChange(r.Slot, d.Slot), Changed: true,
+		Lease: leaseChange(r.Slot, d.Slot), Beat: d.beat, Changed: true,
 	}, nil
 }
 
@@ -109,6 +111,7 @@ type draft struct {
 	now     time.Time
 	events  []Event
 	effects []Effect
+	beat    BeatChange
 	changed bool
 	illegal error
 }
@@ -158,6 +161,7 @@ func (d *draft) release() {
 // finish brings the run to its end.
 func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.release()
+	d.closeBeat()
 	d.Fault = why
 	d.Slot.Stand, d.Slot.Since = "", time.Time{}
 	d.enter(end, message, why)
@@ -168,11 +172,20 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 // endAttempt says that the attempt is over; what is left is to clean up.
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.release()
+	d.closeBeat()
 	d.Attempt.Outcome, d.Attempt.EndedAt = outcome, d.now
 	d.Fault = why
 	d.enter(Terminating, message, why)
 	if d.illegal == nil {
 		d.events[len(d.events)-1].Exit = d.Attempt.Exit
+	}
+}
+
+// closeBeat removes the item of the heartbeats, if one is open: no call of the
+// attempt is taken as a heartbeat any more.
+func (d *draft) closeBeat() {
+	if d.Attempt.WorkerID != "" && d.Attempt.Outcome == "" {
+		d.beat.Close = true
 	}
 }
 

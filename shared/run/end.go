@@ -8,57 +8,65 @@ import (
 )
 
 // Reported: the worker told the end of an attempt. The faults that refuse it
-// are those of the worker contract: AttemptMismatch, TaskExpired,
-// TaskAlreadyTerminal.
+// are those of the worker contract: AttemptMismatch, WorkerMismatch,
+// TaskExpired, TaskAlreadyTerminal.
 type Reported struct {
 	Attempt int
-	Report  Report
+	// WorkerID is who says so; empty in the export contract's words, in which
+	// workers have no names.
+	WorkerID string
+	Report   Report
 }
 
 func (f Reported) apply(d *draft) error {
-	if f.Attempt != d.Attempt.Number {
-		return fault.New(fault.AttemptMismatch,
-			"this is attempt %d's call, and attempt %d is the current one", f.Attempt, d.Attempt.Number)
+	if err := d.current(f.Attempt); err != nil {
+		return err
 	}
-	if d.State != ContainerCreating && d.State != Running {
+	if old := d.Attempt.Report; old != nil && old.Digest == f.Report.Digest {
+		return nil
+	}
+	if f.WorkerID != "" {
+		if err := d.sameWorker(f.WorkerID); err != nil {
+			return err
+		}
+	}
+	if !d.wants(f.Attempt) {
 		return f.late(d.Run)
 	}
 	if d.State == ContainerCreating {
 		d.begin()
 	}
 	d.Attempt.Report = &f.Report
+	defer func() {
+		if d.Attempt.WorkerID == "" { // set last: no item of it is open
+			d.Attempt.WorkerID = f.WorkerID
+		}
+	}()
 	switch {
 	case d.Cancel != nil:
 		d.endAttempt(OutcomeCancelled, "the worker reported after the cancel", d.cancelFault())
 	case f.Report.Success:
 		d.endAttempt(OutcomeSucceeded, "the worker reported success", nil)
+	case f.Report.Outcome == OutcomeCancelled:
+		d.endAttempt(OutcomeCancelled, "the worker reported a cancel",
+			fault.New(fault.WorkerStopped, "the worker stopped as if it was cancelled, and nobody had wished it"))
 	default:
-		d.endAttempt(OutcomeFailed, "the worker reported an error", fault.New(fault.WorkerError, "%s", f.Report.Error))
+		d.endAttempt(OutcomeFailed, "the worker reported an error", f.Report.fault(d.Policy.Retry))
 	}
 	return nil
 }
 
-// late answers a report about an attempt that is over. The one that was
-// accepted may be repeated, and the first one after a cancel is taken note of
-// by nobody: its output is discarded either way. A worker that had to be killed
-// was declared dead.
+// late answers a report about an attempt that is over. The first one after a
+// cancel is taken note of by nobody: its output is discarded either way. A
+// worker that had to be killed was declared dead.
 func (f Reported) late(r Run) error {
-	switch {
-	case r.Attempt.Report != nil && r.Attempt.Report.Digest == f.Report.Digest:
-		return nil
-	case r.Attempt.Report != nil:
+	if r.declaredDead() {
+		return r.expired()
+	}
+	if r.Attempt.Report != nil {
 		return fault.New(fault.TaskAlreadyTerminal, "this attempt has reported otherwise before")
-	case r.Attempt.Outcome == OutcomeCancelled && (r.Fault == nil || r.Fault.Code != fault.CancelTimeout):
-		return nil
 	}
-	return fault.New(fault.TaskExpired, "this attempt was declared dead: %s", r.why())
-}
-
-func (r Run) why() string {
-	if r.Fault == nil {
-		return "it has ended"
-	}
-	return r.Fault.Message
+	return nil
 }
 
 // Judged: a token state's time is up, its call failed, or the execution was
@@ -77,6 +85,13 @@ type Judged struct {
 	// "gone", or empty for anything that proves nothing.
 	Phase string
 	Exit  *Exit
+	// Heard is when the worker's last call was received, as the item of its
+	// heartbeats has it; zero where none is open.
+	Heard time.Time
+	// Since is since when calls can be received. Blind says that this is not
+	// known at this time, so that a silence proves nothing.
+	Since time.Time
+	Blind bool
 }
 
 func (f Judged) acted(r Run) bool { return !repeats(r, f.Generation) }
@@ -165,16 +180,52 @@ func (f Judged) judgeRunning(d *draft) error {
 		d.await(StepCancelling)
 		return nil
 	}
-	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
-	if !d.Attempt.Silent && !f.Failed && !d.now.Before(heartbeatBy) {
-		d.Attempt.Silent = true
-		d.tell(Event{
-			Type:    EventHeartbeatWaived,
-			Message: fmt.Sprintf("the worker was not heard within %s and may not know heartbeats", d.Policy.HeartbeatTimeout),
-		})
+	if d.Attempt.WorkerID == "" {
+		f.judgeUnheard(d)
+	} else if quiet := f.judgeSilence(d); quiet {
+		return nil
 	}
 	d.await(StepRunning)
 	return nil
+}
+
+// judgeUnheard waives the heartbeat limit of a worker that was never heard, when
+// the first one is over.
+func (f Judged) judgeUnheard(d *draft) {
+	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
+	if d.Attempt.Silent || f.Failed || d.now.Before(heartbeatBy) {
+		return
+	}
+	d.Attempt.Silent = true
+	d.tell(Event{
+		Type:    EventHeartbeatWaived,
+		Message: fmt.Sprintf("the worker was not heard within %s and may not know heartbeats", d.Policy.HeartbeatTimeout),
+	})
+}
+
+// judgeSilence ends the attempt of a worker that was heard and then no more, and
+// says so. The commit is only good while its last call is still the last. Where
+// it could not have been heard, it has the whole limit again.
+func (f Judged) judgeSilence(d *draft) (dead bool) {
+	quiet := d.Attempt.QuietFrom
+	if f.Heard.After(quiet) {
+		quiet = f.Heard
+	}
+	if f.Since.After(quiet) {
+		quiet = f.Since
+	}
+	switch {
+	case f.Failed:
+	case f.Blind:
+		quiet = d.now
+	case !d.now.Before(quiet.Add(d.Policy.HeartbeatTimeout)):
+		why := fault.New(fault.HeartbeatTimeout, "worker %s was not heard for %s", d.Attempt.WorkerID, d.Policy.HeartbeatTimeout)
+		d.endAttempt(OutcomeFailed, why.Message, why)
+		d.beat.Judged = f.Heard
+		return true
+	}
+	d.Attempt.QuietFrom = quiet
+	return false
 }
 
 func (d *draft) graceOver() bool {

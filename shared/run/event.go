@@ -60,6 +60,7 @@ const (
 	EventOutputExpiring  EventType = "run.output_expiring"
 	EventOutputDeleted   EventType = "run.output_deleted"
 	EventHeartbeatWaived EventType = "run.heartbeat_waived"
+	EventWorkerHeard     EventType = "run.worker_heard"
 )
 
 var transitionEvents = map[State]EventType{

@@ -2,7 +2,10 @@ package run
 
 import (
 	"math"
+	"slices"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
 )
 
 // Policy is what a run is held to. Durations are whole seconds.
@@ -39,6 +42,15 @@ type Retry struct {
 	MaxDelay         time.Duration `json:"maxDelay"`
 	// Jitter is the part of the delay that chance may take away, 0 to 1.
 	Jitter float64 `json:"jitter"`
+	// Categories are the only ones whose failures are tried again; none is what
+	// each fault says of itself (worker contract, §6). Machines that never
+	// started, and those that somebody else stopped, are not held to them.
+	Categories []fault.Category `json:"categories,omitempty"`
+}
+
+// allows says whether the client wants failures of the category tried again.
+func (r Retry) allows(c fault.Category) bool {
+	return len(r.Categories) == 0 || slices.Contains(r.Categories, c)
 }
 
 // Delay is the time before the next try after n failures (n >= 1): initial,

@@ -47,6 +47,12 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Roll: roll},
 		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},
 		run.Reported{Attempt: attempt, Report: report},
+		run.Reported{Attempt: attempt, WorkerID: "v", Report: report},
+		run.Heard{Attempt: attempt, WorkerID: "w", Started: true, HandlesSigterm: roll > 0.5},
+		run.Heard{Attempt: attempt, WorkerID: rapid.SampledFrom([]string{"w", "v"}).Draw(t, "worker"), Missing: roll > 0.9},
+		run.CancelTold{Attempt: attempt},
+		run.Judged{Heard: r.Attempt.QuietFrom, Since: r.Attempt.StartedAt},
+		run.Judged{Heard: r.Attempt.QuietFrom.Add(time.Minute), Blind: roll > 0.5},
 		run.Judged{},
 		run.Judged{Failed: true},
 		run.Judged{Phase: run.PhaseGone},
@@ -55,7 +61,8 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		settled, settled,
 		run.CancelWished{By: "x"},
 		run.Abandoned{Message: "m"},
-		run.Restarted{Cause: "c"},
+		run.Restarted{Start: r.Execution.Start, Cause: "c"},
+		run.Restarted{Start: 1, Cause: "c"},
 		run.Asked{},
 		run.Asked{Done: true},
 		run.OutputExpiring{At: r.CreatedAt},
@@ -139,6 +146,14 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T of an entry that was left is kept", fact)
 	case before.Wait.Token != "" && before.Wait.Token != after.Wait.Token && !released(fact, d, before.Wait.Token):
 		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
+	case d.Beat.Open != nil && d.Beat.Close, d.Beat.Open != nil && d.Beat.Open.Attempt != after.Attempt.Number:
+		t.Fatalf("%T: an item of nobody: %+v", fact, d.Beat)
+	case before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Beat.Close:
+		t.Fatalf("%T: the attempt ended and its heartbeats are still taken", fact)
+	case before.Attempt.WorkerID != "" && after.Attempt.Number == before.Attempt.Number && after.Attempt.WorkerID != before.Attempt.WorkerID:
+		t.Fatalf("%T: another worker is heard", fact)
+	case before.Cancel != nil && after.State != before.State && (after.State == run.Retrying || after.State == run.Completed || after.State == run.ContainerCreating):
+		t.Fatalf("%T: %s after a cancel", fact, after.State)
 	case after.Spent.Attempts > after.Policy.Retry.MaxAttempts:
 		t.Fatalf("%T: %d attempts were spent", fact, after.Spent.Attempts)
 	}

@@ -81,14 +81,10 @@ func RouteOf(r Run, now time.Time) Route {
 		route.limits(r.Attempt.StartBy.Sub(now), 0)
 	case Running:
 		route.Next = StepRunning
-		heartbeat := r.Policy.HeartbeatTimeout
-		if r.Attempt.Silent {
-			heartbeat = 0
-		}
-		route.limits(r.RunBy().Sub(now), heartbeat)
+		route.limits(r.RunBy().Sub(now), r.heartbeatLeft(now))
 		if r.Cancel != nil {
 			route.Next = StepCancelling
-			route.limits(r.graceLeft(now), 0)
+			route.limits(r.cancelBy(now).Sub(now), 0)
 		}
 	case Terminating:
 		route.Next = StepTerminating
@@ -118,12 +114,15 @@ func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
 }
 
-// graceLeft is what a worker that was asked to end, or is about to be, has left.
-func (r Run) graceLeft(now time.Time) time.Duration {
-	if r.Attempt.GraceUntil.IsZero() {
-		return r.Policy.CancelGrace
+// heartbeatLeft is how long the worker may be silent from now on; 0 is for ever.
+func (r Run) heartbeatLeft(now time.Time) time.Duration {
+	switch {
+	case r.Attempt.Silent:
+		return 0
+	case r.Attempt.QuietFrom.IsZero():
+		return r.Policy.HeartbeatTimeout
 	}
-	return r.Attempt.GraceUntil.Sub(now)
+	return max(r.Attempt.QuietFrom.Add(r.Policy.HeartbeatTimeout).Sub(now), time.Second)
 }
 
 // QueueBy is when a queued run is given up.

@@ -24,8 +24,11 @@ type Run struct {
 	Workspace     string `json:"workspace"`
 	BatchID       string `json:"batchId,omitempty"`
 	CorrelationID string `json:"correlationId"`
-	Work          Work   `json:"work"`
-	Policy        Policy `json:"policy"`
+	// RetryOf is the task that this run was made of on request; empty for the
+	// first of its kind.
+	RetryOf string `json:"retryOf,omitempty"`
+	Work    Work   `json:"work"`
+	Policy  Policy `json:"policy"`
 
 	State State `json:"state"`
 	// Version counts the commits of the record, from 1. The store holds a
@@ -56,8 +59,29 @@ type Run struct {
 
 	// Output is set once the result was verified and kept.
 	Output *Output `json:"output,omitempty"`
+	// Logs are the attempts whose logs are kept, until the record expires.
+	Logs []int `json:"logs,omitempty"`
 	// Fault says why the last attempt failed, and at the end why the run did.
 	Fault *fault.Fault `json:"fault,omitempty"`
+}
+
+// BytesLeft says whether bytes of the run are kept: its output, or logs.
+func (r Run) BytesLeft() bool {
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
+}
+
+// BytesDue is when bytes that are kept of the run are to be deleted next: the
+// output when it expires, the logs with the record. Zero where there are none,
+// or while nobody knows.
+func (r Run) BytesDue() time.Time {
+	var due time.Time
+	if r.Output != nil && r.Output.DeletedAt.IsZero() {
+		due = r.Output.ExpiresAt
+	}
+	if len(r.Logs) > 0 && (due.IsZero() || r.ExpiresAt.Before(due)) {
+		due = r.ExpiresAt
+	}
+	return due
 }
 
 // Ref finds this run again.
@@ -98,8 +122,20 @@ type Attempt struct {
 	// over. Such a worker may know only the export contract; it has no
 	// heartbeat limit.
 	Silent bool `json:"silent,omitempty"`
-	// GraceUntil is when a worker that was asked to end is given up; zero until
-	// it is asked.
+	// WorkerID is the worker that is heard: the first of the attempt that
+	// called. Empty until one has.
+	WorkerID string `json:"workerId,omitempty"`
+	// HandlesSigterm: that worker said that it ends gracefully on SIGTERM.
+	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
+	// QuietFrom is from when the worker's silence counts, as of the last time
+	// that anybody looked: its last call, or since when calls can be received.
+	// Zero before it was heard.
+	QuietFrom time.Time `json:"quietFrom,omitzero"`
+	// ToldAt is when an answer told the worker of the cancel, TermAt when it was
+	// sent SIGTERM, and GraceUntil when it is given up: the grace after the
+	// first of the two. Zero until then.
+	ToldAt     time.Time `json:"toldAt,omitzero"`
+	TermAt     time.Time `json:"termAt,omitzero"`
 	GraceUntil time.Time `json:"graceUntil,omitzero"`
 	EndedAt    time.Time `json:"endedAt,omitzero"`
 	// Outcome is how the attempt ended; empty while it goes on.
@@ -139,6 +175,37 @@ type Report struct {
 	Metrics json.RawMessage `json:"metrics,omitempty"`
 	// Error is the worker's text about its failure.
 	Error string `json:"error,omitempty"`
+
+	// What follows is told in the worker contract's words alone.
+
+	// Outcome is what the worker says it came to; empty leaves that to Success.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Output is the worker's own JSON object about what it leaves.
+	Output json.RawMessage `json:"output,omitempty"`
+	// Category, StackTrace and Retryable are of a failure; a Retryable of nil is
+	// what its category says.
+	Category   fault.Category `json:"category,omitempty"`
+	StackTrace string         `json:"stackTrace,omitempty"`
+	Retryable  *bool          `json:"retryable,omitempty"`
+	// Phase and Partial say how far a worker came that was cancelled.
+	Phase   string          `json:"phase,omitempty"`
+	Partial json.RawMessage `json:"partial,omitempty"`
+}
+
+// fault is the one of a worker that reports an error. The older words have no
+// category, and their error is final.
+func (r Report) fault(policy Retry) *fault.Fault {
+	f := fault.New(fault.WorkerError, "%s", r.Error)
+	if r.Category == "" {
+		return f
+	}
+	f.Category = r.Category
+	f.Retryable = r.Category.Retryable() || len(policy.Categories) > 0
+	if r.Retryable != nil {
+		f.Retryable = *r.Retryable
+	}
+	f.Retryable = f.Retryable && policy.allows(r.Category)
+	return f
 }
 
 // Upload is the output as the worker told it.

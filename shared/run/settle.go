@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -15,6 +16,8 @@ type Settled struct {
 	Output *Output
 	// Fault says what is wrong with the output that the worker reported.
 	Fault *fault.Fault
+	// Logged: the attempt's log was kept.
+	Logged bool
 	// Roll is a random number, 0 <= Roll < 1, for the jitter.
 	Roll float64
 }
@@ -24,6 +27,9 @@ func (Settled) acted(Run) bool { return true }
 func (f Settled) apply(d *draft) error {
 	if d.State != Terminating {
 		return nil
+	}
+	if f.Logged && !slices.Contains(d.Logs, d.Attempt.Number) {
+		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
 	}
 	why := d.Fault
 	if f.Fault != nil {
@@ -75,7 +81,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		if !d.Attempt.StartedAt.IsZero() {
 			d.Spent.Attempts++
 		}
-		again, failures = d.Spent.Attempts < retry.MaxAttempts, d.Spent.Attempts
+		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
 	if !again || !why.Retryable {
 		d.finish(Failed, why.Message, why)
@@ -88,14 +94,17 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 }
 
 // Restarted: the execution ended without the run's end, and a new one is begun
-// in its place, once. The second time the run is Orphaned.
+// in its place, once. The second time the run is Orphaned. Several may find the
+// same end; the first of them counts.
 type Restarted struct {
+	// Start is the number of the execution that ended.
+	Start int
 	// Cause is what the execution's end told.
 	Cause string
 }
 
 func (f Restarted) apply(d *draft) error {
-	if d.State.Terminal() {
+	if d.State.Terminal() || f.Start != d.Execution.Start {
 		return nil
 	}
 	if d.Execution.Start >= 2 {
@@ -159,5 +168,15 @@ func (OutputDeleted) apply(d *draft) error {
 	output.DeletedAt = d.now
 	d.Output = &output
 	d.tell(Event{Type: EventOutputDeleted})
+	return nil
+}
+
+// LogsDeleted: the logs that were kept of the run are gone.
+type LogsDeleted struct{}
+
+func (LogsDeleted) apply(d *draft) error {
+	if len(d.Logs) > 0 {
+		d.Logs, d.changed = nil, true
+	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 
 // TokenStored: the execution entered a token state, and this is its token. A
 // token of an older generation, or of a step that the record has left, is not
-// kept: its sender completes it at once. With the first token of Cancelling the
-// worker is about to be asked to end, and its grace begins: not with the wish,
-// of which the execution may be told late.
+// kept: its sender completes it at once. With a token of Cancelling that comes
+// when SIGTERM is due, the worker is about to be sent it, and its grace begins
+// if it has not: not with the wish, of which the execution may be told late.
 type TokenStored struct {
 	Step       Step
 	Generation int
@@ -25,8 +25,11 @@ func (f TokenStored) apply(d *draft) error {
 	}
 	d.Wait.Token = f.Token
 	d.changed = true
-	if f.Step == StepCancelling && d.Attempt.GraceUntil.IsZero() {
-		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
+	if f.Step == StepRunning && d.Attempt.WorkerID != "" {
+		d.beat.Token, d.beat.Generation = &f.Token, f.Generation
+	}
+	if f.Step == StepCancelling {
+		d.term()
 	}
 	return nil
 }

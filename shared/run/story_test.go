@@ -68,6 +68,9 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 	if d.Cmd == "new" {
 		r := fresh()
 		r.Constrained = d.HasArg("constrained")
+		if d.HasArg("only") {
+			r.Policy.Retry.Categories = []fault.Category{fault.Category(word(t, d, "only"))}
+		}
 		if d.HasArg("scheduled") {
 			r.ScheduledAt = s.now.Add(time.Hour)
 		}
@@ -115,13 +118,22 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.MachineRunning{Attempt: attempt}
 	case "gone":
 		return run.MachineGone{Attempt: attempt, Exit: exit(t, d)}
+	case "heard":
+		return s.heard(t, d, attempt)
+	case "told":
+		return run.CancelTold{Attempt: attempt}
 	case "reported":
-		return run.Reported{Attempt: attempt, Report: report(t, d)}
+		worker := ""
+		d.MaybeScanArgs(t, "worker", &worker)
+		return run.Reported{Attempt: attempt, WorkerID: worker, Report: report(t, d)}
 	case "judged":
 		phase, generation := "", 0
 		d.MaybeScanArgs(t, "phase", &phase)
 		d.MaybeScanArgs(t, "generation", &generation)
-		return run.Judged{Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d)}
+		return run.Judged{
+			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d),
+			Heard: s.ago(t, d, "heard"), Since: s.ago(t, d, "since"), Blind: d.HasArg("blind"),
+		}
 	case "settled":
 		return settled(t, d)
 	case "cancelled":
@@ -129,7 +141,9 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "abandoned":
 		return run.Abandoned{Message: "nobody foresaw this"}
 	case "restarted":
-		return run.Restarted{Cause: "FAILED: Boom"}
+		start := s.run.Execution.Start
+		d.MaybeScanArgs(t, "start", &start)
+		return run.Restarted{Start: start, Cause: "FAILED: Boom"}
 	case "asked":
 		return run.Asked{Done: d.HasArg("done")}
 	case "downloaded":
@@ -139,6 +153,28 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	}
 	d.Fatalf(t, "there is no fact %q", d.Cmd)
 	return nil
+}
+
+// heard is a call of the worker w, or another one; a heartbeat, or started.
+func (s *teller) heard(t *testing.T, d *datadriven.TestData, attempt int) run.Fact {
+	worker := "w"
+	d.MaybeScanArgs(t, "worker", &worker)
+	return run.Heard{
+		Attempt: attempt, WorkerID: worker, Started: d.HasArg("started"),
+		HandlesSigterm: d.HasArg("sigterm"), Missing: d.HasArg("missing"),
+	}
+}
+
+// ago is a time before now; the zero time where the argument is not there.
+func (s *teller) ago(t *testing.T, d *datadriven.TestData, key string) time.Time {
+	if !d.HasArg(key) {
+		return time.Time{}
+	}
+	pause, err := time.ParseDuration(word(t, d, key))
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return s.now.Add(-pause)
 }
 
 func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
@@ -162,6 +198,16 @@ func settled(t *testing.T, d *datadriven.TestData) run.Fact {
 func report(t *testing.T, d *datadriven.TestData) run.Report {
 	digest := "first"
 	d.MaybeScanArgs(t, "digest", &digest)
+	if d.HasArg("category") {
+		r := run.Report{Digest: digest, Outcome: run.OutcomeFailed, Error: "it says", Category: fault.Category(word(t, d, "category"))}
+		if d.HasArg("retryable") {
+			r.Retryable = new(word(t, d, "retryable") == "yes")
+		}
+		return r
+	}
+	if d.HasArg("stopped") {
+		return run.Report{Digest: digest, Outcome: run.OutcomeCancelled, Phase: "reading", Partial: json.RawMessage(`{"done":3}`)}
+	}
 	if d.HasArg("error") {
 		return run.Report{Digest: digest, Error: "Failed to fetch manifest"}
 	}
@@ -213,11 +259,40 @@ func (s *teller) tell(d run.Decision) string {
 	if d.Lease != "" {
 		fmt.Fprintf(&text, "lease %s\n", d.Lease)
 	}
+	if beat := d.Beat; beat != (run.BeatChange{}) {
+		fmt.Fprintf(&text, "beat %s\n", s.beat(beat))
+	}
 	fmt.Fprintf(&text, "%s; pending %d; %s", d.Run.State, len(d.Run.Execution.Pending), s.route())
 	if act := d.Run.Execution.ActBy; !act.IsZero() {
 		fmt.Fprintf(&text, "; act within %s", act.Sub(s.now))
 	}
 	return text.String()
+}
+
+func (s *teller) beat(c run.BeatChange) string {
+	var parts []string
+	if !c.Judged.IsZero() {
+		parts = append(parts, fmt.Sprintf("of %s ago", s.now.Sub(c.Judged)))
+	}
+	if b := c.Open; b != nil {
+		parts = append(parts, fmt.Sprintf("open for %s of attempt %d", b.WorkerID, b.Attempt))
+		if b.Token != "" {
+			parts = append(parts, "token "+b.Token)
+		}
+		if b.Cancel != nil {
+			parts = append(parts, "cancel "+*b.Cancel)
+		}
+	}
+	if c.Token != nil {
+		parts = append(parts, "token "+*c.Token)
+	}
+	if c.Cancel != nil {
+		parts = append(parts, "cancel "+*c.Cancel)
+	}
+	if c.Close {
+		parts = append(parts, "close")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (s *teller) route() string {

@@ -1,0 +1,106 @@
+package orchestrator_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// ended tells the end of the execution of a run's start.
+func (h *house) ended(task string, start int) error {
+	h.Helper()
+	ref := h.record(task).Ref()
+	return h.service.ExecutionEnded(h.Context(), ref, run.ExecutionName(ref, start))
+}
+
+// TestRule15AnExecutionsEndIsActedOnAtOnce has the execution fail in the one
+// state that catches nothing, as TestRule15AnExecutionIsRestartedOnce does, and
+// no time passes until a sweep asks.
+func TestRule15AnExecutionsEndIsActedOnAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		failures int
+		state    run.State
+		told     string
+	}{
+		"once":  {1, run.Completed, "attempt_ended execution_restarted completed"},
+		"twice": {2, run.Orphaned, "attempt_ended execution_restarted orphaned:EXECUTION_LOST"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.post()
+			h.fail[run.StepTerminating] = many("Boom")[:test.failures]
+			h.ok(h.report(h.runner.last(), success()))
+			h.step()
+			for start := range 2 {
+				for range 3 { // EventBridge tells an event at least once
+					h.ok(h.ended(task, start+1))
+				}
+				h.step()
+			}
+			h.sweep() // takes the machine of a run that was given up
+			r := h.stands(task, test.state)
+			h.tells(task, test.told)
+			if r.Execution.Start != 2 || h.runner.live() != 0 {
+				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
+			}
+			if waited := h.clock.now.Sub(epoch); waited > time.Minute {
+				t.Errorf("the end came after %v", waited)
+			}
+		})
+	}
+}
+
+// TestRule15OneEndIsOneRestart has the same end found by many at once.
+func TestRule15OneEndIsOneRestart(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	h.fail[run.StepTerminating] = []string{"Boom"}
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Terminating)
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			if err := h.ended(task, 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	h.step()
+	h.tells(task, "attempt_ended execution_restarted completed")
+}
+
+// TestAnEndThatIsNoLossIsNothing: of a run that has ended too, of an execution
+// that was replaced, of a run that nobody knows.
+func TestAnEndThatIsNoLossIsNothing(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	before := h.told(task)
+	if err := h.ended(task, 1); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("of an execution that still runs: %v", err)
+	}
+	h.ok(h.ended(task, 7))
+	h.ok(h.service.ExecutionEnded(h.Context(), run.Ref{Tenant: client.Tenant, ID: "nobody's"}, "nobody's"))
+	if told := h.told(task); told != before {
+		t.Errorf("its events are %q, and were %q", told, before)
+	}
+	h.ok(h.report(h.runner.last(), success()))
+	h.pass(time.Minute)
+	r := h.stands(task, run.Completed)
+	if x := h.execution(task, 1); x.Status != orchestrator.ExecutionSucceeded {
+		t.Errorf("its execution is %+v", x)
+	}
+	h.ok(h.ended(task, 1))
+	if after := h.record(task); after.Version != r.Version {
+		t.Errorf("the record was written again: version %d, %d before", after.Version, r.Version)
+	}
+}

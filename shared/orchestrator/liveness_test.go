@@ -1,0 +1,249 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// hand is the worker in a machine, led by the hand.
+type hand struct {
+	*house
+	m  *machine
+	id string
+}
+
+func (h *house) worker(m *machine) hand { return hand{h, m, "worker of " + m.Name} }
+
+// bearer is the worker as its envelope's token says.
+func (w hand) bearer() orchestrator.Bearer {
+	w.Helper()
+	var e contract.TaskEnvelope
+	w.ok(json.Unmarshal([]byte(w.m.spec.Env[contract.EnvelopeVariable]), &e))
+	b, err := w.service.VerifyToken(w.Context(), e.TaskToken, contract.AudienceWorker, e.TaskID)
+	w.ok(err)
+	return b
+}
+
+func (w hand) started(sigterm bool) error {
+	w.Helper()
+	b := w.bearer()
+	_, err := w.service.Started(w.Context(), b, contract.TaskStarted{Attempt: b.Attempt, WorkerID: w.id, HandlesSigterm: sigterm})
+	return err
+}
+
+func (w hand) beat() (orchestrator.Alive, error) {
+	w.Helper()
+	b := w.bearer()
+	return w.service.Heartbeat(w.Context(), b, contract.TaskHeartbeat{Attempt: b.Attempt, WorkerID: w.id})
+}
+
+// lives has the worker call each interval, while time passes and the reception
+// is noted.
+func (w hand) lives(d, interval time.Duration) {
+	w.Helper()
+	for until := w.clock.now.Add(d); w.clock.now.Before(until); {
+		w.hears(interval)
+		_, err := w.beat()
+		w.ok(err)
+	}
+}
+
+// hears lets time pass in which calls can be received, and nobody calls.
+func (h *house) hears(d time.Duration) {
+	h.Helper()
+	for d > 0 {
+		h.ok(h.service.NoteReception(h.Context()))
+		h.pass(min(d, 10*time.Second))
+		d -= 10 * time.Second
+	}
+	h.ok(h.service.NoteReception(h.Context()))
+}
+
+// liveness is a house that knows since when it can hear.
+func liveness(t *testing.T, change ...func(*orchestrator.Config)) *house {
+	t.Helper()
+	h := setup(t, append(change, func(c *orchestrator.Config) { c.SweepInterval = 10 * time.Second })...)
+	h.ok(h.service.NoteReception(t.Context()))
+	return h
+}
+
+// TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats: it lives as long as it
+// calls, however long; when it falls silent it is declared dead, at most half an
+// interval late, its machine is destroyed, and what it still says is refused.
+func TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	version := h.record(task).Version
+	w.lives(8*time.Minute, 30*time.Second)
+	if r := h.stands(task, run.Running); r.Version != version {
+		t.Errorf("the record was written %d times by heartbeats", r.Version-version)
+	}
+	silent := h.clock.now
+	h.hears(89 * time.Second)
+	h.stands(task, run.Running)
+	for h.record(task).State == run.Running {
+		h.hears(time.Second)
+	}
+	p := h.config.Policy
+	if late := h.clock.now.Sub(silent.Add(p.HeartbeatTimeout)); late < 0 || late > p.HeartbeatInterval/2 {
+		t.Errorf("the verdict is %s late", late)
+	}
+	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+	if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+		t.Errorf("its heartbeat: %v", err)
+	}
+	if err := w.started(false); !fault.Is(err, fault.TaskExpired) {
+		t.Errorf("its start: %v", err)
+	}
+	h.pass(10 * time.Second)
+	if h.stands(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
+		t.Errorf("%d machines were made, %d live", len(h.runner.made), h.runner.live())
+	}
+	if _, err := w.beat(); !fault.Is(err, fault.AttemptMismatch) {
+		t.Errorf("the first attempt's heartbeat during the second: %v", err)
+	}
+}
+
+// TestRule7AHeartbeatThatTheExecutionMissedCounts: what counts is the item, not
+// the clock of the execution.
+func TestRule7AHeartbeatThatTheExecutionMissedCounts(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	h.calls.lost["Heartbeat"] = 1 << 20
+	w.lives(9*time.Minute, 30*time.Second)
+	h.stands(task, run.Running)
+}
+
+// TestRule7TheVerdictIsOfTheLastHeartbeat has the worker call while the verdict
+// about it is being committed.
+func TestRule7TheVerdictIsOfTheLastHeartbeat(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	h.store.verdict = func() {
+		_, err := w.beat()
+		h.ok(err)
+	}
+	h.hears(95 * time.Second)
+	if h.store.verdict != nil {
+		t.Fatal("there was no verdict")
+	}
+	h.stands(task, run.Running)
+	h.hears(80 * time.Second)
+	h.stands(task, run.Running)
+	h.hears(20 * time.Second)
+	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+}
+
+// TestRule7AWorkerThatKnowsNoHeartbeatsLives until its time limit; if it speaks
+// later, it is held to it from then on.
+func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	h.hears(5 * time.Minute)
+	h.stands(task, run.Running)
+	h.tells(task, "heartbeat_waived")
+	w := h.worker(h.runner.last())
+	_, err := w.beat()
+	h.ok(err)
+	h.hears(95 * time.Second)
+	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+}
+
+// TestRule7NothingExtendsTheTimeLimit: not even a worker that calls.
+func TestRule7NothingExtendsTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	w.lives(9*time.Minute+30*time.Second, 30*time.Second)
+	h.hears(31 * time.Second)
+	h.tells(task, "attempt_ended:RUN_TIMEOUT")
+}
+
+// TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for
+// longer than the heartbeat limit. The worker lives, if it calls in time once it
+// can, and dies if it does not.
+func TestRule8NoVerdictOverAnOutageOfOurs(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]func(h *house){
+		"nobody notes that calls are received": func(h *house) { h.pass(5 * time.Minute) },
+		"the public address does not answer": func(h *house) {
+			h.probe = func(context.Context) error { return errors.New("unreachable") }
+			for range 30 {
+				if err := h.service.NoteReception(h.Context()); err == nil {
+					h.Fatal("the outage was not told")
+				}
+				h.pass(10 * time.Second)
+			}
+			h.probe = nil
+		},
+		"the clock was stopped": func(h *house) {
+			h.clock.to(h.clock.now.Add(5 * time.Minute))
+			h.step()
+		},
+		"the clock was stopped, and is noted before anybody judges": func(h *house) {
+			h.clock.to(h.clock.now.Add(5 * time.Minute))
+			h.ok(h.service.NoteReception(h.Context()))
+			h.step()
+		},
+	} {
+		for _, calls := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				h := liveness(t)
+				task := h.post()
+				w := h.worker(h.runner.last())
+				h.ok(w.started(false))
+				w.lives(time.Minute, 30*time.Second)
+				outage(h)
+				h.stands(task, run.Running)
+				h.hears(55 * time.Second)
+				h.stands(task, run.Running)
+				if calls {
+					w.lives(2*time.Minute, 30*time.Second)
+					h.stands(task, run.Running)
+					return
+				}
+				h.hears(100 * time.Second)
+				h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+			})
+		}
+	}
+}
+
+// TestABurstOfLateHeartbeatsIsTaken: calls that were held up somewhere come all
+// at once.
+func TestABurstOfLateHeartbeatsIsTaken(t *testing.T) {
+	t.Parallel()
+	h := liveness(t)
+	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
+	for range 3 {
+		h.hears(85 * time.Second)
+		for range 10 {
+			_, err := w.beat()
+			h.ok(err)
+		}
+	}
+	h.stands(task, run.Running)
+}

@@ -1,0 +1,99 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func (h *house) asks(p contract.Policy) (run.Run, error) {
+	call := exportCall()
+	call.Request.Policy = &p
+	r, _, err := h.service.Export(h.Context(), call)
+	return r, err
+}
+
+func TestARunIsHeldToWhatItsRequestAsks(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	r, err := h.asks(contract.Policy{
+		TimeLimitSeconds: new(14 * 24 * 3600), StartTimeoutSeconds: new(20),
+		HeartbeatIntervalSeconds: new(2), HeartbeatTimeoutSeconds: new(4), CancelGraceSeconds: new(7),
+		Retry: &contract.RetryPolicy{
+			MaxAttempts: new(5), InitialDelaySeconds: new(3), Multiplier: new(1.5), MaxDelaySeconds: new(9), Jitter: new(0.25),
+			Categories: []string{"TIMEOUT", "DATA_QUALITY"},
+		},
+	})
+	h.ok(err)
+	want := h.config.Policy
+	want.TimeLimit, want.StartTimeout = 14*24*time.Hour, 20*time.Second
+	want.HeartbeatInterval, want.HeartbeatTimeout, want.CancelGrace = 2*time.Second, 4*time.Second, 7*time.Second
+	want.Retry.MaxAttempts, want.Retry.InitialDelay, want.Retry.MaxDelay = 5, 3*time.Second, 9*time.Second
+	want.Retry.Multiplier, want.Retry.Jitter = 1.5, 0.25
+	want.Retry.Categories = []fault.Category{fault.Timeout, fault.DataQuality}
+	h.same(want, r.Policy)
+	// What is not asked for is the default's.
+	plain, err := h.asks(contract.Policy{})
+	h.ok(err)
+	h.same(h.config.Policy, plain.Policy)
+	// A short limit alone shortens the heartbeats with it.
+	short, err := h.asks(contract.Policy{TimeLimitSeconds: new(20)})
+	h.ok(err)
+	if p := short.Policy; p.HeartbeatTimeout != 19*time.Second || p.HeartbeatInterval != 6*time.Second {
+		t.Errorf("it has heartbeats each %s, at least %s", p.HeartbeatInterval, p.HeartbeatTimeout)
+	}
+}
+
+func TestEachProblemOfAPolicyNamesItsField(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	retry := func(r contract.RetryPolicy) contract.Policy { return contract.Policy{Retry: &r} }
+	for name, row := range map[string]struct {
+		policy contract.Policy
+		field  string
+	}{
+		"no time":              {contract.Policy{TimeLimitSeconds: new(0)}, "policy.timeLimitSeconds"},
+		"negative time":        {contract.Policy{TimeLimitSeconds: new(-5)}, "policy.timeLimitSeconds"},
+		"over two weeks":       {contract.Policy{TimeLimitSeconds: new(14*24*3600 + 1)}, "policy.timeLimitSeconds"},
+		"a number of no time":  {contract.Policy{TimeLimitSeconds: new(1 << 62)}, "policy.timeLimitSeconds"},
+		"a start without end":  {contract.Policy{StartTimeoutSeconds: new(7201)}, "policy.startTimeoutSeconds"},
+		"no interval":          {contract.Policy{HeartbeatIntervalSeconds: new(0)}, "policy.heartbeatIntervalSeconds"},
+		"below twice":          {contract.Policy{HeartbeatIntervalSeconds: new(30), HeartbeatTimeoutSeconds: new(59)}, "policy.heartbeatTimeoutSeconds"},
+		"at the limit":         {contract.Policy{HeartbeatTimeoutSeconds: new(600)}, "policy.heartbeatTimeoutSeconds"},
+		"interval too long":    {contract.Policy{HeartbeatIntervalSeconds: new(400)}, "policy.heartbeatIntervalSeconds"},
+		"no grace":             {contract.Policy{CancelGraceSeconds: new(0)}, "policy.cancelGraceSeconds"},
+		"no attempts":          {retry(contract.RetryPolicy{MaxAttempts: new(0)}), "policy.retry.maxAttempts"},
+		"too many attempts":    {retry(contract.RetryPolicy{MaxAttempts: new(101)}), "policy.retry.maxAttempts"},
+		"no delay":             {retry(contract.RetryPolicy{InitialDelaySeconds: new(0)}), "policy.retry.initialDelaySeconds"},
+		"delays that shrink":   {retry(contract.RetryPolicy{InitialDelaySeconds: new(9), MaxDelaySeconds: new(8)}), "policy.retry.maxDelaySeconds"},
+		"a shrinking factor":   {retry(contract.RetryPolicy{Multiplier: new(0.5)}), "policy.retry.multiplier"},
+		"a jitter below none":  {retry(contract.RetryPolicy{Jitter: new(-0.1)}), "policy.retry.jitter"},
+		"a jitter above all":   {retry(contract.RetryPolicy{Jitter: new(1.1)}), "policy.retry.jitter"},
+		"an unknown category":  {retry(contract.RetryPolicy{Categories: []string{"MOOD"}}), "policy.retry.categories"},
+		"retries of a cancel":  {retry(contract.RetryPolicy{Categories: []string{"CANCELLED"}}), "policy.retry.categories"},
+		"no category whatever": {retry(contract.RetryPolicy{Categories: []string{}}), "policy.retry.categories"},
+	} {
+		_, err := h.asks(row.policy)
+		if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != row.field {
+			t.Errorf("%s: it is refused with %v, want a fault about %s", name, err, row.field)
+		}
+	}
+}
+
+// TestAPolicyIsPartOfTheRequest: the same key with another policy is another
+// request.
+func TestAPolicyIsPartOfTheRequest(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	call := exportCall()
+	call.IdempotencyKey = "key"
+	_, _, err := h.service.Export(h.Context(), call)
+	h.ok(err)
+	call.Request.Policy = &contract.Policy{TimeLimitSeconds: new(20)}
+	if _, _, err := h.service.Export(h.Context(), call); !fault.Is(err, fault.IdempotencyMismatch) {
+		t.Errorf("another policy under the same key: %v", err)
+	}
+}
