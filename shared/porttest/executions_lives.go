@@ -214,6 +214,8 @@ func stopRace(e *executionsTest) {
 			e.ends(name, orchestrator.ExecutionAborted, "", "stopped")
 		case completed != nil:
 			e.Errorf("the completion: %v", completed)
+		case e.end(name).Status == orchestrator.ExecutionAborted: // the stop found it behind the token's state
+			e.ends(name, orchestrator.ExecutionAborted, "", "stopped")
 		default:
 			e.ends(name, orchestrator.ExecutionSucceeded, "", "")
 		}

@@ -49,6 +49,7 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 		{"keep refuses what has changed", outputsKeepChanged},
 		{"keep copies big objects", outputsKeepBig},
 		{"open reads spans", outputsOpen},
+		{"put writes an object whole", outputsPut},
 		{"a presigned get serves from kept", outputsPresignGet},
 		{"a presigned put takes one upload", outputsPresignPut},
 		{"presigned URLs live as long as they can", outputsPresignTTL},
@@ -259,6 +260,25 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 	h.keep(t, "exports/t1/empty", "")
 	if text, object := h.read(t, orchestrator.Kept, "exports/t1/empty", orchestrator.Span{}); text != "" || object.Size != 0 {
 		t.Errorf("an empty object: %q, %+v", text, object)
+	}
+}
+
+func outputsPut(t *testing.T, h OutputsHarness) {
+	const key, kind = "acme/logs/t1/1.log", "text/plain; charset=utf-8"
+	for _, shelf := range []orchestrator.Shelf{orchestrator.Kept, orchestrator.Uploads} {
+		for _, content := range []string{"the first", "", strings.Repeat("longer \x00\xff", 1<<16)} {
+			if err := h.Outputs.Put(t.Context(), shelf, key, kind, []byte(content)); err != nil {
+				t.Fatal(err)
+			}
+			body, object, err := h.Outputs.Open(t.Context(), shelf, key, orchestrator.Span{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(body)
+			if err != nil || body.Close() != nil || string(text) != content || object.ContentType != kind || object.Size != int64(len(content)) {
+				t.Errorf("%d bytes were put, and %d of %+v are there (%v)", len(content), len(text), object, err)
+			}
+		}
 	}
 }
 

@@ -29,6 +29,19 @@ import (
 // 2100: the suite's records live in 2001, and those that have expired did so
 // in that year.
 func Store(t *testing.T, open func(t *testing.T) orchestrator.Store) {
+	storeSuite(t, open)
+}
+
+// LaggingStore is Store for one that finds runs nobody named by indexes which are
+// behind its commits. open gives with it what waits until they have caught up.
+func LaggingStore(t *testing.T, open func(t *testing.T) (s orchestrator.Store, settle func())) {
+	storeSuite(t, func(t *testing.T) orchestrator.Store {
+		s, settle := open(t)
+		return settled{s, settle}
+	})
+}
+
+func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 	for name, test := range map[string]func(*storeTest){
 		"ACreatedRunIsReadBackWhole":          createdIsReadBack,
 		"EveryCommitIsReadBackWhole":          committedIsReadBack,
@@ -65,6 +78,15 @@ func Store(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 		"AnExpiredRecordGivesItsNamesBack":    expiredNames,
 		"PurgeForgetsWhatHasExpired":          purgeForgets,
 		"PurgeKeepsARecordWhoseOutputIsThere": purgeKeepsOutputs,
+		"ABeatIsOpenedAndClosed":              beatIsOpened,
+		"AHeartbeatIsNoted":                   beatIsNoted,
+		"AHeartbeatOfAnotherIsNotTaken":       beatOfAnother,
+		"ACommitChangesTheOpenBeat":           beatIsChanged,
+		"AVerdictIsOfTheLastHeartbeat":        beatIsJudged,
+		"AVerdictAndAHeartbeatExclude":        beatRace,
+		"TheNewestHeartbeatIsKept":            manyBeats,
+		"ABeatGoesWithItsRun":                 beatOfAPurgedRun,
+		"TheReceptionIsNoted":                 receptionIsNoted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -86,6 +86,10 @@ func isNotFound(err error) bool { return errors.Is(err, orchestrator.ErrNotFound
 
 func isConflict(err error) bool { return errors.Is(err, orchestrator.ErrConflict) }
 
+func asConflict(err error) (*orchestrator.Conflict, bool) {
+	return errors.AsType[*orchestrator.Conflict](err)
+}
+
 func isNoSlot(err error) bool { return errors.Is(err, orchestrator.ErrNoSlot) }
 
 // isInvalid says whether err is the fault about the field.

@@ -223,7 +223,7 @@ func staleCommit(s *storeTest) {
 func commitRace(s *storeTest) {
 	r := s.create(sample("acme", "a"))
 	for range 5 {
-		w := s.decide(r, run.Restarted{Cause: "lost"})
+		w := s.decide(r, run.Restarted{Start: r.Execution.Start, Cause: "lost"})
 		if won := s.race(20, func(int) error { return s.store.Commit(s.ctx, w) }, isConflict); won != 1 {
 			s.Fatalf("%d of 20 commits on one version were applied", won)
 		}

@@ -1,6 +1,7 @@
 package fly
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,10 @@ type Config struct {
 	Apps []string
 	// Token is a Fly token that reaches all apps.
 	Token string
+	// CurrentToken, where it is set, is asked at each request instead, so that
+	// the token may change while the process lives; whoever gives it keeps it
+	// at hand.
+	CurrentToken func(ctx context.Context) (string, error)
 	// BaseURL is where the API is; empty is DefaultBaseURL. A path in it is
 	// kept.
 	BaseURL string
@@ -40,6 +45,9 @@ type Config struct {
 	// LookAgain is the pause before the second look for a machine whose
 	// creation was not answered; 0 is two seconds (Fly's lists lag).
 	LookAgain time.Duration
+	// Logs: the API tells what a machine's program has written, beside the
+	// machine as ".../logs". Fly's own does not; the local one does.
+	Logs bool
 	// Transport sends the requests; nil is one of the Runner's own.
 	Transport http.RoundTripper
 
@@ -62,7 +70,7 @@ func (c Config) complete() (Config, *url.URL, error) {
 		}
 	}
 	missing(len(c.Apps) == 0, "an app")
-	missing(c.Token == "", "the token")
+	missing(c.Token == "" && c.CurrentToken == nil, "the token")
 	missing(c.Clock == nil, "the clock")
 	missing(c.Log == nil, "the logger")
 	for _, app := range c.Apps {

@@ -269,6 +269,33 @@ func TestTheBaseURLsPathIsKept(t *testing.T) {
 	}
 }
 
+func TestTheTokenMayChangeWhileTheProcessLives(t *testing.T) {
+	t.Parallel()
+	sent := make(chan string, 1)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent <- r.Header.Get("Authorization")
+		fmt.Fprint(w, "{}")
+	}))
+	defer web.Close()
+	token, fails := "first", error(nil)
+	p := setup(t, func(c *fly.Config) {
+		c.BaseURL, c.Token = web.URL, ""
+		c.CurrentToken = func(context.Context) (string, error) { return token, fails }
+	})
+	for _, token = range []string{"first", "FlyV1 fm2_c2Vjb25k"} {
+		if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); err != nil {
+			t.Log(err)
+		}
+		if got := <-sent; !strings.HasSuffix(got, strings.TrimPrefix(token, "FlyV1 ")) {
+			t.Errorf("the request has %q, want the token %q", got, token)
+		}
+	}
+	fails = errors.New("no secret")
+	if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("without a token the answer is %v", err)
+	}
+}
+
 func TestAConfigurationsMistakesAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := fly.New(fly.Config{BaseURL: "ftp://x", CreatesPerSecond: -1})

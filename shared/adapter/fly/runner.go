@@ -39,6 +39,7 @@ type Runner struct {
 	paces  map[string]*rate.Limiter // by app; empty where nothing is paced
 	log    *slog.Logger
 	idle   func()
+	logs   logReader
 }
 
 var _ orchestrator.Runner = (*Runner)(nil)
@@ -55,8 +56,10 @@ func New(cfg Config) (*Runner, error) {
 		own := newTransport()
 		next, r.idle = own, own.CloseIdleConnections
 	}
+	sends := transport{base, next, cfg.CurrentToken}
+	r.logs = logReader{client: &http.Client{Transport: sends, Timeout: logsTimeout}, base: base, token: tokens.Parse(cfg.Token)}
 	r.client, err = flaps.NewWithOptions(context.Background(), flaps.NewClientOpts{
-		UserAgent: "sortie", Tokens: tokens.Parse(cfg.Token), Transport: http.RoundTripper(transport{base, next}),
+		UserAgent: "sortie", Tokens: r.logs.token, Transport: http.RoundTripper(sends),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the client of Fly Machines: %w", err)

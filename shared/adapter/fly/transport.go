@@ -2,6 +2,7 @@ package fly
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,20 +11,32 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/superfly/fly-go/tokens"
 )
 
 // transport leads the client to the base URL, which it takes only from the
 // environment, once, and without a path. It hands on a body of its own with
 // each try: the client rewinds one reader for its repeats while the transport
 // may still be reading it, and a fast 502 then ends as a broken request.
+//
+// It also signs: the client has one token for as long as it lives.
 type transport struct {
-	base *url.URL
-	next http.RoundTripper
+	base  *url.URL
+	next  http.RoundTripper
+	token func(ctx context.Context) (string, error) // nil for the client's
 }
 
 // RoundTrip sends one request.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
+	if t.token != nil {
+		token, err := t.token(req.Context())
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the token: %w", err)
+		}
+		req.Header.Set("Authorization", tokens.Parse(token).FlapsHeader())
+	}
 	req.URL.Scheme, req.URL.Host = t.base.Scheme, t.base.Host
 	req.URL.Path = strings.TrimSuffix(t.base.Path, "/") + req.URL.Path
 	req.URL.RawPath = ""

@@ -5,9 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -16,6 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // sizeLimit is far more than the keys that anybody keeps, in bytes.
@@ -23,15 +24,11 @@ const sizeLimit = 64 << 10
 
 const blockType = "PRIVATE KEY"
 
-func readOrMake(path string) ([]key, error) {
+// headRetired is the PEM header of a key that no longer signs.
+const headRetired = "Retired"
+
+func readKeys(path string) ([]key, error) {
 	text, err := read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeFile(path); err != nil {
-			return nil, fmt.Errorf("cannot make the key file: %w", err)
-		}
-		// Another process may have been first; its file counts.
-		text, err = read(path)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the key file: %w", err)
 	}
@@ -64,13 +61,23 @@ func read(path string) ([]byte, error) {
 }
 
 // makeFile writes a file with a new key beside path and links it there, which
-// fails where somebody else was first.
-func makeFile(path string) (err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// fails where somebody else was first: that one's file counts then.
+func makeFile(path string) error {
+	first, err := newKey()
 	if err != nil {
 		return err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
+	return place(path, []key{first}, func(made string) error {
+		if err := os.Link(made, path); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// place writes keys into a file of its own and has put bring that to its place.
+func place(path string, keys []key, put func(made string) error) (err error) {
+	text, err := format(keys)
 	if err != nil {
 		return err
 	}
@@ -79,15 +86,41 @@ func makeFile(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.Remove(file.Name())) }()
-	_, err = file.Write(pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der}))
+	defer func() {
+		if gone := os.Remove(file.Name()); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}()
+	_, err = file.Write(text)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	if err = os.Link(file.Name(), path); errors.Is(err, fs.ErrExist) {
-		return nil
+	return errors.Join(put(file.Name()), syncFolder(folder))
+}
+
+func newKey() (key, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return key{}, err
 	}
-	return errors.Join(err, syncFolder(folder))
+	id, err := orchestrator.KeyID(&private.PublicKey)
+	return key{id: id, private: private}, err
+}
+
+func format(keys []key) ([]byte, error) {
+	var text []byte
+	for _, k := range keys {
+		der, err := x509.MarshalPKCS8PrivateKey(k.private)
+		if err != nil {
+			return nil, err
+		}
+		block := &pem.Block{Type: blockType, Bytes: der}
+		if !k.retired.IsZero() {
+			block.Headers = map[string]string{headRetired: k.retired.UTC().Format(time.RFC3339)}
+		}
+		text = append(text, pem.EncodeToMemory(block)...)
+	}
+	return text, nil
 }
 
 func syncFolder(path string) error {
@@ -138,19 +171,12 @@ func keyOf(block *pem.Block) (key, error) {
 	if !ok || private.Curve != elliptic.P256() {
 		return key{}, errors.New("it is not for ECDSA on P-256")
 	}
-	id, err := thumbprint(&private.PublicKey)
-	return key{id, private}, err
-}
-
-// thumbprint is the key's id by RFC 7638: SHA-256 over the members of its JWK in
-// their order.
-func thumbprint(public *ecdsa.PublicKey) (string, error) {
-	point, err := public.Bytes() // 4, X, Y
-	if err != nil {
-		return "", err
+	retired := time.Time{}
+	if at := block.Headers[headRetired]; at != "" {
+		if retired, err = time.Parse(time.RFC3339, at); err != nil {
+			return key{}, fmt.Errorf("its header %s has to be a time as 2026-03-01T08:00:00Z", headRetired)
+		}
 	}
-	text := base64.RawURLEncoding
-	sum := sha256.Sum256(fmt.Appendf(nil, `{"crv":"P-256","kty":"EC","x":"%s","y":"%s"}`,
-		text.EncodeToString(point[1:33]), text.EncodeToString(point[33:])))
-	return text.EncodeToString(sum[:]), nil
+	id, err := orchestrator.KeyID(&private.PublicKey)
+	return key{id, private, retired}, err
 }

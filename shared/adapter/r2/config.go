@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -32,6 +31,10 @@ type Config struct {
 	AccessKeyID, SecretAccessKey string
 	// Region is the signature's; empty is "auto", which is R2's.
 	Region string
+	// Current, where it is set, is asked at each request instead of the five
+	// above, so that they may change while the process lives; whoever gives it
+	// keeps them at hand.
+	Current func(ctx context.Context) (Keys, error)
 	// Uploads is the bucket that workers write to, Kept the one that they do
 	// not reach. An Uploader needs Uploads alone.
 	Uploads, Kept string
@@ -62,13 +65,9 @@ func (c Config) check(kept bool) error {
 			problems = append(problems, fmt.Errorf("%s is missing", name))
 		}
 	}
-	if c.Endpoint == "" {
-		missing(c.AccountID, "the account id (or an endpoint)")
-	} else if u, err := url.Parse(c.Endpoint); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		problems = append(problems, errors.New("the endpoint is no http or https URL"))
+	if c.Current == nil {
+		problems = append(problems, c.keys().problems()...)
 	}
-	missing(c.AccessKeyID, "the access key id")
-	missing(c.SecretAccessKey, "the secret access key")
 	missing(c.Uploads, "the name of the bucket for uploads")
 	if kept {
 		missing(c.Kept, "the name of the bucket for kept outputs")
@@ -86,21 +85,15 @@ func (c Config) check(kept bool) error {
 }
 
 func (c Config) client(more ...func(*s3.Options)) *s3.Client {
-	endpoint, region := c.Endpoint, c.Region
-	if endpoint == "" {
-		endpoint = "https://" + c.AccountID + ".r2.cloudflarestorage.com"
-	}
-	if region == "" {
-		region = "auto"
-	}
-	keys := aws.Credentials{AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey}
+	current := c.current()
 	options := s3.Options{
-		BaseEndpoint: &endpoint,
-		Region:       region,
+		Region:             regionAuto,
+		EndpointResolverV2: &resolver{current, s3.NewDefaultEndpointResolverV2()},
 		// R2 and every other store know path style; host style needs DNS.
 		UsePathStyle: true,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return keys, nil
+		Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			keys, err := current(ctx)
+			return aws.Credentials{AccessKeyID: keys.AccessKeyID, SecretAccessKey: keys.SecretAccessKey}, err
 		}),
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,

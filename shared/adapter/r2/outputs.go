@@ -1,6 +1,7 @@
 package r2
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 type calls interface {
 	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	CopyObject(context.Context, *s3.CopyObjectInput, ...func(*s3.Options)) (*s3.CopyObjectOutput, error)
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
@@ -79,6 +81,18 @@ func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Shelf, key string
 		Key: key, Size: aws.ToInt64(head.ContentLength), ETag: aws.ToString(head.ETag),
 		ContentType: aws.ToString(head.ContentType), ModifiedAt: aws.ToTime(head.LastModified).UTC(),
 	}, nil
+}
+
+// Put writes an object with one request.
+func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+	bucket, err := o.bucket(shelf)
+	if err != nil {
+		return err
+	}
+	_, err = o.s3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: bucket, Key: &key, ContentType: &contentType, Body: bytes.NewReader(content),
+	})
+	return named(err, "write an object")
 }
 
 // Open reads a part of an object. Where the span ends behind the object it is

@@ -264,3 +264,34 @@ func TestCloudflareIsWhereTheAccountSays(t *testing.T) {
 		t.Errorf("the URL is %s, %v", strings.Split(url, "&X-Amz-Signature")[0], err)
 	}
 }
+
+func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
+	t.Parallel()
+	keys, fails := r2.Keys{AccountID: "abc", AccessKeyID: "first", SecretAccessKey: "c"}, error(nil)
+	o := outputs(t, r2.Config{
+		Uploads: "d", Kept: "e",
+		Current: func(context.Context) (r2.Keys, error) { return keys, fails },
+	})
+	sign := func() string {
+		url, err := o.PresignGet(t.Context(), "exports/t1/a", "a", "text/plain", time.Minute)
+		if err != nil {
+			return err.Error()
+		}
+		return url
+	}
+	if url := sign(); !strings.HasPrefix(url, "https://abc.r2.cloudflarestorage.com/e/") || !strings.Contains(url, "=first%2F") || !strings.Contains(url, "%2Fauto%2Fs3%2F") {
+		t.Errorf("the first URL is %s", url)
+	}
+	keys = r2.Keys{Endpoint: "https://s3.eu-west-1.amazonaws.com", Region: "eu-west-1", AccessKeyID: "second", SecretAccessKey: "d"}
+	if url := sign(); !strings.HasPrefix(url, "https://s3.eu-west-1.amazonaws.com/e/") || !strings.Contains(url, "=second%2F") || !strings.Contains(url, "%2Feu-west-1%2Fs3%2F") {
+		t.Errorf("the second URL is %s", url)
+	}
+	keys = r2.Keys{AccountID: "abc"} // a secret that is not filled yet
+	if _, err := o.Head(t.Context(), orchestrator.Kept, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
+		t.Errorf("without keys the answer is %v", err)
+	}
+	fails = errors.New("no secret")
+	if _, err := o.Head(t.Context(), orchestrator.Kept, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("without a secret the answer is %v", err)
+	}
+}

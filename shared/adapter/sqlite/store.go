@@ -63,6 +63,9 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		if err := insertEvents(tx, n, rec); err != nil {
 			return err
 		}
+		if err := changeBeat(tx, n, first); err != nil {
+			return err
+		}
 		if key != nil {
 			if err := insertKey(tx, first.Run.Tenant, *key, n); err != nil {
 				return err
@@ -160,6 +163,9 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 				return err
 			}
 			if err := insertEvents(tx, n, rec); err != nil {
+				return err
+			}
+			if err := changeBeat(tx, n, rec.Write); err != nil {
 				return err
 			}
 		}

@@ -34,8 +34,8 @@ func (s *Store) expired(r run.Run) bool {
 	return !r.ExpiresAt.IsZero() && nanos(r.ExpiresAt) <= s.now()
 }
 
-// gone says whether no bytes of the run's output are left.
-func gone(r run.Run) bool { return r.Output == nil || !r.Output.DeletedAt.IsZero() }
+// gone says whether no bytes of the run are left.
+func gone(r run.Run) bool { return !r.BytesLeft() }
 
 func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, error) {
 	var doc []byte

@@ -44,7 +44,7 @@ func recordOf(w orchestrator.Write, version int64) (record, error) {
 func columnsOf(r run.Run) columns {
 	c := columns{actBy: moment(r.Execution.ActBy), expiresAt: moment(r.ExpiresAt)}
 	if !gone(r) {
-		c.outputDue = moment(r.Output.ExpiresAt)
+		c.outputDue = moment(r.BytesDue())
 	} else {
 		c.purgeAt = c.expiresAt
 	}

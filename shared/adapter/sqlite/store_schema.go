@@ -79,4 +79,26 @@ CREATE TRIGGER runs_deleted AFTER DELETE ON runs WHEN old.pool IS NOT NULL BEGIN
 	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
 		WHERE tenant = old.tenant AND pool = old.pool;
 END;
+`, `
+-- The item of the heartbeats beside a run, while one is open. No foreign key:
+-- it would be looked up at each opening, and the record is there.
+CREATE TABLE beats (
+	run        INTEGER PRIMARY KEY,
+	attempt    INTEGER NOT NULL,
+	worker     TEXT NOT NULL,
+	at         INTEGER NOT NULL,
+	progress   INTEGER,
+	message    TEXT NOT NULL,
+	token      TEXT NOT NULL,
+	generation INTEGER NOT NULL,
+	cancel     TEXT
+) STRICT;
+CREATE TRIGGER runs_deleted_beats AFTER DELETE ON runs BEGIN
+	DELETE FROM beats WHERE run = old.n;
+END;
+CREATE TABLE reception (
+	one       INTEGER PRIMARY KEY CHECK (one = 1),
+	since     INTEGER,
+	probed_at INTEGER
+) STRICT;
 `}

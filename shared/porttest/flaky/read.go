@@ -84,3 +84,13 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]ru
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	return give(s, "OutputsDue", false, func() ([]run.Ref, error) { return s.inner.OutputsDue(ctx, now, limit) })
 }
+
+// LastBeat implements orchestrator.Store.
+func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error) {
+	return give(s, "LastBeat", false, func() (run.Beat, error) { return s.inner.LastBeat(ctx, ref) })
+}
+
+// Reception implements orchestrator.Store.
+func (s *Store) Reception(ctx context.Context) (orchestrator.Reception, error) {
+	return give(s, "Reception", false, func() (orchestrator.Reception, error) { return s.inner.Reception(ctx) })
+}

@@ -121,6 +121,16 @@ func after(w orchestrator.Write) run.Run {
 	return w.Run
 }
 
+// Beat implements orchestrator.Store.
+func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
+	return give(s, "Beat", true, func() (run.Beat, error) { return s.inner.Beat(ctx, ref, b) })
+}
+
+// NoteReception implements orchestrator.Store.
+func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
+	return s.call("NoteReception", true, func() error { return s.inner.NoteReception(ctx, r) })
+}
+
 // Mend implements orchestrator.Store.
 func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
 	return give(s, "Mend", true, func() (int, error) { return s.inner.Mend(ctx, tenant, pool) })

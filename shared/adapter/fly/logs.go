@@ -1,0 +1,71 @@
+package fly
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/superfly/fly-go/tokens"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+const (
+	logsTimeout = 30 * time.Second
+	// logsLimit is the most that is read, in bytes; the local API keeps less.
+	logsLimit = 8 << 20
+)
+
+var _ orchestrator.MachineLogs = (*Runner)(nil)
+
+// logReader asks for a machine's output, of which the client knows nothing.
+type logReader struct {
+	client *http.Client
+	base   *url.URL
+	token  *tokens.Tokens
+}
+
+// Logs reads what the machine's program has written; see the port. ErrNotFound
+// where the configuration says that the API has none.
+func (r *Runner) Logs(ctx context.Context, id string) ([]byte, error) {
+	const what = "read the machine's log"
+	app, machine, ok := splitID(id)
+	if !ok || !r.cfg.Logs {
+		return nil, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+	}
+	text, err := r.logs.read(ctx, app, machine)
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s: %w", what, err)
+	}
+	return text, nil
+}
+
+func (l logReader) read(ctx context.Context, app, machine string) ([]byte, error) {
+	target := l.base.Scheme + "://" + l.base.Host + "/v1/apps/" + url.PathEscape(app) + "/machines/" + url.PathEscape(machine) + "/logs"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", l.token.FlapsHeader())
+	answer, err := l.client.Do(request)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "the platform did not answer")
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return nil, orchestrator.ErrNotFound
+	default:
+		return nil, fault.New(fault.Unavailable, "the platform answers %d", answer.StatusCode)
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, logsLimit))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "the platform broke off")
+	}
+	return text, nil
+}

@@ -1,0 +1,81 @@
+package r2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyendpoints "github.com/aws/smithy-go/endpoints"
+)
+
+// regionAuto is R2's only region.
+const regionAuto = "auto"
+
+// Keys say where the buckets are and who asks; the fields mean what Config's do.
+type Keys struct {
+	Endpoint, AccountID, Region  string
+	AccessKeyID, SecretAccessKey string
+}
+
+func (k Keys) problems() []error {
+	var problems []error
+	missing := func(value, name string) {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("%s is missing", name))
+		}
+	}
+	if k.Endpoint == "" {
+		missing(k.AccountID, "the account id (or an endpoint)")
+	} else if u, err := url.Parse(k.Endpoint); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		problems = append(problems, errors.New("the endpoint is no http or https URL"))
+	}
+	missing(k.AccessKeyID, "the access key id")
+	missing(k.SecretAccessKey, "the secret access key")
+	return problems
+}
+
+func (c Config) keys() Keys {
+	return Keys{c.Endpoint, c.AccountID, c.Region, c.AccessKeyID, c.SecretAccessKey}
+}
+
+// current gives the keys of a request, complete.
+func (c Config) current() func(context.Context) (Keys, error) {
+	return func(ctx context.Context) (Keys, error) {
+		keys := c.keys()
+		if c.Current != nil {
+			var err error
+			if keys, err = c.Current(ctx); err == nil {
+				err = errors.Join(keys.problems()...)
+			}
+			if err != nil {
+				return Keys{}, fmt.Errorf("cannot use the keys of the object store: %w", err)
+			}
+		}
+		if keys.Endpoint == "" {
+			keys.Endpoint = "https://" + keys.AccountID + ".r2.cloudflarestorage.com"
+		}
+		if keys.Region == "" {
+			keys.Region = regionAuto
+		}
+		return keys, nil
+	}
+}
+
+// resolver leads each request to the endpoint of the keys, and has it signed for
+// their region.
+type resolver struct {
+	current func(context.Context) (Keys, error)
+	next    s3.EndpointResolverV2
+}
+
+// ResolveEndpoint is the SDK's, which compares resolvers: hence the pointer.
+func (r *resolver) ResolveEndpoint(ctx context.Context, params s3.EndpointParameters) (smithyendpoints.Endpoint, error) {
+	keys, err := r.current(ctx)
+	if err != nil {
+		return smithyendpoints.Endpoint{}, err
+	}
+	params.Endpoint, params.Region = &keys.Endpoint, &keys.Region
+	return r.next.ResolveEndpoint(ctx, params) //nolint:wrapcheck // the SDK wraps it
+}

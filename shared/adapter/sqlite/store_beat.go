@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const beatColumns = "attempt, worker, at, progress, message, token, generation, cancel"
+
+// Beat implements orchestrator.Store. The run's row is found by its index alone
+// and not read.
+func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (now run.Beat, err error) {
+	var message any
+	if b.Message != "" {
+		message = b.Message
+	}
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		now, err = scanBeat(tx.QueryRow(`UPDATE beats SET
+				at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message)
+			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?) AND attempt = ? AND worker = ?
+			RETURNING `+beatColumns,
+			nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
+		return err
+	})
+	return now, told(err, "note a heartbeat of run", ref.ID)
+}
+
+// LastBeat implements orchestrator.Store.
+func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (b run.Beat, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		b, err = scanBeat(tx.QueryRow(`SELECT `+beatColumns+` FROM beats
+			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?)`, ref.Tenant, ref.ID))
+		return err
+	})
+	return b, told(err, "read the last heartbeat of run", ref.ID)
+}
+
+func scanBeat(row Row) (b run.Beat, err error) {
+	var at int64
+	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel)
+	if errors.Is(err, ErrNoRow) {
+		return run.Beat{}, orchestrator.ErrNotFound
+	}
+	b.At = time.Unix(0, at).UTC()
+	return b, err
+}
+
+// changeBeat does to the item of the run, whose row is n, what its write says.
+func changeBeat(tx *Tx, n int64, w orchestrator.Write) error {
+	c := w.Beat
+	if !c.Judged.IsZero() {
+		var there int
+		err := tx.QueryRow("SELECT 1 FROM beats WHERE run = ? AND at = ?", n, nanos(c.Judged)).Scan(&there)
+		if errors.Is(err, ErrNoRow) {
+			return &orchestrator.Conflict{Ref: w.Run.Ref()}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b := c.Open; b != nil {
+		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+beatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			n, b.Attempt, b.WorkerID, nanos(b.At), b.Progress, b.Message, b.Token, b.Generation, b.Cancel)
+		if err != nil {
+			return err
+		}
+	}
+	if c.Token != nil {
+		if _, err := tx.Exec("UPDATE beats SET token = ?, generation = ? WHERE run = ?", *c.Token, c.Generation, n); err != nil {
+			return err
+		}
+	}
+	if c.Cancel != nil {
+		if _, err := tx.Exec("UPDATE beats SET cancel = ? WHERE run = ?", *c.Cancel, n); err != nil {
+			return err
+		}
+	}
+	if c.Close {
+		if _, err := tx.Exec("DELETE FROM beats WHERE run = ?", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reception implements orchestrator.Store.
+func (s *Store) Reception(ctx context.Context) (r orchestrator.Reception, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		var since, probedAt *int64
+		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &probedAt)
+		if errors.Is(err, ErrNoRow) {
+			return nil
+		}
+		r = orchestrator.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
+		return err
+	})
+	return r, told(err, "read", "since when callbacks are received")
+}
+
+// NoteReception implements orchestrator.Store.
+func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
+	err := s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec("INSERT OR REPLACE INTO reception (one, since, probed_at) VALUES (1, ?, ?)",
+			moment(r.Since), moment(r.ProbedAt))
+		return err
+	})
+	return told(err, "note", "since when callbacks are received")
+}
+
+// timeOf reads what moment wrote.
+func timeOf(nanos *int64) time.Time {
+	if nanos == nil {
+		return time.Time{}
+	}
+	return time.Unix(0, *nanos).UTC()
+}

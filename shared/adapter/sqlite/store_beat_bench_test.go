@@ -1,0 +1,66 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// BenchmarkBeats has the workers of 10,000 running tasks call, 256 at a time.
+func BenchmarkBeats(b *testing.B) {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "bench.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	store, err := sqlite.NewStore(ctx, db, clock.System{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	refs := make([]run.Ref, 10_000)
+	for i := range refs {
+		refs[i] = run.Ref{Tenant: "default", ID: fmt.Sprintf("export_mods_%d", i)}
+		w := orchestrator.WriteOf(run.New(run.Run{Tenant: "default", ID: refs[i].ID, TaskID: refs[i].ID}, time.Now()))
+		w.Beat.Open = &run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Token: strings.Repeat("t", 160), Message: strings.Repeat("m", 100)}
+		if _, err := store.Create(ctx, w, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	const callers = 256
+	var next atomic.Int64
+	done := make(chan error, callers)
+	before := db.Stats()
+	b.ResetTimer()
+	for range callers {
+		go func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				ref := refs[i*7919%int64(len(refs))]
+				if _, err := store.Beat(ctx, ref, run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Message: "reading " + ref.ID}); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range callers {
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	after := db.Stats()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "beats/s")
+	b.ReportMetric(float64(after.Changes-before.Changes)/float64(after.Commits-before.Commits), "beats/fsync")
+	b.ReportMetric(float64(after.BytesWritten-before.BytesWritten)/float64(b.N), "B-written/beat")
+}
