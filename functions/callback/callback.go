@@ -1,15 +1,16 @@
-// Package callback is the front door of POST /callback/{task_id}: a worker's
-// last word in the export contract's shape.
+// Package callback is the front door of workers: started, heartbeat and completed
+// of the worker contract, and the export contract's POST /callback/{task_id},
+// which is the last of them in an older shape.
 //
-// Its 200 means that the report is committed, or was before. The token of
-// CALLBACK_URL lets nobody but the worker of one attempt in; it may also come as
-// Authorization: Bearer. The body is read leniently, because what a worker in
+// A 200 means that what was said is committed, or was before. A token lets nobody
+// but the worker of one attempt in, and the two contracts' tokens are not each
+// other's: that of CALLBACK_URL stands in the query, or like the other one comes
+// as Authorization: Bearer. Bodies are read leniently, because what a worker in
 // the field has done is worth more than how it says so.
 package callback
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,15 +23,24 @@ import (
 
 // Routes lists what this front door serves.
 func Routes(svc *orchestrator.Service) []httpkit.Route {
-	return []httpkit.Route{{
-		Method: http.MethodPost, Pattern: "/callback/{task_id}", Access: httpkit.ForWorkers,
-		Query:  []string{"token"},
-		Handle: func(w http.ResponseWriter, r *http.Request) error { return callback(svc, w, r) },
-	}}
+	call := func(name string, handle func(*orchestrator.Service, http.ResponseWriter, *http.Request) error) httpkit.Route {
+		return httpkit.Route{
+			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/" + name, Access: httpkit.ForWorkers,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return handle(svc, w, r) },
+		}
+	}
+	return []httpkit.Route{
+		{
+			Method: http.MethodPost, Pattern: "/callback/{task_id}", Access: httpkit.ForWorkers,
+			Query:  []string{"token"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return callback(svc, w, r) },
+		},
+		call("started", started), call("heartbeat", heartbeat), call("completed", completed),
+	}
 }
 
 func callback(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
-	claims, err := svc.VerifyToken(r.Context(), tokenOf(r), contract.AudienceCallback, r.PathValue("task_id"))
+	bearer, err := svc.VerifyToken(r.Context(), tokenOf(r), contract.AudienceCallback, r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot let the worker in: %w", err)
 	}
@@ -38,11 +48,11 @@ func callback(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request)
 	if err := httpkit.DecodeJSON(w, r, &body, httpkit.Lenient); err != nil {
 		return err
 	}
-	if body.Metrics, err = metricsOf(body.Metrics); err != nil {
+	if err := isObject("metrics", body.Metrics); err != nil {
 		return err
 	}
-	if err := svc.Callback(r.Context(), claims, body); err != nil {
-		return refusal(r.Context(), svc, claims, err)
+	if err := svc.Callback(r.Context(), bearer, body); err != nil {
+		return fmt.Errorf("cannot take the callback: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, contract.CallbackReceived{Received: true})
 }
@@ -61,36 +71,12 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
-// metricsOf takes a worker's own object as it is, null for none.
-func metricsOf(metrics json.RawMessage) (json.RawMessage, error) {
-	text := bytes.TrimSpace(metrics)
-	switch {
-	case len(text) == 0, string(text) == "null":
-		return nil, nil
-	case text[0] != '{':
-		return nil, fault.Invalid("metrics", "metrics is an object")
+// isObject refuses what a worker may fill as it likes, but not with anything else
+// than an object; null is none.
+func isObject(field string, own json.RawMessage) error {
+	text := bytes.TrimSpace(own)
+	if len(text) == 0 || string(text) == "null" || text[0] == '{' {
+		return nil
 	}
-	return text, nil
-}
-
-// refusal adds what the worker contract fixes for a refused call.
-func refusal(ctx context.Context, svc *orchestrator.Service, claims contract.Claims, err error) error {
-	p := httpkit.ProblemOf(fmt.Errorf("cannot take the callback: %w", err))
-	if p.Body.Error == "" {
-		return p
-	}
-	worker := orchestrator.Identity{Tenant: claims.TenantID, Workspace: claims.WorkspaceID}
-	task, lookup := svc.Task(ctx, worker, claims.TaskID)
-	if lookup != nil {
-		httpkit.Log(ctx).WarnContext(ctx, "cannot tell a worker how its task stands", "error", lookup.Error())
-		return p
-	}
-	attempt := task.Run.Attempt
-	switch p.Body.Error {
-	case contract.ErrorAttemptMismatch:
-		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = attempt.Number, claims.Attempt
-	case contract.ErrorTaskAlreadyTerminal:
-		p.Body.State = string(attempt.Outcome)
-	}
-	return p
+	return fault.Invalid(field, "%s is an object", field)
 }

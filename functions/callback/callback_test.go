@@ -142,7 +142,7 @@ func TestBadBodiesNameTheFieldAndChangeNothing(t *testing.T) {
 		{"not JSON", `status=success`, "", 400, ""},
 		{"deep", `{"status":"success","metrics":` + strings.Repeat(`{"a":`, 70) + `1` + strings.Repeat(`}`, 71), "", 400, "metrics" + strings.Repeat(".a", 63)},
 		{"a form", `status=success`, "application/x-www-form-urlencoded", 415, "Content-Type"},
-		{"over 1 MiB", `{"status":"error","error":"` + strings.Repeat("x", 1<<20) + `"}`, "", 413, ""},
+		{"over 4 MiB", `{"status":"error","error":"` + strings.Repeat("x", 4<<20) + `"}`, "", 413, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ func export(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) e
 	if !slices.Contains(orchestrator.Formats(), format) {
 		return unknownFormat()
 	}
-	key, err := idempotencyKey(r)
+	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
 	}
@@ -66,19 +66,4 @@ func unknownFormat() error {
 	p := httpkit.ProblemOf(fault.New(fault.NotFound, "there is no such export format; there is: %s", strings.Join(formats, ", ")))
 	p.Body.Field, p.Body.Formats = "format", formats
 	return p
-}
-
-// idempotencyKey reads the header, which may be absent but not empty.
-func idempotencyKey(r *http.Request) (string, error) {
-	const name = "Idempotency-Key"
-	switch values := r.Header.Values(name); {
-	case len(values) == 0:
-		return "", nil
-	case len(values) > 1:
-		return "", fault.Invalid(name, "there is more than one key")
-	case values[0] == "":
-		return "", fault.Invalid(name, "the key is empty; leave the header out instead")
-	default:
-		return values[0], nil
-	}
 }

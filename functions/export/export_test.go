@@ -47,6 +47,31 @@ func count(t *testing.T, stage *apitest.Stage) int {
 	return len(runs)
 }
 
+func TestAPolicyIsTakenByName(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	body := `{"pi":"` + apitest.PI + `","policy":{"timeLimitSeconds":120,"heartbeatTimeoutSeconds":10,"retry":{"maxAttempts":1}}}`
+	if answer := stage.Call(t, http.MethodPost, "/export/mods", body); answer.Status != http.StatusAccepted {
+		t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+	}
+	for policy, field := range map[string]string{
+		`{"timeLimit":1}`:                   "policy.timeLimit",
+		`{"timeLimitSeconds":"1h"}`:         "policy.timeLimitSeconds",
+		`{"timeLimitSeconds":1.5}`:          "policy.timeLimitSeconds",
+		`{"timeLimitSeconds":null}`:         "policy.timeLimitSeconds",
+		`{"timeLimitSeconds":1209601}`:      "policy.timeLimitSeconds",
+		`{"heartbeatTimeoutSeconds":1}`:     "policy.heartbeatTimeoutSeconds",
+		`{"retry":{"categories":["MOOD"]}}`: "policy.retry.categories",
+		`{"retry":{"jitter":2}}`:            "policy.retry.jitter",
+	} {
+		answer := stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`","policy":`+policy+`}`)
+		var p contract.Problem
+		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != http.StatusBadRequest || p.Field != field {
+			t.Errorf("%s is answered %d about %q, want 400 about %q", policy, answer.Status, p.Field, field)
+		}
+	}
+}
+
 func TestAcceptedExportIsARun(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

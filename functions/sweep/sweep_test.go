@@ -36,3 +36,46 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		t.Errorf("a negative time is %v", err)
 	}
 }
+
+// TestSweepKnowsItsEvents: a schedule's is a sweep, that of an execution looks
+// at its run, and any other is nothing for it.
+func TestSweepKnowsItsEvents(t *testing.T) {
+	t.Parallel()
+	change := func(detail string) string {
+		return `{"version":"0","id":"i","detail-type":"Step Functions Execution Status Change","source":"aws.states","account":"123456789012",
+			"time":"2026-11-21T09:00:00Z","region":"eu-central-1","resources":["arn:aws:states:eu-central-1:123456789012:execution:m:x"],"detail":` + detail + `}`
+	}
+	const input = `"input":"{\"tenant\":\"default\",\"runId\":\"r\"}","inputDetails":{"included":true},"output":null`
+	for _, row := range []struct{ name, event, failure string }{
+		{"a schedule", `{"version":"0","id":"i","detail-type":"Scheduled Event","source":"aws.events","resources":["arn:aws:events:r:a:rule/x"],"detail":{}}`, ""},
+		{"an execution that ended", change(`{"name":"x","status":"FAILED",` + input + `}`), ""},
+		{"one that has begun", change(`{"name":"x","status":"RUNNING",` + input + `}`), ""},
+		{"one without its input", change(`{"name":"x","status":"FAILED","inputDetails":{"included":false}}`), "InvalidInput"},
+		{"one with another input", change(`{"name":"x","status":"FAILED","input":"{}"}`), "InvalidInput"},
+		{"one without a name", change(`{"status":"FAILED",` + input + `}`), "InvalidInput"},
+		{"another event", `{"detail-type":"EC2 Instance State-change Notification","detail":{"state":"stopped"}}`, "InvalidInput"},
+		{"a wrong type", change(`[]`), "InvalidInput"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.Service) []httpkit.Route { return nil })
+			_, err := sweep.Handler(stage.Service)(t.Context(), json.RawMessage(row.event))
+			if name := lambdakit.ErrorName(err); name != row.failure {
+				t.Errorf("the error is %q: %v", name, err)
+			}
+		})
+	}
+}
+
+func FuzzSweepInput(f *testing.F) {
+	f.Add(`{}`)
+	f.Add(`{"detail-type":"Step Functions Execution Status Change","detail":{"name":"x","status":"RUNNING","input":"{\"tenant\":\"a\",\"runId\":\"r\"}"}}`)
+	f.Add(`{"detail-type":"Step Functions Execution Status Change","detail":{"name":"x","status":"FAILED","input":"\""}}`)
+	f.Fuzz(func(t *testing.T, input string) {
+		_, err := sweep.Handler(nil)(t.Context(), json.RawMessage(input))
+		// The use cases are reached, and find that there is no service.
+		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
+			t.Errorf("%s is %v", input, err)
+		}
+	})
+}

@@ -1,8 +1,9 @@
-// Package tasks is the front door of /v1/tasks: tasks as Sortie names them,
-// their lists and their events. It also serves what a client asks first:
-// /healthz and the API's own description.
+// Package tasks is the front door of /v1/tasks: tasks as Sortie names them, their
+// lists and their events, their cancel and their retry. It also serves what a
+// client asks first: /healthz, the API's own description, and the keys that sign
+// workers' tokens.
 //
-// It reads only. Pages are stable: a cursor goes on where its page ended,
+// A cancel and a retry are committed when they are answered. Pages are stable: a cursor goes on where its page ended,
 // whatever was added before it.
 package tasks
 
@@ -42,6 +43,23 @@ func Routes(svc *orchestrator.Service, version string) []httpkit.Route {
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients,
 			Query:  []string{"after", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients,
+			Query:  []string{"attempt"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(svc, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/cancel", Access: httpkit.ForClients,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(svc, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/retry", Access: httpkit.ForClients,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(svc, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(svc, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/healthz", Access: httpkit.ForAll,

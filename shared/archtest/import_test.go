@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ type room struct {
 	may []string
 	// never lists import paths of others that are closed to it.
 	never []string
+	// bare rooms need the standard library and their own open folders alone.
+	bare bool
 }
 
 // rooms is the import table of the design, the most specific folder first.
@@ -20,22 +23,30 @@ var rooms = []room{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/adapter/clock", "shared/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/orchestrator", "shared/fault", "shared/adapter/r2"}},
+	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/run"}},
 	{
 		folder: "functions", may: []string{"shared/orchestrator", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "shared/run", may: []string{"shared/fault"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/fault"},
-	{folder: "shared/contract"},
+	{folder: "shared/contract", bare: true},
 	{
 		folder: "shared/orchestrator", may: []string{"shared/run", "shared/job", "shared/contract", "shared/fault", "events"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run", "shared/adapter"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
-	{folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}},
+	{folder: "shared/lambdakit/process", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/adapter/clock"}},
+	{folder: "shared/lambdakit/deployed", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/adapter"}}, // for bootstraps alone
+	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
+	{folder: "shared/lambdakit/metric"},
+	{
+		folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/contract", "shared/fault", "shared/run"},
+		never: []string{"github.com/aws/"}, // every function links it
+	},
 	{folder: "shared/porttest", may: []string{"shared/orchestrator", "shared/run", "shared/fault", "shared/contract", "shared/adapter/clock", "shared/porttest"}},
-	{folder: "shared/worker", may: []string{"shared/contract", "shared/worker"}},
+	{folder: "shared/worker", may: []string{"shared/contract"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
 	{folder: "statemachines"},
 }
@@ -71,11 +82,14 @@ func forbidden(folder, imported string) string {
 		return ""
 	}
 	for _, r := range rooms {
-		if !inside(folder, r.folder) {
+		if matches, err := path.Match(r.folder, folder); err != nil || !matches && !inside(folder, r.folder) {
 			continue
 		}
 		if ours && !slices.ContainsFunc(append(r.may, r.folder), func(open string) bool { return inside(imported, open) }) {
 			return "it is not open to " + r.folder
+		}
+		if domain, _, _ := strings.Cut(imported, "/"); r.bare && strings.Contains(domain, ".") {
+			return r.folder + " needs the standard library alone"
 		}
 		if slices.ContainsFunc(r.never, func(closed string) bool {
 			return imported == closed || strings.HasSuffix(closed, "/") && strings.HasPrefix(imported, closed)

@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -68,6 +69,32 @@ func tokensOf(texts []string) tokens {
 	return digests
 }
 
+// TokenSource has the client tokens of a server whose tokens may change while it
+// runs, and keeps them at hand.
+type TokenSource interface {
+	// Current gives the tokens that are good now; its error is told to the
+	// client as what it is.
+	Current(ctx context.Context) ([]string, error)
+	// Refused says that a token is none of them. It may be a new one: what
+	// Current gives next is as new as the source can have it.
+	Refused()
+}
+
+// tokens gives the digests of the tokens that are good at a request.
+func (c Config) tokens() func(context.Context) (tokens, error) {
+	if c.CurrentTokens == nil {
+		fixed := tokensOf(c.Tokens)
+		return func(context.Context) (tokens, error) { return fixed, nil }
+	}
+	return func(ctx context.Context) (tokens, error) {
+		texts, err := c.CurrentTokens.Current(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the client tokens: %w", err)
+		}
+		return tokensOf(texts), nil
+	}
+}
+
 // find looks the token up, in a time that does not tell how much of it is
 // right, and names it by the first six characters of its digest.
 func (t tokens) find(token string) (name string, ok bool) {
@@ -77,6 +104,23 @@ func (t tokens) find(token string) (name string, ok bool) {
 		found |= subtle.ConstantTimeCompare(t[i][:], digest[:])
 	}
 	return "token:" + hex.EncodeToString(digest[:3]), found == 1
+}
+
+// find looks a request's token up, a second time where it may be a new one.
+func (s *server) find(ctx context.Context, token string) (name string, ok bool, err error) {
+	good, err := s.tokens(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if name, ok = good.find(token); ok || s.config.CurrentTokens == nil {
+		return name, ok, nil
+	}
+	s.config.CurrentTokens.Refused()
+	if good, err = s.tokens(ctx); err != nil {
+		return "", false, err
+	}
+	name, ok = good.find(token)
+	return name, ok, nil
 }
 
 // BearerToken reads the token of an Authorization header. present says that
@@ -104,7 +148,10 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 	x.caller = s.config.Client
 	token, present := BearerToken(r)
 	if present {
-		name, ok := s.tokens.find(token)
+		name, ok, err := s.find(r.Context(), token)
+		if err != nil {
+			return err
+		}
 		if !ok || token == "" {
 			return fault.New(fault.Unauthenticated, "the token is not valid here")
 		}

@@ -1,10 +1,13 @@
 package httpkit_test
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
@@ -134,5 +137,33 @@ func TestTokens(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "one") {
 			t.Errorf("the error tells a token: %v", err)
 		}
+	}
+}
+
+// secret are tokens as a server finds them: those of its last look.
+type secret struct {
+	filed, seen []string
+	fails       error
+}
+
+func (s *secret) Current(context.Context) ([]string, error) { return s.seen, s.fails }
+func (s *secret) Refused()                                  { s.seen = s.filed }
+
+func TestTokensMayChangeWhileTheServerRuns(t *testing.T) {
+	t.Parallel()
+	kept := &secret{filed: []string{"first"}, seen: []string{"first"}}
+	b := setup(t, ok, func(c *httpkit.Config) { c.Tokens, c.Loopback, c.CurrentTokens = nil, false, kept })
+	status := func(token string) int {
+		w, _ := b.call(t, http.MethodGet, "/thing/1", "Authorization", "Bearer "+token)
+		return w.Code
+	}
+	got := []int{status("first"), status("second")}
+	kept.filed = []string{"second"}
+	got = append(got, status("first"), status("second"), status("first"))
+	kept.filed, kept.seen = nil, nil // a secret that is not filled yet
+	got = append(got, status("first"), status(""))
+	kept.fails = fault.New(fault.Unavailable, "the secret cannot be read")
+	if got = append(got, status("first")); !slices.Equal(got, []int{200, 401, 200, 200, 401, 401, 401, 503}) {
+		t.Errorf("the answers are %v", got)
 	}
 }

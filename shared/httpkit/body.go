@@ -10,13 +10,28 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// BodyLimit is the longest body that is read, in bytes.
-const BodyLimit = 1 << 20
+// The longest bodies that are read, in bytes. A worker's is bounded by what a
+// Lambda function can be given (6 MiB in base64) rather than by what makes
+// sense: whatever is too long in it is cut, and the completion is taken.
+const (
+	BodyLimit       = 1 << 20
+	WorkerBodyLimit = 4 << 20
+)
+
+// limit is the longest body of a sender.
+func (l Leniency) limit() int64 {
+	if l == Lenient {
+		return WorkerBodyLimit
+	}
+	return BodyLimit
+}
 
 // depthLimit is how deep a body may be nested.
 const depthLimit = 64
@@ -37,21 +52,30 @@ const (
 
 // DecodeJSON reads the body, one JSON object, into the struct that v points to.
 // Its faults are InvalidRequest with the field in dotted spelling
-// ("options.maxDepth"), TooLarge above BodyLimit, and 415 for anything but
+// ("options.maxDepth"), TooLarge above the sender's limit, and 415 for anything but
 // application/json. Names are matched exactly; a name that comes twice, text
 // after the object and nesting deeper than 64 are refused.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
 	if err := checkContentType(r, how); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyLimit))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, how.limit()))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return fault.New(fault.TooLarge, "a body has at most %d bytes", BodyLimit)
+		return fault.New(fault.TooLarge, "a body has at most %d bytes", how.limit())
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.InvalidRequest, "the body ended before it was complete")
 	}
 	return parseJSON(body, v, how)
+}
+
+// DecodeOptionalJSON is DecodeJSON for a body that may be left out: v then stays
+// as it is.
+func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
+	if len(peek(r)) == 0 {
+		return nil
+	}
+	return DecodeJSON(w, r, v, how)
 }
 
 func checkContentType(r *http.Request, how Leniency) error {
@@ -79,13 +103,19 @@ func checkContentType(r *http.Request, how Leniency) error {
 // isObject says whether the body begins as a JSON object does. It is still there
 // to be read.
 func isObject(r *http.Request) bool {
+	start := peek(r)
+	return len(start) == 1 && start[0] == '{'
+}
+
+// peek gives the first byte of the body, nothing of an empty one.
+func peek(r *http.Request) []byte {
 	buffered := bufio.NewReaderSize(r.Body, 16)
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{buffered, r.Body}
 	start, _ := buffered.Peek(1) //nolint:errcheck // whoever reads on is told
-	return len(start) == 1 && start[0] == '{'
+	return start
 }
 
 // parseJSON is DecodeJSON for a body that was read.
@@ -108,6 +138,9 @@ func parseJSON(body []byte, v any, how Leniency) error {
 	err := json.Unmarshal(body, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fault.Invalid(wrong.Field, "%s is %s, not %s", nameOf(wrong.Field), kindOf(wrong.Type), wrong.Value)
+	}
+	if wrong, ok := errors.AsType[*time.ParseError](err); ok {
+		return fault.Wrap(err, fault.InvalidRequest, "a time of the body is not one of RFC 3339: %q", orchestrator.Cut(wrong.Value, nameLimit))
 	}
 	if err != nil {
 		return notJSON(err)

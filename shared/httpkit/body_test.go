@@ -57,7 +57,9 @@ func TestStrictBody(t *testing.T) {
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"pi":"X"}`, `{"options":{"maxDepth":1}}`, `{}`, `null`, `{"pi":"a","pi":"b"}`, `{"metrics":{"a":[1,{"b":null}]}}`,
-		`{"status":"success","output_file_size":1e3}`, "{\"pi\":\"\xff\"}", `{"pi":"\ud800"}`, `[[[[`, `{"a":{"a":{"a":`, `{} {}`,
+		`{"status":"success","output_file_size":1e3}`,
+		`{"attempt":1,"workerId":"w","startedAt":"yesterday"}`, `{"attempt":1,"heartbeatAt":"2026-01-02T03:04:05Z","progressPct":4.5}`,
+		`{"outcome":"FAILED","error":{"category":null,"retryable":"no"},"partialProgress":[{}]}`, "{\"pi\":\"\xff\"}", `{"pi":"\ud800"}`, `[[[[`, `{"a":{"a":{"a":`, `{} {}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -75,8 +77,12 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("the error is %v", err)
 		}
 		var lenient contract.Callback
-		if err := parseJSON(body, &lenient, Lenient); err != nil && !fault.Is(err, fault.InvalidRequest) {
-			t.Errorf("the error is %v", err)
+		for _, into := range []any{
+			&lenient, new(contract.TaskStarted), new(contract.TaskHeartbeat), new(contract.TaskCompleted),
+		} {
+			if err := parseJSON(body, into, Lenient); err != nil && !fault.Is(err, fault.InvalidRequest) {
+				t.Errorf("as %T the error is %v", into, err)
+			}
 		}
 		if len(lenient.Metrics) > 0 && !json.Valid(lenient.Metrics) {
 			t.Errorf("the metrics are %q", lenient.Metrics)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // problemType is the content type of RFC 9457.
@@ -65,6 +66,10 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.word != "" {
 		p.Body.Error, p.Body.Message = a.word, f.Message
 	}
+	if refusal, ok := errors.AsType[*orchestrator.Refusal](cause); ok {
+		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
+		p.Body.State = refusal.State
+	}
 	if a.status == http.StatusUnauthorized {
 		p.Header.Set("WWW-Authenticate", `Bearer realm="sortie"`)
 	}
@@ -104,12 +109,21 @@ func (p *Problem) Error() string {
 // Unwrap gives what the problem was made of.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// write sends the problem as the answer of the exchange.
-func (p *Problem) write(x *exchange, r *http.Request) {
+// WriteProblem answers with the problem that err stands for, outside of what New
+// serves: for whoever carries its requests and answers.
+func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
+	ProblemOf(err).write(w, r, strings.TrimSpace(r.Header.Get("X-Correlation-Id")))
+}
+
+// write sends the problem as the answer. An id that is not sane is left out.
+func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID string) {
 	body := p.Body
-	body.Instance, body.CorrelationID = r.URL.EscapedPath(), x.correlationID
+	body.Instance = r.URL.EscapedPath()
+	if saneID(correlationID) {
+		body.CorrelationID = correlationID
+	}
 	// What a handler has already said about its answer is not about this one.
-	header := x.Header()
+	header := w.Header()
 	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Content-Range", "Location"} {
 		header.Del(name)
 	}
@@ -121,6 +135,6 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 	header.Set("Content-Type", problemType)
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
-	x.WriteHeader(body.Status)
-	_, _ = x.Write(text) // the client is gone; there is nobody to tell
+	w.WriteHeader(body.Status)
+	_, _ = w.Write(text) // the client is gone; there is nobody to tell
 }

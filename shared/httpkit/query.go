@@ -21,3 +21,19 @@ func IntQuery(r *http.Request, name string, least, most, fallback int) (int, err
 	}
 	return n, nil
 }
+
+// IdempotencyKey reads the header of that name, which may be absent but not
+// empty. Its length is the use case's to check.
+func IdempotencyKey(r *http.Request) (string, error) {
+	const name = "Idempotency-Key"
+	switch values := r.Header.Values(name); {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1:
+		return "", fault.Invalid(name, "there is more than one key")
+	case values[0] == "":
+		return "", fault.Invalid(name, "the key is empty; leave the header out instead")
+	default:
+		return values[0], nil
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -17,12 +18,16 @@ type Config struct {
 	// Tokens are the client tokens that are good now; several while one
 	// replaces another. See Tokens.
 	Tokens []string
+	// CurrentTokens, where it is set, is asked at each request instead.
+	CurrentTokens TokenSource
 	// Loopback: only programs of this host reach the server. They may leave the
 	// token out.
 	Loopback bool
 	// PublicHost is the host, with or without port, under which a server on
 	// loopback is called beside the loopback names; empty for none.
 	PublicHost string
+	// Origins are those whose pages may read the answers; none is CORS off.
+	Origins []string
 	// Client is who every valid client is; the Subject is set from its token.
 	Client orchestrator.Identity
 	Clock  orchestrator.Clock
@@ -33,7 +38,7 @@ type Config struct {
 
 type server struct {
 	config  Config
-	tokens  tokens
+	tokens  func(ctx context.Context) (tokens, error)
 	mux     *http.ServeMux
 	methods []string
 }
@@ -41,12 +46,12 @@ type server struct {
 // New makes one handler of all routes. The error names every problem of the
 // configuration; a server that others can reach needs a token.
 func New(config Config, routes ...Route) (http.Handler, error) {
-	s := &server{config: config, tokens: tokensOf(config.Tokens), mux: http.NewServeMux(), methods: methodsOf(routes)}
+	s := &server{config: config, tokens: config.tokens(), mux: http.NewServeMux(), methods: methodsOf(routes)}
 	var wrong []error
 	if config.Clock == nil || config.Log == nil || config.NewID == nil {
 		wrong = append(wrong, errors.New("clock, log and correlation ids are needed"))
 	}
-	if !config.Loopback && len(config.Tokens) == 0 {
+	if !config.Loopback && len(config.Tokens) == 0 && config.CurrentTokens == nil && slices.ContainsFunc(routes, forClients) {
 		wrong = append(wrong, errNoToken)
 	}
 	for _, t := range routes {
@@ -57,6 +62,8 @@ func New(config Config, routes ...Route) (http.Handler, error) {
 	}
 	return s, nil
 }
+
+func forClients(t Route) bool { return t.Access == ForClients }
 
 // mount adds a route. What ServeMux panics about, two patterns that overlap, is
 // an error here.
@@ -104,6 +111,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
+	if s.share(x, r) {
+		return
+	}
 	if x.err = s.checkHost(r); x.err != nil {
 		return
 	}
@@ -139,7 +149,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 	if x.status != 0 {
 		return true
 	}
-	p.write(x, r)
+	p.write(x, r, x.correlationID)
 	return false
 }
 

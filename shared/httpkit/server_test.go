@@ -269,7 +269,7 @@ func TestQueriesAreNamed(t *testing.T) {
 
 func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
-	route := httpkit.Route{Method: http.MethodGet, Pattern: "/a", Access: httpkit.ForAll, Handle: ok}
+	route := httpkit.Route{Method: http.MethodGet, Pattern: "/a", Access: httpkit.ForClients, Handle: ok}
 	_, err := httpkit.New(httpkit.Config{}, route, route, httpkit.Route{Method: http.MethodGet, Pattern: "/b"})
 	for _, says := range []string{"clock", "AUTH_TOKEN", "/a", "/b"} {
 		if err == nil || !strings.Contains(err.Error(), says) {

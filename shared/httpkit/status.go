@@ -37,6 +37,8 @@ var answers = map[fault.Code]answer{
 	codeMethod:                {status: http.StatusMethodNotAllowed, title: "The method is not allowed"},
 	fault.AttemptMismatch:     {status: http.StatusConflict, title: "Another attempt is the current one", word: contract.ErrorAttemptMismatch},
 	fault.TaskAlreadyTerminal: {status: http.StatusConflict, title: "The attempt has ended otherwise", word: contract.ErrorTaskAlreadyTerminal},
+	fault.WorkerMismatch:      {status: http.StatusConflict, title: "Another worker is heard", word: contract.ErrorWorkerMismatch},
+	fault.NotEnded:            {status: http.StatusConflict, title: "The task has not ended"},
 	fault.TaskExpired:         {status: http.StatusGone, title: "The attempt was declared dead", word: contract.ErrorTaskExpired},
 	fault.OutputExpired:       {status: http.StatusGone, title: "The output has expired"},
 	codePrecondition:          {status: http.StatusPreconditionFailed, title: "The output is another one"},

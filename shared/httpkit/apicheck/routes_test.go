@@ -45,7 +45,7 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), query}
 	}
 	access := map[string]httpkit.Access{
-		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[workerToken workerTokenInQuery]": httpkit.ForWorkers,
+		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[workerToken workerTokenInQuery]": httpkit.ForWorkers, "[workerToken]": httpkit.ForWorkers,
 	}
 	written := map[string]described{}
 	for _, op := range load(t).Operations() {

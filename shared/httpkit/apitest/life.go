@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"encoding/json"
 	"net/url"
 	"testing"
 
@@ -61,16 +62,54 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	return location.RequestURI()
 }
 
+// Envelope is the TASK_ENVELOPE of the attempt that was started last.
+func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnvelope) {
+	t.Helper()
+	text := s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)[contract.EnvelopeVariable]
+	if err := json.Unmarshal([]byte(text), &envelope); err != nil {
+		t.Fatalf("the envelope %q: %v", text, err)
+	}
+	return envelope
+}
+
+// Supervise stores the token of the state Running, as its handler does.
+func (s *Stage) Supervise(t *testing.T, taskID string) {
+	t.Helper()
+	if err := s.Service.Supervise(t.Context(), s.input(t, taskID, run.StepRunning)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Judge has the run's state judged, as when its time is up.
+func (s *Stage) Judge(t *testing.T, taskID string) {
+	t.Helper()
+	if err := s.Service.NoteReception(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Service.Judge(t.Context(), s.input(t, taskID, run.StepJudging)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Report says what a worker would, without going through HTTP.
 func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	t.Helper()
 	r := s.Run(t, taskID)
-	claims := contract.Claims{
+	bearer := orchestrator.Bearer{Claims: contract.Claims{
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
-	}
-	if err := s.Service.Callback(t.Context(), claims, body); err != nil {
+	}}
+	if err := s.Service.Callback(t.Context(), bearer, body); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Write is what the machine of the task's attempt has written.
+func (s *Stage) Write(t *testing.T, taskID, text string) {
+	t.Helper()
+	id := s.Run(t, taskID).Attempt.MachineID
+	s.machines.mu.Lock()
+	defer s.machines.mu.Unlock()
+	s.machines.wrote[id] = text
 }
 
 // Settle brings a run whose attempt is over to what comes of it.
@@ -98,7 +137,7 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	taskID = s.Accept(t)
 	s.Start(t, taskID)
 	key, size := orchestrator.OutputPrefix(taskID)+"output.xml", int64(len(content))
-	s.Objects.Put(orchestrator.Uploads, key, contentType, content)
+	s.Objects.Lay(orchestrator.Uploads, key, contentType, content)
 	s.Report(t, taskID, contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: fileName, OutputFileSize: &size,
 	})

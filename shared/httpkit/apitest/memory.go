@@ -33,10 +33,12 @@ type machines struct {
 	mu   sync.Mutex
 	made map[string]orchestrator.MachineSpec
 	gone map[string]bool
+	// wrote is what machines have written.
+	wrote map[string]string
 }
 
 func newMachines() *machines {
-	return &machines{made: map[string]orchestrator.MachineSpec{}, gone: map[string]bool{}}
+	return &machines{made: map[string]orchestrator.MachineSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
 }
 
 func (m *machines) env(t *testing.T, id string) map[string]string {
@@ -54,6 +56,17 @@ func (m *machines) end(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone[id] = true
+}
+
+// Logs implements orchestrator.MachineLogs.
+func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, ok := m.wrote[id]
+	if !ok {
+		return nil, orchestrator.ErrNotFound
+	}
+	return []byte(text), nil
 }
 
 func (m *machines) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
@@ -121,8 +134,14 @@ func newObjects() *Objects {
 	return &Objects{cut: -1, held: map[orchestrator.Shelf]map[string]object{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
 }
 
-// Put lays an object down.
-func (o *Objects) Put(shelf orchestrator.Shelf, key, contentType, content string) {
+// Put implements orchestrator.Outputs.
+func (o *Objects) Put(_ context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+	o.Lay(shelf, key, contentType, string(content))
+	return nil
+}
+
+// Lay lays an object down.
+func (o *Objects) Lay(shelf orchestrator.Shelf, key, contentType, content string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
@@ -178,7 +197,7 @@ func (o *Objects) Keep(_ context.Context, key, etag string) (orchestrator.Object
 	if err != nil {
 		return orchestrator.Object{}, err
 	}
-	o.Put(orchestrator.Kept, key, found.ContentType, found.content)
+	o.Lay(orchestrator.Kept, key, found.ContentType, found.content)
 	return found.Object, nil
 }
 

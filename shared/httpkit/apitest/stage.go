@@ -133,7 +133,7 @@ func serviceConfig() orchestrator.Config {
 		},
 		Pool: "default", MaxMachines: 2, Image: "worker:test", CPUs: 1, MemoryMB: 256,
 		PublicURL: "http://localhost", SourceURL: "http://localhost/source",
-		PresignFor: time.Minute, DownloadRetention: time.Hour,
+		PresignFor: time.Minute, DownloadRetention: time.Hour, TokenTTL: time.Hour,
 		LaunchWait: time.Second, ExitWait: time.Second, DestroyWait: time.Second,
 	}
 }

@@ -25,6 +25,9 @@ func Status(v orchestrator.View) contract.Status {
 		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: r.Attempt.StartedAt,
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,
 	}
+	if status.WorkerID = r.Attempt.WorkerID; v.Beat != nil {
+		status.LastHeartbeatAt = v.Beat.At
+	}
 	if r.State.Terminal() && r.Attempt.Report != nil {
 		status.Metrics = r.Attempt.Report.Metrics
 	}
@@ -59,7 +62,14 @@ func progress(v orchestrator.View) *contract.Progress {
 	case v.Run.State.Terminal():
 		return nil
 	}
-	return &contract.Progress{Message: sentence(v)}
+	told := &contract.Progress{Message: sentence(v)}
+	if v.Beat != nil && v.Run.Attempt.Outcome == "" {
+		told.Percent = v.Beat.Progress
+		if v.Beat.Message != "" {
+			told.Message = v.Beat.Message
+		}
+	}
+	return told
 }
 
 func sentence(v orchestrator.View) string {

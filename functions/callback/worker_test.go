@@ -1,0 +1,406 @@
+package callback_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// hand is a worker of the worker contract, as a test leads it by the hand.
+type hand struct {
+	stage *apitest.Stage
+	task  string
+	id    string
+	token string
+}
+
+// begin starts a run's machine, and gives its worker.
+func begin(t *testing.T) hand {
+	t.Helper()
+	stage := setup(t)
+	task := stage.Accept(t)
+	stage.Start(t, task)
+	stage.Supervise(t, task)
+	return hand{stage, task, "w1", stage.Envelope(t, task).TaskToken}
+}
+
+// again is the worker of the next attempt, after the first one's machine is lost.
+func (h hand) again(t *testing.T) hand {
+	t.Helper()
+	h.stage.LoseMachine(t, h.task)
+	h.stage.Clock.Advance(time.Minute)
+	h.stage.Start(t, h.task)
+	return hand{h.stage, h.task, "w2", h.stage.Envelope(t, h.task).TaskToken}
+}
+
+func (h hand) call(t *testing.T, name, body string) apitest.Answer {
+	t.Helper()
+	return h.stage.Call(t, http.MethodPost, "/v1/tasks/"+h.task+"/"+name, body, "Authorization", "Bearer "+h.token)
+}
+
+func (h hand) body(attempt int, more string) string {
+	return fmt.Sprintf(`{"attempt":%d,"workerId":%q%s}`, attempt, h.id, more)
+}
+
+func (h hand) cancel(t *testing.T) {
+	t.Helper()
+	who := orchestrator.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
+	if _, err := h.stage.Service.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takes holds an answer to be a success with that body, but for the server's
+// time, which has to be there.
+func takes(t *testing.T, answer apitest.Answer, want string) {
+	t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("the answer is %d %s, want 200", answer.Status, answer.Body)
+	}
+	if got["serverTime"] == nil {
+		t.Errorf("%s has no server time", answer.Body)
+	}
+	delete(got, "serverTime")
+	text, err := json.Marshal(got)
+	if err != nil || string(text) != want {
+		t.Errorf("the answer is %s, want %s", text, want)
+	}
+}
+
+// refuses holds an answer to a status and the contract's word for it.
+func refuses(t *testing.T, answer apitest.Answer, status int, word string) contract.Problem {
+	t.Helper()
+	p := problem(t, answer)
+	if answer.Status != status || p.Error != word || (word != "" && p.Message == "") {
+		t.Errorf("the answer is %d %s, want %d %q", answer.Status, answer.Body, status, word)
+	}
+	return p
+}
+
+const (
+	succeeds = `,"outcome":"SUCCEEDED"`
+	fails    = `,"outcome":"FAILED","error":{"category":"USER_CODE","message":"KeyError"}`
+	acked    = `{"acknowledged":true}`
+	beating  = `{"acknowledged":true,"shouldCancel":false}`
+)
+
+// TestTheAnswersToAWorker is the table of answers, case by case.
+func TestTheAnswersToAWorker(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(t *testing.T, h hand){
+		"started, heartbeat, completed": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "started", h.body(1, `,"startedAt":"2026-01-02T03:04:05Z"`)), acked)
+			takes(t, h.call(t, "heartbeat", h.body(1, `,"progressPct":45,"message":"half"`)), beating)
+			takes(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
+		},
+		"completed with an error": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
+		},
+		"another attempt than the stored one: 409 attempt_mismatch": func(t *testing.T, h hand) {
+			second := h.again(t)
+			for _, name := range []string{"started", "heartbeat", "completed"} {
+				p := refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusConflict, "attempt_mismatch")
+				if p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
+					t.Errorf("%s: expected %d, received %d", name, p.ExpectedAttempt, p.ReceivedAttempt)
+				}
+			}
+			takes(t, second.call(t, "started", second.body(2, "")), acked)
+		},
+		"the stored attempt, and another one's token: 403": func(t *testing.T, h hand) {
+			h.again(t)
+			for _, name := range []string{"started", "heartbeat", "completed"} {
+				refuses(t, h.call(t, name, h.body(2, succeeds)), http.StatusForbidden, "")
+			}
+		},
+		"completed again as it was accepted: the same answer": func(t *testing.T, h hand) {
+			for range 3 {
+				takes(t, h.call(t, "completed", h.body(1, fails+`,"metrics":{"cpuTimeMs":1}`)), `{"acknowledged":true,"finalState":"FAILED"}`)
+			}
+		},
+		"another worker: 409 worker_mismatch, heartbeat 410": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+			clone := h
+			clone.id = "w1-clone"
+			refuses(t, clone.call(t, "started", clone.body(1, "")), http.StatusConflict, "worker_mismatch")
+			refuses(t, clone.call(t, "completed", clone.body(1, succeeds)), http.StatusConflict, "worker_mismatch")
+			refuses(t, clone.call(t, "heartbeat", clone.body(1, "")), http.StatusGone, "task_expired")
+			takes(t, h.call(t, "heartbeat", h.body(1, "")), beating)
+		},
+		"declared dead: 410 task_expired": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+			h.stage.Judge(t, h.task) // nothing is late, and the reception is noted
+			for range 3 {
+				h.stage.Clock.Advance(time.Minute)
+				h.stage.Judge(t, h.task)
+			}
+			if r := h.stage.Run(t, h.task); r.Fault == nil || r.Fault.Code != "HEARTBEAT_TIMEOUT" {
+				t.Fatalf("the run is %s: %v", r.State, r.Fault)
+			}
+			for _, name := range []string{"started", "heartbeat", "completed"} {
+				refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusGone, "task_expired")
+			}
+		},
+		"started, and the attempt has ended: 409 task_already_terminal": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
+			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
+			if p.State != "FAILED" {
+				t.Errorf("the state is %s", p.State)
+			}
+		},
+		"started, and a cancel is wished: 409 task_already_terminal": func(t *testing.T, h hand) {
+			h.cancel(t)
+			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
+			if p.State != "CANCELLED" {
+				t.Errorf("the state is %s", p.State)
+			}
+		},
+		"heartbeat, and the attempt has ended: 410 task_expired": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+			takes(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
+			refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusGone, "task_expired")
+		},
+		"heartbeat, and a cancel is wished: shouldCancel": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+			h.cancel(t)
+			for range 2 {
+				takes(t, h.call(t, "heartbeat", h.body(1, "")), `{"acknowledged":true,"cancelReason":"user_requested","shouldCancel":true}`)
+			}
+		},
+		"the first heartbeat, and a cancel is wished: shouldCancel": func(t *testing.T, h hand) {
+			h.cancel(t)
+			takes(t, h.call(t, "heartbeat", h.body(1, "")), `{"acknowledged":true,"cancelReason":"user_requested","shouldCancel":true}`)
+		},
+		"the first completed after a cancel was wished: CANCELLED": func(t *testing.T, h hand) {
+			h.cancel(t)
+			for range 2 {
+				takes(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"CANCELLED"}`)
+			}
+			refuses(t, h.call(t, "completed", h.body(1, fails)), http.StatusConflict, "task_already_terminal")
+		},
+		"completed contradicts what was accepted: 409 task_already_terminal": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
+			p := refuses(t, h.call(t, "completed", h.body(1, succeeds)), http.StatusConflict, "task_already_terminal")
+			if p.State != "FAILED" {
+				t.Errorf("the state is %s", p.State)
+			}
+		},
+		"completed, and the callback says otherwise: 409 task_already_terminal": func(t *testing.T, h hand) {
+			door := doors()["callback"]
+			token := newForger(t, h.stage, h.task, door.audience).signed(t, nil, nil)
+			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
+			refuses(t, door.knock(t, h.stage, h.task, token), http.StatusConflict, "task_already_terminal")
+		},
+		"a heartbeat before started is the start": func(t *testing.T, h hand) {
+			takes(t, h.call(t, "heartbeat", h.body(1, `,"message":"here"`)), beating)
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+			takes(t, h.call(t, "started", h.body(1, "")), acked)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, begin(t))
+		})
+	}
+}
+
+// TestAQuickWorkerOvertakesItsLaunch has a worker call before its launch has
+// seen the machine run, or has committed its id.
+func TestAQuickWorkerOvertakesItsLaunch(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"started", "heartbeat", "completed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stage := setup(t)
+			task := stage.Accept(t)
+			stage.Admit(t, task)
+			if state := stage.Run(t, task).State; state != run.ContainerCreating {
+				t.Fatalf("the run is %s", state)
+			}
+			door := doors()[name]
+			h := hand{stage, task, "w", newForger(t, stage, task, door.audience).signed(t, nil, nil)}
+			if answer := h.call(t, name, door.body); answer.Status != http.StatusOK {
+				t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+			}
+			if r := stage.Run(t, task); r.Attempt.StartedAt.IsZero() || r.Attempt.WorkerID != "w" {
+				t.Errorf("the run is %s, started %s, by %q", r.State, r.Attempt.StartedAt, r.Attempt.WorkerID)
+			}
+		})
+	}
+}
+
+// TestAHeartbeatLeavesTheRecordAlone: it is written beside it, by the time of its
+// receipt.
+func TestAHeartbeatLeavesTheRecordAlone(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	takes(t, h.call(t, "started", h.body(1, "")), acked)
+	version := h.stage.Run(t, h.task).Version
+	h.stage.Clock.Advance(10 * time.Second)
+	for _, at := range []string{"2006-01-02T15:04:05Z", "2106-01-02T15:04:05+07:00"} {
+		takes(t, h.call(t, "heartbeat", h.body(1, `,"heartbeatAt":"`+at+`","progressPct":7`)), beating)
+	}
+	r := h.stage.Run(t, h.task)
+	beat, err := h.stage.Store.LastBeat(t.Context(), r.Ref())
+	if err != nil || r.Version != version {
+		t.Fatalf("the version is %d, was %d; %v", r.Version, version, err)
+	}
+	if want := apitest.Began.Add(10 * time.Second); !beat.At.Equal(want) || *beat.Progress != 7 || beat.Token == "" {
+		t.Errorf("the item is %+v, received at %s", beat, want)
+	}
+}
+
+func TestProgressIsBoundedAndMessagesAreCut(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	for given, want := range map[string]int{"-3": 0, "101": 100, "50": 50} {
+		long := strings.Repeat("x", 5000)
+		takes(t, h.call(t, "heartbeat", h.body(1, `,"progressPct":`+given+`,"message":"`+long+`"`)), beating)
+		beat, err := h.stage.Store.LastBeat(t.Context(), h.stage.Run(t, h.task).Ref())
+		if err != nil || *beat.Progress != want || len(beat.Message) > 2<<10 || !strings.HasSuffix(beat.Message, "(cut)") {
+			t.Errorf("%s became %d, with a message of %d bytes (%v)", given, *beat.Progress, len(beat.Message), err)
+		}
+	}
+}
+
+// TestACompletionIsNeverRefusedForItsSize: what is too long is cut, and the cut
+// is marked.
+func TestACompletionIsNeverRefusedForItsSize(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	long := strings.Repeat("trace\\n", 400_000)
+	body := `,"outcome":"FAILED","error":{"category":"DATA_QUALITY","message":"` + strings.Repeat("m", 9000) +
+		`","stackTrace":"` + long + `"},"metrics":{"own":"` + strings.Repeat("x", 200_000) + `"}`
+	takes(t, h.call(t, "completed", h.body(1, body)), `{"acknowledged":true,"finalState":"FAILED"}`)
+	report := h.stage.Run(t, h.task).Attempt.Report
+	if len(report.StackTrace) > 16<<10 || !strings.HasSuffix(report.StackTrace, "(cut)") ||
+		len(report.Error) > 2<<10 || !strings.HasSuffix(report.Error, "(cut)") || !strings.Contains(string(report.Metrics), `"cut":true`) {
+		t.Errorf("kept are %d bytes of the trace, %d of the message, metrics %s", len(report.StackTrace), len(report.Error), report.Metrics)
+	}
+}
+
+func TestBadCallsNameTheFieldAndChangeNothing(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	version := h.stage.Run(t, h.task).Version
+	for _, row := range []struct{ call, body, field string }{
+		{"started", `{"workerId":"w"}`, "attempt"},
+		{"started", `{"attempt":0,"workerId":"w"}`, "attempt"},
+		{"started", `{"attempt":"1","workerId":"w"}`, "attempt"},
+		{"started", `{"attempt":1}`, "workerId"},
+		{"started", `{"attempt":1,"workerId":"a\nb"}`, "workerId"},
+		{"started", `{"attempt":1,"workerId":"` + strings.Repeat("w", 256) + `"}`, "workerId"},
+		{"heartbeat", `{"attempt":1,"workerId":"w","progressPct":"half"}`, "progressPct"},
+		{"completed", h.body(1, ""), "outcome"},
+		{"completed", h.body(1, `,"outcome":"success"`), "outcome"},
+		{"completed", h.body(1, `,"outcome":"FAILED"`), "error"},
+		{"completed", h.body(1, `,"outcome":"FAILED","error":{"message":"x"}`), "error.category"},
+		{"completed", h.body(1, `,"outcome":"FAILED","error":{"category":"MOOD","message":"x"}`), "error.category"},
+		{"completed", h.body(1, succeeds+`,"metrics":[1]`), "metrics"},
+		{"completed", h.body(1, succeeds+`,"output":{"outputPath":"exports/another/x.xml","byteSize":1}`), "output.outputPath"},
+		{"completed", h.body(1, succeeds+`,"output":{"outputPath":"exports/`+h.task+`/../x","byteSize":1}`), "output.outputPath"},
+		{"completed", h.body(1, succeeds+`,"output":{"outputPath":"exports/`+h.task+`/x"}`), "output.byteSize"},
+		{"completed", h.body(1, succeeds+`,"output":{"outputPath":"exports/`+h.task+`/x","byteSize":-1}`), "output.byteSize"},
+		{"completed", h.body(1, succeeds+`,"output":{"outputPath":"exports/`+h.task+`/x","byteSize":1,"fileName":"a/b"}`), "output.fileName"},
+	} {
+		answer := h.call(t, row.call, row.body)
+		if p := problem(t, answer); answer.Status != http.StatusBadRequest || p.Field != row.field {
+			t.Errorf("%s %s is answered %d about %q, want 400 about %q", row.call, row.body, answer.Status, p.Field, row.field)
+		}
+	}
+	if now := h.stage.Run(t, h.task).Version; now != version {
+		t.Errorf("the run was changed: version %d, was %d", now, version)
+	}
+}
+
+// TestWhatIsOptionalIsOptional: nulls, unknown members and times that are left
+// out are taken.
+func TestWhatIsOptionalIsOptional(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	takes(t, h.call(t, "started", h.body(1, `,"startedAt":null,"host":{"name":"x"}`)), acked)
+	takes(t, h.call(t, "heartbeat", h.body(1, `,"heartbeatAt":null,"progressPct":null,"message":null`)), beating)
+	takes(t, h.call(t, "completed", h.body(1, succeeds+`,"output":null,"error":null,"metrics":null,"partialProgress":null`)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
+}
+
+// TestTheOutputOfACompletionIsKept: one that was put where the envelope says is
+// served under its name; any other is only told on.
+func TestTheOutputOfACompletionIsKept(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	target := h.stage.Envelope(t, h.task).Output
+	h.stage.Objects.Lay(orchestrator.Uploads, target.Key, "application/xml", "<a/>")
+	body := fmt.Sprintf(`,"outcome":"SUCCEEDED","output":{"outputPath":%q,"byteSize":4,"rowCount":9,"fileName":"a.xml"}`, target.Key)
+	takes(t, h.call(t, "completed", h.body(1, body)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
+	h.stage.Settle(t, h.task)
+	r := h.stage.Run(t, h.task)
+	if r.State != run.Completed || r.Output == nil || r.Output.FileName != "a.xml" || !strings.Contains(string(r.Attempt.Report.Output), `"rowCount":9`) {
+		t.Errorf("the run is %s with %+v, told %s", r.State, r.Output, r.Attempt.Report.Output)
+	}
+	other := begin(t)
+	takes(t, other.call(t, "completed", other.body(1, `,"outcome":"SUCCEEDED","output":{"outputPath":"gs://theirs/x","rowCount":1}`)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
+	other.stage.Settle(t, other.task)
+	if r := other.stage.Run(t, other.task); r.State != run.Completed || r.Output != nil || !strings.Contains(string(r.Attempt.Report.Output), "gs://theirs/x") {
+		t.Errorf("the run is %s with %+v", r.State, r.Output)
+	}
+}
+
+// TestATokenIsRenewedWhenItIsHalfOver, and not before; the old one is good until
+// it expires.
+func TestATokenIsRenewedWhenItIsHalfOver(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	envelope := h.stage.Envelope(t, h.task)
+	if life := envelope.TokenExpiresAt.Sub(apitest.Began); life != time.Hour {
+		t.Errorf("a token lives %s", life)
+	}
+	takes(t, h.call(t, "started", h.body(1, "")), acked)
+	h.stage.Clock.Advance(30 * time.Minute)
+	takes(t, h.call(t, "heartbeat", h.body(1, "")), beating)
+	h.stage.Clock.Advance(2 * time.Second)
+	var answer contract.HeartbeatAnswer
+	if err := json.Unmarshal([]byte(h.call(t, "heartbeat", h.body(1, "")).Body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.TaskToken == "" || answer.TaskToken == h.token || answer.Output == nil || answer.Output.Key != envelope.Output.Key ||
+		answer.TokenExpiresAt.Sub(h.stage.Clock.Now()) != time.Hour {
+		t.Fatalf("the renewal is of %s: %+v", answer.TokenExpiresAt, answer.Output)
+	}
+	renewed := h
+	renewed.token = answer.TaskToken
+	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
+	// The old one, replayed after the renewal, is the same worker's.
+	if answer := h.call(t, "heartbeat", h.body(1, "")); answer.Status != http.StatusOK {
+		t.Errorf("the old token is answered %d", answer.Status)
+	}
+	h.stage.Clock.Advance(29*time.Minute + 58*time.Second)
+	refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
+	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
+	if strings.Contains(h.stage.Logs(), answer.TaskToken) || strings.Contains(h.stage.Logs(), h.token) || strings.Contains(h.stage.Logs(), answer.Output.URL) {
+		t.Error("a token or an address is in the log")
+	}
+}
+
+// TestTheEnvelopeTellsTheWorkerWhatItNeeds and the export contract's variables
+// stay.
+func TestTheEnvelopeTellsTheWorkerWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	h := begin(t)
+	e := h.stage.Envelope(t, h.task)
+	r := h.stage.Run(t, h.task)
+	if e.TaskID != h.task || e.RunID != r.ID || e.TenantID != apitest.Tenant || e.WorkspaceID != "main" || e.Attempt != 1 ||
+		e.AssetID != apitest.PI || e.TaskKey != "export/mods" || e.CorrelationID != "of-the-test" ||
+		e.HeartbeatIntervalMS != 30_000 || e.HeartbeatTimeoutMS != 90_000 || e.CancelGracePeriodMS != 30_000 ||
+		e.CallbackBaseURL != "http://localhost" || !e.Deadline.Equal(r.Deadline()) || e.Resources.CPUMillicores != 1000 ||
+		e.Resources.MemoryBytes != 256<<20 || e.Log == nil || e.Output.Key == e.Log.Key || !strings.HasPrefix(e.Output.Key, "exports/"+h.task+"/") {
+		t.Errorf("the envelope is %+v", e)
+	}
+}

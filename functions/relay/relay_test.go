@@ -1,0 +1,202 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// bus is a publisher that refuses the events with some ids.
+type bus struct {
+	told   []orchestrator.PublishedEvent
+	refuse map[string]bool
+}
+
+// Publish is orchestrator.Publisher.
+func (b *bus) Publish(_ context.Context, events []orchestrator.PublishedEvent) (failed []int, err error) {
+	for i, e := range events {
+		if b.refuse[e.Event.ID] {
+			failed = append(failed, i)
+			err = fault.New(fault.Unavailable, "the bus is full")
+			continue
+		}
+		b.told = append(b.told, e)
+	}
+	return failed, err
+}
+
+func (b *bus) ids() string {
+	var ids []string
+	for _, e := range b.told {
+		ids = append(ids, e.Event.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// stage is the function with a bus, its log and its metrics.
+type stage struct {
+	*testing.T
+	bus    *bus
+	log    bytes.Buffer
+	counts map[string]int
+	handle lambdakit.TaskFunc
+}
+
+func setup(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{T: t, bus: &bus{refuse: map[string]bool{}}, counts: map[string]int{}}
+	service := orchestrator.New(orchestrator.Ports{Publisher: s.bus, Log: slog.New(slog.NewTextHandler(&s.log, nil))}, orchestrator.Config{})
+	s.handle = relay.Handler(service, decode)
+	return s
+}
+
+var at = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// decode reads images of the form {"run": "r", "ids": ["a", "b"]}.
+func decode(image json.RawMessage) (run.Run, []run.Event, error) {
+	var content struct {
+		Run string
+		IDs []string
+	}
+	if err := json.Unmarshal(image, &content); err != nil {
+		return run.Run{}, nil, err
+	}
+	if content.Run == "poison" {
+		return run.Run{}, nil, errors.New("it is poison")
+	}
+	r := run.Run{Tenant: "default", ID: content.Run, TaskID: "task-" + content.Run, CorrelationID: "c"}
+	var events []run.Event
+	for i, id := range content.IDs {
+		events = append(events, run.Event{
+			ID: id, Seq: i + 1, Type: run.EventFailed, At: at, From: run.Terminating, State: run.Failed, Attempt: 2,
+			Fault: fault.New(fault.WorkerLost, "it is gone"),
+		})
+	}
+	return r, events, nil
+}
+
+// relay hands records over, numbered from 1, and gives the answer.
+func (s *stage) relay(images ...string) string {
+	s.Helper()
+	var records []string
+	for i, image := range images {
+		records = append(records, fmt.Sprintf(`{"eventID":"x","eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d"%s}}`, i+1, image))
+	}
+	ctx := lambdakit.WithCounter(s.Context(), func(name string, n int) { s.counts[name] += n })
+	answer, err := s.handle(ctx, json.RawMessage(`{"Records":[`+strings.Join(records, ",")+`]}`))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(answer)
+}
+
+func image(run string, ids ...string) string {
+	text, _ := json.Marshal(ids) //nolint:errchkjson // strings
+	return fmt.Sprintf(`,"NewImage":{"run":%q,"ids":%s}`, run, text)
+}
+
+const none = `{"batchItemFailures":[]}`
+
+func TestEventsAreToldInTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	if answer := s.relay(image("r", "a", "b"), image("other", "c"), image("no run"), "", image("r", "d")); answer != none {
+		t.Errorf("the answer is %s", answer)
+	}
+	if ids := s.bus.ids(); ids != "a b c d" {
+		t.Errorf("told were %s", ids)
+	}
+	if diff := cmp.Diff(map[string]int{"EventsRelayed": 4}, s.counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAnEventIsToldAsTheAPITellsIt, with whose it is.
+func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.relay(image("r", "a"))
+	if len(s.bus.told) != 1 {
+		t.Fatalf("told were %v", s.bus.told)
+	}
+	told := s.bus.told[0]
+	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
+		t.Errorf("told was %+v", told)
+	}
+	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"run.failed",` +
+		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
+		`"fault":{"code":"WORKER_LOST","category":"INFRASTRUCTURE","blame":"worker","retryable":true,"message":"it is gone"}}`
+	if diff := cmp.Diff(want, string(told.Detail)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatWasNotToldIsHandedOverAgain(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.bus.refuse["c"], s.bus.refuse["d"] = true, true
+	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
+		t.Errorf("the answer is %s", answer)
+	}
+	if log := s.log.String(); strings.Count(log, "was not told") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "bus is full") {
+		t.Errorf("the log says\n%s", log)
+	}
+	s.bus.refuse = nil
+	if answer := s.relay(image("r", "b", "c", "d"), image("r", "e")); answer != none || s.counts["RelayFailures"] != 1 {
+		t.Errorf("the answer is %s, the metrics are %v", answer, s.counts)
+	}
+}
+
+// TestPoisonHoldsUpNothing: what is behind it is told, and it is named.
+func TestPoisonHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, poison := range map[string]string{"unreadable": image("poison"), "no object": `,"NewImage":[]`} {
+		s := setup(t)
+		if answer := s.relay(image("r", "a"), poison, image("r", "b")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
+			t.Errorf("%s: the answer is %s", name, answer)
+		}
+		if ids := s.bus.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
+			t.Errorf("%s: told were %s, and the log says %s", name, ids, &s.log)
+		}
+	}
+}
+
+func TestWhatIsNoBatchIsInvalid(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{`[]`, `{"Records":[1]}`, `{"Records":[{}]}`, `{"Records":[{"dynamodb":{"NewImage":{}}}]}`} {
+		_, err := setup(t).handle(t.Context(), json.RawMessage(input))
+		if name := lambdakit.ErrorName(err); name != "InvalidInput" {
+			t.Errorf("%s is %v", input, err)
+		}
+	}
+}
+
+func FuzzRelay(f *testing.F) {
+	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"r","ids":["a"]}}}]}`)
+	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"poison"}}},null]}`)
+	f.Add(`{"Records":null}`)
+	f.Fuzz(func(t *testing.T, input string) {
+		service := orchestrator.New(orchestrator.Ports{Publisher: &bus{}, Log: slog.New(slog.DiscardHandler)}, orchestrator.Config{})
+		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
+		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
+			t.Errorf("%s is %v", input, err)
+		}
+		if err == nil && !json.Valid(answer) {
+			t.Errorf("the answer is %s", answer)
+		}
+	})
+}

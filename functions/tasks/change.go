@@ -1,0 +1,72 @@
+package tasks
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// cancel answers 202 while the end is to come, and 200 once the task has ended.
+func cancel(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	var request contract.CancelRequest
+	if err := httpkit.DecodeOptionalJSON(w, r, &request, httpkit.Strict); err != nil {
+		return err
+	}
+	after, err := svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), request.Reason)
+	if err != nil {
+		return fmt.Errorf("cannot cancel the task: %w", err)
+	}
+	answer := contract.CancelAnswer{TaskID: after.TaskID, State: string(after.State)}
+	answer.Result, answer.Message = cancelled(after)
+	status := http.StatusAccepted
+	if after.State.Terminal() {
+		status = http.StatusOK
+	}
+	return httpkit.WriteJSON(w, status, answer)
+}
+
+// cancelled says what a cancel comes to, and what happens next.
+func cancelled(r run.Run) (result, message string) {
+	switch {
+	case r.State.Terminal() && r.Cancel == nil:
+		return contract.CancelTooLate, fmt.Sprintf("the task had ended before: it is %s, and stays so", r.State)
+	case r.State.Terminal():
+		return contract.CancelDone, fmt.Sprintf("the task has ended: it is %s", r.State)
+	case r.State == run.Running && r.Attempt.WorkerID != "" && !r.Attempt.HandlesSigterm:
+		return contract.CancelRequested, fmt.Sprintf(
+			"the worker is told in the answer to its next call, and has %s from then on to end by itself", r.Policy.CancelGrace)
+	case r.State == run.Running:
+		return contract.CancelRequested, fmt.Sprintf("the worker is sent SIGTERM, and has %s to end by itself", r.Policy.CancelGrace)
+	}
+	return contract.CancelRequested, "the attempt is over and is cleaned up; then the task ends"
+}
+
+func retry(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}, httpkit.Strict); err != nil {
+		return err
+	}
+	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryCall{
+		Identity: httpkit.CallerOf(r.Context()), TaskID: r.PathValue("task_id"),
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot try the task again: %w", err)
+	}
+	status := http.StatusAccepted
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/v1/tasks/"+url.PathEscape(again.TaskID))
+	return httpkit.WriteJSON(w, status, contract.RetryAccepted{
+		TaskID: again.TaskID, RetryOf: again.RetryOf, State: string(again.State),
+	})
+}

@@ -1,0 +1,36 @@
+package tasks
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// keySet serves the public keys, for whoever wants to check a worker's token. It
+// may be kept for as long as two keys overlap at least.
+func keySet(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	keys, err := svc.Keys(r.Context())
+	if err != nil {
+		return err
+	}
+	set := contract.KeySet{Keys: make([]contract.Key, 0, len(keys))}
+	for _, key := range keys {
+		// The uncompressed point: 4, then the coordinates, 32 bytes each.
+		point, err := key.Public.Bytes()
+		if err != nil {
+			return fmt.Errorf("cannot write key %s: %w", key.ID, err)
+		}
+		const half = 32
+		set.Keys = append(set.Keys, contract.Key{
+			KeyType: "EC", Curve: "P-256", KeyID: key.ID, Use: "sig", Algorithm: "ES256",
+			X: base64.RawURLEncoding.EncodeToString(point[1 : 1+half]),
+			Y: base64.RawURLEncoding.EncodeToString(point[1+half:]),
+		})
+	}
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	return httpkit.WriteJSON(w, http.StatusOK, set)
+}

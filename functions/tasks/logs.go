@@ -1,0 +1,32 @@
+package tasks
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The headers of a log's answer.
+const (
+	headerAttempt = "X-Attempt"
+	headerEnded   = "X-Log-Ended"
+)
+
+// logs serves what the worker of an attempt has written, as it is.
+func logs(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+	attempt, err := httpkit.IntQuery(r, "attempt", 1, math.MaxInt32, 0)
+	if err != nil {
+		return err
+	}
+	log, err := svc.Log(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), attempt)
+	if err != nil {
+		return fmt.Errorf("cannot tell the log: %w", err)
+	}
+	w.Header().Set(headerAttempt, strconv.Itoa(log.Attempt))
+	w.Header().Set(headerEnded, strconv.FormatBool(log.Ended))
+	return httpkit.WriteBytes(w, http.StatusOK, "text/plain; charset=utf-8", log.Text)
+}

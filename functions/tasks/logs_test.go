@@ -1,0 +1,116 @@
+package tasks_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func wantLog(t *testing.T, stage *apitest.Stage, path, text, attempt, ended string) {
+	t.Helper()
+	answer := stage.Call(t, http.MethodGet, path, "")
+	if answer.Status != http.StatusOK || answer.Body != text || answer.Header.Get("X-Attempt") != attempt || answer.Header.Get("X-Log-Ended") != ended {
+		t.Errorf("%s is answered %d %.80q, attempt %s, ended %s", path, answer.Status, answer.Body, answer.Header.Get("X-Attempt"), answer.Header.Get("X-Log-Ended"))
+	}
+}
+
+func wantNoLog(t *testing.T, stage *apitest.Stage, path string) {
+	t.Helper()
+	if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
+		t.Errorf("%s is answered %d %s", path, answer.Status, answer.Body)
+	}
+}
+
+// shortened is a long log as it is served: both ends, and what is missing.
+func shortened(t *testing.T, whole string) string {
+	t.Helper()
+	short := string(orchestrator.Shorten([]byte(whole), orchestrator.LogLimit))
+	begin, end, cut := strings.Cut(short, "\n[")
+	if !cut || len(short) > 1<<20 || !strings.HasPrefix(whole, begin) || !strings.HasSuffix(whole, end[strings.Index(end, "\n")+1:]) ||
+		!strings.Contains(end, "bytes are cut out here]") {
+		t.Fatalf("%d bytes of %d are %.40q", len(short), len(whole), short)
+	}
+	return short
+}
+
+// TestALogIsTheMachinesAndStays: while the machine lives, and after it is gone,
+// attempt by attempt, until the record is forgotten.
+func TestALogIsTheMachinesAndStays(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	task := stage.Accept(t)
+	path := "/v1/tasks/" + task + "/logs"
+	wantNoLog(t, stage, path)
+	stage.Start(t, task)
+	wantNoLog(t, stage, path)
+	stage.Write(t, task, "reading\x00\xff\n")
+	wantLog(t, stage, path, "reading\x00\xff\n", "1", "false")
+	stage.LoseMachine(t, task)
+	wantLog(t, stage, path, "reading\x00\xff\n", "1", "true")
+	stage.Clock.Advance(time.Minute)
+	stage.Start(t, task)
+	whole := strings.Repeat("a", 1<<20) + "the end"
+	stage.Write(t, task, whole)
+	wantLog(t, stage, path+"?attempt=1", "reading\x00\xff\n", "1", "true")
+	long := shortened(t, whole)
+	wantLog(t, stage, path, long, "2", "false")
+	stage.LoseMachine(t, task)
+	stage.Clock.Advance(time.Minute)
+	stage.Start(t, task)
+	stage.LoseMachine(t, task)
+	wantLog(t, stage, path+"?attempt=2", long, "2", "true")
+	wantNoLog(t, stage, path) // the third has written nothing
+	wantNoLog(t, stage, path+"?attempt=4")
+	if n := stage.Objects.Count(orchestrator.Kept); n != 2 {
+		t.Errorf("%d logs are kept", n)
+	}
+	stage.Clock.Advance(8 * 24 * time.Hour)
+	if err := stage.Service.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	wantNoLog(t, stage, path+"?attempt=1")
+	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+		t.Errorf("%d logs outlive their task", n)
+	}
+}
+
+// TestALogIsWhatTheWorkerUploaded, where the runner tells none.
+func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route {
+		return append(tasks.Routes(svc, "v1.2.3"), callback.Routes(svc)...)
+	})
+	task := stage.Accept(t)
+	stage.Start(t, task)
+	envelope := stage.Envelope(t, task)
+	answer := stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/started", `{"attempt":1,"workerId":"w"}`, "Authorization", "Bearer "+envelope.TaskToken)
+	if answer.Status != http.StatusOK {
+		t.Fatalf("started is answered %d %s", answer.Status, answer.Body)
+	}
+	path := "/v1/tasks/" + task + "/logs"
+	wantNoLog(t, stage, path)
+	whole := strings.Repeat("x", 2<<20) + "!"
+	stage.Objects.Lay(orchestrator.Uploads, envelope.Log.Key, "text/plain", whole)
+	cut := shortened(t, whole)
+	wantLog(t, stage, path, cut, "1", "false")
+	answer = stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`, "Authorization", "Bearer "+envelope.TaskToken)
+	if answer.Status != http.StatusOK {
+		t.Fatalf("completed is answered %d %s", answer.Status, answer.Body)
+	}
+	stage.Settle(t, task)
+	if state := stage.Run(t, task).State; state != run.Completed {
+		t.Fatalf("the run is %s", state)
+	}
+	wantLog(t, stage, path, cut, "1", "true")
+	if n := stage.Objects.Count(orchestrator.Uploads); n != 0 {
+		t.Errorf("%d uploads are left", n)
+	}
+}
