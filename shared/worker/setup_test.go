@@ -1,0 +1,205 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/worker"
+)
+
+const (
+	firstToken  = "first.secret-token"
+	secondToken = "second.secret-token"
+	outputURL   = "http://bucket.test/exports/task-1/o.xml?X-Signature=secret"
+	logURL      = "http://bucket.test/logs/task-1?X-Signature=secret"
+)
+
+// heard is one call that the control plane or the bucket got.
+type heard struct {
+	at     time.Time
+	what   string // started, heartbeat, completed, callback, or the key that was put
+	token  string
+	header http.Header
+	body   []byte
+}
+
+func as[T any](t *testing.T, h heard) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(h.body, &v); err != nil {
+		t.Fatalf("%s: %v", h.what, err)
+	}
+	return v
+}
+
+// plane is a control plane and a bucket without a network. Its answers can be
+// replaced, by what was called and how often it was before.
+type plane struct {
+	mu     sync.Mutex
+	calls  []heard
+	answer map[string]func(n int) *http.Response
+}
+
+func newPlane() *plane { return &plane{answer: map[string]func(int) *http.Response{}} }
+
+var errDown = errors.New("connection refused")
+
+func (p *plane) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+	}
+	h := heard{
+		at: time.Now(), what: path.Base(req.URL.Path), header: req.Header, body: body,
+		token: strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "),
+	}
+	p.mu.Lock()
+	n := len(p.among(h.what))
+	p.calls = append(p.calls, h)
+	answer := p.answer[h.what]
+	p.mu.Unlock()
+	if answer == nil {
+		return reply(http.StatusOK, `{"acknowledged":true,"shouldCancel":false,"finalState":"SUCCEEDED","serverTime":"2025-01-15T10:00:01Z"}`), nil
+	}
+	resp := answer(n)
+	if resp == nil {
+		return nil, errDown
+	}
+	if resp.StatusCode == hang {
+		<-req.Context().Done()
+		return nil, context.Cause(req.Context())
+	}
+	return resp, nil
+}
+
+// hang is an answer that never comes.
+const hang = 999
+
+func reply(status int, body string, headers ...string) *http.Response {
+	r := httptest.NewRecorder()
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header().Set(headers[i], headers[i+1])
+	}
+	r.WriteHeader(status)
+	_, _ = r.WriteString(body)
+	return r.Result()
+}
+
+// always answers the same.
+func always(status int, body string) func(int) *http.Response {
+	return func(int) *http.Response { return reply(status, body) }
+}
+
+// on sets the answers to one kind of call.
+func (p *plane) on(what string, answer func(n int) *http.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer[what] = answer
+}
+
+func (p *plane) among(what string) []heard {
+	var list []heard
+	for _, c := range p.calls {
+		if c.what == what {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// of gives the calls of one kind so far.
+func (p *plane) of(what string) []heard {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.among(what)
+}
+
+// one gives the only call of its kind.
+func (p *plane) one(t *testing.T, what string) heard {
+	t.Helper()
+	list := p.of(what)
+	if len(list) != 1 {
+		t.Fatalf("%d calls of %s, want 1", len(list), what)
+	}
+	return list[0]
+}
+
+// stage is a worker with its surroundings, under a clock of its own.
+type stage struct {
+	t          *testing.T
+	plane      *plane
+	log        *bytes.Buffer
+	terminate  func()
+	options    worker.Options
+	assignment worker.Assignment
+}
+
+// play runs a test in a bubble. Whatever happens, no secret is in the log.
+func play(t *testing.T, test func(s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p, log, terminated := newPlane(), &bytes.Buffer{}, make(chan struct{})
+		s := &stage{
+			t: t, plane: p, log: log, terminate: sync.OnceFunc(func() { close(terminated) }),
+			options: worker.Options{
+				HTTP: &http.Client{Transport: p}, Log: slog.New(slog.NewTextHandler(log, nil)),
+				WorkerID: "worker-1", Terminated: terminated, Jitter: func() float64 { return 0.5 },
+			},
+			assignment: worker.Assignment{TaskID: "task-1", Envelope: new(envelope())},
+		}
+		test(s)
+		for _, secret := range []string{"secret", "http://"} {
+			if strings.Contains(log.String(), secret) {
+				t.Errorf("the log tells a secret:\n%s", log)
+			}
+		}
+	})
+}
+
+func envelope() contract.TaskEnvelope {
+	return contract.TaskEnvelope{
+		TaskID: "task-1", RunID: "run-1", TenantID: "default", WorkspaceID: "default", Attempt: 2,
+		CallbackBaseURL: "http://plane.test/", TaskToken: firstToken,
+		HeartbeatIntervalMS: 30_000, HeartbeatTimeoutMS: 90_000, CancelGracePeriodMS: 30_000,
+		Output: &contract.Upload{URL: outputURL, Key: "exports/task-1/o.xml", Headers: map[string]string{"X-Amz-Acl": "private"}},
+		Log:    &contract.Upload{URL: logURL, Key: "logs/task-1"},
+	}
+}
+
+func (s *stage) run(work worker.Func) error {
+	return worker.Run(s.t.Context(), s.assignment, s.options, work)
+}
+
+// lasting is work that takes a time, unless it is stopped.
+func lasting(d time.Duration) worker.Func {
+	return func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
+		select {
+		case <-time.After(d):
+			return worker.Result{}, nil
+		case <-ctx.Done():
+			return worker.Result{}, context.Cause(ctx)
+		}
+	}
+}
+
+// completed is the only completed that was sent.
+func (s *stage) completed() contract.TaskCompleted {
+	s.t.Helper()
+	return as[contract.TaskCompleted](s.t, s.plane.one(s.t, "completed"))
+}

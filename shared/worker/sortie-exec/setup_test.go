@@ -1,0 +1,139 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// asSelf makes this test program sortie-exec: it waits for all children that
+// there are, which are others' in a test.
+const asSelf = "SORTIE_TEST_EXEC"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asSelf) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// stage is a control plane and what sortie-exec is started with.
+type stage struct {
+	t     *testing.T
+	plane *conformance.Plane
+	env   []string
+}
+
+func setup(t *testing.T, decide func(c *conformance.Call, n int) *conformance.Answer) *stage {
+	t.Helper()
+	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
+		TaskID: "task-1", Attempt: 2, HeartbeatIntervalMS: 50, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 4000,
+	}, decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plane.Close)
+	variable, err := plane.Variable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{t, plane, []string{variable, "TOKEN=" + plane.Envelope().TaskToken}}
+}
+
+// result is how sortie-exec ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// run runs sortie-exec.
+func (s *stage) run(args ...string) result {
+	s.t.Helper()
+	cmd, out := self(s.t, s.env, args...)
+	return ended(s.t, cmd.Run(), out)
+}
+
+func self(t *testing.T, env []string, args ...string) (*exec.Cmd, *[2]bytes.Buffer) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(slices.Concat([]string{"PATH=" + os.Getenv("PATH"), asSelf + "=1"}, env), "GOCOVERDIR="+t.TempDir())
+	out := &[2]bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = &out[0], &out[1]
+	return cmd, out
+}
+
+func ended(t *testing.T, err error, out *[2]bytes.Buffer) result {
+	t.Helper()
+	r := result{stdout: out[0].String(), stderr: out[1].String()}
+	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // os/exec gives it as it is
+		r.code = exit.ExitCode()
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			t.Fatalf("sortie-exec was killed: %v", err)
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// of gives the calls of an endpoint.
+func (s *stage) of(endpoint string) []*conformance.Call {
+	return slices.DeleteFunc(s.plane.Calls(), func(c *conformance.Call) bool { return c.Endpoint != endpoint })
+}
+
+// completed is the body of the only completed.
+func (s *stage) completed() map[string]any {
+	s.t.Helper()
+	calls := s.of("completed")
+	if len(calls) != 1 {
+		s.t.Fatalf("%d completed, want 1", len(calls))
+	}
+	return calls[0].Fields
+}
+
+// log is what was uploaded as the log.
+func (s *stage) log() string {
+	text, _ := s.plane.Object(s.plane.Envelope().Log.Key)
+	return string(text)
+}
+
+// file gives a name in a folder of the test's own.
+func file(t *testing.T, name string) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), name)
+}
+
+// appears waits until a file is there, and gives its text.
+func appears(t *testing.T, name string) string {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		if text, err := os.ReadFile(name); err == nil && strings.HasSuffix(string(text), "\n") {
+			return strings.TrimSpace(string(text))
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s does not appear", name)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/worker"
+)
+
+const renewal = `{"acknowledged":true,"taskToken":"` + secondToken + `","tokenExpiresAt":"2025-01-15T12:00:00Z",
+	"output":{"url":"http://bucket.test/new-output?secret","key":"exports/task-1/o.xml"},"log":{"url":"http://bucket.test/new-log?secret","key":"l"}}`
+
+func upload(text string) worker.Func {
+	return func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+		return worker.Result{}, task.UploadOutput(ctx, strings.NewReader(text), int64(len(text)), "application/xml")
+	}
+}
+
+func TestAnUploadIsTheOutput(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"<mods/>", ""} {
+		play(t, func(s *stage) {
+			s.plane.on("o.xml", func(n int) *http.Response {
+				if n == 0 {
+					return reply(http.StatusServiceUnavailable, "")
+				}
+				return reply(http.StatusOK, "")
+			})
+			if err := s.run(upload(text)); err != nil {
+				t.Fatal(err)
+			}
+			puts := s.plane.of("o.xml")
+			last := puts[len(puts)-1]
+			if len(puts) != 2 || string(last.body) != text || last.token != "" || last.header.Get("Content-Type") != "application/xml" || last.header.Get("X-Amz-Acl") != "private" {
+				t.Errorf("%d puts, the last is %+v", len(puts), last)
+			}
+			if o := s.completed().Output; o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != int64(len(text)) {
+				t.Errorf("the output is %+v", o)
+			}
+		})
+	}
+}
+
+// TestRenewedTokensAndAddressesAreUsed: for the next heartbeat, the uploads and
+// the result.
+func TestRenewedTokensAndAddressesAreUsed(t *testing.T) {
+	t.Parallel()
+	play(t, func(s *stage) {
+		s.plane.on("heartbeat", always(http.StatusOK, renewal))
+		err := s.run(func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			if _, err := lasting(70*time.Second)(ctx, task); err != nil {
+				return worker.Result{}, err
+			}
+			if err := task.UploadLog(ctx, bytes.NewReader([]byte("line\n")), 5); err != nil {
+				return worker.Result{}, err
+			}
+			_, err := upload("x")(ctx, task)
+			return worker.Result{Output: &contract.TaskOutput{FileName: "mine.xml"}}, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		beats := s.plane.of("heartbeat")
+		if beats[0].token != firstToken || beats[1].token != secondToken || s.plane.one(t, "completed").token != secondToken {
+			t.Error("the renewed token was not used")
+		}
+		if string(s.plane.one(t, "new-log").body) != "line\n" || len(s.plane.of("new-output")) != 1 {
+			t.Error("the renewed addresses were not used")
+		}
+		if o := s.completed().Output; o.FileName != "mine.xml" || o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != 1 {
+			t.Errorf("the output is %+v", o)
+		}
+	})
+}
+
+// TestAnExpiredAddressIsRenewedOnTheWay: a refused upload asks for a heartbeat.
+func TestAnExpiredAddressIsRenewedOnTheWay(t *testing.T) {
+	t.Parallel()
+	play(t, func(s *stage) {
+		s.plane.on("o.xml", always(http.StatusForbidden, ""))
+		s.plane.on("heartbeat", always(http.StatusOK, renewal))
+		if err := s.run(upload("x")); err != nil || len(s.plane.of("new-output")) != 1 {
+			t.Errorf("Run gives %v", err)
+		}
+	})
+}
+
+func TestAnUploadThatIsRefusedFailsTheTask(t *testing.T) {
+	t.Parallel()
+	play(t, func(s *stage) {
+		s.plane.on("o.xml", always(http.StatusForbidden, ""))
+		if err := s.run(upload("x")); err == nil || len(s.plane.of("o.xml")) != 4 {
+			t.Errorf("Run gives %v after %d tries", err, len(s.plane.of("o.xml")))
+		}
+		if e := s.completed().Error; e.Category != "INFRASTRUCTURE" || !*e.Retryable {
+			t.Errorf("the error is %+v", e)
+		}
+	})
+}
+
+func TestAStalledUploadIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	play(t, func(s *stage) {
+		s.plane.on("o.xml", func(n int) *http.Response {
+			if n == 0 {
+				return reply(hang, "")
+			}
+			return reply(http.StatusOK, "")
+		})
+		begun := time.Now()
+		if err := s.run(upload("x")); err != nil || time.Since(begun) > 62*time.Second {
+			t.Errorf("Run gives %v after %s", err, time.Since(begun))
+		}
+	})
+}
+
+func TestTheExportContractAloneIsOneCallback(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"success": nil, "error": errors.New("Failed to fetch manifest")} {
+		play(t, func(s *stage) {
+			s.assignment = worker.Assignment{TaskID: "task-1", BatchID: "single", CallbackURL: "http://plane.test/callback?token=secret"}
+			s.plane.on("callback", func(n int) *http.Response {
+				if n < 3 {
+					return nil
+				}
+				return reply(http.StatusOK, `{"received":true}`)
+			})
+			err := s.run(func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+				if err := task.UploadOutput(ctx, strings.NewReader(""), 0, ""); !errors.Is(err, worker.ErrNoUpload) {
+					t.Errorf("an upload gives %v", err)
+				}
+				<-time.After(5 * time.Minute)
+				return worker.Result{
+					Output:  &contract.TaskOutput{OutputPath: "exports/task-1/a.xml", ByteSize: new(int64(7))},
+					Metrics: map[string]int{"entities_exported": 1},
+				}, failure
+			})
+			if !errors.Is(err, failure) {
+				t.Errorf("%s: Run gives %v", name, err)
+			}
+			calls := s.plane.of("callback")
+			got := as[contract.Callback](t, calls[len(calls)-1])
+			want := contract.Callback{TaskID: "task-1", BatchID: "single", Status: name}
+			if got.TaskID != want.TaskID || got.BatchID != want.BatchID || got.Status != want.Status || len(s.plane.of("started"))+len(s.plane.of("heartbeat")) > 0 {
+				t.Errorf("%s: the callback is %+v", name, got)
+			}
+			if failure == nil && (got.OutputKey != "exports/task-1/a.xml" || got.OutputFileName != "a.xml" || *got.OutputFileSize != 7 || string(got.Metrics) != `{"entities_exported":1}`) {
+				t.Errorf("the callback is %+v", got)
+			}
+			if failure != nil && (got.Error != failure.Error() || got.OutputKey != "") {
+				t.Errorf("the callback is %+v", got)
+			}
+		})
+	}
+}

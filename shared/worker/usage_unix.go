@@ -1,0 +1,39 @@
+//go:build unix
+
+package worker
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// cpuTime is the processor time of this process and those it waited for, in
+// milliseconds.
+func cpuTime() *int64 {
+	var total int64
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) != nil {
+			return nil
+		}
+		total += u.Utime.Nano() + u.Stime.Nano()
+	}
+	total /= 1_000_000
+	return &total
+}
+
+func ownPeak() int64 { return peak(syscall.RUSAGE_SELF) }
+
+func childPeak() int64 { return peak(syscall.RUSAGE_CHILDREN) }
+
+// peak is ru_maxrss: kilobytes, on Darwin bytes.
+func peak(who int) int64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(who, &u) != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return u.Maxrss
+	}
+	return u.Maxrss << 10
+}
