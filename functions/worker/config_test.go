@@ -93,6 +93,26 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnEnvelopeNeedsNoCallbackAndNoBucket: it has what they are for.
+func TestAnEnvelopeNeedsNoCallbackAndNoBucket(t *testing.T) {
+	t.Parallel()
+	const envelope = `{"taskId":"t1","attempt":1,"callbackBaseUrl":"http://c.test","taskToken":"t0k3n"`
+	for text, want := range map[string]string{
+		envelope + `,"output":{"url":"http://b.test/?t0k3n"}}`: "",
+		envelope + `}`: "R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set",
+		`{"taskToken":"t0k3n"`: "TASK_ENVELOPE is not valid: it is not JSON (byte 20)\nTASK_ID is not set\n" +
+			"R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set\nCALLBACK_URL is not set",
+	} {
+		c, err := ParseConfig([]string{"TASK_ENVELOPE=" + text, "PI=" + testPI(0), "SOURCE_API_URL=http://s.test"})
+		switch {
+		case want == "" && (err != nil || c.TaskID != "t1" || c.Envelope == nil):
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (err == nil || err.Error() != want):
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestParseOptions(t *testing.T) {
 	t.Parallel()
 	all := Options{Recursive: true, MaxDepth: 0, ParallelBatchSize: 100, IncludeOCR: false, CheimarrosMode: "skip"}

@@ -1,8 +1,12 @@
 // Package worker is the export worker: the program of a container image that
 // knows only its environment. It reads an entity and, if asked, its
 // descendants from the entity API, writes one XML document, puts it into the
-// bucket under exports/{TASK_ID}/, calls CALLBACK_URL with what came of it,
-// and ends.
+// bucket under exports/{TASK_ID}/, reports what came of it, and ends.
+//
+// With TASK_ENVELOPE it speaks the worker contract: started, heartbeats with
+// its progress, completed; a cancel ends it. Without, it knows the export
+// contract alone and calls CALLBACK_URL once. Without R2 credentials the
+// document goes to the address in the envelope.
 //
 //	SOURCE_API_URL ──manifests, components──▶ readers (parallelBatchSize)
 //	                                             │  in the order of the walk
@@ -10,7 +14,7 @@
 //	                     temporary file ◀── format (mods, dc, marcxml)
 //	                             │
 //	                             ▼
-//	                      R2 bucket ──▶ CALLBACK_URL ──▶ exit
+//	                      R2 bucket ──▶ completed, or CALLBACK_URL ──▶ exit
 //
 // # What it promises
 //
@@ -25,9 +29,10 @@
 // leaves behind.
 //
 // The exit code is the export's: 0 when the output is in the bucket (even if
-// the callback was not accepted), 1 when not, and 143 after SIGTERM, which is
-// not reported: to the orchestrator an error is final, and that the machine
-// ended says enough. CALLBACK_URL carries a secret and never reaches a log.
+// the report was not accepted), 1 when not, and 143 after a cancel and after
+// SIGTERM. SIGTERM without a cancel is not reported: to the orchestrator an
+// error is final, and that the machine ended says enough. CALLBACK_URL and the
+// envelope are secrets and never reach a log.
 //
 // # What becomes of ill entities
 //

@@ -37,6 +37,7 @@ type export struct {
 	dir    string // for temporary files
 	clock  source.Clock
 	log    *slog.Logger
+	tell   func(percent int, message string) // of each entity
 	format formats.Format
 	xml    *xmlstream.Writer
 	tree   *tree
@@ -161,6 +162,8 @@ func unwritten(err error) error {
 }
 
 func (x *export) progress(ctx context.Context, done int) {
+	// The last part is the upload's. What is known grows on the way.
+	x.tell(done*95/x.tree.size, fmt.Sprintf("%d of %d entities known so far", done, x.tree.size))
 	now := x.clock.Now()
 	if now.Sub(x.told) < progressEvery {
 		return

@@ -2,14 +2,16 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
+
+	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
 // The exit codes.
@@ -23,13 +25,11 @@ const (
 type Connect func(BucketAuth) (Uploader, error)
 
 // Main is the whole program: it reads the environment, runs until the end, the
-// context's end or a signal, logs JSON lines to stderr and gives the exit
+// context's end, a cancel or a signal, logs JSON lines to stderr and gives the exit
 // code.
 func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	terminated, stop := sdk.Terminated()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-
 	config, invalid := ParseConfig(environ)
 	log := slog.New(slog.NewJSONHandler(stderr, nil)).With("task_id", config.TaskID, "batch_id", config.BatchID)
 	if config.MachineID != "" {
@@ -37,11 +37,11 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 	}
 	ports := Ports{
 		HTTP: httpClient(config.Options.ParallelBatchSize), Clock: hostClock{}, Jitter: rand.Float64,
-		PeakMemory: PeakMemory, Log: log,
+		PeakMemory: sdk.PeakMemory, Log: log, Terminated: terminated,
 	}
 	defer ports.HTTP.CloseIdleConnections()
 	var err error
-	if invalid == nil {
+	if invalid == nil && config.Bucket.Open() {
 		ports.Outputs, invalid = connect(config.Bucket)
 	}
 	if invalid != nil {
@@ -53,7 +53,7 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 	switch {
 	case err == nil:
 		return exitDone
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, sdk.ErrTerminated), errors.Is(err, sdk.ErrCancelled):
 		return exitStopped
 	}
 	return exitFailed

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -282,13 +280,5 @@ func TestStoppedMainExitsAsSIGTERMDoes(t *testing.T) {
 	code := Main(ctx, environ(env), b.logged, func(BucketAuth) (Uploader, error) { return b.bucket, nil })
 	if code != 143 || b.calls.count() != 0 {
 		t.Errorf("exit code %d, %d callbacks", code, b.calls.count())
-	}
-}
-
-func TestPeakMemoryIsTold(t *testing.T) {
-	t.Parallel()
-	known := runtime.GOOS == "linux" || runtime.GOOS == "darwin"
-	if got, page := PeakMemory(), int64(os.Getpagesize()); known && (got < page || got > 1<<40) || !known && got != 0 {
-		t.Errorf("PeakMemory() = %d bytes", got)
 	}
 }

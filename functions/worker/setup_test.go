@@ -171,6 +171,18 @@ func (b *bucket) object(key string) []byte {
 	return b.objects[key]
 }
 
+// report is the body of the callback.
+type report struct {
+	TaskID         string   `json:"task_id"`
+	BatchID        string   `json:"batch_id"`
+	Status         string   `json:"status"` // success, error
+	OutputR2Key    string   `json:"output_r2_key,omitempty"`
+	OutputFileName string   `json:"output_file_name,omitempty"`
+	OutputFileSize int64    `json:"output_file_size,omitempty"`
+	Metrics        *Metrics `json:"metrics,omitempty"`
+	Error          string   `json:"error,omitempty"`
+}
+
 // callbacks is who is called back.
 type callbacks struct {
 	url    string

@@ -18,7 +18,7 @@ import (
 func Main(ctx context.Context, environ []string, stderr io.Writer) int {
 	return worker.Main(ctx, environ, stderr, func(bucket worker.BucketAuth) (worker.Uploader, error) {
 		return r2.NewUploader(r2.Config{
-			Endpoint: bucket.Endpoint, AccountID: bucket.AccountID,
+			Endpoint: bucket.Endpoint, AccountID: bucket.AccountID, Region: bucket.Region,
 			AccessKeyID: bucket.AccessKeyID, SecretAccessKey: bucket.SecretAccessKey, Uploads: bucket.Bucket,
 		})
 	})

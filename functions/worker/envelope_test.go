@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/shared/contract"
+	sdk "github.com/sortie-dev/sortie/shared/worker"
+)
+
+// withEnvelope lets the bench's worker talk to a control plane of the worker
+// contract, in real time.
+func withEnvelope(t *testing.T, b *bench, decide func(c *conformance.Call, n int) *conformance.Answer) *conformance.Plane {
+	t.Helper()
+	b.ports.Clock = hostClock{}
+	p, err := conformance.NewPlane(hostClock{}, contract.TaskEnvelope{
+		TaskID: b.config.TaskID, Attempt: 2, HeartbeatIntervalMS: 20, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 5000,
+	}, decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	envelope := p.Envelope()
+	b.config.Envelope, b.config.CallbackURL = &envelope, ""
+	return p
+}
+
+func last(t *testing.T, p *conformance.Plane, endpoint string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	for _, c := range p.Calls() {
+		if c.Endpoint == endpoint {
+			fields = c.Fields
+		}
+	}
+	if fields == nil {
+		t.Fatalf("there was no %s", endpoint)
+	}
+	return fields
+}
+
+// TestTheWorkerContractTakesThePlaceOfTheCallback: the output goes to the bucket
+// with credentials, and to the envelope's address without.
+func TestTheWorkerContractTakesThePlaceOfTheCallback(t *testing.T) {
+	t.Parallel()
+	for _, credentials := range []bool{true, false} {
+		b := newBench(t, "mods", recursive())
+		b.archive.add(0, pinax("root"), 1)
+		b.archive.add(1, pinax("one"))
+		beaten := make(chan struct{}, 100)
+		p := withEnvelope(t, b, func(c *conformance.Call, _ int) *conformance.Answer {
+			if c.Endpoint == "heartbeat" && c.Fields["progressPct"] != nil {
+				beaten <- struct{}{}
+			}
+			return nil
+		})
+		b.archive.answers["/entities/"+testPI(1)] = func(w http.ResponseWriter, r *http.Request, _ int) {
+			<-beaten
+			b.archive.serve(w, r)
+		}
+		key := b.config.Key()
+		if !credentials {
+			b.ports.Outputs, key = nil, b.config.Envelope.Output.Key
+		}
+		_, doc, err := b.run()
+		if err != nil {
+			t.Fatalf("Run = %v\n%s", err, b.logged.bytes())
+		}
+		if !credentials {
+			stored, _ := p.Object(key)
+			doc = string(stored)
+		}
+		if !strings.Contains(doc, "<title>one</title>") || b.calls.count() != 0 {
+			t.Errorf("%d callbacks, the document is\n%s", b.calls.count(), doc)
+		}
+		end := last(t, p, "completed")
+		want := map[string]any{"outputPath": key, "fileName": testPI(0) + "-collection.xml", "byteSize": float64(len(doc))}
+		if diff := cmp.Diff(want, end["output"]); diff != "" || end["outcome"] != "SUCCEEDED" {
+			t.Error(end["outcome"], diff)
+		}
+		metrics, _ := end["metrics"].(map[string]any)
+		if metrics["entities_exported"] != 2.0 || metrics["peak_memory_mb"] != 30.0 || metrics["cpuTimeMs"] == nil {
+			t.Errorf("the metrics are %v", metrics)
+		}
+		if m := last(t, p, "heartbeat")["message"]; m == nil {
+			t.Error("the heartbeats tell no progress")
+		}
+	}
+}
+
+func TestAFailedExportSaysWhetherItHelpsToTryAgain(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, category string
+		retryable      bool
+		ill            func(b *bench)
+	}{
+		{"absent", "DATA_QUALITY", false, func(b *bench) { clear(b.archive.entities) }},
+		{"no bucket", "INFRASTRUCTURE", true, func(b *bench) { b.bucket.fail = errors.New("down") }},
+		{"no disk", "INFRASTRUCTURE", true, func(b *bench) { b.ports.TempDir += "/gone" }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "mods", DefaultOptions())
+			b.archive.add(0, pinax("x"))
+			p := withEnvelope(t, b, nil)
+			row.ill(b)
+			err := Run(t.Context(), b.config, b.ports)
+			e, _ := last(t, p, "completed")["error"].(map[string]any)
+			if err == nil || e["category"] != row.category || e["retryable"] != row.retryable || e["message"] != err.Error() {
+				t.Errorf("Run = %v, the error is %v", err, e)
+			}
+		})
+	}
+}
+
+func TestACancelledExportSaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mods", recursive())
+	b.archive.add(0, pinax("root"), 1)
+	b.archive.answers["/entities/"+testPI(1)] = func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() }
+	p := withEnvelope(t, b, func(c *conformance.Call, _ int) *conformance.Answer {
+		if c.Endpoint != "heartbeat" || c.Fields["progressPct"] == nil {
+			return nil
+		}
+		return &conformance.Answer{Status: http.StatusOK, Body: map[string]any{"shouldCancel": true}}
+	})
+	_, doc, err := b.run()
+	end := last(t, p, "completed")
+	if !errors.Is(err, context.Canceled) || doc != "" || end["outcome"] != "CANCELLED" || end["cancelledDuringPhase"] != "reading" {
+		t.Errorf("Run = %v, completed is %v", err, end)
+	}
+	if diff := cmp.Diff(map[string]any{"entitiesExported": 1.0}, end["partialProgress"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnInvalidEnvironmentIsReportedByEnvelopeToo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mods", DefaultOptions())
+	p := withEnvelope(t, b, nil)
+	variable, err := p.Variable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := Main(t.Context(), []string{variable}, b.logged, nil)
+	e, _ := last(t, p, "completed")["error"].(map[string]any)
+	if code != 1 || e["category"] != "CONFIGURATION" || !strings.Contains(e["message"].(string), "PI is not set\nSOURCE_API_URL is not set") { //nolint:forcetypeassert // a test
+		t.Errorf("exit code %d, the error is %v", code, e)
+	}
+}
+
+func TestAnExportThatIsNotWantedIsNotBegun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mods", DefaultOptions())
+	withEnvelope(t, b, func(*conformance.Call, int) *conformance.Answer {
+		return &conformance.Answer{Status: http.StatusConflict, Body: map[string]any{"error": "task_already_terminal", "state": "CANCELLED"}}
+	})
+	if _, doc, err := b.run(); !errors.Is(err, sdk.ErrCancelled) || doc != "" {
+		t.Errorf("Run = %v", err)
+	}
+}
