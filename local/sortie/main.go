@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"golang.org/x/term"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
@@ -22,10 +24,10 @@ func main() {
 	// The stack starts this program again as these two, many times: they begin
 	// before anything else is made.
 	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "worker":
+		switch {
+		case os.Args[1] == "worker" && len(os.Args) == 2: // with more it is a command
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
-		case "machine-supervisor":
+		case os.Args[1] == "machine-supervisor":
 			os.Exit(flymachines.Supervise(os.Args[2:]))
 		}
 	}
@@ -37,7 +39,8 @@ func main() {
 	}
 	os.Exit(command.Main(ctx, command.Program{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: os.LookupEnv, Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr),
+		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr),
+		AWS:        func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },
 		Executable: []string{executable},
 	}))
 }

@@ -36,7 +36,7 @@ type call struct {
 }
 
 // do makes the call, again as long as that may help, and reads the answer into
-// to. It gives the last answer's header.
+// to: JSON, or as it is into a *[]byte. It gives the last answer's header.
 func (c *Client) do(ctx context.Context, what call, to any) (http.Header, error) {
 	var header http.Header
 	once := func() (err error) {
@@ -67,6 +67,10 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	text, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
 		return resp.Header, c.broken(ctx, req.URL, err)
+	}
+	if raw, ok := to.(*[]byte); ok {
+		*raw = text
+		return resp.Header, nil
 	}
 	if err := json.Unmarshal(text, to); err != nil {
 		return resp.Header, &Problem{
@@ -104,7 +108,7 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", "application/json, */*;q=0.5")
 	if c.agent != "" {
 		req.Header.Set("User-Agent", c.agent)
 	}

@@ -87,7 +87,7 @@ func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error
 func (c *Client) Events(ctx context.Context, taskID string, after int) ([]contract.TaskEvent, error) {
 	events := []contract.TaskEvent{}
 	for {
-		what := call{method: http.MethodGet, path: "v1/tasks/" + url.PathEscape(taskID) + "/events", repeat: true}
+		what := call{method: http.MethodGet, path: taskPath(taskID, "events"), repeat: true}
 		if after > 0 {
 			what.query = url.Values{"after": {strconv.Itoa(after)}}
 		}

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/local/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
@@ -151,5 +153,29 @@ func TestVersion(t *testing.T) {
 	var said struct{ Version, Go string }
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || said.Version == "" || said.Go == "" {
 		t.Errorf("ended with %+v, error %v", got, err)
+	}
+}
+
+func TestKeysAreRotatedInTheDataFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := sortie(t, nil, "", "keys", "rotate", "--data", dir); got.code != 2 || !strings.Contains(got.stderr, "keys.pem") {
+		t.Errorf("a folder without keys: %+v", got)
+	}
+	signer, err := keyfile.Open(filepath.Join(dir, stack.KeysFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := signer.Current(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sortie(t, nil, "", "keys", "rotate", "--data", dir, "--json")
+	var said keyfile.Rotation
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 || len(said.Kept) != 1 || said.Kept[0] != before {
+		t.Errorf("%+v (%v), and %s signed before", got, err, before)
+	}
+	if now, err := signer.Current(context.Background()); err != nil || now != said.Made {
+		t.Errorf("%s signs (%v), not %s", now, err, said.Made)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
@@ -22,13 +23,17 @@ type Program struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	// Env looks up an environment variable.
-	Env   func(string) (string, bool)
-	Clock orchestrator.Clock
+	Env func(string) (string, bool)
+	// Environ is all of it, "NAME=value" each, for a command that is started.
+	Environ []string
+	Clock   orchestrator.Clock
 	// Random gives 64 random bits.
 	Random func() uint64
 	// Width gives the columns of the terminal that Stderr is; nil where it is
 	// none.
 	Width func() int
+	// AWS finds the account, region and credentials of whoever calls.
+	AWS func(ctx context.Context) (aws.Config, error)
 	// Executable runs this program again: its path, and arguments before the
 	// hidden commands "worker" and "machine-supervisor".
 	Executable []string
@@ -82,6 +87,7 @@ SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
 	root.AddGroup(
 		&cobra.Group{ID: "server", Title: "On this machine:"},
 		&cobra.Group{ID: "client", Title: "With a server:"},
+		&cobra.Group{ID: "stage", Title: "With a stage on AWS:"},
 	)
 	server, ok := a.Env("SORTIE_URL")
 	if !ok || server == "" {
@@ -91,8 +97,9 @@ SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
 	flags.StringVar(&a.url, "url", server, "where the server is; SORTIE_URL sets it too")
 	flags.BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
-		"server": {a.demo(), a.dev(), a.backup(), a.collection(), a.asl()},
-		"client": {a.export(), a.status(), a.download(), a.runs(), a.events()},
+		"server": {a.demo(), a.dev(), a.backup(), a.keys(), a.collection(), a.asl(), a.worker()},
+		"client": {a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs()},
+		"stage":  {a.secrets()},
 	} {
 		for _, c := range commands {
 			c.GroupID = id

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -40,11 +42,16 @@ func sortie(t *testing.T, env map[string]string, stdin string, args ...string) r
 }
 
 func sortieUntil(ctx context.Context, env map[string]string, stdin string, args ...string) result {
+	return sortieOn(ctx, nil, env, stdin, args...)
+}
+
+// sortieOn is sortieUntil with an account at AWS.
+func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, error), env map[string]string, stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	code := command.Main(ctx, command.Program{
 		Args: args, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
 		Env:   func(name string) (string, bool) { value, ok := env[name]; return value, ok },
-		Clock: clock.System{}, Random: func() uint64 { return 4 }, Executable: []string{os.Args[0]},
+		Clock: clock.System{}, Random: func() uint64 { return 4 }, AWS: reach, Executable: []string{os.Args[0]},
 	})
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -1,0 +1,60 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func (a *app) keys() *cobra.Command {
+	return group("keys", "The keys that sign the tokens of workers", a.rotate())
+}
+
+func (a *app) rotate() *cobra.Command {
+	data := ""
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign tokens with a new key from now on",
+		Long: `Put a new key before those of a data folder. It signs from now on, whether
+"sortie dev" runs on the folder or not; tokens that were signed before stay good
+until they expire. A key that stopped signing longer ago than any token lives (45 days
+at most) is dropped.`,
+		Example: "  sortie keys rotate\n  sortie keys rotate --data /var/lib/sortie --json",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&data, "data", ".sortie", "the data folder")
+	if err := c.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag was defined above
+	}
+	c.RunE = does(func(context.Context, []string) error {
+		path := filepath.Join(data, stack.KeysFile)
+		done, err := keyfile.Rotate(path, a.Clock.Now(), orchestrator.TokenLifeMost)
+		if errors.Is(err, fs.ErrNotExist) {
+			return missing(path, err)
+		}
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(done)
+		}
+		a.note("%d older keys are still good; dropped: %s.", len(done.Kept), list(done.Dropped))
+		return a.say("%s\n", done.Made)
+	})
+	return c
+}
+
+func list(ids []string) string {
+	if len(ids) == 0 {
+		return "none"
+	}
+	return strings.Join(ids, ", ")
+}

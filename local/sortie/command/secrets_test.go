@@ -1,0 +1,111 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+const outputsDocument = `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"three","workerSecretAccessKey":"four"}`
+
+// vault is Secrets Manager with the secrets of the stage prod, and what was
+// written to them.
+func vault(t *testing.T) (written map[string]string, reach func(context.Context) (aws.Config, error)) {
+	t.Helper()
+	written = map[string]string{}
+	cfg := awstest.Serve(t, map[string]awstest.Call{"PutSecretValue": func(input json.RawMessage) (any, error) {
+		var request struct{ SecretId, SecretString string } //nolint:revive,staticcheck // the API's spelling
+		if err := json.Unmarshal(input, &request); err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(request.SecretId, "sortie/prod/") {
+			return nil, awstest.Refusal{Code: "ResourceNotFoundException", Message: "no such secret"}
+		}
+		written[request.SecretId] = request.SecretString
+		return map[string]any{}, nil
+	}})
+	return written, func(context.Context) (aws.Config, error) { return cfg, nil }
+}
+
+func TestSecretsAreWrittenAndNotTold(t *testing.T) {
+	t.Parallel()
+	written, reach := vault(t)
+	got := sortieOn(t.Context(), reach, nil, outputsDocument, "secrets", "put", "outputs", "--stage", "prod")
+	const want = "7692c3 accessKeyId\n3fc4cc secretAccessKey\n8b5b9d workerAccessKeyId\n04efaf workerSecretAccessKey\n"
+	if got.code != 0 || got.stdout != want || !strings.Contains(got.stderr, "sortie/prod/outputs") {
+		t.Errorf("it ended with %+v", got)
+	}
+	if written["sortie/prod/outputs"] != outputsDocument {
+		t.Errorf("written was %v", written)
+	}
+	file := filepath.Join(t.TempDir(), "fly.json")
+	if err := os.WriteFile(file, []byte(` { "token" : "FlyV1 a,b" } `), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = sortieOn(t.Context(), reach, nil, "", "secrets", "put", "fly", "--stage", "prod", "--file", file, "--json")
+	var told struct {
+		Secret       string
+		Fingerprints map[string]string
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &told); err != nil || told.Secret != "sortie/prod/fly" || told.Fingerprints["token"] != "5fe987" {
+		t.Errorf("it ended with %+v (%v)", got, err)
+	}
+	if written["sortie/prod/fly"] != `{"token":"FlyV1 a,b"}` {
+		t.Errorf("written was %v", written)
+	}
+}
+
+func TestSecretsThatAreNotWritten(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, stdin string
+		args        []string
+		code        int
+		says        []string
+	}{
+		{"a broken document", `{"tokens":["","s3cret","s3cret"]}`, []string{"clients", "--stage", "prod"}, 2, []string{"tokens[0]", "tokens[2]"}},
+		{"another's document", outputsDocument, []string{"fly", "--stage", "prod"}, 2, []string{"accountId"}},
+		{"nothing", "", []string{"fly", "--stage", "prod"}, 2, []string{"no JSON"}},
+		{"too much", `{"token":"` + strings.Repeat("x", 64<<10) + `"}`, []string{"fly", "--stage", "prod"}, 2, []string{"65536 bytes"}},
+		{"an unknown kind", `{}`, []string{"s3", "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
+		{"no stage", `{}`, []string{"fly"}, 2, []string{"stage"}},
+		{"a stage that is a path", `{}`, []string{"fly", "--stage", "prod/x"}, 2, []string{"--stage"}},
+		{"a file that is not there", "", []string{"fly", "--stage", "prod", "--file", "/nowhere/fly.json"}, 2, []string{"/nowhere/fly.json"}},
+		{"a stage that is not deployed", `{"token":"s3cret"}`, []string{"fly", "--stage", "dev"}, 1, []string{"sortie/dev/fly", "deploying"}},
+		{"a value as an argument", "", []string{"fly", "--stage", "prod", `{"token":"s3cret"}`}, 2, []string{"arg"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			written, reach := vault(t)
+			got := sortieOn(t.Context(), reach, nil, row.stdin, append([]string{"secrets", "put"}, row.args...)...)
+			if got.code != row.code || got.stdout != "" || len(written) > 0 {
+				t.Errorf("it ended with %+v, and wrote %v", got, written)
+			}
+			for _, part := range row.says {
+				if !strings.Contains(got.stderr, part) {
+					t.Errorf("it does not say %q: %s", part, got.stderr)
+				}
+			}
+			if strings.Contains(got.stderr, "s3cret") {
+				t.Errorf("it tells a value: %s", got.stderr)
+			}
+		})
+	}
+}
+
+func TestSecretsNeedAWS(t *testing.T) {
+	t.Parallel()
+	nowhere := func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("there is no profile x") }
+	got := sortieOn(t.Context(), nowhere, nil, `{"token":"s3cret"}`, "secrets", "put", "fly", "--stage", "prod")
+	if got.code != 1 || !strings.Contains(got.stderr, "there is no profile x") {
+		t.Errorf("it ended with %+v", got)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAnyProgramIsAWorker: a shell script in sortie-exec leaves an output and a
+// log without any credentials, and its output is served.
+func TestAnyProgramIsAWorker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	wrapper, script, output := filepath.Join(dir, "sortie-exec"), filepath.Join(dir, "work.sh"), filepath.Join(dir, "left.xml")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", wrapper, "../../shared/worker/sortie-exec")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	const work = "echo 45 halfway >&$SORTIE_PROGRESS_FD\nprintf '<mods>%s, attempt %s</mods>' \"$PI\" \"$SORTIE_ATTEMPT\" > \"$SORTIE_OUTPUT\"\n"
+	if err := os.WriteFile(script, []byte(work), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0", "--image",
+		fmt.Sprintf("%s='%s' --output '%s' --content-type application/xml sh '%s'", image, wrapper, output, script))
+	mine := t.TempDir()
+	export := start(t, mine, "export", "mods", "--pi", sampleRoot, "--url", url)
+	if code := export.exit(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	said := strings.Fields(export.stdout.String())
+	if len(said) != 2 || said[1] != "left.xml" {
+		t.Fatalf("standard output has %q", said)
+	}
+	if served, err := os.ReadFile(filepath.Join(mine, "left.xml")); err != nil || string(served) != "<mods>"+sampleRoot+", attempt 1</mods>" {
+		t.Errorf("the file is %q, error %v", served, err)
+	}
+	status := start(t, dir, "status", said[0], "--url", url, "--json")
+	if code := status.exit(t); code != 0 || !strings.Contains(status.stdout.String(), "cpuTimeMs") {
+		t.Errorf("the status lacks the program's figures: %s", status.stdout)
+	}
+}
