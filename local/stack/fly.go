@@ -8,6 +8,6 @@ import (
 func (s *Stack) flyRunner() (orchestrator.Runner, error) {
 	return fly.New(fly.Config{
 		Apps: []string{flyApp}, Token: s.memory.secret(secretMachines, 20), BaseURL: s.addresses.Machines,
-		Cluster: "local", Clock: s.clock, Log: s.config.Log,
+		Cluster: "local", Logs: true, Clock: s.clock, Log: s.config.Log,
 	})
 }

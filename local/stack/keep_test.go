@@ -17,7 +17,10 @@ import (
 
 	"github.com/sortie-dev/sortie/local/collection"
 	"github.com/sortie-dev/sortie/local/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/flymachines/faults"
 	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/local/suite"
+	"github.com/sortie-dev/sortie/local/suite/outside"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -54,34 +57,34 @@ func TestKeepAFolder(t *testing.T) {
 func keepEnded(t *testing.T, folder string, was *kept) {
 	t.Helper()
 	g := spawn(t, served{Data: folder})
-	code, _, answer := g.call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
-	if code != http.StatusAccepted {
-		t.Fatalf("%d %s", code, answer)
+	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
+	if answer.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
-	was.Tasks["completed"] = decode[contract.ExportAccepted](t, answer).TaskID
-	was.Tasks["failed"] = g.postPI("01K9XVBAQZF9EHDRXGBEADTZZZ", `{}`)
+	was.Tasks["completed"] = outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID
+	was.Tasks["failed"] = g.Export("mods", contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZZZ"})
 	for name, task := range was.Tasks {
-		was.Ended[name] = g.end(task)
+		was.Ended[name] = g.End(task)
 	}
-	_, _, output := g.call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
-	sum := sha256.Sum256(output)
+	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
+	sum := sha256.Sum256(output.Body)
 	was.Output = hex.EncodeToString(sum[:])
-	was.Ended["completed"] = g.end(was.Tasks["completed"])
+	was.Ended["completed"] = g.End(was.Tasks["completed"])
 	g.kill(syscall.SIGTERM)
 }
 
 // keepUnderWay makes runs in the states between, and kills everything.
 func keepUnderWay(t *testing.T, folder string, was *kept) {
 	t.Helper()
-	mark, hold := filepath.Join(t.TempDir(), "mark"), pipe(t)
+	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
 	g := spawn(t, served{Data: folder, Play: "once:" + mark + " exit:3 wait:" + hold + " success", Settings: map[string]string{
 		"SORTIE_MAX_MACHINES": "3", "SORTIE_START_TIMEOUT": "5h", "SORTIE_TIME_LIMIT": "10h",
 		"SORTIE_RETRY_DELAY": "4s", "SORTIE_RETRY_MAX_DELAY": "4s",
 	}})
 	doing := func(name, state string) {
 		t.Helper()
-		was.Tasks[name] = g.post(`{}`)
-		g.await(was.Tasks[name], func(s contract.Status) bool {
+		was.Tasks[name] = g.post(contract.ExportOptions{})
+		g.Await(was.Tasks[name], func(s contract.Status) bool {
 			return s.State == state && (state != "Pending" || s.QueuePosition != nil)
 		})
 	}
@@ -89,10 +92,10 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 		t.Fatal(err)
 	}
 	doing("running", "Running")
-	stick(t, g, folder, http.MethodPut, fmt.Sprintf(`{"rules":[{"kind":"stuck-created","for":%d}]}`, 20*time.Minute))
+	stick(t, g, faults.Rule{Kind: faults.StuckCreated, For: 20 * time.Minute})
 	doing("creating", "ContainerCreating")
-	g.await(was.Tasks["creating"], func(s contract.Status) bool { return s.MachineID != "" })
-	stick(t, g, folder, http.MethodDelete, "")
+	g.Await(was.Tasks["creating"], func(s contract.Status) bool { return s.MachineID != "" })
+	stick(t, g)
 	if err := os.Remove(mark); err != nil {
 		t.Fatal(err)
 	}
@@ -117,24 +120,14 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 }
 
 // stick tells the machines API what to do wrong.
-func stick(t *testing.T, g *child, folder, method, plan string) {
+func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, "stack.json"))
+	machines, _, err := outside.OfStack(g.Addresses)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := decode[struct{ Secrets map[string]string }](t, text)
-	request, err := http.NewRequestWithContext(t.Context(), method, g.Machines+"/_local/faults", bytes.NewBufferString(plan))
-	if err != nil {
+	if err := machines.Lie(t.Context(), faults.Plan{Rules: rules}); err != nil {
 		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+memory.Secrets["machines-token"])
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s, %v", answer.Status, err)
 	}
 }
 

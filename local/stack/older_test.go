@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/suite/outside"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -54,7 +56,7 @@ func olderFolder(t *testing.T) (string, kept) {
 	if err := os.Chmod(filepath.Join(folder, "keys.pem"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return folder, decode[kept](t, text)
+	return folder, outside.Decode[kept](t, text)
 }
 
 // TestAnOlderFolderGoesOn opens the folder half an hour after its process was
@@ -64,23 +66,23 @@ func TestAnOlderFolderGoesOn(t *testing.T) {
 	folder, was := olderFolder(t)
 	g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
 	for name, want := range was.Ended {
-		if got := toJSON(t, g.end(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
+		if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
 			t.Errorf("%s is %s, and was %+v", name, got, want)
 		}
 	}
-	code, _, output := g.call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
-	if sum := sha256.Sum256(output); code != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
-		t.Errorf("its output is %d, %d bytes", code, len(output))
+	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
+	if sum := sha256.Sum256(output.Body); output.Status != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
+		t.Errorf("its output is %d, %d bytes", output.Status, len(output.Body))
 	}
-	code, _, answer := g.call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
-	if code != http.StatusOK || decode[contract.ExportAccepted](t, answer).TaskID != was.Tasks["completed"] {
-		t.Errorf("its key is answered with %d %s", code, answer)
+	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
+	if answer.Status != http.StatusOK || outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID != was.Tasks["completed"] {
+		t.Errorf("its key is answered with %d %s", answer.Status, answer.Body)
 	}
 	for name, task := range was.Tasks {
-		if status := g.end(task); name != "failed" && status.Status != contract.StatusSuccess {
+		if status := g.End(task); name != "failed" && status.Status != contract.StatusSuccess {
 			t.Errorf("%s ended as %+v", name, status)
 		}
-		g.events(task)
+		g.Events(task)
 	}
 }
 
@@ -92,6 +94,7 @@ func TestANewerFolderIsRefusedAndNotTouched(t *testing.T) {
 		t.Run(newer.name, func(t *testing.T) {
 			t.Parallel()
 			folder, was := olderFolder(t)
+			upToDate(t, folder)
 			db, err := sqlite.Open(t.Context(), filepath.Join(folder, newer.file))
 			if err != nil {
 				t.Fatal(err)
@@ -115,6 +118,22 @@ func TestANewerFolderIsRefusedAndNotTouched(t *testing.T) {
 				t.Errorf("the folder was changed from\n%v to\n%v", before, after)
 			}
 		})
+	}
+}
+
+// upToDate takes a folder's records where this program has them: a newer one has
+// at least that of each part.
+func upToDate(t *testing.T, folder string) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.NewStore(t.Context(), db, clock.System{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -131,7 +131,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	if config.PublicURL == "" {
 		config.PublicURL = s.addresses.URL
 	}
-	config.SourceURL = s.addresses.Source
+	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	worker := s.bucketKeys(secretWorker)
 	config.Bucket = orchestrator.WorkerBucket{
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
@@ -149,7 +149,7 @@ func (s *Stack) ports() (orchestrator.Ports, error) {
 	if err != nil {
 		return orchestrator.Ports{}, fmt.Errorf("cannot reach the object store: %w", err)
 	}
-	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, "keys.pem"))
+	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, KeysFile))
 	if err != nil {
 		return orchestrator.Ports{}, fmt.Errorf("cannot open the signing keys: %w", err)
 	}

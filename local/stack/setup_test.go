@@ -2,19 +2,15 @@ package stack_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/collection"
 	"github.com/sortie-dev/sortie/local/stack"
 	"github.com/sortie-dev/sortie/local/stacktest"
+	"github.com/sortie-dev/sortie/local/suite/outside"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -29,9 +25,14 @@ func configure(given served) (stack.Config, error) {
 
 // target is a running stack as a client sees it.
 type target struct {
-	t *testing.T
+	*outside.Client
 	stack.Addresses
 	stack *stack.Stack
+}
+
+func client(t *testing.T, at stack.Addresses) *outside.Client {
+	t.Helper()
+	return &outside.Client{T: t, URL: at.URL}
 }
 
 // start starts a stack in this process; the test's end stops it.
@@ -55,7 +56,7 @@ func start(t *testing.T, given served) *target {
 		}
 		show(t, log)
 	})
-	return &target{t, s.Addresses(), s}
+	return &target{client(t, s.Addresses()), s.Addresses(), s}
 }
 
 // show prints a log where the test has failed, and fails it where the log
@@ -84,7 +85,7 @@ func spawn(t *testing.T, given served) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{target: &target{t: t}, process: process}
+	c := &child{target: &target{}, process: process}
 	t.Cleanup(func() {
 		c.kill(syscall.SIGTERM)
 		show(t, log)
@@ -92,6 +93,7 @@ func spawn(t *testing.T, given served) *child {
 	select {
 	case <-process.Ready():
 		c.Addresses = process.Addresses()
+		c.Client = client(t, c.Addresses)
 	case <-process.Ended():
 		t.Fatalf("the stack does not start:\n%s", log)
 	}
@@ -101,88 +103,12 @@ func spawn(t *testing.T, given served) *child {
 // kill sends a signal and waits for the process's end.
 func (c *child) kill(s syscall.Signal) {
 	if _, err := c.process.End(s); err != nil {
-		c.t.Error(err)
+		c.T.Error(err)
 	}
-}
-
-// call makes a request and reads the answer.
-func (g *target) call(method, path, body string, header ...string) (int, http.Header, []byte) {
-	g.t.Helper()
-	request, err := http.NewRequestWithContext(g.t.Context(), method, g.URL+path, strings.NewReader(body))
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return answer.StatusCode, answer.Header, text
 }
 
 // post accepts an export of the sample.
-func (g *target) post(options string) string {
-	g.t.Helper()
-	return g.postPI(collection.SampleRoot, options)
-}
-
-func (g *target) postPI(pi, options string) string {
-	g.t.Helper()
-	code, _, text := g.call(http.MethodPost, "/export/mods", fmt.Sprintf(`{"pi":%q,"options":%s}`, pi, options))
-	accepted := decode[contract.ExportAccepted](g.t, text)
-	if code != http.StatusAccepted || accepted.Status != contract.StatusProcessing {
-		g.t.Fatalf("POST /export/mods: %d %s", code, text)
-	}
-	return accepted.TaskID
-}
-
-// await follows a task until enough says so, or it has ended.
-func (g *target) await(task string, enough func(contract.Status) bool) contract.Status {
-	g.t.Helper()
-	for wait := ""; ; wait = "?wait=5" {
-		code, _, text := g.call(http.MethodGet, "/status/"+task+wait, "")
-		if code != http.StatusOK {
-			g.t.Fatalf("GET /status: %d %s", code, text)
-		}
-		status := decode[contract.Status](g.t, text)
-		if status.Status != contract.StatusProcessing || enough(status) {
-			return status
-		}
-	}
-}
-
-// end follows a task to its end.
-func (g *target) end(task string) contract.Status {
-	g.t.Helper()
-	return g.await(task, func(contract.Status) bool { return false })
-}
-
-// events reads all events of a task and holds them to be without gaps.
-func (g *target) events(task string) []contract.TaskEvent {
-	g.t.Helper()
-	_, _, text := g.call(http.MethodGet, "/v1/tasks/"+task+"/events?limit=1000", "")
-	events := decode[contract.TaskEvents](g.t, text).Events
-	if err := stacktest.CheckEvents(events); err != nil {
-		g.t.Errorf("%s: %v", task, err)
-	}
-	return events
-}
-
-func decode[T any](t *testing.T, text []byte) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatalf("%v in %.500s", err, text)
-	}
-	return v
+func (g *target) post(options contract.ExportOptions) string {
+	g.T.Helper()
+	return g.Export("mods", contract.ExportRequest{PI: collection.SampleRoot, Options: &options})
 }

@@ -29,8 +29,12 @@ const (
 	bucketUploads, bucketKept = "arke-exports", "arke-exports-kept"
 )
 
-// RecordsFile is where a data folder has its records.
-const RecordsFile = "sortie.db"
+// RecordsFile is where a data folder has its records, KeysFile the keys that
+// sign tokens.
+const (
+	RecordsFile = "sortie.db"
+	KeysFile    = "keys.pem"
+)
 
 // Stack is the running system. Start makes it.
 type Stack struct {
@@ -249,6 +253,25 @@ func (s *Stack) startLoops(ctx context.Context) {
 		}
 	})
 	s.loops.Go(func() { s.sweep(ctx) })
+	s.loops.Go(func() { s.receive(ctx) })
+}
+
+// receive notes that calls can be received, beside the sweeps, which may take
+// long: that this goroutine runs is the proof, because it is the process that
+// receives.
+func (s *Stack) receive(ctx context.Context) {
+	for {
+		if err := s.service.NoteReception(ctx); err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
+		}
+		fired, stop := s.clock.NewTimer(s.config.SweepInterval)
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			stop()
+			return
+		}
+	}
 }
 
 // restartHorizon makes the first sweep ask about everything that waits: whoever

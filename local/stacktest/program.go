@@ -51,7 +51,7 @@ func programs(environ []string, more map[string]Program) map[string]Program {
 		},
 		wordSupervisor: func(words []string, _ map[string]string) int { return flymachines.Supervise(words) },
 		wordServe:      func([]string, map[string]string) int { return serve() },
-		wordPlay:       play,
+		wordPlay:       Play,
 	}
 	maps.Copy(all, more)
 	return all
