@@ -3,7 +3,8 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"slices"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -23,9 +24,8 @@ func (w *world) check(ctx context.Context) {
 		if r.Slot.Stand == run.SlotHeld {
 			held++
 		}
-		if r.State.Terminal() && w.endedAt[r.ID].IsZero() {
-			w.endedAt[r.ID] = w.time.now
-		}
+		w.checkStep(r)
+		w.checkVerdict(r)
 	}
 	if limit := w.config.MaxMachines; limit > 0 && held > limit {
 		w.broken("%d slots of %d are held", held, limit)
@@ -67,6 +67,7 @@ func (w *world) checkPace(known map[string]run.Run, held, queued int) {
 		w.broken("%d wait while %d slots of %d are held", queued, held, w.config.MaxMachines)
 	}
 	for _, r := range known {
+		w.checkCancel(r)
 		if took := w.time.now.Sub(r.EnteredAt); r.State == run.Terminating && took > clearMost && w.plan.stuck == 0 {
 			w.broken("%s is cleaned up for %s", r.ID, took)
 		}
@@ -78,19 +79,29 @@ func (w *world) checkPace(known map[string]run.Run, held, queued int) {
 const lingering = 2*sweepEvery + 4*time.Minute
 
 func (w *world) checkMachines(known map[string]run.Run) {
-	for _, m := range w.machines.byID {
+	for i := range w.machines.made {
+		m := w.machines.byID[fmt.Sprintf("app/m%d", i+1)]
 		r, ok := known[m.spec.Owner.RunID]
-		if !ok || !m.alive() {
+		wanted := r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (r.Attempt.MachineID == "" || r.Attempt.MachineID == m.id)
+		switch {
+		case !ok || !m.alive() || wanted:
+			m.unwantedAt = time.Time{}
 			continue
+		case m.unwantedAt.IsZero():
+			m.unwantedAt = w.time.now
 		}
-		if ended := w.endedAt[r.ID]; r.State.Terminal() && w.time.now.Sub(ended) > lingering && !w.outage() {
-			w.broken("%s of attempt %d still runs %s after the end", m.id, m.spec.Owner.Attempt, w.time.now.Sub(ended))
+		since := m.unwantedAt
+		if w.upSince.After(since) {
+			since = w.upSince
+		}
+		if lives := w.time.now.Sub(since); lives > lingering && !w.wild() {
+			w.broken("%s of attempt %d of %s still runs %s after anybody wanted it", m.id, m.spec.Owner.Attempt, r.ID, lives)
 		}
 	}
 }
 
-// outage says whether the world is so bad that sweeps may fail in a row.
-func (w *world) outage() bool { return w.plan.lostCalls > 0.05 || w.plan.lostCommits > 0.05 }
+// wild says whether the world is so bad that sweeps may fail in a row.
+func (w *world) wild() bool { return w.plan.lostCalls > 0.05 || w.plan.lostCommits > 0.05 }
 
 // checkEnd holds what is left at the end to what was promised.
 func (w *world) checkEnd(ctx context.Context) {
@@ -106,7 +117,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		}
 	}
 	records := w.records(ctx)
-	if len(records) > w.requests {
+	if len(records) > w.requests+w.retried {
 		w.broken("%d runs were made of %d requests", len(records), w.requests)
 	}
 	for _, r := range records {
@@ -124,15 +135,28 @@ func (w *world) checkEnd(ctx context.Context) {
 	// bucket is cleared; but for a machine that nobody was told of, and that
 	// ends before a sweep sees it, and for an orphan whose uploads could not be
 	// removed at once. The bucket's own lifecycle rule is for those.
-	allowed := w.strays
+	allowed, left := w.strays, len(w.buckets.shelves[orchestrator.Uploads])
 	for _, r := range records {
+		if report := r.Attempt.Report; r.State == run.Completed && report.Upload == nil {
+			left -= w.uploads(r.TaskID) // what such a worker leaves is its own affair
+		}
 		if r.State == run.Orphaned && w.plan.lostCalls > 0 {
 			allowed++
 		}
 	}
-	if left := len(w.buckets.shelves[orchestrator.Uploads]); left > allowed {
+	if left > allowed {
 		w.broken("%d uploads are left in the bucket", left)
 	}
+}
+
+// uploads counts what lies in the bucket of a task.
+func (w *world) uploads(task string) (count int) {
+	for key := range w.buckets.shelves[orchestrator.Uploads] {
+		if strings.HasPrefix(key, orchestrator.OutputPrefix(task)) {
+			count++
+		}
+	}
+	return count
 }
 
 func (w *world) checkRun(ctx context.Context, r run.Run) {
@@ -149,7 +173,13 @@ func (w *world) checkRun(ctx context.Context, r run.Run) {
 		if e.Seq != i+1 {
 			w.broken("the events of %s have a gap at %d", r.ID, i+1)
 		}
-		if e.From != e.State && e.State.Terminal() {
+		if e.From == e.State || i == 0 {
+			continue
+		}
+		if e.From != events[i-1].State || !e.From.CanBecome(e.State) {
+			w.broken("%s went from %s to %s", r.ID, e.From, e.State)
+		}
+		if e.State.Terminal() {
 			ends++
 		}
 	}
@@ -159,13 +189,23 @@ func (w *world) checkRun(ctx context.Context, r run.Run) {
 	if w.plan.unforeseen+w.plan.aborts == 0 && (r.Execution.Start > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
 		w.broken("%s ends in a way that nobody foresaw: %v", r.ID, r.Fault)
 	}
-	kept, isKept := w.buckets.shelves[orchestrator.Kept][orchestrator.OutputPrefix(r.TaskID)+"out.xml"]
+	w.checkWord(r)
+	var kept []byte
+	isKept := false
+	for key, body := range w.buckets.shelves[orchestrator.Kept] {
+		if strings.HasPrefix(key, orchestrator.OutputPrefix(r.TaskID)) {
+			isKept = true
+			if r.Output != nil && r.Output.Key == key {
+				kept = body
+			}
+		}
+	}
 	switch {
 	case r.Output != nil && !bytes.Equal(kept, outputOf(r.TaskID, r.Attempt.Number)):
 		w.broken("%s keeps %q, and attempt %d was accepted", r.ID, kept, r.Attempt.Number)
 	case r.Output == nil && isKept:
 		w.broken("%s keeps an output that nobody is served", r.ID)
-	case r.State == run.Completed && !slices.Contains(w.acknowledged[r.TaskID], r.Attempt.Number) && !w.mayLoseAnswers():
+	case r.State == run.Completed && !w.facts(r.TaskID, r.Attempt.Number).good && !w.mayLoseAnswers():
 		w.broken("%s is Completed, and no success was acknowledged", r.ID)
 	}
 }

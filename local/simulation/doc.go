@@ -8,10 +8,17 @@
 //	   └─ world ◄─┘  └── engine (single steps)
 //	      machines, workers, buckets, lost calls, crashes
 //
-// After every step it holds the system to what the design promises: a machine
-// is heard for one attempt only, slots are never more than the pool has, a run
-// ends once, events have no gaps, what is kept is what the accepted attempt
-// uploaded, and two sweeps after the end nothing is left running.
+// Workers know the worker contract, or CALLBACK_URL alone, and call through the
+// real HTTP handlers. They are cloned, frozen, deaf or dead; their calls are lost,
+// repeated and late; clients cancel in the middle of anything; the network, the
+// process and the clock are away for minutes.
+//
+// After every step it holds the system to what the design promises: one worker
+// is heard of an attempt, and what others say changes nothing; slots are never
+// more than the pool has; a run ends once, events have no gaps; what was
+// acknowledged stands; a worker that beats is never declared dead, and one that
+// does not is, in time; what is kept is what the accepted attempt uploaded, and
+// two sweeps after the end nothing is left running.
 //
 // It is single-threaded: while a use case waits, time and the world go on, and
 // what the world does then calls the use cases again, in the middle of the one

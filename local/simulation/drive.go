@@ -14,7 +14,7 @@ const (
 	sweepEvery = 20 * time.Second
 	// mustEnd is when every run has to have ended: the longest line, and all
 	// attempts with their limits, waits and outages.
-	mustEnd  = 6 * time.Hour
+	mustEnd  = 12 * time.Hour
 	maxSteps = 200_000
 )
 
@@ -26,7 +26,9 @@ type Outcome struct {
 	Story string
 	// Runs, Lives and Machines count; Took is the time that passed in it.
 	Runs, Lives, Machines int
-	Took                  time.Duration
+	// Calls counts what workers said, Renewals their new tokens.
+	Calls, Renewals int
+	Took            time.Duration
 	// Ends counts the runs by their end.
 	Ends map[run.State]int
 }
@@ -40,25 +42,29 @@ func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
 	}
 	w.requests = 1 + w.random.IntN(6)
 	for i := range w.requests {
-		w.time.after(w.upTo(time.Minute), func() { w.arrive(fmt.Sprintf("request-%d", i)) })
+		policy := w.drawPolicy()
+		w.time.after(w.upTo(time.Minute), func() { w.arrive(fmt.Sprintf("request-%d", i), policy) })
 	}
+	w.planOutages()
 	nextSweep := start.Add(sweepEvery)
 	quiet := 0
 	for step := 0; ; step++ {
 		if w.process.dead {
-			w.time.now = w.time.now.Add(w.upTo(5 * time.Second))
+			w.time.until(w.time.now.Add(max(w.upTo(5*time.Second), w.deadUntil.Sub(w.time.now))), func() bool { return false })
+			w.upSince = w.time.now
 			if err := w.restart(ctx); err != nil {
 				return Outcome{}, err
 			}
 			nextSweep = w.time.now
 		}
-		worked := false
+		worked, began := false, w.time.now
 		w.attempted(func() {
 			var err error
 			if worked, err = w.engine.Step(ctx); err != nil {
 				w.broken("the engine fails: %v", err)
 			}
 		}, func() { worked = true })
+		w.blocked += w.time.now.Sub(began)
 		if !worked {
 			w.passTime(ctx, &nextSweep, &quiet)
 		}
@@ -71,7 +77,9 @@ func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
 			break
 		}
 	}
-	w.checkEnd(ctx)
+	if len(w.problems) == 0 {
+		w.checkEnd(ctx)
+	}
 	return w.outcome(ctx), w.process.db.Close()
 }
 
@@ -140,7 +148,7 @@ func (w *world) allEnded(ctx context.Context) bool {
 
 func (w *world) outcome(ctx context.Context) Outcome {
 	o := Outcome{
-		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made,
+		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made, Calls: w.calls, Renewals: w.renewals,
 		Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}
 	for _, r := range w.records(ctx) {

@@ -26,7 +26,9 @@ type machine struct {
 	stopping  bool
 	// stuck: it ignores what would end it until then.
 	stuckUntil time.Time
-	deaf       bool
+	// unwantedAt is since when no run wants it; zero while one does.
+	unwantedAt time.Time
+	workers    []*worker
 }
 
 func (m *machine) alive() bool { return m.phase != orchestrator.MachineGone }
@@ -38,6 +40,7 @@ func (m *machine) view() orchestrator.Machine {
 // Launch is orchestrator.Runner.
 func (r *machines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
 	plan := r.w.plan
+	r.w.meddle(spec.Env["TASK_ID"])
 	switch {
 	case r.w.chance(plan.throttles):
 		return orchestrator.Machine{}, fault.New(fault.Throttled, "too many machines are made at once")
@@ -78,6 +81,7 @@ func (r *machines) create(spec orchestrator.MachineSpec) *machine {
 		m.stuckUntil = r.w.time.Now().Add(r.w.upTo(3 * time.Minute))
 	}
 	r.byID[m.id] = m
+	r.w.checkSecrets(spec)
 	r.w.note("%s is made for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	r.w.employ(m)
 	return m
@@ -130,11 +134,13 @@ func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error
 		return nil
 	}
 	m.stopping = true
-	wait := r.w.upTo(2 * time.Second)
-	if m.deaf {
-		wait = grace
+	for _, p := range m.workers {
+		p.later(r.w.upTo(2*time.Second), p.terminate)
 	}
-	r.w.time.after(wait, func() { r.end(m, orchestrator.Exit{Code: 143, Signal: 15, Requested: true}) })
+	if m.phase == orchestrator.MachineCreating {
+		grace = r.w.upTo(2 * time.Second)
+	}
+	r.w.time.after(grace, func() { r.end(m, orchestrator.Exit{Code: 137, Signal: 9, Requested: true}) })
 	return nil
 }
 
@@ -144,6 +150,7 @@ func (r *machines) Destroy(_ context.Context, id string) error {
 		return fault.New(fault.Unavailable, "the call was lost")
 	}
 	if m, ok := r.byID[id]; ok && m.alive() {
+		r.w.meddle(m.spec.Env["TASK_ID"])
 		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, orchestrator.Exit{Code: 137, Signal: 9, Requested: true}) })
 	}
 	return nil

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/engine"
 	"github.com/sortie-dev/sortie/local/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/porttest/flaky"
@@ -27,6 +27,7 @@ type process struct {
 	w     *world
 	db    *sqlite.DB
 	store orchestrator.Store
+	api   http.Handler
 	dead  bool
 }
 
@@ -48,8 +49,11 @@ func (w *world) begin(ctx context.Context) error {
 	service := orchestrator.New(orchestrator.Ports{
 		Store: &mortalStore{store, p}, Executions: executions, Runner: mortalRunner{w.machines, p},
 		Outputs: w.buckets, Signer: w.signer, Clock: w.time, Log: w.log,
-		Roll: w.random.Float64, Hex: w.hex,
+		Roll: w.random.Float64, Hex: w.hex, Probe: w.probe,
 	}, w.config)
+	if p.api, err = w.serving(service); err != nil {
+		return err
+	}
 	functions := stack.Functions(service)
 	names := map[string]string{}
 	for name := range functions {
@@ -173,44 +177,6 @@ func (r mortalRunner) Launch(ctx context.Context, spec orchestrator.MachineSpec)
 	m, err := r.machines.Launch(ctx, spec)
 	r.process.mortal()
 	return m, err
-}
-
-// executions is the engine with calls that get lost, in both ways.
-type executions struct {
-	*engine.Engine
-	process *process
-}
-
-func (e *executions) call(do func() error) error {
-	e.process.mortal()
-	if e.process.w.chance(e.process.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the call was lost")
-	}
-	err := do()
-	if e.process.w.chance(e.process.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the answer was lost")
-	}
-	return err
-}
-
-// Start is orchestrator.Executions.
-func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
-	return e.call(func() error { return e.Engine.Start(ctx, name, input) })
-}
-
-// Succeed is orchestrator.Executions.
-func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
-	return e.call(func() error { return e.Engine.Succeed(ctx, token, output) })
-}
-
-// Fail is orchestrator.Executions.
-func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
-	return e.call(func() error { return e.Engine.Fail(ctx, token, name, cause) })
-}
-
-// Stop is orchestrator.Executions.
-func (e *executions) Stop(ctx context.Context, name, cause string) error {
-	return e.call(func() error { return e.Engine.Stop(ctx, name, cause) })
 }
 
 // restart ends what is left of a dead process and begins the next.

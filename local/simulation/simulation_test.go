@@ -3,25 +3,28 @@ package simulation_test
 import (
 	"flag"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/simulation"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 var (
-	seeds = flag.Uint64("seeds", 200, "how many simulations to play")
+	seeds = flag.Uint64("seeds", 300, "how many simulations to play")
 	first = flag.Uint64("seed", 1, "the first seed")
 	tell  = flag.Bool("tell", false, "print the story of each simulation")
 )
 
 // TestPromisesHoldInEveryWorld plays one simulation a seed. A failure prints
-// its seed; play it alone with: go test ./local/simulation -seed=N -seeds=1 -tell.
+// its seed, the first one its story, and how to play it alone.
 func TestPromisesHoldInEveryWorld(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, lives, machines int
+	var runs, lives, machines, calls, renewals int
+	told, began := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
 	var players sync.WaitGroup
@@ -36,10 +39,12 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 				for _, problem := range o.Problems {
 					t.Errorf("seed %d: %s", seed, problem)
 				}
-				if *tell {
-					t.Logf("seed %d:\n%s", seed, o.Story)
+				if *tell || len(o.Problems) > 0 && !told {
+					told = told || len(o.Problems) > 0
+					t.Logf("seed %d; again: go test ./local/simulation -seed=%[1]d -seeds=1 -tell\n%s", seed, o.Story)
 				}
 				runs, lives, machines = runs+o.Runs, lives+o.Lives, machines+o.Machines
+				calls, renewals = calls+o.Calls, renewals+o.Renewals
 				for state, n := range o.Ends {
 					ends[state] += n
 				}
@@ -52,5 +57,42 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 	}
 	close(next)
 	players.Wait()
-	t.Logf("%d seeds: %d runs on %d machines in %d lives of the process; ends: %v", *seeds, runs, machines, lives, ends)
+	if ends[run.Completed]*4 < runs {
+		t.Errorf("only %d of %d runs have succeeded; worlds in which nothing does prove little", ends[run.Completed], runs)
+	}
+	if renewals == 0 && *seeds >= 300 {
+		t.Error("no worker's token was renewed")
+	}
+	took := time.Since(began).Seconds()
+	t.Logf("%d seeds, %.1f a second: %d runs on %d machines in %d lives of the process; workers made %d calls and had %d tokens renewed; ends: %v",
+		*seeds, float64(*seeds)/took, runs, machines, lives, calls, renewals, ends)
+}
+
+// TestASeedDecidesEverything: a story that cannot be had again explains nothing.
+func TestASeedDecidesEverything(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		var stories [2]string
+		for i := range stories {
+			o, err := simulation.Run(t.Context(), seed, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			stories[i] = o.Story
+		}
+		if stories[0] != stories[1] {
+			t.Errorf("seed %d has two stories; they part at %q", seed, parting(stories[0], stories[1]))
+		}
+	}
+}
+
+// parting is the first line that differs.
+func parting(a, b string) string {
+	others := strings.Split(b, "\n")
+	for i, line := range strings.Split(a, "\n") {
+		if i >= len(others) || line != others[i] {
+			return line
+		}
+	}
+	return ""
 }

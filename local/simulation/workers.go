@@ -1,89 +1,206 @@
 package simulation
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// employ gives a machine its start and its worker's character.
+// worker is one process in a machine. It knows the worker contract, or the
+// export contract alone.
+type worker struct {
+	w *world
+	m *machine
+	// name is its workerId.
+	name     string
+	modern   bool
+	envelope contract.TaskEnvelope
+	token    string
+	// deaf: it ends for nobody. silent: it says nothing any more, and stays.
+	deaf, silent bool
+	// handlesSigterm: it reports a cancel on SIGTERM.
+	handlesSigterm bool
+	// until then it does nothing, though it lives.
+	frozenUntil      time.Time
+	cancelling, over bool
+	// wasFrozen: it was, at some time.
+	wasFrozen bool
+}
+
+// employ gives a machine its start and its workers' characters.
 func (w *world) employ(m *machine) {
 	if w.chance(w.plan.neverStart) {
 		return
 	}
-	m.deaf = w.chance(0.3)
+	count := 1
+	if w.chance(w.plan.clones) {
+		count = 2
+	}
+	modern := w.chance(w.plan.modern)
+	for i := range count {
+		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), modern: modern, deaf: w.chance(w.plan.deaf)}
+		p.handlesSigterm = modern && w.chance(0.5)
+		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
+			w.broken("the envelope of %s cannot be read: %v", m.id, err)
+		}
+		p.token = p.envelope.TaskToken
+		m.workers = append(m.workers, p)
+	}
 	begin := w.upTo(5 * time.Second)
 	if w.chance(w.plan.quick) {
 		begin = 0
 	}
-	start := func() {
-		if m.phase == orchestrator.MachineCreating {
-			m.phase = orchestrator.MachineRunning
-			w.work(m)
+	w.soon(begin, func() {
+		if m.phase != orchestrator.MachineCreating {
+			return
 		}
-	}
-	if begin == 0 {
-		start()
-		return
-	}
-	w.time.after(begin, start)
+		m.phase = orchestrator.MachineRunning
+		for _, p := range m.workers {
+			p.begin()
+		}
+	})
 }
 
-// work is the worker's life, drawn anew for each machine.
-func (w *world) work(m *machine) {
+// soon is after, but at once where there is no delay.
+func (w *world) soon(d time.Duration, do func()) {
+	if d == 0 {
+		do()
+		return
+	}
+	w.time.after(d, do)
+}
+
+// ended says whether the process is no more.
+func (p *worker) ended() bool { return p.over || p.m.phase != orchestrator.MachineRunning }
+
+// frozen says whether the process does nothing now.
+func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.time.now) }
+
+// awake says whether the process lives and has beaten all its life.
+func (p *worker) awake() bool { return !p.ended() && !p.silent && !p.wasFrozen }
+
+// later makes the process do something, unless it has ended by then; one that is
+// frozen does it when it is no more.
+func (p *worker) later(d time.Duration, do func()) {
+	p.w.time.after(d, func() { p.resume(do) })
+}
+
+func (p *worker) resume(do func()) {
+	switch {
+	case p.ended():
+	case p.frozen():
+		p.later(p.frozenUntil.Sub(p.w.time.now), do)
+	default:
+		do()
+	}
+}
+
+// begin is the beginning of the process's life, drawn anew for each.
+func (p *worker) begin() {
+	w := p.w
+	if p.ended() {
+		return
+	}
+	if w.chance(w.plan.freezes) {
+		p.later(w.upTo(3*time.Minute), func() {
+			p.wasFrozen = true
+			p.frozenUntil = w.time.now.Add(w.upTo(5 * time.Minute))
+			w.note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.time.now))
+		})
+	}
+	if p.modern {
+		p.introduce()
+		return
+	}
 	pause := w.upTo(90 * time.Second)
 	if w.chance(w.plan.quick) {
 		pause = 0
 	}
-	do := func() {
-		if m.phase == orchestrator.MachineRunning {
-			w.finish(m)
-		}
-	}
-	if pause == 0 {
-		do()
+	w.soon(pause, func() { p.resume(p.finish) })
+}
+
+// exit ends the process; the machine ends with its last one.
+func (p *worker) exit(code int) {
+	if p.ended() {
 		return
 	}
-	w.time.after(pause, do)
+	p.over = true
+	for _, other := range p.m.workers {
+		if !other.over {
+			return
+		}
+	}
+	exit := orchestrator.Exit{Code: code, Requested: p.m.stopping}
+	if code > 128 {
+		exit.Signal = code - 128
+	}
+	p.w.machines.end(p.m, exit)
 }
 
-func (w *world) finish(m *machine) {
+// terminate is SIGTERM.
+func (p *worker) terminate() {
+	switch {
+	case p.deaf:
+	case p.handlesSigterm:
+		p.abandon("SIGTERM")
+	default:
+		p.exit(143)
+	}
+}
+
+// finish is the end of the work, as it is drawn.
+func (p *worker) finish() {
+	w := p.w
+	if p.cancelling {
+		return
+	}
 	switch draw := w.random.Float64(); {
 	case draw < w.plan.lost:
-		w.machines.end(m, orchestrator.Exit{Code: 1})
+		p.exit(1)
 	case draw < w.plan.lost+0.03:
-		w.machines.end(m, orchestrator.Exit{Code: 137, Signal: 9, OOM: true})
-	case draw < w.plan.lost+0.06:
-		// It hangs until somebody ends it.
+		w.machines.end(p.m, orchestrator.Exit{Code: 137, Signal: 9, OOM: true})
+	case draw < w.plan.lost+0.05:
+		w.note("%s says nothing any more", p.name)
+		p.silent = true
+	case draw < w.plan.lost+0.07:
+		w.note("%s never ends", p.name)
+	case p.modern:
+		p.complete(p.result())
 	case draw < w.plan.lost+0.11:
-		w.report(m, contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
+		p.report(contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
 	case draw < w.plan.lost+0.14:
-		w.report(m, contract.Callback{Status: contract.StatusSuccess})
+		p.report(contract.Callback{Status: contract.StatusSuccess})
 	default:
-		w.report(m, w.upload(m))
+		upload := p.upload(orchestrator.OutputPrefix(p.task()) + "out.xml")
+		p.report(contract.Callback{
+			Status: contract.StatusSuccess, OutputKey: upload.OutputPath, OutputFileName: upload.FileName, OutputFileSize: upload.ByteSize,
+		})
 	}
 }
 
+func (p *worker) task() string { return p.m.spec.Env["TASK_ID"] }
+
+func (p *worker) attempt() int { return p.m.spec.Owner.Attempt }
+
 // upload leaves an output in the bucket, or says so without.
-func (w *world) upload(m *machine) contract.Callback {
-	task := m.spec.Env["TASK_ID"]
-	key, body := orchestrator.OutputPrefix(task)+"out.xml", outputOf(task, m.spec.Owner.Attempt)
-	size := int64(len(body))
+func (p *worker) upload(key string) contract.TaskOutput {
+	w, body := p.w, outputOf(p.task(), p.attempt())
+	size, good := int64(len(body)), true
 	if w.chance(0.04) {
-		size++
+		size, good = size+1, false
 	}
-	if !w.chance(0.04) {
+	if w.chance(0.04) {
+		good = false
+	} else {
 		w.buckets.shelves[orchestrator.Uploads][key] = body
 	}
-	return contract.Callback{
-		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: "out.xml", OutputFileSize: &size,
+	if !good {
+		w.facts(p.task(), p.attempt()).bad = true
 	}
+	return contract.TaskOutput{OutputPath: key, FileName: "out.xml", ByteSize: &size}
 }
 
 // outputOf is what an attempt uploads.
@@ -93,67 +210,26 @@ func outputOf(task string, attempt int) []byte {
 
 // report posts the callback until it is answered or the machine is gone, and
 // then exits. A call can be lost, or arrive twice, or long after.
-func (w *world) report(m *machine, body contract.Callback) {
-	body.TaskID = m.spec.Env["TASK_ID"]
+func (p *worker) report(body contract.Callback) {
+	w := p.w
+	body.TaskID = p.task()
 	if w.chance(w.plan.late) {
-		w.time.after(w.upTo(10*time.Minute), func() { w.post(m, body) })
-		w.time.after(w.upTo(2*time.Second), func() { w.machines.end(m, orchestrator.Exit{}) })
+		w.time.after(w.upTo(10*time.Minute), func() { p.post(body) })
+		p.later(w.upTo(2*time.Second), func() { p.exit(0) })
 		return
 	}
-	answered := w.post(m, body)
-	if answered && w.chance(w.plan.late) {
-		w.time.after(w.upTo(time.Minute), func() { w.post(m, body) })
-	}
-	if !answered {
-		w.time.after(time.Second+w.upTo(4*time.Second), func() {
-			if m.phase == orchestrator.MachineRunning {
-				w.report(m, body)
-			}
-		})
+	if !p.post(body).given() {
+		p.later(time.Second+w.upTo(4*time.Second), func() { p.report(body) })
 		return
+	}
+	if w.chance(w.plan.late) {
+		w.time.after(w.upTo(time.Minute), func() { p.post(body) })
 	}
 	if !w.chance(0.1) { // else it lingers
-		w.time.after(w.upTo(3*time.Second), func() { w.machines.end(m, orchestrator.Exit{}) })
+		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
 }
 
-// post makes the callback as the HTTP handler does. It is answered by a success
-// or a refusal; a failure of ours is no answer.
-func (w *world) post(m *machine, body contract.Callback) (answered bool) {
-	if w.chance(w.plan.lostCalls) {
-		return false
-	}
-	address, err := url.Parse(m.spec.Env["CALLBACK_URL"])
-	if err != nil {
-		w.broken("the callback's URL cannot be read: %v", err)
-		return true
-	}
-	ctx := context.Background()
-	w.attempted(func() {
-		var claims contract.Claims
-		claims, err = w.service.VerifyToken(ctx, address.Query().Get("token"), contract.AudienceCallback, body.TaskID)
-		if err == nil {
-			err = w.service.Callback(ctx, claims, body)
-		}
-	}, func() { err = fault.New(fault.Unavailable, "the process died") })
-	w.note("callback of %s: %s: %v", m.id, body.Status, err)
-	if err == nil {
-		w.accepted(m, body)
-		return !w.chance(w.plan.lostCalls)
-	}
-	f := fault.Of(err)
-	return f.Code != fault.Unavailable && f.Code != fault.StoreFull && f.Code != fault.Internal
-}
-
-// accepted notes the success that was acknowledged for an attempt. What was
-// acknowledged has to stand in the record.
-func (w *world) accepted(m *machine, body contract.Callback) {
-	attempt := m.spec.Owner.Attempt
-	if body.Status == contract.StatusSuccess {
-		w.acknowledged[body.TaskID] = append(w.acknowledged[body.TaskID], attempt)
-	}
-	r, ok := w.record(body.TaskID)
-	if ok && r.Attempt.Number == attempt && r.Attempt.Report == nil && r.Attempt.Outcome != run.OutcomeCancelled {
-		w.broken("the report of attempt %d of %s was acknowledged and is lost", attempt, r.ID)
-	}
+func (p *worker) post(body contract.Callback) answer {
+	return p.send(call{route: "callback", url: p.m.spec.Env["CALLBACK_URL"], body: body, success: body.Status == contract.StatusSuccess})
 }

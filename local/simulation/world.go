@@ -2,11 +2,6 @@ package simulation
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -15,8 +10,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/engine"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -31,11 +24,18 @@ type plan struct {
 	// failures of functions that nobody has a name for. aborts are executions
 	// that somebody stops by hand.
 	slowCommits, zombies, unforeseen, aborts float64
+	// modern workers know the worker contract. clones are two processes of one
+	// envelope; frozen ones are silent for a while, and deaf ones end for nobody.
+	modern, clones, freezes, deaf float64
+	// outages are of ours, long ones: the network, the process, the clock.
+	outages float64
+	// again is how often a client retries what has ended.
+	again float64
 }
 
 // kind says whether nothing of ours fails, so that everything has to be prompt.
 func (p plan) kind() bool {
-	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen+p.aborts == 0
+	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen+p.aborts+p.outages == 0
 }
 
 // world is everything in one simulation.
@@ -61,10 +61,21 @@ type world struct {
 	strays int
 	early  bool
 
-	requests     int
-	accepts      []string
-	acknowledged map[string][]int
-	endedAt      map[string]time.Time
+	requests  int
+	accepts   []string
+	known     map[attemptOf]*facts
+	cancelled map[string]run.State // how it stood when the cancel was acknowledged
+	meddling  bool
+	endedAt   map[string]time.Time
+	last      map[string]run.Run
+	// No call comes through until cutUntil, and no process begins until
+	// deadUntil; upSince is the end of the last outage of any kind, and heardSince of
+	// one that was long enough to be noticed.
+	cutUntil, deadUntil, upSince, heardSince time.Time
+	// blocked is how long the engine was kept waiting in its steps.
+	blocked time.Duration
+	// retried counts the runs that clients have made of ended ones.
+	calls, renewals, retried int
 	// idleSince is when a slot was free while somebody waited for one.
 	idleSince time.Time
 	problems  []string
@@ -77,10 +88,13 @@ func newWorld(seed uint64, dir string) *world {
 	w := &world{
 		seed: seed, dir: dir, random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // it has to be had again
 		time: &timeline{now: start}, story: &bytes.Buffer{},
-		acknowledged: map[string][]int{}, endedAt: map[string]time.Time{},
+		known: map[attemptOf]*facts{}, cancelled: map[string]run.State{}, endedAt: map[string]time.Time{}, last: map[string]run.Run{},
 	}
 	w.log = slog.New(slog.NewTextHandler(w.story, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
+		switch a.Key {
+		case "stack": // it has addresses, which no seed decides
+			return slog.Attr{}
+		case slog.TimeKey:
 			return slog.Duration("at", w.time.now.Sub(start))
 		}
 		return a
@@ -107,6 +121,8 @@ func (w *world) drawPlan() plan {
 		neverStart: some(0.3), quick: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
 		slowCommits: some(0.5), zombies: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
 		aborts: some(0.3) * float64(w.random.IntN(2)),
+		modern: []float64{0, 0.5, 1, 1}[w.random.IntN(4)], clones: some(0.3), freezes: some(0.5), deaf: some(0.5),
+		outages: some(1) * float64(w.random.IntN(2)), again: some(0.2),
 	}
 }
 
@@ -118,8 +134,9 @@ func (w *world) drawConfig() orchestrator.Config {
 		Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
 	}
 	return orchestrator.Config{
-		Policy: policy, Pool: "default", MaxMachines: w.random.IntN(4), Image: "worker", CPUs: 1, MemoryMB: 256,
-		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
+		SweepInterval: sweepEvery,
+		Policy:        policy, Pool: "default", MaxMachines: w.random.IntN(4), Image: "worker", CPUs: 1, MemoryMB: 256,
+		TokenTTL: 10 * time.Minute, PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
 		LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second,
 	}
 }
@@ -149,92 +166,4 @@ func (w *world) broken(format string, args ...any) {
 		w.problems = append(w.problems, problem)
 		w.log.Error("broken: " + problem)
 	}
-}
-
-var client = orchestrator.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
-
-// arrive makes a client ask for a run, as often as it takes to be answered.
-func (w *world) arrive(key string) {
-	var accepted run.Run
-	err := fault.New(fault.Unavailable, "the process is dead")
-	w.attempted(func() {
-		var failed error
-		accepted, _, failed = w.service.Export(context.Background(), orchestrator.ExportCall{
-			Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"},
-			IdempotencyKey: key, CorrelationID: key,
-		})
-		err = fault.Of(failed)
-	}, func() {})
-	if err != nil || w.chance(w.plan.lostCalls) {
-		w.time.after(w.upTo(5*time.Second), func() { w.arrive(key) })
-		return
-	}
-	w.note("%s is accepted as %s", key, accepted.TaskID)
-	w.accepts = append(w.accepts, accepted.TaskID)
-	if w.chance(w.plan.cancels) {
-		w.time.after(w.upTo(4*time.Minute), func() { w.cancel(accepted.TaskID) })
-	}
-	if w.chance(w.plan.aborts) {
-		w.time.after(w.upTo(4*time.Minute), func() { w.abort(accepted.Ref()) })
-	}
-}
-
-// abort stops a run's execution behind our back.
-func (w *world) abort(ref run.Ref) {
-	w.attempted(func() {
-		err := w.engine.Stop(context.Background(), run.ExecutionName(ref, 1), "by hand")
-		w.note("the execution of %s is stopped by hand: %v", ref.ID, err)
-	}, func() {})
-}
-
-func (w *world) cancel(task string) {
-	err := error(fault.New(fault.Unavailable, "the process is dead"))
-	w.attempted(func() { _, err = w.service.Cancel(context.Background(), client, task, "user_requested") }, func() {})
-	w.note("cancel of %s: %v", task, err)
-	if err != nil {
-		w.time.after(w.upTo(5*time.Second), func() { w.cancel(task) })
-		return
-	}
-	if r, ok := w.record(task); ok && r.Cancel == nil && !r.State.Terminal() {
-		w.broken("the cancel of %s was acknowledged and is lost", task)
-	}
-}
-
-// signer signs with one key that every simulation has.
-type signer struct{ key *ecdsa.PrivateKey }
-
-func newSigner() signer {
-	seed := sha256.Sum256([]byte("the simulation's key"))
-	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
-	if err != nil {
-		panic(err) // the seed is a constant
-	}
-	return signer{key}
-}
-
-// Current is orchestrator.Signer.
-func (signer) Current(context.Context) (string, error) { return "sim", nil }
-
-// Sign is orchestrator.Signer.
-func (s signer) Sign(_ context.Context, _ string, message []byte) ([]byte, error) {
-	sum := sha256.Sum256(message)
-	r, v, err := ecdsa.Sign(noise{}, s.key, sum[:])
-	if err != nil {
-		return nil, err
-	}
-	return append(r.FillBytes(make([]byte, 32)), v.FillBytes(make([]byte, 32))...), nil
-}
-
-// Keys is orchestrator.Signer.
-func (s signer) Keys(context.Context) ([]orchestrator.VerificationKey, error) {
-	return []orchestrator.VerificationKey{{ID: "sim", Public: &s.key.PublicKey}}, nil
-}
-
-// noise is no secret, so that signatures can be had again.
-type noise struct{}
-
-// Read is io.Reader.
-func (noise) Read(p []byte) (int, error) {
-	sum := sha256.Sum256([]byte(hex.EncodeToString(p)))
-	return copy(p, bytes.Repeat(sum[:], len(p)/len(sum)+1)), nil
 }
