@@ -91,11 +91,12 @@ func (w *world) seeThrough(ctx context.Context, o order, key, task string, rando
 	if !ok {
 		return
 	}
-	if status.Status != contract.StatusSuccess {
+	well, fits := w.endsAs(task, status.State, status.ErrorCode)
+	if !fits {
 		w.broken("%s, %s, ended as %s in attempt %d: %s: %s", task, o, status.State, status.Attempt, status.ErrorCode, status.Error)
 		return
 	}
-	if o.keeps() {
+	if well && o.keeps() {
 		w.download(ctx, o, task, random)
 	}
 }

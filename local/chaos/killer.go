@@ -53,7 +53,7 @@ func (w *world) strikeAll(ctx context.Context) error {
 // strike carries out one blow.
 func (w *world) strike(ctx context.Context, b blow, random *rand.Rand) error {
 	var victim process
-	if b.target.strikesMachine() {
+	if b.target.strikesMachine() || b.target == cancelRun {
 		var err error
 		victim, err = w.victim(ctx, b.target == killSupervisor || b.target == killAll, random)
 		if err != nil {
@@ -77,6 +77,14 @@ func (w *world) strike(ctx context.Context, b blow, random *rand.Rand) error {
 		w.server.down(syscall.SIGKILL)
 	case killWorker, killSupervisor:
 		return w.strikeMachine(victim)
+	case killMachine:
+		return w.strikeBoth(victim)
+	case freezeWorker:
+		return w.freeze(ctx, victim, b.frozen)
+	case cloneWorker:
+		return w.clone(ctx, victim)
+	case cancelRun:
+		w.cancel(ctx, victim.task)
 	default:
 		if !b.first {
 			if err := w.strikeMachine(victim); err != nil {
@@ -127,13 +135,11 @@ func (w *world) strikeMachine(victim process) error {
 	if victim.pid == 0 {
 		return nil
 	}
-	struck, err := strike(w.folder, victim.pid)
+	struck, err := strike(w.folder, victim.pid, syscall.SIGKILL)
 	if !struck {
 		w.note("  it was gone")
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hits[victim.task]++
+	w.hit(victim.task)
 	return err
 }

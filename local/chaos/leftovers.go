@@ -2,62 +2,68 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/sortie-dev/sortie/local/suite/outside"
 )
 
 // checkBucket lists the object store as its owner: outputs by key and size, and
-// nothing else.
+// nothing else but logs, which it adds to the outputs.
 func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error {
-	text, err := os.ReadFile(filepath.Join(w.folder, "stack.json"))
+	_, store, err := outside.OfStack(w.server.addresses)
 	if err != nil {
-		return fmt.Errorf("cannot read the store's keys: %w", err)
+		return err
 	}
-	var memory struct {
-		Secrets map[string]string `json:"secrets"`
-	}
-	if err := json.Unmarshal(text, &memory); err != nil {
-		return fmt.Errorf("cannot read the store's keys: %w", err)
-	}
-	keys := aws.Credentials{AccessKeyID: memory.Secrets["s3-owner-id"], SecretAccessKey: memory.Secrets["s3-owner-secret"]}
-	store := s3.New(s3.Options{
-		BaseEndpoint: &w.server.addresses.S3, Region: "auto", UsePathStyle: true,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys, nil }),
-	})
-	kept := w.server.addresses.Bucket + "-kept"
-	for bucket, want := range map[string]map[string]int64{w.server.addresses.Bucket: {}, kept: outputs} {
-		got := map[string]int64{}
-		pages := s3.NewListObjectsV2Paginator(store, &s3.ListObjectsV2Input{Bucket: &bucket})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
-			if err != nil {
-				return fmt.Errorf("cannot list %s: %w", bucket, err)
-			}
-			for _, o := range page.Contents {
-				got[*o.Key] = *o.Size
-			}
+	for bucket, want := range map[string]map[string]int64{store.Uploads: {}, store.Kept: outputs} {
+		got, err := store.Objects(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		logs := outside.Logs(got)
+		if bucket == store.Uploads {
+			w.ofClones(got, outputs)
 		}
 		if !maps.Equal(got, want) {
 			w.broken("in %s there is %v, and should be %v", bucket, got, want)
 		}
-		begun, err := store.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})
-		if err != nil {
-			return fmt.Errorf("cannot list the uploads to %s: %w", bucket, err)
+		if bucket == store.Kept {
+			maps.Copy(outputs, logs) // for the disk
 		}
-		for _, u := range begun.Uploads {
-			w.broken("in %s an upload of %s is unfinished", bucket, *u.Key)
+		unfinished, err := store.Unfinished(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		for _, key := range unfinished {
+			if w.ofClone(key) {
+				continue
+			}
+			w.broken("in %s an upload of %s is unfinished", bucket, key)
 		}
 	}
 	return nil
+}
+
+// ofClones takes out of got what clones have left. They are outside of any
+// machine, and what they upload after the end is left to the bucket's own rule.
+func (w *world) ofClones(got, disk map[string]int64) {
+	for key, size := range got {
+		if w.ofClone(key) {
+			delete(got, key)
+			disk[key] = size
+		}
+	}
+}
+
+func (w *world) ofClone(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	parts := strings.Split(key, "/")
+	return len(parts) > 1 && w.cloned[parts[1]]
 }
 
 // belongs are the files of a data folder that nobody uses.

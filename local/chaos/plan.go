@@ -18,6 +18,15 @@ const (
 	// killWorker and killSupervisor: SIGKILL of one of a machine's two processes.
 	killWorker     target = "worker"
 	killSupervisor target = "supervisor"
+	// killMachine: SIGKILL of both.
+	killMachine target = "machine"
+	// freezeWorker: SIGSTOP, and SIGCONT later: before it is declared dead, or
+	// after.
+	freezeWorker target = "frozen worker"
+	// cloneWorker: one more process of a worker that runs, with all it was given.
+	cloneWorker target = "cloned worker"
+	// cancelRun: a client cancels what a worker is at.
+	cancelRun target = "cancel"
 	// killBoth and killAll: the stack with one of them, at the same moment.
 	killBoth target = "stack and worker"
 	killAll  target = "stack and supervisor"
@@ -35,6 +44,8 @@ type blow struct {
 	// whether the stack dies before the machine's process.
 	within time.Duration
 	first  bool
+	// frozen is how long a worker stands still.
+	frozen time.Duration
 	// down is how long the stack stays away.
 	down time.Duration
 }
@@ -45,6 +56,8 @@ const (
 	longestStart = 250 * time.Millisecond
 	longestDown  = 150 * time.Millisecond
 	longestStop  = 120 * time.Millisecond
+	// longestFreeze is twice the heartbeat limit.
+	longestFreeze = 2 * heartbeatTimeout
 )
 
 // plan draws n blows.
@@ -53,14 +66,18 @@ func plan(random *rand.Rand, n int) []blow {
 		target target
 		weight int
 	}{
-		{killStack, 30},
-		{killStart, 15},
-		{killWorker, 20},
-		{killSupervisor, 8},
-		{killBoth, 9},
-		{killAll, 5},
-		{stopStack, 8},
-		{breakStop, 5},
+		{killStack, 20},
+		{killStart, 10},
+		{killWorker, 12},
+		{killSupervisor, 6},
+		{killMachine, 6},
+		{freezeWorker, 10},
+		{cloneWorker, 10},
+		{cancelRun, 8},
+		{killBoth, 6},
+		{killAll, 4},
+		{stopStack, 5},
+		{breakStop, 3},
 	}
 	span := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
 	blows := make([]blow, n)
@@ -79,17 +96,24 @@ func plan(random *rand.Rand, n int) []blow {
 		if blows[i].target == killStart {
 			blows[i].after = span(longestStart)
 		}
+		blows[i].frozen = span(longestFreeze)
 		blows[i].within, blows[i].down, blows[i].first = span(longestStop), span(longestDown), random.IntN(2) == 0
 	}
 	return blows
 }
 
 // downs says whether the stack is gone after the blow.
-func (t target) downs() bool { return t != killWorker && t != killSupervisor }
+func (t target) downs() bool {
+	return !t.strikesMachine() && t != cancelRun || t == killBoth || t == killAll
+}
 
-// strikesMachine says whether the blow costs a machine.
+// strikesMachine says whether the blow may cost a machine.
 func (t target) strikesMachine() bool {
-	return t == killWorker || t == killSupervisor || t == killBoth || t == killAll
+	switch t {
+	case killWorker, killSupervisor, killMachine, freezeWorker, cloneWorker, killBoth, killAll:
+		return true
+	}
+	return false
 }
 
 func (b blow) String() string {

@@ -28,10 +28,10 @@ type ofFolder struct{ workers, supervisors []process }
 
 func (f ofFolder) count() int { return len(f.workers) + len(f.supervisors) }
 
-// strike sends SIGKILL to a process of the folder, if that is what the number
+// strike sends a signal to a process of the folder, if that is what the number
 // still belongs to. The handle comes first: it is of one process, whatever
 // becomes of its number.
-func strike(folder string, pid int) (struck bool, err error) {
+func strike(folder string, pid int, signal syscall.Signal) (struck bool, err error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is gone
@@ -45,12 +45,12 @@ func strike(folder string, pid int) (struck bool, err error) {
 		if p.pid != pid {
 			continue
 		}
-		err := handle.Signal(syscall.SIGKILL)
+		err := handle.Signal(signal)
 		if errors.Is(err, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH) {
 			return false, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("cannot kill process %d: %w", pid, err)
+			return false, fmt.Errorf("cannot signal process %d: %w", pid, err)
 		}
 		return true, nil
 	}

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,4 +35,28 @@ func find(folder string) (ofFolder, error) {
 		}
 	}
 	return found, nil
+}
+
+// commandOf tells how a process was started: its program, arguments and
+// environment.
+func commandOf(pid int) (program string, args, env []string, err error) {
+	folder := filepath.Join("/proc", strconv.Itoa(pid))
+	if program, err = os.Readlink(filepath.Join(folder, "exe")); err != nil {
+		return "", nil, nil, fmt.Errorf("cannot read the program of process %d: %w", pid, err)
+	}
+	words, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("cannot read the arguments of process %d: %w", pid, err)
+	}
+	environ, err := os.ReadFile(filepath.Join(folder, "environ"))
+	if err != nil || len(environ) == 0 || len(words) == 0 {
+		return "", nil, nil, fmt.Errorf("cannot read the environment of process %d: %w", pid, errors.Join(err, os.ErrProcessDone))
+	}
+	args = strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+	for each := range strings.SplitSeq(strings.TrimSuffix(string(environ), "\x00"), "\x00") {
+		if !strings.HasPrefix(each, "HOME=") && !strings.HasPrefix(each, "TMPDIR=") {
+			env = append(env, each)
+		}
+	}
+	return program, args[1:], env, nil
 }

@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -33,4 +34,9 @@ func find(folder string) (ofFolder, error) {
 		}
 	}
 	return found, nil
+}
+
+// commandOf cannot tell here: ps does not say where an environment's values end.
+func commandOf(int) (program string, args, env []string, err error) {
+	return "", nil, nil, errors.ErrUnsupported
 }

@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/stack"
 	"github.com/sortie-dev/sortie/local/stacktest"
 )
+
+// heartbeatTimeout is short, so that a worker that stands still is declared dead
+// while somebody looks, and long enough for a busy host.
+const heartbeatTimeout = 5 * time.Second
 
 // server is the stack, life after life.
 type server struct {
@@ -24,7 +29,7 @@ type server struct {
 func newServer(w *world) *server {
 	costly := 0
 	for _, b := range w.blows {
-		if b.target.strikesMachine() {
+		if b.target.strikesMachine() || b.target == stopStack || b.target == breakStop {
 			costly++
 		}
 	}
@@ -33,6 +38,7 @@ func newServer(w *world) *server {
 		// As many as there are blows that may cost an attempt, and none more.
 		"SORTIE_MAX_ATTEMPTS": strconv.Itoa(1 + costly), "SORTIE_FURTHER_STARTS": strconv.Itoa(costly),
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
+		"SORTIE_HEARTBEAT_INTERVAL": "1s", "SORTIE_HEARTBEAT_TIMEOUT": heartbeatTimeout.String(), "SORTIE_CANCEL_GRACE": "3s",
 	}}
 	if w.source != nil {
 		c.Source = w.source.URL + collections

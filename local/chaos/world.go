@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/stacktest"
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -61,7 +62,10 @@ type world struct {
 	story    strings.Builder
 	accepted map[string]order // by task
 	hits     map[string]int   // a task's machines that were struck
-	stops    int
+	cloned   map[string]bool  // tasks that had a worker too many
+	// cancelled are the tasks whose cancel was answered, and how.
+	cancelled map[string]contract.CancelAnswer
+	stops     int
 }
 
 // clients are at work at the same time, and so are fewer machines.
@@ -98,6 +102,7 @@ func newWorld(c Config) (*world, error) {
 	w := &world{
 		config: c, folder: folder, orders: offers.orders, begun: c.Clock.Now(), http: &http.Client{Transport: &http.Transport{}},
 		struck: make(chan struct{}), accepted: map[string]order{}, hits: map[string]int{},
+		cloned: map[string]bool{}, cancelled: map[string]contract.CancelAnswer{},
 	}
 	w.blows = plan(w.random(0), c.Kills)
 	if c.Seed%2 == 0 {
