@@ -28,7 +28,9 @@ func measureBinaries(ctx context.Context, t *table) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	for name, what := range map[string]string{"sortie": "./local/sortie", "worker": "./functions/worker/bootstrap"} {
+	for name, what := range map[string]string{
+		"sortie": "./local/sortie", "worker": "./functions/worker/bootstrap", "sortie-exec": "./shared/worker/sortie-exec",
+	} {
 		to := filepath.Join(folder, name)
 		if err := build(ctx, to, what); err != nil {
 			return err

@@ -47,6 +47,9 @@ func measurements() []measurement {
 		{"worker", measureWorker},
 		{"download", measureDownload},
 		{"waiting", measureWaiting},
+		{"heartbeats", measureHeartbeats},
+		{"cancels", measureCancels},
+		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},
 		{"binaries", measureBinaries},
 	}

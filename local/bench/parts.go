@@ -13,6 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // measureWorker runs the export worker by itself, in a process of its own, on
@@ -40,6 +44,8 @@ func measureWorker(ctx context.Context, t *table) error {
 	return nil
 }
 
+// measureExport runs an export twice: with the callback, and with the worker
+// contract, a heartbeat each second.
 func measureExport(ctx context.Context, t *table, worker, entities string, bucket *bucketServer) error {
 	served, err := begin("source", entities)
 	if err != nil {
@@ -58,34 +64,56 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 		_, _ = io.WriteString(w, `{"received":true}`)
 	}))
 	defer callback.Close()
-	command := exec.CommandContext(ctx, worker)
-	command.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TASK_ID=bench", "BATCH_ID=single", "PI=" + root, "EXPORT_FORMAT=mods",
-		`EXPORT_OPTIONS={"recursive":true,"maxDepth":100}`, "SOURCE_API_URL=" + url, "CALLBACK_URL=" + callback.URL,
-	}, bucket.env...)
-	began := time.Now()
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("the worker failed: %w: %.2000s", err, text)
+	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{TaskID: "bench", Attempt: 1, HeartbeatIntervalMS: 1000}, func(c *conformance.Call, _ int) *conformance.Answer {
+		told = string(c.Body)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	took := time.Since(began)
-	if !strings.Contains(told, `"success"`) {
-		return errors.New("the worker reported no success: " + told)
+	defer plane.Close()
+	envelope, err := plane.Variable()
+	if err != nil {
+		return err
 	}
-	name := "worker, " + entities + " entities"
+	for by, variable := range map[string]string{"": "CALLBACK_URL=" + callback.URL, ", with heartbeats": envelope} {
+		command := exec.CommandContext(ctx, worker)
+		command.Env = append([]string{
+			"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TASK_ID=bench", "BATCH_ID=single", "PI=" + root, "EXPORT_FORMAT=mods",
+			`EXPORT_OPTIONS={"recursive":true,"maxDepth":100}`, "SOURCE_API_URL=" + url, variable,
+		}, bucket.env...)
+		began := time.Now()
+		if text, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("the worker failed: %w: %.2000s", err, text)
+		}
+		if err := addExport(t, "worker, "+entities+" entities"+by, time.Since(began), told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addExport adds what a worker has reported, in either contract.
+func addExport(t *table, name string, took time.Duration, told string) error {
 	var report struct {
-		Size    int64 `json:"output_file_size"`
+		Outcome string `json:"outcome"`
+		Status  string `json:"status"`
+		Size    int64  `json:"output_file_size"`
+		Output  struct {
+			Size int64 `json:"byteSize"`
+		} `json:"output"`
 		Metrics struct {
 			// Peak is resident memory, as the kernel tells the worker itself; what
 			// it tells the parent begins with the parent's own.
 			Peak float64 `json:"peak_memory_mb"`
-		}
+		} `json:"metrics"`
 	}
-	if err := json.Unmarshal([]byte(told), &report); err != nil {
-		return err
+	if err := json.Unmarshal([]byte(told), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
+		return errors.Join(errors.New("the worker reported no success: "+told), err)
 	}
 	t.add(name, "time", "%.2f s", took.Seconds())
 	t.add(name, "peak memory", "%.1f MB", report.Metrics.Peak)
-	t.add(name, "bytes", "%d", report.Size)
+	t.add(name, "bytes", "%d", report.Size+report.Output.Size)
 	return nil
 }
 

@@ -18,6 +18,8 @@ type work func(env map[string]string)
 type goroutines struct {
 	work work
 	now  func() time.Time
+	// stay: machines live on when their program has returned.
+	stay bool
 
 	mu   sync.Mutex
 	made map[string]*goroutine
@@ -46,6 +48,9 @@ func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (o
 	g.made[spec.Name] = one
 	go func() {
 		g.work(spec.Env)
+		if g.stay {
+			return
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		one.machine.Phase, one.machine.Exit = orchestrator.MachineGone, &orchestrator.Exit{At: g.now()}

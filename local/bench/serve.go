@@ -31,6 +31,7 @@ func serve(args []string) int {
 	runner := flags.String("runner", "process", "what a machine is: goroutine, function or process")
 	what := flags.String("work", "callback", "what a worker does; see workAs. Empty is the export worker.")
 	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
+	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -40,7 +41,7 @@ func serve(args []string) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
-		value, ok := map[string]string{"SORTIE_MAX_MACHINES": strconv.Itoa(*limit)}[name]
+		value, ok := map[string]string{"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String()}[name]
 		return value, ok
 	})
 	if err != nil {
@@ -56,7 +57,11 @@ func serve(args []string) int {
 	}
 	switch *runner {
 	case "goroutine":
-		config.Runner = newGoroutines(callBack, clock.System{}.Now)
+		machines := newGoroutines(callBack, clock.System{}.Now)
+		if *what == "envelopes" {
+			machines.work, machines.stay = handOut(os.Stdout), true
+		}
+		config.Runner = machines
 	case "function":
 		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
 			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int { callBack(p.Env); return 0 },
@@ -112,6 +117,8 @@ func keepRunning(config stack.Config, runner string) int {
 //	callback   calls back a success
 //	wait       waits for its end
 //	upload:N   uploads N bytes, and calls back
+//	listen     says started, and that it was cancelled on SIGTERM
+//	deaf       ends for nobody
 func workAs(what string) int {
 	env := map[string]string{}
 	for _, name := range []string{"TASK_ID", "CALLBACK_URL", "R2_ENDPOINT", "R2_ACCOUNT_ID", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "R2_BUCKET"} {
@@ -124,6 +131,10 @@ func workAs(what string) int {
 		<-ctx.Done()
 	case "callback":
 		callBack(env)
+	case "listen":
+		return listen()
+	case "deaf":
+		deaf()
 	default:
 		var size int64
 		if _, err := fmt.Sscanf(what, "upload:%d", &size); err != nil {
