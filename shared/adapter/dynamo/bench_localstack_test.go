@@ -1,0 +1,89 @@
+//go:build localstack
+
+package dynamo_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// BenchmarkGrants has holders of a full pool's slots give them back, each to the
+// next in line in one commit, all at once: the grants that one pool does in a
+// second.
+func BenchmarkGrants(b *testing.B) {
+	for _, limit := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+			s := open(b, dynamo.Config{})
+			decided := func(r run.Run, f run.Fact) orchestrator.Write {
+				d, err := run.Decide(r, f, time.Now().UTC())
+				if err != nil || !d.Changed {
+					b.Fatalf("%T in %s: %v", f, r.State, err)
+				}
+				return orchestrator.WriteOf(d)
+			}
+			commit := func(writes ...orchestrator.Write) run.Run {
+				if err := s.Commit(b.Context(), writes...); err != nil {
+					b.Fatal(err)
+				}
+				writes[0].Run.Version++
+				return writes[0].Run
+			}
+			created := func(id string) run.Run {
+				w := orchestrator.WriteOf(run.New(export(id), time.Now().UTC()))
+				if _, err := s.Create(b.Context(), w, nil); err != nil {
+					b.Fatal(err)
+				}
+				w.Run.Version = 1
+				return w.Run
+			}
+			holders := []run.Run{}
+			for i := range limit {
+				holders = append(holders, commit(decided(created(fmt.Sprint("holder-", i)), run.Admitted{Pool: "p", Limit: limit})))
+			}
+			line := []run.Run{}
+			for i := range b.N {
+				line = append(line, commit(decided(created(fmt.Sprintf("waiter-%06d", i)), run.Lined{Pool: "p", Limit: limit})))
+			}
+			var mu sync.Mutex
+			next := func() (run.Run, bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				if len(line) == 0 {
+					return run.Run{}, false
+				}
+				first := line[0]
+				line = line[1:]
+				return first, true
+			}
+			b.ResetTimer()
+			var all sync.WaitGroup
+			for _, holder := range holders {
+				all.Go(func() {
+					for {
+						waits, ok := next()
+						if !ok {
+							return
+						}
+						holder.Slot.Stand, holder.Slot.Since = "", time.Time{}
+						release := orchestrator.Write{Run: holder, Lease: run.LeaseRelease}
+						grant := decided(waits, run.Granted{Limit: limit})
+						if err := s.Commit(b.Context(), release, grant); err != nil {
+							b.Error(err)
+							return
+						}
+						holder = grant.Run
+						holder.Version++
+					}
+				})
+			}
+			all.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "grants/s")
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// A request that met a passing fault is made again after a pause, until the
+// deadline of its context, and no longer than patience.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+	patience   = 20 * time.Second
+)
+
+type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
+
+// call makes a request, again while what it meets is a passing fault.
+func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In) (*Out, error) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval, pause.Multiplier, pause.RandomizationFactor = firstPause, lastPause, 2, 0.5
+	var last error
+	out, err := backoff.Retry(ctx, func() (*Out, error) {
+		out, err := do(ctx, in)
+		if last = err; err != nil && !passing(err) {
+			return nil, backoff.Permanent(err)
+		}
+		return out, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(patience))
+	if err != nil {
+		if last != nil {
+			err = last // not the context's, which says less
+		}
+		return nil, err
+	}
+	s.count(out)
+	return out, nil
+}
+
+var passingFaults = retry.IsErrorRetryables(retry.DefaultRetryables)
+
+// passing says whether the same request may succeed in a moment: what DynamoDB
+// throttles, transactions that met each other, and a connection that broke.
+func passing(err error) bool {
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		waits := false
+		for _, reason := range cancelled.CancellationReasons {
+			switch aws.ToString(reason.Code) {
+			case "", "None":
+			case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+				waits = true
+			default:
+				return false
+			}
+		}
+		return waits
+	}
+	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*types.InternalServerError](err); ok {
+		return true
+	}
+	return passingFaults.IsErrorRetryable(err).Bool()
+}
+
+// refused gives why the parts of a write were refused: one reason for each part,
+// with the item as it is. It is nil where the error is another one.
+func refused(err error) []types.CancellationReason {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return []types.CancellationReason{{Code: aws.String(conditionFailed), Item: failed.Item}}
+	}
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, reason := range cancelled.CancellationReasons {
+			if aws.ToString(reason.Code) == conditionFailed {
+				return cancelled.CancellationReasons
+			}
+		}
+	}
+	return nil
+}
+
+const conditionFailed = "ConditionalCheckFailed"
+
+func failed(reason types.CancellationReason) bool {
+	return aws.ToString(reason.Code) == conditionFailed
+}
+
+// told says what was being done, but for the answers that are normal. An error
+// of the SDK becomes a fault, in our words.
+func told(err error, doing, id string) error {
+	if err == nil || errors.Is(err, orchestrator.ErrConflict) || errors.Is(err, orchestrator.ErrNoSlot) ||
+		errors.Is(err, orchestrator.ErrKeyTaken) || errors.Is(err, orchestrator.ErrNotFound) {
+		return err
+	}
+	if _, ok := errors.AsType[*fault.Fault](err); !ok {
+		err = fault.Wrap(err, fault.Unavailable, "the database does not answer now")
+	}
+	return fmt.Errorf("cannot %s %s: %w", doing, id, err)
+}
+
+// wanted is what requests ask to be told about what they consume.
+func (s *Store) wanted() types.ReturnConsumedCapacity {
+	if s.config.Consumed == nil {
+		return types.ReturnConsumedCapacityNone
+	}
+	return types.ReturnConsumedCapacityTotal
+}
+
+// count tells what a request has consumed.
+func (s *Store) count(out any) {
+	if s.config.Consumed == nil {
+		return
+	}
+	one := func(c *types.ConsumedCapacity) []types.ConsumedCapacity {
+		if c == nil {
+			return nil
+		}
+		return []types.ConsumedCapacity{*c}
+	}
+	var used []types.ConsumedCapacity
+	operation, writes := "", true
+	switch out := out.(type) {
+	case *dynamodb.GetItemOutput:
+		operation, writes, used = "GetItem", false, one(out.ConsumedCapacity)
+	case *dynamodb.QueryOutput:
+		operation, writes, used = "Query", false, one(out.ConsumedCapacity)
+	case *dynamodb.BatchGetItemOutput:
+		operation, writes, used = "BatchGetItem", false, out.ConsumedCapacity
+	case *dynamodb.PutItemOutput:
+		operation, used = "PutItem", one(out.ConsumedCapacity)
+	case *dynamodb.UpdateItemOutput:
+		operation, used = "UpdateItem", one(out.ConsumedCapacity)
+	case *dynamodb.DeleteItemOutput:
+		operation, used = "DeleteItem", one(out.ConsumedCapacity)
+	case *dynamodb.TransactWriteItemsOutput:
+		operation, used = "TransactWriteItems", out.ConsumedCapacity
+	}
+	units := 0.0
+	for _, c := range used {
+		units += aws.ToFloat64(c.CapacityUnits)
+	}
+	if writes {
+		s.config.Consumed(operation, units, 0)
+	} else {
+		s.config.Consumed(operation, 0, units)
+	}
+}

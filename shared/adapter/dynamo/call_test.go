@@ -1,0 +1,231 @@
+package dynamo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// troubled is a database that has nothing and refuses its first calls.
+type troubled struct {
+	dynamo.API
+	refusals []error
+	calls    int
+	tokens   map[string]bool
+}
+
+func (d *troubled) answer() error {
+	d.calls++
+	if d.calls <= len(d.refusals) {
+		return d.refusals[d.calls-1]
+	}
+	return nil
+}
+
+func (d *troubled) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return &dynamodb.GetItemOutput{}, d.answer()
+}
+
+func (d *troubled) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	d.tokens[aws.ToString(in.ClientRequestToken)] = true
+	return &dynamodb.TransactWriteItemsOutput{}, d.answer()
+}
+
+func setup(t *testing.T, refusals ...error) (*troubled, *dynamo.Store) {
+	t.Helper()
+	db := &troubled{refusals: refusals, tokens: map[string]bool{}}
+	s, err := dynamo.New(db, dynamo.Config{Table: "sortie", Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, s
+}
+
+func times(n int, err error) []error {
+	all := make([]error, n)
+	for i := range all {
+		all[i] = err
+	}
+	return all
+}
+
+var (
+	throttled = &types.ProvisionedThroughputExceededException{Message: aws.String("The level of configured throughput was exceeded")}
+	ref       = run.Ref{Tenant: "acme", ID: "a"}
+)
+
+func TestWhatIsThrottledIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]error{
+		"throughput":       throttled,
+		"requests":         &types.RequestLimitExceeded{},
+		"server error":     &types.InternalServerError{},
+		"met another":      &types.TransactionConflictException{},
+		"is being applied": &types.TransactionInProgressException{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db, s := setup(t, times(5, refusal)...)
+				if _, err := s.Load(t.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) || db.calls != 6 {
+					t.Fatalf("after %d calls: %v", db.calls, err)
+				}
+			})
+		})
+	}
+}
+
+// TestATransactionThatMetAnotherIsTheSameOneAgain has its token be the same, so
+// that it is applied once where an answer was lost.
+func TestATransactionThatMetAnotherIsTheSameOneAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		met := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
+			{Code: aws.String("None")}, {Code: aws.String("TransactionConflict")},
+		}}
+		db, s := setup(t, times(4, met)...)
+		d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now())
+		_, err := s.Create(t.Context(), orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "k", Digest: "d"})
+		if err != nil || db.calls != 5 || len(db.tokens) != 1 || db.tokens[""] {
+			t.Fatalf("after %d calls with the tokens %v: %v", db.calls, db.tokens, err)
+		}
+	})
+}
+
+func TestNobodyIsAskedBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ deadline, at time.Duration }{
+		"the caller's":  {3 * time.Second, 3 * time.Second},
+		"none, or late": {time.Hour, 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db, s := setup(t, times(10_000, throttled)...)
+				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+				defer cancel()
+				began := time.Now()
+				_, err := s.Load(ctx, ref)
+				if !fault.Is(err, fault.Unavailable) || !errors.As(err, new(*types.ProvisionedThroughputExceededException)) {
+					t.Errorf("got %v", err)
+				}
+				if took := time.Since(began); took > test.at || took < test.at/2 || db.calls < 5 {
+					t.Errorf("gave up after %s and %d calls, want nearly %s", took, db.calls, test.at)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsNoPassingFaultIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	db, s := setup(t, times(9, &types.ResourceNotFoundException{Message: aws.String("Requested resource not found")})...)
+	if _, err := s.Load(t.Context(), ref); !fault.Is(err, fault.Unavailable) || db.calls != 1 {
+		t.Fatalf("after %d calls: %v", db.calls, err)
+	}
+}
+
+// TestAFaultIsInOurWords has the whole SDK meet what AWS says.
+func TestAFaultIsInOurWords(t *testing.T) {
+	t.Parallel()
+	refuse := func(code string) awstest.Call {
+		return func(json.RawMessage) (any, error) {
+			return nil, awstest.Refusal{Code: "com.amazonaws.dynamodb.v20120810#" + code, Message: "User: arn:aws:iam::123456789012:user/x is not allowed"}
+		}
+	}
+	cfg := awstest.Serve(t, map[string]awstest.Call{
+		"GetItem": refuse("AccessDeniedException"), "PutItem": refuse("ValidationException"),
+		"UpdateItem": refuse("ResourceNotFoundException"), "Query": refuse("ValidationException"),
+	})
+	s, err := dynamo.Open(cfg, dynamo.Config{Table: "sortie", Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now())
+	ctx := t.Context()
+	for name, call := range map[string]func() error{
+		"Load":   func() error { _, err := s.Load(ctx, ref); return err },
+		"Create": func() error { _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); return err },
+		"Commit": func() error { return s.Commit(ctx, orchestrator.WriteOf(d)) },
+		"Beat":   func() error { _, err := s.Beat(ctx, ref, run.Beat{}); return err },
+		"List":   func() error { _, _, err := s.List(ctx, "acme", orchestrator.Page{Limit: 1}); return err },
+		"Due":    func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
+		"Pools":  func() error { _, err := s.Pools(ctx); return err },
+		"Mend":   func() error { _, err := s.Mend(ctx, "acme", "p"); return err },
+	} {
+		err := call()
+		f := fault.Of(err)
+		if !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v, want an Unavailable fault", name, err)
+			continue
+		}
+		for _, word := range []string{"arn:", "Exception", "api error", "operation error", "https response"} {
+			if strings.Contains(f.Message, word) {
+				t.Errorf("%s: the fault says %q", name, f.Message)
+			}
+		}
+	}
+}
+
+func TestAnIncompleteConfigurationNamesAllItsProblems(t *testing.T) {
+	t.Parallel()
+	_, err := dynamo.New(nil, dynamo.Config{TTLGrace: -1})
+	if err == nil {
+		t.Fatal("it is taken")
+	}
+	for _, word := range []string{"table", "clock", "grace"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("it does not name the %s: %v", word, err)
+		}
+	}
+}
+
+// sparing is a database that reads nothing of a batch for a while.
+type sparing struct {
+	troubled
+	spares int
+}
+
+func (d *sparing) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if d.calls++; d.calls <= d.spares {
+		return &dynamodb.BatchGetItemOutput{UnprocessedKeys: in.RequestItems}, nil
+	}
+	return &dynamodb.BatchGetItemOutput{}, nil
+}
+
+// TestABatchThatIsThrottledIsAskedForWithPauses: DynamoDB tells it by leaving the
+// keys out of an answer that is none of its errors.
+func TestABatchThatIsThrottledIsAskedForWithPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := &sparing{troubled{}, 5}
+		s, err := dynamo.New(db, dynamo.Config{Table: "sortie", Clock: clock.System{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := orchestrator.WriteOf(run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now()))
+		w.Lease = run.LeaseRelease // the run is read first, in a batch
+		began := time.Now()
+		if err := s.Commit(t.Context(), w); !errors.Is(err, orchestrator.ErrConflict) || db.calls != 6 {
+			t.Errorf("after %d calls: %v", db.calls, err)
+		}
+		if took := time.Since(began); took < 300*time.Millisecond {
+			t.Errorf("five times nothing was read, and asked for again within %s", took)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// commitTries bounds how often a write is planned anew: while a pool's slots
+// change hands faster than it can be applied.
+const commitTries = 200
+
+// Commit implements orchestrator.Store. A run that is no more is a conflict. It
+// takes as many writes as one transaction does: about thirty.
+func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+	if len(writes) == 0 {
+		return nil
+	}
+	changes := make([]*change, len(writes))
+	for i, w := range writes {
+		var err error
+		if changes[i], err = changeOf(w, w.Run.Version+1); err != nil {
+			return told(err, "commit run", w.Run.ID)
+		}
+	}
+	return told(s.commit(ctx, changes), "commit run", writes[0].Run.ID)
+}
+
+func (s *Store) commit(ctx context.Context, changes []*change) error {
+	return again(ctx, func() error {
+		leases, err := s.leases(ctx, changes)
+		if errors.Is(err, orchestrator.ErrNoSlot) {
+			// A lost race is told first: whoever lost it decides anew.
+			if err := s.lookAt(ctx, changes); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		var parts, beside []*part
+		for _, c := range changes {
+			updates := c.updates()
+			leases.note(c, updates[0])
+			parts = append(parts, updates[0])
+			beside = append(beside, updates[1:]...)
+			if beat := c.beat(); beat != nil {
+				beside = append(beside, beat)
+			}
+		}
+		return s.write(ctx, append(append(parts, beside...), leases.parts...))
+	})
+}
+
+// again plans and writes until it is not on what is no longer so.
+func again(ctx context.Context, try func() error) error {
+	for n := range commitTries {
+		err := try()
+		if errors.Is(err, errApplied) {
+			return nil
+		}
+		if !errors.Is(err, errAgain) {
+			return err
+		}
+		if n < 2 {
+			continue // what was wrong is known now, as a rule
+		}
+		//nolint:gosec // jitter needs no secrecy
+		if err := wait(ctx, rand.N(5*time.Millisecond<<min(n, 5))); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "what is to be written is changed by too many at once; try again")
+}
+
+// lookAt reads the records that were not looked at yet, and holds each to the
+// version it was decided on.
+func (s *Store) lookAt(ctx context.Context, changes []*change) error {
+	unread := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.before != nil })
+	keys := make([]item, len(unread))
+	for i, c := range unread {
+		keys[i] = runKey(c.Run.Ref())
+	}
+	found := map[string]item{}
+	for part := range slices.Chunk(keys, batch) {
+		if err := s.fetch(ctx, part, true, func(is item) error {
+			found[textOf(is[schema.Partition.Name])] = is
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for _, c := range unread {
+		if err := c.refused(ctx, found[pkRun(c.Run.Ref())]); !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+	return nil
+}

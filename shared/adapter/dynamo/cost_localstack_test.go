@@ -1,0 +1,136 @@
+//go:build localstack
+
+package dynamo_test
+
+import (
+	crypto "crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// export is a run as the front door makes it.
+func export(id string) run.Run {
+	return run.Run{
+		Tenant: "default", ID: id, TaskID: id, Workspace: "default", CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
+		Work: run.Work{
+			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "registry.fly.io/arke-mods-export-worker:latest",
+			Options: json.RawMessage(`{"recursive":false,"maxDepth":5,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
+		},
+		Policy: run.Policy{
+			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
+			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour,
+			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
+			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.25},
+		},
+	}
+}
+
+// token is as long as those of Step Functions are, and as random.
+func token() string {
+	raw := make([]byte, 480)
+	_, _ = crypto.Read(raw)
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+// commit is one of an export's, as the service makes them.
+type commit struct {
+	name string
+	fact run.Fact
+	beat func(now time.Time) run.BeatChange
+}
+
+func exportCommits() []commit {
+	upload := run.Upload{Key: "exports/export_mods_1772352000000_9f3a/01K9XVBAQZF9EHDRXGBEADTZYY.mods.xml", FileName: "01K9XVBAQZF9EHDRXGBEADTZYY.mods.xml", Size: 1 << 20}
+	second := token()
+	return []commit{
+		{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
+		{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
+		{name: "machine made", fact: run.MachineMade{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
+		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, beat: func(now time.Time) run.BeatChange {
+			return run.BeatChange{Open: &run.Beat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
+		}},
+		{name: "token of Running", fact: run.TokenStored{Step: run.StepRunning, Generation: 2, Token: second}, beat: func(time.Time) run.BeatChange {
+			return run.BeatChange{Token: &second, Generation: 2}
+		}},
+		{name: "completed, closes its heartbeats", fact: run.Reported{Attempt: 1, Report: run.Report{
+			Digest: "4c1055bf182d25dce3eaffbd6454eaf6", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72,"durationMs":48211}`),
+		}}, beat: func(time.Time) run.BeatChange { return run.BeatChange{Close: true} }},
+		{name: "settled, gives its slot back", fact: run.Settled{Output: &run.Output{
+			Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`, ContentType: "application/xml",
+		}}},
+		{name: "downloaded", fact: run.OutputExpiring{Message: "downloaded"}},
+		{name: "output deleted", fact: run.OutputDeleted{}},
+	}
+}
+
+// TestAPlainExportCostsAtMostSixtyWriteUnits spends what an export spends that
+// takes a minute in a limited pool: under an idempotency key, with a worker that
+// is heard twice, whose output is downloaded once.
+func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
+	t.Parallel()
+	ctx, cfg := t.Context(), awstest.DynamoDB(t)
+	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
+	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: clock.System{}, Consumed: spent.consumed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	sumW, sumR := 0.0, 0.0
+	row := func(name string) {
+		wru, rru := spent.take()
+		sumW, sumR = sumW+wru, sumR+rru
+		fmt.Fprintf(&table, "%-34s %3.0f WRU %4.1f RRU\n", name, wru, rru)
+	}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	life := func(id string, row func(string)) {
+		now := time.Now().UTC()
+		d := run.New(export(id), now)
+		_, err := s.Create(ctx, orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
+		ok(err)
+		row("accepted, under its key")
+		for _, c := range exportCommits() {
+			now = now.Add(8*time.Second + rand.N(time.Second))
+			r, err := s.Load(ctx, d.Run.Ref())
+			ok(err)
+			d, err = run.Decide(r, c.fact, now)
+			ok(err)
+			if c.beat != nil {
+				d.Beat = c.beat(now)
+			}
+			ok(s.Commit(ctx, orchestrator.WriteOf(d)))
+			row(c.name)
+			if c.beat != nil && d.Beat.Token != nil {
+				for range 2 {
+					_, err = s.Beat(ctx, r.Ref(), run.Beat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now, Progress: new(50), Message: "half of it"})
+					ok(err)
+					row("heartbeat")
+				}
+			}
+		}
+	}
+	life("export_mods_1772352000000_first", func(string) { spent.take() }) // registers the pool
+	life("export_mods_1772352000000_9f3a4b2c", row)
+	fmt.Fprintf(&table, "%-34s %3.0f WRU %4.1f RRU", "in all", sumW, sumR)
+	t.Logf("what an export costs:\n%s", table.String())
+	if sumW > 60 {
+		t.Error("it is more than 60 write units")
+	}
+}

@@ -1,0 +1,141 @@
+package dynamo
+
+import (
+	stdbytes "bytes"
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Create implements orchestrator.Store. A task id that another run has is a
+// conflict too, where it is not its run's id.
+func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+	c, err := changeOf(first, 1)
+	if err != nil {
+		return nil, told(err, "create run", first.Run.ID)
+	}
+	var names []*nameUse
+	var use *nameUse
+	if key != nil {
+		use = &nameUse{key: keyOf(pkKey(first.Run.Tenant, key.Key), sortKey), digest: key.Digest, idempotency: true}
+		names = append(names, use)
+	}
+	if first.Run.TaskID != first.Run.ID {
+		names = append(names, &nameUse{key: keyOf(pkTask(first.Run.Tenant, first.Run.TaskID), sortTask)})
+	}
+	err = again(ctx, func() error {
+		leases, err := s.leases(ctx, []*change{c})
+		if err != nil {
+			return err
+		}
+		var parts []*part
+		for _, n := range names {
+			parts = append(parts, n.part(s, c))
+		}
+		created := c.creates(s)
+		if n, ok := leases.slots[c]; ok {
+			created.put[attrSlot] = number(int64(n))
+		}
+		parts = append(parts, created)
+		if beat := c.beat(); beat != nil {
+			parts = append(parts, beat)
+		} else if c.before != nil {
+			parts = append(parts, &part{key: beatKey(c.Run.Ref()), remove: true}) // the expired run's
+		}
+		return s.write(ctx, append(parts, leases.parts...))
+	})
+	if err == nil && use != nil && use.stands != nil {
+		return use.stands, nil
+	}
+	return nil, told(err, "create run", first.Run.ID)
+}
+
+// nameUse is a name that a new run takes for itself: an idempotency key, or a
+// task id that is not the run's.
+type nameUse struct {
+	key         item
+	digest      string
+	idempotency bool
+	// before is the item of a use by a run that is no more.
+	before item
+	// stands is the run that a known key stands for.
+	stands *run.Run
+}
+
+// part takes the name where nobody has it who is still there.
+func (n *nameUse) part(s *Store, c *change) *part {
+	put := item{attrRun: text(c.Run.ID), attrBorn: bytes(born(c.Run)), schema.TTL: number(nameExpiry(c.Run))}
+	if n.idempotency {
+		put[attrDigest] = text(n.digest)
+	}
+	maps.Copy(put, n.key)
+	p := &part{put: put}
+	if n.before == nil {
+		p.absent(schema.Partition.Name)
+	} else {
+		p.where(attrRun, "=", n.before[attrRun])
+		p.where(attrBorn, "=", n.before[attrBorn])
+	}
+	p.refused = func(ctx context.Context, is item) error {
+		n.before = is
+		if is == nil {
+			return errAgain
+		}
+		r, err := s.nameHolder(ctx, c.Run.Tenant, is)
+		switch {
+		case errors.Is(err, orchestrator.ErrNotFound):
+			return errAgain // it is free again
+		case err != nil:
+			return err
+		case !n.idempotency:
+			if r.Ref() == c.Run.Ref() {
+				return errAgain // the run's own part says what that means
+			}
+			return &orchestrator.Conflict{Ref: c.Run.Ref()}
+		case textOf(is[attrDigest]) != n.digest:
+			return orchestrator.ErrKeyTaken
+		case stdbytes.Equal(bytesOf(is[attrBorn]), born(c.Run)) && r.ID == c.Run.ID && s.isOurs(ctx, c):
+			return errApplied
+		}
+		n.stands = &r
+		return nil
+	}
+	return p
+}
+
+// isOurs says whether the run was created by this very change.
+func (s *Store) isOurs(ctx context.Context, c *change) bool {
+	is, err := s.get(ctx, runKey(c.Run.Ref()), true)
+	return err == nil && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce)
+}
+
+// nameHolder is the run that took the name, ErrNotFound where it is no more:
+// another one may have its id since.
+func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.Run, error) {
+	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: textOf(name[attrRun])}, s.alive)
+	if err == nil && !stdbytes.Equal(born(r), bytesOf(name[attrBorn])) {
+		return run.Run{}, orchestrator.ErrNotFound
+	}
+	return r, err
+}
+
+// nameExpiry is when the table's TTL may delete a name, in Unix seconds: after
+// the longest life that the run's policy allows, twice, and a week. Names have
+// to last as long as their run, whose end is not known when they are taken, and
+// writing them again at the end would cost as much as the run's last commit.
+func nameExpiry(r run.Run) int64 {
+	p := r.Policy
+	tries := p.Retry.MaxAttempts + p.Retry.MaxFurtherStarts + 1
+	life := time.Duration(tries) * (p.QueueTimeout + p.StartTimeout + p.TimeLimit + p.CancelGrace + p.Retry.MaxDelay)
+	from := r.CreatedAt
+	if r.ScheduledAt.After(from) {
+		from = r.ScheduledAt
+	}
+	const week = 7 * 24 * time.Hour
+	return from.Add(2*life+week).Unix() + int64((p.OutputRetention+p.RecordRetention)/time.Second)
+}

@@ -1,0 +1,188 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func dueKey(kind, shard string) string { return kind + "#" + shard }
+
+// dueBy is the query for what of a kind and shard may be due by now.
+func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
+	q := s.indexQuery(schema.IndexDue, attrDue, dueKey(kind, shard))
+	*q.KeyConditionExpression += " AND #at <= :at"
+	q.ExpressionAttributeNames["#at"] = attrAt
+	q.ExpressionAttributeValues[":at"] = number(now)
+	return q
+}
+
+// due reads the records of some kinds that may be due by now, and gives those
+// that are, the longest first, at most limit. The index tells times no finer than
+// its grains, so what it tells of one time is read whole.
+func (s *Store) due(ctx context.Context, now time.Time, limit int, when func(run.Run) time.Time, kinds ...string) ([]*record, error) {
+	var queries []*dynamodb.QueryInput
+	for _, kind := range kinds {
+		for n := range dueShards {
+			queries = append(queries, s.dueBy(kind, strconv.Itoa(n), now.Unix()))
+		}
+	}
+	m := s.merge(func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }, queries)
+	var found []*record
+	for len(found) < limit {
+		first, err := m.peek(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			break
+		}
+		grain, all := numberOf(first[attrAt]), int(^uint(0)>>1)
+		entries, err := m.take(ctx, all, func(is item) bool { return numberOf(is[attrAt]) == grain })
+		if err != nil {
+			return nil, err
+		}
+		records, err := s.records(ctx, entries, false)
+		if err != nil {
+			return nil, err
+		}
+		records = slices.DeleteFunc(records, func(r *record) bool {
+			at := when(r.Run)
+			return at.IsZero() || at.After(now)
+		})
+		slices.SortStableFunc(records, func(a, b *record) int { return when(a.Run).Compare(when(b.Run)) })
+		found = append(found, records...)
+	}
+	return found[:min(len(found), max(limit, 0))], nil
+}
+
+// Due implements orchestrator.Store. It may miss what became due by a commit of
+// the last moment.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
+		if !s.there(r) {
+			return time.Time{}
+		}
+		return r.Execution.ActBy
+	}, dueAct, dueSettle)
+	return refsOf(records), told(err, "read", "what is due")
+}
+
+// OutputsDue implements orchestrator.Store. It may miss what became due by a
+// commit of the last moment.
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
+		if gone(r) || !s.there(r) {
+			return time.Time{}
+		}
+		return r.BytesDue()
+	}, dueOutput, dueSettle)
+	return refsOf(records), told(err, "read", "the outputs that have expired")
+}
+
+func refsOf(records []*record) []run.Ref {
+	refs := make([]run.Ref, len(records))
+	for i, r := range records {
+		refs[i] = r.Ref()
+	}
+	return refs
+}
+
+// WithMachine implements orchestrator.Store, ordered by partition key, which is
+// by tenant and id. It may miss a machine that became known in the last moment.
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
+	runs, err := s.withMachine(ctx, after, limit)
+	return runs, told(err, "read", "the runs with a machine")
+}
+
+func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (runs []run.Run, err error) {
+	var queries []*dynamodb.QueryInput
+	for n := range dueShards {
+		q := s.indexQuery(schema.IndexMachines, attrMachine, strconv.Itoa(n))
+		q.Limit = aws.Int32(int32(min(max(limit, 0)/dueShards+8, 1000)))
+		if after != (run.Ref{}) {
+			*q.KeyConditionExpression += " AND #pk > :pk"
+			q.ExpressionAttributeNames["#pk"] = schema.Partition.Name
+			q.ExpressionAttributeValues[":pk"] = text(pkRun(after))
+		}
+		queries = append(queries, q)
+	}
+	m := s.merge(func(a, b item) bool {
+		return cmp.Less(textOf(a[schema.Partition.Name]), textOf(b[schema.Partition.Name]))
+	}, queries)
+	for len(runs) < limit {
+		entries, err := m.take(ctx, limit-len(runs), always)
+		if err != nil || len(entries) == 0 {
+			return runs, err
+		}
+		records, err := s.records(ctx, entries, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if indexed(r.Run)[attrMachine] != nil {
+				runs = append(runs, r.Run)
+			}
+		}
+	}
+	return runs, nil
+}
+
+// Purge implements orchestrator.Store. What the table's TTL is to delete, it
+// leaves to that for the grace of the configuration. An error comes with the
+// number of those that are forgotten already.
+func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
+	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
+		if !gone(r) {
+			return time.Time{}
+		}
+		return r.ExpiresAt
+	}, duePurge, dueSettle)
+	if err != nil {
+		return 0, told(err, "find", "expired runs")
+	}
+	forgotten := 0
+	for _, r := range records {
+		if r.is[schema.TTL] != nil && r.ExpiresAt.Add(s.config.TTLGrace).After(now) {
+			continue
+		}
+		if err := s.forget(ctx, r); err != nil {
+			return forgotten, told(err, "forget run", r.ID)
+		}
+		forgotten++
+	}
+	return forgotten, nil
+}
+
+// forget deletes what is beside the record, then the record, unless it has
+// become another's meanwhile.
+func (s *Store) forget(ctx context.Context, r *record) error {
+	var beside []item
+	if err := s.each(ctx, s.under(pkRun(r.Ref())), func(is item) bool {
+		if sk := textOf(is[schema.Sort.Name]); sk != sortRun {
+			beside = append(beside, keyOf(pkRun(r.Ref()), sk))
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	for _, key := range beside {
+		if err := s.send(ctx, []*part{{key: key, remove: true}}); err != nil {
+			return err
+		}
+	}
+	p := &part{key: runKey(r.Ref()), remove: true}
+	p.where(attrNonce, "=", r.is[attrNonce])
+	if err := s.send(ctx, []*part{p}); refused(err) == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// item is an item of the table, or a part of one.
+type item = map[string]types.AttributeValue
+
+// Sort keys of the items beside each other under one partition key. Of a pool,
+// each slot and each place in the line is one.
+const (
+	sortRun    = "run"
+	sortBeat   = "beat"
+	sortEvents = "events#"
+	sortPool   = "pool"
+	sortSlot   = "slot#"
+	sortLine   = "line#"
+	sortKey    = "key"
+	sortTask   = "task"
+	sortNote   = "note"
+)
+
+// reception is the partition key of the one item that is nobody's: a tenant's
+// begin with the tenant, which has no '#'.
+const reception = "#reception"
+
+func keyOf(pk, sk string) item {
+	return item{schema.Partition.Name: text(pk), schema.Sort.Name: text(sk)}
+}
+
+// within is the partition key of a tenant's thing. The tenant is escaped, the
+// name comes last and may hold anything.
+func within(tenant, kind, name string) string {
+	return url.PathEscape(tenant) + "#" + kind + "#" + name
+}
+
+func pkRun(ref run.Ref) string              { return within(ref.Tenant, "run", ref.ID) }
+func pkPool(tenant, pool string) string     { return within(tenant, "pool", pool) }
+func pkKey(tenant, key string) string       { return within(tenant, "key", key) }
+func pkTask(tenant, taskID string) string   { return within(tenant, "task", taskID) }
+func runKey(ref run.Ref) item               { return keyOf(pkRun(ref), sortRun) }
+func beatKey(ref run.Ref) item              { return keyOf(pkRun(ref), sortBeat) }
+func slotKey(in string, number int) item    { return keyOf(in, fmt.Sprintf("%s%06d", sortSlot, number)) }
+func lineKey(in string, r run.Run) item     { return keyOf(in, lineSort(r)) }
+func eventsPrefix(born time.Time) string    { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
+func eventsSort(p string, last int) string  { return fmt.Sprintf("%s%010d", p, last) }
+func lineSort(r run.Run) string             { return sortLine + ordered(r.Slot.Since) + "#" + r.ID }
+func slotNumber(sk string) (n int, ok bool) { return numbered(strings.CutPrefix(sk, sortSlot)) }
+
+func numbered(digits string, ok bool) (int, bool) {
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil
+}
+
+// lined gives the run of a place in a line.
+func lined(sk string) (id string, ok bool) {
+	place, ok := strings.CutPrefix(sk, sortLine)
+	if !ok {
+		return "", false
+	}
+	_, id, ok = strings.Cut(place, "#")
+	return id, ok
+}
+
+// named gives the tenant and the name of a partition key.
+func named(pk string) (tenant, name string) {
+	escaped, rest, _ := strings.Cut(pk, "#")
+	_, name, _ = strings.Cut(rest, "#")
+	tenant, err := url.PathUnescape(escaped)
+	if err != nil {
+		tenant = escaped
+	}
+	return tenant, name
+}
+
+// nanos is the time in Unix nanoseconds, cut to those that 64 bits can tell
+// (1678 to 2262), moved so that the smallest is 0.
+func nanos(t time.Time) uint64 {
+	n := t.UnixNano()
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		n = math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		n = math.MaxInt64
+	}
+	return uint64(n) ^ 1<<63
+}
+
+// ordered is a time as text whose order is that of times.
+func ordered(t time.Time) string { return fmt.Sprintf("%016x", nanos(t)) }
+
+// born orders a tenant's runs by their creation. The second half of its bytes
+// tells those of one moment apart.
+func born(r run.Run) []byte {
+	sum := sha256.Sum256([]byte(r.ID))
+	return append(binary.BigEndian.AppendUint64(nil, nanos(r.CreatedAt)), sum[:8]...)
+}
+
+// Runs are spread over the partition keys of an index: listShards of each tenant
+// and half of its life, dueShards of each kind of work.
+const (
+	listShards = 8
+	dueShards  = 16
+)
+
+func shard(ref run.Ref, of int) string {
+	sum := sha256.Sum256([]byte(pkRun(ref)))
+	return strconv.Itoa(int(sum[0]) % of)
+}

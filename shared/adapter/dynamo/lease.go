@@ -1,0 +1,215 @@
+package dynamo
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// leases are what a commit does to the pools of its runs.
+type leases struct {
+	parts []*part
+	// slots are the numbers of the slots that runs now hold.
+	slots map[*change]int
+	// left are the runs that hold none any more.
+	left map[*change]bool
+	// freed are the slots of each pool that the commit gives back and has not
+	// handed on, with who holds them.
+	freed map[string][]lease
+}
+
+// lease is a slot that is held.
+type lease struct {
+	number int
+	run    string
+}
+
+// note keeps the number beside the record, which finds the slot when it is given
+// back.
+func (l *leases) note(c *change, p *part) {
+	if n, ok := l.slots[c]; ok {
+		p.set(attrSlot, number(int64(n)))
+	} else if l.left[c] {
+		p.drop(attrSlot)
+	}
+}
+
+// leases plans what the commit does to slots and lines. ErrNoSlot where a run
+// cannot have one. A slot that is given back and granted in the same commit is
+// written once, and changes hands.
+func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
+	l := &leases{slots: map[*change]int{}, left: map[*change]bool{}, freed: map[string][]lease{}}
+	if err := s.lookAt(ctx, slices.DeleteFunc(slices.Clone(changes), func(c *change) bool {
+		return c.Lease != run.LeaseGrant && c.Lease != run.LeaseDequeue && c.Lease != run.LeaseRelease
+	})); err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if c.Lease != run.LeaseRelease {
+			continue
+		}
+		l.left[c] = true
+		if n, ok := c.before.slot(); ok {
+			in := pkPool(c.Run.Tenant, c.before.Slot.Pool)
+			l.freed[in] = append(l.freed[in], lease{n, c.Run.ID})
+		}
+	}
+	pools := map[string]*view{}
+	for _, c := range changes {
+		var err error
+		in := pkPool(c.Run.Tenant, c.Run.Slot.Pool)
+		switch c.Lease {
+		case run.LeaseTake:
+			var waits []item
+			if waits, err = s.line(ctx, in, 1); err == nil && len(waits) > 0 {
+				return nil, orchestrator.ErrNoSlot
+			}
+			if err == nil {
+				err = s.grant(ctx, l, c, in, pools)
+			}
+		case run.LeaseGrant:
+			l.leave(c)
+			err = s.grant(ctx, l, c, in, pools)
+		case run.LeaseDequeue:
+			l.leave(c)
+		case run.LeaseEnqueue:
+			if err = s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err == nil {
+				l.parts = append(l.parts, &part{put: lineKey(in, c.Run)})
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for in, slots := range l.freed {
+		for _, held := range slots {
+			p := &part{key: slotKey(in, held.number), remove: true}
+			p.heldBy(held.run)
+			l.parts = append(l.parts, p)
+		}
+	}
+	return l, nil
+}
+
+// leave takes the run out of its line.
+func (l *leases) leave(c *change) {
+	was := c.before
+	l.parts = append(l.parts, &part{key: lineKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
+}
+
+// grant finds a slot for the run: one that the same commit gives back, or one
+// that is free.
+func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pools map[string]*view) error {
+	limit := c.Run.Slot.Limit
+	for i, held := range l.freed[in] {
+		if held.number < limit {
+			l.freed[in] = append(l.freed[in][:i:i], l.freed[in][i+1:]...)
+			l.hold(c, in, held.number, held.run)
+			return nil
+		}
+	}
+	if err := s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err != nil {
+		return err
+	}
+	if pools[in] == nil {
+		v, err := s.view(ctx, in)
+		if err != nil {
+			return err
+		}
+		pools[in] = v
+		// What this commit does is done in this view of the pool.
+		for _, held := range l.freed[in] {
+			delete(v.held, held.number)
+		}
+		for other, n := range l.slots {
+			if pkPool(other.Run.Tenant, other.Run.Slot.Pool) == in {
+				v.held[n] = other.Run.ID
+			}
+		}
+	}
+	n, ok := pools[in].free(limit)
+	if !ok {
+		return orchestrator.ErrNoSlot
+	}
+	pools[in].held[n] = c.Run.ID
+	was := ""
+	for i, held := range l.freed[in] {
+		if held.number == n {
+			was = held.run
+			l.freed[in] = append(l.freed[in][:i:i], l.freed[in][i+1:]...)
+			break
+		}
+	}
+	l.hold(c, in, n, was)
+	return nil
+}
+
+// hold gives the slot to the run, from who held it until now; "" is nobody.
+func (l *leases) hold(c *change, in string, n int, was string) {
+	put := slotKey(in, n)
+	put[attrRun] = text(c.Run.ID)
+	p := &part{put: put}
+	if was == "" {
+		p.absent(schema.Partition.Name)
+	} else {
+		p.heldBy(was)
+	}
+	l.parts = append(l.parts, p)
+	l.slots[c] = n
+}
+
+// heldBy has the slot be the run's, or nobody's.
+func (p *part) heldBy(id string) {
+	p.conditions = append(p.conditions, "(attribute_not_exists("+p.name(attrRun)+") OR "+p.name(attrRun)+" = "+p.value(text(id))+")")
+}
+
+// view is how the slots of a pool are held.
+type view struct{ held map[int]string }
+
+func (s *Store) view(ctx context.Context, in string) (*view, error) {
+	v := &view{held: map[int]string{}}
+	err := s.each(ctx, s.beside(in, sortSlot), func(is item) bool {
+		if n, ok := slotNumber(textOf(is[schema.Sort.Name])); ok {
+			v.held[n] = textOf(is[attrRun])
+		}
+		return true
+	})
+	return v, err
+}
+
+// free chooses a slot below the limit. It is chosen by chance, so that those who
+// ask at once seldom choose the same.
+//
+// Where a limit was lowered, slots above it are held until their runs end. They
+// count: so only the lowest slots are given out, as many as there would be if
+// each of them were held beside all that are held above them. Nobody who asks
+// at the same time can therefore exceed the limit together with this one.
+func (v *view) free(limit int) (int, bool) {
+	above := 0
+	for n := range v.held {
+		if n >= limit {
+			above++
+		}
+	}
+	window := limit
+	for window > 0 && window+above > limit {
+		window--
+		if _, held := v.held[window]; held {
+			above++
+		}
+	}
+	var open []int
+	for n := range window {
+		if _, held := v.held[n]; !held {
+			open = append(open, n)
+		}
+	}
+	if len(open) == 0 {
+		return 0, false
+	}
+	return open[rand.N(len(open))], true //nolint:gosec // who gets which slot is no secret
+}

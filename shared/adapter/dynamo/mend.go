@@ -1,0 +1,172 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Mend implements orchestrator.Store. It compares the pool's slots and line with
+// the records of the tenant's living runs, of which the last moment's may be
+// missing. So where the two differ the record is read again, and it alone
+// decides; a run that is changed meanwhile is left to the next time.
+func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+	changed, err := s.mend(ctx, tenant, pool)
+	return changed, told(err, "mend pool", pool)
+}
+
+// stand is what is written about a run in a pool.
+type stand struct {
+	slots []int
+	line  []string
+}
+
+func (s *stand) agrees(with run.Stand) bool {
+	switch with {
+	case run.SlotHeld:
+		return len(s.slots) == 1 && len(s.line) == 0
+	case run.SlotQueued:
+		return len(s.slots) == 0 && len(s.line) == 1
+	}
+	return false
+}
+
+func (s *Store) mend(ctx context.Context, tenant, pool string) (changed int, err error) {
+	in := pkPool(tenant, pool)
+	stands, numbers := map[string]*stand{}, map[int]bool{}
+	of := func(id string) *stand {
+		if stands[id] == nil {
+			stands[id] = &stand{}
+		}
+		return stands[id]
+	}
+	if err := s.each(ctx, s.under(in), func(is item) bool {
+		sk := textOf(is[schema.Sort.Name])
+		if n, ok := slotNumber(sk); ok {
+			numbers[n] = true
+			st := of(textOf(is[attrRun]))
+			st.slots = append(st.slots, n)
+		} else if id, ok := lined(sk); ok {
+			of(id).line = append(of(id).line, sk)
+		}
+		return true
+	}); err != nil {
+		return 0, err
+	}
+	recorded, err := s.stands(ctx, tenant, pool)
+	if err != nil {
+		return 0, err
+	}
+	for id := range recorded {
+		of(id)
+	}
+	for id, is := range stands {
+		if is.agrees(recorded[id]) {
+			continue
+		}
+		n, err := s.mendRun(ctx, run.Ref{Tenant: tenant, ID: id}, pool, is, numbers)
+		if err != nil {
+			return changed, err
+		}
+		changed += n
+	}
+	return changed, nil
+}
+
+// stands are how the tenant's living runs stand to the pool, as their records
+// said a moment ago.
+func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run.Stand, error) {
+	var entries []item
+	for n := range listShards {
+		q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
+		if err := s.each(ctx, q, func(is item) bool {
+			entries = append(entries, is)
+			return true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	records, err := s.records(ctx, entries, false)
+	stands := map[string]run.Stand{}
+	for _, r := range records {
+		if how := standing(r.Run); how != "" && r.Slot.Pool == pool {
+			stands[r.ID] = how
+		}
+	}
+	return stands, err
+}
+
+// mendRun makes what is written about the run what its record says. numbers are
+// the slots that are held.
+func (s *Store) mendRun(ctx context.Context, ref run.Ref, pool string, is *stand, numbers map[int]bool) (int, error) {
+	stored, err := s.get(ctx, runKey(ref), true)
+	if err != nil {
+		return 0, err
+	}
+	guard := &part{key: runKey(ref)}
+	r := &record{}
+	if stored == nil {
+		guard.absent(schema.Partition.Name)
+	} else {
+		if r, err = recordOf(stored); err != nil {
+			return 0, err
+		}
+		guard.where(attrNonce, "=", stored[attrNonce])
+	}
+	stands := standing(r.Run)
+	if r.Slot.Pool != pool {
+		stands = ""
+	}
+	in := pkPool(ref.Tenant, pool)
+	var parts []*part
+	keeps, kept := r.slot()
+	kept = kept && stands == run.SlotHeld
+	found := false
+	for _, n := range is.slots {
+		if stands == run.SlotHeld && (n == keeps || !kept) && !found {
+			found = true
+			if !kept {
+				guard.set(attrSlot, number(int64(n)))
+			}
+			continue
+		}
+		p := &part{key: slotKey(in, n), remove: true}
+		p.heldBy(ref.ID)
+		parts = append(parts, p)
+	}
+	if stands == run.SlotHeld && !found {
+		n := 0
+		for numbers[n] {
+			n++
+		}
+		numbers[n] = true
+		put := slotKey(in, n)
+		put[attrRun] = text(ref.ID)
+		p := &part{put: put}
+		p.absent(schema.Partition.Name)
+		parts = append(parts, p)
+		guard.set(attrSlot, number(int64(n)))
+	}
+	lacks := stands == run.SlotQueued
+	for _, sk := range is.line {
+		if lacks && sk == lineSort(r.Run) {
+			lacks = false
+			continue
+		}
+		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
+	}
+	if lacks {
+		parts = append(parts, &part{put: lineKey(in, r.Run)})
+	}
+	if len(parts) == 0 && len(guard.sets) == 0 {
+		return 0, nil
+	}
+	err = s.write(ctx, append(parts, guard))
+	if errors.Is(err, errAgain) {
+		return 0, nil
+	}
+	return len(parts), err
+}

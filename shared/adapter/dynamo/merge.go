@@ -1,0 +1,96 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+)
+
+// merged reads several queries of an index as if they were one, in order. It
+// reads of each only as far as it is asked to.
+type merged struct {
+	store   *Store
+	before  func(a, b item) bool
+	queries []*source
+}
+
+// source is one of the queries: what was read of it and not yet given.
+type source struct {
+	query *dynamodb.QueryInput
+	ready []item
+	ended bool
+}
+
+func (s *Store) merge(before func(a, b item) bool, queries []*dynamodb.QueryInput) *merged {
+	m := &merged{store: s, before: before}
+	for _, q := range queries {
+		m.queries = append(m.queries, &source{query: q})
+	}
+	return m
+}
+
+// peek gives the next item; nil at the end.
+func (m *merged) peek(ctx context.Context) (item, error) {
+	from, err := m.next(ctx)
+	if err != nil || from == nil {
+		return nil, err
+	}
+	return from.ready[0], nil
+}
+
+// take gives at most limit items while they are wanted, and takes them out.
+func (m *merged) take(ctx context.Context, limit int, wanted func(item) bool) ([]item, error) {
+	var taken []item
+	for len(taken) < limit {
+		from, err := m.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if from == nil || !wanted(from.ready[0]) {
+			break
+		}
+		taken = append(taken, from.ready[0])
+		from.ready = from.ready[1:]
+	}
+	return taken, nil
+}
+
+// next is the source of the next item; nil at the end.
+func (m *merged) next(ctx context.Context) (*source, error) {
+	if err := m.fill(ctx); err != nil {
+		return nil, err
+	}
+	var first *source
+	for _, q := range m.queries {
+		if len(q.ready) > 0 && (first == nil || m.before(q.ready[0], first.ready[0])) {
+			first = q
+		}
+	}
+	return first, nil
+}
+
+// fill reads on where nothing is left of what was read.
+func (m *merged) fill(ctx context.Context) error {
+	var readers errgroup.Group
+	for _, q := range m.queries {
+		if len(q.ready) == 0 && !q.ended {
+			readers.Go(func() error { return q.read(ctx, m.store) })
+		}
+	}
+	return readers.Wait()
+}
+
+func (q *source) read(ctx context.Context, s *Store) error {
+	for len(q.ready) == 0 && !q.ended {
+		out, err := call(ctx, s, s.api.Query, q.query)
+		if err != nil {
+			return err
+		}
+		q.ready, q.query.ExclusiveStartKey = out.Items, out.LastEvaluatedKey
+		q.ended = len(out.LastEvaluatedKey) == 0
+	}
+	return nil
+}
+
+func always(item) bool { return true }

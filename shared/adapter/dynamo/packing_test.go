@@ -1,0 +1,118 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestTheDictionaryNeverChanges keeps what is stored readable. A better
+// dictionary is another file with another first byte.
+func TestTheDictionaryNeverChanges(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256(dictionary1)
+	if hex.EncodeToString(sum[:]) != "5164c63067474edbadb3e98ca9cc07b4a3cec8d809d6f9761584f08e2448afee" {
+		t.Error("what was packed with the dictionary before can no longer be read")
+	}
+}
+
+var sampleRun, sampleEvent = func() (run.Run, run.Event) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
+	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: run.Work{Kind: "export", Format: "mods"}}, at)
+	return d.Run, d.Events[0]
+}()
+
+// TestWhatWasPackedBeforeIsRead has the bytes that the first release wrote.
+func TestWhatWasPackedBeforeIsRead(t *testing.T) {
+	t.Parallel()
+	var r run.Run
+	if err := unpack(decoded(t, "AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8="), &r); err != nil {
+		t.Fatal(err)
+	}
+	r.Work.Options = nil
+	if diff := cmp.Diff(sampleRun, r); diff != "" {
+		t.Error(diff)
+	}
+	e, err := unpackEvent(decoded(t, "AgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLzKAMgAAD//w=="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sampleEvent, e); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func decoded(t *testing.T, text string) []byte {
+	t.Helper()
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packed
+}
+
+func TestAnyEventIsReadBackAsItWas(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(e *run.Event){
+		"as they are":         func(*run.Event) {},
+		"an id of another":    func(e *run.Event) { e.ID = "event 1" },
+		"an id in small":      func(e *run.Event) { e.ID = "01kjm6jm0026htxrnemc20wza6" },
+		"no id":               func(e *run.Event) { e.ID = "" },
+		"no time":             func(e *run.Event) { e.At = time.Time{} },
+		"a time far ahead":    func(e *run.Event) { e.At = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"a time before Unix":  func(e *run.Event) { e.At = time.Date(1901, 1, 1, 0, 0, 0, 1, time.UTC) },
+		"a time zone":         func(e *run.Event) { e.At = e.At.In(time.FixedZone("", 3600)) },
+		"a message and marks": func(e *run.Event) { e.Message = "<a & b> \"ü\" 漢字\x00" },
+	} {
+		want := sampleEvent
+		change(&want)
+		packed, err := packEvent(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := unpackEvent(packed)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestWhatIsDamagedIsAnError(t *testing.T) {
+	t.Parallel()
+	packed, err := packEvent(sampleEvent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range packed {
+		if e, err := unpackEvent(packed[:n]); err == nil {
+			t.Errorf("%d of %d bytes are an event: %+v", n, len(packed), e)
+		}
+	}
+	for _, bad := range [][]byte{nil, {0}, {3, 1, 2}, {packed1}, make([]byte, eventHead+4)} {
+		if err := unpack(bad, new(run.Run)); err == nil {
+			t.Errorf("%v is a record", bad)
+		}
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	packed, err := packEvent(sampleEvent)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed)
+	f.Add([]byte{packed1})
+	f.Fuzz(func(_ *testing.T, packed []byte) {
+		_, _ = unpackEvent(packed)
+		_ = unpack(packed, new(run.Run))
+	})
+}

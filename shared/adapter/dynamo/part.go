@@ -1,0 +1,180 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// maxParts is how many items one transaction may write: Amazon DynamoDB
+// Developer Guide, "Quotas".
+const maxParts = 100
+
+// errAgain says that a write was planned on what is no longer so.
+var errAgain = errors.New("it was planned on what is no longer so")
+
+// errApplied says that a write which is refused now was applied before: the
+// answer was lost.
+var errApplied = errors.New("it was applied before")
+
+// part is one item of a write: exactly one of put, key with sets or removes, key
+// with remove, key alone, which only checks.
+type part struct {
+	put    item
+	key    item
+	remove bool
+
+	sets, removes, conditions []string
+	names                     map[string]string
+	values                    item
+
+	// refused is asked about the item as it is where a condition failed: what
+	// becomes of the write. nil is errAgain.
+	refused func(ctx context.Context, is item) error
+}
+
+func (p *part) name(attribute string) string {
+	if p.names == nil {
+		p.names = map[string]string{}
+	}
+	p.names["#"+attribute] = attribute
+	return "#" + attribute
+}
+
+func (p *part) value(v types.AttributeValue) string {
+	if p.values == nil {
+		p.values = item{}
+	}
+	name := ":" + strconv.Itoa(len(p.values))
+	p.values[name] = v
+	return name
+}
+
+func (p *part) set(attribute string, v types.AttributeValue) {
+	p.sets = append(p.sets, p.name(attribute)+" = "+p.value(v))
+}
+
+func (p *part) drop(attribute string) { p.removes = append(p.removes, p.name(attribute)) }
+
+// where adds a condition: the attribute compared with a value.
+func (p *part) where(attribute, comparison string, v types.AttributeValue) {
+	p.conditions = append(p.conditions, p.name(attribute)+" "+comparison+" "+p.value(v))
+}
+
+func (p *part) present(attribute string) {
+	p.conditions = append(p.conditions, "attribute_exists("+p.name(attribute)+")")
+}
+
+func (p *part) absent(attribute string) {
+	p.conditions = append(p.conditions, "attribute_not_exists("+p.name(attribute)+")")
+}
+
+func (p *part) condition() *string {
+	if len(p.conditions) == 0 {
+		return nil
+	}
+	return aws.String(strings.Join(p.conditions, " AND "))
+}
+
+func (p *part) update() *string {
+	var clauses []string
+	if len(p.sets) > 0 {
+		clauses = append(clauses, "SET "+strings.Join(p.sets, ", "))
+	}
+	if len(p.removes) > 0 {
+		clauses = append(clauses, "REMOVE "+strings.Join(p.removes, ", "))
+	}
+	return aws.String(strings.Join(clauses, " "))
+}
+
+const oldItem = types.ReturnValuesOnConditionCheckFailureAllOld
+
+// send makes the write: one item alone by a request of its own, which costs
+// half; more in one transaction. Asked again, the transaction is the same one.
+func (s *Store) send(ctx context.Context, parts []*part) error {
+	if len(parts) > maxParts {
+		return fault.New(fault.Internal, "a commit of %d items is more than one transaction takes", len(parts))
+	}
+	if len(parts) > 1 {
+		in := &dynamodb.TransactWriteItemsInput{
+			TransactItems: make([]types.TransactWriteItem, len(parts)), ClientRequestToken: aws.String(uuid.NewString()),
+			ReturnConsumedCapacity: s.wanted(),
+		}
+		for i, p := range parts {
+			in.TransactItems[i] = p.transact(&s.config.Table)
+		}
+		_, err := call(ctx, s, s.api.TransactWriteItems, in)
+		return err
+	}
+	p, table, wanted := parts[0], &s.config.Table, s.wanted()
+	var err error
+	switch {
+	case p.put != nil:
+		_, err = call(ctx, s, s.api.PutItem, &dynamodb.PutItemInput{
+			TableName: table, Item: p.put, ConditionExpression: p.condition(), ReturnConsumedCapacity: wanted,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		})
+	case p.remove:
+		_, err = call(ctx, s, s.api.DeleteItem, &dynamodb.DeleteItemInput{
+			TableName: table, Key: p.key, ConditionExpression: p.condition(), ReturnConsumedCapacity: wanted,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		})
+	default:
+		_, err = call(ctx, s, s.api.UpdateItem, &dynamodb.UpdateItemInput{
+			TableName: table, Key: p.key, UpdateExpression: p.update(), ConditionExpression: p.condition(), ReturnConsumedCapacity: wanted,
+			ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		})
+	}
+	return err
+}
+
+func (p *part) transact(table *string) types.TransactWriteItem {
+	switch {
+	case p.put != nil:
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: table, Item: p.put, ConditionExpression: p.condition(), ExpressionAttributeNames: p.names,
+			ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		}}
+	case p.remove:
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: table, Key: p.key, ConditionExpression: p.condition(), ExpressionAttributeNames: p.names,
+			ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		}}
+	case len(p.sets)+len(p.removes) == 0:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: table, Key: p.key, ConditionExpression: p.condition(), ExpressionAttributeNames: p.names,
+			ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+		}}
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: table, Key: p.key, UpdateExpression: p.update(), ConditionExpression: p.condition(), ExpressionAttributeNames: p.names,
+		ExpressionAttributeValues: p.values, ReturnValuesOnConditionCheckFailure: oldItem,
+	}}
+}
+
+// write sends the parts. Where conditions failed, the first part that knows what
+// that means says so; else it is errAgain.
+func (s *Store) write(ctx context.Context, parts []*part) error {
+	err := s.send(ctx, parts)
+	reasons := refused(err)
+	if reasons == nil {
+		return err
+	}
+	for i, reason := range reasons {
+		if !failed(reason) || parts[i].refused == nil {
+			continue
+		}
+		if err := parts[i].refused(ctx, reason.Item); !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+	return errAgain
+}

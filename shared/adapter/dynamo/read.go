@@ -1,0 +1,268 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Load implements orchestrator.Store.
+func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	r, err := s.load(ctx, ref, s.there)
+	return r, told(err, "read run", ref.ID)
+}
+
+// Find implements orchestrator.Store. A task whose id is its run's is one read,
+// any other three.
+func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
+	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: taskID}, s.alive)
+	if err == nil && r.TaskID == taskID || err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
+		return r, told(err, "read task", taskID)
+	}
+	name, err := s.get(ctx, keyOf(pkTask(tenant, taskID), sortTask), true)
+	if err == nil && name == nil {
+		err = orchestrator.ErrNotFound
+	}
+	if err == nil {
+		r, err = s.nameHolder(ctx, tenant, name)
+	}
+	if err != nil {
+		return run.Run{}, told(err, "read task", taskID)
+	}
+	return r, nil
+}
+
+func (s *Store) load(ctx context.Context, ref run.Ref, found func(run.Run) bool) (run.Run, error) {
+	is, err := s.get(ctx, runKey(ref), true)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if is == nil {
+		return run.Run{}, orchestrator.ErrNotFound
+	}
+	r, err := recordOf(is)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if !found(r.Run) {
+		return run.Run{}, orchestrator.ErrNotFound
+	}
+	return r.Run, nil
+}
+
+// Events implements orchestrator.Store. A run that is not found has none. The
+// record is read first: the older events that it has spilled are there then.
+func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
+	events, err := s.events(ctx, ref, after, limit)
+	return events, told(err, "read the events of run", ref.ID)
+}
+
+func (s *Store) events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
+	is, err := s.get(ctx, runKey(ref), true)
+	if err != nil || is == nil || limit <= 0 {
+		return nil, err
+	}
+	r, err := recordOf(is)
+	if err != nil || !s.alive(r.Run) {
+		return nil, err
+	}
+	newest, err := eventsOf(is)
+	if err != nil {
+		return nil, err
+	}
+	var events []run.Event
+	take := func(some []run.Event) {
+		for _, e := range some {
+			if e.Seq > after && len(events) < limit {
+				events = append(events, e)
+				after = e.Seq
+			}
+		}
+	}
+	if is[attrSpilled] != nil && (len(newest) == 0 || after+1 < newest[0].Seq) {
+		prefix := eventsPrefix(r.CreatedAt)
+		older := s.between(pkRun(ref), eventsSort(prefix, max(after, 0)+1), prefix+last)
+		var bad error
+		if err := s.each(ctx, older, func(is item) bool {
+			some, err := eventsOf(is)
+			bad = err
+			take(some)
+			return err == nil && len(events) < limit
+		}); err != nil || bad != nil {
+			return nil, errors.Join(err, bad)
+		}
+	}
+	take(newest)
+	return events, nil
+}
+
+// eventsOf are the events of an item.
+func eventsOf(is item) ([]run.Event, error) {
+	packed := listOf(is[attrEvents])
+	events := make([]run.Event, len(packed))
+	for i, p := range packed {
+		var err error
+		if events[i], err = unpackEvent(p); err != nil {
+			return nil, fmt.Errorf("an event: %w", fault.Wrap(err, fault.Internal, "a stored event cannot be read"))
+		}
+	}
+	return events, nil
+}
+
+// get reads an item, nil where there is none. A consistent read sees every
+// write that returned before, for twice the price.
+func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error) {
+	out, err := call(ctx, s, s.api.GetItem, &dynamodb.GetItemInput{
+		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.wanted(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// under is the query for the items of a partition key. It is consistent.
+func (s *Store) under(pk string) *dynamodb.QueryInput {
+	return &dynamodb.QueryInput{
+		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
+		KeyConditionExpression:    aws.String("#pk = :pk"),
+		ExpressionAttributeNames:  map[string]string{"#pk": schema.Partition.Name},
+		ExpressionAttributeValues: item{":pk": text(pk)},
+	}
+}
+
+// between is the query for those of them from one sort key to another, both
+// included.
+func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
+	q := s.under(pk)
+	*q.KeyConditionExpression += " AND #sk BETWEEN :from AND :to"
+	q.ExpressionAttributeNames["#sk"] = schema.Sort.Name
+	q.ExpressionAttributeValues[":from"], q.ExpressionAttributeValues[":to"] = text(from), text(to)
+	return q
+}
+
+// beside is the query for those of them whose sort key has the prefix.
+func (s *Store) beside(pk, prefix string) *dynamodb.QueryInput {
+	return s.between(pk, prefix, prefix+last)
+}
+
+// last comes after every character that a sort key has.
+const last = "\U0010ffff"
+
+// each gives the items of a query until the last one, or one is answered with
+// false.
+func (s *Store) each(ctx context.Context, query *dynamodb.QueryInput, do func(item) bool) error {
+	for {
+		out, err := call(ctx, s, s.api.Query, query)
+		if err != nil {
+			return err
+		}
+		for _, is := range out.Items {
+			if !do(is) {
+				return nil
+			}
+		}
+		if len(out.LastEvaluatedKey) == 0 {
+			return nil
+		}
+		query.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// batch is how many items one BatchGetItem reads.
+const batch = 100
+
+// readers is how many of these are made at a time.
+const readers = 8
+
+// records reads the runs of some entries of an index, in their order, without
+// those that are no more.
+func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([]*record, error) {
+	known := make(map[string]int, len(entries))
+	var keys []item
+	for _, e := range entries {
+		pk := textOf(e[schema.Partition.Name])
+		if _, twice := known[pk]; !twice { // an entry that moves may be read where it was and where it is
+			known[pk] = len(keys)
+			keys = append(keys, keyOf(pk, textOf(e[schema.Sort.Name])))
+		}
+	}
+	records := make([]*record, len(keys))
+	var all errgroup.Group
+	all.SetLimit(readers)
+	for part := range slices.Chunk(keys, batch) {
+		all.Go(func() error {
+			return s.fetch(ctx, part, consistent, func(is item) error {
+				r, err := recordOf(is)
+				records[known[textOf(is[schema.Partition.Name])]] = r
+				return err
+			})
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(records, func(r *record) bool { return r == nil }), nil
+}
+
+// fetch reads items by their keys, at most batch of them. What DynamoDB leaves
+// out is asked for again: at once where the answer was full, and after a growing
+// pause where it had nothing, since the table is throttled then.
+func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func(item) error) error {
+	want := map[string]types.KeysAndAttributes{s.config.Table: {Keys: keys, ConsistentRead: &consistent}}
+	pause := firstPause
+	for len(keys) > 0 && len(want) > 0 {
+		out, err := call(ctx, s, s.api.BatchGetItem, &dynamodb.BatchGetItemInput{
+			RequestItems: maps.Clone(want), ReturnConsumedCapacity: s.wanted(),
+		})
+		if err != nil {
+			return err
+		}
+		read := 0
+		for _, items := range out.Responses {
+			read += len(items)
+			for _, is := range items {
+				if err := do(is); err != nil {
+					return err
+				}
+			}
+		}
+		want = out.UnprocessedKeys
+		switch {
+		case len(want) == 0:
+		case read > 0:
+			pause = firstPause
+		default:
+			if err := wait(ctx, pause); err != nil {
+				return err
+			}
+			pause = min(2*pause, lastPause)
+		}
+	}
+	return nil
+}
+
+// wait lets a time pass, or returns ctx's error.
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

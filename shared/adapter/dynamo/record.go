@@ -1,0 +1,296 @@
+package dynamo
+
+import (
+	stdbytes "bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Attributes of a run's item, beside those of the indexes.
+const (
+	attrVersion = "v"
+	attrDoc     = "doc"     // the record, packed
+	attrEvents  = "ev"      // its newest events, each packed, in order
+	attrBytes   = "eb"      // their size
+	attrFresh   = "fresh"   // how many came with the last commit
+	attrNonce   = "nonce"   // of the last commit
+	attrSlot    = "slot"    // the number of the slot it holds
+	attrSpilled = "spilled" // older events are in items of their own
+	attrRun     = "run"     // the run that a slot, key or task is of
+	attrDigest  = "digest"  // of the request that a key stands for
+)
+
+// Attributes of the indexes, as package schema has them.
+const (
+	attrList    = "list"
+	attrBorn    = "born"
+	attrEnd     = "end" // the state of a run that has ended
+	attrDue     = "due"
+	attrAt      = "at"
+	attrMachine = "mach"
+)
+
+// The halves of a tenant's runs.
+const (
+	living = "living"
+	ended  = "ended"
+)
+
+// eventRoom is how many bytes of events a run's item holds before the older ones
+// go into an item of their own: a plain run's all fit.
+const eventRoom = 2048
+
+// Kinds of what is due.
+const (
+	dueAct    = "act"    // an execution is to have acted on a run
+	dueSettle = "settle" // the same, of a run that has ended
+	dueOutput = "output" // an output's bytes are to be deleted
+	duePurge  = "purge"  // a record is to be forgotten
+	duePool   = "pool"   // no time: the register of pools
+)
+
+// grains are how fine the index of what is due tells times. A commit that moves
+// the time within the grain leaves the index alone, which saves two write units
+// or four; but each sweep reads the records of the present grain that are not
+// due yet. Living runs move with nearly every commit and are few at a time:
+// reading one for an hour, each minute, costs as much as six write units. Outputs
+// and records of ended runs are many and move seldom.
+var grains = map[string]time.Duration{
+	dueAct: 12 * time.Hour, dueSettle: 15 * time.Minute, dueOutput: 15 * time.Minute, duePurge: time.Hour,
+}
+
+// indexed are the attributes that put a record into the indexes, as it is now.
+func indexed(r run.Run) item {
+	half := living
+	at := item{}
+	due := func(kind string, when time.Time) {
+		at[attrDue] = text(dueKey(kind, shard(r.Ref(), dueShards)))
+		at[attrAt] = number(when.Truncate(grains[kind]).Unix())
+	}
+	if r.State.Terminal() {
+		half = ended
+		at[attrEnd] = text(string(r.State))
+	}
+	at[attrList] = text(listKey(r.Tenant, half, shard(r.Ref(), listShards)))
+	switch {
+	case !r.Execution.ActBy.IsZero() && r.State.Terminal():
+		due(dueSettle, r.Execution.ActBy)
+	case !r.Execution.ActBy.IsZero():
+		due(dueAct, r.Execution.ActBy)
+	case !gone(r):
+		due(dueOutput, r.BytesDue())
+	case !r.ExpiresAt.IsZero():
+		due(duePurge, r.ExpiresAt)
+	}
+	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
+		at[attrMachine] = text(shard(r.Ref(), dueShards))
+	}
+	return at
+}
+
+// standing is how the record says that the run stands to a pool with a limit.
+func standing(r run.Run) run.Stand {
+	if r.Slot.Limit == 0 || r.State.Terminal() {
+		return ""
+	}
+	return r.Slot.Stand
+}
+
+func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
+
+// forgetting is when the table's TTL deletes the item of a record: never while
+// an output is there.
+func forgetting(r run.Run) (seconds int64, ok bool) {
+	if r.ExpiresAt.IsZero() || !gone(r) {
+		return 0, false
+	}
+	return r.ExpiresAt.Unix() + 1, true
+}
+
+// record is a run's item as it was read.
+type record struct {
+	run.Run
+	is item
+}
+
+func recordOf(is item) (*record, error) {
+	r := &record{is: is}
+	if err := unpack(bytesOf(is[attrDoc]), &r.Run); err != nil {
+		tenant, id := named(textOf(is[schema.Partition.Name]))
+		return nil, fmt.Errorf("run %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "a stored record cannot be read"))
+	}
+	if string(r.Work.Options) == "null" {
+		r.Work.Options = nil // JSON has no other word for it
+	}
+	return r, nil
+}
+
+// slot is the number of the slot that the run holds.
+func (r *record) slot() (n int, ok bool) {
+	v, ok := r.is[attrSlot]
+	return int(numberOf(v)), ok
+}
+
+// change is a write on its way, made once, whatever it takes to apply it.
+type change struct {
+	orchestrator.Write
+	doc    []byte
+	events [][]byte
+	size   int
+	nonce  []byte
+	// before is the record as it was when it was looked at; nil while it was
+	// not.
+	before *record
+	// beatless: there is no heartbeat item that could be changed.
+	beatless bool
+}
+
+func changeOf(w orchestrator.Write, version int64) (*change, error) {
+	w.Run.Version = version
+	c := &change{Write: w, nonce: make([]byte, 8), events: make([][]byte, len(w.Events))}
+	_, _ = rand.Read(c.nonce) // it never fails
+	var err error
+	if c.doc, err = pack(w.Run); err != nil {
+		return nil, fmt.Errorf("cannot encode the record: %w", err)
+	}
+	for i, e := range w.Events {
+		if c.events[i], err = packEvent(e); err != nil {
+			return nil, fmt.Errorf("cannot encode event %d: %w", e.Seq, err)
+		}
+		c.size += len(c.events[i])
+	}
+	return c, nil
+}
+
+// attributes are those that each commit writes anew.
+func (c *change) attributes() item {
+	all := indexed(c.Run)
+	all[attrVersion], all[attrDoc], all[attrNonce] = number(c.Run.Version), bytes(c.doc), bytes(c.nonce)
+	if len(c.events) > 0 {
+		all[attrFresh] = number(int64(len(c.events)))
+	}
+	return all
+}
+
+// creates is the part that puts a new run where none is, or over one that has
+// expired.
+func (c *change) creates(s *Store) *part {
+	put := c.attributes()
+	maps.Copy(put, runKey(c.Run.Ref()))
+	put[attrBorn] = bytes(born(c.Run))
+	if seconds, ok := forgetting(c.Run); ok {
+		put[schema.TTL] = number(seconds)
+	}
+	if len(c.events) > 0 {
+		put[attrEvents], put[attrBytes] = list(c.events), number(int64(c.size))
+	}
+	p := &part{put: put}
+	if c.before == nil {
+		p.absent(schema.Partition.Name)
+	} else {
+		p.where(attrNonce, "=", c.before.is[attrNonce])
+	}
+	p.refused = func(_ context.Context, is item) error {
+		if stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce) {
+			return errApplied
+		}
+		if is == nil {
+			c.before = nil
+			return errAgain
+		}
+		before, err := recordOf(is)
+		if err != nil {
+			return err
+		}
+		if s.there(before.Run) {
+			return &orchestrator.Conflict{Ref: c.Run.Ref()}
+		}
+		c.before = before
+		return errAgain
+	}
+	return p
+}
+
+// optional are the attributes that a record has only at times.
+var optional = []string{attrEnd, attrDue, attrAt, attrMachine, attrFresh}
+
+// updates are the parts that write the record where its version is the one it
+// was decided on: one, and another for events for which the item has no room.
+func (c *change) updates() []*part {
+	p := &part{key: runKey(c.Run.Ref())}
+	p.where(attrVersion, "=", number(c.Run.Version-1))
+	p.refused = c.refused
+	all := c.attributes()
+	for name, v := range all {
+		p.set(name, v)
+	}
+	for _, name := range optional {
+		if all[name] == nil {
+			p.drop(name)
+		}
+	}
+	parts := []*part{p}
+	spilled := c.before != nil && c.before.is[attrSpilled] != nil
+	switch older := c.older(); {
+	case len(c.events) == 0:
+	case older != nil:
+		parts = append(parts, older)
+		p.set(attrEvents, list(c.events))
+		p.set(attrBytes, number(int64(c.size)))
+		p.set(attrSpilled, number(1))
+		spilled = true
+	default:
+		p.sets = append(p.sets,
+			fmt.Sprintf("%s = list_append(if_not_exists(%s, %s), %s)", p.name(attrEvents), p.name(attrEvents), p.value(list(nil)), p.value(list(c.events))),
+			fmt.Sprintf("%s = if_not_exists(%s, %s) + %s", p.name(attrBytes), p.name(attrBytes), p.value(number(0)), p.value(number(int64(c.size)))))
+		if c.before == nil {
+			p.where(attrBytes, "<=", number(int64(eventRoom-c.size)))
+		}
+	}
+	seconds, ok := forgetting(c.Run)
+	switch {
+	case !ok || spilled: // the TTL would leave the older events behind
+		p.drop(schema.TTL)
+	case c.before == nil:
+		p.absent(attrSpilled)
+		fallthrough
+	default:
+		p.set(schema.TTL, number(seconds))
+	}
+	return parts
+}
+
+// older is the part that takes the events which have no room any more; nil where
+// there is room for all.
+func (c *change) older() *part {
+	if c.before == nil || numberOf(c.before.is[attrBytes]) <= max(int64(eventRoom-c.size), 0) {
+		return nil
+	}
+	key := keyOf(pkRun(c.Run.Ref()), eventsSort(eventsPrefix(c.Run.CreatedAt), c.before.EventCount))
+	key[attrEvents] = c.before.is[attrEvents]
+	return &part{put: key}
+}
+
+// refused tells a lost race from a condition about what the item has room for.
+func (c *change) refused(_ context.Context, is item) error {
+	if is != nil && numberOf(is[attrVersion]) == c.Run.Version && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce) {
+		return errApplied
+	}
+	if is == nil || numberOf(is[attrVersion]) != c.Run.Version-1 {
+		return &orchestrator.Conflict{Ref: c.Run.Ref()}
+	}
+	before, err := recordOf(is)
+	if err != nil {
+		return err
+	}
+	c.before = before
+	return errAgain
+}

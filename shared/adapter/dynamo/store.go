@@ -1,0 +1,41 @@
+package dynamo
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Store is the orchestrator's Store in a DynamoDB table. It is safe for use by
+// many goroutines and by many processes.
+type Store struct {
+	api    API
+	config Config
+	// pools are those that this process knows to be registered.
+	pools sync.Map
+}
+
+var _ orchestrator.Store = (*Store)(nil)
+
+// New makes a store that asks the client. It makes no call.
+func New(client API, c Config) (*Store, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Store{api: client, config: c}, nil
+}
+
+func (s *Store) now() time.Time { return s.config.Clock.Now() }
+
+// alive says whether the record is found.
+func (s *Store) alive(r run.Run) bool {
+	return r.ExpiresAt.IsZero() || r.ExpiresAt.After(s.now())
+}
+
+// there says whether the record is there for those who clean up.
+func (s *Store) there(r run.Run) bool { return s.alive(r) || !gone(r) }
+
+// gone says whether no bytes of the run are left.
+func gone(r run.Run) bool { return !r.BytesLeft() }

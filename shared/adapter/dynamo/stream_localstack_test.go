@@ -1,0 +1,117 @@
+//go:build localstack
+
+package dynamo_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// images reads all new images of a table's stream.
+func images(t *testing.T, cfg aws.Config, table string) (all []json.RawMessage) {
+	t.Helper()
+	described, err := dynamodb.NewFromConfig(cfg).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const api = "DynamoDBStreams_20120810."
+	stream := map[string]any{"StreamArn": described.Table.LatestStreamArn}
+	var shards struct {
+		StreamDescription struct{ Shards []struct{ ShardId string } }
+	}
+	awstest.Prepare(t, cfg, api+"DescribeStream", stream, &shards)
+	for _, shard := range shards.StreamDescription.Shards {
+		stream["ShardId"], stream["ShardIteratorType"] = shard.ShardId, "TRIM_HORIZON"
+		var at struct{ ShardIterator string }
+		awstest.Prepare(t, cfg, api+"GetShardIterator", stream, &at)
+		for at.ShardIterator != "" {
+			var page struct {
+				NextShardIterator string
+				Records           []struct {
+					DynamoDB struct{ NewImage json.RawMessage } `json:"dynamodb"`
+				}
+			}
+			awstest.Prepare(t, cfg, api+"GetRecords", map[string]any{"ShardIterator": at.ShardIterator}, &page)
+			if len(page.Records) == 0 {
+				break
+			}
+			for _, r := range page.Records {
+				if r.DynamoDB.NewImage != nil {
+					all = append(all, r.DynamoDB.NewImage)
+				}
+			}
+			at.ShardIterator = page.NextShardIterator
+		}
+	}
+	return all
+}
+
+// TestTheStreamTellsEachEventOnce follows runs through commits of every kind.
+func TestTheStreamTellsEachEventOnce(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	name := table(t, cfg)
+	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := map[run.Ref]bool{}
+	for id, key := range map[string]*orchestrator.IdempotencyKey{"a": nil, "b": {Key: "k", Digest: "d"}} {
+		d := run.New(export(id), time.Now().UTC())
+		refs[d.Run.Ref()] = true
+		if _, err := s.Create(ctx, orchestrator.WriteOf(d), key); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range exportCommits() {
+			r, err := s.Load(ctx, d.Run.Ref())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
+				t.Fatal(err)
+			}
+			if c.beat != nil {
+				d.Beat = c.beat(time.Now())
+			}
+			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := s.Load(ctx, d.Run.Ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		restarted(t, s, r, 60)
+	}
+	told := map[run.Ref][]run.Event{}
+	for _, image := range images(t, cfg, name) {
+		r, events, err := dynamo.NewEvents(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told[r.Ref()] = append(told[r.Ref()], events...)
+	}
+	for ref := range refs {
+		want, err := s.Events(ctx, ref, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) < 60 {
+			t.Errorf("there are only %d events", len(want))
+		}
+		if diff := cmp.Diff(want, told[ref], cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+			t.Errorf("the events of %s: want -, told +\n%s", ref.ID, diff)
+		}
+	}
+}

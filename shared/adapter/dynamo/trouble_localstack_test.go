@@ -1,0 +1,250 @@
+//go:build localstack
+
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// unsure applies each write and loses the first answer to it.
+type unsure struct {
+	dynamo.API
+	lose bool
+}
+
+var lost = &types.InternalServerError{Message: aws.String("the answer was lost")}
+
+func (u *unsure) lost(err error) error {
+	if err == nil && u.lose {
+		u.lose = false
+		return lost
+	}
+	return err
+}
+
+func (u *unsure) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	out, err := u.API.PutItem(ctx, in, o...)
+	return out, u.lost(err)
+}
+
+func (u *unsure) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := u.API.UpdateItem(ctx, in, o...)
+	return out, u.lost(err)
+}
+
+func (u *unsure) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	out, err := u.API.TransactWriteItems(ctx, in, o...)
+	return out, u.lost(err)
+}
+
+// TestALostAnswerIsNoConflict has each kind of write be applied and not
+// answered: asked again, it is the same one, and not one that came too late.
+func TestALostAnswerIsNoConflict(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	db := &unsure{API: dynamodb.NewFromConfig(cfg)}
+	s, err := dynamo.New(db, dynamo.Config{Table: table(t, cfg), Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
+	for name, under := range map[string]*orchestrator.IdempotencyKey{"plain": nil, "keyed": &key} {
+		db.lose = true
+		d := run.New(export(name), time.Now().UTC())
+		if existing, err := s.Create(ctx, orchestrator.WriteOf(d), under); err != nil || existing != nil || db.lose {
+			t.Fatalf("%s: created: %v, %v", name, existing, err)
+		}
+		for _, c := range exportCommits() {
+			r, err := s.Load(ctx, d.Run.Ref())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
+				t.Fatal(err)
+			}
+			if db.lose = true; c.beat != nil {
+				d.Beat = c.beat(time.Now())
+			}
+			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+				t.Fatalf("%s: %s: %v", name, c.name, err)
+			}
+			db.lose = false
+			if err := s.Commit(ctx, orchestrator.WriteOf(d)); !errors.Is(err, orchestrator.ErrConflict) {
+				t.Fatalf("%s: %s, decided once and committed twice: %v", name, c.name, err)
+			}
+		}
+	}
+}
+
+// restarted commits an event that says much, n times.
+func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
+	t.Helper()
+	for range n {
+		r.EventCount++
+		e := run.Event{
+			ID: fmt.Sprintf("%026d", r.EventCount), Seq: r.EventCount, Type: run.EventRestarted, At: r.CreatedAt,
+			State: r.State, Message: strings.Repeat(fmt.Sprintf("%x ", r.EventCount*7919), 30),
+		}
+		if err := s.Commit(t.Context(), orchestrator.Write{Run: r, Events: []run.Event{e}}); err != nil {
+			t.Fatalf("event %d: %v", e.Seq, err)
+		}
+		r.Version++
+	}
+	return r
+}
+
+// raw are all items of a run.
+func raw(t *testing.T, cfg aws.Config, table, id string) []item {
+	t.Helper()
+	out, err := dynamodb.NewFromConfig(cfg).Query(t.Context(), &dynamodb.QueryInput{
+		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: item{":pk": &types.AttributeValueMemberS{Value: "default#run#" + id}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Items
+}
+
+// TestARunOfManyEventsStaysSmall has events go where there is room for them,
+// and be read in order from wherever they are.
+func TestARunOfManyEventsStaysSmall(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	name := table(t, cfg)
+	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}, TTLGrace: 365 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 200
+	w := orchestrator.WriteOf(run.New(export("many"), time.Now().UTC()))
+	if _, err := s.Create(ctx, w, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := w.Run
+	r.Version = 1
+	r = restarted(t, s, r, many-1)
+	items := raw(t, cfg, name, "many")
+	for _, is := range items {
+		if kilobytes(is) > 4 {
+			t.Errorf("an item is of %v KB", kilobytes(is))
+		}
+	}
+	if len(items) < 3 {
+		t.Errorf("there are only %d items", len(items))
+	}
+	for _, after := range []int{-1, 0, 1, 17, 100, many - 2, many - 1, many, many + 5} {
+		for _, limit := range []int{1, 10, 1000} {
+			events, err := s.Events(ctx, r.Ref(), after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := min(max(many-max(after, 0), 0), limit); len(events) != want {
+				t.Fatalf("%d events after %d, at most %d; want %d", len(events), after, limit, want)
+			}
+			for i, e := range events {
+				if e.Seq != max(after, 0)+i+1 {
+					t.Fatalf("after %d comes %d at %d", after, e.Seq, i)
+				}
+			}
+		}
+	}
+	// The table's TTL would leave the older events behind, so Purge has the run,
+	// at once.
+	d, err := run.Decide(r, run.CancelWished{}, time.Now().UTC())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+		t.Fatal(err)
+	}
+	for _, is := range raw(t, cfg, name, "many") {
+		if is[schema.TTL] != nil {
+			t.Error("an item of the run expires by itself")
+		}
+	}
+	if n, err := s.Purge(ctx, d.Run.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
+		t.Fatalf("forgot %d, %v", n, err)
+	}
+	if left := raw(t, cfg, name, "many"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestAnExpiredRunIsLeftToTheTTLFirst has Purge delete what the TTL has not.
+func TestAnExpiredRunIsLeftToTheTTLFirst(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	name := table(t, cfg)
+	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}, TTLGrace: 72 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := run.New(export("gone"), time.Now().UTC())
+	if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+		t.Fatal(err)
+	}
+	d.Run.Version = 1
+	if d, err = run.Decide(d.Run, run.CancelWished{}, time.Now().UTC()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+		t.Fatal(err)
+	}
+	expires := d.Run.ExpiresAt
+	ttl, ok := raw(t, cfg, name, "gone")[0][schema.TTL].(*types.AttributeValueMemberN)
+	if want := fmt.Sprint(expires.Unix() + 1); !ok || ttl.Value != want {
+		t.Fatalf("the TTL is %v, want %s: a second in which the record has expired", ttl, want)
+	}
+	for after, want := range map[time.Duration]int{time.Hour: 0, 71 * time.Hour: 0} {
+		if n, err := s.Purge(ctx, expires.Add(after), 10); err != nil || n != want {
+			t.Fatalf("%s after its end: %d, %v", after, n, err)
+		}
+	}
+	if n, err := s.Purge(ctx, expires.Add(73*time.Hour), 10); err != nil || n != 1 {
+		t.Fatalf("after the grace: %d, %v", n, err)
+	}
+}
+
+func TestATaskIDIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, dynamo.Config{})
+	for i, want := range []bool{true, false} {
+		r := export(fmt.Sprint("run-", i))
+		r.TaskID = "one task"
+		_, err := s.Create(t.Context(), orchestrator.WriteOf(run.New(r, time.Now().UTC())), nil)
+		if want && err != nil || !want && !errors.Is(err, orchestrator.ErrConflict) {
+			t.Fatalf("run %d: %v", i, err)
+		}
+	}
+}
+
+func TestACommitOfTooManyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, dynamo.Config{})
+	var writes []orchestrator.Write
+	for i := range 101 {
+		r := run.New(export(fmt.Sprint(i)), time.Now().UTC()).Run
+		writes = append(writes, orchestrator.Write{Run: r})
+	}
+	if err := s.Commit(t.Context(), writes...); !fault.Is(err, fault.Internal) {
+		t.Fatal(err)
+	}
+}

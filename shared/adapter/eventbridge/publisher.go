@@ -1,0 +1,136 @@
+// Package eventbridge tells events to a bus of Amazon EventBridge.
+//
+// Each event is an entry of its own: source "sortie", detail type the event's
+// type ("run.started"), its time, the run and the task as resources, and the
+// detail as it is given. So a rule can choose by any of them.
+//
+// The package promises that a call's entries are as few requests as the API
+// allows, and that one entry which the bus refuses keeps no other back. It
+// refuses a detail that is no JSON object before the bus does.
+package eventbridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Source is the source of every event.
+const Source = "sortie"
+
+// Limits of one request (EventBridge API reference, "PutEvents"): ten entries,
+// and 1 MB of them all together. Requests are cut at the older limit, 256 KB,
+// which every partition takes; an entry that is larger goes alone.
+const (
+	maxEntries   = 10
+	maxBytes     = 256_000
+	neverTold    = 1_000_000
+	bytesOfTime  = 14 // as "Calculating PutEvents event entry size" counts it
+	maxSendTries = 6
+)
+
+// Publisher tells events to one bus. It is safe for use by many goroutines.
+type Publisher struct {
+	client *eventbridge.Client
+	bus    string
+}
+
+var _ orchestrator.Publisher = (*Publisher)(nil)
+
+// New makes a publisher to the bus with this name or ARN. It makes no call.
+func New(cfg aws.Config, bus string) (*Publisher, error) {
+	if bus == "" {
+		return nil, errors.New("cannot use the event bus: its name is missing")
+	}
+	client := eventbridge.NewFromConfig(cfg, func(o *eventbridge.Options) { o.RetryMaxAttempts = maxSendTries })
+	return &Publisher{client, bus}, nil
+}
+
+// entry is an event on its way, with its index among those of the call.
+type entry struct {
+	index int
+	size  int
+	types.PutEventsRequestEntry
+}
+
+// Publish tells the events. What the bus has not taken fails with Unavailable.
+func (p *Publisher) Publish(ctx context.Context, events []orchestrator.PublishedEvent) (failed []int, err error) {
+	refused := make([]error, len(events))
+	var batch []entry
+	size := 0
+	send := func() {
+		if len(batch) > 0 {
+			p.send(ctx, batch, refused)
+		}
+		batch, size = nil, 0
+	}
+	for i, event := range events {
+		e, err := p.entry(i, event)
+		if err != nil {
+			refused[i] = err
+			continue
+		}
+		if len(batch) == maxEntries || size+e.size > maxBytes {
+			send()
+		}
+		batch, size = append(batch, e), size+e.size
+	}
+	send()
+	for i, why := range refused {
+		if why != nil {
+			failed = append(failed, i)
+			err = errors.Join(err, fmt.Errorf("event %s: %w", events[i].Event.ID, why))
+		}
+	}
+	return failed, err
+}
+
+func (p *Publisher) entry(index int, event orchestrator.PublishedEvent) (entry, error) {
+	detail := bytes.TrimSpace(event.Detail)
+	if !json.Valid(detail) || detail[0] != '{' {
+		return entry{}, errors.New("its detail is no JSON object")
+	}
+	e := entry{index: index, PutEventsRequestEntry: types.PutEventsRequestEntry{
+		EventBusName: &p.bus, Source: aws.String(Source), DetailType: aws.String(string(event.Event.Type)),
+		Time: &event.Event.At, Detail: aws.String(string(detail)),
+		Resources: []string{"run/" + event.RunID, "task/" + event.TaskID},
+	}}
+	e.size = bytesOfTime + len(*e.Source) + len(*e.DetailType) + len(*e.Detail)
+	for _, resource := range e.Resources {
+		e.size += len(resource)
+	}
+	if e.size >= neverTold {
+		return entry{}, fmt.Errorf("it has %d bytes, and a bus takes less than %d", e.size, neverTold)
+	}
+	return e, nil
+}
+
+// send makes one request and notes for each entry why it was not taken.
+func (p *Publisher) send(ctx context.Context, batch []entry, refused []error) {
+	input := &eventbridge.PutEventsInput{}
+	for _, e := range batch {
+		input.Entries = append(input.Entries, e.PutEventsRequestEntry)
+	}
+	answer, err := p.client.PutEvents(ctx, input)
+	if err == nil && len(answer.Entries) != len(batch) {
+		err = fmt.Errorf("%d entries are answered with %d", len(batch), len(answer.Entries))
+	}
+	for i, e := range batch {
+		switch {
+		case err != nil:
+			refused[e.index] = fault.Wrap(err, fault.Unavailable, "the event bus cannot be told now")
+		case answer.Entries[i].EventId == nil || answer.Entries[i].ErrorCode != nil:
+			refused[e.index] = fault.New(fault.Unavailable, "the event bus has refused it: %s, %s",
+				aws.ToString(answer.Entries[i].ErrorCode), aws.ToString(answer.Entries[i].ErrorMessage))
+		}
+	}
+}

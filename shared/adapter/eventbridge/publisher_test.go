@@ -1,0 +1,203 @@
+package eventbridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// entry is one of PutEvents.
+type entry struct {
+	EventBusName, Source, DetailType, Detail string
+	Time                                     float64
+	Resources                                []string
+}
+
+// bus is an event bus that takes what the API's documentation says, and whose
+// subscriber hears it.
+type bus struct {
+	mu       sync.Mutex
+	requests [][]entry
+	unheard  []porttest.Heard
+	told     chan struct{}
+	// refuses says with which error an entry is refused.
+	refuses func(entry) string
+	// fails are the errors of the next requests.
+	fails []awstest.Refusal
+}
+
+func newBus() *bus {
+	return &bus{told: make(chan struct{}, 1), refuses: func(entry) string { return "" }}
+}
+
+func (b *bus) put(input json.RawMessage) (any, error) {
+	var request struct{ Entries []entry }
+	if err := json.Unmarshal(input, &request); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.requests = append(b.requests, request.Entries)
+	if len(b.fails) > 0 {
+		refusal := b.fails[0]
+		b.fails = b.fails[1:]
+		return nil, refusal
+	}
+	size := 0
+	for _, e := range request.Entries {
+		size += 14 + len(e.Source) + len(e.DetailType) + len(e.Detail) + len(strings.Join(e.Resources, ""))
+	}
+	if n := len(request.Entries); n < 1 || n > 10 || n > 1 && size > 256<<10 || size >= 1_000_000 {
+		return nil, awstest.Refusal{Code: "ValidationException", Message: fmt.Sprintf("%d entries, %d bytes", n, size)}
+	}
+	var answers []map[string]string
+	failed := 0
+	for i, e := range request.Entries {
+		if code := b.refuses(e); code != "" {
+			failed++
+			answers = append(answers, map[string]string{"ErrorCode": code, "ErrorMessage": "no"})
+			continue
+		}
+		answers = append(answers, map[string]string{"EventId": fmt.Sprint(len(b.requests), "-", i)})
+		b.unheard = append(b.unheard, porttest.Heard{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
+	}
+	select {
+	case b.told <- struct{}{}:
+	default:
+	}
+	return map[string]any{"FailedEntryCount": failed, "Entries": answers}, nil
+}
+
+func (b *bus) listen(ctx context.Context) ([]porttest.Heard, bool) {
+	for {
+		b.mu.Lock()
+		heard := b.unheard
+		b.unheard = nil
+		b.mu.Unlock()
+		if len(heard) > 0 {
+			return heard, true
+		}
+		select {
+		case <-b.told:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+func setup(t *testing.T) (*bus, *eventbridge.Publisher) {
+	t.Helper()
+	b := newBus()
+	publisher, err := eventbridge.New(awstest.Serve(t, map[string]awstest.Call{"PutEvents": b.put}), "a-bus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, publisher
+}
+
+func TestPublisherKeepsThePort(t *testing.T) {
+	t.Parallel()
+	porttest.Publisher(t, func(t *testing.T) porttest.PublisherHarness {
+		t.Helper()
+		b, publisher := setup(t)
+		return porttest.PublisherHarness{Publisher: publisher, Listen: b.listen, TooLarge: 1_000_000}
+	})
+}
+
+func events(count int) []orchestrator.PublishedEvent {
+	list := make([]orchestrator.PublishedEvent, count)
+	for i := range list {
+		list[i] = orchestrator.PublishedEvent{
+			TaskID: "t", RunID: "r", Detail: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
+			Event: run.Event{ID: fmt.Sprint("event-", i), Type: run.EventFailed, At: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
+		}
+	}
+	return list
+}
+
+func TestARuleCanChooseByAnything(t *testing.T) {
+	t.Parallel()
+	b, publisher := setup(t)
+	if _, err := publisher.Publish(t.Context(), events(1)); err != nil {
+		t.Fatal(err)
+	}
+	want := [][]entry{{{
+		EventBusName: "a-bus", Source: "sortie", DetailType: "run.failed", Detail: `{"n":0}`,
+		Time: 1795251600, Resources: []string{"run/r", "task/t"},
+	}}}
+	if diff := cmp.Diff(want, b.requests); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRequestsAreFew(t *testing.T) {
+	t.Parallel()
+	b, publisher := setup(t)
+	if _, err := publisher.Publish(t.Context(), events(21)); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.requests) != 3 || len(b.requests[0]) != 10 || len(b.requests[2]) != 1 {
+		t.Errorf("21 events take %d requests", len(b.requests))
+	}
+}
+
+// TestOnlyWhatWasRefusedFails refuses two of twelve, in different requests.
+func TestOnlyWhatWasRefusedFails(t *testing.T) {
+	t.Parallel()
+	b, publisher := setup(t)
+	b.refuses = func(e entry) string {
+		if e.Detail == `{"n":3}` || e.Detail == `{"n":11}` {
+			return "ThrottlingException"
+		}
+		return ""
+	}
+	failed, err := publisher.Publish(t.Context(), events(12))
+	if diff := cmp.Diff([]int{3, 11}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("what failed is %v (%v)", failed, err)
+	}
+	if !strings.Contains(err.Error(), "event-3") || !strings.Contains(err.Error(), "ThrottlingException") {
+		t.Errorf("the error does not tell which and why: %v", err)
+	}
+}
+
+// TestARequestThatFailsTakesNoOtherWithIt loses the first of two requests.
+func TestARequestThatFailsTakesNoOtherWithIt(t *testing.T) {
+	t.Parallel()
+	b, publisher := setup(t)
+	b.fails = []awstest.Refusal{{Code: "AccessDeniedException", Message: "not yours"}}
+	failed, err := publisher.Publish(t.Context(), events(12))
+	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("what failed is %v (%v)", failed, err)
+	}
+}
+
+func TestThrottlingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b, publisher := setup(t)
+	for range 5 {
+		b.fails = append(b.fails, awstest.Refusal{Code: "ThrottlingException", Message: "slow down"})
+	}
+	if failed, err := publisher.Publish(t.Context(), events(2)); err != nil || failed != nil {
+		t.Errorf("what failed is %v (%v)", failed, err)
+	}
+}
+
+func TestABusHasAName(t *testing.T) {
+	t.Parallel()
+	if _, err := eventbridge.New(awstest.Serve(t, nil), ""); err == nil {
+		t.Error("a publisher without a bus was made")
+	}
+}

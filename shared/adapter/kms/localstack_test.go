@@ -1,0 +1,27 @@
+//go:build localstack
+
+package kms_test
+
+import (
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+func TestSignerKeepsThePortOnLocalStack(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.LocalStack(t)
+	porttest.Signer(t, func(t *testing.T) (orchestrator.Signer, func() orchestrator.Signer) {
+		t.Helper()
+		var keys []string
+		for range 2 {
+			var made struct{ KeyMetadata struct{ KeyId, Arn string } }
+			awstest.Prepare(t, cfg, "TrentService.CreateKey", map[string]any{"KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY"}, &made)
+			keys = append(keys, made.KeyMetadata.Arn)
+		}
+		again := func() orchestrator.Signer { return signer(t, cfg, keys...) }
+		return again(), again
+	})
+}

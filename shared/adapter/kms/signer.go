@@ -1,0 +1,185 @@
+// Package kms signs tokens with keys of AWS KMS: ECDSA on P-256 with SHA-256.
+//
+// Private keys never leave KMS, and each signature is one call of it; whoever
+// verifies needs none, as the public keys are read once per process. A key is
+// replaced in two steps: the new one is first configured behind the one that
+// signs, so that every process takes its signatures, and then before it. The old
+// one is taken out when its last token has expired.
+//
+// The package promises signatures in the form of JWS (R and S, 64 bytes), and
+// key ids that tell nothing of the account. It refuses aliases, since what an
+// alias names can change between a signature and its verification, and keys
+// that are not for signing on P-256.
+package kms
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// maxTries is how often the SDK makes one call before throttling is the
+// caller's to know.
+const maxTries = 6
+
+// Signer signs with keys of KMS. It is safe for use by many goroutines.
+type Signer struct {
+	client *kms.Client
+	names  []string
+	// loading has the loaded keys; who takes them out puts them back. nil is
+	// none yet.
+	loading chan []key
+}
+
+var _ orchestrator.Signer = (*Signer)(nil)
+
+type key struct {
+	// name is what KMS knows it by.
+	name string
+	orchestrator.VerificationKey
+}
+
+// New makes a signer with keys, each by its id or ARN: the first signs, and the
+// signatures of all are good. It makes no call.
+func New(cfg aws.Config, keys ...string) (*Signer, error) {
+	var problems []error
+	if len(keys) == 0 {
+		problems = append(problems, errors.New("there are none"))
+	}
+	for i, name := range keys {
+		switch {
+		case name == "":
+			problems = append(problems, fmt.Errorf("key %d has no id", i+1))
+		case strings.HasPrefix(name, "alias/") || strings.Contains(name, ":alias/"):
+			problems = append(problems, fmt.Errorf("%s is an alias; the id or ARN of the key is needed", name))
+		case slices.Contains(keys[:i], name):
+			problems = append(problems, fmt.Errorf("%s stands there twice", name))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("cannot use the keys of KMS: %w", err)
+	}
+	client := kms.NewFromConfig(cfg, func(o *kms.Options) { o.RetryMaxAttempts = maxTries })
+	loading := make(chan []key, 1)
+	loading <- nil
+	return &Signer{client, slices.Clone(keys), loading}, nil
+}
+
+// Current names the first key.
+func (s *Signer) Current(ctx context.Context) (string, error) {
+	keys, err := s.load(ctx)
+	if err != nil {
+		return "", err
+	}
+	return keys[0].ID, nil
+}
+
+// Sign signs the message.
+func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte, error) {
+	keys, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(keys, func(k key) bool { return k.ID == keyID })
+	if at < 0 {
+		return nil, orchestrator.ErrNotFound
+	}
+	digest := sha256.Sum256(message)
+	answer, err := s.client.Sign(ctx, &kms.SignInput{
+		KeyId: &keys[at].name, Message: digest[:], MessageType: types.MessageTypeDigest,
+		SigningAlgorithm: types.SigningAlgorithmSpecEcdsaSha256,
+	})
+	switch {
+	case noMore(err):
+		return nil, orchestrator.ErrNotFound
+	case err != nil:
+		return nil, fault.Wrap(err, fault.Unavailable, "KMS cannot sign now")
+	}
+	signature, err := joined(answer.Signature)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "KMS has not given a signature")
+	}
+	return signature, nil
+}
+
+// Keys lists the public halves. One behind the first that KMS has disabled or
+// deleted is left out.
+func (s *Signer) Keys(ctx context.Context) ([]orchestrator.VerificationKey, error) {
+	keys, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	public := make([]orchestrator.VerificationKey, len(keys))
+	for i, k := range keys {
+		public[i] = k.VerificationKey
+	}
+	return public, nil
+}
+
+// load reads the public keys where that was not done before. One caller reads at
+// a time; the others wait for it, as long as their ctx lets them.
+func (s *Signer) load(ctx context.Context) (keys []key, err error) {
+	select {
+	case keys = <-s.loading:
+	case <-ctx.Done():
+		return nil, fault.Wrap(ctx.Err(), fault.Unavailable, "the keys of KMS were not read in time")
+	}
+	if keys != nil {
+		s.loading <- keys
+		return keys, nil
+	}
+	defer func() { s.loading <- keys }()
+	var all []key
+	for i, name := range s.names {
+		k, err := s.read(ctx, name)
+		if noMore(err) && i > 0 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+func (s *Signer) read(ctx context.Context, name string) (key, error) {
+	answer, err := s.client.GetPublicKey(ctx, &kms.GetPublicKeyInput{KeyId: &name})
+	if err != nil {
+		return key{}, fault.Wrap(err, fault.Unavailable, "KMS cannot give a public key now")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(answer.PublicKey)
+	if err != nil {
+		return key{}, fmt.Errorf("the public key of %s cannot be parsed: %w", name, err)
+	}
+	public, ok := parsed.(*ecdsa.PublicKey)
+	if !ok || public.Curve != elliptic.P256() || answer.KeyUsage != types.KeyUsageTypeSignVerify {
+		return key{}, fmt.Errorf("the key %s is not for signing with ECDSA on P-256", name)
+	}
+	id, err := orchestrator.KeyID(public)
+	if err != nil {
+		return key{}, err
+	}
+	return key{name, orchestrator.VerificationKey{ID: id, Public: public}}, nil
+}
+
+// noMore says whether KMS tells that a key was deleted or disabled.
+func noMore(err error) bool {
+	_, unknown := errors.AsType[*types.NotFoundException](err)
+	_, disabled := errors.AsType[*types.DisabledException](err)
+	_, deleted := errors.AsType[*types.KMSInvalidStateException](err)
+	return unknown || disabled || deleted
+}

@@ -1,0 +1,75 @@
+package probe_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/shared/adapter/probe"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+)
+
+func TestOnlyASortieThatAnswersIsReached(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		answer  http.HandlerFunc
+		reached bool
+	}{
+		"a Sortie":          {says(http.StatusUnauthorized, refusal), true},
+		"an error":          {says(http.StatusBadGateway, refusal), false},
+		"an outage of ours": {says(http.StatusServiceUnavailable, `{"status":503,"code":"UNAVAILABLE"}`), false},
+		"somebody else":     {says(http.StatusUnauthorized, `<html>`), false},
+		"another JSON":      {says(http.StatusUnauthorized, `{"message":"Unauthorized"}`), false},
+		"an open door":      {says(http.StatusOK, `{"status":"ok","version":"v1"}`), false},
+		"a redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, false},
+		"no answer":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(row.answer)
+			t.Cleanup(server.Close)
+			if err := probe.New(server.URL)(t.Context()); (err == nil) != row.reached {
+				t.Errorf("the probe says: %v", err)
+			}
+		})
+	}
+	server := httptest.NewServer(says(http.StatusOK, ""))
+	server.Close()
+	if err := probe.New(server.URL)(t.Context()); err == nil {
+		t.Error("nobody is there, and was reached")
+	}
+}
+
+// refusal is how Sortie turns a token away.
+const refusal = `{"type":"urn:sortie:problem:unauthenticated","status":401,"code":"UNAUTHENTICATED"}`
+
+// TestTheWorkersDoorIsKnockedAt: no other one shows that heartbeats are taken.
+func TestTheWorkersDoorIsKnockedAt(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), callback.Routes)
+	var broken atomic.Bool
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if broken.Load() && r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		stage.Server.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	if err := probe.New(front.URL)(t.Context()); err != nil {
+		t.Errorf("a Sortie that takes heartbeats: %v", err)
+	}
+	broken.Store(true)
+	if err := probe.New(front.URL)(t.Context()); err == nil {
+		t.Error("no heartbeat is taken, and the probe says that they are")
+	}
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}

@@ -1,0 +1,165 @@
+package secrets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Document is what one secret holds.
+type Document interface {
+	// Fingerprints tell the values apart by the first 6 hexadecimal digits of
+	// their SHA-256, by field.
+	Fingerprints() map[string]string
+	kind() string
+	problems() []error
+}
+
+// Clients are who may call.
+type Clients struct {
+	// Tokens are the bearer tokens that are good, at least one; several while
+	// one is replaced.
+	Tokens []string `json:"tokens"`
+}
+
+// Fly is how Sortie reaches the Machines API.
+type Fly struct {
+	Token string `json:"token"`
+}
+
+// Outputs are how Sortie and its workers reach the buckets of outputs.
+type Outputs struct {
+	// AccountID is Cloudflare's; Endpoint and Region are set where the buckets
+	// are not in R2.
+	AccountID string `json:"accountId,omitempty"`
+	Endpoint  string `json:"endpoint,omitempty"`
+	Region    string `json:"region,omitempty"`
+	// The first key reaches both buckets, the worker's only that of uploads.
+	AccessKeyID           string `json:"accessKeyId"`
+	SecretAccessKey       string `json:"secretAccessKey"`
+	WorkerAccessKeyID     string `json:"workerAccessKeyId"`
+	WorkerSecretAccessKey string `json:"workerSecretAccessKey"`
+}
+
+// Kinds are the names of the documents.
+func Kinds() []string { return []string{Clients{}.kind(), Fly{}.kind(), Outputs{}.kind()} }
+
+// Parse reads the document of a kind, and names every problem that it has. A
+// field that is not known is one.
+func Parse(kind string, text []byte) (Document, error) {
+	switch kind {
+	case Clients{}.kind():
+		return parse[Clients](text)
+	case Fly{}.kind():
+		return parse[Fly](text)
+	case Outputs{}.kind():
+		return parse[Outputs](text)
+	}
+	return nil, fmt.Errorf("there is no secret of the kind %q; the kinds are %s", kind, strings.Join(Kinds(), ", "))
+}
+
+func parse[D Document](text []byte) (Document, error) {
+	var document D
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
+		if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+			return nil, fmt.Errorf("it has a field %s that is not known", name)
+		}
+		return nil, unreadable(err)
+	}
+	if decoder.More() {
+		return nil, errors.New("there is something behind the JSON document")
+	}
+	if err := errors.Join(document.problems()...); err != nil {
+		return nil, err
+	}
+	return document, nil
+}
+
+func (Clients) kind() string { return "clients" }
+func (Fly) kind() string     { return "fly" }
+func (Outputs) kind() string { return "outputs" }
+
+func (c Clients) problems() (list []error) {
+	if len(c.Tokens) == 0 {
+		list = append(list, errors.New("tokens has none"))
+	}
+	for i, token := range c.Tokens {
+		field := fmt.Sprintf("tokens[%d]", i)
+		list = append(list, plain(field, token)...)
+		if strings.ContainsAny(token, " ,") {
+			list = append(list, fmt.Errorf("%s has a space or a comma", field))
+		}
+		if slices.Contains(c.Tokens[:i], token) {
+			list = append(list, fmt.Errorf("%s stands there twice", field))
+		}
+	}
+	return list
+}
+
+func (f Fly) problems() []error { return plain("token", f.Token) }
+
+func (o Outputs) problems() (list []error) {
+	for _, field := range o.keys() {
+		list = append(list, plain(field[0], field[1])...)
+	}
+	if u, err := url.Parse(o.Endpoint); o.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		list = append(list, errors.New("endpoint is no http or https URL"))
+	}
+	return list
+}
+
+func (o Outputs) keys() [][2]string {
+	return [][2]string{
+		{"accessKeyId", o.AccessKeyID},
+		{"secretAccessKey", o.SecretAccessKey},
+		{"workerAccessKeyId", o.WorkerAccessKeyID},
+		{"workerSecretAccessKey", o.WorkerSecretAccessKey},
+	}
+}
+
+// plain holds a value to be something that can stand in a header.
+func plain(field, value string) []error {
+	switch {
+	case value == "":
+		return []error{fmt.Errorf("%s is missing", field)}
+	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) || strings.TrimSpace(value) != value:
+		return []error{fmt.Errorf("%s has a space at an end, or a character that is not printable ASCII", field)}
+	}
+	return nil
+}
+
+// Fingerprints is Document's.
+func (c Clients) Fingerprints() map[string]string {
+	prints := map[string]string{}
+	for i, token := range c.Tokens {
+		prints[fmt.Sprintf("tokens[%d]", i)] = fingerprint(token)
+	}
+	return prints
+}
+
+// Fingerprints is Document's.
+func (f Fly) Fingerprints() map[string]string {
+	return map[string]string{"token": fingerprint(f.Token)}
+}
+
+// Fingerprints is Document's.
+func (o Outputs) Fingerprints() map[string]string {
+	prints := map[string]string{}
+	for _, field := range o.keys() {
+		prints[field[0]] = fingerprint(field[1])
+	}
+	return prints
+}
+
+func fingerprint(value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return hex.EncodeToString(sum[:3])
+}

@@ -1,0 +1,125 @@
+package secrets_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+func TestDocumentsThatAreWhole(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		kind, text string
+		want       secrets.Document
+		prints     map[string]string
+	}{
+		{
+			"clients", `{"tokens":["one","two"]}`,
+			secrets.Clients{Tokens: []string{"one", "two"}},
+			map[string]string{"tokens[0]": "7692c3", "tokens[1]": "3fc4cc"},
+		},
+		{"fly", `{"token":"FlyV1 a,b"}`, secrets.Fly{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
+		{
+			"outputs", `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"one","workerSecretAccessKey":"two"}`,
+			secrets.Outputs{AccountID: "a", AccessKeyID: "one", SecretAccessKey: "two", WorkerAccessKeyID: "one", WorkerSecretAccessKey: "two"},
+			map[string]string{"accessKeyId": "7692c3", "secretAccessKey": "3fc4cc", "workerAccessKeyId": "7692c3", "workerSecretAccessKey": "3fc4cc"},
+		},
+	} {
+		got, err := secrets.Parse(row.kind, []byte(row.text))
+		if err != nil {
+			t.Errorf("%s: %v", row.kind, err)
+			continue
+		}
+		if diff := cmp.Diff(row.want, got); diff != "" {
+			t.Errorf("%s:\n%s", row.kind, diff)
+		}
+		if diff := cmp.Diff(row.prints, got.Fingerprints()); diff != "" {
+			t.Errorf("%s:\n%s", row.kind, diff)
+		}
+	}
+}
+
+func TestEveryProblemOfADocumentIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		kind, text string
+		says       []string
+	}{
+		{"clients", `{}`, []string{"tokens has none"}},
+		{"clients", `{"tokens":["", "s3cret", "s3cret", "a b", "a,b", "é"]}`, []string{
+			"tokens[0] is missing", "tokens[2] stands there twice", "tokens[3] has a space", "tokens[4] has a space", "tokens[5] has",
+		}},
+		{"clients", `{"tokens":"s3cret"}`, []string{"tokens is not of its type"}},
+		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},
+		{"fly", `{"token":"s3cret"} {}`, []string{"behind"}},
+		{"fly", `s3cret`, []string{"no JSON"}},
+		{"fly", ``, []string{"no JSON"}},
+		{"outputs", `{"endpoint":"s3cret.example"}`, []string{
+			"accessKeyId is missing", "secretAccessKey is missing", "workerAccessKeyId is missing", "workerSecretAccessKey is missing", "endpoint is no",
+		}},
+		{"keys", `{}`, []string{"clients, fly, outputs"}},
+	} {
+		_, err := secrets.Parse(row.kind, []byte(row.text))
+		for _, part := range row.says {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s %s: the error does not say %q: %v", row.kind, row.text, part, err)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("the error tells a value: %v", err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{`{"tokens":["a"]}`, `{"token":"a"}`, `{"accessKeyId":"a"}`, `{"token":1}`, `[]`, `{"token":"a"}x`} {
+		f.Add("fly", text)
+		f.Add("clients", text)
+		f.Add("outputs", text)
+	}
+	f.Fuzz(func(t *testing.T, kind, text string) {
+		document, err := secrets.Parse(kind, []byte(text))
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := secrets.Parse(kind, again); err != nil || !cmp.Equal(document, same) {
+			t.Errorf("%q is written as %q (%v)", text, again, err)
+		}
+	})
+}
+
+func TestPutFillsTheSecretOfTheStage(t *testing.T) {
+	t.Parallel()
+	written := map[string]any{}
+	cfg := awstest.Serve(t, map[string]awstest.Call{"PutSecretValue": func(input json.RawMessage) (any, error) {
+		if err := json.Unmarshal(input, &written); err != nil {
+			return nil, err
+		}
+		switch written["SecretId"] {
+		case "sortie/gone/fly":
+			return nil, awstest.Refusal{Code: "ResourceNotFoundException", Message: "no"}
+		case "sortie/closed/fly":
+			return nil, awstest.Refusal{Code: "AccessDeniedException", Message: "no"}
+		}
+		return map[string]any{}, nil
+	}})
+	name, err := secrets.Put(t.Context(), cfg, "prod", secrets.Fly{Token: "t"})
+	if err != nil || name != "sortie/prod/fly" || written["SecretId"] != name || written["SecretString"] != `{"token":"t"}` {
+		t.Errorf("%s was written: %v (%v)", name, written, err)
+	}
+	if _, err := secrets.Put(t.Context(), cfg, "gone", secrets.Fly{Token: "t"}); err == nil || !strings.Contains(err.Error(), "deploying the stage gone") {
+		t.Errorf("where no secret is: %v", err)
+	}
+	if _, err := secrets.Put(t.Context(), cfg, "closed", secrets.Fly{Token: "t"}); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+		t.Errorf("where it is not allowed: %v", err)
+	}
+}

@@ -1,0 +1,185 @@
+// Package stepfunctions runs the executions of runs on AWS Step Functions.
+//
+// It adds to the service what the port promises beyond it: starting a name again
+// with the same input is nil after the execution's end too, where the service
+// alone says that the name is taken. It refuses what a name, an input or an
+// output must not be before a call is made, in the local engine's terms.
+//
+// An execution's ARN is made of the state machine's and the execution's name; no
+// call looks it up. The state machine may be given by a version's or an alias's
+// ARN: executions are then started with that one.
+package stepfunctions
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// maxTries is how often the SDK makes one call, with its growing pauses, before
+// throttling is the caller's to know: about half a minute, or ctx's end.
+const maxTries = 8
+
+// Executions are those of one state machine. It is safe for use by many
+// goroutines.
+type Executions struct {
+	client *sfn.Client
+	// machine is the state machine's ARN, prefix that of its executions.
+	machine, prefix string
+}
+
+var _ orchestrator.Executions = (*Executions)(nil)
+
+// New makes the adapter for the state machine with this ARN. It makes no call.
+func New(cfg aws.Config, stateMachine string) (*Executions, error) {
+	prefix, err := executionPrefix(stateMachine)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the state machine: %w", err)
+	}
+	client := sfn.NewFromConfig(cfg, func(o *sfn.Options) { o.RetryMaxAttempts = maxTries })
+	return &Executions{client, stateMachine, prefix}, nil
+}
+
+// executionPrefix makes arn:P:states:R:A:execution:NAME: of
+// arn:P:states:R:A:stateMachine:NAME, with or without a version or alias.
+func executionPrefix(stateMachine string) (string, error) {
+	parts := strings.Split(stateMachine, ":")
+	if len(parts) != 7 && len(parts) != 8 || parts[0] != "arn" || parts[2] != "states" || parts[5] != "stateMachine" || parts[6] == "" {
+		return "", fmt.Errorf("%q is not the ARN of one", stateMachine)
+	}
+	parts[5] = "execution"
+	return strings.Join(parts[:7], ":") + ":", nil
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+// Start begins the execution called name.
+func (e *Executions) Start(ctx context.Context, name string, input json.RawMessage) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
+	}
+	if !object(input) {
+		return fmt.Errorf("cannot start the execution %s: its input is no JSON object", name)
+	}
+	_, err := e.client.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &e.machine, Name: &name, Input: aws.String(string(input)),
+	})
+	if _, taken := errors.AsType[*types.ExecutionAlreadyExists](err); taken {
+		return e.startedBefore(ctx, name, input)
+	}
+	return unavailable(err, "start an execution")
+}
+
+// startedBefore is nil where the execution that has the name has the input too.
+func (e *Executions) startedBefore(ctx context.Context, name string, input json.RawMessage) error {
+	x, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(name)})
+	if err != nil {
+		return unavailable(err, "describe the execution that has the name")
+	}
+	if !same(input, json.RawMessage(aws.ToString(x.Input))) {
+		return fmt.Errorf("cannot start the execution %s: the name belongs to another execution", name)
+	}
+	return nil
+}
+
+// Succeed completes the token's state.
+func (e *Executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
+	if !object(output) {
+		return errors.New("cannot complete the token: its output is no JSON object")
+	}
+	_, err := e.client.SendTaskSuccess(ctx, &sfn.SendTaskSuccessInput{TaskToken: &token, Output: aws.String(string(output))})
+	return told(err, "complete a token")
+}
+
+// Fail completes the token's state with an error.
+func (e *Executions) Fail(ctx context.Context, token, name, cause string) error {
+	if strings.HasPrefix(name, "States.") {
+		return fmt.Errorf("cannot fail the token: the error %s is one of Step Functions itself", name)
+	}
+	_, err := e.client.SendTaskFailure(ctx, &sfn.SendTaskFailureInput{TaskToken: &token, Error: &name, Cause: &cause})
+	return told(err, "fail a token")
+}
+
+// Heartbeat starts the state's heartbeat clock anew.
+func (e *Executions) Heartbeat(ctx context.Context, token string) error {
+	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token})
+	return told(err, "take a heartbeat")
+}
+
+// Stop ends the execution as aborted.
+func (e *Executions) Stop(ctx context.Context, name, cause string) error {
+	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: e.arn(name), Cause: &cause})
+	if _, unknown := errors.AsType[*types.ExecutionDoesNotExist](err); unknown {
+		return nil
+	}
+	return unavailable(err, "stop an execution")
+}
+
+// Describe tells how the execution stands. It cannot tell its transitions.
+func (e *Executions) Describe(ctx context.Context, name string) (orchestrator.Execution, error) {
+	x, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(name)})
+	if _, unknown := errors.AsType[*types.ExecutionDoesNotExist](err); unknown {
+		return orchestrator.Execution{}, orchestrator.ErrNotFound
+	}
+	if err != nil {
+		return orchestrator.Execution{}, unavailable(err, "describe an execution")
+	}
+	status := orchestrator.ExecutionStatus(x.Status)
+	if x.Status == types.ExecutionStatusPendingRedrive {
+		status = orchestrator.ExecutionRunning // somebody has asked for it to go on
+	}
+	return orchestrator.Execution{
+		Name: name, Status: status, Error: aws.ToString(x.Error), Cause: aws.ToString(x.Cause),
+	}, nil
+}
+
+func (e *Executions) arn(name string) *string { return aws.String(e.prefix + name) }
+
+// told names the errors of a call about a token.
+func told(err error, doing string) error {
+	_, unknown := errors.AsType[*types.TaskDoesNotExist](err)
+	_, late := errors.AsType[*types.TaskTimedOut](err)
+	_, invalid := errors.AsType[*types.InvalidToken](err)
+	if unknown || late || invalid {
+		return orchestrator.ErrTokenGone
+	}
+	return unavailable(err, doing)
+}
+
+// unavailable names every other error. doing ends the sentence "Step Functions
+// cannot …".
+func unavailable(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(err, fault.Unavailable, "Step Functions cannot %s now", doing)
+}
+
+func object(text json.RawMessage) bool {
+	text = bytes.TrimSpace(text)
+	return json.Valid(text) && text[0] == '{'
+}
+
+// same says whether two texts are the same JSON.
+func same(one, other json.RawMessage) bool {
+	decode := func(text json.RawMessage) (v any, err error) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		return v, d.Decode(&v)
+	}
+	a, failed := decode(one)
+	b, err := decode(other)
+	return failed == nil && err == nil && reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,279 @@
+package stepfunctions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+const (
+	machine   = "arn:aws:states:eu-central-1:123456789012:stateMachine:sortie-run"
+	execution = "arn:aws:states:eu-central-1:123456789012:execution:sortie-run:"
+)
+
+// service is Step Functions, which answers each operation as it is told.
+type service struct {
+	mu      sync.Mutex
+	calls   []string
+	inputs  map[string]map[string]string
+	answers map[string][]any
+}
+
+// setup gives the adapter for a service with these answers by operation, one
+// after the other; the last one stays.
+func setup(t *testing.T, answers map[string][]any) (*service, *stepfunctions.Executions) {
+	t.Helper()
+	s := &service{inputs: map[string]map[string]string{}, answers: answers}
+	calls := map[string]awstest.Call{}
+	for operation := range answers {
+		calls[operation] = func(input json.RawMessage) (any, error) { return s.answer(operation, input) }
+	}
+	executions, err := stepfunctions.New(awstest.Serve(t, calls), machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, executions
+}
+
+func (s *service) answer(operation string, input json.RawMessage) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, operation)
+	var fields map[string]string
+	if err := json.Unmarshal(input, &fields); err != nil {
+		return nil, err
+	}
+	s.inputs[operation] = fields
+	answers := s.answers[operation]
+	if len(answers) > 1 {
+		s.answers[operation] = answers[1:]
+	}
+	if refusal, refused := answers[0].(awstest.Refusal); refused {
+		return nil, refusal
+	}
+	return answers[0], nil
+}
+
+func refused(code string) awstest.Refusal { return awstest.Refusal{Code: code, Message: "because"} }
+
+var (
+	started = map[string]any{"executionArn": execution + "x", "startDate": 1.7e9}
+	nothing = map[string]any{}
+)
+
+func described(more map[string]any) map[string]any {
+	answer := map[string]any{
+		"executionArn": execution + "x", "stateMachineArn": machine, "name": "x", "status": "RUNNING", "startDate": 1.7e9,
+	}
+	maps.Copy(answer, more)
+	return answer
+}
+
+func TestAStartNamesMachineNameAndInput(t *testing.T) {
+	t.Parallel()
+	s, executions := setup(t, map[string][]any{"StartExecution": {started}})
+	if err := executions.Start(t.Context(), "x", json.RawMessage(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"stateMachineArn": machine, "name": "x", "input": `{"a":1}`}
+	if diff := cmp.Diff(want, s.inputs["StartExecution"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestStartingAfterTheEnd: the service says that the name is taken, whatever
+// the input is.
+func TestStartingAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, input string
+		describe    any
+		ok          bool
+	}{
+		{"the same input", `{"a":1,"b":"x"}`, described(map[string]any{"input": `{"a":1,"b":"x"}`, "status": "SUCCEEDED"}), true},
+		{"the same in other words", `{"a":1,"b":"x"}`, described(map[string]any{"input": `{ "b": "\u0078", "a": 1 }`}), true},
+		{"another input", `{"a":1}`, described(map[string]any{"input": `{"a":2}`}), false},
+		{"numbers that differ at their end", `{"a":12345678901234567890}`, described(map[string]any{"input": `{"a":12345678901234567891}`}), false},
+		{"an input that is not told", `{}`, described(nil), false},
+		{"an execution that is not shown yet", `{}`, refused("ExecutionDoesNotExist"), false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s, executions := setup(t, map[string][]any{
+				"StartExecution": {refused("ExecutionAlreadyExists")}, "DescribeExecution": {row.describe},
+			})
+			err := executions.Start(t.Context(), "x", json.RawMessage(row.input))
+			if (err == nil) != row.ok || errors.Is(err, orchestrator.ErrNotFound) {
+				t.Errorf("the error is %v", err)
+			}
+			if got := s.inputs["DescribeExecution"]["executionArn"]; got != execution+"x" {
+				t.Errorf("%s was asked about", got)
+			}
+		})
+	}
+}
+
+func TestNonsenseIsRefusedWithoutACall(t *testing.T) {
+	t.Parallel()
+	s, executions := setup(t, nil)
+	ctx := t.Context()
+	for what, err := range map[string]error{
+		"no name":          executions.Start(ctx, "", json.RawMessage(`{}`)),
+		"a long name":      executions.Start(ctx, strings.Repeat("x", 81), json.RawMessage(`{}`)),
+		"a name with dots": executions.Start(ctx, "a.b", json.RawMessage(`{}`)),
+		"no input":         executions.Start(ctx, "x", nil),
+		"a list":           executions.Start(ctx, "x", json.RawMessage(`[]`)),
+		"no output":        executions.Succeed(ctx, "token", json.RawMessage(``)),
+		"half an output":   executions.Succeed(ctx, "token", json.RawMessage(`{`)),
+		"a reserved error": executions.Fail(ctx, "token", "States.Timeout", ""),
+	} {
+		if err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if len(s.calls) > 0 {
+		t.Errorf("calls were made: %v", s.calls)
+	}
+}
+
+// TestTokensThatAreGone: the service has three words for it.
+func TestTokensThatAreGone(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		answer any
+		want   error
+	}{
+		{nothing, nil},
+		{refused("TaskTimedOut"), orchestrator.ErrTokenGone},
+		{refused("TaskDoesNotExist"), orchestrator.ErrTokenGone},
+		{refused("InvalidToken"), orchestrator.ErrTokenGone},
+	} {
+		_, executions := setup(t, map[string][]any{
+			"SendTaskSuccess": {row.answer}, "SendTaskFailure": {row.answer}, "SendTaskHeartbeat": {row.answer},
+		})
+		for call, err := range aboutTheToken(t.Context(), executions) {
+			if !errors.Is(err, row.want) {
+				t.Errorf("%s answered with %v: %v", call, row.answer, err)
+			}
+		}
+	}
+}
+
+func aboutTheToken(ctx context.Context, e *stepfunctions.Executions) map[string]error {
+	return map[string]error{
+		"Succeed": e.Succeed(ctx, "token", json.RawMessage(`{}`)), "Fail": e.Fail(ctx, "token", "Boom", "x"), "Heartbeat": e.Heartbeat(ctx, "token"),
+	}
+}
+
+func TestWhatNeverWas(t *testing.T) {
+	t.Parallel()
+	_, executions := setup(t, map[string][]any{
+		"StopExecution": {refused("ExecutionDoesNotExist")}, "DescribeExecution": {refused("ExecutionDoesNotExist")},
+	})
+	if err := executions.Stop(t.Context(), "x", "because"); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	if _, err := executions.Describe(t.Context(), "x"); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Errorf("Describe: %v", err)
+	}
+}
+
+func TestHowAnExecutionStands(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		answer map[string]any
+		want   orchestrator.Execution
+	}{
+		{described(nil), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionRunning}},
+		{
+			described(map[string]any{"status": "FAILED", "error": "Boom", "cause": "it broke"}),
+			orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionFailed, Error: "Boom", Cause: "it broke"},
+		},
+		{described(map[string]any{"status": "TIMED_OUT"}), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionTimedOut}},
+		{described(map[string]any{"status": "PENDING_REDRIVE"}), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionRunning}},
+	} {
+		_, executions := setup(t, map[string][]any{"DescribeExecution": {row.answer}})
+		got, err := executions.Describe(t.Context(), "x")
+		if diff := cmp.Diff(row.want, got); diff != "" || err != nil {
+			t.Errorf("%v: %v\n%s", row.answer["status"], err, diff)
+		}
+	}
+}
+
+// TestOutagesAreUnavailable: every call tells them by the same fault, with the
+// service's words for the log alone.
+func TestOutagesAreUnavailable(t *testing.T) {
+	t.Parallel()
+	down := awstest.Refusal{Code: "AccessDeniedException", Message: "secret words"}
+	answers := map[string][]any{}
+	for _, operation := range []string{"StartExecution", "SendTaskSuccess", "SendTaskFailure", "SendTaskHeartbeat", "StopExecution", "DescribeExecution"} {
+		answers[operation] = []any{down}
+	}
+	_, executions := setup(t, answers)
+	failures := aboutTheToken(t.Context(), executions)
+	failures["Start"] = executions.Start(t.Context(), "x", json.RawMessage(`{}`))
+	failures["Stop"] = executions.Stop(t.Context(), "x", "because")
+	_, failures["Describe"] = executions.Describe(t.Context(), "x")
+	for call, err := range failures {
+		if !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Of(err).Message, "secret") || !strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+func TestThrottlingIsWaitedForButNotForEver(t *testing.T) {
+	t.Parallel()
+	slow := awstest.Refusal{Code: "ThrottlingException", Message: "Rate exceeded"}
+	s, executions := setup(t, map[string][]any{
+		"SendTaskSuccess":   {slow, slow, slow, slow, slow, nothing},
+		"SendTaskHeartbeat": {slow},
+	})
+	if err := executions.Succeed(t.Context(), "token", json.RawMessage(`{}`)); err != nil {
+		t.Errorf("after six tries: %v", err)
+	}
+	s.calls = nil
+	if err := executions.Heartbeat(t.Context(), "token"); !fault.Is(err, fault.Unavailable) || len(s.calls) != 8 {
+		t.Errorf("after %d tries: %v", len(s.calls), err)
+	}
+}
+
+func TestACallEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	_, executions := setup(t, map[string][]any{"StopExecution": {nothing}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := executions.Stop(ctx, "x", "because"); !errors.Is(err, context.Canceled) || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestStateMachinesAreNamedByARN(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"", "sortie-run", execution + "x", "arn:aws:states:r:a:stateMachine", "arn:aws:states:r:a:stateMachine:", "arn:aws:lambda:r:a:function:x"} {
+		if _, err := stepfunctions.New(awstest.Serve(t, nil), bad); err == nil {
+			t.Errorf("%q is a state machine", bad)
+		}
+	}
+	var asked map[string]string
+	cfg := awstest.Serve(t, map[string]awstest.Call{"DescribeExecution": func(input json.RawMessage) (any, error) {
+		return described(nil), json.Unmarshal(input, &asked)
+	}})
+	executions, err := stepfunctions.New(cfg, machine+":live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := executions.Describe(t.Context(), "x"); err != nil || asked["executionArn"] != execution+"x" {
+		t.Errorf("with an alias, %s was asked about (%v)", asked["executionArn"], err)
+	}
+}

@@ -1,0 +1,112 @@
+package awstest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// LocalStack gives the configuration for the LocalStack at AWS_ENDPOINT_URL; the
+// test fails where that is not set.
+func LocalStack(t testing.TB) aws.Config {
+	t.Helper()
+	endpoint := os.Getenv("AWS_ENDPOINT_URL")
+	if endpoint == "" {
+		t.Fatal("AWS_ENDPOINT_URL is not set: this test needs LocalStack, which \"make localstack\" starts")
+	}
+	return config(endpoint)
+}
+
+// DynamoDB is LocalStack for DynamoDB alone, which may be a DynamoDB Local at
+// AWS_ENDPOINT_URL_DYNAMODB.
+func DynamoDB(t testing.TB) aws.Config {
+	t.Helper()
+	if endpoint := os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"); endpoint != "" {
+		return config(endpoint)
+	}
+	return LocalStack(t)
+}
+
+// Prepare calls an operation that the test needs and no adapter does: see Ask.
+func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) {
+	t.Helper()
+	if err := Ask(t.Context(), cfg, operation, input, output); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Ask calls an operation of LocalStack, such as "AmazonSQS.CreateQueue" or
+// "POST /2015-03-31/functions", with input as JSON. It decodes the answer into
+// output, if that is not nil.
+func Ask(ctx context.Context, cfg aws.Config, operation string, input, output any) error {
+	body, err := json.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("cannot ask LocalStack: %w", err)
+	}
+	method, path, rest := strings.Cut(operation, " ")
+	if !rest {
+		method, path = http.MethodPost, "/"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, *cfg.BaseEndpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("cannot ask LocalStack: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if !rest {
+		request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		request.Header.Set("X-Amz-Target", operation)
+	}
+	// LocalStack wants to see who asks, and believes it.
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+cfg.Region+"/"+service(operation)+"/aws4_request, SignedHeaders=host, Signature=none")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot reach LocalStack: %w", err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil {
+		return fmt.Errorf("cannot read what LocalStack answers: %w", err)
+	}
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("%s is answered with %s: %s", operation, answer.Status, text)
+	}
+	if output == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, output); err != nil {
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
+
+// service is the name by which requests for the operation are signed.
+func service(operation string) string {
+	name, _, _ := strings.Cut(operation, ".")
+	switch name {
+	case "AmazonSQS":
+		return "sqs"
+	case "DynamoDB_20120810":
+		return "dynamodb"
+	case "DynamoDBStreams_20120810":
+		return "dynamodbstreams"
+	case "AWSEvents":
+		return "events"
+	case "AWSStepFunctions":
+		return "states"
+	case "secretsmanager":
+		return "secretsmanager"
+	case "TrentService":
+		return "kms"
+	case "Logs_20140328":
+		return "logs"
+	}
+	return "lambda"
+}
