@@ -1,0 +1,131 @@
+package download_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+)
+
+// stream asks for a download as API Gateway does, of a function that streams.
+func stream(t *testing.T, stage *apitest.Stage, method, task string, headers ...string) *events.APIGatewayProxyStreamingResponse {
+	t.Helper()
+	header := map[string]string{"Host": "127.0.0.1"}
+	for i := 0; i < len(headers); i += 2 {
+		header[headers[i]] = headers[i+1]
+	}
+	event, err := json.Marshal(events.APIGatewayProxyRequest{HTTPMethod: method, Path: "/download/" + task, Headers: header})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.Gateway{Handler: stage.Server.Config.Handler, Log: slog.New(slog.DiscardHandler)}
+	response, err := g.Streaming(t.Context(), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func TestLambdaStreamsWhatAServerWould(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name, method string
+		headers      []string
+		noted        bool
+	}{
+		{"the whole", "GET", nil, true},
+		{"HEAD", "HEAD", nil, false},
+		{"a part", "GET", []string{"Range", "bytes=3-7"}, false},
+		{"the last part", "GET", []string{"Range", "bytes=-5"}, true},
+		{"a part of nothing", "GET", []string{"Range", "bytes=99-"}, false},
+		{"the same again", "GET", []string{"If-None-Match", "*"}, false},
+		{"another one", "GET", []string{"If-Match", `"other"`}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stage, task := setup(t)
+			response := stream(t, stage, row.method, task, row.headers...)
+			body, err := io.ReadAll(response.Body)
+			if err != nil || response.Close() != nil {
+				t.Fatal(err)
+			}
+			if early := stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour)); early != row.noted {
+				t.Errorf("that it was downloaded is noted: %v", early)
+			}
+			want := stage.Call(t, row.method, "/download/"+task, "", row.headers...)
+			got := http.Header(response.MultiValueHeaders)
+			for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "Content-Disposition", "ETag", "Accept-Ranges", "Cache-Control"} {
+				if name == "Content-Length" && strings.HasPrefix(want.Header.Get("Content-Type"), "application/problem") {
+					continue // it has a correlation id of its own
+				}
+				if got.Get(name) != want.Header.Get(name) {
+					t.Errorf("%s is %q, a server says %q", name, got.Get(name), want.Header.Get(name))
+				}
+			}
+			if response.StatusCode != want.Status || want.Status < 400 && string(body) != want.Body {
+				t.Errorf("the answer is %d %q, a server's %d %q", response.StatusCode, body, want.Status, want.Body)
+			}
+		})
+	}
+}
+
+func TestLambdaStreamsAllOfALargeOutput(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	const size = 8 << 20
+	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", size))
+	response := stream(t, stage, "GET", task)
+	if n := http.Header(response.MultiValueHeaders).Get("Content-Length"); n != strconv.Itoa(size) {
+		t.Errorf("it is announced with %s bytes", n)
+	}
+	n, err := io.Copy(io.Discard, response.Body)
+	if err != nil || n != size || response.Close() != nil {
+		t.Errorf("%d bytes arrive (%v)", n, err)
+	}
+}
+
+// TestLambdasStreamBreaksWithTheObjectStore: no client takes half a file for one.
+func TestLambdasStreamBreaksWithTheObjectStore(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int64{0, 10} {
+		stage, task := setup(t)
+		stage.Objects.BreakAfter(after)
+		response := stream(t, stage, "GET", task)
+		body, err := io.ReadAll(response.Body)
+		if err == nil || len(body) > int(after) {
+			t.Errorf("a stream that broke after %d bytes looks whole: %q", after, body)
+		}
+		if err := response.Close(); err != nil {
+			t.Error(err)
+		}
+		if noted(t, stage, task) {
+			t.Error("half a download was noted")
+		}
+	}
+}
+
+func TestAClientOfLambdaThatGoesAwayIsNoDownload(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 1<<20))
+	response := stream(t, stage, "GET", task)
+	if _, err := io.ReadFull(response.Body, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Close(); err != nil {
+		t.Error(err)
+	}
+	if noted(t, stage, task) {
+		t.Error("it was noted as downloaded")
+	}
+}

@@ -1,0 +1,18 @@
+// The function export: the front door of POST /export/{format}.
+package main
+
+import (
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/clients"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/executions"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func main() {
+	p := process.Start("export")
+	ports := p.Ports()
+	ports.Store, ports.Executions = store.New(p), executions.New(p)
+	p.ServeHTTP(export.Routes(orchestrator.New(ports, p.Settings())), clients.Tokens(p))
+}

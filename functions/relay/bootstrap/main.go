@@ -1,0 +1,19 @@
+// The function relay: the store's stream calls it.
+package main
+
+import (
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func main() {
+	p := process.Start("relay")
+	bus, err := eventbridge.New(p.AWS(), p.Need("SORTIE_BUS"))
+	p.Check(err)
+	ports := p.Ports()
+	ports.Publisher = bus
+	p.ServeEvent(relay.Handler(orchestrator.New(ports, orchestrator.Config{}), dynamo.NewEvents))
+}

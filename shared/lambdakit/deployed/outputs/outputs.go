@@ -1,0 +1,41 @@
+// Package outputs makes the Outputs of a deployed function: buckets of R2, or of
+// another store that speaks S3.
+package outputs
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// New reads SORTIE_UPLOADS_BUCKET, SORTIE_KEPT_BUCKET, SORTIE_SECRET_OUTPUTS and
+// SORTIE_OUTPUTS_ENDPOINT (empty for what the secret says, or R2's own). worker
+// is what a launch gives to its worker, which reaches the bucket for uploads
+// alone.
+func New(p *process.Process) (outputs orchestrator.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
+	uploads, endpoint := p.Need("SORTIE_UPLOADS_BUCKET"), p.Option("SORTIE_OUTPUTS_ENDPOINT", "")
+	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
+	p.Check(err)
+	outputs, err = r2.New(r2.Config{
+		Uploads: uploads, Kept: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
+		Current: func(ctx context.Context) (r2.Keys, error) {
+			s, err := secret.Get(ctx)
+			return r2.Keys{
+				Endpoint: cmp.Or(endpoint, s.Endpoint), AccountID: s.AccountID, Region: s.Region,
+				AccessKeyID: s.AccessKeyID, SecretAccessKey: s.SecretAccessKey,
+			}, err
+		},
+	})
+	p.Check(err)
+	return outputs, func(ctx context.Context) (orchestrator.WorkerBucket, error) {
+		s, err := secret.Get(ctx)
+		return orchestrator.WorkerBucket{
+			Endpoint: cmp.Or(endpoint, s.Endpoint), AccountID: s.AccountID, Region: s.Region, Bucket: uploads,
+			AccessKeyID: s.WorkerAccessKeyID, SecretAccessKey: s.WorkerSecretAccessKey,
+		}, err
+	}
+}

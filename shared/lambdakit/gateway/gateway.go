@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+// Margin is how long before Lambda's deadline a request's context ends.
+const Margin = 500 * time.Millisecond
+
+// Gateway serves the events of an API by an http.Handler. All fields but Ended
+// are required. It is safe for use by many goroutines.
+type Gateway struct {
+	Handler http.Handler
+	Log     *slog.Logger
+	// Ended is told the status of each request, once its handler is done; 0 for
+	// a stream that broke.
+	Ended func(ctx context.Context, status int)
+}
+
+// Buffered answers one event with one event. Its error is that of a payload
+// which is no event.
+func (g Gateway) Buffered(ctx context.Context, payload []byte) ([]byte, error) {
+	ctx, cancel := Within(ctx)
+	defer cancel()
+	r, stage, err := read(ctx, payload)
+	if err != nil {
+		return nil, err
+	}
+	a := newAnswer(r, stage)
+	if failed := g.handle(a, r); failed != nil {
+		a = g.refuse(r, failed)
+	}
+	event, err := a.event()
+	if errors.Is(err, errTooLarge) {
+		g.Log.ErrorContext(ctx, "an answer is longer than Lambda hands on", "limit", AnswerLimit)
+		a = g.refuse(r, fault.New(fault.Internal, "the answer has more than %d bytes, which cannot be sent from here; ask for a part of it", AnswerLimit))
+		event, err = a.event()
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.ended(ctx, a.status)
+	return event, nil
+}
+
+func (g Gateway) ended(ctx context.Context, status int) {
+	if g.Ended != nil {
+		g.Ended(ctx, status)
+	}
+}
+
+// Within ends the context Margin before its deadline, where it has one.
+func Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-Margin))
+}
+
+// read makes the request of an event. stage is the path of the stage that it came
+// through; empty under a domain of its own.
+func read(ctx context.Context, payload []byte) (r *http.Request, stage string, err error) {
+	var event events.APIGatewayProxyRequest
+	if err := json.Unmarshal(payload, &event); err != nil {
+		return nil, "", unreadable(errors.New("it is not the JSON of a REST API's request"))
+	}
+	if r, err = Request(ctx, &event); err != nil {
+		return nil, "", unreadable(err)
+	}
+	stage, _ = strings.CutSuffix(event.RequestContext.Path, event.Path)
+	if stage == event.RequestContext.Path {
+		stage = ""
+	}
+	return r, stage, nil
+}
+
+// handle calls the handler. failed is what its caller is to be told where it
+// did not end as handlers do.
+func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
+	defer func() {
+		thrown := recover()
+		if thrown == nil {
+			return
+		}
+		ctx := r.Context()
+		if thrown == http.ErrAbortHandler { //nolint:errorlint // a panic's value
+			// Whoever threw it has logged why.
+			g.Log.WarnContext(ctx, "an answer was broken off")
+			failed = errors.Join(errors.New("the answer was broken off"), ctx.Err())
+			return
+		}
+		g.Log.ErrorContext(ctx, "a handler panicked", "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
+		failed = errors.New("panic: " + fmt.Sprint(thrown))
+	}()
+	g.Handler.ServeHTTP(w, r)
+	return nil
+}
+
+// refuse is the problem that stands for the error, as an answer.
+func (g Gateway) refuse(r *http.Request, err error) *answer {
+	a := newAnswer(r, "")
+	httpkit.WriteProblem(a, r, err)
+	return a
+}

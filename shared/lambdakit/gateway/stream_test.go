@@ -1,0 +1,178 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+)
+
+// parts reads a stream to its end, as Lambda does: a prelude of JSON, eight
+// zeros, the body.
+func parts(r *events.APIGatewayProxyStreamingResponse) (prelude, body string, err error) {
+	var text bytes.Buffer
+	_, err = io.Copy(&text, struct{ io.Reader }{r})
+	prelude, body, _ = strings.Cut(text.String(), strings.Repeat("\x00", 8))
+	return prelude, body, err
+}
+
+func (s *served) streamed(t *testing.T, method string) (*events.APIGatewayProxyStreamingResponse, string) {
+	t.Helper()
+	r, err := s.Streaming(t.Context(), event(method))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prelude, body, err := parts(r)
+	if err != nil {
+		t.Fatalf("the stream broke: %v", err)
+	}
+	var head struct{ StatusCode int }
+	if err := json.Unmarshal([]byte(prelude), &head); err != nil || head.StatusCode != r.StatusCode {
+		t.Errorf("the prelude is %s (%v)", prelude, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	return r, body
+}
+
+func TestStreamArrivesAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Early", "1")
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("X-Late", "1")
+		for text := range next {
+			_, _ = io.WriteString(w, text)
+		}
+	}))
+	r, err := s.Streaming(t.Context(), event("GET")) // returns though nothing is written yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header(r.MultiValueHeaders)
+	if r.StatusCode != http.StatusOK || header.Get("X-Early") != "1" || header.Get("X-Late") != "" {
+		t.Errorf("the stream begins with %d %v", r.StatusCode, header)
+	}
+	for _, text := range []string{"one", "two"} {
+		next <- text
+		got := make([]byte, len(text))
+		if _, err := io.ReadFull(r.Body, got); err != nil || string(got) != text {
+			t.Errorf("what arrives is %q (%v), want %q", got, err, text)
+		}
+	}
+	close(next)
+	if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
+		t.Errorf("the rest is %q (%v)", rest, err)
+	}
+}
+
+// TestStreamThatCannotBeFinishedBreaks: no client takes a part for the whole.
+func TestStreamThatCannotBeFinishedBreaks(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"a panic": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "part"); panic("x") },
+		"an abort": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "part")
+			panic(http.ErrAbortHandler)
+		},
+		"only a status": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			panic(http.ErrAbortHandler)
+		},
+		"too short": writes("part", "Content-Length", "9"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, handler)
+			r, err := s.Streaming(t.Context(), event("GET"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, body, err := parts(r)
+			if _, broken := errors.AsType[gateway.Broken](err); !broken || body != "part" && body != "" {
+				t.Errorf("the stream is %q and ends with %v", body, err)
+			}
+			if err := r.Close(); err != nil || len(s.ended) != 1 || s.ended[0] != 0 || s.logs.Len() == 0 {
+				t.Errorf("it ended %v (%v), and the log is %s", s.ended, err, &s.logs)
+			}
+		})
+	}
+}
+
+func TestStreamIsNotLongerThanItSays(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "3")
+		_, _ = io.WriteString(w, "one")
+		if _, err := io.WriteString(w, "two"); !errors.Is(err, http.ErrContentLength) {
+			t.Errorf("the handler is told %v", err)
+		}
+	}))
+	if _, body := s.streamed(t, "GET"); body != "one" {
+		t.Errorf("the body is %q", body)
+	}
+}
+
+func TestClientThatGoesAwayEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { ended <- r.Context().Err() }()
+		for {
+			if _, err := w.Write([]byte("more")); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}))
+	r, err := s.Streaming(t.Context(), event("GET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r.Body, make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-ended: // before Close returned
+		t.Logf("the request's context: %v", err)
+	default:
+		t.Error("the handler still runs")
+	}
+	if len(s.ended) != 1 || s.ended[0] != 0 {
+		t.Errorf("it ended %v", s.ended)
+	}
+}
+
+func TestStreamBreaksBeforeLambdaIsCut(t *testing.T) {
+	t.Parallel()
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "part")
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
+	}))
+	lambdas, cancel := context.WithTimeout(t.Context(), gateway.Margin+20*time.Millisecond)
+	defer cancel()
+	r, err := s.Streaming(lambdas, event("GET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, body, err := parts(r); body != "part" || !errors.Is(err, context.DeadlineExceeded) || lambdas.Err() != nil {
+		t.Errorf("the stream is %q and ends with %v; Lambda's time: %v", body, err, lambdas.Err())
+	}
+}

@@ -1,0 +1,269 @@
+package lambdakit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/act"
+	"github.com/sortie-dev/sortie/functions/admit"
+	"github.com/sortie-dev/sortie/functions/constrain"
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/launch"
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/functions/supervise"
+	"github.com/sortie-dev/sortie/functions/sweep"
+	"github.com/sortie-dev/sortie/functions/terminate"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+var keep = flag.String("keep", "", "keep today's inputs and records in this folder; see testdata/README.md")
+
+// golden is what a step met in a release: the record, and its input.
+type golden struct {
+	Record json.RawMessage `json:"record"`
+	Input  json.RawMessage `json:"input"`
+}
+
+func noRoutes(*orchestrator.Service) []httpkit.Route { return nil }
+
+// stageWith sets a stage whose store has the record.
+func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
+	t.Helper()
+	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
+	var r run.Run
+	if err := json.Unmarshal(record, &r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stage.Store.Create(t.Context(), orchestrator.Write{Run: r}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return stage
+}
+
+// handlers are those of the state machine, by the folder's name.
+func handlers(svc *orchestrator.Service) map[run.Step]lambdakit.TaskFunc {
+	return map[run.Step]lambdakit.TaskFunc{
+		run.StepPending: admit.Handler(svc), run.StepQueued: admit.Handler(svc), run.StepConditionRunning: constrain.Handler(svc),
+		run.StepActionRunning: act.Handler(svc), run.StepActionWaiting: act.Handler(svc), run.StepContainerCreating: launch.Handler(svc),
+		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepJudging: supervise.Handler(svc),
+		run.StepTerminating: terminate.Handler(svc),
+	}
+}
+
+// fromTheFuture adds a member that nobody knows to a JSON object.
+func fromTheFuture(text json.RawMessage) json.RawMessage {
+	return append(json.RawMessage(`{"fromTheFuture":{"a":[1,null]},`), text[1:]...)
+}
+
+// TestInputsOfEarlierReleasesAreTaken: executions in flight meet new code.
+func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, step := range []run.Step{
+		run.StepPending, run.StepQueued, run.StepConditionRunning, run.StepActionRunning, run.StepActionWaiting,
+		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepJudging, run.StepTerminating,
+	} {
+		files, err := filepath.Glob("testdata/v*/steps/" + string(step) + ".json")
+		if err != nil || len(files) == 0 {
+			t.Errorf("no release has left an input of %s (%v)", step, err)
+		}
+		for _, name := range files {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				var g golden
+				read(t, name, &g)
+				for _, g := range []golden{g, {fromTheFuture(g.Record), fromTheFuture(g.Input)}} {
+					stage := stageWith(t, g.Record)
+					output, err := handlers(stage.Service)[step](t.Context(), g.Input)
+					// The machine of a kept record is nowhere to be seen: that its end
+					// is to be looked for again is an answer.
+					unseen := step == run.StepTerminating && lambdakit.ErrorName(err) == "TryAgain"
+					if err != nil && !unseen || err == nil && len(output) == 0 || strings.Contains(stage.Logs(), "was replaced") {
+						t.Errorf("the output is %s (%v); the log: %s", output, err, stage.Logs())
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRecordsOfEarlierReleasesAreWhole: what a release wrote is read and written
+// again as it was.
+func TestRecordsOfEarlierReleasesAreWhole(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/v*/steps/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no records: %v", err)
+	}
+	for _, name := range files {
+		var g golden
+		read(t, name, &g)
+		var r run.Run
+		if err := json.Unmarshal(g.Record, &r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var was, is map[string]any
+		if err := errors.Join(json.Unmarshal(g.Record, &was), json.Unmarshal(text, &is)); err != nil {
+			t.Fatal(err)
+		}
+		lost(t, name, was, is)
+	}
+}
+
+// lost tells the members that are no longer there.
+func lost(t *testing.T, path string, was, is map[string]any) {
+	t.Helper()
+	for name, value := range was {
+		inner, nested := value.(map[string]any)
+		now, known := is[name]
+		switch nowInner, still := now.(map[string]any); {
+		case !known:
+			t.Errorf("%s: the member %s is lost", path, name)
+		case nested && still:
+			lost(t, path+": "+name, inner, nowInner)
+		}
+	}
+}
+
+// TestEventsOfEarlierReleasesAreTaken: so do the events of AWS.
+func TestEventsOfEarlierReleasesAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"schedule", "status_change", "stream", "request"} {
+		files, err := filepath.Glob("testdata/v*/events/" + name + ".json")
+		if err != nil || len(files) == 0 {
+			t.Errorf("no release has left an event %s (%v)", name, err)
+		}
+		for _, file := range files {
+			t.Run(file, func(t *testing.T) {
+				t.Parallel()
+				var event json.RawMessage
+				read(t, file, &event)
+				for _, event := range []json.RawMessage{event, fromTheFuture(event)} {
+					takes(t, name, event)
+				}
+			})
+		}
+	}
+}
+
+func takes(t *testing.T, name string, event json.RawMessage) {
+	t.Helper()
+	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
+	switch name {
+	case "schedule", "status_change":
+		if output, err := sweep.Handler(stage.Service)(t.Context(), event); err != nil || string(output) != `{}` {
+			t.Errorf("the sweep answers %s (%v)", output, err)
+		}
+	case "stream":
+		told := &telling{}
+		svc := orchestrator.New(orchestrator.Ports{Publisher: told, Log: slog.New(slog.DiscardHandler)}, orchestrator.Config{})
+		output, err := relay.Handler(svc, dynamo.NewEvents)(t.Context(), event)
+		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(*told) != 1 || (*told)[0].Event.Type != run.EventAccepted || (*told)[0].TaskID == "" {
+			t.Errorf("the relay answers %s (%v) and has told %+v", output, err, *told)
+		}
+	case "request":
+		server, err := httpkit.New(httpkit.Config{
+			Tokens: []string{"a-client"}, Client: orchestrator.Identity{Tenant: apitest.Tenant, Workspace: "main"},
+			Clock: stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
+		}, export.Routes(stage.Service)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := gateway.Gateway{Handler: server, Log: slog.New(slog.DiscardHandler)}.Buffered(t.Context(), event)
+		if err != nil || !strings.HasPrefix(string(answer), `{"statusCode":202`) {
+			t.Errorf("the front door answers %s (%v)", answer, err)
+		}
+	}
+}
+
+// telling is a Publisher that remembers.
+type telling []orchestrator.PublishedEvent
+
+func (p *telling) Publish(_ context.Context, events []orchestrator.PublishedEvent) ([]int, error) {
+	*p = append(*p, events...)
+	return nil, nil
+}
+
+func read(t *testing.T, name string, v any) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+// TestKeep keeps what the steps of today meet, with -keep.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	if *keep == "" {
+		t.Log("nothing is kept without -keep=FOLDER")
+		return
+	}
+	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
+	task := stage.Accept(t)
+	write := func(step run.Step, more string) {
+		r := stage.Run(t, task)
+		record, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := json.Marshal(orchestrator.StepInput{Ref: r.Ref(), Step: step, Execution: run.ExecutionName(r.Ref(), r.Execution.Start)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		input = append(input[:len(input)-1], more+"}"...)
+		keepJSON(t, "steps/"+string(step), golden{record, input})
+	}
+	const token, carried = `,"generation":1,"token":"AQCEAAAAKgAAAAM"`, `,"carried":{"tenant":"tenant-a","generation":1,"seconds":1,"error":{"Error":"States.HeartbeatTimeout","Cause":""}}`
+	keepJSON(t, "events/stream", streamOf(t, stage.Run(t, task)))
+	write(run.StepPending, "")
+	write(run.StepQueued, token)
+	write(run.StepConditionRunning, "")
+	write(run.StepActionRunning, "")
+	write(run.StepActionWaiting, token)
+	stage.Admit(t, task)
+	write(run.StepContainerCreating, token)
+	stage = apitest.New(t, apitest.NewParts(t), noRoutes)
+	task = stage.Accept(t)
+	stage.Start(t, task)
+	write(run.StepRunning, token)
+	write(run.StepCancelling, token)
+	write(run.StepJudging, carried)
+	stage.Report(t, task, contract.Callback{TaskID: task, Status: "error", Error: "it is the end"})
+	write(run.StepTerminating, "")
+}
+
+func keepJSON(t *testing.T, name string, v any) {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(*keep, name+".json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+func nothing(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+
+// wire is what a main does.
+func wire(b *bench) {
+	b.Need("SORTIE_TABLE")
+	b.Option("SORTIE_BUS", "default")
+	b.List("SORTIE_FLY_APPS", "app")
+	b.List("SORTIE_KEYS", "")
+	b.Settings()
+	b.Check(errors.New("made of nothing"))
+	b.ServeTask(nothing)
+}
+
+func TestCheckNamesTheVariables(t *testing.T) {
+	t.Parallel()
+	b := setup(t, map[string]string{
+		"SORTIE_STAGE": "dev", "SORTIE_TABLE": "t", "SORTIE_KEYS": "a, b", "SORTIE_REGION": "fra", "SORTIE_OTHER": "x", "SORTIE_BUS": "",
+		"AWS_REGION": "r",
+	}, "-check")
+	b.Need("SORTIE_TABLE")
+	b.Option("SORTIE_BUS", "default")
+	if keys := b.List("SORTIE_KEYS", ""); len(keys) != 2 || keys[1] != "b" {
+		t.Errorf("the keys are %q", keys)
+	}
+	if apps := b.List("SORTIE_FLY_APPS", "app"); len(apps) != 1 || apps[0] != "app" {
+		t.Errorf("the apps are %q", apps)
+	}
+	if c := b.Settings(); c.Region != "fra" || c.CPUs != 1 {
+		t.Errorf("the settings are %+v", c)
+	}
+	b.AWS()
+	b.ServeTask(nothing)
+	if want := "SORTIE_KEYS\nSORTIE_REGION\nSORTIE_STAGE\nSORTIE_TABLE\n"; b.code != 0 || b.out.String() != want || b.err.Len() > 0 || b.handler != nil {
+		t.Errorf("it exits with %d, says %q, and %q", b.code, &b.out, &b.err)
+	}
+}
+
+func TestCheckNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	b := setup(t, map[string]string{"SORTIE_KEYS": "a,,b", "SORTIE_MACHINE_CPUS": "many"}, "-check")
+	wire(b)
+	for _, says := range []string{"SORTIE_STAGE is not set\n", "SORTIE_TABLE is not set\n", "SORTIE_KEYS has an empty", "SORTIE_MACHINE_CPUS: "} {
+		if !strings.Contains(b.err.String(), says) {
+			t.Errorf("it says nothing of %q: %s", says, &b.err)
+		}
+	}
+	if b.code != 2 || b.out.Len() > 0 || strings.Contains(b.err.String(), "nothing") {
+		t.Errorf("it exits with %d, and says %s%s", b.code, &b.out, &b.err)
+	}
+	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_TABLE": "t", "SORTIE_KEYS": "a"}, "-check")
+	wire(b)
+	if b.code != 2 || b.err.String() != "made of nothing\n" {
+		t.Errorf("it exits with %d, and says %s", b.code, &b.err)
+	}
+	b = setup(t, deployed, "-help")
+	b.ServeTask(nothing)
+	if b.code != 1 || b.handler != nil {
+		t.Errorf("an argument that it does not know exits with %d", b.code)
+	}
+}
+
+func TestMisconfiguredProcessDoesNotServe(t *testing.T) {
+	t.Parallel()
+	b := setup(t, nil)
+	wire(b)
+	logs, _ := b.lines(t)
+	if b.code != 1 || b.handler != nil || len(logs) != 1 || !strings.Contains(b.out.String(), "SORTIE_TABLE is not set") {
+		t.Errorf("it exits with %d, and logs %s", b.code, &b.out)
+	}
+}
+
+func TestAWSComesFromLambdasVariables(t *testing.T) {
+	t.Parallel()
+	b := setup(t, map[string]string{
+		"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
+		"AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+	})
+	config := b.AWS()
+	got, err := config.Credentials.Retrieve(t.Context())
+	if err != nil || got.AccessKeyID != "id" || got.SecretAccessKey != "key" || got.SessionToken != "session" || got.CanExpire {
+		t.Errorf("the credentials are %+v (%v)", got, err)
+	}
+	if config.Region != "eu-central-1" || *config.BaseEndpoint != "http://127.0.0.1:4566" {
+		t.Errorf("the configuration is %+v", config)
+	}
+	config = setup(t, nil).AWS()
+	if _, err := config.Credentials.Retrieve(t.Context()); err == nil || config.BaseEndpoint != nil {
+		t.Errorf("without variables there are credentials, or an endpoint: %v", err)
+	}
+}
+
+// TestNoCallOfAWSWaitsForABrokenConnection: it is tried again while the function
+// still has time, the shortest of which is 28 s.
+func TestNoCallOfAWSWaitsForABrokenConnection(t *testing.T) {
+	t.Parallel()
+	client, ok := setup(t, nil).AWS().HTTPClient.(*awshttp.BuildableClient)
+	if !ok {
+		t.Fatal("the client is not one of the SDK's")
+	}
+	if limit := client.GetTransport().ResponseHeaderTimeout; limit <= 0 || 2*limit > 28*time.Second {
+		t.Errorf("a request waits %s for its answer", limit)
+	}
+}

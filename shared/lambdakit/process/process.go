@@ -1,0 +1,128 @@
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Process is one function's. New makes it.
+type Process struct {
+	// Log writes JSON lines.
+	Log *slog.Logger
+	// Stage is the deployment's name (SORTIE_STAGE).
+	Stage string
+
+	name  string
+	host  Host
+	env   *environment
+	check bool
+	began time.Time
+	calls atomic.Int64
+	// serve runs Lambda's loop.
+	serve func(handler any)
+}
+
+// New makes the process of the function called name on a host.
+func New(name string, host Host) *Process {
+	p := &Process{name: name, host: host, env: &environment{lookup: host.Env}, began: host.Clock.Now()}
+	p.serve = p.loop
+	p.Log = newLog(host.Out, name, p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
+	p.check = slices.Equal(host.Args, []string{"-check"})
+	if len(host.Args) > 0 && !p.check {
+		p.problem(errors.New("the only argument is -check"))
+	}
+	p.Stage = p.Need("SORTIE_STAGE")
+	return p
+}
+
+// lambda reads a variable that Lambda itself sets.
+func (p *Process) lambda(name string) string {
+	value, _ := p.host.Env(name)
+	return value
+}
+
+// Version tells what is deployed: SORTIE_VERSION, else Lambda's own number.
+func (p *Process) Version() string {
+	return p.Option("SORTIE_VERSION", p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
+}
+
+// Clock is the host's.
+func (p *Process) Clock() orchestrator.Clock { return p.host.Clock }
+
+// Ports are those that every process has: clock, log and chance.
+func (p *Process) Ports() orchestrator.Ports {
+	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Roll: mathrand.Float64, Hex: randomHex}
+}
+
+func randomHex(n int) string {
+	text := make([]byte, n)
+	_, _ = rand.Read(text) // it cannot fail (crypto/rand)
+	return hex.EncodeToString(text)
+}
+
+// run serves, or, with -check, tells how the environment is. It returns where
+// the host's Exit does.
+func (p *Process) run(handler any) {
+	switch problems := errors.Join(p.env.problems...); {
+	case problems != nil && p.check:
+		for line := range strings.SplitSeq(problems.Error(), "\n") {
+			p.print(p.host.Err, line)
+		}
+		p.host.Exit(2)
+	case problems != nil:
+		p.Log.Error("the function is not configured", "problems", strings.Split(problems.Error(), "\n"))
+		p.host.Exit(1)
+	case p.check:
+		slices.Sort(p.env.read)
+		for _, name := range p.env.read {
+			p.print(p.host.Out, name)
+		}
+		p.host.Exit(0)
+	default:
+		p.serve(handler)
+	}
+}
+
+func (p *Process) print(to io.Writer, line string) {
+	if _, err := fmt.Fprintln(to, line); err != nil {
+		p.host.Exit(1)
+	}
+}
+
+// begin is the start of one call. end writes what was counted.
+func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
+	c := &call{first: p.calls.Add(1) == 1, counts: &metric.Counts{}}
+	if l, ok := lambdacontext.FromContext(ctx); ok {
+		c.id = l.AwsRequestID
+	}
+	ctx = context.WithValue(ctx, callKey{}, c)
+	ctx = lambdakit.WithCounter(ctx, c.counts.Add)
+	if c.first {
+		took := p.host.Clock.Now().Sub(p.began)
+		c.counts.Add("ColdStarts", 1)
+		c.counts.Add("InitMs", int(took.Milliseconds()))
+		p.Log.InfoContext(ctx, "the process is new", "init_ms", took.Milliseconds())
+	}
+	return ctx, func() {
+		err := c.counts.Write(p.host.Out, p.host.Clock.Now(), metric.Dimensions{Function: p.name, Stage: p.Stage})
+		if err != nil {
+			p.Log.ErrorContext(ctx, "cannot write the metrics", "error", err)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// bench is a process without Lambda.
+type bench struct {
+	*Process
+	out, err bytes.Buffer
+	code     int // of its exit; -1 while there was none
+	handler  any // what Lambda would serve
+}
+
+func setup(t *testing.T, env map[string]string, args ...string) *bench {
+	t.Helper()
+	b := &bench{code: -1}
+	b.Process = New("status", Host{
+		Args: args, Out: &b.out, Err: &b.err, Clock: clock.NewVirtual(time.UnixMilli(1_795_262_400_000)),
+		Env:  func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		Exit: func(code int) { b.code = code },
+	})
+	b.serve = func(handler any) { b.handler = handler }
+	return b
+}
+
+func (b *bench) call(t *testing.T, event string) (string, error) {
+	t.Helper()
+	if b.handler == nil {
+		t.Fatalf("nothing is served: %s%s", &b.err, &b.out)
+	}
+	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "request-7"})
+	answer, err := lambda.NewHandler(b.handler).Invoke(ctx, []byte(event))
+	return string(answer), err
+}
+
+// lines are the log lines, and the metrics among them.
+func (b *bench) lines(t *testing.T) (logs, metrics []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(b.out.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("not JSON: %s", line)
+		}
+		if m["_aws"] != nil {
+			metrics = append(metrics, m)
+		} else {
+			logs = append(logs, m)
+		}
+	}
+	return logs, metrics
+}
+
+var deployed = map[string]string{"SORTIE_STAGE": "dev", "AWS_LAMBDA_FUNCTION_VERSION": "12", "AWS_REGION": "eu-central-1"}
+
+func ok(w http.ResponseWriter, r *http.Request) error {
+	return httpkit.WriteJSON(w, http.StatusOK, httpkit.CallerOf(r.Context()))
+}
+
+func routes(access httpkit.Access, handle httpkit.Handler) []httpkit.Route {
+	return []httpkit.Route{{Method: http.MethodGet, Pattern: "/x", Access: access, Query: []string{"q"}, Handle: handle}}
+}
+
+// tokens are a TokenSource; none is a secret that cannot be read.
+type tokens []string
+
+func (s *tokens) Refused() {}
+
+func (s *tokens) Current(context.Context) ([]string, error) {
+	if *s == nil {
+		return nil, fault.New(fault.Unavailable, "no secret")
+	}
+	return *s, nil
+}
+
+func TestClientTokensMayChange(t *testing.T) {
+	t.Parallel()
+	good := tokens{"one"}
+	b := setup(t, deployed)
+	b.ServeHTTP(routes(httpkit.ForClients, ok), &good)
+	call := func(token string) string {
+		answer, err := b.call(t, `{"httpMethod":"GET","path":"/x","headers":{"Authorization":"Bearer `+token+`","X-Forwarded-For":"203.0.113.7"}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer[:len(`{"statusCode":200`)]
+	}
+	first, other := call("one"), call("two")
+	good = tokens{"two"}
+	second, old := call("two"), call("one")
+	good = nil
+	if got := []string{first, other, second, old, call("two")}; fmt.Sprint(got) !=
+		fmt.Sprint([]string{`{"statusCode":200`, `{"statusCode":401`, `{"statusCode":200`, `{"statusCode":401`, `{"statusCode":503`}) {
+		t.Errorf("the answers are %v", got)
+	}
+	answer, err := b.call(t, `{"httpMethod":"GET","path":"/x","headers":{"Host":"localhost"},"requestContext":{"identity":{"sourceIp":"127.0.0.1"}}}`)
+	if err != nil || !strings.HasPrefix(answer, `{"statusCode":401`) {
+		t.Errorf("without a token the answer is %s (%v)", answer, err)
+	}
+	if _, err := b.call(t, `{"source":"aws.events"}`); err == nil || !strings.Contains(err.Error(), "InvalidInput") && typeOf(err) != "InvalidInput" {
+		t.Errorf("another event is answered with %v", err)
+	}
+}
+
+func typeOf(err error) string {
+	if told, ok := err.(messages.InvokeResponse_Error); ok { //nolint:errorlint // the type that the runtime sees
+		return told.Type
+	}
+	return ""
+}
+
+func TestErrorsReachTheStateMachineUnderTheirNames(t *testing.T) {
+	t.Parallel()
+	again := orchestrator.TryAgain{Cause: errors.New("busy")}
+	for _, row := range []struct {
+		fail error
+		want string
+	}{
+		{again, "TryAgain"},
+		{&again, "TryAgain"},
+		{fmt.Errorf("x: %w", again), "TryAgain"},
+		{fault.New(fault.Internal, "x"), "Fault"},
+		{errors.New("Get \"https://h/x?token=abc\": refused"), "errorString"},
+	} {
+		b := setup(t, deployed)
+		b.ServeTask(func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, row.fail })
+		_, err := b.call(t, `{}`)
+		if typeOf(err) != row.want || strings.Contains(err.Error(), "abc") {
+			t.Errorf("%v is told as %v (%s), want %s", row.fail, err, typeOf(err), row.want)
+		}
+		_, metrics := b.lines(t)
+		if len(metrics) != 1 || metrics[0]["TasksFailed"] != 1.0 || metrics[0]["function"] != "status" || metrics[0]["stage"] != "dev" {
+			t.Errorf("the metrics are %v", metrics)
+		}
+	}
+}
+
+func TestPanicOfATaskIsAnErrorAndALogLine(t *testing.T) {
+	t.Parallel()
+	b := setup(t, deployed)
+	b.ServeTask(lambdakit.Task(func(context.Context, struct{}) (struct{}, error) { panic("out of ideas") }))
+	_, err := b.call(t, `{}`)
+	told, _ := err.(messages.InvokeResponse_Error) //nolint:errorlint // the type that the runtime sees
+	if told.Type != "Panicked" || told.ShouldExit {
+		t.Errorf("the runtime is told %+v", err)
+	}
+	logs, _ := b.lines(t)
+	if last := logs[len(logs)-1]; !strings.Contains(fmt.Sprint(last["stack"]), "process_test.go") || last["name"] != "Panicked" {
+		t.Errorf("the log is %v", logs)
+	}
+}
+
+func TestLinesCarryTheCall(t *testing.T) {
+	t.Parallel()
+	b := setup(t, deployed)
+	b.ServeEvent(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		lambdakit.Count(ctx, "RelayFailures", 2)
+		b.Log.WarnContext(ctx, "run.failed", "fault", string(fault.WorkerLost))
+		return json.RawMessage(`{"a":"<"}`), nil
+	})
+	for range 2 {
+		if answer, err := b.call(t, `{}`); err != nil || answer != `{"a":"<"}` {
+			t.Errorf("the answer is %s (%v)", answer, err)
+		}
+	}
+	logs, metrics := b.lines(t)
+	if len(logs) != 3 || len(metrics) != 4 {
+		t.Fatalf("the lines are %s", &b.out)
+	}
+	for i, cold := range []any{true, true, nil} {
+		if l := logs[i]; l["request_id"] != "request-7" || l["function"] != "status" || l["version"] != "12" || l["cold_start"] != cold {
+			t.Errorf("line %d is %v", i, l)
+		}
+	}
+	if m := metrics[0]; m["ColdStarts"] != 1.0 || m["RelayFailures"] != 2.0 || m["InitMs"] != 0.0 {
+		t.Errorf("the first call counts %v", m)
+	}
+	if m := metrics[1]; m["code"] != "WORKER_LOST" || m["Faults"] != 1.0 {
+		t.Errorf("its fault counts %v", m)
+	}
+	if m := metrics[2]; m["ColdStarts"] != nil || m["RelayFailures"] != 2.0 {
+		t.Errorf("the second call counts %v", m)
+	}
+}
+
+// TestACallThatIsDoneCostsNoMetric: the sweep is called each minute of the month.
+func TestACallThatIsDoneCostsNoMetric(t *testing.T) {
+	t.Parallel()
+	b := setup(t, deployed)
+	b.ServeEvent(nothing)
+	for range 2 {
+		if _, err := b.call(t, `{}`); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["ColdStarts"] != 1.0 {
+		t.Errorf("beside the new process there is counted: %v", metrics)
+	}
+}
+
+func TestStreamsAreCountedWhenTheyEnd(t *testing.T) {
+	t.Parallel()
+	write := func(w http.ResponseWriter, _ *http.Request) error {
+		w.WriteHeader(http.StatusPartialContent)
+		_, _ = w.Write([]byte("part"))
+		panic(http.ErrAbortHandler)
+	}
+	b := setup(t, deployed)
+	b.ServeStream(routes(httpkit.ForAll, write), nil)
+	answer, err := b.call(t, `{"httpMethod":"GET","path":"/x"}`)
+	if err == nil || !strings.HasPrefix(answer, `{"statusCode":206`) && answer != "" {
+		t.Errorf("the stream is %q (%v)", answer, err)
+	}
+	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["RequestsBroken"] != 1.0 {
+		t.Errorf("the metrics are %v", metrics)
+	}
+	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_STREAMING": "buffered"})
+	b.ServeStream(routes(httpkit.ForAll, ok), nil)
+	answer, err = b.call(t, `{"httpMethod":"GET","path":"/x"}`)
+	if err != nil || !strings.HasPrefix(answer, `{"statusCode":200,"headers":{}`) {
+		t.Errorf("buffered, the answer is %s (%v)", answer, err)
+	}
+	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["Requests2xx"] != 1.0 {
+		t.Errorf("the metrics are %v", metrics)
+	}
+}
+
+func TestSecretsStayOutOfTheLog(t *testing.T) {
+	t.Parallel()
+	b := setup(t, deployed)
+	b.Log.Info(`Post "https://x.example/callback/t?token=abc": eof`, "error", errors.New("Bearer s3cr3t is wrong"), "url", "https://b.example/k?X-Amz-Signature=f00")
+	b.Log.With("token", "eyJhbGciOi.eyJzdWIi.c2ln-_").Info("?")
+	for _, secret := range []string{"abc", "s3cr3t", "f00", "eyJ"} {
+		if strings.Contains(b.out.String(), secret) {
+			t.Errorf("the log has %q: %s", secret, &b.out)
+		}
+	}
+	if !strings.Contains(b.out.String(), "https://x.example/callback/t[redacted]") {
+		t.Errorf("the log is %s", &b.out)
+	}
+	_, _ = runtimeLog{b.Log}.Write([]byte("2026 broken pipe\n"))
+	_, _ = runtimeLog{b.Log}.Write([]byte(`{"errorMessage":"payload"}` + "\n"))
+	if text := b.out.String(); !strings.Contains(text, "broken pipe") || strings.Contains(text, "payload") {
+		t.Errorf("the log is %s", text)
+	}
+}

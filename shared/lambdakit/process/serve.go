@@ -1,0 +1,138 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/google/uuid"
+
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// client is who every client of a deployment is.
+var client = orchestrator.Identity{Tenant: "default", Workspace: "default"}
+
+// loop is Lambda's. Its runtime logs with the standard log.
+func (p *Process) loop(handler any) {
+	log.SetFlags(0)
+	log.SetOutput(runtimeLog{p.Log})
+	lambda.Start(handler)
+}
+
+// payloads is a handler of bytes: the runtime takes and gives them as they are.
+type payloads func(ctx context.Context, event []byte) ([]byte, error)
+
+// Invoke is lambda.Handler's.
+func (f payloads) Invoke(ctx context.Context, event []byte) ([]byte, error) { return f(ctx, event) }
+
+// ServeHTTP serves the routes to API Gateway, whole answers at a time. tokens
+// are the clients'; nil where no route asks for one.
+func (p *Process) ServeHTTP(routes []httpkit.Route, tokens httpkit.TokenSource) {
+	p.run(p.buffered(p.gateway(routes, tokens)))
+}
+
+// ServeStream serves the routes to API Gateway as their answers are written.
+// SORTIE_STREAMING=buffered makes it ServeHTTP, for targets that cannot stream.
+func (p *Process) ServeStream(routes []httpkit.Route, tokens httpkit.TokenSource) {
+	g := p.gateway(routes, tokens)
+	if p.Option("SORTIE_STREAMING", "") == "buffered" {
+		p.run(p.buffered(g))
+		return
+	}
+	p.run(func(ctx context.Context, event json.RawMessage) (*events.APIGatewayProxyStreamingResponse, error) {
+		ctx, end := p.begin(ctx)
+		g := g
+		g.Ended = func(ctx context.Context, status int) {
+			countStatus(ctx, status)
+			end()
+		}
+		response, err := g.Streaming(ctx, event)
+		if err != nil {
+			end()
+			return nil, p.failure(ctx, lambdakit.InvalidInput{Cause: err})
+		}
+		return response, nil
+	})
+}
+
+func (p *Process) buffered(g gateway.Gateway) payloads {
+	return func(ctx context.Context, event []byte) ([]byte, error) {
+		ctx, end := p.begin(ctx)
+		defer end()
+		answer, err := g.Buffered(ctx, event)
+		if err != nil {
+			return nil, p.failure(ctx, lambdakit.InvalidInput{Cause: err})
+		}
+		return answer, nil
+	}
+}
+
+func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource) gateway.Gateway {
+	var origins []string
+	if text := p.Option("SORTIE_ORIGINS", ""); text != "" {
+		origins = strings.Split(text, ",")
+	}
+	server, err := httpkit.New(httpkit.Config{
+		Origins: origins, CurrentTokens: tokens, Client: client, Clock: p.host.Clock, Log: p.Log, NewID: uuid.NewString,
+	}, routes...)
+	p.Check(err)
+	if server == nil {
+		server = http.NotFoundHandler()
+	}
+	return gateway.Gateway{Handler: server, Log: p.Log, Ended: countStatus}
+}
+
+// countStatus counts a request by the class of its answer; a stream that broke
+// is a class of its own.
+func countStatus(ctx context.Context, status int) {
+	name := "RequestsBroken"
+	if status > 0 {
+		name = "Requests" + strconv.Itoa(status/100) + "xx"
+	}
+	lambdakit.Count(ctx, name, 1)
+}
+
+// ServeTask serves a function that a state machine calls. An error has the name
+// that lambdakit.ErrorName gives it, whatever wraps it.
+func (p *Process) ServeTask(task lambdakit.TaskFunc) { p.run(p.task(task, "Tasks")) }
+
+// ServeEvent serves a function that events call: a schedule, a rule, a stream. An
+// error makes their source deliver the event again.
+func (p *Process) ServeEvent(task lambdakit.TaskFunc) { p.run(p.task(task, "Events")) }
+
+func (p *Process) task(task lambdakit.TaskFunc, counted string) payloads {
+	return func(ctx context.Context, event []byte) ([]byte, error) {
+		ctx, end := p.begin(ctx)
+		defer end()
+		ctx, cancel := gateway.Within(ctx)
+		defer cancel()
+		output, err := task(ctx, event)
+		if err != nil {
+			lambdakit.Count(ctx, counted+"Failed", 1)
+			return nil, p.failure(ctx, err)
+		}
+		// Done is what Lambda counts itself, for nothing: a metric of ours costs
+		// $0.30 a month, while a stack idles too.
+		return output, nil
+	}
+}
+
+// failure logs an error, and gives it to the runtime under its name.
+func (p *Process) failure(ctx context.Context, err error) error {
+	attrs := []any{"name", lambdakit.ErrorName(err), "error", err}
+	if panicked, ok := err.(lambdakit.Panicked); ok { //nolint:errorlint // as the name is
+		attrs = append(attrs, "stack", panicked.Stack)
+	}
+	p.Log.ErrorContext(ctx, "a call failed", attrs...)
+	return messages.InvokeResponse_Error{Type: lambdakit.ErrorName(err), Message: redacted(err.Error())}
+}
