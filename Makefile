@@ -11,7 +11,7 @@ GOVULNCHECK   := $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## start everything, export the sample collection, download it to out/
@@ -24,6 +24,10 @@ dev: ## keep everything running on http://127.0.0.1:8080
 .PHONY: test
 test: ## all tests that need Go alone
 	$(GO) test ./...
+
+.PHONY: test-aws
+test-aws: ## play the suite against URL=..., with the client's token in SORTIE_TOKEN
+	@SORTIE_URL="$(URL)" $(GO) test -tags aws ./local/suite -run TestAnAccount -count 1 -v
 
 .PHONY: race
 race: ## the same with the race detector
@@ -54,6 +58,25 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 		done; \
 	done
 
+LOCALSTACK_RUN := $(GO) run ./local/localstack
+
+.PHONY: localstack
+localstack: ## start LocalStack on 127.0.0.1:4566 (LOCALSTACK=docker: in a container)
+	@$(LOCALSTACK_RUN) start
+
+.PHONY: localstack-stop
+localstack-stop: ## stop it, and remove all but what was downloaded
+	@$(LOCALSTACK_RUN) stop
+
+.PHONY: test-localstack
+test-localstack: ## deploy to LocalStack and run the tests that need it
+	@$(LOCALSTACK_RUN) test
+
+.PHONY: cost
+cost: ## count and price what a deployment in LocalStack is billed for (stop it afterwards)
+	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \
+	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/cost -run WhatADeploymentCosts -count 1 -v -timeout 10m -args -rewrite
+
 .PHONY: build
 build: ## build the command line as bin/sortie
 	$(GO) build -trimpath -o bin/sortie ./local/sortie
@@ -64,7 +87,7 @@ fmt: ## format all files
 
 .PHONY: generate
 generate: ## write the generated parts of the documents anew
-	$(GO) test ./shared/archtest -run Fresh -count 1 -args -rewrite
+	$(GO) test ./shared/archtest ./local/cost -run Fresh -count 1 -args -rewrite
 
 .PHONY: verify
 verify: format-check vet lint fresh ## format, vet, linters, generated files fresh
@@ -86,8 +109,66 @@ lint: # staticcheck is one of them, in the version that it was built with
 
 .PHONY: fresh
 fresh:
-	$(GO) test ./shared/archtest -run Fresh -count 1
+	$(GO) test ./shared/archtest ./local/cost -run Fresh -count 1
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities (needs the network)
 	$(GOVULNCHECK) ./...
+
+# The deployed home. It needs Node beside Go: the CDK's command line is installed
+# in exact versions into infra/.cdk, and what is deployed is built into infra/.build.
+STAGE     ?= dev
+ARCH      ?= arm64
+CDK       ?= cdk
+CDKFLAGS  ?=
+FUNCTIONS := $(filter-out worker,$(patsubst functions/%/bootstrap,%,$(wildcard functions/*/bootstrap)))
+RUNCDK     = cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 CDK_DISABLE_CLI_TELEMETRY=true \
+	.cdk/node_modules/.bin/$(CDK)
+CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)
+
+.PHONY: functions
+functions: ## build the functions for ARCH=arm64
+	@for name in $(FUNCTIONS); do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc -ldflags '-s -w -buildid=' \
+			-o infra/.build/$(ARCH)/$$name/bootstrap ./functions/$$name/bootstrap || exit 1; \
+	done
+
+.PHONY: infra-tools
+infra-tools: # what synth, diff, deploy and destroy run
+	@command -v npm >/dev/null || { echo 'This needs Node 20 or newer with npm, and there is none: install it, then try again.'; exit 1; }
+	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
+		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
+	cd infra && $(GO) build -trimpath -o .cdk/infra .
+
+.PHONY: synth
+synth: functions infra-tools ## write the CloudFormation template of STAGE=dev to infra/.cdk/out
+	$(RUNCDK) synth --quiet $(CONTEXT)
+
+.PHONY: diff
+diff: functions infra-tools ## show what deploying STAGE=dev would change
+	$(RUNCDK) diff $(CONTEXT)
+
+.PHONY: deploy
+deploy: functions infra-tools ## deploy STAGE=dev to the AWS account of the credentials
+	$(RUNCDK) deploy --outputs-file .cdk/$(STAGE).json $(CONTEXT)
+
+.PHONY: destroy
+destroy: functions infra-tools ## remove STAGE=dev; data stay unless the stage says otherwise
+	$(RUNCDK) destroy $(CONTEXT)
+
+# What tests and measures what is deployed, built for this host.
+HOSTARCH = $(shell $(GO) env GOARCH)
+
+.PHONY: test-infra
+test-infra: ## what the template promises, and that each function finds its variables (needs Node)
+	@$(MAKE) --no-print-directory functions ARCH=$(HOSTARCH)
+	cd infra && $(GO) test -count 1 ./...
+
+.PHONY: rewrite-infra
+rewrite-infra: # the summary of the template and the tables of infra/README.md
+	cd infra && $(GO) test -count 1 ./stack -run Fresh -rewrite
+
+.PHONY: bench-infra
+bench-infra: ## sizes, start times and memory of the functions; time of synth and, on LocalStack, deploy
+	@SOURCE_API_URL=https://entities.example.org $(MAKE) --no-print-directory synth STAGE=dev ARCH=$(HOSTARCH) CDKFLAGS='-c localstack=true' >/dev/null
+	@cd infra && SOURCE_API_URL=https://entities.example.org JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 CDK_DISABLE_CLI_TELEMETRY=true $(GO) run ./bench

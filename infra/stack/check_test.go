@@ -1,0 +1,61 @@
+package stack_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/infra/template"
+)
+
+// TestEachFunctionReadsWhatItIsTold runs each function as it is built, with the
+// environment that the template gives it: it must miss nothing, and what it is
+// given it must read.
+func TestEachFunctionReadsWhatItIsTold(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]template.Template{
+		"the defaults": deployed(t), "everything": everything(t), "what a weaker target needs": synth(t, map[string]any{"stream": false}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, function := range stack.Functions() {
+				t.Run(function, func(t *testing.T) {
+					t.Parallel()
+					found := functionOf(t, made, function)
+					if diff := cmp.Diff(sortedKeys(found.Variables()), reads(t, function, found)); diff != "" {
+						t.Errorf("what it is told (-) and what it reads (+) differ:\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+// reads has the function tell which variables it reads.
+func reads(t *testing.T, name string, function *template.Resource) []string {
+	t.Helper()
+	program := filepath.Join("..", ".build", runtime.GOARCH, name, "bootstrap")
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("%s is not built for this host: make test-infra does that", name)
+	}
+	check := exec.CommandContext(t.Context(), program, "-check")
+	check.Env = function.Environment()
+	output, err := check.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		t.Fatalf("%s does not work with what the template tells it:\n%s", name, failed.Stderr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(string(output))
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,160 @@
+package stack_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+func TestEveryTaskHasItsFunction(t *testing.T) {
+	t.Parallel()
+	made := deployed(t)
+	machine := named(t, made, "StepFunctions::StateMachine", "Run")
+	var definition struct {
+		States map[string]struct {
+			Type       string
+			Parameters struct{ FunctionName string }
+		}
+	}
+	if err := json.Unmarshal([]byte(machine.Text("DefinitionString")), &definition); err != nil {
+		t.Fatal(err)
+	}
+	called := map[string]bool{}
+	for name, state := range definition.States {
+		if state.Type != "Task" {
+			continue
+		}
+		id, found := strings.CutSuffix(strings.TrimPrefix(state.Parameters.FunctionName, "${"), ".Arn}")
+		if f := made.Resources[id]; !found || f == nil || f.Type != "AWS::Lambda::Function" {
+			t.Errorf("%s calls %s", name, state.Parameters.FunctionName)
+		}
+		called["${"+id+".Arn}"] = true
+	}
+	if len(called) != len(statemachines.Functions()) {
+		t.Errorf("the state machine calls %v", called)
+	}
+	for _, s := range statements(made) {
+		if strings.HasPrefix(s.where, "RoleRun") && slices.Contains(s.actions, "lambda:InvokeFunction") {
+			if !slices.Equal(slices.Sorted(slices.Values(s.resources)), sortedKeys(called)) {
+				t.Errorf("its role may call %v, it calls %v", s.resources, called)
+			}
+		}
+	}
+	expect(t, machine, "STANDARD", "StateMachineType")
+	expect(t, machine, "false", "LoggingConfiguration", "IncludeExecutionData")
+	expect(t, machine, "ERROR", "LoggingConfiguration", "Level")
+}
+
+func TestTheStreamSurvivesPoison(t *testing.T) {
+	t.Parallel()
+	stream := named(t, deployed(t), "Lambda::EventSourceMapping", "Stream")
+	expect(t, stream, "true", "BisectBatchOnFunctionError")
+	expect(t, stream, "10", "MaximumRetryAttempts")
+	expect(t, stream, "3600", "MaximumRecordAgeInSeconds")
+	expect(t, stream, `["ReportBatchItemFailures"]`, "FunctionResponseTypes")
+	expect(t, stream, "${Lost.Arn}", "DestinationConfig", "OnFailure", "Destination")
+	filters := stream.At("FilterCriteria", "Filters").([]any)
+	if len(filters) != 1 || filters[0].(map[string]any)["Pattern"] != schema.StreamFilter {
+		t.Errorf("the filter is %v", filters)
+	}
+}
+
+func TestWhatCannotBeDeliveredIsKept(t *testing.T) {
+	t.Parallel()
+	made := deployed(t)
+	queue := named(t, made, "SQS::Queue", "Lost")
+	expect(t, queue, "1209600", "MessageRetentionPeriod")
+	expect(t, queue, "true", "SqsManagedSseEnabled")
+	expect(t, named(t, made, "Lambda::EventInvokeConfig", "SweepInvoke"), "${Lost.Arn}", "DestinationConfig", "OnFailure", "Destination")
+	policy := named(t, made, "SQS::QueuePolicy", "LostPolicy").Text("PolicyDocument")
+	rules := made.Of("Events::Rule")
+	for _, rule := range rules {
+		if !strings.Contains(rule.Text("Targets"), `"DeadLetterConfig":{"Arn":{"Fn::GetAtt":["Lost","Arn"]}}`) {
+			t.Errorf("%s loses what it cannot deliver: %s", rule.ID, rule.Text("Targets"))
+		}
+		if !strings.Contains(policy, `"`+rule.ID+`"`) {
+			t.Errorf("the queue takes nothing from %s", rule.ID)
+		}
+	}
+	if len(rules) != 2 {
+		t.Errorf("there are %d rules", len(rules))
+	}
+	for _, s := range statements(made) {
+		if strings.HasPrefix(s.where, "RoleSweep") && slices.Contains(s.actions, "sqs:SendMessage") {
+			return
+		}
+	}
+	t.Error("a failed sweep cannot be kept: its role may not send to the queue")
+}
+
+func TestTheSweepIsCalled(t *testing.T) {
+	t.Parallel()
+	made := deployed(t)
+	expect(t, named(t, made, "Events::Rule", "EveryMinute"), "rate(1 minute)", "ScheduleExpression")
+	ended := named(t, made, "Events::Rule", "Ended")
+	for _, status := range []string{"FAILED", "TIMED_OUT", "ABORTED"} {
+		if !strings.Contains(ended.Text("EventPattern"), status) {
+			t.Errorf("an execution that ends %s is not told", status)
+		}
+	}
+	if !strings.Contains(ended.Text("EventPattern"), "stateMachine:sortie-dev-run") {
+		t.Error("executions of other state machines are told")
+	}
+}
+
+// TestNothingFailsInSilence: each metric by which a failure would show has an
+// alarm, and each alarm says what to do and is told to somebody.
+func TestNothingFailsInSilence(t *testing.T) {
+	t.Parallel()
+	made := everything(t)
+	watched := ""
+	metrics := 0
+	for _, a := range made.Of("CloudWatch::Alarm") {
+		watched += a.Text("Namespace") + " " + a.Text("MetricName") + " " + a.Text("Metrics") + "\n"
+		metrics += max(1, strings.Count(a.Text("Metrics"), `"MetricStat"`))
+		if !strings.Contains(a.Text("AlarmDescription"), ". What to do: ") {
+			t.Errorf("%s does not say what to do", a.ID)
+		}
+		for _, actions := range []string{"AlarmActions", "OKActions"} {
+			expect(t, a, `[{"Ref":"Alarms"}]`, actions)
+		}
+		want := "notBreaching"
+		if a.ID == "AlarmSweepStopped" {
+			want = "breaching"
+		}
+		expect(t, a, want, "TreatMissingData")
+	}
+	for _, metric := range []string{
+		"5XXError", "IteratorAge", "Invocations", "AWS/Lambda Throttles", `"MetricName":"ExecutionsFailed"`, `"MetricName":"ExecutionsTimedOut"`,
+		"ExecutionThrottled", `"MetricName":"ReadThrottleEvents"`, `"MetricName":"WriteThrottleEvents"`, "ApproximateNumberOfMessagesVisible",
+		"AWS/Lambda Errors", `"Value":"sortie-dev-launch"`, `"Value":"sortie-dev-terminate"`,
+	} {
+		if !strings.Contains(watched, metric) {
+			t.Errorf("nobody watches %s", metric)
+		}
+	}
+	expect(t, named(t, made, "SNS::Subscription", "AlarmsMail"), "watch@example.org", "Endpoint")
+	// Prices of us-east-1, November 2026, a month: an alarm's metric $0.10, a
+	// key $1, a secret $0.40. The goal is $5 for a stack that idles; the sweep's
+	// calls and the logs take what is left.
+	idle := deployed(t)
+	if cost := 0.10*float64(metrics) + 1.00*float64(len(idle.Of("KMS::Key"))) + 0.40*float64(len(idle.Of("SecretsManager::Secret"))); cost > 4.5 {
+		t.Errorf("alarms, keys and secrets cost $%.2f a month", cost)
+	}
+}
+
+func TestConcurrencyIsReservedWhereItIsTold(t *testing.T) {
+	t.Parallel()
+	for _, f := range deployed(t).Of("Lambda::Function") {
+		if f.At("ReservedConcurrentExecutions") != nil {
+			t.Errorf("%s reserves calls, which a new account refuses", f.ID)
+		}
+	}
+	made := everything(t)
+	expect(t, functionOf(t, made, "callback"), "100", "ReservedConcurrentExecutions")
+	expect(t, functionOf(t, made, "sweep"), "512", "MemorySize")
+}

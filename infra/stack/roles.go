@@ -1,0 +1,26 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// document is a policy that allows exactly the statements.
+func document(allow []statement) awsiam.PolicyDocument {
+	all := make([]awsiam.PolicyStatement, 0, len(allow))
+	for _, s := range allow {
+		all = append(all, awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: texts(s.actions), Resources: texts(s.resources),
+		}))
+	}
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all, Minimize: jsii.Bool(false)})
+}
+
+// newRole makes a role that the service assumes, which may do that and nothing
+// that a construct would add to it.
+func (h *house) newRole(id, service string, allow []statement) awsiam.Role {
+	return awsiam.NewRole(h.stack, jsii.String(id), &awsiam.RoleProps{
+		AssumedBy:      awsiam.NewServicePrincipal(jsii.String(service), nil),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"allow": document(allow)},
+	})
+}

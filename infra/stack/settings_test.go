@@ -1,0 +1,122 @@
+package stack_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/infra/stack"
+)
+
+func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
+
+func TestLittleHasToBeTold(t *testing.T) {
+	t.Parallel()
+	s, err := stack.ReadSettings(given(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Stage != "dev" || s.Arch != "arm64" || !s.Retain || s.Outputs != stack.R2 || s.LocalStack != "" || len(s.Origins) != 0 || !s.Stream {
+		t.Errorf("the defaults are %+v", s)
+	}
+	want := map[string]string{"SORTIE_REDIRECT_OVER": "8388608", "SOURCE_API_URL": "https://entities.example.org"}
+	if diff := cmp.Diff(want, s.Service); diff != "" {
+		t.Errorf("the functions are told (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatCannotBeStreamedHasRoomInAnAnswer: Lambda hands on 6 MB, as JSON.
+func TestWhatCannotBeStreamedHasRoomInAnAnswer(t *testing.T) {
+	t.Parallel()
+	for told, want := range map[string]string{"": "3145728", "1000000": "1000000"} {
+		s, err := stack.ReadSettings(given(map[string]any{"stream": false, "SORTIE_REDIRECT_OVER": told}))
+		if err != nil || s.Service["SORTIE_REDIRECT_OVER"] != want {
+			t.Errorf("told %q, an output over %s bytes is fetched from the bucket (%v)", told, s.Service["SORTIE_REDIRECT_OVER"], err)
+		}
+	}
+}
+
+func TestEveryProblemIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := stack.ReadSettings(given(map[string]any{
+		"stage": "Prod!", "account": "12", "region": "Frankfurt", "domain": "sortie.example.org", "alarmEmail": "nobody",
+		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeySerial": 0, "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
+		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,nobody=128", "reserved": "status=-1",
+		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "SOURCE_API_URL": "entities",
+		"settings": `{"SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
+	}))
+	if err == nil {
+		t.Fatal("nothing was wrong with it")
+	}
+	for _, name := range []string{
+		"stage: ", "account: ", "region: ", "domain, certificate: ", "alarmEmail: ", "logDays: ", "outputs: ", "outputsEndpoint: ",
+		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `no function "nobody"`, "reserved: ",
+		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
+		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: ",
+	} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not named in:\n%v", name, err)
+		}
+	}
+}
+
+func TestAStageHasItsOwnValues(t *testing.T) {
+	t.Parallel()
+	stages := map[string]any{"prod": map[string]any{
+		"logDays": float64(90), "signingKeys": []any{"2", "1"}, "reserved": map[string]any{"callback": float64(100)},
+		"settings": map[string]any{"SORTIE_MAX_MACHINES": float64(64), "SORTIE_REGION": "fra"},
+	}}
+	s, err := stack.ReadSettings(given(map[string]any{
+		"stages": stages, "stage": "prod", "settings": `{"SORTIE_REGION": "ams"}`, "SORTIE_MACHINE_CPUS": "2",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.LogDays != 90 || !slices.Equal(s.SigningKeys, []string{"2", "1"}) || s.Reserved["callback"] != 100 {
+		t.Errorf("the stage's values do not count: %+v", s)
+	}
+	if s.Service["SORTIE_MAX_MACHINES"] != "64" || s.Service["SORTIE_REGION"] != "ams" || s.Service["SORTIE_MACHINE_CPUS"] != "2" {
+		t.Errorf("the functions are told %v", s.Service)
+	}
+	other, err := stack.ReadSettings(given(map[string]any{"stages": stages}))
+	if err != nil || other.LogDays != 30 {
+		t.Errorf("another stage has logs of %d days: %v", other.LogDays, err)
+	}
+	if _, err := stack.ReadSettings(given(map[string]any{"stages": map[string]any{"dev": map[string]any{"colour": "red"}}})); err == nil {
+		t.Error("a key that there is not was taken")
+	}
+}
+
+func TestTheEnvironmentStandsForKeys(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"STACK_LOG_DAYS": "14", "CDK_DEFAULT_REGION": "eu-west-1", "STACK_ALARM_EMAIL": "watch@example.org", "STACK_STAGE": "test",
+		"SORTIE_MAX_MACHINES": "3", "SORTIE_PUBLIC_URL": "https://other.example.org", "SOURCE_API_URL": "https://entities.example.org",
+	}
+	environment := stack.FromEnvironment(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
+	s, err := stack.ReadSettings(stack.FirstOf(func(key string) (any, bool) { return "live", key == "stage" }, environment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.LogDays != 14 || s.Region != "eu-west-1" || s.AlarmEmail != "watch@example.org" || s.Stage != "live" {
+		t.Errorf("the environment made %+v", s)
+	}
+	if s.Service["SORTIE_MAX_MACHINES"] != "3" || s.Service["SORTIE_PUBLIC_URL"] != "" {
+		t.Errorf("the functions are told %v", s.Service)
+	}
+}
+
+func TestLocalStackIsToldByItsURL(t *testing.T) {
+	t.Parallel()
+	for told, want := range map[any]string{
+		"true": "http://127.0.0.1:4566", true: "http://127.0.0.1:4566", "http://127.0.0.1:4600/": "http://127.0.0.1:4600", "false": "",
+	} {
+		s, err := stack.ReadSettings(given(map[string]any{"localstack": told}))
+		if err != nil || s.LocalStack != want {
+			t.Errorf("%v is %q, not %q: %v", told, s.LocalStack, want, err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package stack_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/infra/template"
+)
+
+func TestMain(m *testing.M) {
+	if _, err := exec.LookPath("node"); err != nil {
+		fmt.Fprintln(os.Stderr, "These tests need Node 20 or newer, for the CDK runs in it, and there is none: install it, then try again.")
+		os.Exit(1)
+	}
+	code := m.Run()
+	jsii.Close()
+	os.Exit(code)
+}
+
+// named finds the resource of that type and id; a number and letters may follow.
+func named(tb testing.TB, t template.Template, kind, id string) *template.Resource {
+	tb.Helper()
+	for _, r := range t.Of(kind) {
+		if strings.TrimRight(r.ID, "0123456789ABCDEF") == id || r.ID == id {
+			return r
+		}
+	}
+	tb.Fatalf("the template has no %s %s", kind, id)
+	return nil
+}
+
+// given are the settings of a template: what has to be told, and more.
+func given(more map[string]any) stack.Given {
+	return func(key string) (any, bool) {
+		if value, ok := more[key]; ok {
+			return value, true
+		}
+		value, ok := map[string]any{"SOURCE_API_URL": "https://entities.example.org"}[key]
+		return value, ok
+	}
+}
+
+// kernel is the one Node process, which takes one call at a time.
+var kernel sync.Mutex
+
+// synth makes a template of placeholders for functions.
+func synth(tb testing.TB, more map[string]any) template.Template {
+	tb.Helper()
+	settings, err := stack.ReadSettings(given(more))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	settings.Build = tb.TempDir()
+	for _, name := range stack.Functions() {
+		folder := filepath.Join(settings.Build, settings.Arch, name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "bootstrap"), []byte(name), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return synthOf(tb, settings)
+}
+
+func synthOf(tb testing.TB, settings stack.Settings) template.Template {
+	tb.Helper()
+	kernel.Lock()
+	defer kernel.Unlock()
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(tb.TempDir()), AnalyticsReporting: jsii.Bool(false)})
+	if _, err := stack.New(app, settings); err != nil {
+		tb.Fatal(err)
+	}
+	t, err := template.Read(filepath.Join(*app.Synth(nil).Directory(), "sortie-"+settings.Stage+".template.json"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+// The templates that most tests look at, each made once.
+var (
+	once  sync.Mutex
+	plain *template.Template
+	full  *template.Template
+)
+
+// deployed is the template of the defaults.
+func deployed(tb testing.TB) template.Template {
+	tb.Helper()
+	return first(tb, &plain, nil)
+}
+
+// everything is the template with each part that can be switched on.
+func everything(tb testing.TB) template.Template {
+	tb.Helper()
+	return first(tb, &full, map[string]any{
+		"outputs": "s3", "tracing": true, "version": "v1.2.3", "domain": "sortie.example.org", "alarmEmail": "watch@example.org",
+		"certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one", "origins": "https://pages.example.org",
+		"reserved": "callback=100,sweep=2", "memory": "sweep=512", "signingKeys": "2,1", "account": "111122223333", "region": "eu-west-1",
+	})
+}
+
+func first(tb testing.TB, made **template.Template, more map[string]any) template.Template {
+	tb.Helper()
+	once.Lock()
+	defer once.Unlock()
+	if *made == nil {
+		t := synth(tb, more)
+		*made = &t
+	}
+	return **made
+}

@@ -1,0 +1,161 @@
+// Package template reads a synthesised CloudFormation template, for the tests
+// that hold it to what it promises and for what measures the functions in it.
+//
+// It promises to follow the references that this stack has (Ref, Fn::GetAtt,
+// Fn::Join) and to write everything else as it stands. It refuses to be a model
+// of CloudFormation.
+package template
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Template is what CloudFormation gets.
+type Template struct {
+	// Text is all of it, as JSON.
+	Text      string `json:"-"`
+	Resources map[string]*Resource
+	Outputs   map[string]Output
+}
+
+// Resource is one of the template's.
+type Resource struct {
+	// ID is the logical id.
+	ID                  string `json:"-"`
+	Type                string
+	Properties          map[string]any
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+}
+
+// Output is one of the stack's results.
+type Output struct{ Value any }
+
+// Read reads a template's file.
+func Read(file string) (Template, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return Template{}, fmt.Errorf("cannot read the template: %w", err)
+	}
+	t := Template{Text: string(text)}
+	if err := json.Unmarshal(text, &t); err != nil {
+		return Template{}, fmt.Errorf("cannot read the template: %w", err)
+	}
+	for id, r := range t.Resources {
+		r.ID = id
+	}
+	return t, nil
+}
+
+// Of lists the resources of a type, such as "Lambda::Function", by id.
+func (t Template) Of(kind string) []*Resource {
+	var all []*Resource
+	for _, id := range slices.Sorted(maps.Keys(t.Resources)) {
+		if r := t.Resources[id]; r.Type == "AWS::"+kind {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Function finds a function by its short name; nil where there is none.
+func (t Template) Function(name string) *Resource {
+	for _, f := range t.Of("Lambda::Function") {
+		if strings.HasSuffix(f.Text("FunctionName"), "-"+name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// At follows a path of keys into the properties; nil where it ends.
+func (r *Resource) At(path ...string) any {
+	var value any = r.Properties
+	for _, key := range path {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = object[key]
+	}
+	return value
+}
+
+// Text is what stands under a path, as Flat writes it.
+func (r *Resource) Text(path ...string) string { return Flat(r.At(path...)) }
+
+// Variables are a function's environment.
+func (r *Resource) Variables() map[string]string {
+	given, _ := r.At("Environment", "Variables").(map[string]any)
+	variables := map[string]string{}
+	for name, value := range given {
+		variables[name] = Flat(value)
+	}
+	return variables
+}
+
+var reference = regexp.MustCompile(`\$\{(\w+)(\.\w+)?\}`)
+
+// Environment is what a function finds in its environment as NAME=value, with
+// names made up for what only CloudFormation knows, and what Lambda adds.
+func (r *Resource) Environment() []string {
+	known := map[string]string{"Partition": "aws", "Region": "eu-west-1", "AccountId": "111122223333", "URLSuffix": "amazonaws.com"}
+	environment := []string{
+		"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+	}
+	for name, value := range r.Variables() {
+		environment = append(environment, name+"="+reference.ReplaceAllStringFunc(value, func(found string) string {
+			id := reference.FindStringSubmatch(found)[1]
+			if text, ok := known[id]; ok {
+				return text
+			}
+			return strings.ToLower(id)
+		}))
+	}
+	return environment
+}
+
+// Flat writes a value of the template in short: a text as it is, a reference as
+// "${Table.Arn}", anything else as JSON; nothing for nil.
+func Flat(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case map[string]any:
+		if text, ok := referred(v); ok {
+			return text
+		}
+	}
+	text, err := json.Marshal(value)
+	if err != nil { // it was read from JSON
+		return err.Error()
+	}
+	return string(text)
+}
+
+func referred(v map[string]any) (string, bool) {
+	if ref, ok := v["Ref"].(string); ok {
+		return "${" + strings.TrimPrefix(ref, "AWS::") + "}", true
+	}
+	if parts, ok := v["Fn::GetAtt"].([]any); ok && len(parts) == 2 {
+		return fmt.Sprintf("${%v.%v}", parts[0], parts[1]), true
+	}
+	joined, ok := v["Fn::Join"].([]any)
+	if !ok || len(joined) != 2 {
+		return "", false
+	}
+	var text []string
+	parts, _ := joined[1].([]any)
+	for _, part := range parts {
+		text = append(text, Flat(part))
+	}
+	return strings.Join(text, Flat(joined[0])), true
+}
