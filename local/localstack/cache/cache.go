@@ -1,0 +1,194 @@
+// Package cache installs the parts of LocalStack into one folder, and finds
+// them there again.
+//
+// A part has a folder that is named after it and the digest of what it was made
+// from: another recipe makes another folder, and never changes one that is in
+// use. A folder without its stamp was left half made and is made anew. Several
+// processes may install at once: one does, the others wait for it.
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Cache is the folder.
+type Cache struct {
+	// Dir is an absolute path.
+	Dir   string
+	Tools needs.Tools
+	// Environ is what pip, Maven and npm are run with, as NAME=VALUE.
+	Environ []string
+	Clock   orchestrator.Clock
+	// Say tells what was done, in a line.
+	Say func(format string, args ...any)
+}
+
+// stamp is the file whose presence says that a folder is whole.
+const stamp = ".whole"
+
+// Plugin gives the folder to be put on PYTHONPATH.
+func (c Cache) Plugin(ctx context.Context) (string, error) {
+	digest, err := recipe.Plugin.Digest()
+	if err != nil {
+		return "", err
+	}
+	dir, err := c.part(ctx, "plugin", digest, func(dir string) error { return recipe.Plugin.Write(dir) })
+	return filepath.Join(dir, string(recipe.Plugin)), err
+}
+
+// Python gives the file of the Python that LocalStack is installed for.
+func (c Cache) Python(ctx context.Context) (string, error) {
+	digest, err := recipe.Python.Digest()
+	if err != nil {
+		return "", err
+	}
+	dir, err := c.part(ctx, "python", digest, func(dir string) error {
+		if err := recipe.Python.Write(dir); err != nil {
+			return err
+		}
+		environment := step.Program{Path: c.Tools.Python, Args: []string{"-m", "venv", dir}, Env: c.Environ, Log: c.log("python")}
+		if err := step.Run(ctx, "make a Python environment", environment); err != nil {
+			return err
+		}
+		// The lock is whole, and its versions are what is wanted: nothing is resolved.
+		return step.Run(ctx, "install LocalStack with pip", step.Program{
+			Path: pythonIn(dir), Env: c.Environ, Log: c.log("python"),
+			Args: []string{
+				"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
+				"--requirement", filepath.Join(dir, string(recipe.Python)),
+			},
+		})
+	})
+	return pythonIn(dir), err
+}
+
+func pythonIn(dir string) string { return filepath.Join(dir, "bin", "python") }
+
+// DynamoDB gives the folder of DynamoDB Local's jars.
+func (c Cache) DynamoDB(ctx context.Context) (string, error) {
+	digest, err := recipe.DynamoDB.Digest()
+	if err != nil {
+		return "", err
+	}
+	dir, err := c.part(ctx, "dynamodb", digest, func(dir string) error {
+		if err := recipe.DynamoDB.Write(dir); err != nil {
+			return err
+		}
+		return step.Run(ctx, "fetch DynamoDB Local with Maven", step.Program{
+			Path: c.Tools.Maven, Env: c.Environ, Log: c.log("dynamodb"),
+			Args: []string{
+				"--batch-mode", "--file", filepath.Join(dir, string(recipe.DynamoDB)), "dependency:copy-dependencies",
+				"-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "jars"),
+			},
+		})
+	})
+	return filepath.Join(dir, "jars"), err
+}
+
+// CDK gives the folder of the programs cdk and cdklocal, in the versions of a
+// package.json.
+func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
+	text, err := os.ReadFile(packages)
+	if err != nil {
+		return "", fmt.Errorf("cannot read which CDK is wanted: %w", err)
+	}
+	dir, err := c.part(ctx, "cdk", recipe.Digest(text), func(dir string) error {
+		if err := os.WriteFile(filepath.Join(dir, "package.json"), text, 0o600); err != nil {
+			return fmt.Errorf("cannot write what npm reads: %w", err)
+		}
+		return step.Run(ctx, "install the CDK's command line with npm", step.Program{
+			Path: c.Tools.NPM, Dir: dir, Env: c.Environ, Log: c.log("cdk"),
+			Args: []string{"install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"},
+		})
+	})
+	return filepath.Join(dir, "node_modules", ".bin"), err
+}
+
+// Home gives a home folder for programs that keep things in theirs.
+func (c Cache) Home() (string, error) {
+	dir := filepath.Join(c.Dir, "home")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("cannot make the cache: %w", err)
+	}
+	return dir, nil
+}
+
+func (c Cache) log(part string) string { return filepath.Join(c.Dir, "logs", part+".log") }
+
+// part gives the folder of a part, and fills it where it is not whole.
+func (c Cache) part(ctx context.Context, name, digest string, fill func(dir string) error) (string, error) {
+	dir := filepath.Join(c.Dir, name+"-"+digest)
+	whole := func() bool {
+		_, err := os.Stat(filepath.Join(dir, stamp))
+		return err == nil
+	}
+	if whole() {
+		return dir, nil
+	}
+	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+		return "", fmt.Errorf("cannot make the cache: %w", err)
+	}
+	unlock, err := c.lock(ctx, dir+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if whole() {
+		return dir, nil
+	}
+	begun := c.Clock.Now()
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("cannot clear a half-made folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a container's user reads the plugin
+		return "", fmt.Errorf("cannot make the cache: %w", err)
+	}
+	if err := fill(dir); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, stamp), nil, 0o600); err != nil {
+		return "", fmt.Errorf("cannot stamp the cache: %w", err)
+	}
+	c.Say("installed %s in %.1f s", name, c.Clock.Now().Sub(begun).Seconds())
+	return dir, nil
+}
+
+// lockPause is the pause between two looks at a lock that another process has.
+const lockPause = 200 * time.Millisecond
+
+// lock waits for a lock on a file; the kernel releases it with its process.
+func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the cache: %w", err)
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			_ = file.Close()
+			return nil, fmt.Errorf("cannot lock the cache: %w", err)
+		}
+		fired, stop := c.Clock.NewTimer(lockPause)
+		select {
+		case <-ctx.Done():
+			stop()
+			_ = file.Close()
+			return nil, fmt.Errorf("stopped while another process installs: %w", context.Cause(ctx))
+		case <-fired:
+		}
+	}
+}

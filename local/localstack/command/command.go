@@ -1,0 +1,179 @@
+// Package command is the command line of local/localstack: it finds the
+// repository, the cache and the machine's programs, and calls the packages
+// beside it.
+//
+// Progress goes to standard error, results go to standard output. An error says
+// what to do about it, or shows the end of the log of what failed.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/localstack/cache"
+	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/server"
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Program is what a command knows of the process that it runs in.
+type Program struct {
+	// Args are the arguments after the program's name.
+	Args   []string
+	Stdout io.Writer
+	Stderr io.Writer
+	// Env looks up an environment variable; Environ is the whole environment,
+	// as NAME=VALUE.
+	Env     func(string) (string, bool)
+	Environ []string
+	Clock   orchestrator.Clock
+	// Executable is this program's file, which machines run again as their
+	// supervisor and as the export worker.
+	Executable string
+}
+
+// Main runs the command that the arguments name, until it is done or ctx ends,
+// and gives the exit code.
+func Main(ctx context.Context, p Program) int {
+	a := &app{Program: p}
+	root := a.root()
+	root.SetArgs(p.Args)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		a.say("interrupted")
+		return 130
+	}
+	_, _ = fmt.Fprintln(p.Stderr, "localstack:", err)
+	return 1
+}
+
+// app is one invocation.
+type app struct {
+	Program
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "localstack",
+		Short: "Run Sortie's deployment in LocalStack",
+		Long: `Run Sortie's deployment in LocalStack, without an account and, if need be, without
+Docker.
+
+The environment decides:
+  LOCALSTACK        "python" (the default), or "docker" for the image
+  LOCALSTACK_PORT   where it listens on 127.0.0.1; 4566. Servers on two ports may run at once
+  LOCALSTACK_CACHE  the folder for all that is downloaded; .localstack in the repository
+  PYTHON313         the file of a Python 3.13, where it is not found by itself`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(a.start(), a.deploy(), a.destroy(), a.env(), a.machines(), a.status(), a.stop(), a.test())
+	return root
+}
+
+// does makes a command's action.
+func does(action func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error { return action(cmd.Context()) }
+}
+
+// say tells progress.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, "  "+format+"\n", args...)
+}
+
+// lookup gives a variable, or what it is where it is not set.
+func (a *app) lookup(name, fallback string) string {
+	if value, ok := a.Env(name); ok && value != "" {
+		return value
+	}
+	return fallback
+}
+
+// module is how the repository's folder is known.
+const module = "module github.com/sortie-dev/sortie\n"
+
+// repository is the folder of the repository that this was called in.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the working folder: %w", err)
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && len(text) >= len(module) && string(text[:len(module)]) == module {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("call this inside of Sortie's repository")
+		}
+		dir = parent
+	}
+}
+
+// place is where a command works.
+type place struct {
+	repository string
+	cache      cache.Cache
+	server     server.Server
+	docker     bool
+}
+
+func (a *app) place() (place, error) {
+	root, err := repository()
+	if err != nil {
+		return place{}, err
+	}
+	folder, err := filepath.Abs(a.lookup("LOCALSTACK_CACHE", filepath.Join(root, ".localstack")))
+	if err != nil {
+		return place{}, fmt.Errorf("cannot find the cache: %w", err)
+	}
+	given := a.lookup("LOCALSTACK_PORT", "4566")
+	port, err := strconv.Atoi(given)
+	if err != nil || port < 1 || port > 65535 {
+		return place{}, fmt.Errorf("LOCALSTACK_PORT %q is no port: give a number from 1 to 65535", given)
+	}
+	p := place{
+		repository: root,
+		cache:      cache.Cache{Dir: folder, Environ: step.Environ(a.Environ), Clock: a.Clock, Say: a.say},
+		server:     server.Server{Port: port, Dir: filepath.Join(folder, "server-"+given), Clock: a.Clock, Say: a.say},
+	}
+	switch way := a.lookup("LOCALSTACK", "python"); way {
+	case "python":
+	case "docker":
+		p.docker = true
+	default:
+		return place{}, fmt.Errorf("LOCALSTACK is %q: it may be python or docker", way)
+	}
+	return p, nil
+}
+
+// equipped finds the machine's programs too.
+func (a *app) equipped(ctx context.Context) (place, error) {
+	p, err := a.place()
+	if err != nil {
+		return place{}, err
+	}
+	host := needs.Host{Env: a.Env, Environ: p.cache.Environ}
+	find := host.Python
+	if p.docker {
+		find = host.Docker
+	}
+	p.cache.Tools, err = find(ctx)
+	return p, err
+}

@@ -1,0 +1,161 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/localstack/deployment"
+)
+
+// stage is the name of what is deployed in LocalStack.
+const stage = "local"
+
+// How far the ports of the Machines API and of the collection are above the
+// server's.
+const machinesAbove, sourceAbove = 1000, 1001
+
+// above is an address that is that far above the server's.
+func (p place) above(n int) string { return "127.0.0.1:" + strconv.Itoa(p.server.Port+n) }
+
+// packages is the file that says which CDK is wanted.
+func (p place) packages() string { return filepath.Join(p.repository, "infra", "package.json") }
+
+// deployment is what is, or will be, deployed.
+func (a *app) deployment(ctx context.Context, p place) (deployment.Deployment, error) {
+	d := deployment.Deployment{
+		Repository: p.repository, Work: filepath.Join(p.server.Dir, "deployment"), Server: p.server.URL(), OS: deployment.HostOS,
+		Tools: p.cache.Tools, Environ: p.cache.Environ, Clock: a.Clock, Say: a.say,
+		Stage: stage, Machines: "http://" + p.above(machinesAbove),
+		Settings: map[string]string{"SOURCE_API_URL": "http://" + p.above(sourceAbove)},
+	}
+	if p.docker {
+		d.OS = "linux"
+	}
+	var err error
+	if d.Home, err = p.cache.Home(); err != nil {
+		return d, err
+	}
+	d.CDK, err = p.cache.CDK(ctx, p.packages())
+	return d, err
+}
+
+func (a *app) deploy() *cobra.Command {
+	var settings []string
+	release := ""
+	c := &cobra.Command{
+		Use:   "deploy",
+		Short: "Build what infra describes, and deploy it to the LocalStack that runs",
+		Long: `Build the functions for this machine's processor, deploy what infra describes to the
+LocalStack that runs, and fill its secrets. It may be called again: what has
+changed is deployed over what is there.
+
+The functions call a Machines API on the port 1000 above LocalStack's, and workers
+read a collection on the port after it: "localstack machines" serves both.`,
+		Example: "  localstack deploy\n  localstack deploy --setting SORTIE_RETRY_DELAY=1s",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringArrayVar(&settings, "setting", nil, "NAME=VALUE of Sortie's settings (repeatable)")
+	c.Flags().StringVar(&release, "release", "", "a word that makes the functions' files differ, so that they are replaced")
+	c.RunE = does(func(ctx context.Context) error {
+		p, err := a.equipped(ctx)
+		if err != nil {
+			return err
+		}
+		if !p.server.Running(ctx) {
+			return fmt.Errorf("no LocalStack of this cache runs on port %d: start it with \"make localstack\"", p.server.Port)
+		}
+		d, err := a.deployment(ctx, p)
+		if err != nil {
+			return err
+		}
+		d.Release = release
+		for _, each := range settings {
+			name, value, found := strings.Cut(each, "=")
+			if !found {
+				return fmt.Errorf("--setting %q: give NAME=VALUE", each)
+			}
+			d.Settings[name] = value
+		}
+		outputs, err := d.Run(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.Fill(ctx); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Stdout, outputs["URL"])
+		return err
+	})
+	return c
+}
+
+func (a *app) destroy() *cobra.Command {
+	return &cobra.Command{
+		Use:   "destroy",
+		Short: "Remove what was deployed, with its data",
+		Args:  cobra.NoArgs,
+		RunE: does(func(ctx context.Context) error {
+			p, err := a.equipped(ctx)
+			if err != nil {
+				return err
+			}
+			d, err := a.deployment(ctx, p)
+			if err != nil {
+				return err
+			}
+			return d.Destroy(ctx)
+		}),
+	}
+}
+
+func (a *app) env() *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print the variables by which other programs find what is deployed",
+		Long: `Print the variables by which other programs find LocalStack and what is deployed
+there: those of every AWS client, SORTIE_URL and SORTIE_TOKEN of the command line
+"sortie", and what the tests read.`,
+		Example: `  export $(go run ./local/localstack env)`,
+		Args:    cobra.NoArgs,
+		RunE: does(func(ctx context.Context) error {
+			p, err := a.place()
+			if err != nil {
+				return err
+			}
+			d := deployment.Deployment{Work: filepath.Join(p.server.Dir, "deployment"), Stage: stage}
+			outputs, err := d.Outputs()
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			for _, each := range variables(p, outputs) {
+				if _, err := fmt.Fprintln(a.Stdout, each); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+// variables are the environment of tests; outputs are nil where nothing is
+// deployed.
+func variables(p place, outputs deployment.Outputs) []string {
+	list := deployment.Client(p.server.URL())
+	if outputs == nil {
+		return list
+	}
+	return append(list,
+		"SORTIE_URL="+outputs["URL"], "SORTIE_TOKEN="+deployment.ClientToken, "SORTIE_STAGE="+stage,
+		"SORTIE_MACHINES_ADDR="+p.above(machinesAbove), "SORTIE_SOURCE_ADDR="+p.above(sourceAbove), "SORTIE_MACHINES_TOKEN="+deployment.MachinesToken,
+		"SORTIE_TABLE="+outputs["TableName"], "SORTIE_STATE_MACHINE="+outputs["StateMachineArn"], "SORTIE_BUS="+outputs["BusName"],
+		"SORTIE_UPLOADS_BUCKET="+outputs["UploadsBucket"], "SORTIE_KEPT_BUCKET="+outputs["KeptBucket"],
+		"SORTIE_LOCALSTACK_DIR="+p.server.Dir,
+	)
+}

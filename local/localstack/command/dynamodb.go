@@ -1,0 +1,83 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+)
+
+// dynamoDB runs a DynamoDB Local for the tests of its adapter while use goes on.
+// They are thousands of small calls: past LocalStack, which would pass each of
+// them on, they take seconds instead of minutes, and leave it to the others.
+func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Context, endpoint string) error) error {
+	jars, err := p.cache.DynamoDB(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot find a free port: %w", err)
+	}
+	address := listener.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	if err = errors.Join(err, listener.Close()); err != nil {
+		return fmt.Errorf("cannot free the port: %w", err)
+	}
+	running, stop := context.WithCancel(ctx)
+	ended, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(gone)
+		ended <- step.Run(running, "run DynamoDB Local", step.Program{
+			Path: p.cache.Tools.Java, Dir: jars, Env: step.Environ(a.Environ), Log: filepath.Join(p.server.Dir, "dynamodb.log"),
+			Args: []string{
+				"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dsortie.localstack=" + p.server.Dir,
+				"-Djava.library.path=" + jars, "-cp", filepath.Join(jars, "*"),
+				"com.amazonaws.services.dynamodbv2.local.main.ServerRunner", "-port", port, "-inMemory", "-sharedDb",
+			},
+		})
+	}()
+	defer func() {
+		stop()
+		<-gone
+	}()
+	if err := a.answers(ctx, address, ended); err != nil {
+		return err
+	}
+	return use(ctx, "http://"+address)
+}
+
+// answers waits until somebody listens at the address, or the program has ended.
+func (a *app) answers(ctx context.Context, address string, ended <-chan error) error {
+	for {
+		if connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
+			return connection.Close()
+		}
+		again, stop := a.Clock.NewTimer(100 * time.Millisecond)
+		select {
+		case <-again:
+		case <-ctx.Done():
+			stop()
+			return ctx.Err()
+		case err := <-ended:
+			stop()
+			return errors.Join(errors.New("DynamoDB Local does not start"), err)
+		}
+	}
+}
+
+// testTable tests the adapter of DynamoDB, with a DynamoDB Local of its own
+// where there is one.
+func (a *app) testTable(ctx context.Context, p place, output *lines, packages []string) error {
+	env := variables(p, nil)
+	if p.docker {
+		return a.goTest(ctx, p, output, env, packages...)
+	}
+	return a.dynamoDB(ctx, p, func(ctx context.Context, endpoint string) error {
+		return a.goTest(ctx, p, output, append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint), packages...)
+	})
+}

@@ -1,0 +1,100 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+)
+
+// functionFlags build a function as it is built for AWS, but that a build that
+// changes nothing links nothing: Go then finds its own mark in the file. The
+// mark is of the flags too, and so a release, which no variable takes, makes
+// another file.
+func (d Deployment) functionFlags() []string {
+	link := "-s -w"
+	if d.Release != "" {
+		link += " -X main.release=" + d.Release
+	}
+	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", link}
+}
+
+// Functions lists the names of what is deployed as a function: the worker is
+// none.
+func Functions(repository string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(repository, "functions", "*", "bootstrap", "main.go"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the functions: %w", err)
+	}
+	var names []string
+	for _, file := range found {
+		if name := filepath.Base(filepath.Dir(filepath.Dir(file))); name != "worker" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no functions", repository)
+	}
+	return names, nil
+}
+
+// buildFunctions compiles what they have in common once, and then links them.
+func (d Deployment) buildFunctions(ctx context.Context) error {
+	names, err := Functions(d.Repository)
+	if err != nil {
+		return err
+	}
+	environ := step.Environ(d.Environ, "CGO_ENABLED=0", "GOOS="+d.OS, "GOARCH="+runtime.GOARCH)
+	var packages []string
+	for _, name := range names {
+		packages = append(packages, bootstrap(name))
+	}
+	return d.timed(fmt.Sprintf("built %d functions", len(names)), func() error {
+		if err := d.build(ctx, "functions", d.Repository, environ, slices.Concat(d.functionFlags(), packages)); err != nil {
+			return err
+		}
+		links, ctx := errgroup.WithContext(ctx)
+		links.SetLimit(runtime.GOMAXPROCS(0))
+		for _, name := range names {
+			links.Go(func() error {
+				file := filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name, "bootstrap")
+				return d.build(ctx, name, d.Repository, environ, slices.Concat(d.functionFlags(), []string{"-o", file, bootstrap(name)}))
+			})
+		}
+		return links.Wait()
+	})
+}
+
+func bootstrap(name string) string { return "./functions/" + name + "/bootstrap" }
+
+// buildApp compiles the CDK app, so that no command of the CDK has to.
+func (d Deployment) buildApp(ctx context.Context) error {
+	return d.timed("built the CDK app", func() error {
+		return d.build(ctx, "the CDK app", filepath.Join(d.Repository, "infra"), d.Environ,
+			[]string{"build", "-trimpath", "-buildvcs=false", "-o", d.app(), "."})
+	})
+}
+
+func (d Deployment) build(ctx context.Context, what, dir string, environ, args []string) error {
+	log := filepath.Join(d.Work, "logs", "build-"+strings.ReplaceAll(what, " ", "-")+".log")
+	return step.Run(ctx, "build "+what, step.Program{Path: d.Tools.Go, Args: args, Dir: dir, Env: environ, Log: log})
+}
+
+// variable gives a variable of an environment, empty where there is none.
+func variable(environ []string, name string) string {
+	for _, each := range environ {
+		if value, ok := strings.CutPrefix(each, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// HostOS is what functions run on that are processes of this host.
+const HostOS = runtime.GOOS

@@ -1,0 +1,195 @@
+// Package deployment builds Sortie's functions and its CDK app, and deploys
+// them to a LocalStack that runs.
+//
+//	functions/*/bootstrap ──go build──► infra/.build ─┐
+//	infra ──go build──► the app ──cdk synth───────────┴► cdk.out ──cdklocal deploy──► LocalStack
+//
+// What is deployed is what infra describes, built for the host's processor,
+// because LocalStack runs it as a process. It reaches no account: every step has
+// LocalStack's address and keys, and none of the environment's.
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The account, region and keys of LocalStack; it checks signatures with these.
+const (
+	account = "000000000000"
+	Region  = "us-east-1"
+	Key     = "test"
+)
+
+// Deployment is one stage in one LocalStack.
+type Deployment struct {
+	// Repository is its folder, Work one that goes with the server.
+	Repository, Work string
+	// Server is LocalStack's URL.
+	Server string
+	// OS is what the functions run on: the host's, or linux in a container.
+	OS    string
+	Tools needs.Tools
+	// CDK is the folder of cdklocal, Home a home folder for it.
+	CDK, Home string
+	// Environ is what the steps are run with, as NAME=VALUE.
+	Environ []string
+	Clock   orchestrator.Clock
+	// Say tells what was done, in a line.
+	Say func(format string, args ...any)
+
+	// Stage names it.
+	Stage string
+	// Machines is the URL of the Machines API that the functions call.
+	Machines string
+	// Settings are those of orchestrator.Settings that differ from the stack's.
+	Settings map[string]string
+	// Release makes the functions' files others than those of another release
+	// of the same code, so that a deployment replaces them.
+	Release string
+}
+
+// Outputs are what the stack tells, by name.
+type Outputs map[string]string
+
+// Client is the environment of an AWS client of LocalStack.
+func Client(server string) []string {
+	return []string{
+		"AWS_ENDPOINT_URL=" + server,
+		// Else S3 is looked for at host names of its own, which need a DNS.
+		"AWS_ENDPOINT_URL_S3=" + server,
+		"AWS_ACCESS_KEY_ID=" + Key, "AWS_SECRET_ACCESS_KEY=" + Key,
+		"AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
+		"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null",
+	}
+}
+
+// Run builds and deploys, over what is deployed already.
+func (d Deployment) Run(ctx context.Context) (Outputs, error) {
+	if err := os.MkdirAll(d.Work, 0o750); err != nil {
+		return nil, fmt.Errorf("cannot make the deployment's folder: %w", err)
+	}
+	both, preparing := errgroup.WithContext(ctx)
+	both.Go(func() error { return d.Prepare(preparing) })
+	both.Go(func() error { return d.Bootstrap(preparing) })
+	if err := both.Wait(); err != nil {
+		return nil, err
+	}
+	return d.Deploy(ctx)
+}
+
+// Prepare builds all, and writes the template. It needs no server.
+func (d Deployment) Prepare(ctx context.Context) error {
+	both, building := errgroup.WithContext(ctx)
+	both.Go(func() error { return d.buildFunctions(building) })
+	both.Go(func() error { return d.buildApp(building) })
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	settings, err := json.Marshal(d.Settings)
+	if err != nil {
+		return fmt.Errorf("cannot tell the settings: %w", err)
+	}
+	return d.timed("wrote the template", func() error {
+		return d.cdk(ctx, "write the template", filepath.Join(d.Repository, "infra"), "synth", "--quiet", "--app", d.app(), "--output", d.template(),
+			"-c", "stage="+d.Stage, "-c", "localstack="+d.Server, "-c", "arch="+runtime.GOARCH,
+			"-c", "account="+account, "-c", "region="+Region,
+			"-c", "outputs=s3", "-c", "retain=false", "-c", "flyUrl="+d.Machines, "-c", "settings="+string(settings))
+	})
+}
+
+// Bootstrap makes what the CDK itself needs in an account, once per server.
+func (d Deployment) Bootstrap(ctx context.Context) error {
+	stamp := filepath.Join(d.Work, "bootstrapped")
+	if _, err := os.Stat(stamp); err == nil {
+		return nil
+	}
+	return d.timed("bootstrapped", func() error {
+		if err := d.cdk(ctx, "bootstrap", d.Work, "bootstrap", "aws://"+account+"/"+Region); err != nil {
+			return err
+		}
+		return os.WriteFile(stamp, nil, 0o600)
+	})
+}
+
+// Deploy deploys what Prepare has made.
+func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
+	err := d.timed("deployed", func() error {
+		return d.cdk(ctx, "deploy", d.Work, "deploy", "--all", "--app", d.template(), "--require-approval", "never",
+			"--progress", "events", "--outputs-file", d.outputs())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.Outputs()
+}
+
+// Outputs are those of the last deployment; an error that is fs.ErrNotExist
+// where there was none.
+func (d Deployment) Outputs() (Outputs, error) {
+	text, err := os.ReadFile(d.outputs())
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what the stack tells: %w", err)
+	}
+	var stacks map[string]Outputs
+	if err := json.Unmarshal(text, &stacks); err != nil {
+		return nil, fmt.Errorf("cannot read what the stack tells: %w", err)
+	}
+	outputs, ok := stacks["sortie-"+d.Stage]
+	if !ok {
+		return nil, errors.New("the stack sortie-" + d.Stage + " tells nothing")
+	}
+	return outputs, nil
+}
+
+// Destroy removes the stack, with its data.
+func (d Deployment) Destroy(ctx context.Context) error {
+	return d.timed("destroyed", func() error {
+		if err := d.cdk(ctx, "destroy", d.Work, "destroy", "--all", "--force", "--app", d.template()); err != nil {
+			return err
+		}
+		return os.Remove(d.outputs())
+	})
+}
+
+func (d Deployment) app() string      { return filepath.Join(d.Repository, "infra", ".cdk", "infra") }
+func (d Deployment) template() string { return filepath.Join(d.Work, "cdk.out") }
+func (d Deployment) outputs() string  { return filepath.Join(d.Work, "outputs.json") }
+
+// cdk runs cdklocal in a folder: that of infra has a cdk.json, whose app the
+// command would look for.
+func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...string) error {
+	environ := step.Environ(d.Environ, slices.Concat(Client(d.Server), []string{
+		"HOME=" + d.Home,
+		"PATH=" + d.CDK + string(os.PathListSeparator) + filepath.Dir(d.Tools.Node) + string(os.PathListSeparator) + variable(d.Environ, "PATH"),
+		"CDK_DISABLE_CLI_TELEMETRY=true", "CDK_DISABLE_LEGACY_EXPORT_WARNING=1",
+		// Node 20 does what is needed.
+		"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1",
+	})...)
+	return step.Run(ctx, what, step.Program{
+		Path: filepath.Join(d.CDK, "cdklocal"), Args: append([]string{command, "--ci"}, args...),
+		Dir: dir, Env: environ, Log: filepath.Join(d.Work, "logs", command+".log"),
+	})
+}
+
+// timed tells how long something took that went well.
+func (d Deployment) timed(what string, do func() error) error {
+	begun := d.Clock.Now()
+	if err := do(); err != nil {
+		return err
+	}
+	d.Say("%s in %.1f s", what, d.Clock.Now().Sub(begun).Seconds())
+	return nil
+}

@@ -1,0 +1,34 @@
+package deployment
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+)
+
+// The tokens of a deployment in LocalStack: that of clients, and that of the
+// Machines API. They open what listens on loopback alone.
+const (
+	ClientToken   = "localstack-client"
+	MachinesToken = "localstack-machines"
+)
+
+// Fill puts into the secrets what others have issued. The stack itself has
+// filled that of the outputs.
+func (d Deployment) Fill(ctx context.Context) error {
+	cfg := aws.Config{
+		BaseEndpoint: aws.String(d.Server), Region: Region,
+		Credentials: credentials.NewStaticCredentialsProvider(Key, Key, ""),
+	}
+	for _, document := range []secrets.Document{
+		secrets.Clients{Tokens: []string{ClientToken}}, secrets.Fly{Token: MachinesToken},
+	} {
+		if _, err := secrets.Put(ctx, cfg, d.Stage, document); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+// Localstack starts, fills and stops LocalStack, and tests what is deployed there.
+//
+//	go run ./local/localstack --help
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/localstack/command"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+)
+
+func main() {
+	// Machines are this program again, as these two.
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case command.WordWorker:
+			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
+		case command.WordSupervisor:
+			os.Exit(flymachines.Supervise(os.Args[2:]))
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	executable, err := os.Executable()
+	if err != nil {
+		executable = os.Args[0]
+	}
+	os.Exit(command.Main(ctx, command.Program{
+		Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr,
+		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Executable: executable,
+	}))
+}

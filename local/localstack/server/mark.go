@@ -1,0 +1,18 @@
+package server
+
+import "bytes"
+
+// ofServer says whether a command line, ended by a space, is that of a process
+// of the server with the folder: the server has the folder as its argument,
+// DynamoDB Local as a property, a bootstrap is a file below it, and a machine of
+// a test has a file of the folder's "machines" as an argument.
+func ofServer(line []byte, dir string) bool {
+	server := bytes.Contains(line, []byte(" localstack.runtime.main "+dir+" "))
+	dynamo := bytes.Contains(line, []byte(" -Dsortie.localstack="+dir+" "))
+	machine := bytes.Contains(line, []byte(" "+dir+"/machines/"))
+	return server || dynamo || machine || function(line, dir)
+}
+
+func function(line []byte, dir string) bool {
+	return bytes.HasPrefix(line, []byte(dir+"/files/tmp/lambda/"))
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/localstack/step"
+)
+
+// Python runs a server as a Python program.
+type Python struct {
+	// Python is the file of the Python that LocalStack is installed for, Java
+	// that of the Java for DynamoDB Local.
+	Python, Java string
+	// Plugin and DynamoDB are the folders of the plugin and of the jars. Home
+	// is a home folder.
+	Plugin, DynamoDB, Home string
+	// Path is the server's PATH.
+	Path string
+}
+
+func (p Python) start(_ context.Context, s Server) (state, error) {
+	files := filepath.Join(s.Dir, "files")
+	temporary := filepath.Join(files, "tmp")
+	if err := os.MkdirAll(temporary, 0o750); err != nil {
+		return state{}, fmt.Errorf("cannot make the server's folder: %w", err)
+	}
+	log, err := os.Create(s.Log())
+	if err != nil {
+		return state{}, fmt.Errorf("cannot keep the server's log: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	// The last argument, which LocalStack does not read, makes the process known.
+	command := exec.Command(p.Python, "-m", "localstack.runtime.main", s.Dir)
+	command.Dir, command.Stdout, command.Stderr = s.Dir, log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for it
+	command.Env = append(
+		s.settings(),
+		"PATH="+p.Path, "HOME="+p.Home, "LANG=C.UTF-8", "PYTHONPATH="+p.Plugin, "PYTHONUNBUFFERED=1",
+		// Where there is a /.dockerenv, LocalStack else takes the root folder for its own.
+		"OVERRIDE_IN_DOCKER=0", "FILESYSTEM_ROOT="+files,
+		// Functions' code is unpacked here.
+		"TMPDIR="+temporary,
+		"DYNAMODB_LOCAL="+p.DynamoDB, "SORTIE_JAVA="+p.Java, "SORTIE_LOCALSTACK="+s.Dir, "SORTIE_FUNCTIONS_LOG="+filepath.Join(s.Dir, "functions.log"),
+	)
+	if err := command.Start(); err != nil {
+		return state{}, fmt.Errorf("cannot start LocalStack: %w", err)
+	}
+	pid := command.Process.Pid
+	go func() { _ = command.Wait() }() // so that an early end is seen
+	return state{PID: pid}, nil
+}
+
+// tableAbove is how far DynamoDB Local's port is above the server's.
+const tableAbove = 1002
+
+// settings are LocalStack's own variables, in either way.
+func (s Server) settings() []string {
+	return []string{
+		"GATEWAY_LISTEN=127.0.0.1:" + strconv.Itoa(s.Port),
+		// Nothing is asked of, or told to, the network.
+		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1", "DNS_ADDRESS=0",
+		"TZ=UTC",
+		"LAMBDA_RUNTIME_EXECUTOR=local-process", "LAMBDA_SYNCHRONOUS_CREATE=1",
+		// An asynchronous invocation that failed is else tried again after a minute.
+		"LAMBDA_RETRY_BASE_DELAY=1",
+		// A stream's records reach their function in 0.1 s instead of 1 s, also after a pause.
+		"LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC=0.1", "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC=1",
+		// Presigned URLs are else good with any signature, of any age and length.
+		"S3_SKIP_SIGNATURE_VALIDATION=0",
+		// The other provider wants a mock of Kinesis.
+		"PROVIDER_OVERRIDE_DYNAMODB=v2", "DYNAMODB_IN_MEMORY=1",
+		// Functions ask DynamoDB Local itself: one database for whatever keys.
+		"DYNAMODB_LOCAL_PORT=" + strconv.Itoa(s.Port+tableAbove), "DYNAMODB_SHARE_DB=1",
+		// A line for each call is a tenth of its cost.
+		"LS_LOG=warning",
+	}
+}
+
+// lives says whether it still runs.
+func (s state) lives(ctx context.Context) bool {
+	if s.Container != "" {
+		return s.running(ctx)
+	}
+	return syscall.Kill(s.PID, 0) == nil
+}
+
+// end asks a server's process to end, and waits for that.
+func (s Server) end(ctx context.Context, pid int) error {
+	// The number may belong to another process by now.
+	ours, err := s.processes(ctx)
+	if err != nil || !slices.Contains(ours, pid) {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("cannot stop LocalStack: %w", err)
+	}
+	limit, cancel := context.WithTimeout(ctx, stopLimit)
+	defer cancel()
+	for slices.Contains(ours, pid) && s.pause(limit) {
+		if ours, err = s.processes(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear kills what is left of the server's processes.
+func (s Server) clear(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	for {
+		left, err := s.processes(limit)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, pid := range left {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("cannot kill what LocalStack has left: %w", err)
+			}
+		}
+		if !s.pause(limit) {
+			return fmt.Errorf("processes %v of LocalStack cannot be killed", left)
+		}
+	}
+}
+
+// Tail is the end of the server's log.
+func (s Server) Tail(ctx context.Context) string {
+	noted, err := s.state()
+	if err != nil {
+		return step.Tail(s.Log())
+	}
+	return s.tail(ctx, noted)
+}
+
+// Functions lists the processes of the functions, as those of a server in
+// Python.
+func (s Server) Functions(ctx context.Context) ([]int, error) {
+	return s.listed(ctx, func(line []byte) bool { return function(line, s.Dir) })
+}
+
+// processes are all that have the server's folder in their command line.
+func (s Server) processes(ctx context.Context) ([]int, error) {
+	return s.listed(ctx, func(line []byte) bool { return ofServer(line, s.Dir) })
+}

@@ -1,0 +1,30 @@
+//go:build !linux
+
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+)
+
+// listed are the processes of this host whose command line, ended by a space, is
+// what is looked for.
+func (s Server) listed(ctx context.Context, is func(line []byte) bool) ([]int, error) {
+	text, err := exec.CommandContext(ctx, "ps", "-axww", "-o", "pid=,command=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the processes: %w", err)
+	}
+	var found []int
+	for line := range bytes.Lines(text) {
+		number, command, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		pid, err := strconv.Atoi(string(number))
+		if err == nil && pid != os.Getpid() && is(append(command, ' ')) {
+			found = append(found, pid)
+		}
+	}
+	return found, nil
+}
