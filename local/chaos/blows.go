@@ -14,20 +14,33 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// strikeBoth kills a worker and what watches over it.
+// strikeBoth kills a worker and what watches over it, whose end is the worker's
+// too: the attempt may be lost where either of them was still there.
 func (w *world) strikeBoth(victim process) error {
 	now, err := find(w.folder)
 	if err != nil {
 		return err
 	}
+	victims := []process{victim}
 	for _, p := range now.supervisors {
 		if p.task == victim.task {
-			if _, err := strike(w.folder, p.pid, syscall.SIGKILL); err != nil {
-				return err
-			}
+			victims = append(victims, p)
 		}
 	}
-	return w.strikeMachine(victim)
+	hit := false
+	for _, p := range slices.Backward(victims) {
+		struck, err := strike(w.folder, p.pid, syscall.SIGKILL)
+		if err != nil {
+			return err
+		}
+		hit = hit || struck
+	}
+	if !hit {
+		w.note("  it was gone")
+		return nil
+	}
+	w.hit(victim.task)
+	return nil
 }
 
 // freeze stops a worker for a while. It may be declared dead by then.
