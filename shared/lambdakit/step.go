@@ -22,7 +22,7 @@ func Routing(f func(context.Context, orchestrator.StepInput) (run.Route, error))
 // object, is read by nobody.
 func Waiting(f func(context.Context, orchestrator.StepInput) error) Step {
 	return func(ctx context.Context, in orchestrator.StepInput) (any, error) {
-		if in.Token == "" || in.Generation < 1 {
+		if in.Token == "" {
 			return nil, InvalidInput{errors.New("the state waits for a token, and the input has none")}
 		}
 		return struct{}{}, f(ctx, in)

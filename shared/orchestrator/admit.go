@@ -55,9 +55,11 @@ func (s *Service) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
 }
 
 // furtherOn is the route of a run that is past admission: to where it ends, or
-// has to wait, or to Judging, which finds out.
+// has to wait, or to Judging, which finds out. It carries no generation, so that
+// no state on the way takes the wait of another execution for its own.
 func (s *Service) furtherOn(r run.Run) run.Route {
 	route := run.RouteOf(r, s.now())
+	route.Generation = 0
 	if !r.State.Terminal() && r.State != run.PreRun && r.State != run.Retrying {
 		route.Next = run.StepJudging
 	}

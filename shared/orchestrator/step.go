@@ -15,7 +15,8 @@ type StepInput struct {
 	Step run.Step `json:"step"`
 	// Execution is the name of the execution that calls.
 	Execution string `json:"execution"`
-	// Generation and Token are those of a token state.
+	// Generation and Token are those of a token state. A generation of 0 is that
+	// of no wait: the token is completed at once.
 	Generation int    `json:"generation,omitempty"`
 	Token      string `json:"token,omitempty"`
 	// Carried is the whole document of the execution, for the steps that look

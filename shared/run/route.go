@@ -142,8 +142,10 @@ func (r Run) Deadline() time.Time {
 // with a failure, which leads to Judging.
 func (s Step) LeadsTo(route Route) bool {
 	switch s {
-	case StepQueued, StepActionWaiting:
+	case StepActionWaiting:
 		return true
+	case StepQueued:
+		return route.Next == StepContainerCreating
 	case StepContainerCreating:
 		return route.Next == StepRunning || route.Next == StepTerminating
 	case StepRunning, StepCancelling:
