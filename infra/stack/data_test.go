@@ -98,6 +98,8 @@ func TestEveryLogEnds(t *testing.T) {
 		if !strings.HasPrefix(f.Text("LoggingConfig", "LogGroup"), "${Logs") {
 			t.Errorf("%s logs to %s", f.ID, f.Text("LoggingConfig"))
 		}
+		expect(t, f, "JSON", "LoggingConfig", "LogFormat")
+		expect(t, f, "WARN", "LoggingConfig", "SystemLogLevel")
 	}
 }
 

@@ -46,6 +46,9 @@ func (h *house) newFunction(name string, env map[string]string, allow []statemen
 		MemorySize: num(h.settings.memory(name)), Timeout: awscdk.Duration_Seconds(num(h.settings.timeout(name))),
 		Environment: &variables, Tracing: tracing,
 		LogGroup: awslogs.LogGroup_FromLogGroupName(h.stack, jsii.String("LogsOf"+capital(name)), logs.Ref()),
+		// Lambda's own three lines about each call say what its metrics do, and
+		// would be a third of the log; it still tells of a call that it had to end.
+		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
 		// What the role may do stands above; the CDK adds nothing to it.
 		Role: role.WithoutPolicyUpdates(nil),
 	}

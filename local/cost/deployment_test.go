@@ -234,9 +234,11 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 func (d *deployment) settle() { d.pause(3 * time.Second) }
 
 // report is how LocalStack's plugin ends what an invocation has logged; the line
-// before all of it names the function.
+// before all of it names the function. Lines of Lambda's own are not written where
+// the functions are deployed with SystemLogLevel WARN.
 var (
 	report = regexp.MustCompile(`(?m)^REPORT RequestId: .*Duration: ([0-9.]+) ms`)
+	own    = regexp.MustCompile(`(?m)^(START|END|REPORT) RequestId: .*\n`)
 	metric = regexp.MustCompile(`"Name":"([A-Za-z0-9]+)","Unit"`)
 	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
 )
@@ -288,6 +290,7 @@ func (d *deployment) invocations(begun moment, function string) cost.Usage {
 		}
 		used[cost.LambdaRequests]++
 		used[cost.LambdaGBs] += ms / 1000 * d.memory[function]
+		body = own.ReplaceAllString(body, "")
 		used[cost.LogGB] += float64(len(body)+26*strings.Count(body, "\n")) / 1e9 // CloudWatch counts 26 bytes more for each line
 	}
 	return used

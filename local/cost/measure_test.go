@@ -33,6 +33,7 @@ func TestWhatADeploymentCosts(t *testing.T) {
 	measured.Rows = append(
 		measured.Rows,
 		d.row(cost.RowPlain, d.plain), d.row(cost.RowLost, d.lost), d.row(cost.RowLimit, d.limit),
+		d.row(cost.RowCancelled, d.cancelled), d.row(cost.RowRetried, d.retried()),
 		d.heartbeats(), d.idle(),
 	)
 	t.Log("\n" + measured.Report())
@@ -101,6 +102,32 @@ func (d *deployment) lost() {
 func (d *deployment) limit() {
 	policy := &contract.Policy{TimeLimitSeconds: new(5), CancelGraceSeconds: new(1), Retry: &contract.RetryPolicy{MaxAttempts: new(1)}}
 	d.ended(d.begin("limit", "wait:"+suite.Pipe(d.T), policy), "Failed")
+}
+
+// cancelled is a run that a client cancels, whose worker ends when it is asked to.
+func (d *deployment) cancelled() {
+	policy := &contract.Policy{CancelGraceSeconds: new(1)}
+	task := d.begin("cancelled", "wait:"+suite.Pipe(d.T), policy)
+	d.client.Running(task)
+	if answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "{}"); answer.Status/100 != 2 {
+		d.Fatalf("the cancel is answered with %d %s", answer.Status, answer.Body)
+	}
+	d.ended(task, "Cancelled")
+}
+
+// retried makes a run that has failed, and gives what tries it again and sees
+// that well.
+func (d *deployment) retried() func() {
+	mark := filepath.Join(d.TempDir(), "mark")
+	task := d.begin("retried", "once:"+mark+" exit:3 success", &contract.Policy{Retry: &contract.RetryPolicy{MaxAttempts: new(1)}})
+	d.ended(task, "Failed")
+	return func() {
+		answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/retry", "{}")
+		if answer.Status/100 != 2 {
+			d.Fatalf("the retry is answered with %d %s", answer.Status, answer.Body)
+		}
+		d.ended(outside.Decode[contract.RetryAccepted](d.T, answer.Body).TaskID, "Completed")
+	}
 }
 
 // beatsMeasured are sent to know what an hour's cost; one each 30 s are 120.

@@ -19,6 +19,8 @@ const (
 	RowPlain      = "an export"
 	RowLost       = "an export whose first worker is lost"
 	RowLimit      = "a run into its time limit"
+	RowCancelled  = "a run that is cancelled while its worker is at work"
+	RowRetried    = "an export that a client has tried again"
 	RowHeartbeats = "an hour of 30 s heartbeats"
 	RowIdle       = "a month without a run"
 )
