@@ -100,8 +100,10 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// An hour in which no time limit crosses noon or midnight.
+	hour := time.Now().UTC().Truncate(24 * time.Hour).Add(3 * time.Hour)
 	life := func(id string, row func(string)) {
-		now := time.Now().UTC()
+		now := hour
 		d := run.New(export(id), now)
 		_, err := s.Create(ctx, orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
 		ok(err)

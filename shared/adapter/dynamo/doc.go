@@ -68,7 +68,9 @@
 // TestAPlainExportCostsAtMostSixtyWriteUnits has the sum of an export that takes a
 // minute in a limited pool, under an idempotency key, whose worker is heard twice
 // and whose output is downloaded. Entries of indexes that change in a transaction
-// are counted twice there, as the items are:
+// are counted twice there, as the items are. A run whose time limit lies behind the
+// next noon or midnight (UTC), and whose start was before, moves in the index of
+// what is due twice more, for 8 WRU: one of fourteen with a limit of an hour:
 //
 //	accepted, under its key              8 WRU
 //	admitted, takes its slot             4 WRU
