@@ -15,7 +15,7 @@ const (
 	// kept is what was measured last, readme what tells it.
 	kept, readme = "testdata/measured.json", "../../README.md"
 
-	begin, end = "<!-- generated: cost -->\n", "<!-- end -->"
+	end = "<!-- end -->"
 )
 
 // TestTheReadmeIsFresh: write it anew with
@@ -29,19 +29,23 @@ func TestTheReadmeIsFresh(t *testing.T) {
 	tell(t, measured)
 }
 
-// tell holds the README's section to what was measured, or writes it.
+// tell holds the README's sections to what was measured, or writes them.
 func tell(t *testing.T, measured cost.Measured) {
 	t.Helper()
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, found := strings.Cut(string(text), begin)
-	_, tail, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatal("the README has no section for costs")
+	fresh := string(text)
+	for name, section := range map[string]string{"cost": measured.Report(), "load": measured.Load()} {
+		begin := "<!-- generated: " + name + " -->\n"
+		head, rest, found := strings.Cut(fresh, begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !found || !closed {
+			t.Fatalf("the README has no section %q", name)
+		}
+		fresh = head + begin + section + end + tail
 	}
-	fresh := head + begin + measured.Report() + end + tail
 	switch {
 	case fresh == string(text):
 	case !*rewrite:
