@@ -154,9 +154,17 @@ class Worker:
         headers = dict(where.get("headers", {}))
         if self.broken == "token-to-bucket":
             headers["Authorization"] = "Bearer " + self.token
-        status, _ = request("PUT", where["url"], text, headers)
-        if status >= 300:
-            raise OSError("the upload was answered with %d" % status)
+        for failures in range(1000):
+            try:
+                status, _ = request("PUT", where["url"], text, headers)
+            except (OSError, http.client.HTTPException):
+                status = 503
+            if status < 300:
+                return
+            if status < 500 or self.stop.is_set():
+                break
+            self.pause(failures, 0.1, 5)
+        raise self.why or OSError("the upload was answered with %d" % status)
 
     def work(self, seconds):
         begun = time.monotonic()
