@@ -12,7 +12,9 @@
 // kill -9, also while the stack is still starting.
 //
 // Workers are frozen too, for less and for more than the heartbeat limit, and
-// cloned; and clients cancel.
+// cloned; and clients cancel. Besides the export worker there is one that only
+// calls back, and one of the worker contract that is written in another language
+// from the contract's text alone.
 //
 // It promises to notice: a run that was accepted and is lost, never ends, ends
 // otherwise than without a kill, ends twice, or has a gap in its events; a file

@@ -27,6 +27,8 @@ const (
 	kindSlow = "slow"
 	// kindLarge leaves an output that is uploaded in parts.
 	kindLarge = "large"
+	// kindForeign is a worker that knows the worker contract alone.
+	kindForeign = "foreign"
 )
 
 func (o order) String() string { return o.kind + "/" + o.format }
@@ -43,7 +45,9 @@ type market struct {
 // collections is the path below which the source serves each kind's collection.
 const collections = "/collections"
 
-func newMarket(clock orchestrator.Clock) (market, error) {
+// newMarket offers everything; what a foreign worker makes only where there is
+// one.
+func newMarket(clock orchestrator.Clock, foreign bool) (market, error) {
 	slow, err := collection.Generate(1, collection.Shape{
 		Entities: 24, Fanout: 6, Rate: map[collection.Ill]float64{collection.Slow: 0.9}, Delay: 30 * time.Millisecond,
 	})
@@ -68,7 +72,11 @@ func newMarket(clock orchestrator.Clock) (market, error) {
 		{kindSample, collection.SampleRoot, []string{"mods", "dc", "marcxml"}, 10},
 		{kindSlow, slow.Roots()[0].PI, []string{"mods", "dc"}, 3},
 		{kindLarge, large.Roots()[0].PI, []string{"mods"}, 10},
+		{kindForeign, collection.SampleRoot, []string{"mods", "dc"}, 1},
 	} {
+		if each.kind == kindForeign && !foreign {
+			continue
+		}
 		for _, format := range each.formats {
 			body, err := json.Marshal(map[string]any{
 				"pi": each.pi, "batch_id": each.kind,
@@ -87,7 +95,7 @@ func newMarket(clock orchestrator.Clock) (market, error) {
 func (m market) local() []order {
 	var list []order
 	for _, o := range m.orders {
-		if o.kind == kindTiny || o.kind == kindSample {
+		if o.kind == kindTiny || o.kind == kindSample || o.kind == kindForeign {
 			list = append(list, o)
 		}
 	}

@@ -16,9 +16,10 @@ type imprint struct {
 // Peace has the prints of all files as they are made when nobody is killed.
 type Peace struct{ prints map[order]imprint }
 
-// Peaceful makes every file that can be ordered, in the empty folder.
-func Peaceful(ctx context.Context, folder string, clock orchestrator.Clock) (Peace, error) {
-	w, err := newWorld(Config{Folder: folder, Clock: clock, Peace: Peace{map[order]imprint{}}})
+// Peaceful makes every file that can be ordered, in the empty folder. foreign is
+// as Config has it.
+func Peaceful(ctx context.Context, folder string, clock orchestrator.Clock, foreign []string) (Peace, error) {
+	w, err := newWorld(Config{Folder: folder, Clock: clock, Foreign: foreign, Peace: Peace{map[order]imprint{}}})
 	if err != nil {
 		return Peace{}, err
 	}

@@ -52,6 +52,9 @@ func commandOf(pid int) (program string, args, env []string, err error) {
 	if err != nil || len(environ) == 0 || len(words) == 0 {
 		return "", nil, nil, fmt.Errorf("cannot read the environment of process %d: %w", pid, errors.Join(err, os.ErrProcessDone))
 	}
+	if now, err := os.Readlink(filepath.Join(folder, "exe")); err != nil || now != program {
+		return "", nil, nil, fmt.Errorf("process %d is no longer what it was: %w", pid, errors.Join(err, os.ErrProcessDone))
+	}
 	args = strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
 	for each := range strings.SplitSeq(strings.TrimSuffix(string(environ), "\x00"), "\x00") {
 		if !strings.HasPrefix(each, "HOME=") && !strings.HasPrefix(each, "TMPDIR=") {

@@ -33,7 +33,7 @@ func newServer(w *world) *server {
 			costly++
 		}
 	}
-	c := stacktest.Config{Data: w.folder, Program: workerProgram, Settings: map[string]string{
+	c := stacktest.Config{Data: w.folder, Program: workerProgram, Words: w.config.Foreign, Settings: map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(machines),
 		// As many as there are blows that may cost an attempt, and none more.
 		"SORTIE_MAX_ATTEMPTS": strconv.Itoa(1 + costly), "SORTIE_FURTHER_STARTS": strconv.Itoa(costly),

@@ -19,9 +19,10 @@ import (
 const workerProgram = "chaos-worker"
 
 // Worker is the program of the machines here: by BATCH_ID it is a worker that
-// only calls back, or the export worker on the collection of that kind.
+// only calls back, the command that its words are, or the export worker on the
+// collection of that kind.
 func Worker(clock orchestrator.Clock) func(words []string, env map[string]string) int {
-	return func(_ []string, env map[string]string) int {
+	return func(words []string, env map[string]string) int {
 		if env["BATCH_ID"] == kindTiny {
 			return callBack(env, clock)
 		}
@@ -33,8 +34,23 @@ func Worker(clock orchestrator.Clock) func(words []string, env map[string]string
 			environ = append(environ, name+"="+value)
 		}
 		slices.Sort(environ)
+		if env["BATCH_ID"] == kindForeign {
+			return become(words, environ)
+		}
 		return program.Main(context.Background(), environ, os.Stderr)
 	}
+}
+
+// become puts a command into the place of this process, so that what is struck
+// is the command.
+func become(words, environ []string) int {
+	if len(words) == 0 {
+		fmt.Fprintln(os.Stderr, "there is no foreign worker")
+		return 1
+	}
+	err := syscall.Exec(words[0], words, environ) //nolint:gosec // it is what the test asks to run
+	fmt.Fprintln(os.Stderr, "the foreign worker does not start:", err)
+	return 1
 }
 
 // callBackPause is between two tries of a worker that only calls back.

@@ -25,6 +25,9 @@ type Config struct {
 	// Folder is an empty one, for the data.
 	Folder string
 	Clock  orchestrator.Clock
+	// Foreign is the command of a worker that is written from the worker
+	// contract's text alone, in absolute paths. Without one nobody orders it.
+	Foreign []string
 	// Peace is what Peaceful gave.
 	Peace Peace
 	// Patience is how long the end of everything is awaited after the last
@@ -95,7 +98,7 @@ func newWorld(c Config) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the folder: %w", err)
 	}
-	offers, err := newMarket(c.Clock)
+	offers, err := newMarket(c.Clock, len(c.Foreign) > 0)
 	if err != nil {
 		return nil, err
 	}

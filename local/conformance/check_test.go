@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/stacktest"
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/worker"
@@ -118,14 +118,14 @@ func TestAWorkerOfTheSDKConforms(t *testing.T) {
 
 func TestAWorkerThatIsWrittenFromTheTextConforms(t *testing.T) {
 	t.Parallel()
-	all(t, nil, python(t), "testdata/worker.py", seconds)
+	all(t, nil, stacktest.Python(t), "testdata/worker.py", seconds)
 }
 
 // TestEachMistakeIsCaughtWithItsSentence: a worker that conforms but for one
 // thing is told that one thing.
 func TestEachMistakeIsCaughtWithItsSentence(t *testing.T) {
 	t.Parallel()
-	program := python(t)
+	program := stacktest.Python(t)
 	var playing sync.WaitGroup
 	defer playing.Wait()
 	for mistake, row := range map[string]struct{ scenario, sentence string }{
@@ -221,16 +221,4 @@ func TestThePlaneRefusesAWrongToken(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized || len(p.Calls()) != 1 {
 		t.Errorf("the answer is %s", resp.Status)
 	}
-}
-
-func python(t *testing.T) string {
-	t.Helper()
-	program, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("python3 is needed and is not in the PATH")
-		}
-		t.Skip("python3 is needed and is not in the PATH; any version from 3.8 on will do")
-	}
-	return program
 }

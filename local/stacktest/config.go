@@ -19,8 +19,9 @@ type Config struct {
 	Settings map[string]string
 	// Play is what the worker does instead of exporting: see play. Program is
 	// the name, among those that Main was given, of another program to be the
-	// worker. Empty is the export worker.
+	// worker, with Words. Empty is the export worker.
 	Play, Program string
+	Words         []string
 	// Source is another entity API than the sample's.
 	Source string
 	// Now is when the stack lives; the zero time is the present.
@@ -54,7 +55,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	case c.Play != "":
 		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, wordPlay}, strings.Fields(c.Play)...)}
 	case c.Program != "":
-		config.Images = map[string][]string{settings.Service.Image: {executable, c.Program}}
+		config.Images = map[string][]string{settings.Service.Image: append([]string{executable, c.Program}, c.Words...)}
 	}
 	return config, nil
 }
