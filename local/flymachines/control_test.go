@@ -13,6 +13,7 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/local/flymachines"
+	"github.com/sortie-dev/sortie/local/flymachines/faults"
 )
 
 const (
@@ -295,6 +296,25 @@ func TestStopOfTheServerEndsEverything(t *testing.T) {
 		if exit := next.exit(id); exit.Signal != int(want) || !exit.RequestedStop {
 			t.Errorf("exit = %+v, want %v and requested", exit, want)
 		}
+	}
+}
+
+// TestAStopBeforeTheProgramIsToldAsOne: it is no start that failed.
+func TestAStopBeforeTheProgramIsToldAsOne(t *testing.T) {
+	t.Parallel()
+	m := setup(t)
+	if err := m.server.SetFaults(faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckCreated}}}); err != nil {
+		t.Fatal(err)
+	}
+	made := m.launch(m.input("created", "exit 6"))
+	if err := m.client.Stop(t.Context(), app, fly.StopMachineInput{ID: made.ID}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if exit := m.exit(made.ID); !exit.RequestedStop || exit.ExitCode != 0 {
+		t.Errorf("exit = %+v", exit)
+	}
+	if got := events(m.get(made.ID)); strings.Contains(got, "start/started") {
+		t.Errorf("events: %s", got)
 	}
 }
 

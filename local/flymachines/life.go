@@ -116,16 +116,21 @@ func (s *Server) linger(m *machine, rec *record) bool {
 	return s.stay(m, rec.Lies.StuckStarting, since)
 }
 
-// neverRan ends a start that somebody took back before it happened.
+// neverRan ends a start that somebody took back before it happened. A stop is
+// told in an exit event too: without one it looks like a start that failed.
 func (s *Server) neverRan(m *machine) {
+	now := s.cfg.Clock.Now()
 	s.note(m, func(r *record) {
 		r.Ended = r.Starts
-		if r.Wish == wishStop {
-			r.Wish = wishNone
-		}
 		if r.starting() {
 			r.State = stateStopped
-			r.add(s.event("stop", stateStopped, "flyd", s.cfg.Clock.Now()))
+			r.add(s.event("stop", stateStopped, "flyd", now))
+		}
+		if r.Wish == wishStop {
+			e := s.event("exit", stateStopped, "flyd", now)
+			e.Request = &eventRequest{ExitEvent: newExitEvent(Exit{At: now}, true, false, false), RestartCount: r.Restarts}
+			r.add(e)
+			r.Wish = wishNone
 		}
 		r.Signal, r.KillAt = 0, time.Time{}
 	})
