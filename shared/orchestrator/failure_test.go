@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -140,6 +141,36 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 			h.pass(20 * time.Second)
 			if r := h.stands(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
 				t.Errorf("attempt %d, %d failures left", r.Attempt.Number, len(h.fail[step]))
+			}
+		})
+	}
+}
+
+// TestAStopThatItsWorkerReportsIsNotCounted has somebody ask the platform to stop
+// a machine, as the end of the local process does, whose worker says that it was
+// cancelled: that is not its failure. Where nobody has asked, it is.
+func TestAStopThatItsWorkerReportsIsNotCounted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		asked bool
+		count int
+	}{"asked": {true, 0}, "not asked": {false, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.post()
+			m := h.runner.last()
+			w := h.worker(m)
+			h.ok(w.started(true))
+			if test.asked {
+				h.ok(h.runner.Stop(t.Context(), m.ID, 0))
+			}
+			b := w.bearer()
+			_, _, err := h.service.Completed(t.Context(), b, contract.TaskCompleted{Attempt: b.Attempt, WorkerID: w.id, Outcome: contract.OutcomeCancelled})
+			h.ok(err)
+			h.step()
+			if r := h.stands(task, run.Retrying); r.Spent.Attempts != test.count {
+				t.Errorf("it has paid for %d attempts, want %d", r.Spent.Attempts, test.count)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func (s *Service) discard(ctx context.Context, m Machine, ref run.Ref, limit tim
 	if err := s.ports.Runner.Destroy(ctx, m.ID); err != nil {
 		return err
 	}
-	if gone, err := s.goneWithin(ctx, m.ID, limit, time.Time{}); !gone {
+	if _, gone, err := s.goneWithin(ctx, m.ID, limit, time.Time{}); !gone {
 		return err // a sweep finds it again
 	}
 	r, err := s.ports.Store.Load(ctx, ref)

@@ -50,7 +50,8 @@ func (s *Service) Terminate(ctx context.Context, in StepInput) (run.Route, error
 // record that changed meanwhile, such as by a cancel, is settled as it then is.
 func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 	for range commitTries {
-		if err := s.seeGone(ctx, r); err != nil {
+		exit, err := s.seeGone(ctx, r)
+		if err != nil {
 			return r, err
 		}
 		output, wrong, err := s.keep(ctx, r)
@@ -61,7 +62,7 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err := s.clear(ctx, r, output); err != nil {
 			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 		}
-		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Logged: logged, Roll: s.ports.Roll()}, s.now())
+		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Roll: s.ports.Roll()}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -77,24 +78,24 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 }
 
 // seeGone lets a worker that has reported exit by itself, destroys what is
-// still there, and returns nil once the machine is seen gone, or could not be
-// for ten minutes.
-func (s *Service) seeGone(ctx context.Context, r run.Run) error {
+// still there, and returns once the machine is seen gone, or could not be for
+// ten minutes. The exit is that of a worker that was not destroyed here.
+func (s *Service) seeGone(ctx context.Context, r run.Run) (*run.Exit, error) {
 	id, err := s.machineID(ctx, r)
 	if err != nil || id == "" {
-		return err
+		return nil, err
 	}
 	if r.Attempt.Report != nil {
 		// A runner that does not answer here is asked again below, where it has
 		// ten minutes and no more.
-		if gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
-			return nil
+		if exit, gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
+			return exit, nil
 		}
 	}
 	if err = s.ports.Runner.Destroy(ctx, id); err == nil {
 		var gone bool
-		if gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
-			return nil
+		if _, gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
+			return nil, nil
 		}
 	}
 	if err == nil {
@@ -102,20 +103,20 @@ func (s *Service) seeGone(ctx context.Context, r run.Run) error {
 	}
 	if s.now().Sub(r.EnteredAt) >= unreachableLimit {
 		s.warn(ctx, r, "the machine was not seen gone for ten minutes; the run goes on without", err)
-		return nil
+		return nil, nil
 	}
-	return TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
+	return nil, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
 }
 
-// goneWithin waits until the machine is gone. One that the platform does not
+// goneWithin waits until the machine is gone, and tells how it ended. One that the platform does not
 // know is gone too, but not before the time by which it had to be visible: the
 // records may be a backup's, and the machines not.
-func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (bool, error) {
+func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
 	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
 	if errors.Is(err, ErrNotFound) {
-		return !s.now().Before(visibleBy), nil
+		return nil, !s.now().Before(visibleBy), nil
 	}
-	return err == nil && machine.Phase == MachineGone, err
+	return exitOf(machine), err == nil && machine.Phase == MachineGone, err
 }
 
 // machineID is the id of the attempt's machine; empty where there is none. A

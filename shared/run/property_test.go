@@ -21,7 +21,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	roll := rapid.Float64Range(0, 0.999).Draw(t, "roll")
 	limit := rapid.IntRange(0, 2).Draw(t, "limit")
 	refusal := rapid.SampledFrom([]fault.Code{fault.Throttled, fault.Unavailable, fault.Capacity, fault.Image, fault.LaunchRefused})
-	settled := run.Settled{Roll: roll}
+	settled := run.Settled{Roll: roll, Exit: exits.Draw(t, "end")}
 	switch rapid.IntRange(0, 2).Draw(t, "output") {
 	case 0:
 		settled.Output = &run.Output{Upload: run.Upload{Key: "k", FileName: "f", Size: 1}}

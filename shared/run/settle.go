@@ -16,6 +16,10 @@ type Settled struct {
 	Output *Output
 	// Fault says what is wrong with the output that the worker reported.
 	Fault *fault.Fault
+	// Exit is how the machine's program ended without being destroyed; nil where
+	// nobody knows. Whoever asked the platform to stop the machine has caused
+	// what its worker reported as a cancel that nobody wished.
+	Exit *Exit
 	// Logged: the attempt's log was kept.
 	Logged bool
 	// Roll is a random number, 0 <= Roll < 1, for the jitter.
@@ -32,8 +36,11 @@ func (f Settled) apply(d *draft) error {
 		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
 	}
 	why := d.Fault
-	if f.Fault != nil {
+	switch {
+	case f.Fault != nil:
 		why = f.Fault
+	case why != nil && why.Code == fault.WorkerStopped && f.Exit != nil && f.Exit.Requested:
+		d.Attempt.Exit, why = f.Exit, lost(f.Exit)
 	}
 	switch {
 	case d.Cancel != nil && why != nil && why.Code == fault.CancelTimeout:

@@ -185,7 +185,7 @@ func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
 }
 
 func settled(t *testing.T, d *datadriven.TestData) run.Fact {
-	f := run.Settled{}
+	f := run.Settled{Exit: exit(t, d)}
 	if d.HasArg("kept") {
 		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}
 	}
