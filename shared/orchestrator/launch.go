@@ -41,6 +41,23 @@ func (s *Service) Launch(ctx context.Context, in StepInput) error {
 	return s.seen(ctx, r.Ref(), attempt, machine)
 }
 
+// launchGrace is how long a launch goes on whose caller has ended: a stop of the
+// local process waits for it. A machine that is made and not committed is one
+// that nobody can tell from a lost worker's, once the stop has ended it.
+const launchGrace = 5 * time.Second
+
+// outlive gives a context that ends that long after ctx.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		last, done := context.WithTimeout(longer, grace)
+		defer done()
+		<-last.Done()
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
+}
+
 // makeMachine makes the machine and commits its id. What it returns is the
 // record, which says what is next; a machine that nobody wants any more is
 // destroyed.
@@ -49,6 +66,8 @@ func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	if err != nil {
 		return r, err
 	}
+	ctx, cancel := outlive(ctx, launchGrace)
+	defer cancel()
 	machine, err := s.ports.Runner.Launch(ctx, spec)
 	if err != nil {
 		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Roll: s.ports.Roll()}

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -144,6 +145,27 @@ func TestRule5TheSweepCommitsAMachineThatNobodyToldOf(t *testing.T) {
 	h.step()
 	h.stands(task, run.Completed)
 	if len(h.runner.made) != 1 {
+		t.Errorf("%d machines were made", len(h.runner.made))
+	}
+}
+
+// TestRule5ALaunchOutlivesItsCaller ends the call in the middle of a launch, as a
+// stop of the local process does.
+func TestRule5ALaunchOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	called, end := context.WithCancel(t.Context())
+	h.runner.during = func(*machine) error { end(); return nil }
+	task := ""
+	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) {
+		_ = h.service.Launch(called, in) // nobody hears the answer
+		if r := h.record(task); r.Attempt.MachineID != "app/m1" {
+			t.Errorf("the call has ended, and the machine that it made is not known: %+v", r.Attempt)
+		}
+	}
+	task = h.accept()
+	h.step()
+	if h.stands(task, run.Running); len(h.runner.made) != 1 {
 		t.Errorf("%d machines were made", len(h.runner.made))
 	}
 }
