@@ -104,11 +104,9 @@ func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	if well, fits := w.endsAs(t.TaskID, t.State, code); !fits || (t.Output != nil) != (well && o.keeps()) {
 		w.broken("%s, %s, is %s, with the output %+v: %s", t.TaskID, o, t.State, t.Output, told(page.Events))
 	}
-	// A stop in the middle of a launch ends a machine that nobody knows yet; its
-	// worker, which was heard, is missed by its heartbeats.
-	if t.FailedAttempts+t.FailedStarts > hits+stops {
-		w.broken("%s has paid for %d attempts and %d starts, and was struck %d times, with %d stops: %s",
-			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, stops, told(page.Events))
+	if t.FailedAttempts+t.FailedStarts > hits {
+		w.broken("%s has paid for %d attempts and %d starts, and was struck %d times: %s",
+			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, told(page.Events))
 	}
 	if t.Attempt > 1+hits+stops {
 		w.broken("%s has %d attempts after %d strikes and %d stops: %s", t.TaskID, t.Attempt, hits, stops, told(page.Events))

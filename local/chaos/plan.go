@@ -66,7 +66,7 @@ func plan(random *rand.Rand, n int) []blow {
 		target target
 		weight int
 	}{
-		{killStack, 20},
+		{killStack, 15},
 		{killStart, 10},
 		{killWorker, 12},
 		{killSupervisor, 6},
@@ -76,8 +76,8 @@ func plan(random *rand.Rand, n int) []blow {
 		{cancelRun, 8},
 		{killBoth, 6},
 		{killAll, 4},
-		{stopStack, 5},
-		{breakStop, 3},
+		{stopStack, 8},
+		{breakStop, 5},
 	}
 	span := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
 	blows := make([]blow, n)
