@@ -1,9 +1,13 @@
 package orchestrator_test
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -40,6 +44,62 @@ func TestACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.stands(task, run.Completed)
+}
+
+// TestRule10AReportIsAcceptedOnce repeats and contradicts a completion that was
+// accepted, while its run is settled and long after: what was accepted is told
+// again, what says otherwise is refused, and nothing is written.
+func TestRule10AReportIsAcceptedOnce(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]func(h *house){
+		"at once":           func(*house) {},
+		"after the end":     func(h *house) { h.step() },
+		"after half a hour": func(h *house) { h.step(); h.pass(30 * time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.post()
+			w := h.worker(h.runner.last())
+			h.ok(w.started(false))
+			b := w.bearer()
+			said := contract.TaskCompleted{Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeSucceeded, Metrics: json.RawMessage(`{"cpuTimeMs":1}`)}
+			final, _, err := h.service.Completed(t.Context(), b, said)
+			h.ok(err)
+			later(h)
+			before, told := h.record(task), h.told(task)
+
+			said.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // it has measured again
+			if again, _, err := h.service.Completed(t.Context(), b, said); err != nil || again != final || final != run.OutcomeSucceeded {
+				t.Errorf("it was %s, and again it is %s, %v", final, again, err)
+			}
+			for code, change := range map[fault.Code]func(*contract.TaskCompleted){
+				fault.TaskAlreadyTerminal: func(c *contract.TaskCompleted) { c.Outcome = contract.OutcomeCancelled },
+				fault.WorkerMismatch: func(c *contract.TaskCompleted) {
+					c.WorkerID, c.Outcome = "another", contract.OutcomeCancelled
+				},
+				fault.AttemptMismatch: func(c *contract.TaskCompleted) { c.Attempt = 2 },
+			} {
+				other := said
+				change(&other)
+				_, _, err := h.service.Completed(t.Context(), b, other)
+				refusal, ok := errors.AsType[*orchestrator.Refusal](err)
+				if !ok || refusal.Fault.Code != code {
+					t.Errorf("%+v is answered by %v, want %s", other, err, code)
+				} else if code == fault.TaskAlreadyTerminal && refusal.State != contract.OutcomeSucceeded {
+					t.Errorf("a contradiction is told the state %q", refusal.State)
+				}
+			}
+			if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+				t.Errorf("a heartbeat after the report: %v", err)
+			}
+			if err := w.started(false); !fault.Is(err, fault.TaskAlreadyTerminal) {
+				t.Errorf("a start after the report: %v", err)
+			}
+			h.same(before, h.record(task))
+			h.same(told, h.told(task))
+		})
+	}
 }
 
 // TestRule7AMachineThatJudgingCannotFindIsNotGone judges a start whose machine the
