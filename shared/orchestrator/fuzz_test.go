@@ -42,23 +42,62 @@ func FuzzCompletion(f *testing.F) {
 		if err != nil || again.Digest != report.Digest {
 			t.Fatalf("%s is %s and then %s (%v)", text, report.Digest, again.Digest, err)
 		}
-		for what, limit := range map[string]int{report.Error: messageLimit, report.StackTrace: stackTraceLimit, report.Phase: phaseLimit} {
-			if len(what) > limit || !utf8.ValidString(what) {
-				t.Fatalf("%d bytes are kept of %s", len(what), text)
-			}
-		}
-		for _, own := range []json.RawMessage{report.Metrics, report.Output, report.Partial} {
-			if len(own) > ownObjectLimit || own != nil && !json.Valid(own) {
-				t.Fatalf("kept of %s is %s", text, own)
-			}
-		}
-		if u := report.Upload; u != nil && (!strings.HasPrefix(u.Key, OutputPrefix("t")) || strings.Contains(u.Key, "/../") || strings.ContainsAny(u.FileName, "/\\")) {
-			t.Fatalf("%s may upload to %+v", text, u)
-		}
+		holdReport(t, text, report)
 		if report.Success != (report.Outcome == run.OutcomeSucceeded) {
 			t.Fatalf("%s is a success: %v", text, report.Success)
 		}
 	})
+}
+
+// FuzzCallback is FuzzCompletion for the export contract's older words.
+func FuzzCallback(f *testing.F) {
+	for _, seed := range []string{
+		`{"status":"success"}`, `{"task_id":"t","status":"success","output_r2_key":"exports/t/x.xml","output_file_name":"x.xml","output_file_size":4}`,
+		`{"status":"success","output_r2_key":"exports/t/../u/x","output_file_name":"../x","output_file_size":-1}`,
+		`{"status":"success","output_r2_key":"exports/t/x","output_file_name":"a\u0000b"}`,
+		`{"status":"error","error":"Failed to fetch manifest","metrics":{"a":[1,null]}}`, `{"status":"error"}`, `{"status":"done"}`, `{"task_id":"u"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	r := run.Run{TaskID: "t"}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var body contract.Callback
+		if json.Unmarshal(text, &body) != nil {
+			return
+		}
+		report, err := reportOf(r, body)
+		if err != nil {
+			if named := fault.Of(err); named.Code != fault.InvalidRequest || named.Field == "" {
+				t.Fatalf("%s is refused with %v", text, err)
+			}
+			return
+		}
+		if again, err := reportOf(r, body); err != nil || again.Digest != report.Digest {
+			t.Fatalf("%s is %s and then %s (%v)", text, report.Digest, again.Digest, err)
+		}
+		holdReport(t, text, report)
+		if report.Success == (report.Error != "") {
+			t.Fatalf("%s is a success: %v, with the error %q", text, report.Success, report.Error)
+		}
+	})
+}
+
+// holdReport holds what is kept of a worker's last word to its limits.
+func holdReport(t *testing.T, text []byte, report run.Report) {
+	t.Helper()
+	for what, limit := range map[string]int{report.Error: messageLimit, report.StackTrace: stackTraceLimit, report.Phase: phaseLimit} {
+		if len(what) > limit || !utf8.ValidString(what) {
+			t.Fatalf("%d bytes are kept of %s", len(what), text)
+		}
+	}
+	for _, own := range []json.RawMessage{report.Metrics, report.Output, report.Partial} {
+		if len(own) > ownObjectLimit || own != nil && !json.Valid(own) {
+			t.Fatalf("kept of %s is %s", text, own)
+		}
+	}
+	if u := report.Upload; u != nil && (!strings.HasPrefix(u.Key, OutputPrefix("t")) || strings.Contains(u.Key, "/../") || strings.ContainsAny(u.FileName, "/\\")) {
+		t.Fatalf("%s may upload to %+v", text, u)
+	}
 }
 
 // FuzzPolicy holds whatever a request asks for to what a run can be held to.
