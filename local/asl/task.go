@@ -216,19 +216,6 @@ func (e *Execution) complete(env Env, token string, out outcome) ([]Invocation, 
 	return x.done(), true
 }
 
-// Heartbeat starts the heartbeat clock of the token's state anew. False as for
-// Succeed.
-func (e *Execution) Heartbeat(env Env, token string) bool {
-	f := e.holder(token)
-	if f == nil {
-		return false
-	}
-	if f.attempt.heartbeat > 0 {
-		f.attempt.lateAt = env.Now.UnixMilli() + f.attempt.heartbeat
-	}
-	return true
-}
-
 func (e *Execution) holder(token string) *frame {
 	return e.waitingFor(func(a *attempt) bool { return a.token != "" && a.token == token && a.early == nil })
 }

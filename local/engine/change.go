@@ -28,11 +28,8 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	if en.over {
 		return false, nil
 	}
-	if err := e.load(ctx, en); err != nil {
-		if errors.Is(err, errUnreadable) {
-			return false, e.giveUp(ctx, en, err)
-		}
-		return false, fmt.Errorf("cannot read the execution: %w", err)
+	if ok, err := e.ready(ctx, en); !ok {
+		return false, err
 	}
 	env, entered := e.env(en)
 	invocations, ok := apply(en.execution, env)
@@ -70,11 +67,39 @@ func (e *Engine) schedule(en *entry, invocations []asl.Invocation) {
 	}
 }
 
-// load reads the execution where it is not in memory.
-func (e *Engine) load(ctx context.Context, en *entry) error {
-	if en.execution != nil {
-		return nil
+// ready loads the execution. One that cannot be read has ended afterwards: false.
+func (e *Engine) ready(ctx context.Context, en *entry) (bool, error) {
+	err := e.load(ctx, en)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, errUnreadable):
+		return false, e.giveUp(ctx, en, err)
 	}
+	return false, fmt.Errorf("cannot read the execution: %w", err)
+}
+
+// load reads the execution where it is not in memory, and lets it hear the
+// heartbeats that were heard for it. An engine cannot know those of the one before
+// it: no heartbeat clock is older than the engine.
+func (e *Engine) load(ctx context.Context, en *entry) error {
+	if en.execution == nil {
+		if err := e.read(ctx, en); err != nil {
+			return err
+		}
+		en.execution.Refresh(e.began)
+		e.mu.Lock()
+		e.remember(en)
+		e.mu.Unlock()
+	}
+	if en.pulse == nil {
+		en.pulse = new(en.execution.Pulse())
+	}
+	en.execution.Hear(*en.pulse)
+	return nil
+}
+
+func (e *Engine) read(ctx context.Context, en *entry) error {
 	r, err := e.store.byID(ctx, en.id)
 	if err != nil {
 		return err
@@ -152,10 +177,11 @@ func (e *Engine) row(en *entry) *row {
 func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.Invocation, entered []string) {
 	e.mu.Lock()
 	if r.ended != 0 {
-		en.over, en.execution = true, nil
+		en.over, en.execution, en.pulse = true, nil, nil
 		e.timers.set(en, 0)
 		delete(e.entries, en.id)
 	} else {
+		en.pulse = new(en.execution.Pulse())
 		e.entries[en.id] = en
 		e.timers.set(en, r.due)
 		e.schedule(en, invocations)

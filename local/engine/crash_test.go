@@ -91,6 +91,51 @@ func TestTimersOverRestarts(t *testing.T) {
 	w.standing("run", orchestrator.ExecutionSucceeded)
 }
 
+// TestHeartbeatsOverRestarts: a heartbeat is not written, and nobody is late for
+// one that the engine before may have heard.
+func TestHeartbeatsOverRestarts(t *testing.T) {
+	t.Parallel()
+	w := setup(t, life)
+	counting := &mortal{store: w.store, left: math.MaxInt}
+	w.store = counting
+	w.config.Cached = 1
+	w.open()
+	w.start("run", `{"id":1}`)
+	w.step()
+	if err := w.engine.Succeed(t.Context(), w.token("launch"), json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(30 * time.Second)
+	token := w.token("right")
+	w.start("other", `{"id":2}`) // takes the only place in memory
+	w.step()
+	written := counting.writes
+	for range 3 {
+		w.pass(19 * time.Second)
+		if err := w.engine.Heartbeat(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(19 * time.Second)
+		w.open()
+		w.pass(0)
+		if at, ok := w.engine.NextDue(); !ok || !at.Equal(w.clock.Now().Add(20*time.Second)) {
+			t.Errorf("the next deadline is %v", at)
+		}
+		if err := w.engine.Heartbeat(t.Context(), token+"x"); !errors.Is(err, orchestrator.ErrTokenGone) {
+			t.Errorf("a token that is none: %v", err)
+		}
+	}
+	if counting.writes != written {
+		t.Errorf("%d writes for heartbeats", counting.writes-written)
+	}
+	w.standing("run", orchestrator.ExecutionRunning)
+	w.pass(20 * time.Second)
+	w.standing("run", orchestrator.ExecutionFailed)
+	if err := w.engine.Heartbeat(t.Context(), token); !errors.Is(err, orchestrator.ErrTokenGone) {
+		t.Errorf("the token of a state that was left: %v", err)
+	}
+}
+
 func TestAnEarlyTokenOverARestart(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)

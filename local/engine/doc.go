@@ -12,6 +12,8 @@
 //   - After kill -9 at any moment each execution goes on where it was, with its
 //     timers and tokens. Invocations that were in flight are made again, with the
 //     same payload and token: handlers see them at least once.
+//   - A heartbeat puts its deadline off and is not stored: after a restart every
+//     heartbeat clock starts anew, so none runs out sooner than was answered.
 //   - A token belongs to one try of one entry into a state, and the first who
 //     completes it wins. A result that comes before the invocation has returned is
 //     kept until then.

@@ -58,6 +58,7 @@ type Engine struct {
 	store   store
 	machine *definition
 	wake    chan struct{}
+	began   time.Time
 
 	mu       sync.Mutex
 	entries  map[int64]*entry
@@ -91,6 +92,9 @@ type entry struct {
 	name       string
 	definition *definition
 	execution  *asl.Execution // nil: it is in the store alone
+	// pulse hears the heartbeats, which the execution may not know of yet; nil
+	// where the execution was not read since the engine began.
+	pulse *asl.Pulse
 }
 
 // Migrate makes the engine's tables in db, or brings them up to date, as New
@@ -137,7 +141,7 @@ func open(ctx context.Context, config Config, s store) (*Engine, error) {
 		config.Random = random
 	}
 	e := &Engine{
-		config: config, store: s, wake: make(chan struct{}, 1),
+		config: config, store: s, wake: make(chan struct{}, 1), began: config.Clock.Now(),
 		entries: map[int64]*entry{}, machines: map[string]*definition{}, recent: make([]*entry, config.Cached),
 	}
 	machine, err := parse(config.Definition)

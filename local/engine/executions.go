@@ -93,11 +93,29 @@ func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
 	})
 }
 
-// Heartbeat is orchestrator.Executions.
+// Heartbeat is orchestrator.Executions. It is heard in memory alone: all that it
+// does is to put a deadline off, and those of the next engine begin with it.
 func (e *Engine) Heartbeat(ctx context.Context, token string) error {
-	return e.complete(ctx, token, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
-		return nil, x.Heartbeat(env, token)
-	})
+	en := e.holder(token)
+	if en == nil {
+		return orchestrator.ErrTokenGone
+	}
+	en.mu.Lock()
+	defer en.mu.Unlock()
+	if en.pulse == nil && !en.over {
+		if _, err := e.ready(ctx, en); err != nil {
+			return err
+		}
+	}
+	if en.over || !en.pulse.Heartbeat(e.config.Clock.Now(), token) {
+		return orchestrator.ErrTokenGone
+	}
+	if due, ok := en.pulse.Deadline(); ok {
+		e.mu.Lock()
+		e.timers.set(en, milli(due))
+		e.mu.Unlock()
+	}
+	return nil
 }
 
 func (e *Engine) complete(ctx context.Context, token string, apply stimulus) error {
