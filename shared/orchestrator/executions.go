@@ -34,8 +34,9 @@ type Executions interface {
 	// Fail completes the token's state with an error (a name without
 	// "States.") and its cause. ErrTokenGone as for Succeed.
 	Fail(ctx context.Context, token, name, cause string) error
-	// Heartbeat starts the state's heartbeat clock anew. ErrTokenGone as for
-	// Succeed.
+	// Heartbeat starts the state's heartbeat clock anew. A new process behind the
+	// port may start it once more: it never runs out sooner than this call says.
+	// ErrTokenGone as for Succeed.
 	Heartbeat(ctx context.Context, token string) error
 	// Stop ends the execution as aborted; its state is left, its tokens are
 	// gone. It may come between a token's completion and the next state.

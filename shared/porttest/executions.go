@@ -54,6 +54,7 @@ func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token 
 		"AnUnknownTokenIsGone":               tokenUnknown,
 		"ATokenIsItsOwnExecutionsAlone":      tokensAreApart,
 		"AHeartbeatStartsTheClockAnew":       heartbeats,
+		"AHeartbeatCountsAfterwards":         heartbeatReopened,
 		"ASilentStateTimesOut":               heartbeatTimeout,
 		"NoHeartbeatExtendsTheTimeout":       timeout,
 		"ATokenIsGoodBeforeItsCallReturns":   tokenEarly,

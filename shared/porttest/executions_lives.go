@@ -96,6 +96,20 @@ func heartbeats(e *executionsTest) {
 	e.ends("alive", orchestrator.ExecutionSucceeded, "", "")
 }
 
+func heartbeatReopened(e *executionsTest) {
+	token := e.start("alive")
+	e.h.Pass(15 * time.Second)
+	e.ok(e.port.Heartbeat(e.ctx, token))
+	e.h.Pass(10 * time.Second)
+	e.port = e.h.Reopen()
+	e.h.Pass(9 * time.Second)
+	e.ok(e.port.Heartbeat(e.ctx, token))
+	e.h.Pass(19 * time.Second)
+	e.runs("alive")
+	e.h.Pass(2 * time.Second)
+	e.timesOut("alive")
+}
+
 func heartbeatTimeout(e *executionsTest) {
 	token := e.start("silent")
 	e.h.Pass(15 * time.Second)
