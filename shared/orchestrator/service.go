@@ -93,15 +93,16 @@ type Identity struct {
 
 // Service has the use cases. It is safe for use by many goroutines.
 type Service struct {
-	ports   Ports
-	config  Config
-	changes *changes
-	known   *known
+	ports    Ports
+	config   Config
+	changes  *changes
+	known    *known
+	verified *verified
 }
 
 // New makes the service of one process.
 func New(ports Ports, config Config) *Service {
-	return &Service{ports: ports, config: config, changes: newChanges(), known: newKnown()}
+	return &Service{ports: ports, config: config, changes: newChanges(), known: newKnown(), verified: newVerified()}
 }
 
 // now is the wall clock's time alone: what is compared with it was stored.

@@ -115,18 +115,7 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 	if err != nil {
 		return Bearer{}, err
 	}
-	var claims tokenClaims
-	_, err = jwt.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) {
-		for _, key := range keys {
-			if t.Header["kid"] == key.ID {
-				return key.Public, nil
-			}
-		}
-		return nil, errors.New("unknown key")
-	},
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
-		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
-		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding())
+	claims, err := s.claimsIn(token, audience, keys)
 	if err != nil {
 		return Bearer{}, fault.Wrap(err, fault.Unauthenticated, "the token is not valid")
 	}
@@ -134,4 +123,30 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 		return Bearer{}, fault.New(fault.Forbidden, "the token is for another task")
 	}
 	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time}, nil
+}
+
+// claimsIn are the claims of a token that is good now, and is for the audience.
+func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tokenClaims, error) {
+	rules := []jwt.ParserOption{
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
+		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding(),
+	}
+	if claims := s.verified.find(token, keys); claims != nil {
+		return claims, jwt.NewValidator(rules...).Validate(claims)
+	}
+	var by VerificationKey
+	claims := &tokenClaims{}
+	_, err := jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		for _, by = range keys {
+			if t.Header["kid"] == by.ID {
+				return by.Public, nil
+			}
+		}
+		return nil, errors.New("unknown key")
+	}, rules...)
+	if err == nil && audience == contract.AudienceWorker { // the other one is shown once
+		s.verified.add(token, by, claims)
+	}
+	return claims, err
 }

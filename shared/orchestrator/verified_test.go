@@ -1,0 +1,126 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// ring is a Signer whose keys the test changes.
+type ring struct {
+	keys []orchestrator.VerificationKey
+}
+
+func (ring) Current(context.Context) (string, error) { return "", orchestrator.ErrNotFound }
+
+func (ring) Sign(context.Context, string, []byte) ([]byte, error) {
+	return nil, orchestrator.ErrNotFound
+}
+
+func (r *ring) Keys(context.Context) ([]orchestrator.VerificationKey, error) { return r.keys, nil }
+
+// TestATokenThatWasGoodIsAsked has a token let in, and then what it was let in
+// for taken away: who was let in once has no right to it the next time.
+func TestATokenThatWasGoodIsAsked(t *testing.T) {
+	t.Parallel()
+	ours, stranger := keyOf(t), keyOf(t)
+	const task = "export_mods_1_00000000"
+	for name, row := range map[string]struct {
+		audience, task string
+		spoil          func(at *clock, keys *ring, token []byte)
+		want           fault.Code
+	}{
+		"nothing": {},
+		"time":    {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(time.Hour - time.Second) }},
+		"another key": {spoil: func(_ *clock, k *ring, _ []byte) {
+			k.keys = append([]orchestrator.VerificationKey{stranger.key}, k.keys...)
+		}},
+		"it has expired":  {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(time.Hour) }, want: fault.Unauthenticated},
+		"it is not begun": {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(-time.Second) }, want: fault.Unauthenticated},
+		"its key is gone": {spoil: func(_ *clock, k *ring, _ []byte) { k.keys = nil }, want: fault.Unauthenticated},
+		"its key's name is another's": {spoil: func(_ *clock, k *ring, _ []byte) {
+			k.keys = []orchestrator.VerificationKey{{ID: ours.key.ID, Public: stranger.key.Public}}
+		}, want: fault.Unauthenticated},
+		"a byte of its text":      {spoil: func(_ *clock, _ *ring, token []byte) { token[90] ^= 1 }, want: fault.Unauthenticated},
+		"a byte of its signature": {spoil: func(_ *clock, _ *ring, token []byte) { token[len(token)-20] ^= 1 }, want: fault.Unauthenticated},
+		"the audience":            {audience: contract.AudienceCallback, want: fault.Unauthenticated},
+		"the task":                {task: "export_mods_1_00000001", want: fault.Forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at, keys := &clock{now: epoch}, &ring{keys: []orchestrator.VerificationKey{ours.key}}
+			service := orchestrator.New(orchestrator.Ports{Signer: keys, Clock: at}, orchestrator.Config{})
+			token := []byte(ours.sign(t, jwt.MapClaims{
+				"tenantId": "a", "workspaceId": "w", "runId": "job:1", "taskId": task, "attempt": 1, "jti": "x",
+				"iss": contract.Issuer, "aud": contract.AudienceWorker, "sub": task,
+				"iat": epoch.Unix(), "nbf": epoch.Unix(), "exp": epoch.Add(time.Hour).Unix(),
+			}))
+			first, err := service.VerifyToken(t.Context(), string(token), contract.AudienceWorker, task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if row.spoil != nil {
+				row.spoil(at, keys, token)
+			}
+			audience, path := contract.AudienceWorker, task
+			if row.audience != "" {
+				audience = row.audience
+			}
+			if row.task != "" {
+				path = row.task
+			}
+			for range 2 {
+				again, err := service.VerifyToken(t.Context(), string(token), audience, path)
+				switch {
+				case row.want != "" && !fault.Is(err, row.want):
+					t.Errorf("the answer is %v, want %s", err, row.want)
+				case row.want == "" && (err != nil || again != first):
+					t.Errorf("it speaks for %+v, and spoke for %+v: %v", again, first, err)
+				}
+			}
+		})
+	}
+}
+
+// signingKey is a key with its signer.
+type signingKey struct {
+	key    orchestrator.VerificationKey
+	signer orchestrator.Signer
+}
+
+func keyOf(t *testing.T) signingKey {
+	t.Helper()
+	signer, err := keyfile.Open(filepath.Join(t.TempDir(), "keys.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := signer.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signingKey{keys[0], signer}
+}
+
+func (k signingKey) sign(t *testing.T, claims jwt.MapClaims) string {
+	t.Helper()
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
+	token.Header["kid"] = k.key.ID
+	text, err := token.SigningString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := k.signer.Sign(t.Context(), k.key.ID, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s.%s", text, token.EncodeSegment(signature))
+}
