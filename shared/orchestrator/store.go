@@ -84,9 +84,9 @@ type Store interface {
 	// Due reads the runs whose execution should have acted by now, the longest
 	// overdue first.
 	Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
-	// WithMachine reads the runs in ContainerCreating and Running whose machine
-	// is known, ordered by tenant and id, after the one given.
-	WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error)
+	// WithMachine tells where the runs in ContainerCreating and Running are whose
+	// machine is known, ordered by tenant and id, after the one given.
+	WithMachine(ctx context.Context, after run.Ref, limit int) ([]Placement, error)
 	// OutputsDue reads the runs that have bytes which are to be deleted by now:
 	// see run.Run's BytesDue.
 	OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
@@ -107,6 +107,19 @@ type Write struct {
 // WriteOf makes the write of a decision.
 func WriteOf(d run.Decision) Write {
 	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Beat: d.Beat}
+}
+
+// Placement is which machine a run's attempt has, as its record says.
+type Placement struct {
+	Run       run.Ref
+	State     run.State
+	Attempt   int
+	MachineID string
+}
+
+// PlacementOf is the run's; without a MachineID where none is known.
+func PlacementOf(r run.Run) Placement {
+	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, MachineID: r.Attempt.MachineID}
 }
 
 // Reception is since when callbacks can be received, and when that was last

@@ -106,38 +106,41 @@ func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]Machine) 
 	var failed []error
 	var after run.Ref
 	for {
-		runs, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
+		placed, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
 		if err != nil {
 			return settled, errors.Join(append(failed, fmt.Errorf("cannot read the runs with a machine: %w", err))...)
 		}
-		for _, r := range runs {
-			after = r.Ref()
-			m, is := listed[r.Attempt.MachineID]
+		for _, p := range placed {
+			after = p.Run
+			m, is := listed[p.MachineID]
 			switch {
 			case !is:
-				failed = append(failed, s.sweepAbsent(ctx, r))
-			case r.State == run.Running && m.Phase == MachineRunning && m.Owner == (MachineOwner{r.Tenant, r.ID, r.Attempt.Number}):
+				failed = append(failed, s.sweepAbsent(ctx, p))
+			case p.State == run.Running && m.Phase == MachineRunning && m.Owner == (MachineOwner{p.Run.Tenant, p.Run.ID, p.Attempt}):
 				settled[m.ID] = true
 			}
 		}
-		if len(runs) < sweepBatch {
+		if len(placed) < sweepBatch {
 			return settled, errors.Join(failed...)
 		}
 	}
 }
 
-func (s *Service) sweepAbsent(ctx context.Context, r run.Run) error {
-	m, err := s.ports.Runner.Inspect(ctx, r.Attempt.MachineID)
+func (s *Service) sweepAbsent(ctx context.Context, p Placement) error {
+	m, err := s.ports.Runner.Inspect(ctx, p.MachineID)
 	if errors.Is(err, ErrNotFound) {
-		if s.now().Before(r.Attempt.StartBy) {
-			return nil // it may not be visible yet
+		r, err := s.ports.Store.Load(ctx, p.Run)
+		if errors.Is(err, ErrNotFound) || err == nil && (PlacementOf(r) != p || s.now().Before(r.Attempt.StartBy)) {
+			return nil // it has moved on, or the machine may not be visible yet
 		}
-		m, err = Machine{ID: r.Attempt.MachineID, Phase: MachineGone}, nil
+		if err != nil {
+			return fmt.Errorf("cannot load the run: %w", err)
+		}
+		m = Machine{ID: p.MachineID, Phase: MachineGone}
+	} else if err != nil {
+		return fmt.Errorf("cannot look up machine %s: %w", p.MachineID, err)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot look up machine %s: %w", r.Attempt.MachineID, err)
-	}
-	return s.seen(ctx, r.Ref(), r.Attempt.Number, m)
+	return s.seen(ctx, p.Run, p.Attempt, m)
 }
 
 // sweepDue asks about the executions that should have acted on their record.

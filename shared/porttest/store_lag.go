@@ -39,7 +39,7 @@ func (s settled) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, 
 }
 
 // WithMachine is orchestrator.Store.
-func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
+func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
 	s.settle()
 	return s.Store.WithMachine(ctx, after, limit)
 }

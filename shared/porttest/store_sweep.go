@@ -52,16 +52,17 @@ func dueInOrder(s *storeTest) {
 }
 
 func withMachine(s *storeTest) {
-	var want []run.Run
+	var want []orchestrator.Placement
 	for _, tenant := range []string{"zenith", "acme"} {
 		for i := range 4 {
 			r := s.apply(s.create(sample(tenant, fmt.Sprint("run-", 4-i))), admitted("default", 0))
 			facts := startFacts("m")
 			if i%2 == 0 {
-				want = append(want, s.apply(r, facts...))
+				r = s.apply(r, facts...)
 			} else {
-				want = append(want, s.apply(r, facts[:2]...))
+				r = s.apply(r, facts[:2]...)
 			}
+			want = append(want, orchestrator.PlacementOf(r))
 		}
 		// These have no machine yet, never had one, or have left it behind.
 		s.create(sample(tenant, "run-5"))
@@ -70,14 +71,14 @@ func withMachine(s *storeTest) {
 		ending := s.apply(s.create(sample(tenant, "run-8")), admitted("default", 0))
 		s.apply(s.apply(ending, startFacts("m")...), successFacts()[0])
 	}
-	slices.SortFunc(want, func(a, b run.Run) int {
-		if a.Tenant+a.ID < b.Tenant+b.ID {
+	slices.SortFunc(want, func(a, b orchestrator.Placement) int {
+		if a.Run.Tenant+a.Run.ID < b.Run.Tenant+b.Run.ID {
 			return -1
 		}
 		return 1
 	})
 	for _, limit := range []int{1, 3, 8, 100} {
-		var got []run.Run
+		var got []orchestrator.Placement
 		var last run.Ref
 		for range 10 {
 			part, err := s.store.WithMachine(s.ctx, last, limit)
@@ -88,7 +89,7 @@ func withMachine(s *storeTest) {
 			if len(part) == 0 {
 				break
 			}
-			got, last = append(got, part...), part[len(part)-1].Ref()
+			got, last = append(got, part...), part[len(part)-1].Run
 		}
 		s.same(want, got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -98,12 +99,12 @@ func refsOf(records []*record) []run.Ref {
 
 // WithMachine implements orchestrator.Store, ordered by partition key, which is
 // by tenant and id. It may miss a machine that became known in the last moment.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
-	runs, err := s.withMachine(ctx, after, limit)
-	return runs, told(err, "read", "the runs with a machine")
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
+	placed, err := s.withMachine(ctx, after, limit)
+	return placed, told(err, "read", "the runs with a machine")
 }
 
-func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (runs []run.Run, err error) {
+func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (placed []orchestrator.Placement, err error) {
 	var queries []*dynamodb.QueryInput
 	for n := range dueShards {
 		q := s.indexQuery(schema.IndexMachines, attrMachine, strconv.Itoa(n))
@@ -118,10 +119,10 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (runs
 	m := s.merge(func(a, b item) bool {
 		return cmp.Less(textOf(a[schema.Partition.Name]), textOf(b[schema.Partition.Name]))
 	}, queries)
-	for len(runs) < limit {
-		entries, err := m.take(ctx, limit-len(runs), always)
+	for len(placed) < limit {
+		entries, err := m.take(ctx, limit-len(placed), always)
 		if err != nil || len(entries) == 0 {
-			return runs, err
+			return placed, err
 		}
 		records, err := s.records(ctx, entries, true)
 		if err != nil {
@@ -129,11 +130,11 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (runs
 		}
 		for _, r := range records {
 			if indexed(r.Run)[attrMachine] != nil {
-				runs = append(runs, r.Run)
+				placed = append(placed, orchestrator.PlacementOf(r.Run))
 			}
 		}
 	}
-	return runs, nil
+	return placed, nil
 }
 
 // Purge implements orchestrator.Store. What the table's TTL is to delete, it

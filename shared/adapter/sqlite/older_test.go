@@ -96,6 +96,15 @@ func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	if !reflect.DeepEqual(states, want) {
 		t.Errorf("the records are %v, want %v", states, want)
 	}
+	placed, err := store.WithMachine(t.Context(), run.Ref{}, 100)
+	for _, p := range placed {
+		if r, err := store.Load(t.Context(), p.Run); err != nil || p != orchestrator.PlacementOf(r) || p.MachineID == "" {
+			t.Errorf("%+v has a machine, %v", p, err)
+		}
+	}
+	if err != nil || len(placed) != 3 {
+		t.Errorf("%d runs have a machine, %v", len(placed), err)
+	}
 	pools, err := store.Pools(t.Context())
 	if err != nil || len(pools) != 1 || pools[0].Held != 3 || pools[0].Queued != 1 {
 		t.Errorf("the pools are %+v, %v", pools, err)

@@ -111,10 +111,10 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	insert := func() error {
 		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
-				act_by, expires_at, purge_at, output_due, machine, pool, since, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
+				act_by, expires_at, purge_at, output_due, attempt, machine, pool, since, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
 			r.Tenant, r.ID, r.TaskID, nanos(r.CreatedAt), r.Version, string(r.State),
-			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.machine, c.pool, c.since, rec.doc).Scan(&n)
+			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc).Scan(&n)
 	}
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
@@ -184,10 +184,10 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 func updateRun(tx *Tx, rec record) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	err = tx.QueryRow(`UPDATE runs SET version = ?, state = ?, act_by = ?, expires_at = ?, purge_at = ?,
-			output_due = ?, machine = ?, pool = ?, since = ?, doc = ?
+			output_due = ?, attempt = ?, machine = ?, pool = ?, since = ?, doc = ?
 		WHERE tenant = ? AND id = ? AND version = ? RETURNING n`,
 		r.Version, string(r.State), c.actBy, c.expiresAt, c.purgeAt,
-		c.outputDue, c.machine, c.pool, c.since, rec.doc,
+		c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc,
 		r.Tenant, r.ID, r.Version-1).Scan(&n)
 	if errors.Is(err, ErrNoRow) {
 		return 0, &orchestrator.Conflict{Ref: r.Ref()}

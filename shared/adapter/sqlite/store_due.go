@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -19,15 +20,24 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 	return refs, told(err, "read", "what is due")
 }
 
-// WithMachine implements orchestrator.Store.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
-	docs, err := s.docs(ctx, `SELECT doc FROM runs
-		WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?`,
-		after.Tenant, after.ID, max(limit, 0))
-	if err != nil {
-		return nil, told(err, "read", "the runs with a machine")
-	}
-	return decodeRuns(docs)
+// WithMachine implements orchestrator.Store, from the index alone: it is asked
+// about all that runs once a second.
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (placed []orchestrator.Placement, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		placed = nil
+		rows := tx.Query(`SELECT tenant, id, state, attempt, machine FROM runs
+			WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?`,
+			after.Tenant, after.ID, max(limit, 0))
+		for rows.Next() {
+			var p orchestrator.Placement
+			if err := rows.Scan(&p.Run.Tenant, &p.Run.ID, &p.State, &p.Attempt, &p.MachineID); err != nil {
+				return err
+			}
+			placed = append(placed, p)
+		}
+		return rows.Err()
+	})
+	return placed, told(err, "read", "the runs with a machine")
 }
 
 // OutputsDue implements orchestrator.Store.

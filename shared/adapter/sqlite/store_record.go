@@ -22,7 +22,7 @@ type record struct {
 
 // columns are the values that a record is found by; nil is NULL.
 type columns struct {
-	actBy, expiresAt, purgeAt, outputDue, machine, pool, since any
+	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, since any
 }
 
 // recordOf is the write with its record as it will be stored.
@@ -49,7 +49,7 @@ func columnsOf(r run.Run) columns {
 		c.purgeAt = c.expiresAt
 	}
 	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
-		c.machine = 1
+		c.attempt, c.machine = r.Attempt.Number, r.Attempt.MachineID
 	}
 	if r.Slot.Stand != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
 		c.pool = r.Slot.Pool

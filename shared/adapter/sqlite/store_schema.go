@@ -101,4 +101,15 @@ CREATE TABLE reception (
 	since     INTEGER,
 	probed_at INTEGER
 ) STRICT;
+`, `
+-- Which machine an attempt has, in place of whether it has one: the index answers
+-- the sweep by itself.
+DROP INDEX runs_machine;
+ALTER TABLE runs RENAME COLUMN machine TO has_machine;
+ALTER TABLE runs ADD COLUMN attempt INTEGER;
+ALTER TABLE runs ADD COLUMN machine TEXT;
+UPDATE runs SET attempt = doc ->> '$.attempt.number', machine = doc ->> '$.attempt.machineId'
+	WHERE has_machine IS NOT NULL;
+ALTER TABLE runs DROP COLUMN has_machine;
+CREATE INDEX runs_machine ON runs (tenant, id, state, attempt, machine) WHERE machine IS NOT NULL;
 `}

@@ -76,8 +76,8 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 }
 
 // WithMachine implements orchestrator.Store.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]run.Run, error) {
-	return s.many("WithMachine", func() ([]run.Run, error) { return s.inner.WithMachine(ctx, after, limit) })
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
+	return give(s, "WithMachine", false, func() ([]orchestrator.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
 }
 
 // OutputsDue implements orchestrator.Store.
