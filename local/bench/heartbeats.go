@@ -34,8 +34,8 @@ func measureHeartbeats(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.command.Process.Kill() }() // nobody waits for 10,000 workers
-	for range inFlight {                            // what every process needs, whatever it runs
+	defer func() { _ = c.end() }()
+	for range inFlight { // what every process needs, whatever it runs
 		if _, err := export(ctx, addresses.URL); err != nil {
 			return err
 		}

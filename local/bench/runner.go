@@ -27,7 +27,7 @@ type goroutines struct {
 
 type goroutine struct {
 	machine orchestrator.Machine
-	gone    chan struct{}
+	gone    chan struct{} // nil: it never is
 }
 
 // newGoroutines makes the runner.
@@ -42,9 +42,12 @@ func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (o
 	if one, ok := g.made[spec.Name]; ok {
 		return one.machine, nil
 	}
-	one := &goroutine{gone: make(chan struct{}), machine: orchestrator.Machine{
+	one := &goroutine{machine: orchestrator.Machine{
 		ID: spec.Name, Name: spec.Name, Phase: orchestrator.MachineRunning, Owner: spec.Owner, CreatedAt: g.now(),
 	}}
+	if !g.stay {
+		one.gone = make(chan struct{})
+	}
 	g.made[spec.Name] = one
 	go func() {
 		g.work(spec.Env)

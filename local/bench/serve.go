@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"syscall"
@@ -85,12 +86,11 @@ func keepRunning(config stack.Config, runner string) int {
 	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
 		return failed(err)
 	}
+	profiled := func() {}
 	if name := os.Getenv("BENCH_PROFILE"); name != "" {
-		stop, err := profile(name + "." + runner)
-		if err != nil {
+		if profiled, err = profile(name + "." + runner); err != nil {
 			return failed(err)
 		}
-		defer stop()
 	}
 	before := s.Stats()
 	hup := make(chan os.Signal, 1)
@@ -106,6 +106,7 @@ func keepRunning(config stack.Config, runner string) int {
 		}
 		break
 	}
+	profiled()
 	if err := s.Stop(context.Background()); err != nil {
 		return failed(err)
 	}
@@ -198,12 +199,21 @@ func failed(err error) int {
 	return 1
 }
 
-// profile writes a CPU profile of the stack from now on, for whoever asks why a
-// figure is what it is: BENCH_PROFILE=stack go run ./local/bench -only runs.
+// profile writes a CPU profile of the stack from now on, and at the end one of its
+// heap beside it, for whoever asks why a figure is what it is:
+// BENCH_PROFILE=stack go run ./local/bench -only runs.
 func profile(name string) (stop func(), err error) {
 	file, err := os.Create(name) //nolint:gosec // whoever measures says where
 	if err != nil {
 		return nil, err
 	}
-	return func() { pprof.StopCPUProfile(); _ = file.Close() }, pprof.StartCPUProfile(file)
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close()
+		if file, err = os.Create(name + ".heap"); err == nil { //nolint:gosec // as above
+			runtime.GC()
+			_ = pprof.WriteHeapProfile(file)
+			_ = file.Close()
+		}
+	}, pprof.StartCPUProfile(file)
 }
