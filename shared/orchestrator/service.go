@@ -96,13 +96,12 @@ type Service struct {
 	ports    Ports
 	config   Config
 	changes  *changes
-	known    *known
 	verified *verified
 }
 
 // New makes the service of one process.
 func New(ports Ports, config Config) *Service {
-	return &Service{ports: ports, config: config, changes: newChanges(), known: newKnown(), verified: newVerified()}
+	return &Service{ports: ports, config: config, changes: newChanges(), verified: newVerified()}
 }
 
 // now is the wall clock's time alone: what is compared with it was stored.

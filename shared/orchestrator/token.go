@@ -97,6 +97,8 @@ func claimsOf(r run.Run) contract.Claims {
 type Bearer struct {
 	contract.Claims
 	IssuedAt, ExpiresAt time.Time
+
+	proven *proven // nil: the token is not remembered
 }
 
 func (b Bearer) ref() run.Ref { return run.Ref{Tenant: b.TenantID, ID: b.RunID} }
@@ -115,25 +117,26 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 	if err != nil {
 		return Bearer{}, err
 	}
-	claims, err := s.claimsIn(token, audience, keys)
+	claims, proven, err := s.claimsIn(token, audience, keys)
 	if err != nil {
 		return Bearer{}, fault.Wrap(err, fault.Unauthenticated, "the token is not valid")
 	}
 	if claims.TaskID != taskID || claims.Subject != taskID {
 		return Bearer{}, fault.New(fault.Forbidden, "the token is for another task")
 	}
-	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time}, nil
+	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time, proven}, nil
 }
 
 // claimsIn are the claims of a token that is good now, and is for the audience.
-func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tokenClaims, error) {
+func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tokenClaims, *proven, error) {
 	rules := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
 		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding(),
 	}
-	if claims := s.verified.find(token, keys); claims != nil {
-		return claims, jwt.NewValidator(rules...).Validate(claims)
+	if known := s.verified.find(token, keys); known != nil {
+		claims := known.all()
+		return claims, known, jwt.NewValidator(rules...).Validate(claims)
 	}
 	var by VerificationKey
 	claims := &tokenClaims{}
@@ -145,8 +148,8 @@ func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tok
 		}
 		return nil, errors.New("unknown key")
 	}, rules...)
-	if err == nil && audience == contract.AudienceWorker { // the other one is shown once
-		s.verified.add(token, by, claims)
+	if err != nil {
+		return nil, nil, err
 	}
-	return claims, err
+	return claims, s.verified.add(token, by, claims), nil
 }

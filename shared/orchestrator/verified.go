@@ -3,6 +3,10 @@ package orchestrator
 import (
 	"crypto/sha256"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -16,24 +20,29 @@ const verifiedLimit = 32 << 10
 // clock.
 type verified struct {
 	mu     sync.RWMutex
-	tokens map[[sha256.Size]byte]signed
+	tokens map[[sha256.Size]byte]*proven
 }
 
-// signed are claims, and the key that signed them.
-type signed struct {
-	by     VerificationKey
-	claims *tokenClaims
+// proven is what a token with a good signature says, without what is the same in
+// all that are remembered.
+type proven struct {
+	by                             VerificationKey
+	claims                         contract.Claims
+	issuedAt, notBefore, expiresAt int64 // s since 1970; a token has no finer times
+	// ofRun: the claims were held against their run. A run never changes its
+	// workspace or its task, so a heartbeat need not read the record again.
+	ofRun atomic.Bool
 }
 
-func newVerified() *verified { return &verified{tokens: map[[sha256.Size]byte]signed{}} }
+func newVerified() *verified { return &verified{tokens: map[[sha256.Size]byte]*proven{}} }
 
-// find gives the claims of a token that one of the keys has signed; nil where that
-// has to be seen.
-func (v *verified) find(token string, keys []VerificationKey) *tokenClaims {
+// find looks for a token that one of the keys has signed; nil where that has to
+// be seen.
+func (v *verified) find(token string, keys []VerificationKey) *proven {
 	v.mu.RLock()
-	found, ok := v.tokens[sha256.Sum256([]byte(token))]
+	found := v.tokens[sha256.Sum256([]byte(token))]
 	v.mu.RUnlock()
-	if !ok {
+	if found == nil {
 		return nil
 	}
 	for _, key := range keys {
@@ -41,32 +50,40 @@ func (v *verified) find(token string, keys []VerificationKey) *tokenClaims {
 			continue
 		}
 		if key.Public.Equal(found.by.Public) {
-			return found.claims
+			return found
 		}
 		break // another key goes by that name now
 	}
 	return nil
 }
 
-// add remembers a token that is good. Nobody changes its claims any more.
-func (v *verified) add(token string, by VerificationKey, claims *tokenClaims) {
+// add remembers a token that is good; nil where it is not a worker's for one task,
+// as ours are.
+func (v *verified) add(token string, by VerificationKey, c *tokenClaims) *proven {
+	if len(c.Audience) != 1 || c.Audience[0] != contract.AudienceWorker || c.Subject != c.TaskID {
+		return nil // a callback's is shown once
+	}
+	p := &proven{
+		by: by, claims: c.Claims,
+		issuedAt: c.IssuedAt.Unix(), notBefore: c.NotBefore.Unix(), expiresAt: c.ExpiresAt.Unix(),
+	}
+	if p.claims.RunID == p.claims.TaskID {
+		p.claims.RunID = p.claims.TaskID // kept once
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.tokens) >= verifiedLimit {
 		clear(v.tokens)
 	}
-	v.tokens[sha256.Sum256([]byte(token))] = signed{by, claims.lean()}
+	v.tokens[sha256.Sum256([]byte(token))] = p
+	return p
 }
 
-// lean are the same claims, without what nobody asks for, and with what is the
-// same kept once.
-func (c tokenClaims) lean() *tokenClaims {
-	c.ID, c.Issuer = "", contract.Issuer
-	if c.RunID == c.TaskID {
-		c.RunID = c.TaskID
-	}
-	if c.Subject == c.TaskID {
-		c.Subject = c.TaskID
-	}
-	return &c
+// all are the claims as they stood in the token.
+func (p *proven) all() *tokenClaims {
+	date := func(at int64) *jwt.NumericDate { return jwt.NewNumericDate(time.Unix(at, 0)) }
+	return &tokenClaims{Claims: p.claims, RegisteredClaims: jwt.RegisteredClaims{
+		Issuer: contract.Issuer, Audience: jwt.ClaimStrings{contract.AudienceWorker}, Subject: p.claims.TaskID,
+		IssuedAt: date(p.issuedAt), NotBefore: date(p.notBefore), ExpiresAt: date(p.expiresAt),
+	}}
 }

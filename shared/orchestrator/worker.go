@@ -97,7 +97,7 @@ func (s *Service) Heartbeat(ctx context.Context, bearer Bearer, body contract.Ta
 // the record says why, or opens one.
 func (s *Service) noteBeat(ctx context.Context, bearer Bearer, beat run.Beat) (run.Beat, error) {
 	by := caller{beat.Attempt, beat.WorkerID}
-	if s.known.has(bearer.Claims) && by.fits(bearer) {
+	if bearer.proven != nil && bearer.proven.ofRun.Load() && by.fits(bearer) {
 		noted, err := s.beatItem(ctx, bearer.ref(), beat)
 		if !errors.Is(err, ErrNotFound) {
 			return noted, err
@@ -228,7 +228,9 @@ func (s *Service) ofBearer(ctx context.Context, bearer Bearer) (run.Run, error) 
 	if bearer.RunID != r.ID || bearer.WorkspaceID != r.Workspace {
 		return r, fault.New(fault.Forbidden, "the token is for another run")
 	}
-	s.known.add(bearer.Claims)
+	if bearer.proven != nil {
+		bearer.proven.ofRun.Store(true)
+	}
 	return r, nil
 }
 
