@@ -54,14 +54,10 @@ func (s *Service) sweepMachines(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot list the machines: %w", err)
 	}
-	listed := make(map[string]Machine, len(machines))
-	for _, m := range machines {
-		listed[m.ID] = m
-	}
-	settled, err := s.sweepUnlisted(ctx, listed)
+	settled, err := s.sweepUnlisted(ctx, machines)
 	failed := []error{err}
-	for _, m := range machines {
-		if !settled[m.ID] {
+	for i, m := range machines {
+		if !settled[i] {
 			failed = append(failed, s.sweepMachine(ctx, m))
 		}
 	}
@@ -99,10 +95,14 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 }
 
 // sweepUnlisted looks up, one by one, the machines that the list does not show:
-// absence proves nothing, a lookup does. settled are those that the list shows
-// running and that are the ones of runs that are Running.
-func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]Machine) (settled map[string]bool, err error) {
-	settled = map[string]bool{}
+// absence proves nothing, a lookup does. settled are those of the list that run,
+// and are the ones of runs that are Running.
+func (s *Service) sweepUnlisted(ctx context.Context, machines []Machine) (settled []bool, err error) {
+	listed := make(map[string]int, len(machines))
+	for i := range machines {
+		listed[machines[i].ID] = i
+	}
+	settled = make([]bool, len(machines))
 	var failed []error
 	var after run.Ref
 	for {
@@ -112,13 +112,14 @@ func (s *Service) sweepUnlisted(ctx context.Context, listed map[string]Machine) 
 		}
 		for _, p := range placed {
 			after = p.Run
-			m, is := listed[p.MachineID]
-			switch {
-			case !is:
+			i, is := listed[p.MachineID]
+			if !is {
 				failed = append(failed, s.sweepAbsent(ctx, p))
-			case p.State == run.Running && m.Phase == MachineRunning && m.Owner == (MachineOwner{p.Run.Tenant, p.Run.ID, p.Attempt}):
-				settled[m.ID] = true
+				continue
 			}
+			m := &machines[i]
+			settled[i] = settled[i] || p.State == run.Running && m.Phase == MachineRunning &&
+				m.Owner == MachineOwner{p.Run.Tenant, p.Run.ID, p.Attempt}
 		}
 		if len(placed) < sweepBatch {
 			return settled, errors.Join(failed...)
