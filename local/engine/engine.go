@@ -41,7 +41,7 @@ type Config struct {
 	// Concurrency is how many invocations run at once (default 256).
 	Concurrency int
 	// Cached is how many waiting executions stay decoded in memory (default
-	// 1024), besides those with an invocation in flight.
+	// 256), besides those with an invocation in flight.
 	Cached int
 	// Random gives 64 random bits; nil takes the host's. Tokens are made of it.
 	Random func() uint64
@@ -135,7 +135,7 @@ func open(ctx context.Context, config Config, s store) (*Engine, error) {
 		config.Concurrency = 256
 	}
 	if config.Cached <= 0 {
-		config.Cached = 1024
+		config.Cached = 256
 	}
 	if config.Random == nil {
 		config.Random = random

@@ -94,7 +94,8 @@ func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	}
 	defer func() { d.idle <- c }()
 	if c == nil {
-		if c, err = connect(ctx, d.path, "PRAGMA query_only = ON"); err != nil {
+		// Its cache is good until the next commit of the writer, which is soon.
+		if c, err = connect(ctx, d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -1024"); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // newestLimit is how many records one of the two halves holds.
-const newestLimit = 4096
+const newestLimit = 512
 
 // newest keeps the records that were written or read last, so that those which
 // are being worked on are not read and decoded at each step. It is exact: the
