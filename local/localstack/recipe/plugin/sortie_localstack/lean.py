@@ -2,7 +2,8 @@
 invocation, and its copy of each log line. The functions' lines are appended to $SORTIE_FUNCTIONS_LOG instead.
 
 Above all, a JSONPath is parsed once: LocalStack makes the parser's tables anew for each path of each state, which was
-two thirds of its time while executions ran. It also writes out the whole of a state for each error that it meets."""
+two thirds of its time while executions ran. It also assumes the role of the state machine anew for each call of a
+function, and writes out the whole of a state for each error that it meets."""
 
 import functools
 import os
@@ -18,6 +19,7 @@ def nothing(*args, **kwargs):
 @hooks.on_infra_start()
 def leave_out():
     parse_paths_once()
+    assume_roles_once()
     from localstack.services.lambda_.invocation import version_manager
     from localstack.services.lambda_.invocation.logs import LogHandler
 
@@ -41,3 +43,21 @@ def parse_paths_once():
     for module in (json_path, result_path):
         module.parse = functools.lru_cache(maxsize=1000)(module.parse)
     EvalComponent._log_failure_event_exception = nothing
+
+
+def assume_roles_once():
+    from botocore.config import Config
+    from localstack.services.stepfunctions.asl.component.state.state_execution.state_task import lambda_eval_utils
+    from localstack.services.stepfunctions.asl.utils import boto_client
+
+    boto_client._BOTO_CLIENT_CONFIG = boto_client._BOTO_CLIENT_CONFIG.merge(Config(max_pool_connections=200))
+    clients, one_by_one, make = {}, threading.Lock(), lambda_eval_utils.boto_client_for
+
+    def once(service, region, state_credentials):
+        wanted = (service, region, state_credentials.role_arn)
+        with one_by_one:
+            if wanted not in clients:
+                clients[wanted] = make(service, region, state_credentials)
+            return clients[wanted]
+
+    lambda_eval_utils.boto_client_for = once
