@@ -2,9 +2,10 @@
 invocation, and its copy of each log line. The functions' lines are appended to $SORTIE_FUNCTIONS_LOG instead.
 
 Above all, a JSONPath is parsed once: LocalStack makes the parser's tables anew for each path of each state, which was
-two thirds of its time while executions ran. It also assumes the role of the state machine anew for each call of a
-function, and writes out the whole of a state for each error that it meets."""
+two thirds of its time while executions ran. It also reads the whole state machine anew for each execution, assumes its
+role anew for each call of a function, and writes out the whole of a state for each error that it meets."""
 
+import copy
 import functools
 import os
 import threading
@@ -19,6 +20,7 @@ def nothing(*args, **kwargs):
 @hooks.on_infra_start()
 def leave_out():
     parse_paths_once()
+    read_machines_once()
     assume_roles_once()
     from localstack.services.lambda_.invocation import version_manager
     from localstack.services.lambda_.invocation.logs import LogHandler
@@ -43,6 +45,21 @@ def parse_paths_once():
     for module in (json_path, result_path):
         module.parse = functools.lru_cache(maxsize=1000)(module.parse)
     EvalComponent._log_failure_event_exception = nothing
+
+
+def read_machines_once():
+    from localstack.services.stepfunctions.backend.execution_worker import ExecutionWorker
+
+    machines, one_by_one, read = {}, threading.Lock(), ExecutionWorker._get_evaluation_entrypoint
+
+    def once(self):
+        definition = self._evaluation_details.state_machine_details.definition
+        with one_by_one:
+            if definition not in machines:
+                machines[definition] = read(self)
+        return copy.deepcopy(machines[definition])  # what an execution does to its own is not another's
+
+    ExecutionWorker._get_evaluation_entrypoint = once
 
 
 def assume_roles_once():
