@@ -167,11 +167,15 @@ type moment struct {
 
 func (d *deployment) since() moment {
 	d.Helper()
+	now := moment{at: clock.System{}.Now()}
 	info, err := os.Stat(d.log)
-	if err != nil {
+	switch {
+	case err == nil:
+		now.log = info.Size()
+	case !os.IsNotExist(err): // until the first call of a function
 		d.Fatal(err)
 	}
-	return moment{clock.System{}.Now(), info.Size()}
+	return now
 }
 
 // row measures what a function does.
