@@ -63,14 +63,18 @@ func (n *newest) begin(r run.Run, since mark) {
 }
 
 // put keeps a record, unless a later version of it is kept: a reader may be
-// overtaken by a commit.
+// overtaken by a commit. A version takes the place of an earlier one whatever has
+// left meanwhile: what is kept would be older than the file for ever.
 func (n *newest) put(r run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	old, ok := n.look(r.Ref())
 	switch {
+	case ok && !old.gone:
+		if old.run.Version < r.Version && old.run.CreatedAt.Equal(r.CreatedAt) {
+			n.keep(r, old.left)
+		}
 	case since < n.allLeft || ok && since < old.left:
-	case ok && !old.gone && (old.run.Version >= r.Version || !old.run.CreatedAt.Equal(r.CreatedAt)):
 	default:
 		n.keep(r, old.left)
 	}

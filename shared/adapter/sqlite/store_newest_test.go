@@ -24,8 +24,8 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		return r
 	}
 	lost := []record{{Write: orchestrator.Write{Run: version(2)}}}
-	others := func(n *newest) {
-		for i := range 2*newestLimit + 1 {
+	others := func(n *newest, count int) {
+		for i := range count {
 			n.begin(run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
 		}
 	}
@@ -41,6 +41,18 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.put(version(1), before)
+		}, 2},
+		"a commit is overtaken by hundreds": {func(n *newest) {
+			n.begin(version(1), n.now())
+			before := n.now()
+			others(n, newestLimit)
+			n.put(version(2), before)
+		}, 2},
+		"a commit is overtaken by one that lost, and a reader of what was before": {func(n *newest) {
+			before := n.now()
+			n.drop(lost)
+			n.put(version(1), n.now())
+			n.put(version(2), before)
 		}, 2},
 		"a reader is overtaken by a commit and one that lost": {func(n *newest) {
 			before := n.now()
@@ -68,7 +80,7 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		"a reader is overtaken by a commit and thousands": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
-			others(n)
+			others(n, 2*newestLimit+1)
 			n.put(version(1), before)
 		}, 0},
 		"a creation is overtaken by a commit": {func(n *newest) {
