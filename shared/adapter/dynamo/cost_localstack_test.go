@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -134,5 +135,68 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	t.Logf("what an export costs:\n%s", table.String())
 	if sumW > 60 {
 		t.Error("it is more than 60 write units")
+	}
+}
+
+// TestALimitedPoolGrantsAHundredASecond: all grants of a pool write under its key,
+// which DynamoDB takes 1,000 units a second of. A hundred grants may cost it those.
+func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
+	t.Parallel()
+	ctx, cfg := t.Context(), awstest.DynamoDB(t)
+	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
+	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := func(r run.Run, f run.Fact) orchestrator.Write {
+		t.Helper()
+		d, err := run.Decide(r, f, time.Now().UTC())
+		if err != nil || !d.Changed {
+			t.Fatalf("%T in %s: %v", f, r.State, err)
+		}
+		return orchestrator.WriteOf(d)
+	}
+	commit := func(writes ...orchestrator.Write) {
+		t.Helper()
+		if err := s.Commit(ctx, writes...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := func(id string) run.Run {
+		t.Helper()
+		d := run.New(export(id), time.Now().UTC())
+		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.Load(ctx, d.Run.Ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	holder, waiter := made("holder"), made("waiter")
+	commit(decided(holder, run.Admitted{Pool: "p", Limit: 1}))
+	commit(decided(waiter, run.Lined{Pool: "p", Limit: 1}))
+	now := func(r run.Run) run.Run {
+		t.Helper()
+		r, err := s.Load(ctx, r.Ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	holder, waiter = now(holder), now(waiter)
+	holder.Slot.Stand, holder.Slot.Since = "", time.Time{}
+	spent.keys = map[string]float64{}
+	commit(orchestrator.Write{Run: holder, Lease: run.LeaseRelease}, decided(waiter, run.Granted{Limit: 1}))
+	const second, grants = 1_000, 100
+	for key, units := range spent.keys {
+		t.Logf("%s: %v write units", key, units)
+		if units > second/grants {
+			t.Errorf("a grant costs %s %v write units: %v a second", key, units, math.Floor(second/units))
+		}
+	}
+	if len(spent.keys) < 3 {
+		t.Errorf("a grant writes to %v, and should to two runs and their pool", spent.keys)
 	}
 }

@@ -33,6 +33,8 @@ type meter struct {
 	*testing.T
 	table    string
 	wru, rru float64
+	// keys has the write units of items, by partition key, where it is not nil.
+	keys map[string]float64
 }
 
 func (m *meter) take() (wru, rru float64) {
@@ -65,7 +67,11 @@ func (m *meter) around(times float64, keys []item, do func()) (units float64) {
 	}
 	do()
 	for i, key := range keys {
-		units += times * written(before[i], m.read(key))
+		own := times * written(before[i], m.read(key))
+		units += own
+		if pk, ok := key[schema.Partition.Name].(*types.AttributeValueMemberS); ok && m.keys != nil {
+			m.keys[pk.Value] += own
+		}
 	}
 	m.wru += units
 	return units
