@@ -82,6 +82,12 @@ func (a *app) testAll(ctx context.Context, p place, keep bool) error {
 		return err
 	}
 	maps.Copy(d.Settings, trial.Settings())
+	if !p.server.Running(ctx) {
+		// What is left of another would be in the way of what is prepared now.
+		if err := p.server.Stop(ctx); err != nil {
+			return err
+		}
+	}
 	preparation, preparing := errgroup.WithContext(ctx)
 	preparation.Go(func() error { return d.Prepare(preparing) })
 	preparation.Go(func() error {

@@ -74,8 +74,7 @@ func (s Server) Start(ctx context.Context, way Way) error {
 		s.Say("LocalStack runs already on %s", s.URL())
 		return nil
 	}
-	// What a server that was killed has left goes first.
-	if err := s.Stop(ctx); err != nil {
+	if err := s.clean(ctx); err != nil {
 		return err
 	}
 	if probe, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))); err != nil {
@@ -93,6 +92,17 @@ func (s Server) Start(ctx context.Context, way Way) error {
 	}
 	s.Say("LocalStack is ready on %s after %.1f s", s.URL(), s.Clock.Now().Sub(begun).Seconds())
 	return nil
+}
+
+// clean ends and removes what a server that was killed has left. A folder in which
+// none was begun has what was prepared for this one, and stays.
+func (s Server) clean(ctx context.Context) error {
+	for _, trace := range []string{s.stateFile(), s.Log()} {
+		if _, err := os.Stat(trace); err == nil {
+			return s.Stop(ctx)
+		}
+	}
+	return s.clear(ctx)
 }
 
 func (s Server) launch(ctx context.Context, way Way) error {

@@ -104,6 +104,26 @@ func TestStartWaitsUntilItIsReadyAndStopLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatWasPreparedForAServerStays: a deployment is built while LocalStack is
+// still being installed.
+func TestWhatWasPreparedForAServerStays(t *testing.T) {
+	t.Parallel()
+	s, way, _ := setup(t)
+	prepared := filepath.Join(s.Dir, "deployment", "template")
+	if err := os.MkdirAll(filepath.Dir(prepared), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(prepared, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context(), way); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(prepared); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestASecondStartFindsTheServerThatRuns(t *testing.T) {
 	t.Parallel()
 	s, way, said := setup(t)
