@@ -72,6 +72,10 @@ localstack-stop: ## stop it, and remove all but what was downloaded
 test-localstack: ## deploy to LocalStack and run the tests that need it
 	@$(LOCALSTACK_RUN) test
 
+.PHONY: chaos-localstack
+chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions
+	@$(LOCALSTACK_RUN) chaos
+
 .PHONY: cost
 cost: ## count and price what a deployment in LocalStack is billed for (stop it afterwards)
 	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \

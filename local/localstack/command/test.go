@@ -46,15 +46,31 @@ func adapters(p place) (alone, table []string, err error) {
 }
 
 func (a *app) test() *cobra.Command {
-	keep := false
-	c := &cobra.Command{
+	return a.trial(&cobra.Command{
 		Use:   "test",
 		Short: "Start, deploy, run the tests with the tag localstack, destroy and stop",
-		Long: `Start LocalStack, deploy to it, run the tests that carry the tag localstack, remove
-what was deployed, and stop. What takes time and needs nothing of the other goes
-on at once. A LocalStack that runs already is used.`,
-		Args: cobra.NoArgs,
-	}
+		Long: `Start LocalStack, deploy to it, run the tests of the adapters, play the suite that
+every Sortie passes, deploy another release while runs are in flight, remove what
+was deployed, and stop. What takes time and needs nothing of the other goes on at
+once. A LocalStack that runs already is used.`,
+	}, "TestDeployed", true)
+}
+
+func (a *app) chaos() *cobra.Command {
+	return a.trial(&cobra.Command{
+		Use:   "chaos",
+		Short: "Start, deploy, kill processes of functions during 100 runs, break functions, destroy and stop",
+		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
+a hundred runs, of which none may be lost, break functions for good, remove what was
+deployed, and stop.`,
+	}, "TestStruck", false)
+}
+
+// trial makes a command that has a deployment pass a test of package trial, and
+// the adapters theirs where that is wanted.
+func (a *app) trial(c *cobra.Command, name string, adapters bool) *cobra.Command {
+	keep := false
+	c.Args = cobra.NoArgs
 	c.Flags().BoolVar(&keep, "keep", false, "leave LocalStack and what is deployed there, to look at it")
 	c.RunE = does(func(ctx context.Context) error {
 		p, err := a.equipped(ctx)
@@ -62,7 +78,7 @@ on at once. A LocalStack that runs already is used.`,
 			return err
 		}
 		begun := a.Clock.Now()
-		err = a.testAll(ctx, p, keep)
+		err = a.try(ctx, p, name, adapters, keep)
 		if err != nil && ctx.Err() == nil {
 			a.say("the end of LocalStack's log:\n%s", p.server.Tail(ctx))
 		}
@@ -76,11 +92,50 @@ on at once. A LocalStack that runs already is used.`,
 	return c
 }
 
-func (a *app) testAll(ctx context.Context, p place, keep bool) error {
+func (a *app) try(ctx context.Context, p place, name string, ports, keep bool) error {
 	d, err := a.deployment(ctx, p)
 	if err != nil {
 		return err
 	}
+	if err := a.prepare(ctx, p, d); err != nil {
+		return err
+	}
+	output := &lines{to: a.Stdout}
+	var alone, table []string
+	if ports {
+		if alone, table, err = adapters(p); err != nil {
+			return err
+		}
+	}
+	// The tests of Step Functions measure limits in real seconds: they go beside
+	// the deployment, which leaves them room, and not beside the trial.
+	var outputs deployment.Outputs
+	first, going := errgroup.WithContext(ctx)
+	if ports {
+		first.Go(func() error { return a.goTest(going, p, output, variables(p, nil), alone...) })
+	}
+	first.Go(func() (err error) {
+		if outputs, err = d.Deploy(going); err != nil {
+			return err
+		}
+		return d.Fill(going)
+	})
+	if err := first.Wait(); err != nil {
+		return err
+	}
+	second, trying := errgroup.WithContext(ctx)
+	if ports {
+		second.Go(func() error { return a.testTable(trying, p, output, table) })
+	}
+	second.Go(func() error { return a.goTest(trying, p, output, variables(p, outputs), trials, "-run", "^"+name+"$") })
+	if err := second.Wait(); err != nil || keep {
+		return err
+	}
+	return d.Destroy(ctx)
+}
+
+// prepare builds what is deployed, and has a LocalStack run that is ready for it.
+func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) error {
 	maps.Copy(d.Settings, trial.Settings())
 	if !p.server.Running(ctx) {
 		// What is left of another would be in the way of what is prepared now.
@@ -96,38 +151,7 @@ func (a *app) testAll(ctx context.Context, p place, keep bool) error {
 		}
 		return d.Bootstrap(preparing)
 	})
-	if err := preparation.Wait(); err != nil {
-		return err
-	}
-	output := &lines{to: a.Stdout}
-	alone, table, err := adapters(p)
-	if err != nil {
-		return err
-	}
-	// The tests of Step Functions measure limits in real seconds: they go beside
-	// the deployment, which leaves them room, and not beside the trial.
-	var outputs deployment.Outputs
-	first, going := errgroup.WithContext(ctx)
-	first.Go(func() error { return a.goTest(going, p, output, variables(p, nil), alone...) })
-	first.Go(func() (err error) {
-		if outputs, err = d.Deploy(going); err != nil {
-			return err
-		}
-		return d.Fill(going)
-	})
-	if err := first.Wait(); err != nil {
-		return err
-	}
-	second, trying := errgroup.WithContext(ctx)
-	second.Go(func() error { return a.testTable(trying, p, output, table) })
-	second.Go(func() error { return a.goTest(trying, p, output, variables(p, outputs), trials) })
-	if err := second.Wait(); err != nil {
-		return err
-	}
-	if keep {
-		return nil
-	}
-	return d.Destroy(ctx)
+	return preparation.Wait()
 }
 
 // goTest runs tests with the tag localstack.

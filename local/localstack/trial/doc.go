@@ -9,8 +9,8 @@
 //
 // It promises to notice a run that was accepted and is lost, that ends otherwise
 // than in peace, or twice; and a machine that is left. Its tests carry the tag
-// localstack, and are called by "localstack test", which tells them where
-// everything is.
+// localstack, and are called by "localstack test" (TestDeployed) and "localstack
+// chaos" (TestStruck), which tell them where everything is.
 package trial
 
 import (

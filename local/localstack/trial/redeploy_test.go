@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/suite"
 )
@@ -16,7 +17,7 @@ import (
 // redeploys replaces every function, its file and its environment, under runs
 // whose workers are at work, and under a client that begins others meanwhile.
 func (w *world) redeploys(t *testing.T) {
-	const held = 6
+	const held, pause = 6, time.Second
 	hold := suite.Pipe(t)
 	client := patient{w, "redeploy.held"}
 	w.target.Stage.Set(t, client.batch, "wait:"+hold+" success")
@@ -46,6 +47,10 @@ func (w *world) redeploys(t *testing.T) {
 			fresh = append(fresh, task)
 			if _, err := other.end(t.Context(), task); err != nil {
 				t.Error(err)
+			}
+			select {
+			case <-deployed:
+			case <-time.After(pause):
 			}
 		}
 	})

@@ -36,13 +36,20 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.WordPlayer: suite.Player(os.Environ())})
 }
 
-// TestDeployed has one deployment, to which everything is done in this order.
+// TestDeployed holds a deployment to what every Sortie does, and deploys over it.
 //
-//nolint:paralleltest // killing and breaking would be seen by the others
+//nolint:paralleltest // one deployment, and one thing after the other
 func TestDeployed(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the suite", func(t *testing.T) { suite.Run(t, w.target) })
 	t.Run("another release is deployed while runs are in flight", w.redeploys)
+}
+
+// TestStruck does to a deployment what nobody does on purpose.
+//
+//nolint:paralleltest // likewise
+func TestStruck(t *testing.T) {
+	w := newWorld(t)
 	t.Run("processes of functions are killed", w.kills)
 	t.Run("a function is broken", w.breaks)
 }
