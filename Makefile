@@ -69,8 +69,12 @@ localstack-stop: ## stop it, and remove all but what was downloaded
 	@$(LOCALSTACK_RUN) stop
 
 .PHONY: test-localstack
-test-localstack: ## deploy to LocalStack and run the tests that need it
+test-localstack: ## deploy to LocalStack, play the suite there, and deploy over runs in flight
 	@$(LOCALSTACK_RUN) test
+
+.PHONY: test-adapters
+test-adapters: ## run the tests of the adapters of AWS with LocalStack and DynamoDB Local
+	@$(LOCALSTACK_RUN) adapters
 
 .PHONY: chaos-localstack
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions

@@ -82,7 +82,7 @@ The environment decides:
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(a.chaos(), a.start(), a.deploy(), a.destroy(), a.env(), a.machines(), a.status(), a.stop(), a.test())
+	root.AddCommand(a.adapters(), a.chaos(), a.start(), a.deploy(), a.destroy(), a.env(), a.machines(), a.status(), a.stop(), a.test())
 	return root
 }
 

@@ -48,12 +48,29 @@ func adapters(p place) (alone, table []string, err error) {
 func (a *app) test() *cobra.Command {
 	return a.trial(&cobra.Command{
 		Use:   "test",
-		Short: "Start, deploy, run the tests with the tag localstack, destroy and stop",
-		Long: `Start LocalStack, deploy to it, run the tests of the adapters, play the suite that
-every Sortie passes, deploy another release while runs are in flight, remove what
-was deployed, and stop. What takes time and needs nothing of the other goes on at
-once. A LocalStack that runs already is used.`,
-	}, "TestDeployed", true)
+		Short: "Start, deploy, play the suite, deploy over runs in flight, destroy and stop",
+		Long: `Start LocalStack, deploy to it, play the suite that every Sortie passes, deploy
+another release while runs are in flight, remove what was deployed, and stop. What
+takes time and needs nothing of the other goes on at once. A LocalStack that runs
+already is used.`,
+	}, func(ctx context.Context, p place, output *lines, d deployment.Deployment) error {
+		// Deploying leaves a processor to what the second deployment needs.
+		var outputs deployment.Outputs
+		both, going := errgroup.WithContext(ctx)
+		both.Go(func() (err error) {
+			outputs, err = deployed(going, d)
+			return err
+		})
+		both.Go(func() error {
+			second := d
+			second.Release = trial.Release
+			return second.Build(going)
+		})
+		if err := both.Wait(); err != nil {
+			return err
+		}
+		return a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^TestDeployed$")
+	})
 }
 
 func (a *app) chaos() *cobra.Command {
@@ -63,12 +80,66 @@ func (a *app) chaos() *cobra.Command {
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions for good, remove what was
 deployed, and stop.`,
-	}, "TestStruck", false)
+	}, func(ctx context.Context, p place, output *lines, d deployment.Deployment) error {
+		outputs, err := deployed(ctx, d)
+		if err != nil {
+			return err
+		}
+		return a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^TestStruck$")
+	})
 }
 
-// trial makes a command that has a deployment pass a test of package trial, and
-// the adapters theirs where that is wanted.
-func (a *app) trial(c *cobra.Command, name string, adapters bool) *cobra.Command {
+// deployed deploys what was prepared, and fills its secrets.
+func deployed(ctx context.Context, d deployment.Deployment) (deployment.Outputs, error) {
+	outputs, err := d.Deploy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return outputs, d.Fill(ctx)
+}
+
+// trial makes a command that deploys to LocalStack and tries what is deployed.
+func (a *app) trial(c *cobra.Command, try func(context.Context, place, *lines, deployment.Deployment) error) *cobra.Command {
+	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
+		d, err := a.deployment(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := a.prepare(ctx, p, d); err != nil {
+			return err
+		}
+		if err := try(ctx, p, output, d); err != nil || keep {
+			return err
+		}
+		return d.Destroy(ctx)
+	})
+}
+
+func (a *app) adapters() *cobra.Command {
+	return a.passing(&cobra.Command{
+		Use:   "adapters",
+		Short: "Start, run the tests of the adapters of AWS, and stop",
+		Long: `Start LocalStack, hold the adapters of Step Functions, KMS, EventBridge and Secrets
+Manager to the tests of their ports, and that of DynamoDB with a DynamoDB Local of
+its own, and stop. A LocalStack that runs already is used.`,
+	}, func(ctx context.Context, p place, output *lines, _ bool) error {
+		if err := a.serve(ctx, p); err != nil {
+			return err
+		}
+		alone, table, err := adapters(p)
+		if err != nil {
+			return err
+		}
+		both, going := errgroup.WithContext(ctx)
+		both.Go(func() error { return a.goTest(going, p, output, variables(p, nil), alone...) })
+		both.Go(func() error { return a.testTable(going, p, output, table) })
+		return both.Wait()
+	})
+}
+
+// passing makes a command that tries something with LocalStack, and leaves nothing
+// unless it is told to.
+func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, output *lines, keep bool) error) *cobra.Command {
 	keep := false
 	c.Args = cobra.NoArgs
 	c.Flags().BoolVar(&keep, "keep", false, "leave LocalStack and what is deployed there, to look at it")
@@ -78,7 +149,7 @@ func (a *app) trial(c *cobra.Command, name string, adapters bool) *cobra.Command
 			return err
 		}
 		begun := a.Clock.Now()
-		err = a.try(ctx, p, name, adapters, keep)
+		err = try(ctx, p, &lines{to: a.Stdout}, keep)
 		if err != nil && ctx.Err() == nil {
 			a.say("the end of LocalStack's log:\n%s", p.server.Tail(ctx))
 		}
@@ -90,48 +161,6 @@ func (a *app) trial(c *cobra.Command, name string, adapters bool) *cobra.Command
 		return err
 	})
 	return c
-}
-
-func (a *app) try(ctx context.Context, p place, name string, ports, keep bool) error {
-	d, err := a.deployment(ctx, p)
-	if err != nil {
-		return err
-	}
-	if err := a.prepare(ctx, p, d); err != nil {
-		return err
-	}
-	output := &lines{to: a.Stdout}
-	var alone, table []string
-	if ports {
-		if alone, table, err = adapters(p); err != nil {
-			return err
-		}
-	}
-	// The tests of Step Functions measure limits in real seconds: they go beside
-	// the deployment, which leaves them room, and not beside the trial.
-	var outputs deployment.Outputs
-	first, going := errgroup.WithContext(ctx)
-	if ports {
-		first.Go(func() error { return a.goTest(going, p, output, variables(p, nil), alone...) })
-	}
-	first.Go(func() (err error) {
-		if outputs, err = d.Deploy(going); err != nil {
-			return err
-		}
-		return d.Fill(going)
-	})
-	if err := first.Wait(); err != nil {
-		return err
-	}
-	second, trying := errgroup.WithContext(ctx)
-	if ports {
-		second.Go(func() error { return a.testTable(trying, p, output, table) })
-	}
-	second.Go(func() error { return a.goTest(trying, p, output, variables(p, outputs), trials, "-run", "^"+name+"$") })
-	if err := second.Wait(); err != nil || keep {
-		return err
-	}
-	return d.Destroy(ctx)
 }
 
 // prepare builds what is deployed, and has a LocalStack run that is ready for it.

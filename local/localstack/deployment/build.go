@@ -44,8 +44,9 @@ func Functions(repository string) ([]string, error) {
 	return names, nil
 }
 
-// buildFunctions compiles what they have in common once, and then links them.
-func (d Deployment) buildFunctions(ctx context.Context) error {
+// Build builds the functions alone: what they have in common is compiled once, and
+// then they are linked. It is part of Prepare, which finds it done then.
+func (d Deployment) Build(ctx context.Context) error {
 	names, err := Functions(d.Repository)
 	if err != nil {
 		return err

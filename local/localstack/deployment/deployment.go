@@ -93,7 +93,7 @@ func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 // Prepare builds all, and writes the template. It needs no server.
 func (d Deployment) Prepare(ctx context.Context) error {
 	both, building := errgroup.WithContext(ctx)
-	both.Go(func() error { return d.buildFunctions(building) })
+	both.Go(func() error { return d.Build(building) })
 	both.Go(func() error { return d.buildApp(building) })
 	if err := both.Wait(); err != nil {
 		return err

@@ -117,7 +117,7 @@ func TestNoAccountIsEverReached(t *testing.T) {
 func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
-	if err := d.buildFunctions(t.Context()); err != nil {
+	if err := d.Build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	builds := strings.Split(strings.TrimSpace(read(t, filepath.Join(notes, "builds"))), "\n")

@@ -19,6 +19,9 @@ import (
 	"github.com/sortie-dev/sortie/local/suite"
 )
 
+// Release is the word of what is deployed over the first deployment.
+const Release = "second"
+
 // Settings are what a deployment that is tried is configured with: limits with
 // which no test waits for a human.
 func Settings() map[string]string {

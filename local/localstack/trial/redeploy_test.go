@@ -54,7 +54,7 @@ func (w *world) redeploys(t *testing.T) {
 			}
 		}
 	})
-	settings := []string{"deploy", "--release", "second", "--setting", "SORTIE_RETRY_DELAY=2s"}
+	settings := []string{"deploy", "--release", Release, "--setting", "SORTIE_RETRY_DELAY=2s"}
 	for name, value := range Settings() {
 		if name != "SORTIE_RETRY_DELAY" {
 			settings = append(settings, "--setting", name+"="+value)
