@@ -19,6 +19,14 @@ import (
 // while a hundred runs are on their way.
 func (w *world) kills(t *testing.T) {
 	const runs, clients, blows = 100, 20, 100
+	first := patient{w, "kills.first"} // there are processes once something was called
+	task, err := first.begin(t.Context(), "kills-first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.end(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
 	if pids, err := w.server.Functions(t.Context()); err != nil || len(pids) == 0 {
 		t.Fatalf("no process of a function is seen, where they would be with LOCALSTACK=python: %v", err)
 	}

@@ -44,8 +44,8 @@ def give_every_attempt_its_own_token():
 
 
 def keep_early_callbacks():
-    """A callback that comes before the invocation has returned is not lost, and heartbeats are always taken."""
-    from localstack.services.stepfunctions.asl.eval.callback.callback import CallbackEndpoint
+    """A callback that comes before the invocation has returned is not lost, and heartbeats are taken until the outcome is."""
+    from localstack.services.stepfunctions.asl.eval.callback.callback import CallbackConsumerTimeout, CallbackEndpoint, CallbackNotifyConsumerError
 
     setup = CallbackEndpoint.setup_heartbeat_endpoint
 
@@ -56,6 +56,8 @@ def keep_early_callbacks():
         return endpoint
 
     def heartbeat(self):
+        if self.get_outcome() is not None:
+            raise CallbackNotifyConsumerError(CallbackConsumerTimeout())
         if self._heartbeat_endpoint:
             self._heartbeat_endpoint.notify()
         return True
