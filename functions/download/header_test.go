@@ -1,6 +1,7 @@
 package download
 
 import (
+	"math"
 	"mime"
 	"strings"
 	"testing"
@@ -72,9 +73,7 @@ func FuzzRange(f *testing.F) {
 	}
 	f.Add("bytes=0-", int64(0))
 	f.Fuzz(func(t *testing.T, header string, size int64) {
-		if size < 0 {
-			t.Skip("no output has a negative size")
-		}
+		size &= math.MaxInt64 // no output has a negative size
 		span, want := parseRange(header, size)
 		if want != wantPart {
 			return
