@@ -119,11 +119,11 @@ func TestOnlyAdaptersWithSuchATestAreTested(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	alone, table, err := adapters(place{repository: dir})
+	alone, table, err := adapterTests(place{repository: dir})
 	if err != nil || strings.Join(alone, " ") != "./shared/adapter/kms" || strings.Join(table, " ") != "./shared/adapter/dynamo" {
 		t.Errorf("%v, %v, %v", alone, table, err)
 	}
-	if _, _, err := adapters(place{repository: t.TempDir()}); err == nil {
+	if _, _, err := adapterTests(place{repository: t.TempDir()}); err == nil {
 		t.Error("no test is no error")
 	}
 }

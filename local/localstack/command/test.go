@@ -22,9 +22,9 @@ import (
 // trials are the tests of what is deployed.
 const trials = "./local/localstack/trial"
 
-// adapters are the packages of adapters that have a test with LocalStack alone,
+// adapterTests are the packages of adapters that have a test with LocalStack alone,
 // and those of which DynamoDB Local is enough.
-func adapters(p place) (alone, table []string, err error) {
+func adapterTests(p place) (alone, table []string, err error) {
 	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "adapter", "*", "*localstack_test.go"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot list the adapters: %w", err)
@@ -126,7 +126,7 @@ its own, and stop. A LocalStack that runs already is used.`,
 		if err := a.serve(ctx, p); err != nil {
 			return err
 		}
-		alone, table, err := adapters(p)
+		alone, table, err := adapterTests(p)
 		if err != nil {
 			return err
 		}
