@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,28 +36,12 @@ func BenchmarkBeats(b *testing.B) {
 		}
 	}
 	const callers = 256
-	var next atomic.Int64
-	done := make(chan error, callers)
 	before := db.Stats()
-	b.ResetTimer()
-	for range callers {
-		go func() {
-			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-				ref := refs[i*7919%int64(len(refs))]
-				if _, err := store.Beat(ctx, ref, run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Message: "reading " + ref.ID}); err != nil {
-					done <- err
-					return
-				}
-			}
-			done <- nil
-		}()
-	}
-	for range callers {
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.StopTimer()
+	atOnce(b, callers, func(i int64) error {
+		ref := refs[i*7919%int64(len(refs))]
+		_, err := store.Beat(ctx, ref, run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Message: "reading " + ref.ID})
+		return err
+	})
 	after := db.Stats()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "beats/s")
 	b.ReportMetric(float64(after.Changes-before.Changes)/float64(after.Commits-before.Commits), "beats/fsync")

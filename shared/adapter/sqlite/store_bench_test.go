@@ -37,29 +37,11 @@ func BenchmarkStoreRuns(b *testing.B) {
 			if limit > 0 {
 				slots = make(chan struct{}, limit)
 			}
-			var next atomic.Int64
-			done := make(chan error, clients)
-			b.ResetTimer()
-			for range clients {
-				go func() {
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						slots <- struct{}{}
-						err := benchRun(ctx, store, i, limit)
-						<-slots
-						if err != nil {
-							done <- err
-							return
-						}
-					}
-					done <- nil
-				}()
-			}
-			for range clients {
-				if err := <-done; err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.StopTimer()
+			atOnce(b, clients, func(i int64) error {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				return benchRun(ctx, store, i, limit)
+			})
 			after := db.Stats()
 			info, err := os.Stat(path)
 			if err != nil {
@@ -73,6 +55,32 @@ func BenchmarkStoreRuns(b *testing.B) {
 			b.ReportMetric(float64(info.Size())/runs, "B-kept/run")
 		})
 	}
+}
+
+// atOnce measures b.N calls, numbered from 1, by so many callers, and stops at the
+// first error of each.
+func atOnce(b *testing.B, callers int, do func(i int64) error) {
+	b.Helper()
+	var next atomic.Int64
+	done := make(chan error, callers)
+	b.ResetTimer()
+	for range callers {
+		go func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := do(i); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range callers {
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
 }
 
 func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) error {
