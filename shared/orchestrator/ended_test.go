@@ -22,21 +22,10 @@ func (h *house) ended(task string, start int) error {
 // no time passes until a sweep asks.
 func TestRule15AnExecutionsEndIsActedOnAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		failures int
-		state    run.State
-		told     string
-	}{
-		"once":  {1, run.Completed, "attempt_ended execution_restarted completed"},
-		"twice": {2, run.Orphaned, "attempt_ended execution_restarted orphaned:EXECUTION_LOST"},
-	} {
+	for name, test := range lostExecutions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := setup(t)
-			task := h.post()
-			h.fail[run.StepTerminating] = many("Boom")[:test.failures]
-			h.ok(h.report(h.runner.last(), success()))
-			h.step()
+			h, task := test.begin(t)
 			for start := range 2 {
 				for range 3 { // EventBridge tells an event at least once
 					h.ok(h.ended(task, start+1))

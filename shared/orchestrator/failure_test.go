@@ -18,26 +18,41 @@ import (
 // many is an error that a step's function has whenever it is called.
 func many(name string) []string { return slices.Repeat([]string{name}, 1000) }
 
+// lostExecution is a run whose execution fails so often in the one state that
+// catches nothing, and what comes of it.
+type lostExecution struct {
+	failures int
+	state    run.State
+	told     string
+}
+
+func lostExecutions() map[string]lostExecution {
+	return map[string]lostExecution{
+		"once":  {1, run.Completed, "attempt_ended execution_restarted completed"},
+		"twice": {2, run.Orphaned, "attempt_ended execution_restarted orphaned:EXECUTION_LOST"},
+	}
+}
+
+// begin goes on to the first failure.
+func (l lostExecution) begin(t *testing.T) (h *house, task string) {
+	t.Helper()
+	h = setup(t)
+	task = h.post()
+	h.fail[run.StepTerminating] = many("Boom")[:l.failures]
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	return h, task
+}
+
 // TestRule15AnExecutionIsRestartedOnce has the execution fail in the one state
 // that catches nothing: it is begun anew once, and then its run is Orphaned and
 // its machine destroyed.
 func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		failures int
-		state    run.State
-		told     string
-	}{
-		"once":  {1, run.Completed, "attempt_ended execution_restarted completed"},
-		"twice": {2, run.Orphaned, "attempt_ended execution_restarted orphaned:EXECUTION_LOST"},
-	} {
+	for name, test := range lostExecutions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := setup(t)
-			task := h.post()
-			h.fail[run.StepTerminating] = many("Boom")[:test.failures]
-			h.ok(h.report(h.runner.last(), success()))
-			h.step()
+			h, task := test.begin(t)
 			h.stands(task, run.Terminating)
 			if x := h.execution(task, 1); x.Status != orchestrator.ExecutionFailed || x.Error != "Boom" {
 				t.Errorf("its execution is %+v", x)
