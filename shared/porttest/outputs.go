@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -369,33 +368,4 @@ func outputsContext(t *testing.T, h OutputsHarness) {
 	}
 	h.missing(t, orchestrator.Kept, put.Key)
 	h.head(t, orchestrator.Uploads, put.Key)
-}
-
-// pattern is a body of so many bytes, of which no two stretches are the same.
-type pattern int64
-
-func (p pattern) size() int64 { return int64(p) }
-
-func (p pattern) ReadAt(into []byte, offset int64) (int, error) {
-	n := 0
-	for ; n < len(into) && offset < int64(p); n, offset = n+1, offset+1 {
-		word := uint64(offset/8) * 0x9e3779b97f4a7c15
-		into[n] = byte(word >> (8 * (offset % 8)))
-	}
-	if n < len(into) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// Interrupted is a body that breaks in its middle.
-func Interrupted(size int64) io.ReaderAt { return interrupted(size) }
-
-type interrupted int64
-
-func (i interrupted) ReadAt(into []byte, offset int64) (int, error) {
-	if offset+int64(len(into)) > int64(i)/2 {
-		return 0, iotest.ErrTimeout
-	}
-	return pattern(i).ReadAt(into, offset)
 }
