@@ -128,7 +128,9 @@ func (d *deployment) lead(function, proxy string) {
 		}
 	}
 	through := maps.Clone(is.Environment.Variables)
-	through["AWS_ENDPOINT_URL"] = proxy + "/" + function
+	for _, calls := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		through[calls] = proxy + "/" + function
+	}
 	if through["SORTIE_OUTPUTS_ENDPOINT"] != "" {
 		through["SORTIE_OUTPUTS_ENDPOINT"] = proxy
 	}

@@ -101,7 +101,8 @@ const answerLimit = 10 * time.Second
 
 // AWS is the configuration of the AWS SDK, from the variables that Lambda sets.
 // Credentials are the function's role's; they are good for as long as the
-// process lives. AWS_ENDPOINT_URL leads to a stand-in for AWS.
+// process lives. AWS_ENDPOINT_URL leads to a stand-in for AWS, and
+// AWS_ENDPOINT_URL_DYNAMODB and its like to one for a service.
 //
 // It is not the SDK's own loader: that links the clients of SSO and STS, and
 // looks for files, none of which is there.
@@ -129,5 +130,15 @@ func (p *Process) AWS() aws.Config {
 	if endpoint := value("AWS_ENDPOINT_URL"); endpoint != "" {
 		config.BaseEndpoint = &endpoint
 	}
+	config.ConfigSources = []any{endpoints(value)}
 	return config
+}
+
+// endpoints tells the SDK's clients of the variables with a service's endpoint.
+type endpoints func(variable string) string
+
+// GetServiceBaseEndpoint is what the clients ask for.
+func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (endpoint string, found bool, err error) {
+	endpoint = e("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
+	return endpoint, endpoint != "", nil
 }

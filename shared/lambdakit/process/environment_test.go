@@ -9,6 +9,8 @@ import (
 	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 )
 
 func nothing(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
@@ -86,7 +88,7 @@ func TestAWSComesFromLambdasVariables(t *testing.T) {
 	t.Parallel()
 	b := setup(t, map[string]string{
 		"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
-		"AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+		"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:5568",
 	})
 	config := b.AWS()
 	got, err := config.Credentials.Retrieve(t.Context())
@@ -95,6 +97,12 @@ func TestAWSComesFromLambdasVariables(t *testing.T) {
 	}
 	if config.Region != "eu-central-1" || *config.BaseEndpoint != "http://127.0.0.1:4566" {
 		t.Errorf("the configuration is %+v", config)
+	}
+	if endpoint := dynamodb.NewFromConfig(config).Options().BaseEndpoint; endpoint == nil || *endpoint != "http://127.0.0.1:5568" {
+		t.Errorf("the table is asked for at %v", endpoint)
+	}
+	if endpoint := secretsmanager.NewFromConfig(config).Options().BaseEndpoint; endpoint == nil || *endpoint != "http://127.0.0.1:4566" {
+		t.Errorf("secrets are asked for at %v", endpoint)
 	}
 	config = setup(t, nil).AWS()
 	if _, err := config.Credentials.Retrieve(t.Context()); err == nil || config.BaseEndpoint != nil {
