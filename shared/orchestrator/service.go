@@ -65,6 +65,9 @@ type Config struct {
 	DownloadRetention time.Duration
 	// SweepInterval is how often NoteReception is called; 0 is once a minute.
 	SweepInterval time.Duration
+	// Deletions is how many expired outputs a sweep deletes at once; 0 is one
+	// after the other, without a goroutine.
+	Deletions int
 	// LaunchWait is how long a launch waits to see its machine run, ExitWait
 	// how long a worker that has reported may take to exit by itself,
 	// DestroyWait how long one call waits for a machine to be gone. 1 s to 60 s.

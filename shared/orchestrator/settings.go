@@ -77,9 +77,9 @@ func Settings() []Setting {
 // ConfigFrom reads the configuration. lookup is os.LookupEnv or its like; an
 // empty value is an absent one. The error joins every problem there is, each
 // naming its variable. What is no setting has its fixed value: the pool
-// "default", waits that fit a Lambda's time limit.
+// "default", waits that fit a Lambda's time limit, 16 deletions at once.
 func ConfigFrom(lookup func(string) (string, bool)) (Config, error) {
-	c := Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second}
+	c := Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second, Deletions: 16}
 	c.Policy.Retry.Multiplier, c.Policy.Retry.Jitter = 2, 0.5
 	var problems []error
 	given := map[string]bool{}

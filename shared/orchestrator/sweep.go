@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -225,17 +227,44 @@ func (s *Service) sweepPools(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// sweepOutputs deletes what has expired, a batch after the other. One that fails,
+// or is not whole, is the last: what is left of it is the next sweep's.
 func (s *Service) sweepOutputs(ctx context.Context) error {
-	refs, err := s.ports.Store.OutputsDue(ctx, s.now(), sweepBatch)
-	if err != nil {
-		return fmt.Errorf("cannot read which outputs have expired: %w", err)
-	}
-	var failed []error
-	for _, ref := range refs {
-		if err := s.deleteExpired(ctx, ref); err != nil && !errors.Is(err, ErrNotFound) {
-			failed = append(failed, err)
+	for {
+		refs, err := s.ports.Store.OutputsDue(ctx, s.now(), sweepBatch)
+		if err != nil {
+			return fmt.Errorf("cannot read which outputs have expired: %w", err)
+		}
+		if err := s.deleteAll(ctx, refs); err != nil || len(refs) < sweepBatch {
+			return err
 		}
 	}
+}
+
+// deleteAll deletes the bytes of several runs at once, as long as there is time:
+// each waits for the object store more than it does anything.
+func (s *Service) deleteAll(ctx context.Context, refs []run.Ref) error {
+	failed := make([]error, len(refs)+1)
+	var group errgroup.Group
+	group.SetLimit(max(s.config.Deletions, 1))
+	for i, ref := range refs {
+		if ctx.Err() != nil {
+			break
+		}
+		one := func() error {
+			if err := s.deleteExpired(ctx, ref); !errors.Is(err, ErrNotFound) {
+				failed[i] = err
+			}
+			return nil
+		}
+		if s.config.Deletions > 1 {
+			group.Go(one)
+		} else {
+			_ = one() // here, where a caller's panic belongs to the caller
+		}
+	}
+	_ = group.Wait()
+	failed[len(refs)] = ctx.Err()
 	return errors.Join(failed...)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,18 @@ type watched struct {
 	orchestrator.Store
 	loads int
 	due   func(ctx context.Context)
+	// crowd is how many batches of outputs are due that others have deleted,
+	// before those of the store.
+	crowd int
+}
+
+// OutputsDue is orchestrator.Store.
+func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	if w.crowd > 0 {
+		w.crowd--
+		return make([]run.Ref, limit), nil
+	}
+	return w.Store.OutputsDue(ctx, now, limit)
 }
 
 // Load is orchestrator.Store.
@@ -78,4 +92,116 @@ func TestAPlatformThatHangsLeavesTheSweepTime(t *testing.T) {
 	if err := service.Sweep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || !asked {
 		t.Errorf("the sweep tells %v, and what is due was asked for in time: %t", err, asked)
 	}
+}
+
+// shelf is a bucket that is used by many at once.
+type shelf struct {
+	*outputs
+	mu sync.Mutex
+	// deleting is done before each deletion, with the number of those that have
+	// begun; its error is the answer.
+	deleting func(ctx context.Context, nth int) error
+	begun    int
+}
+
+// Delete is orchestrator.Outputs.
+func (s *shelf) Delete(ctx context.Context, on orchestrator.Shelf, key string) error {
+	s.mu.Lock()
+	s.begun++
+	nth := s.begun
+	s.mu.Unlock()
+	if err := s.deleting(ctx, nth); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.outputs.Delete(ctx, on, key)
+}
+
+// expire leaves so many outputs that are to be deleted, and a service that
+// deletes some at once.
+func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) *orchestrator.Service {
+	h.Helper()
+	for range many {
+		h.completed()
+	}
+	h.clock.to(h.clock.now.Add(25 * time.Hour))
+	config := h.config
+	config.Deletions = atOnce
+	return orchestrator.New(orchestrator.Ports{
+		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &shelf{outputs: h.outputs, deleting: deleting},
+		Clock: h.clock, Log: slog.New(slog.DiscardHandler),
+	}, config)
+}
+
+// kept holds the bucket and the records to have so many outputs left.
+func (h *house) kept(want int) {
+	h.Helper()
+	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
+	h.ok(err)
+	if objects := len(h.outputs.shelves[orchestrator.Kept]); objects != want || len(due) != want {
+		h.Errorf("%d outputs are kept and %d records have one, want %d", objects, len(due), want)
+	}
+}
+
+// TestASweepDeletesSeveralOutputsAtOnce: a thousand of them end a minute where
+// ten thousand runs of ten minutes go on.
+func TestASweepDeletesSeveralOutputsAtOnce(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	three := make(chan struct{})
+	service := h.expire(7, 3, func(_ context.Context, nth int) error {
+		if nth == 3 {
+			close(three)
+		}
+		select {
+		case <-three:
+		case <-time.After(time.Minute): // only where the third never comes
+			return errors.New("nothing else was deleted meanwhile")
+		}
+		if nth == 2 {
+			return errors.New("the second is lost")
+		}
+		return nil
+	})
+	if err := service.Sweep(t.Context(), 0); err == nil || strings.Count(err.Error(), "lost") != 1 {
+		t.Errorf("the sweep tells %v", err)
+	}
+	h.kept(1)
+	h.ok(service.Sweep(t.Context(), 0))
+	h.kept(0)
+}
+
+func TestASweepWithoutTimeLeavesOutputsToTheNext(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	ctx, end := context.WithCancel(t.Context())
+	service := h.expire(6, 2, func(_ context.Context, nth int) error {
+		if nth == 2 {
+			end()
+		}
+		return nil
+	})
+	if err := service.Sweep(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("the sweep tells %v", err)
+	}
+	if due, err := h.store.OutputsDue(t.Context(), h.clock.now, 100); err != nil || len(due) < 3 {
+		t.Errorf("%d records are left with an output, %v", len(due), err)
+	}
+	h.ok(service.Sweep(t.Context(), 0))
+	h.kept(0)
+}
+
+// TestASweepDeletesAllThatIsDue: there may be more of it than it reads at a time.
+func TestASweepDeletesAllThatIsDue(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	store := &watched{Store: h.store, crowd: 2}
+	service := orchestrator.New(orchestrator.Ports{
+		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
+	}, h.config)
+	h.completed()
+	h.clock.to(h.clock.now.Add(25 * time.Hour))
+	h.ok(service.Sweep(t.Context(), 0))
+	h.kept(0)
 }
