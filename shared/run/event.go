@@ -43,7 +43,7 @@ const (
 	EventActionDue        EventType = "run.action_due"        // -> ActionPending
 	EventActionBegun      EventType = "run.action_begun"      // -> ActionRunning
 	EventAdmitted         EventType = "run.admitted"          // -> ContainerCreating
-	EventStarted          EventType = "run.started"           // -> Running
+	EventStarted          EventType = "run.started"           // -> Running: the machine was seen to run or to have run, or its worker called
 	EventAttemptEnded     EventType = "run.attempt_ended"     // -> Terminating
 	EventRetryScheduled   EventType = "run.retry_scheduled"   // -> Retrying
 	EventRetryDue         EventType = "run.retry_due"         // Retrying -> Pending

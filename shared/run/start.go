@@ -146,7 +146,11 @@ func (f MachineGone) apply(d *draft) error {
 				fault.New(fault.StartTimeout, "the machine was gone before it was seen running"))
 			return nil
 		}
-		d.begin()
+		// A program that ended has run. A machine that somebody stopped may never
+		// have come to its program.
+		if !f.Exit.Requested || f.Exit.OOM {
+			d.begin()
+		}
 	}
 	if d.Cancel != nil {
 		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
