@@ -18,8 +18,9 @@ func (w *world) check(ctx context.Context) {
 		return
 	}
 	held := 0
-	known := map[string]run.Run{}
-	for _, r := range w.records(ctx) {
+	records := w.records(ctx)
+	known := make(map[string]*run.Run, len(records))
+	for _, r := range records {
 		known[r.ID] = r
 		if r.Slot.Stand == run.SlotHeld {
 			held++
@@ -30,12 +31,8 @@ func (w *world) check(ctx context.Context) {
 	if limit := w.config.MaxMachines; limit > 0 && held > limit {
 		w.broken("%d slots of %d are held", held, limit)
 	}
-	pools, err := w.process.store.Pools(ctx)
-	if err != nil {
-		w.broken("the pools cannot be read: %v", err)
-	}
 	queued := 0
-	for _, p := range pools {
+	for _, p := range w.rows.pools {
 		queued += p.Queued
 		if p.Held != held {
 			w.broken("%d leases for %d runs that hold a slot", p.Held, held)
@@ -57,7 +54,7 @@ const (
 // checkPace holds a world in which nothing of ours fails to its pace: what is
 // committed wakes whom it concerns, and nothing is left to time limits and the
 // sweep.
-func (w *world) checkPace(known map[string]run.Run, held, queued int) {
+func (w *world) checkPace(known map[string]*run.Run, held, queued int) {
 	switch {
 	case queued == 0 || held == w.config.MaxMachines:
 		w.idleSince = time.Time{}
@@ -78,11 +75,11 @@ func (w *world) checkPace(known map[string]run.Run, held, queued int) {
 // the platform takes.
 const lingering = 2*sweepEvery + 4*time.Minute
 
-func (w *world) checkMachines(known map[string]run.Run) {
+func (w *world) checkMachines(known map[string]*run.Run) {
 	for i := range w.machines.made {
 		m := w.machines.byID[fmt.Sprintf("app/m%d", i+1)]
 		r, ok := known[m.spec.Owner.RunID]
-		wanted := r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (r.Attempt.MachineID == "" || r.Attempt.MachineID == m.id)
+		wanted := ok && r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (r.Attempt.MachineID == "" || r.Attempt.MachineID == m.id)
 		switch {
 		case !ok || !m.alive() || wanted:
 			m.unwantedAt = time.Time{}
@@ -116,6 +113,7 @@ func (w *world) checkEnd(ctx context.Context) {
 			w.broken("%s was accepted and is lost: %v", task, err)
 		}
 	}
+	w.checkList(ctx)
 	records := w.records(ctx)
 	if len(records) > w.requests+w.retried {
 		w.broken("%d runs were made of %d requests", len(records), w.requests)
@@ -159,7 +157,7 @@ func (w *world) uploads(task string) (count int) {
 	return count
 }
 
-func (w *world) checkRun(ctx context.Context, r run.Run) {
+func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	if !r.State.Terminal() {
 		w.broken("%s never ended: %s", r.ID, r.State)
 		return

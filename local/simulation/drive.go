@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -26,6 +25,9 @@ type Outcome struct {
 	Story string
 	// Runs, Lives and Machines count; Took is the time that passed in it.
 	Runs, Lives, Machines int
+	// Attempts are those of all runs, Steps what the engine and the world were
+	// given to do, one after another.
+	Attempts, Steps int
 	// Calls counts what workers said, Renewals their new tokens.
 	Calls, Renewals int
 	Took            time.Duration
@@ -48,7 +50,7 @@ func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
 	w.planOutages()
 	nextSweep := start.Add(sweepEvery)
 	quiet := 0
-	for step := 0; ; step++ {
+	for ; ; w.steps++ {
 		if w.process.dead {
 			w.time.until(w.time.now.Add(max(w.upTo(5*time.Second), w.deadUntil.Sub(w.time.now))), func() bool { return false })
 			w.upSince = w.time.now
@@ -72,8 +74,8 @@ func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
 		if quiet > 3 || len(w.problems) > 0 {
 			break
 		}
-		if step > maxSteps || w.time.now.Sub(start) > mustEnd {
-			w.broken("after %s and %d steps it has not come to rest", w.time.now.Sub(start), step)
+		if w.steps > maxSteps || w.time.now.Sub(start) > mustEnd {
+			w.broken("after %s and %d steps it has not come to rest", w.time.now.Sub(start), w.steps)
 			break
 		}
 	}
@@ -117,14 +119,6 @@ func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) 
 	}
 }
 
-func (w *world) records(ctx context.Context) []run.Run {
-	runs, _, err := w.process.store.List(ctx, client.Tenant, orchestrator.Page{Limit: 100})
-	if err != nil {
-		w.broken("the records cannot be read: %v", err)
-	}
-	return runs
-}
-
 // record is a task's as the disk holds it; false where the process is dead.
 func (w *world) record(task string) (run.Run, bool) {
 	if w.process.dead {
@@ -148,11 +142,13 @@ func (w *world) allEnded(ctx context.Context) bool {
 
 func (w *world) outcome(ctx context.Context) Outcome {
 	o := Outcome{
-		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made, Calls: w.calls, Renewals: w.renewals,
+		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made, Steps: w.steps,
+		Calls: w.calls, Renewals: w.renewals,
 		Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}
 	for _, r := range w.records(ctx) {
 		o.Runs++
+		o.Attempts += r.Attempt.Number
 		o.Ends[r.State]++
 	}
 	return o

@@ -12,8 +12,11 @@ import (
 )
 
 // checkStep holds a record to what it was before the last step.
-func (w *world) checkStep(r run.Run) {
+func (w *world) checkStep(r *run.Run) {
 	before, known := w.last[r.ID]
+	if before == r {
+		return // it was not written since
+	}
 	w.last[r.ID] = r
 	if known && (r.Version < before.Version || r.EventCount < before.EventCount || r.Attempt.Number < before.Attempt.Number) {
 		w.broken("%s went back from version %d to %d", r.ID, before.Version, r.Version)
@@ -33,7 +36,7 @@ func (w *world) checkStep(r run.Run) {
 // checkVerdict holds an attempt to what was heard of its worker: nobody is
 // declared dead who was heard within the limit, or could not be, and who is
 // silent is declared dead in time.
-func (w *world) checkVerdict(r run.Run) {
+func (w *world) checkVerdict(r *run.Run) {
 	of := w.facts(r.TaskID, r.Attempt.Number)
 	if r.State == run.Running && r.Cancel == nil && of.heard != "" && w.plan.kind() && w.plan.slowCommits == 0 {
 		late := w.time.now.Sub(of.at) - (w.blocked - of.blocked) - r.Policy.HeartbeatTimeout
@@ -62,7 +65,7 @@ func (w *world) checkVerdict(r run.Run) {
 
 // checkCancel holds a cancel to its pace: the worker is told within an interval,
 // and gone within the grace.
-func (w *world) checkCancel(r run.Run) {
+func (w *world) checkCancel(r *run.Run) {
 	if r.Cancel == nil || r.State.Terminal() || w.plan.stuck > 0 {
 		return
 	}
@@ -77,7 +80,7 @@ func (w *world) checkCancel(r run.Run) {
 }
 
 // checkWord holds a run's end to what was acknowledged on its way there.
-func (w *world) checkWord(r run.Run) {
+func (w *world) checkWord(r *run.Run) {
 	stood, wished := w.cancelled[r.TaskID]
 	switch {
 	case !wished:

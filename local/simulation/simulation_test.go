@@ -23,7 +23,7 @@ var (
 func TestPromisesHoldInEveryWorld(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, lives, machines, calls, renewals int
+	var runs, attempts, lives, machines, steps, calls, renewals int
 	told, began := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
@@ -43,8 +43,8 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 					told = told || len(o.Problems) > 0
 					t.Logf("seed %d; again: go test ./local/simulation -seed=%[1]d -seeds=1 -tell\n%s", seed, o.Story)
 				}
-				runs, lives, machines = runs+o.Runs, lives+o.Lives, machines+o.Machines
-				calls, renewals = calls+o.Calls, renewals+o.Renewals
+				runs, attempts, lives, machines = runs+o.Runs, attempts+o.Attempts, lives+o.Lives, machines+o.Machines
+				steps, calls, renewals = steps+o.Steps, calls+o.Calls, renewals+o.Renewals
 				for state, n := range o.Ends {
 					ends[state] += n
 				}
@@ -64,8 +64,9 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 		t.Error("no worker's token was renewed")
 	}
 	took := time.Since(began).Seconds()
-	t.Logf("%d seeds, %.1f a second: %d runs on %d machines in %d lives of the process; workers made %d calls and had %d tokens renewed; ends: %v",
-		*seeds, float64(*seeds)/took, runs, machines, lives, calls, renewals, ends)
+	t.Logf("%d seeds, %.1f a second: %d steps; %d runs in %d attempts on %d machines in %d lives of the process; "+
+		"workers made %d calls and had %d tokens renewed; ends: %v",
+		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, lives, calls, renewals, ends)
 }
 
 // TestASeedDecidesEverything: a story that cannot be had again explains nothing.

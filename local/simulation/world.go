@@ -56,7 +56,8 @@ type world struct {
 	process *process
 	service *orchestrator.Service
 	engine  *engine.Engine
-	lives   int
+	// lives are those of the process; steps are counted by Run.
+	lives, steps int
 	// strays counts the machines that nobody was told of.
 	strays int
 	early  bool
@@ -67,7 +68,8 @@ type world struct {
 	cancelled map[string]run.State // how it stood when the cancel was acknowledged
 	meddling  bool
 	endedAt   map[string]time.Time
-	last      map[string]run.Run
+	last      map[string]*run.Run
+	rows      rows
 	// No call comes through until cutUntil, and no process begins until
 	// deadUntil; upSince is the end of the last outage of any kind, and heardSince of
 	// one that was long enough to be noticed.
@@ -88,7 +90,7 @@ func newWorld(seed uint64, dir string) *world {
 	w := &world{
 		seed: seed, dir: dir, random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // it has to be had again
 		time: &timeline{now: start}, story: &bytes.Buffer{},
-		known: map[attemptOf]*facts{}, cancelled: map[string]run.State{}, endedAt: map[string]time.Time{}, last: map[string]run.Run{},
+		known: map[attemptOf]*facts{}, cancelled: map[string]run.State{}, endedAt: map[string]time.Time{}, last: map[string]*run.Run{}, rows: rows{docs: map[string]doc{}},
 	}
 	w.log = slog.New(slog.NewTextHandler(w.story, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
