@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync"
@@ -127,11 +126,6 @@ func deaf() {
 // measureSimulation plays simulations on all cores.
 func measureSimulation(ctx context.Context, t *table) error {
 	const seeds = 400
-	folder, err := os.MkdirTemp("", "sortie-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
 	next := make(chan uint64)
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -140,17 +134,11 @@ func measureSimulation(ctx context.Context, t *table) error {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := range next {
-				dir := filepath.Join(folder, strconv.FormatUint(seed, 10))
-				err := os.Mkdir(dir, 0o700)
-				if err == nil {
-					_, err = simulation.Run(ctx, seed, dir)
-				}
-				if err != nil {
+				if _, err := simulation.Run(ctx, seed); err != nil {
 					mu.Lock()
 					failure = err
 					mu.Unlock()
 				}
-				_ = os.RemoveAll(dir)
 			}
 		})
 	}

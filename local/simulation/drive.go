@@ -35,10 +35,17 @@ type Outcome struct {
 	Ends map[run.State]int
 }
 
-// Run plays the simulation of a seed in an empty folder. An error says that it
-// could not be played; Outcome.Problems what it found.
-func Run(ctx context.Context, seed uint64, dir string) (Outcome, error) {
-	w := newWorld(seed, dir)
+// Run plays the simulation of a seed. An error says that it could not be played;
+// Outcome.Problems what it found. It may be called by many goroutines at once.
+func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
+	err = inFolder(func(dir string) error {
+		o, err = newWorld(seed, dir).play(ctx)
+		return err
+	})
+	return o, err
+}
+
+func (w *world) play(ctx context.Context) (Outcome, error) {
 	if err := w.begin(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot begin: %w", err)
 	}

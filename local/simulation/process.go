@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/engine"
@@ -34,8 +35,14 @@ type process struct {
 // begin starts Sortie on what the disk holds.
 func (w *world) begin(ctx context.Context) error {
 	p := &process{w: w}
+	path := filepath.Join(w.dir, "sortie.db")
+	if w.lives == 0 {
+		if err := install(path); err != nil {
+			return err
+		}
+	}
 	var err error
-	if p.db, err = sqlite.Open(ctx, filepath.Join(w.dir, "sortie.db")); err != nil {
+	if p.db, err = sqlite.Open(ctx, path); err != nil {
 		return err
 	}
 	inner, err := sqlite.NewStore(ctx, p.db, w.time)
@@ -55,16 +62,12 @@ func (w *world) begin(ctx context.Context) error {
 		return err
 	}
 	functions := stack.Functions(service)
-	names := map[string]string{}
-	for name := range functions {
-		names[name] = name
-	}
-	definition, err := statemachines.Run(names)
+	machine, err := stateMachine()
 	if err != nil {
 		return err
 	}
 	executions.Engine, err = engine.New(ctx, engine.Config{
-		DB: p.db, Clock: w.time, Name: "run", Definition: []byte(definition), Log: w.log, Random: w.random.Uint64,
+		DB: p.db, Clock: w.time, Name: "run", Definition: machine, Log: w.log, Random: w.random.Uint64,
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 			if w.chance(w.plan.lostCalls / 2) {
 				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "it was not reached"}
@@ -85,6 +88,17 @@ func (w *world) begin(ctx context.Context) error {
 	w.process, w.service, w.engine = p, service, executions.Engine
 	return err
 }
+
+// stateMachine is the file of the runs' state machine, with each function under
+// its own name.
+var stateMachine = sync.OnceValues(func() ([]byte, error) {
+	names := map[string]string{}
+	for _, name := range statemachines.Functions() {
+		names[name] = name
+	}
+	text, err := statemachines.Run(names)
+	return []byte(text), err
+})
 
 // call makes a call of a function, as long as its process lives.
 func (p *process) call(ctx context.Context, function lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {

@@ -31,7 +31,7 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		players.Go(func() {
 			for seed := range next {
-				o, err := simulation.Run(t.Context(), seed, t.TempDir())
+				o, err := simulation.Run(t.Context(), seed)
 				mu.Lock()
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
@@ -75,7 +75,7 @@ func TestASeedDecidesEverything(t *testing.T) {
 	for seed := range uint64(8) {
 		var stories [2]string
 		for i := range stories {
-			o, err := simulation.Run(t.Context(), seed, t.TempDir())
+			o, err := simulation.Run(t.Context(), seed)
 			if err != nil {
 				t.Fatal(err)
 			}
