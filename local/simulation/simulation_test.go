@@ -2,7 +2,9 @@ package simulation_test
 
 import (
 	"flag"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,13 @@ var (
 	first = flag.Uint64("seed", 1, "the first seed")
 	tell  = flag.Bool("tell", false, "print the story of each simulation")
 )
+
+// TestMain lets garbage lie for longer than Go does by itself: a simulation makes
+// much of it and keeps little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // TestPromisesHoldInEveryWorld plays one simulation a seed. A failure prints
 // its seed, the first one its story, and how to play it alone.
