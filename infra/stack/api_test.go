@@ -194,6 +194,10 @@ func TestADomainIsTheOnlyAddress(t *testing.T) {
 		t.Errorf("the URL is %s", url)
 	}
 	expect(t, functionOf(t, made, "launch"), "https://sortie.example.org", "Environment", "Variables", "SORTIE_PUBLIC_URL")
+	mapped := made.Of("ApiGateway::BasePathMapping")
+	if len(mapped) != 1 || mapped[0].Text("BasePath") != "" {
+		t.Errorf("the API is not at the domain's root alone: %v", mapped)
+	}
 }
 
 func TestTheURLHasTheStage(t *testing.T) {

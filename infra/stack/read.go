@@ -59,7 +59,7 @@ func settings() []setting {
 		matching("stage", defaultStage, "the stage: in the API's path, in names, in tags", simpleName, func(s *Settings) *string { return &s.Stage }),
 		matching("account", "", "the account; empty is that of the credentials", accountName, func(s *Settings) *string { return &s.Account }),
 		matching("region", "", "the region; empty is that of the credentials", regionName, func(s *Settings) *string { return &s.Region }),
-		matching("domain", "", "the API's own host name; empty leaves it API Gateway's", hostName, func(s *Settings) *string { return &s.Domain }),
+		matching("domain", "", "the API's own host name, at whose root it is; empty leaves it API Gateway's", hostName, func(s *Settings) *string { return &s.Domain }),
 		matching("certificate", "", "the ARN of the domain's certificate, of the same region", certificate, func(s *Settings) *string { return &s.Certificate }),
 		matching("alarmEmail", "", "who is told of alarms", mail, func(s *Settings) *string { return &s.AlarmEmail }),
 		number("logDays", "30", "days that logs are kept", func(s *Settings) *int { return &s.LogDays }, logDays...),

@@ -15,7 +15,8 @@ type Settings struct {
 	// credentials of whoever deploys.
 	Account, Region string
 	// Domain is the API's own host name, with the ARN of its certificate; both
-	// or none.
+	// or none. The API is at its root: API Gateway would leave a base path in the
+	// path that a function is told.
 	Domain, Certificate string
 	// AlarmEmail is told of every alarm; empty leaves the topic without a reader.
 	AlarmEmail string

@@ -63,6 +63,16 @@ func TestEveryProblemIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// TestADomainHasNoPath: what is asked for under a base path would not be found.
+func TestADomainHasNoPath(t *testing.T) {
+	t.Parallel()
+	for _, domain := range []string{"sortie.example.org/", "sortie.example.org/v1", "https://sortie.example.org"} {
+		if _, err := stack.ReadSettings(given(map[string]any{"domain": domain})); err == nil || !strings.Contains(err.Error(), "domain: ") {
+			t.Errorf("%s: %v", domain, err)
+		}
+	}
+}
+
 func TestAStageHasItsOwnValues(t *testing.T) {
 	t.Parallel()
 	stages := map[string]any{"prod": map[string]any{
