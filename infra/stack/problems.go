@@ -2,6 +2,7 @@ package stack
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -21,14 +22,20 @@ type refusal struct {
 // refusals are those answers, told as the front doors would tell them. A
 // function that fails or cannot be reached is "not available now": nothing was
 // acknowledged, and the request may be repeated.
+//
+// A body that API Gateway (10 MB) or Lambda (6 MB, with the body in base64) does
+// not take is refused in AWS's words, whatever stands here: "Customizing the
+// default gateway response for 413 REQUEST_TOO_LARGE isn't currently supported"
+// (API Gateway Developer Guide, important notes).
 func refusals() []refusal {
+	large := fmt.Sprintf("a body has at most %d bytes, a worker's %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
 	const route = "there is nothing at this path, or not with this method; /openapi.json lists what there is"
 	return []refusal{
 		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), fault.NotFound, route},
 		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, route},
 		{awsapigateway.ResponseType_ACCESS_DENIED(), fault.Forbidden, "the request is not let in"},
 		{awsapigateway.ResponseType_INVALID_SIGNATURE(), fault.NotFound, route},
-		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), fault.TooLarge, "the request is larger than 10 MB"},
+		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), fault.TooLarge, large},
 		{awsapigateway.ResponseType_THROTTLED(), fault.Throttled, "too many requests; come again later"},
 		{awsapigateway.ResponseType_DEFAULT_4XX(), fault.InvalidRequest, "the request cannot be read"},
 		{awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), fault.Unavailable, "the answer took too long; try again"},
