@@ -217,8 +217,11 @@ func (e *Execution) complete(env Env, token string, out outcome) ([]Invocation, 
 }
 
 func (e *Execution) holder(token string) *frame {
-	return e.waitingFor(func(a *attempt) bool { return a.token != "" && a.token == token && a.early == nil })
+	return e.waitingFor(func(a *attempt) bool { return a.awaits() && a.token == token })
 }
+
+// awaits tells whether the try's token can still be completed.
+func (a *attempt) awaits() bool { return a.token != "" && a.early == nil }
 
 // Resume goes on with the states whose token was completed while their
 // invocation was in flight: after a crash nobody will tell how that ended. False

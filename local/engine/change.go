@@ -38,7 +38,7 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	}
 	r := e.row(en)
 	if err := e.store.update(ctx, r); err != nil {
-		en.execution = nil
+		en.forget()
 		return false, fmt.Errorf("cannot store the execution: %w", err)
 	}
 	e.show(ctx, en, r, invocations, *entered)
@@ -92,10 +92,10 @@ func (e *Engine) load(ctx context.Context, en *entry) error {
 		e.remember(en)
 		e.mu.Unlock()
 	}
-	if en.pulse == nil {
-		en.pulse = new(en.execution.Pulse())
+	if !en.listens {
+		en.pulse, en.listens = en.execution.Pulse(), true
 	}
-	en.execution.Hear(*en.pulse)
+	en.execution.Hear(en.pulse)
 	return nil
 }
 
@@ -105,10 +105,11 @@ func (e *Engine) read(ctx context.Context, en *entry) error {
 		return err
 	}
 	en.name = r.name
-	if en.definition, err = e.definition(ctx, r.definition); err != nil {
+	d, err := e.definition(ctx, r.definition)
+	if err != nil {
 		return err
 	}
-	if en.execution, err = en.definition.machine.Decode(r.document); err != nil {
+	if en.execution, err = d.machine.Decode(r.document); err != nil {
 		return errors.Join(errUnreadable, err)
 	}
 	return nil
@@ -177,11 +178,11 @@ func (e *Engine) row(en *entry) *row {
 func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.Invocation, entered []string) {
 	e.mu.Lock()
 	if r.ended != 0 {
-		en.over, en.execution, en.pulse = true, nil, nil
+		en.over, en.execution, en.pulse = true, nil, asl.Pulse{}
 		e.timers.set(en, 0)
 		delete(e.entries, en.id)
 	} else {
-		en.pulse = new(en.execution.Pulse())
+		en.pulse, en.listens = en.execution.Pulse(), true
 		e.entries[en.id] = en
 		e.timers.set(en, r.due)
 		e.schedule(en, invocations)
@@ -213,10 +214,13 @@ func (e *Engine) remember(en *entry) {
 		return
 	}
 	if old.execution != nil && !old.execution.Busy() {
-		old.execution = nil
+		old.forget()
 	}
 	old.mu.Unlock()
 }
+
+// forget leaves the execution in the store alone.
+func (en *entry) forget() { en.execution, en.name = nil, "" }
 
 // ended tells whether nothing can change the execution any more.
 func (en *entry) ended() bool {

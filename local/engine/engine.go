@@ -87,14 +87,15 @@ type entry struct {
 
 	// mu is held while the execution is changed and stored. Nobody takes it
 	// while holding Engine.mu, but by TryLock.
-	mu         sync.Mutex
-	over       bool
-	name       string
-	definition *definition
-	execution  *asl.Execution // nil: it is in the store alone
-	// pulse hears the heartbeats, which the execution may not know of yet; nil
-	// where the execution was not read since the engine began.
-	pulse *asl.Pulse
+	mu   sync.Mutex
+	over bool
+	// listens: pulse is the execution's. It is not before the execution was read.
+	listens bool
+	// pulse hears the heartbeats, which the execution may not know of yet.
+	pulse asl.Pulse
+	// The execution and its name; nil and empty: they are in the store alone.
+	execution *asl.Execution
+	name      string
 }
 
 // Migrate makes the engine's tables in db, or brings them up to date, as New

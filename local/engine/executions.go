@@ -35,7 +35,7 @@ func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) 
 	}
 	e.mu.Lock()
 	e.last++
-	en := &entry{id: e.last, name: name, definition: e.machine}
+	en := &entry{id: e.last, name: name}
 	e.mu.Unlock()
 	en.mu.Lock()
 	defer en.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 	}
 	en.mu.Lock()
 	defer en.mu.Unlock()
-	if en.pulse == nil && !en.over {
+	if !en.listens && !en.over {
 		if _, err := e.ready(ctx, en); err != nil {
 			return err
 		}
