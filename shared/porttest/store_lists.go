@@ -101,7 +101,10 @@ func badCursor(s *storeTest) {
 	if cursor == "" {
 		s.Fatal("a list of three has no second page")
 	}
-	bad := []string{"x", "run-1", "0", "../..", cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + cursor, strings.Repeat("A", len(cursor))}
+	bad := []string{
+		"x", "run-1", "0", "../..", cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + cursor,
+		cursor + "\n", cursor[:4] + "\r\n" + cursor[4:], strings.Repeat("A", len(cursor)),
+	}
 	for i := range cursor {
 		other := "A"
 		if cursor[i] == 'A' {
