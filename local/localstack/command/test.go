@@ -50,27 +50,9 @@ func (a *app) test() *cobra.Command {
 		Use:   "test",
 		Short: "Start, deploy, play the suite, deploy over runs in flight, destroy and stop",
 		Long: `Start LocalStack, deploy to it, play the suite that every Sortie passes, deploy
-another release while runs are in flight, remove what was deployed, and stop. What
-takes time and needs nothing of the other goes on at once. A LocalStack that runs
-already is used.`,
-	}, func(ctx context.Context, p place, output *lines, d deployment.Deployment) error {
-		// Deploying leaves a processor to what the second deployment needs.
-		var outputs deployment.Outputs
-		both, going := errgroup.WithContext(ctx)
-		both.Go(func() (err error) {
-			outputs, err = deployed(going, d)
-			return err
-		})
-		both.Go(func() error {
-			second := d
-			second.Release = trial.Release
-			return second.Build(going)
-		})
-		if err := both.Wait(); err != nil {
-			return err
-		}
-		return a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^TestDeployed$")
-	})
+another release while runs are in flight, remove what was deployed, and stop. A
+LocalStack that runs already is used.`,
+	}, "TestDeployed")
 }
 
 func (a *app) chaos() *cobra.Command {
@@ -80,26 +62,12 @@ func (a *app) chaos() *cobra.Command {
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions for good, remove what was
 deployed, and stop.`,
-	}, func(ctx context.Context, p place, output *lines, d deployment.Deployment) error {
-		outputs, err := deployed(ctx, d)
-		if err != nil {
-			return err
-		}
-		return a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^TestStruck$")
-	})
+	}, "TestStruck")
 }
 
-// deployed deploys what was prepared, and fills its secrets.
-func deployed(ctx context.Context, d deployment.Deployment) (deployment.Outputs, error) {
-	outputs, err := d.Deploy(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return outputs, d.Fill(ctx)
-}
-
-// trial makes a command that deploys to LocalStack and tries what is deployed.
-func (a *app) trial(c *cobra.Command, try func(context.Context, place, *lines, deployment.Deployment) error) *cobra.Command {
+// trial makes a command that deploys to LocalStack and plays a test of what is
+// deployed.
+func (a *app) trial(c *cobra.Command, test string) *cobra.Command {
 	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
 		d, err := a.deployment(ctx, p)
 		if err != nil {
@@ -108,7 +76,15 @@ func (a *app) trial(c *cobra.Command, try func(context.Context, place, *lines, d
 		if err := a.prepare(ctx, p, d); err != nil {
 			return err
 		}
-		if err := try(ctx, p, output, d); err != nil || keep {
+		outputs, err := d.Deploy(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.Fill(ctx); err != nil {
+			return err
+		}
+		err = a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^"+test+"$")
+		if err != nil || keep {
 			return err
 		}
 		return d.Destroy(ctx)

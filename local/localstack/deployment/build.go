@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,16 +15,8 @@ import (
 )
 
 // functionFlags build a function as it is built for AWS, but that a build that
-// changes nothing links nothing: Go then finds its own mark in the file. The
-// mark is of the flags too, and so a release, which no variable takes, makes
-// another file.
-func (d Deployment) functionFlags() []string {
-	link := "-s -w"
-	if d.Release != "" {
-		link += " -X main.release=" + d.Release
-	}
-	return []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", link}
-}
+// changes nothing links nothing: Go then finds its own mark in the file.
+var functionFlags = []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w"}
 
 // Functions lists the names of what is deployed as a function: the worker is
 // none.
@@ -57,19 +50,39 @@ func (d Deployment) Build(ctx context.Context) error {
 		packages = append(packages, bootstrap(name))
 	}
 	return d.timed(fmt.Sprintf("built %d functions", len(names)), func() error {
-		if err := d.build(ctx, "functions", d.Repository, environ, slices.Concat(d.functionFlags(), packages)); err != nil {
+		if err := d.build(ctx, "functions", d.Repository, environ, slices.Concat(functionFlags, packages)); err != nil {
 			return err
 		}
 		links, ctx := errgroup.WithContext(ctx)
 		links.SetLimit(runtime.GOMAXPROCS(0))
 		for _, name := range names {
 			links.Go(func() error {
-				file := filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name, "bootstrap")
-				return d.build(ctx, name, d.Repository, environ, slices.Concat(d.functionFlags(), []string{"-o", file, bootstrap(name)}))
+				built := filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name)
+				args := slices.Concat(functionFlags, []string{"-o", filepath.Join(built, "bootstrap"), bootstrap(name)})
+				if err := d.build(ctx, name, d.Repository, environ, args); err != nil {
+					return err
+				}
+				return d.mark(built)
 			})
 		}
 		return links.Wait()
 	})
+}
+
+// mark tells a function's release in a file beside it: what is deployed is
+// another then, and nothing is linked for it.
+func (d Deployment) mark(built string) error {
+	file := filepath.Join(built, "release")
+	if d.Release == "" {
+		if err := os.RemoveAll(file); err != nil {
+			return fmt.Errorf("cannot take a function's release away: %w", err)
+		}
+		return nil
+	}
+	if err := os.WriteFile(file, []byte(d.Release), 0o600); err != nil {
+		return fmt.Errorf("cannot tell a function's release: %w", err)
+	}
+	return nil
 }
 
 func bootstrap(name string) string { return "./functions/" + name + "/bootstrap" }

@@ -56,8 +56,8 @@ type Deployment struct {
 	Machines string
 	// Settings are those of orchestrator.Settings that differ from the stack's.
 	Settings map[string]string
-	// Release makes the functions' files others than those of another release
-	// of the same code, so that a deployment replaces them.
+	// Release is a word that goes with the functions' files, so that they are
+	// replaced by a deployment of another release of the same code.
 	Release string
 }
 

@@ -2,8 +2,10 @@ package deployment
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -131,6 +133,39 @@ func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(builds, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(builds, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestAReleaseIsAFileBesideEachFunction, and the next deployment without one has
+// none.
+func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
+	t.Parallel()
+	d, notes := setup(t)
+	var files []string
+	for _, name := range []string{"admit", "sweep"} {
+		built := filepath.Join(notes, "infra", ".build", runtime.GOARCH, name)
+		if err := os.MkdirAll(built, 0o755); err != nil { // as a build does
+			t.Fatal(err)
+		}
+		files = append(files, filepath.Join(built, "release"))
+	}
+	d.Release = "second"
+	if err := d.Build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if text := read(t, file); text != "second" {
+			t.Errorf("%s says %q", file, text)
+		}
+	}
+	d.Release = ""
+	if err := d.Build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", file, err)
+		}
 	}
 }
 
