@@ -50,13 +50,12 @@ func (s state) running(ctx context.Context) bool {
 	return err == nil && strings.TrimSpace(string(text)) == "true"
 }
 
-// remove stops the container, which removes itself then.
+// remove kills the container and removes it.
 func (s state) remove(ctx context.Context) error {
 	if !s.running(ctx) {
 		return nil
 	}
-	seconds := strconv.Itoa(int(stopLimit.Seconds()))
-	if text, err := exec.CommandContext(ctx, s.Docker, "stop", "-t", seconds, s.Container).CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(ctx, s.Docker, "rm", "--force", s.Container).CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot stop the container: %w: %s", err, strings.TrimSpace(string(text)))
 	}
 	return nil

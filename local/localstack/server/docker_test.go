@@ -43,7 +43,7 @@ case $1 in run) echo 'manifest unknown'; exit 125;; inspect) echo true;; esac`)
 		t.Errorf("error %v", err)
 	}
 	text, err := os.ReadFile(calls)
-	if err != nil || string(text) != "run\ninspect\nstop\n" {
+	if err != nil || string(text) != "run\ninspect\nrm\n" {
 		t.Errorf("called %q, %v", text, err)
 	}
 }

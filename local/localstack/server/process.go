@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -93,27 +92,8 @@ func (s state) lives(ctx context.Context) bool {
 	return syscall.Kill(s.PID, 0) == nil
 }
 
-// end asks a server's process to end, and waits for that.
-func (s Server) end(ctx context.Context, pid int) error {
-	// The number may belong to another process by now.
-	ours, err := s.processes(ctx)
-	if err != nil || !slices.Contains(ours, pid) {
-		return err
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("cannot stop LocalStack: %w", err)
-	}
-	limit, cancel := context.WithTimeout(ctx, stopLimit)
-	defer cancel()
-	for slices.Contains(ours, pid) && s.pause(limit) {
-		if ours, err = s.processes(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clear kills what is left of the server's processes.
+// clear kills the server's processes: they keep nothing, and LocalStack takes ten
+// seconds to end by itself.
 func (s Server) clear(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -124,7 +104,7 @@ func (s Server) clear(ctx context.Context) error {
 		}
 		for _, pid := range left {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("cannot kill what LocalStack has left: %w", err)
+				return fmt.Errorf("cannot kill LocalStack: %w", err)
 			}
 		}
 		if !s.pause(limit) {

@@ -183,9 +183,6 @@ func (s Server) state() (state, error) {
 	return noted, json.Unmarshal(text, &noted)
 }
 
-// stopLimit is what a server may take to stop by itself.
-const stopLimit = 30 * time.Second
-
 // Stop stops it and removes its folder. Where none runs, it removes what was
 // left; it may be called at any time.
 func (s Server) Stop(ctx context.Context) error {
@@ -194,13 +191,8 @@ func (s Server) Stop(ctx context.Context) error {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("cannot read the server's state: %w", err)
-	case noted.PID == 0 && noted.Container == "": // it never ran
 	case noted.Container != "":
 		if err := noted.remove(ctx); err != nil {
-			return err
-		}
-	default:
-		if err := s.end(ctx, noted.PID); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// localStack listens, starts another process that outlives it, and ends with
-// SIGTERM; with a home folder named broken it ends at once.
+// localStack listens, and starts another process that outlives it; with a home
+// folder named broken it ends at once.
 func localStack() {
 	if filepath.Base(os.Getenv("HOME")) == "broken" {
 		fmt.Println("no parts were found")
