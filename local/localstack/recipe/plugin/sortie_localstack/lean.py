@@ -3,11 +3,13 @@ invocation, and its copy of each log line. The functions' lines are appended to 
 
 Above all, a JSONPath is parsed once: LocalStack makes the parser's tables anew for each path of each state, which was
 two thirds of its time while executions ran. It also reads the whole state machine anew for each execution, assumes its
-role anew for each call of a function, and writes out the whole of a state for each error that it meets."""
+role anew for each call of a function, and writes out the whole of a state for each error that it meets. And each start
+reads what botocore knows of every service of AWS, and then its list of regions once for each service."""
 
 import copy
 import functools
 import os
+import sys
 import threading
 
 from localstack.runtime import hooks
@@ -17,8 +19,10 @@ def nothing(*args, **kwargs):
     pass
 
 
-@hooks.on_infra_start()
+@hooks.on_infra_start(priority=100)  # before anything asks for the catalog
 def leave_out():
+    keep_the_catalog()
+    list_regions_with_one_session()
     parse_paths_once()
     read_machines_once()
     assume_roles_once()
@@ -35,6 +39,36 @@ def leave_out():
     LogHandler.add_logs = append
     version_manager.record_cw_metric_invocation = nothing
     version_manager.record_cw_metric_error = nothing
+
+
+def keep_the_catalog():
+    """The catalog of services is kept with the packages that it is made of, whole or not at all."""
+    from localstack import config
+    from localstack.aws import spec
+
+    name, save = spec._get_catalog_filename(), spec.save_service_index_cache
+    if os.path.exists(os.path.join(config.dirs.static_libs, name)):  # as in the image
+        return
+
+    def save_whole(index, file):
+        part = f"{file}.{os.getpid()}"
+        catalog = save(index, part)
+        os.replace(part, file)
+        return catalog
+
+    spec._get_catalog_filename = lambda: os.path.join(sys.prefix, name)
+    spec.save_service_index_cache = save_whole
+
+
+def list_regions_with_one_session():
+    import boto3
+    from localstack.services import stores
+
+    session = boto3.Session()
+    elsewhere = [
+        region for partition in ("aws-us-gov", "aws-cn") for region in session.get_available_regions("cloudwatch", partition_name=partition)
+    ]
+    stores.get_valid_regions_for_service = lambda service: session.get_available_regions(service) + elsewhere
 
 
 def parse_paths_once():
