@@ -15,11 +15,10 @@ import (
 // appears whole or not at all, and only its owner can read it. A ctx that ends
 // stops the copy.
 func (d *DB) Backup(ctx context.Context, dst string) error {
-	place, err := d.borrow(ctx)
-	if err != nil {
+	if err := d.enter(ctx); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
 	}
-	defer func() { d.idle <- place }()
+	defer d.readers.leave()
 	return BackupFile(ctx, d.path, dst)
 }
 

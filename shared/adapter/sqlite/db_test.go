@@ -142,6 +142,25 @@ func TestAReadKeepsItsSnapshot(t *testing.T) {
 	wantNumbers(t, db, 1, 2)
 }
 
+func TestReadsShareAConnectionUnlessTheyOverlap(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	for range 6 {
+		numbers(t, db)
+	}
+	if made := db.Readers(); made != 1 {
+		t.Fatalf("%d connections were made for one read after another", made)
+	}
+	err := db.Read(t.Context(), func(*sqlite.Tx) error {
+		numbers(t, db)
+		numbers(t, db)
+		return nil
+	})
+	if made := db.Readers(); err != nil || made != 2 {
+		t.Fatalf("%d connections were made for a read within another, %v", made, err)
+	}
+}
+
 func TestAReadCannotWrite(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
