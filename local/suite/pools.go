@@ -66,7 +66,7 @@ func fullPool(c *Case) {
 // seconds, against all of its rate limits.
 func realLimits(c *Case) {
 	throttled := 0
-	for _, task := range c.many(12, "success") {
+	for _, task := range c.many(8, "success") {
 		if status := c.End(task); status.State != "Completed" || status.Attempt != 1 {
 			c.T.Errorf("it ended as %+v", status)
 		}
