@@ -52,6 +52,7 @@ func (h *house) addOutputs() {
 		statement{[]string{"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}, []string{
 			inside(uploads, exportsObjects), inside(kept, exportsObjects), inside(kept, logObjects),
 		}},
+		statement{[]string{"s3:ListMultipartUploadParts"}, []string{inside(kept, exportsObjects)}},
 		statement{[]string{"s3:ListBucket", "s3:ListBucketMultipartUploads"}, []string{*uploads.BucketArn(), *kept.BucketArn()}},
 	)
 	worker := h.newBucketUser("WorkerUser",

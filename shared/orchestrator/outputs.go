@@ -44,7 +44,8 @@ type Outputs interface {
 	Head(ctx context.Context, shelf Shelf, key string) (Object, error)
 	// Keep copies the object from Uploads to the same key on Kept if its ETag
 	// still is etag, inside the store, whatever its size. ErrChanged where it
-	// is another, ErrNotFound where there is none.
+	// is another, ErrNotFound where there is none. A large object may take more
+	// time than a call has: the next one goes on with what is copied.
 	Keep(ctx context.Context, key, etag string) (Object, error)
 	// Put writes a small object (at most 8 MiB) in place of any that is there.
 	Put(ctx context.Context, shelf Shelf, key, contentType string, content []byte) error

@@ -39,8 +39,8 @@ type Config struct {
 	// not reach. An Uploader needs Uploads alone.
 	Uploads, Kept string
 	// CopyLimit is the size in bytes above which Keep copies in parts of that
-	// size: 0 is 5 GiB, the most that one CopyObject takes; at least 5 MiB,
-	// the smallest part.
+	// size: 0 is 512 MiB; at least 5 MiB, the smallest part, and at most 5 GiB,
+	// which is what one CopyObject takes.
 	CopyLimit int64
 	// HTTP makes the requests; nil is a client of the SDK's.
 	HTTP *http.Client
@@ -56,6 +56,10 @@ const (
 	maxCopy  = 5 << 10 * mebi
 	maxParts = 10_000
 )
+
+// copyAtOnce is what a store copies in a fraction of the minute that the caller
+// of Keep has.
+const copyAtOnce = 512 * mebi
 
 // check names every problem of the configuration at once.
 func (c Config) check(kept bool) error {

@@ -3,7 +3,6 @@ package r2
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -17,7 +16,8 @@ import (
 
 // Keep copies the object from Uploads to Kept inside the store. Each part of
 // the copy demands etag, so that the parts are of one object; what lies on Kept
-// is looked up again before the answer.
+// is looked up again before the answer. What is copied in parts by a call that has
+// not the time for all of them, the next one goes on with.
 func (o *Outputs) Keep(ctx context.Context, key, etag string) (orchestrator.Object, error) {
 	source, err := o.Head(ctx, orchestrator.Uploads, key)
 	if err != nil {
@@ -45,22 +45,6 @@ func (o *Outputs) Keep(ctx context.Context, key, etag string) (orchestrator.Obje
 		return orchestrator.Object{}, fault.New(fault.Unavailable, "the object store copied %d of %d bytes", kept.Size, source.Size)
 	}
 	return kept, nil
-}
-
-func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) error {
-	size := max(o.copyLimit, (source.Size+maxParts-1)/maxParts)
-	transfer := transfer{s3: o.s3, bucket: o.kept, key: source.Key, contentType: source.ContentType}
-	return transfer.run(ctx, source.Size, size, func(ctx context.Context, part part) (*string, error) {
-		copied, err := o.s3.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
-			Bucket: &o.kept, Key: &source.Key, UploadId: &part.upload, PartNumber: &part.number,
-			CopySource: o.source(source.Key), CopySourceIfMatch: &source.ETag,
-			CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", part.offset, part.offset+part.size-1)),
-		})
-		if err != nil {
-			return nil, named(err, "copy an output")
-		}
-		return copied.CopyPartResult.ETag, nil
-	})
 }
 
 // source is the header that names the object to copy, as the API wants it:

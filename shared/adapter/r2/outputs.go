@@ -26,6 +26,7 @@ type calls interface {
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
 	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
+	ListParts(context.Context, *s3.ListPartsInput, ...func(*s3.Options)) (*s3.ListPartsOutput, error)
 	UploadPartCopy(context.Context, *s3.UploadPartCopyInput, ...func(*s3.Options)) (*s3.UploadPartCopyOutput, error)
 	multipart
 }
@@ -48,7 +49,7 @@ func New(cfg Config) (*Outputs, error) {
 		return nil, err
 	}
 	if cfg.CopyLimit == 0 {
-		cfg.CopyLimit = maxCopy
+		cfg.CopyLimit = copyAtOnce
 	}
 	client := cfg.client()
 	return &Outputs{

@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inFlight is how many parts are under way at once.
-const inFlight = 2
-
 // abortLimit is how long the clean-up after a failed transfer may take.
 const abortLimit = 10 * time.Second
 
@@ -26,6 +23,8 @@ type multipart interface {
 type transfer struct {
 	s3                       multipart
 	bucket, key, contentType string
+	// inFlight is how many parts are under way at once.
+	inFlight int
 }
 
 // part is one of them.
@@ -35,34 +34,53 @@ type part struct {
 	offset, size int64
 }
 
-// run has send bring each part of an object of so many bytes; send tells the
-// part's ETag. What was begun is aborted when something fails.
-func (t transfer) run(ctx context.Context, total, size int64, send func(context.Context, part) (*string, error)) (err error) {
+// send brings a part, and tells its ETag.
+type send func(context.Context, part) (*string, error)
+
+// run makes an object of so many bytes. What was begun is aborted when something
+// fails.
+func (t transfer) run(ctx context.Context, total, size int64, send send) error {
+	upload, err := t.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.finish(ctx, upload, total, size, nil, send); err != nil {
+		t.abort(ctx, upload)
+		return err
+	}
+	return nil
+}
+
+func (t transfer) begin(ctx context.Context) (upload string, err error) {
 	create := &s3.CreateMultipartUploadInput{Bucket: &t.bucket, Key: &t.key}
 	if t.contentType != "" {
 		create.ContentType = &t.contentType
 	}
 	begun, err := t.s3.CreateMultipartUpload(ctx, create)
 	if err != nil {
-		return named(err, "begin an upload")
+		return "", named(err, "begin an upload")
 	}
-	defer func() {
-		if err != nil {
-			t.abort(ctx, begun.UploadId)
-		}
-	}()
+	return *begun.UploadId, nil
+}
+
+// finish has send bring each part but those that are there, whose ETags are known
+// by their numbers, and makes the object of all.
+func (t transfer) finish(ctx context.Context, upload string, total, size int64, there map[int32]*string, send send) error {
 	parts := make([]types.CompletedPart, (total+size-1)/size)
 	group, sending := errgroup.WithContext(ctx)
-	group.SetLimit(inFlight)
+	group.SetLimit(t.inFlight)
 	for i := range parts {
 		if sending.Err() != nil {
 			break
 		}
-		group.Go(func() error {
-			part := part{upload: *begun.UploadId, number: int32(i + 1), offset: int64(i) * size}
-			part.size = min(size, total-part.offset)
-			etag, err := send(sending, part)
-			parts[i] = types.CompletedPart{PartNumber: &part.number, ETag: etag}
+		part := part{upload: upload, number: int32(i + 1), offset: int64(i) * size}
+		part.size = min(size, total-part.offset)
+		parts[i] = types.CompletedPart{PartNumber: &part.number, ETag: there[part.number]}
+		if parts[i].ETag != nil {
+			continue
+		}
+		group.Go(func() (err error) {
+			parts[i].ETag, err = send(sending, part)
 			return err
 		})
 	}
@@ -72,8 +90,8 @@ func (t transfer) run(ctx context.Context, total, size int64, send func(context.
 	if err := ctx.Err(); err != nil {
 		return named(err, "finish an upload")
 	}
-	_, err = t.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &t.bucket, Key: &t.key, UploadId: begun.UploadId,
+	_, err := t.s3.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &t.bucket, Key: &t.key, UploadId: &upload,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	})
 	return named(err, "finish an upload")
@@ -81,8 +99,8 @@ func (t transfer) run(ctx context.Context, total, size int64, send func(context.
 
 // abort gives the parts up, also after ctx has ended. What it cannot clean, the
 // next DeletePrefix or the bucket's lifecycle rule does.
-func (t transfer) abort(ctx context.Context, upload *string) {
+func (t transfer) abort(ctx context.Context, upload string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
 	defer cancel()
-	_, _ = t.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &t.bucket, Key: &t.key, UploadId: upload})
+	_, _ = t.s3.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &t.bucket, Key: &t.key, UploadId: &upload})
 }

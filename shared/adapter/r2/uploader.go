@@ -7,8 +7,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// partSize is how much of a body one request carries.
-const partSize = 8 * mebi
+// partSize is how much of a body one request carries, and partsInFlight how many
+// do at once.
+const (
+	partSize      = 8 * mebi
+	partsInFlight = 2
+)
 
 // uploadCalls are the S3 calls that an Uploader needs.
 type uploadCalls interface {
@@ -63,7 +67,7 @@ func (u *Uploader) upload(ctx context.Context, key string, body io.ReaderAt, siz
 		return named(err, "take an upload")
 	}
 	each := max(partSize, (size+maxParts-1)/maxParts)
-	transfer := transfer{s3: u.s3, bucket: u.bucket, key: key, contentType: contentType}
+	transfer := transfer{s3: u.s3, bucket: u.bucket, key: key, contentType: contentType, inFlight: partsInFlight}
 	return transfer.run(ctx, size, each, func(ctx context.Context, part part) (*string, error) {
 		sent, err := u.s3.UploadPart(ctx, &s3.UploadPartInput{
 			Bucket: &u.bucket, Key: &key, UploadId: &part.upload, PartNumber: &part.number,

@@ -1,0 +1,130 @@
+package r2
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// copiesInFlight is how many parts of a copy are under way at once. Their bytes
+// stay inside the store.
+const copiesInFlight = 16
+
+// note is what a copy in parts leaves beside its object on Kept until it is done.
+// No worker reaches it there: an upload does not tell what its parts were copied
+// from, and parts of two objects would make one that nobody has accepted.
+type note struct {
+	Upload string `json:"upload"`
+	// ETag is that of the object which is copied, and Part the size of a part.
+	ETag string `json:"etag"`
+	Part int64  `json:"part"`
+}
+
+// noteLimit is far more than a note has, in bytes.
+const noteLimit = 4 << 10
+
+func noteKey(key string) string { return key + ".copying" }
+
+// keepInParts copies an object that is too large for one call. A copy that fails
+// for want of time, or of the store, is left as far as it came; one that the store
+// refuses is given up.
+func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) error {
+	t := transfer{s3: o.s3, bucket: o.kept, key: source.Key, contentType: source.ContentType, inFlight: copiesInFlight}
+	n, there, err := o.resume(ctx, t, note{ETag: source.ETag, Part: max(o.copyLimit, (source.Size+maxParts-1)/maxParts)})
+	if err != nil {
+		return err
+	}
+	err = t.finish(ctx, n.Upload, source.Size, n.Part, there, func(ctx context.Context, part part) (*string, error) {
+		copied, err := o.s3.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
+			Bucket: &o.kept, Key: &source.Key, UploadId: &part.upload, PartNumber: &part.number,
+			CopySource: o.source(source.Key), CopySourceIfMatch: &source.ETag,
+			CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", part.offset, part.offset+part.size-1)),
+		})
+		if err != nil {
+			return nil, named(err, "copy an output")
+		}
+		return copied.CopyPartResult.ETag, nil
+	})
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err != nil {
+		t.abort(ctx, n.Upload)
+	}
+	// What a note that stays behind tells of is gone. The bucket's rule removes it.
+	_ = o.delete(ctx, &o.kept, noteKey(source.Key))
+	return err
+}
+
+// refused says whether the store would refuse a copy again: its object is gone or
+// another, or its upload is gone.
+func refused(err error) bool {
+	told := status(err)
+	return errors.Is(err, orchestrator.ErrChanged) || errors.Is(err, orchestrator.ErrNotFound) ||
+		told >= http.StatusBadRequest && told < http.StatusInternalServerError && told != http.StatusTooManyRequests
+}
+
+// resume finds what an earlier call has begun for the wanted copy, and the parts
+// that are there, by their numbers. Where there is none it begins.
+func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun note, there map[int32]*string, err error) {
+	if begun, err = o.readNote(ctx, t.key); err != nil {
+		return begun, nil, err
+	}
+	if begun.ETag == wanted.ETag && begun.Part == wanted.Part {
+		if there, err = o.copied(ctx, t.key, begun.Upload); code(err) != "NoSuchUpload" {
+			return begun, there, err
+		}
+	} else if begun.Upload != "" {
+		t.abort(ctx, begun.Upload)
+	}
+	if wanted.Upload, err = t.begin(ctx); err != nil {
+		return wanted, nil, err
+	}
+	text, err := json.Marshal(wanted)
+	if err == nil {
+		err = o.Put(ctx, orchestrator.Kept, noteKey(t.key), "application/json", text)
+	}
+	if err != nil {
+		t.abort(ctx, wanted.Upload)
+	}
+	return wanted, nil, err
+}
+
+// readNote reads the note of a copy, an empty one where there is none.
+func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
+	body, _, err := o.Open(ctx, orchestrator.Kept, noteKey(key), orchestrator.Span{Length: noteLimit})
+	if err != nil {
+		return note{}, gone(err)
+	}
+	var text bytes.Buffer
+	_, err = text.ReadFrom(body)
+	var n note
+	if err = errors.Join(err, body.Close()); err == nil && json.Unmarshal(text.Bytes(), &n) != nil {
+		n = note{} // no note of ours: it is replaced
+	}
+	return n, err
+}
+
+// copied lists the parts of an upload.
+func (o *Outputs) copied(ctx context.Context, key, upload string) (map[int32]*string, error) {
+	there := map[int32]*string{}
+	pages := s3.NewListPartsPaginator(o.s3, &s3.ListPartsInput{Bucket: &o.kept, Key: &key, UploadId: &upload})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, named(err, "list the parts of an upload")
+		}
+		for _, p := range page.Parts {
+			there[aws.ToInt32(p.PartNumber)] = p.ETag
+		}
+	}
+	return there, nil
+}

@@ -1,0 +1,199 @@
+package r2_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// bigKey is that of the object that is copied in these tests, in bigParts parts.
+const (
+	bigKey   = "exports/t1/big"
+	bigParts = 4
+)
+
+// copyist counts the parts that are copied, and ends the time for it.
+type copyist struct {
+	http.RoundTripper
+	// most is how many parts there is time for; end is called after the last of
+	// them.
+	most   int32
+	end    context.CancelFunc
+	begun  atomic.Int32
+	copied atomic.Int32
+	ended  chan struct{}
+}
+
+// RoundTrip is http.RoundTripper.
+func (c *copyist) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("X-Amz-Copy-Source") == "" {
+		return c.RoundTripper.RoundTrip(r)
+	}
+	if c.begun.Add(1) > c.most {
+		<-c.ended
+		return nil, r.Context().Err()
+	}
+	answer, err := c.RoundTripper.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+	if err == nil && c.copied.Add(1) == c.most {
+		c.end()
+		close(c.ended)
+	}
+	return answer, err
+}
+
+// big is a store with an object on Uploads that is copied in parts.
+type big struct {
+	*testing.T
+	ours, workers r2.Config
+}
+
+func newBig(t *testing.T) big {
+	t.Helper()
+	b := big{T: t}
+	b.ours, b.workers = setup(t)
+	return b
+}
+
+// put uploads the object of one letter, and tells its ETag.
+func (b big) put(letter string) string {
+	b.Helper()
+	uploader, err := r2.NewUploader(b.workers)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const size = bigParts*smallestPart - 1000
+	if err := uploader.Upload(b.Context(), bigKey, strings.NewReader(strings.Repeat(letter, size)), size, "text/plain"); err != nil {
+		b.Fatal(err)
+	}
+	there, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Uploads, bigKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return there.ETag
+}
+
+// keep copies it within the time for so many parts, and tells how many were.
+func (b big) keep(etag string, most int32) (copied int32, err error) {
+	b.Helper()
+	ctx, end := context.WithCancel(b.Context())
+	defer end()
+	c := &copyist{RoundTripper: b.ours.HTTP.Transport, most: most, end: end, ended: make(chan struct{})}
+	cfg := b.ours
+	cfg.HTTP = &http.Client{Transport: c}
+	_, err = outputs(b.T, cfg).Keep(ctx, bigKey, etag)
+	return c.copied.Load(), err
+}
+
+// kept holds Kept to have the object of one letter, and nothing else.
+func (b big) kept(letter string) {
+	b.Helper()
+	body, object, err := outputs(b.T, b.ours).Open(b.Context(), orchestrator.Kept, bigKey, orchestrator.Span{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		b.Fatal(err)
+	}
+	if object.ContentType != "text/plain" || int64(len(text)) != object.Size || strings.Trim(string(text), letter) != "" {
+		b.Errorf("%d bytes of %s are kept, and not all are %q", len(text), object.ContentType, letter)
+	}
+	if objects, uploads := b.left(); objects != 1 || uploads != 0 {
+		b.Errorf("%d objects and %d unfinished uploads are on Kept", objects, uploads)
+	}
+}
+
+// left counts what is on Kept.
+func (b big) left() (objects, uploads int) {
+	b.Helper()
+	listed, err := client(b.ours).ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: &b.ours.Kept})
+	if err != nil {
+		b.Fatal(err)
+	}
+	begun, err := client(b.ours).ListMultipartUploads(b.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Kept})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return len(listed.Contents), len(begun.Uploads)
+}
+
+// late copies as many parts as there is time for, which are not all.
+func (b big) late(etag string, most int32) {
+	b.Helper()
+	if copied, err := b.keep(etag, most); copied != most || !fault.Is(err, fault.Unavailable) {
+		b.Fatalf("in the time for %d parts %d are copied: %v", most, copied, err)
+	}
+	if _, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Kept, bigKey); !errors.Is(err, orchestrator.ErrNotFound) {
+		b.Fatalf("half an object is kept: %v", err)
+	}
+}
+
+func TestACopyGoesOnWhereTheTimeOfTheLastWasOver(t *testing.T) {
+	t.Parallel()
+	b := newBig(t)
+	etag := b.put("a")
+	b.late(etag, 1)
+	b.late(etag, 2)
+	if copied, err := b.keep(etag, bigParts+1); copied != 1 || err != nil {
+		t.Errorf("the last call has copied %d parts, want 1: %v", copied, err)
+	}
+	b.kept("a")
+}
+
+// TestRule14ACopyIsOfOneObject: what was copied of the object before is not what
+// was accepted.
+func TestRule14ACopyIsOfOneObject(t *testing.T) {
+	t.Parallel()
+	b := newBig(t)
+	b.late(b.put("a"), 2)
+	etag := b.put("b")
+	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
+		t.Errorf("%d parts of the other object are copied: %v", copied, err)
+	}
+	b.kept("b")
+}
+
+func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
+	t.Parallel()
+	b := newBig(t)
+	etag := b.put("a")
+	b.late(etag, 2)
+	begun, err := client(b.ours).ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Kept})
+	if err != nil || len(begun.Uploads) != 1 {
+		t.Fatalf("%d copies are begun: %v", len(begun.Uploads), err)
+	}
+	_, err = client(b.ours).AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{
+		Bucket: &b.ours.Kept, Key: aws.String(bigKey), UploadId: begun.Uploads[0].UploadId,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
+		t.Errorf("%d parts are copied: %v", copied, err)
+	}
+	b.kept("a")
+}
+
+// TestWhatACopyHasBegunGoesWithItsPrefix: the run may be cancelled meanwhile.
+func TestWhatACopyHasBegunGoesWithItsPrefix(t *testing.T) {
+	t.Parallel()
+	b := newBig(t)
+	b.late(b.put("a"), 2)
+	if err := outputs(t, b.ours).DeletePrefix(t.Context(), orchestrator.Kept, "exports/t1/"); err != nil {
+		t.Fatal(err)
+	}
+	if objects, uploads := b.left(); objects+uploads != 0 {
+		t.Errorf("%d objects and %d unfinished uploads are left", objects, uploads)
+	}
+}
