@@ -91,7 +91,42 @@ func TestATokenThatWasGoodIsAsked(t *testing.T) {
 	}
 }
 
-// signingKey is a key with its signer.
+// TestTokensOfManyTenants are remembered beside each other, under one key and then
+// under another of its name.
+func TestTokensOfManyTenants(t *testing.T) {
+	t.Parallel()
+	old, young := keyOf(t), keyOf(t)
+	young.key.ID = old.key.ID
+	keys := &ring{}
+	service := orchestrator.New(orchestrator.Ports{Signer: keys, Clock: &clock{now: epoch}}, orchestrator.Config{})
+	tokens := map[contract.Claims][2]string{}
+	for _, claims := range []contract.Claims{
+		{TenantID: "a", WorkspaceID: "w", RunID: "1", TaskID: "1", Attempt: 1},
+		{TenantID: "a", WorkspaceID: "x", RunID: "job:1", TaskID: "2", Attempt: 2},
+		{TenantID: "b", WorkspaceID: "w", RunID: "1", TaskID: "1", Attempt: 1},
+	} {
+		said := jwt.MapClaims{
+			"tenantId": claims.TenantID, "workspaceId": claims.WorkspaceID, "runId": claims.RunID, "taskId": claims.TaskID,
+			"attempt": claims.Attempt, "iss": contract.Issuer, "aud": contract.AudienceWorker, "sub": claims.TaskID,
+			"iat": epoch.Unix(), "nbf": epoch.Unix(), "exp": epoch.Add(time.Hour).Unix(),
+		}
+		tokens[claims] = [2]string{old.sign(t, said), young.sign(t, said)}
+	}
+	for _, good := range []int{0, 0, 1, 1, 0} {
+		keys.keys = []orchestrator.VerificationKey{[]signingKey{old, young}[good].key}
+		for claims, both := range tokens {
+			bearer, err := service.VerifyToken(t.Context(), both[good], contract.AudienceWorker, claims.TaskID)
+			if err != nil || bearer.Claims != claims {
+				t.Errorf("it speaks for %+v, want %+v: %v", bearer.Claims, claims, err)
+			}
+			if _, err := service.VerifyToken(t.Context(), both[1-good], contract.AudienceWorker, claims.TaskID); !fault.Is(err, fault.Unauthenticated) {
+				t.Errorf("a token under the other key: %v", err)
+			}
+		}
+	}
+}
+
+// signingKey is a key with its signer, which may know it by another name.
 type signingKey struct {
 	key    orchestrator.VerificationKey
 	signer orchestrator.Signer
@@ -118,7 +153,11 @@ func (k signingKey) sign(t *testing.T, claims jwt.MapClaims) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := k.signer.Sign(t.Context(), k.key.ID, []byte(text))
+	id, err := k.signer.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := k.signer.Sign(t.Context(), id, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
