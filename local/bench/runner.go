@@ -25,9 +25,22 @@ type goroutines struct {
 	made map[string]*goroutine
 }
 
+// goroutine is a machine, without the name that it is found by.
 type goroutine struct {
-	machine orchestrator.Machine
-	gone    chan struct{} // nil: it never is
+	owner     orchestrator.MachineOwner
+	createdAt time.Time
+	exit      *orchestrator.Exit
+	gone      chan struct{} // nil: it never is
+}
+
+func (one *goroutine) as(name string) orchestrator.Machine {
+	m := orchestrator.Machine{
+		ID: name, Name: name, Phase: orchestrator.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
+	}
+	if m.Exit != nil {
+		m.Phase = orchestrator.MachineGone
+	}
+	return m
 }
 
 // newGoroutines makes the runner.
@@ -40,11 +53,9 @@ func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (o
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[spec.Name]; ok {
-		return one.machine, nil
+		return one.as(spec.Name), nil
 	}
-	one := &goroutine{machine: orchestrator.Machine{
-		ID: spec.Name, Name: spec.Name, Phase: orchestrator.MachineRunning, Owner: spec.Owner, CreatedAt: g.now(),
-	}}
+	one := &goroutine{owner: spec.Owner, createdAt: g.now()}
 	if !g.stay {
 		one.gone = make(chan struct{})
 	}
@@ -56,10 +67,10 @@ func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (o
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		one.machine.Phase, one.machine.Exit = orchestrator.MachineGone, &orchestrator.Exit{At: g.now()}
+		one.exit = &orchestrator.Exit{At: g.now()}
 		close(one.gone)
 	}()
-	return one.machine, nil
+	return one.as(spec.Name), nil
 }
 
 func (g *goroutines) find(id string) (*goroutine, error) {
@@ -79,7 +90,7 @@ func (g *goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return one.machine, nil
+	return one.as(id), nil
 }
 
 // Wait is orchestrator.Runner.
@@ -104,9 +115,9 @@ func (g *goroutines) List(context.Context) ([]orchestrator.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var list []orchestrator.Machine
-	for _, one := range g.made {
-		if one.machine.Phase != orchestrator.MachineGone {
-			list = append(list, one.machine)
+	for name, one := range g.made {
+		if one.exit == nil {
+			list = append(list, one.as(name))
 		}
 	}
 	return list, nil
