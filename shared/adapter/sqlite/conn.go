@@ -44,7 +44,7 @@ func connect(ctx context.Context, path string, setup ...string) (*conn, error) {
 		"PRAGMA synchronous = FULL",
 		"PRAGMA foreign_keys = ON",
 		"PRAGMA temp_store = MEMORY",
-		"PRAGMA cache_size = -4096",            // KiB; the driver takes twice that
+		"PRAGMA cache_size = -2048",            // KiB; the driver takes twice that
 		"PRAGMA wal_autocheckpoint = 4000",     // pages: 16 MiB
 		"PRAGMA journal_size_limit = 67108864", // bytes
 	}, setup...)

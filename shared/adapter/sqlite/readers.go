@@ -75,7 +75,7 @@ func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	if c == nil {
 		// Its cache is good until the next commit of the writer, which is soon.
 		var err error
-		if c, err = connect(ctx, d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -1024"); err != nil {
+		if c, err = connect(ctx, d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -256"); err != nil {
 			return err
 		}
 	}
