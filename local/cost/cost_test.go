@@ -42,27 +42,13 @@ func TestPollingCostsARoundEachHalfMinute(t *testing.T) {
 	}
 }
 
-func TestItemsCostTheirSizeAndTheirIndexes(t *testing.T) {
+func TestAValueHasTheSizeThatDynamoDBStores(t *testing.T) {
 	t.Parallel()
-	text := func(s string) map[string]any { return map[string]any{"S": s} }
-	small := item{"pk": text("a"), "sk": text("b")}
-	large := item{"pk": text("a"), "sk": text("b"), "x": text(strings.Repeat("x", 1500))}
-	due := item{"pk": text("a"), "sk": text("b"), "due": text("1"), "at": {"N": "12"}}
-	later := item{"pk": text("a"), "sk": text("b"), "due": text("1"), "at": {"N": "13"}}
-	for name, row := range map[string]struct {
-		before, after item
-		units         float64
-	}{
-		"made":                 {nil, small, 1},
-		"gone":                 {large, nil, 2},
-		"only looked at":       {nil, nil, 1},
-		"larger":               {small, large, 2},
-		"into an index":        {small, due, 2},
-		"moved in an index":    {due, later, 3},
-		"untouched in the due": {due, due, 1},
+	for want, value := range map[int]map[string]any{
+		3: {"S": "abc"}, 5: {"B": "aGVsbG8="}, 2: {"N": "12"}, 13: {"BOOL": true},
 	} {
-		if units := written(row.before, row.after); units != row.units {
-			t.Errorf("%s: %v units, want %v", name, units, row.units)
+		if is := size(value); is != want {
+			t.Errorf("%v has %d bytes, want %d", value, is, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -152,12 +153,12 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 		http.Error(w, "the emulator does not answer", http.StatusBadGateway)
 		return
 	}
-	units := 0.0
+	written := 0.0
 	p.aside(function, func() { after = p.items(r.Context(), r.Header, touched) })
 	for i := range touched {
-		units += transactionTimes * written(before[i], after[i])
+		written += units.Transaction * units.Written(before[i], after[i], size)
 	}
-	used := Usage{WriteUnits: units}
+	used := Usage{WriteUnits: written}
 	if told := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
 		used[WriteUnits] = max(told, 1) // one that is refused costs its item's size
 	} else if operation != "TransactWriteItems" {

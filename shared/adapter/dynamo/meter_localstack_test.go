@@ -3,11 +3,8 @@
 package dynamo_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"reflect"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,18 +13,15 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 )
 
 type item = map[string]types.AttributeValue
 
-// meter is a client that counts the write units of each request by the rules of
-// the Amazon DynamoDB Developer Guide ("Read and write operations", "Item sizes
-// and formats"), from the items before and after. What DynamoDB Local tells about
-// single items agrees with it; about transactions it tells another number, from
-// the bytes of them all, four times.
-//
-// An entry of an index that changes in a transaction is counted twice, as an item
-// is. The guide says nothing about it; this is the worse case.
+// meter is a client that counts the write units of each request from the items
+// before and after. What DynamoDB Local tells about single items agrees with it;
+// about transactions it tells another number, from the bytes of them all, four
+// times.
 type meter struct {
 	dynamo.API
 	*testing.T
@@ -59,7 +53,7 @@ func keyOf(is item) item {
 }
 
 // around counts what do writes to the items with these keys.
-func (m *meter) around(times float64, keys []item, do func()) (units float64) {
+func (m *meter) around(times float64, keys []item, do func()) (counted float64) {
 	m.Helper()
 	before := make([]item, len(keys))
 	for i, key := range keys {
@@ -67,23 +61,23 @@ func (m *meter) around(times float64, keys []item, do func()) (units float64) {
 	}
 	do()
 	for i, key := range keys {
-		own := times * written(before[i], m.read(key))
-		units += own
+		own := times * units.Written(before[i], m.read(key), size)
+		counted += own
 		if pk, ok := key[schema.Partition.Name].(*types.AttributeValueMemberS); ok && m.keys != nil {
 			m.keys[pk.Value] += own
 		}
 	}
-	m.wru += units
-	return units
+	m.wru += counted
+	return counted
 }
 
 // alone counts a single write, and holds what the database tells to it.
 func (m *meter) alone(key item, do func() *types.ConsumedCapacity) {
 	m.Helper()
 	var told *types.ConsumedCapacity
-	units := m.around(1, []item{key}, func() { told = do() })
-	if told != nil && *told.CapacityUnits != units {
-		m.Errorf("%v: counted %v units, the database tells %v", key, units, *told.CapacityUnits)
+	counted := m.around(1, []item{key}, func() { told = do() })
+	if told != nil && *told.CapacityUnits != counted {
+		m.Errorf("%v: counted %v units, the database tells %v", key, counted, *told.CapacityUnits)
 	}
 }
 
@@ -121,52 +115,11 @@ func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 			keys = append(keys, each.ConditionCheck.Key)
 		}
 	}
-	m.around(2, keys, func() { out, err = m.API.TransactWriteItems(ctx, in, o...) })
+	m.around(units.Transaction, keys, func() { out, err = m.API.TransactWriteItems(ctx, in, o...) })
 	return out, err
 }
 
-// written is what it costs to make one item of another, with the indexes.
-func written(before, after item) float64 {
-	units := max(kilobytes(before), kilobytes(after), 1)
-	for _, index := range schema.Indexes() {
-		was, is := entry(index, before), entry(index, after)
-		switch {
-		case reflect.DeepEqual(was, is):
-		case was != nil && is != nil && !moved(index, was, is):
-			units++
-		default:
-			units += kilobytes(was) + kilobytes(is)
-		}
-	}
-	return units
-}
-
-// entry is the item as the index has it, nil where it does not.
-func entry(index schema.Index, is item) item {
-	has := keyOf(is)
-	for _, name := range append([]string{index.Partition.Name, index.Sort.Name}, index.Include...) {
-		if v, ok := is[name]; ok {
-			has[name] = v
-		}
-	}
-	if has[index.Partition.Name] == nil || has[index.Sort.Name] == nil {
-		return nil
-	}
-	return maps.Clone(has)
-}
-
-func moved(index schema.Index, a, b item) bool {
-	return !reflect.DeepEqual(a[index.Partition.Name], b[index.Partition.Name]) || !reflect.DeepEqual(a[index.Sort.Name], b[index.Sort.Name])
-}
-
-func kilobytes(is item) float64 {
-	total := 0
-	for name, v := range is {
-		total += len(name) + size(v)
-	}
-	return float64((total + 1023) / 1024)
-}
-
+// size of a value, in bytes.
 func size(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -174,7 +127,7 @@ func size(v types.AttributeValue) int {
 	case *types.AttributeValueMemberB:
 		return len(v.Value)
 	case *types.AttributeValueMemberN:
-		return (len(bytes.Trim([]byte(v.Value), "-0"))+1)/2 + 1
+		return units.Number(v.Value)
 	case *types.AttributeValueMemberL:
 		total := 3
 		for _, each := range v.Value {

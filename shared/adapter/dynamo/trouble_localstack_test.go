@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
@@ -143,8 +144,8 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 	r = restarted(t, s, r, many-1)
 	items := raw(t, cfg, name, "many")
 	for _, is := range items {
-		if kilobytes(is) > 4 {
-			t.Errorf("an item is of %v KB", kilobytes(is))
+		if kb := units.Kilobytes(is, size); kb > 4 {
+			t.Errorf("an item is of %v KB", kb)
 		}
 	}
 	if len(items) < 3 {
