@@ -55,6 +55,7 @@ const (
 	minPart  = 5 * mebi
 	maxCopy  = 5 << 10 * mebi
 	maxParts = 10_000
+	maxKey   = 1024 // bytes
 )
 
 // copyAtOnce is what a store copies in a fraction of the minute that the caller

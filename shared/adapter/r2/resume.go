@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -31,7 +32,15 @@ type note struct {
 // noteLimit is far more than a note has, in bytes.
 const noteLimit = 4 << 10
 
-func noteKey(key string) string { return key + ".copying" }
+// noteKey is where the note about an object lies: in its task's prefix, and never
+// where an object of that key is.
+func noteKey(key string) string {
+	const copying = ".copying"
+	if len(key)+len(copying) > maxKey {
+		key = strings.ToValidUTF8(key[:maxKey-2*len(copying)], "") // shorter than the key, with its end
+	}
+	return key + copying
+}
 
 // keepInParts copies an object that is too large for one call. A copy that fails
 // for want of time, or of the store, is left as far as it came; one that the store

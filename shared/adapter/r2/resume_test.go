@@ -17,11 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// bigKey is that of the object that is copied in these tests, in bigParts parts.
-const (
-	bigKey   = "exports/t1/big"
-	bigParts = 4
-)
+// bigParts is how many parts the objects of these tests are copied in.
+const bigParts = 4
 
 // copyist counts the parts that are copied, and ends the time for it.
 type copyist struct {
@@ -56,11 +53,12 @@ func (c *copyist) RoundTrip(r *http.Request) (*http.Response, error) {
 type big struct {
 	*testing.T
 	ours, workers r2.Config
+	key           string
 }
 
 func newBig(t *testing.T) big {
 	t.Helper()
-	b := big{T: t}
+	b := big{T: t, key: "exports/t1/big"}
 	b.ours, b.workers = setup(t)
 	return b
 }
@@ -73,10 +71,10 @@ func (b big) put(letter string) string {
 		b.Fatal(err)
 	}
 	const size = bigParts*smallestPart - 1000
-	if err := uploader.Upload(b.Context(), bigKey, strings.NewReader(strings.Repeat(letter, size)), size, "text/plain"); err != nil {
+	if err := uploader.Upload(b.Context(), b.key, strings.NewReader(strings.Repeat(letter, size)), size, "text/plain"); err != nil {
 		b.Fatal(err)
 	}
-	there, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Uploads, bigKey)
+	there, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Uploads, b.key)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -91,14 +89,14 @@ func (b big) keep(etag string, most int32) (copied int32, err error) {
 	c := &copyist{RoundTripper: b.ours.HTTP.Transport, most: most, end: end, ended: make(chan struct{})}
 	cfg := b.ours
 	cfg.HTTP = &http.Client{Transport: c}
-	_, err = outputs(b.T, cfg).Keep(ctx, bigKey, etag)
+	_, err = outputs(b.T, cfg).Keep(ctx, b.key, etag)
 	return c.copied.Load(), err
 }
 
 // kept holds Kept to have the object of one letter, and nothing else.
 func (b big) kept(letter string) {
 	b.Helper()
-	body, object, err := outputs(b.T, b.ours).Open(b.Context(), orchestrator.Kept, bigKey, orchestrator.Span{})
+	body, object, err := outputs(b.T, b.ours).Open(b.Context(), orchestrator.Kept, b.key, orchestrator.Span{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +132,7 @@ func (b big) late(etag string, most int32) {
 	if copied, err := b.keep(etag, most); copied != most || !fault.Is(err, fault.Unavailable) {
 		b.Fatalf("in the time for %d parts %d are copied: %v", most, copied, err)
 	}
-	if _, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Kept, bigKey); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Kept, b.key); !errors.Is(err, orchestrator.ErrNotFound) {
 		b.Fatalf("half an object is kept: %v", err)
 	}
 }
@@ -149,6 +147,28 @@ func TestACopyGoesOnWhereTheTimeOfTheLastWasOver(t *testing.T) {
 		t.Errorf("the last call has copied %d parts, want 1: %v", copied, err)
 	}
 	b.kept("a")
+}
+
+// TestACopyOfALongKeyGoesOnToo: a key has at most 1024 bytes, and so has that of
+// the note beside it.
+func TestACopyOfALongKeyGoesOnToo(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"big", ".copying", "ü"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			b := newBig(t)
+			b.key = "exports/t1"
+			for _, length := range []int{200, 200, 200, 200, 1024 - len(b.key) - 4*201 - 1} {
+				b.key += "/" + strings.Repeat("ü", (length-len(end))/2) + strings.Repeat("x", (length-len(end))%2) + end
+			}
+			etag := b.put("a")
+			b.late(etag, 3)
+			if copied, err := b.keep(etag, bigParts); copied != 1 || err != nil {
+				t.Errorf("the last call has copied %d parts of %d bytes' name, want 1: %v", copied, len(b.key), err)
+			}
+			b.kept("a")
+		})
+	}
 }
 
 // TestRule14ACopyIsOfOneObject: what was copied of the object before is not what
@@ -174,7 +194,7 @@ func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
 		t.Fatalf("%d copies are begun: %v", len(begun.Uploads), err)
 	}
 	_, err = client(b.ours).AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{
-		Bucket: &b.ours.Kept, Key: aws.String(bigKey), UploadId: begun.Uploads[0].UploadId,
+		Bucket: &b.ours.Kept, Key: aws.String(b.key), UploadId: begun.Uploads[0].UploadId,
 	})
 	if err != nil {
 		t.Fatal(err)
