@@ -105,6 +105,18 @@ func usageOf(pid int) (usage, error) {
 	return u, nil
 }
 
+// collected is what a stack uses once it has collected its garbage and given back
+// what it does not need.
+func (c *child) collected() (usage, error) {
+	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
+		return usage{}, err
+	}
+	if _, err := c.line(); err != nil {
+		return usage{}, err
+	}
+	return usageOf(c.command.Process.Pid)
+}
+
 // resetPeak makes the process's peak what it uses now.
 func resetPeak(pid int) error {
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0o200) //nolint:gosec // /proc

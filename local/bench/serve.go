@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"syscall"
@@ -95,12 +96,19 @@ func keepRunning(config stack.Config, runner string) int {
 	before := s.Stats()
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
+	collect := make(chan os.Signal, 1)
+	signal.Notify(collect, syscall.SIGUSR1)
 	for {
 		select {
 		case <-hup: // tell what was written since the last time
 			after := s.Stats()
 			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.BytesWritten-before.BytesWritten)
 			before = after
+			continue
+		case <-collect:
+			runtime.GC() // what the pools keep is garbage at the next one
+			debug.FreeOSMemory()
+			fmt.Println("collected")
 			continue
 		case <-ctx.Done():
 		}
