@@ -75,8 +75,13 @@ func (p *worker) deliver(c call) answer {
 	if !known || told.status == 0 {
 		return told
 	}
-	if after, ok := w.record(p.task()); ok {
-		w.checkCall(p, c, told, before, after, began)
+	after, ok := w.record(p.task())
+	if !ok {
+		return told
+	}
+	w.checkCall(p, c, told, before, after, began)
+	if before.Attempt.Report == nil && after.Attempt.Report != nil && after.Attempt.Number == p.attempt() {
+		w.facts(p.task(), p.attempt()).reported = true
 	}
 	return told
 }
@@ -109,6 +114,8 @@ type facts struct {
 	at    time.Time
 	// blocked is how long the engine had been kept waiting by then.
 	blocked time.Duration
+	// reported: a last word was taken in a call that is over.
+	reported bool
 	// good: a success was acknowledged as one. bad: what an upload of it tells is
 	// not what lies in the bucket.
 	good, bad bool
@@ -143,8 +150,9 @@ func (w *world) checkCall(p *worker, c call, told answer, before, after run.Run,
 	if !told.ok() {
 		return
 	}
-	// A last word that repeats another is answered as that was, whoever says it.
-	if c.route != "callback" && before.Attempt.Report == nil {
+	// A last word that repeats another is answered as that was, whoever says it,
+	// also where the other one was taken while this call waited.
+	if c.route != "callback" && before.Attempt.Report == nil && !mine.reported {
 		if mine.heard != "" && mine.heard != p.name {
 			w.broken("%s and %s of attempt %d of %s are both heard", mine.heard, p.name, p.attempt(), p.task())
 		}
