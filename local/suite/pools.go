@@ -30,7 +30,7 @@ func (c *Case) many(n int, words string) []string {
 func fullPool(c *Case) {
 	limit := c.Target.MaxMachines
 	machines, hold := c.T.TempDir(), Pipe(c.T)
-	tasks := c.many(2*limit, "count:"+machines+" wait:"+hold+" success")
+	tasks := c.many(limit+8, "count:"+machines+" wait:"+hold+" success")
 	settled := func(s contract.Status) bool { return s.QueuePosition != nil || s.State == "Running" }
 	for _, task := range tasks {
 		c.Await(task, settled)

@@ -62,7 +62,7 @@ read a collection on the port after it: "localstack machines" serves both.`,
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringArrayVar(&settings, "setting", nil, "NAME=VALUE of Sortie's settings (repeatable)")
-	c.Flags().StringVar(&release, "release", "", "a word that makes the functions' files differ, so that they are replaced")
+	c.Flags().StringVar(&release, "release", "", "deploy what was built last once more, as a release of this name")
 	c.RunE = does(func(ctx context.Context) error {
 		p, err := a.equipped(ctx)
 		if err != nil {

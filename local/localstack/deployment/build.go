@@ -37,13 +37,32 @@ func Functions(repository string) ([]string, error) {
 	return names, nil
 }
 
-// Build builds the functions alone: what they have in common is compiled once, and
-// then they are linked. It is part of Prepare, which finds it done then.
+// Build builds the functions and the CDK app. What is a release is built already,
+// and is marked.
 func (d Deployment) Build(ctx context.Context) error {
 	names, err := Functions(d.Repository)
 	if err != nil {
 		return err
 	}
+	if d.Release == "" {
+		both, building := errgroup.WithContext(ctx)
+		both.Go(func() error { return d.buildFunctions(building, names) })
+		both.Go(func() error { return d.buildApp(building) })
+		if err := both.Wait(); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if err := d.mark(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildFunctions compiles what the functions have in common once, and then links
+// them.
+func (d Deployment) buildFunctions(ctx context.Context, names []string) error {
 	environ := step.Environ(d.Environ, "CGO_ENABLED=0", "GOOS="+d.OS, "GOARCH="+runtime.GOARCH)
 	var packages []string
 	for _, name := range names {
@@ -57,22 +76,23 @@ func (d Deployment) Build(ctx context.Context) error {
 		links.SetLimit(runtime.GOMAXPROCS(0))
 		for _, name := range names {
 			links.Go(func() error {
-				built := filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name)
-				args := slices.Concat(functionFlags, []string{"-o", filepath.Join(built, "bootstrap"), bootstrap(name)})
-				if err := d.build(ctx, name, d.Repository, environ, args); err != nil {
-					return err
-				}
-				return d.mark(built)
+				args := slices.Concat(functionFlags, []string{"-o", filepath.Join(d.built(name), "bootstrap"), bootstrap(name)})
+				return d.build(ctx, name, d.Repository, environ, args)
 			})
 		}
 		return links.Wait()
 	})
 }
 
-// mark tells a function's release in a file beside it: what is deployed is
-// another then, and nothing is linked for it.
-func (d Deployment) mark(built string) error {
-	file := filepath.Join(built, "release")
+// built is the folder of a function's file.
+func (d Deployment) built(name string) string {
+	return filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name)
+}
+
+// mark tells the release in a file beside a function's: what is deployed is
+// another then.
+func (d Deployment) mark(name string) error {
+	file := filepath.Join(d.built(name), "release")
 	if d.Release == "" {
 		if err := os.RemoveAll(file); err != nil {
 			return fmt.Errorf("cannot take a function's release away: %w", err)

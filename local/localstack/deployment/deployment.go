@@ -56,8 +56,8 @@ type Deployment struct {
 	Machines string
 	// Settings are those of orchestrator.Settings that differ from the stack's.
 	Settings map[string]string
-	// Release is a word that goes with the functions' files, so that they are
-	// replaced by a deployment of another release of the same code.
+	// Release is a word that goes with the functions' files. With one, what was
+	// built last is deployed once more, and replaces what is there.
 	Release string
 }
 
@@ -90,12 +90,10 @@ func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 	return d.Deploy(ctx)
 }
 
-// Prepare builds all, and writes the template. It needs no server.
+// Prepare builds all, or marks what is built as a release, and writes the
+// template. It needs no server.
 func (d Deployment) Prepare(ctx context.Context) error {
-	both, building := errgroup.WithContext(ctx)
-	both.Go(func() error { return d.Build(building) })
-	both.Go(func() error { return d.buildApp(building) })
-	if err := both.Wait(); err != nil {
+	if err := d.Build(ctx); err != nil {
 		return err
 	}
 	settings, err := json.Marshal(d.Settings)

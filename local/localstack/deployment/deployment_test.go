@@ -126,6 +126,7 @@ func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
 	slices.Sort(builds)
 	prefix := "linux " + runtime.GOARCH + " 0 build -trimpath -buildvcs=false -tags lambda.norpc -ldflags -s -w "
 	want := []string{
+		"build -trimpath -buildvcs=false -o " + notes + "/infra/.cdk/infra .",
 		prefix + "-o " + notes + "/infra/.build/" + runtime.GOARCH + "/admit/bootstrap ./functions/admit/bootstrap",
 		prefix + "-o " + notes + "/infra/.build/" + runtime.GOARCH + "/sweep/bootstrap ./functions/sweep/bootstrap",
 		prefix + "./functions/admit/bootstrap ./functions/sweep/bootstrap",
@@ -152,6 +153,9 @@ func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
 	d.Release = "second"
 	if err := d.Build(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(notes, "builds")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a release is built anew: %v", err)
 	}
 	for _, file := range files {
 		if text := read(t, file); text != "second" {

@@ -27,7 +27,7 @@ import (
 
 // atOnce are the tests that run side by side. They wait, mostly, and so there
 // are more than there are processors.
-const atOnce = "16"
+const atOnce = "32"
 
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
