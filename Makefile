@@ -136,6 +136,7 @@ CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)
 
 .PHONY: functions
 functions: ## build the functions for ARCH=arm64
+	@rm -rf infra/.build/$(ARCH) # all that lies there is deployed, a release's mark too
 	@for name in $(FUNCTIONS); do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc -ldflags '-s -w -buildid=' \
 			-o infra/.build/$(ARCH)/$$name/bootstrap ./functions/$$name/bootstrap || exit 1; \
