@@ -148,7 +148,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
 	case d.Beat.Open != nil && d.Beat.Close, d.Beat.Open != nil && d.Beat.Open.Attempt != after.Attempt.Number:
 		t.Fatalf("%T: an item of nobody: %+v", fact, d.Beat)
-	case before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Beat.Close:
+	case !before.State.Terminal() && before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Beat.Close:
 		t.Fatalf("%T: the attempt ended and its heartbeats are still taken", fact)
 	case before.Attempt.WorkerID != "" && after.Attempt.Number == before.Attempt.Number && after.Attempt.WorkerID != before.Attempt.WorkerID:
 		t.Fatalf("%T: another worker is heard", fact)
