@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -124,21 +126,19 @@ func (w *workers) beat(ctx context.Context, lasts time.Duration) (taken int64, t
 	limited, done := context.WithTimeout(ctx, lasts)
 	defer done()
 	began, counted := time.Now(), atomic.Int64{}
-	var group sync.WaitGroup
-	var failure atomic.Value
+	var group errgroup.Group
 	for i := range callers {
-		group.Go(func() {
+		group.Go(func() error {
 			for n := i; limited.Err() == nil; n += callers {
 				if err := say(ctx, w.envelopes[n%len(w.envelopes)], "heartbeat"); err != nil {
-					failure.Store(err)
-					return
+					return err
 				}
 				counted.Add(1)
 			}
+			return nil
 		})
 	}
-	group.Wait()
-	err, _ = failure.Load().(error)
+	err = group.Wait()
 	return counted.Load(), time.Since(began), err
 }
 
@@ -160,24 +160,22 @@ func envelopesOf(from *bufio.Reader, n int) ([]contract.TaskEnvelope, error) {
 // everyone has each worker say something once.
 func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what string) error {
 	next := make(chan contract.TaskEnvelope)
-	var group sync.WaitGroup
-	var failure atomic.Value
+	var group errgroup.Group
 	for range callers {
-		group.Go(func() {
+		group.Go(func() (failed error) {
 			for e := range next {
 				if err := say(ctx, e, what); err != nil {
-					failure.Store(err)
+					failed = err
 				}
 			}
+			return failed
 		})
 	}
 	for _, e := range envelopes {
 		next <- e
 	}
 	close(next)
-	group.Wait()
-	err, _ := failure.Load().(error)
-	return err
+	return group.Wait()
 }
 
 // say makes a worker's call that says no more than it has to.
