@@ -264,11 +264,7 @@ func (s *Stack) receive(ctx context.Context) {
 		if err := s.service.NoteReception(ctx); err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
 		}
-		fired, stop := s.clock.NewTimer(s.config.SweepInterval)
-		select {
-		case <-fired:
-		case <-ctx.Done():
-			stop()
+		if !s.rest(ctx) {
 			return
 		}
 	}
@@ -297,13 +293,21 @@ func (s *Stack) sweep(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "a part of the sweep failed and is repeated by the next", "error", err.Error())
 		}
-		fired, stop := s.clock.NewTimer(s.config.SweepInterval)
-		select {
-		case <-fired:
-		case <-ctx.Done():
-			stop()
+		if !s.rest(ctx) {
 			return
 		}
+	}
+}
+
+// rest waits for the next sweep; false where ctx ends before.
+func (s *Stack) rest(ctx context.Context) bool {
+	fired, stop := s.clock.NewTimer(s.config.SweepInterval)
+	defer stop()
+	select {
+	case <-fired:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
