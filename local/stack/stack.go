@@ -270,8 +270,8 @@ func (s *Stack) receive(ctx context.Context) {
 	}
 }
 
-// restartHorizon makes the first sweep ask about everything that waits: whoever
-// was to act on it may have been killed.
+// restartHorizon makes the first sweep ask about what waits before its time has
+// come, as far as one sweep goes: whoever was to act on it may have been killed.
 const restartHorizon = 20 * 365 * 24 * time.Hour
 
 // executionsKept is how long the name of an execution that ended is known: Step
