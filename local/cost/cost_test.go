@@ -85,6 +85,8 @@ func TestTheProxyCountsByFunction(t *testing.T) {
 		{http.MethodGet, "/bucket/key", "", ""},
 		{http.MethodDelete, "/bucket/key", "", ""},
 		{http.MethodGet, "/bucket?list-type=2", "", ""},
+		{http.MethodGet, "/bucket/key?uploadId=u", "", ""},
+		{http.MethodDelete, "/bucket/key?uploadId=u", "", ""},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), call.method, proxy.URL+call.path, strings.NewReader(call.body))
 		if err != nil {
@@ -103,7 +105,7 @@ func TestTheProxyCountsByFunction(t *testing.T) {
 	for function, want := range map[string]Usage{
 		"admit":  {ReadUnits: 2.5, WriteUnits: 1 + 4},
 		"launch": {Signatures: 1, SecretCalls: 1},
-		"relay":  {Events: 2}, "objects": {BucketWrites: 2, BucketReads: 1},
+		"relay":  {Events: 2}, "objects": {BucketWrites: 3, BucketReads: 1},
 	} {
 		for kind, units := range want {
 			if counted[function][kind] != units {

@@ -123,7 +123,8 @@ func call(target string, body []byte) Usage {
 // objectCall is what a call of the object store is billed as: reads are cheap,
 // deletions free, everything else is dear.
 func objectCall(r *http.Request) Usage {
-	lists := r.URL.Query().Has("list-type") || r.URL.Query().Has("uploads")
+	asked := r.URL.Query()
+	lists := asked.Has("list-type") || asked.Has("uploads") || asked.Has("uploadId") // objects, uploads, an upload's parts
 	switch {
 	case r.Method == http.MethodDelete:
 		return nil
