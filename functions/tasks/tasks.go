@@ -3,8 +3,8 @@
 // client asks first: /healthz, the API's own description, and the keys that sign
 // workers' tokens.
 //
-// A cancel and a retry are committed when they are answered. Pages are stable: a cursor goes on where its page ended,
-// whatever was added before it.
+// A cancel and a retry are committed when they are answered. Pages are stable: a
+// cursor goes on where its page ended, whatever was added before it.
 package tasks
 
 import (

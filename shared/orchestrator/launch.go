@@ -139,8 +139,8 @@ func exitOf(machine Machine) *run.Exit {
 }
 
 // machineSpec is the machine of the run's attempt, with the environment that
-// the export contract asks for and the envelope of the worker contract. It holds credentials and a token: it is never
-// logged.
+// the export contract asks for and the envelope of the worker contract. It holds
+// credentials and a token: it is never logged.
 func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, error) {
 	callback, err := s.callbackURL(ctx, r)
 	if err != nil {

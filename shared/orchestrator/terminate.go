@@ -108,9 +108,9 @@ func (s *Service) seeGone(ctx context.Context, r run.Run) (*run.Exit, error) {
 	return nil, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
 }
 
-// goneWithin waits until the machine is gone, and tells how it ended. One that the platform does not
-// know is gone too, but not before the time by which it had to be visible: the
-// records may be a backup's, and the machines not.
+// goneWithin waits until the machine is gone, and tells how it ended. One that
+// the platform does not know is gone too, but not before the time by which it had
+// to be visible: the records may be a backup's, and the machines not.
 func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
 	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
 	if errors.Is(err, ErrNotFound) {
