@@ -145,6 +145,25 @@ func TestAFailedCommitFailsItsCauseAlone(t *testing.T) {
 	wantNumbers(t, db, 1, 3)
 }
 
+// TestRule10ACommitReachesTheDisk: a kill of the process would not show that it
+// does not, and no test can cut the power.
+func TestRule10ACommitReachesTheDisk(t *testing.T) {
+	t.Parallel()
+	db := setup(t)
+	const full = 2 // PRAGMA synchronous: FULL
+	var synchronous int
+	var journal string
+	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		if err := tx.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil {
+			return err
+		}
+		return tx.QueryRow("PRAGMA journal_mode").Scan(&journal)
+	})
+	if err != nil || synchronous < full || journal != "wal" {
+		t.Errorf("the writer is synchronous %d with the journal %s, %v", synchronous, journal, err)
+	}
+}
+
 func TestAFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	fill := func(tx *sqlite.Tx) error { return insert(100, strings.Repeat("x", 1<<20))(tx) }

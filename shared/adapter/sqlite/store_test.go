@@ -123,6 +123,49 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	}
 }
 
+// TestRule1ACommitIsWholeOrNothing has the place of an event be taken, in the
+// commit of two runs: neither of them has moved, nor have their leases.
+func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
+	t.Parallel()
+	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	create(t, store, "first")
+	create(t, store, "second")
+	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
+		_, err := tx.Exec("INSERT INTO events (run, seq, doc) SELECT n, 2, x'7b7d' FROM runs WHERE id = 'second'")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs := []run.Ref{{Tenant: "acme", ID: "first"}, {Tenant: "acme", ID: "second"}}
+	var writes []orchestrator.Write
+	for _, ref := range refs {
+		r, err := store.Load(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := run.Decide(r, run.Admitted{Pool: "p", Limit: 2}, newYear)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes = append(writes, orchestrator.WriteOf(d))
+	}
+	if err := store.Commit(t.Context(), writes...); err == nil {
+		t.Error("the commit has another's event")
+	}
+	for _, ref := range refs {
+		if r, err := store.Load(t.Context(), ref); err != nil || r.Version != 1 || r.State != run.Pending {
+			t.Errorf("%s is %s in version %d, %v", ref.ID, r.State, r.Version, err)
+		}
+	}
+	if events, err := store.Events(t.Context(), refs[0], 0, 10); err != nil || len(events) != 1 {
+		t.Errorf("the first has %d events, %v", len(events), err)
+	}
+	if pools, err := store.Pools(t.Context()); err != nil || len(pools) != 0 {
+		t.Errorf("the pools are %+v, %v", pools, err)
+	}
+}
+
 func TestARecordExpiresByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))

@@ -92,9 +92,9 @@ func TestAStartNamesMachineNameAndInput(t *testing.T) {
 	}
 }
 
-// TestStartingAfterTheEnd: the service says that the name is taken, whatever
+// TestRule13StartingAfterTheEnd: the service says that the name is taken, whatever
 // the input is.
-func TestStartingAfterTheEnd(t *testing.T) {
+func TestRule13StartingAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, input string
