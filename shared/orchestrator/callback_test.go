@@ -113,3 +113,50 @@ func TestRule4ATokenOutlivesItsAttempt(t *testing.T) {
 		t.Errorf("after its time: %v", err)
 	}
 }
+
+// TestRule4AGoodTokenIsOfOneAttempt has a worker's token, which was let in while
+// its attempt went on, be shown for the next one, in its worker's name.
+func TestRule4AGoodTokenIsOfOneAttempt(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	older := h.worker(h.runner.last())
+	h.ok(older.started(false))
+	_, err := older.beat()
+	h.ok(err)
+	h.runner.last().ends(1)
+	h.sweep()
+	h.pass(3 * time.Second)
+	newer := h.worker(h.runner.last())
+	h.ok(newer.started(false))
+	h.pass(time.Second)
+	before := h.stands(task, run.Running)
+	heard, err := h.store.LastBeat(t.Context(), before.Ref())
+	h.ok(err)
+	bearer := older.bearer()
+	calls := map[string]func() error{
+		"started": func() error {
+			_, err := h.service.Started(t.Context(), bearer, contract.TaskStarted{Attempt: 2, WorkerID: newer.id})
+			return err
+		},
+		"heartbeat": func() error {
+			_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 2, WorkerID: newer.id})
+			return err
+		},
+		"completed": func() error {
+			_, _, err := h.service.Completed(t.Context(), bearer, contract.TaskCompleted{
+				Attempt: 2, WorkerID: newer.id, Outcome: contract.OutcomeSucceeded,
+			})
+			return err
+		},
+	}
+	for name, call := range calls {
+		if err := call(); !fault.Is(err, fault.Forbidden) || bearer.Attempt != 1 {
+			t.Errorf("%s for attempt 2 by the token of attempt %d is answered by %v", name, bearer.Attempt, err)
+		}
+	}
+	now, err := h.store.LastBeat(t.Context(), before.Ref())
+	h.ok(err)
+	h.same(heard, now)
+	h.same(before, h.record(task))
+}

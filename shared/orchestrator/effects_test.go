@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -149,6 +150,25 @@ func TestRule13AnExecutionThatNeverActedIsAskedAbout(t *testing.T) {
 	h.stands(task, run.Running)
 	if h.record(task).Execution.Start != 1 {
 		t.Error("it has another execution than the first")
+	}
+}
+
+// TestRule13StartingTwiceIsStartingOnce has the answer to a start be lost, and the
+// sweep repeat it later, while the execution has not come to act yet.
+func TestRule13StartingTwiceIsStartingOnce(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.calls.unsure["Start"] = 1
+	h.fail[run.StepPending] = slices.Repeat([]string{"TryAgain"}, 12)
+	task := h.post()
+	h.pass(31 * time.Second)
+	if r := h.stands(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.unsure["Start"] != 0 {
+		t.Fatalf("%v is to be done", r.Execution.Pending)
+	}
+	h.sweep()
+	h.pass(10 * time.Minute)
+	if r := h.record(task); r.Attempt.Number == 0 || r.Execution.Start != 1 {
+		t.Errorf("it is %s in attempt %d of start %d", r.State, r.Attempt.Number, r.Execution.Start)
 	}
 }
 

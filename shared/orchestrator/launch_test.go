@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,6 +71,25 @@ func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
 		t.Errorf("%d machines live; the attempt is %+v", h.runner.live(), r.Attempt)
 	}
 	h.tells(task, "accepted admitted started attempt_ended machine_made completed")
+}
+
+// TestRule5AQuickWorkerKeepsItsMachine has the worker say that it begins before
+// the machine's id is committed: the launch that lost that race commits again.
+func TestRule5AQuickWorkerKeepsItsMachine(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.during = func(m *machine) error {
+		m.Phase = orchestrator.MachineRunning
+		return h.worker(m).started(false)
+	}
+	task := h.post()
+	r := h.stands(task, run.Running)
+	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.made) != 1 {
+		t.Errorf("%d of %d machines live, and %q is heard", h.runner.live(), len(h.runner.made), r.Attempt.MachineID)
+	}
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.stands(task, run.Completed)
 }
 
 // TestRule5AQuickWorkerIsSettledBeforeItsLaunch has the run settled, too, while
@@ -260,6 +280,32 @@ func TestRule7AbsenceProvesNothing(t *testing.T) {
 	h.sweep()
 	h.stands(task, run.Retrying)
 	h.tells(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
+}
+
+// TestRule7AMachineThatTerminatingCannotFindIsNotGone has a worker report from a
+// machine that the platform does not show yet: it is waited for, until it is shown
+// or the start limit is over.
+func TestRule7AMachineThatTerminatingCannotFindIsNotGone(t *testing.T) {
+	t.Parallel()
+	for _, shown := range []bool{true, false} {
+		t.Run(fmt.Sprint("shown later: ", shown), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			task := h.post()
+			m := h.runner.last()
+			m.hidden = true
+			h.ok(h.report(m, contract.Callback{Status: contract.StatusError, Error: "it says"}))
+			h.pass(20 * time.Second)
+			h.stands(task, run.Terminating)
+			m.hidden = !shown
+			h.pass(40 * time.Second)
+			h.pass(time.Minute) // Step Functions' own backoff
+			h.stands(task, run.Failed)
+			if shown && m.Phase != orchestrator.MachineGone {
+				t.Errorf("the run has ended, and its machine is %s", m.Phase)
+			}
+		})
+	}
 }
 
 // TestRule7ASilentWorkerHasItsTime has a worker that knows no heartbeats live

@@ -144,9 +144,15 @@ func TestRule7TheVerdictIsOfTheLastHeartbeat(t *testing.T) {
 	if h.store.verdict != nil {
 		t.Fatal("there was no verdict")
 	}
-	h.stands(task, run.Running)
+	lives := func() {
+		t.Helper()
+		if r := h.stands(task, run.Running); r.Attempt.Number != 1 {
+			t.Errorf("attempt %d runs: %s", r.Attempt.Number, h.told(task))
+		}
+	}
+	lives()
 	h.hears(80 * time.Second)
-	h.stands(task, run.Running)
+	lives()
 	h.hears(20 * time.Second)
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
@@ -167,16 +173,49 @@ func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
-// TestRule7NothingExtendsTheTimeLimit: not even a worker that calls.
+// TestRule7NothingExtendsTheTimeLimit: not even a worker that calls, whether from
+// its start or, with which the state is entered again, late.
 func TestRule7NothingExtendsTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	for name, silence := range map[string]time.Duration{"from its start": 0, "late": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := liveness(t)
+			task := h.post()
+			h.hears(silence)
+			w := h.worker(h.runner.last())
+			h.ok(w.started(false))
+			w.lives(9*time.Minute+30*time.Second-silence, 30*time.Second)
+			h.hears(31 * time.Second)
+			h.tells(task, "attempt_ended:RUN_TIMEOUT")
+		})
+	}
+}
+
+// TestRule7AHeartbeatLeavesTheRecord of a worker that is heard, as it is: by the
+// process that knows its token, and by one that sees it for the first time.
+func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
-	w.lives(9*time.Minute+30*time.Second, 30*time.Second)
-	h.hears(31 * time.Second)
-	h.tells(task, "attempt_ended:RUN_TIMEOUT")
+	before, commits := h.stands(task, run.Running), len(h.store.commits)
+	known := w.bearer()
+	unknown := orchestrator.Bearer{Claims: known.Claims, IssuedAt: known.IssuedAt, ExpiresAt: known.ExpiresAt}
+	for _, bearer := range []orchestrator.Bearer{known, unknown, known, unknown} {
+		h.pass(time.Second)
+		_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 1, WorkerID: w.id})
+		h.ok(err)
+		if beat, err := h.store.LastBeat(t.Context(), before.Ref()); err != nil || !beat.At.Equal(h.clock.now) {
+			t.Errorf("it was heard at %v, %v, and called at %v", beat.At, err, h.clock.now)
+		}
+	}
+	h.ok(w.started(false)) // again: a sign of life like any other
+	h.same(before, h.record(task))
+	if len(h.store.commits) != commits {
+		t.Errorf("heartbeats made %d commits", len(h.store.commits)-commits)
+	}
 }
 
 // TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for

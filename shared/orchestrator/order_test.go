@@ -1,10 +1,13 @@
 package orchestrator_test
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -56,6 +59,8 @@ func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
+	w := h.worker(h.runner.last())
+	h.ok(w.started(false))
 	h.store.down = true
 	if _, _, err := h.service.Export(h.Context(), exportCall()); err == nil {
 		t.Error("a run is accepted by a store that is down")
@@ -65,6 +70,12 @@ func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
 	}
 	if err := h.report(h.runner.last(), success()); fault.Of(err).Code != fault.Unavailable {
 		t.Errorf("a report to a store that is down: %v", err)
+	}
+	if _, err := w.beat(); fault.Of(err).Code != fault.Unavailable {
+		t.Errorf("a heartbeat to a store that is down: %v", err)
+	}
+	if err := w.started(false); fault.Of(err).Code != fault.Unavailable {
+		t.Errorf("a start that is repeated to a store that is down: %v", err)
 	}
 	h.store.down = false
 	h.ok(h.report(h.runner.last(), success()))
@@ -90,5 +101,38 @@ func TestRule11TheWorkerNeverSeesATaskToken(t *testing.T) {
 				t.Errorf("%s has a task token", name)
 			}
 		}
+	}
+}
+
+// TestRule11EachAttemptHasATokenOfItsOwn has each of two attempts get a token for
+// itself in its envelope, in its callback's address and with a heartbeat.
+func TestRule11EachAttemptHasATokenOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := liveness(t, func(c *orchestrator.Config) { c.TokenTTL, c.Policy.TimeLimit = 3*time.Minute, time.Hour })
+	task := h.post()
+	for attempt := 1; attempt <= 2; attempt++ {
+		r := h.stands(task, run.Running)
+		want := contract.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: attempt}
+		w := h.worker(h.runner.last())
+		if got := w.bearer().Claims; got != want {
+			t.Errorf("the envelope's token is for %+v, want %+v", got, want)
+		}
+		address, err := url.Parse(w.m.spec.Env["CALLBACK_URL"])
+		h.ok(err)
+		callback, err := h.service.VerifyToken(t.Context(), address.Query().Get("token"), contract.AudienceCallback, task)
+		if h.ok(err); callback.Claims != want {
+			t.Errorf("the callback's token is for %+v, want %+v", callback.Claims, want)
+		}
+		bearer := w.bearer()
+		w.lives(2*time.Minute, 30*time.Second)
+		alive, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: attempt, WorkerID: w.id})
+		h.ok(err)
+		renewed, err := h.service.VerifyToken(t.Context(), alive.Renewed.TaskToken, contract.AudienceWorker, task)
+		if h.ok(err); renewed.Claims != want || !renewed.ExpiresAt.After(bearer.ExpiresAt) {
+			t.Errorf("the renewed token is for %+v until %v, want %+v", renewed.Claims, renewed.ExpiresAt, want)
+		}
+		w.m.ends(1)
+		h.sweep()
+		h.pass(3 * time.Second)
 	}
 }

@@ -36,6 +36,14 @@ func (s *store) Create(ctx context.Context, first orchestrator.Write, key *orche
 	return s.Store.Create(ctx, first, key)
 }
 
+// Beat is orchestrator.Store.
+func (s *store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
+	if s.down {
+		return run.Beat{}, fault.New(fault.Unavailable, "the store is down")
+	}
+	return s.Store.Beat(ctx, ref, b)
+}
+
 // Mend is orchestrator.Store.
 func (s *store) Mend(ctx context.Context, tenant, pool string) (int, error) {
 	s.mended = append(s.mended, pool)

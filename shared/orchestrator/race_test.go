@@ -131,3 +131,20 @@ func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 	h.stands(tasks[2], run.Completed)
 	h.stands(tasks[3], run.Pending)
 }
+
+// TestRule6NobodyOvertakesALine has a run come when slots are free that nobody in
+// line has been given yet.
+func TestRule6NobodyOvertakesALine(t *testing.T) {
+	t.Parallel()
+	h := setup(t, one)
+	tasks := h.line(3)
+	late := h.accept()
+	h.config.MaxMachines = 3
+	_, err := h.slow(&raced{}).Admit(t.Context(), h.input(late, run.StepPending))
+	h.ok(err)
+	h.stands(tasks[1], run.ContainerCreating)
+	h.stands(tasks[2], run.ContainerCreating)
+	if r := h.stands(late, run.Pending); r.Slot.Stand != run.SlotQueued {
+		t.Errorf("who came last stands as %+v", r.Slot)
+	}
+}

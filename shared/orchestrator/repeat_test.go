@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestACallThatComesTwiceLeavesTheNextAttempt repeats calls of an attempt that is
+// TestRule3ACallThatComesTwiceLeavesTheNextAttempt repeats calls of an attempt that is
 // over, as Step Functions may after one that it gave up, while the next one runs.
-func TestACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
+func TestRule3ACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	var judging, terminating orchestrator.StepInput

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -25,9 +26,9 @@ func (b blind) Inspect(ctx context.Context, id string) (orchestrator.Machine, er
 	return b.runner.Inspect(ctx, id)
 }
 
-// TestOneMachineThatCannotBeLookedUpHidesNoOther loses two machines, of which
-// the platform will not tell about the first.
-func TestOneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
+// TestRule7OneMachineThatCannotBeLookedUpHidesNoOther loses two machines, of which
+// the platform will not tell about the first: that is not its end, and the other is told.
+func TestRule7OneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first, second := h.post(), h.post()
@@ -46,4 +47,31 @@ func TestOneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
 	}
 	h.stands(first, run.Running)
 	h.stands(second, run.Terminating)
+}
+
+// unlisting is a platform whose lists show nothing.
+type unlisting struct{ *runner }
+
+// List is orchestrator.Runner.
+func (unlisting) List(context.Context) ([]orchestrator.Machine, error) { return nil, nil }
+
+// TestRule7AbsenceFromAListProvesNothing at any time: a lookup shows the machine.
+func TestRule7AbsenceFromAListProvesNothing(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	task := h.post()
+	service := orchestrator.New(orchestrator.Ports{
+		Store: h.store, Executions: h.calls, Runner: unlisting{h.runner},
+		Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
+	}, h.config)
+	for range 5 {
+		h.ok(service.Sweep(t.Context(), 0))
+		h.stands(task, run.Running)
+		h.pass(time.Minute)
+	}
+	h.runner.last().ends(1)
+	h.ok(service.Sweep(t.Context(), 0))
+	if r := h.stands(task, run.Terminating); r.Attempt.Exit == nil || r.Attempt.Exit.Code != 1 {
+		t.Errorf("its end is %+v", r.Attempt.Exit)
+	}
 }
