@@ -1,20 +1,32 @@
 package orchestrator_test
 
 import (
+	"encoding/json"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ended tells the end of the execution of a run's start.
+// ended tells the end of the execution of a run's start, as EventBridge does.
 func (h *house) ended(task string, start int) error {
 	h.Helper()
 	ref := h.record(task).Ref()
-	return h.service.ExecutionEnded(h.Context(), ref, run.ExecutionName(ref, start))
+	input, err := json.Marshal(ref)
+	h.ok(err)
+	event, err := json.Marshal(sweep.Input{
+		DetailType: "Step Functions Execution Status Change",
+		Detail: sweep.Change{
+			Name: run.ExecutionName(ref, start), Status: orchestrator.ExecutionFailed, Input: string(input),
+		},
+	})
+	h.ok(err)
+	_, err = sweep.Handler(h.service)(h.Context(), event)
+	return err
 }
 
 // TestRule15AnExecutionsEndIsActedOnAtOnce has the execution fail in the one

@@ -218,6 +218,34 @@ func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
 	}
 }
 
+// TestRule8ASweepNotesTheReception, since when and whether calls come through.
+func TestRule8ASweepNotesTheReception(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.sweep()
+	since := h.clock.now
+	holds := func(want orchestrator.Reception) {
+		t.Helper()
+		note, err := h.store.Reception(t.Context())
+		h.ok(err)
+		h.same(want, note)
+	}
+	holds(orchestrator.Reception{Since: since, ProbedAt: since})
+	h.pass(time.Minute)
+	h.sweep()
+	holds(orchestrator.Reception{Since: since, ProbedAt: h.clock.now})
+	h.pass(time.Minute)
+	h.probe = func(context.Context) error { return errors.New("nobody answers") }
+	if err := h.service.Sweep(t.Context(), 0); err == nil {
+		t.Error("a sweep that nobody can call tells no error")
+	}
+	holds(orchestrator.Reception{ProbedAt: h.clock.now})
+	h.probe = nil
+	h.pass(time.Minute)
+	h.sweep()
+	holds(orchestrator.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
+}
+
 // TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for
 // longer than the heartbeat limit. The worker lives, if it calls in time once it
 // can, and dies if it does not.

@@ -79,6 +79,28 @@ func TestALaunchFindsItsMachineBehindEveryLie(t *testing.T) {
 	}
 }
 
+// TestRule5AMachineOfAnotherAttemptIsNotAdopted has a creation not be answered,
+// while the platform shows the machine of the attempt before.
+func TestRule5AMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	p := setup(t, func(c *fly.Config) { c.Apps, c.LookAgain = c.Apps[:1], time.Millisecond })
+	before, after := spec("r-attempt-1"), spec("r-attempt-2")
+	after.Owner = before.Owner
+	after.Owner.Attempt = 2
+	first, err := p.launch(t, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lie(t, faults.Rule{Kind: faults.BadGateway, Name: after.Name})
+	if made, err := p.launch(t, after); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("it is %s, %v; that of the attempt before is %s", made.ID, err, first.ID)
+	}
+	p.lie(t)
+	if made, err := p.launch(t, after); err != nil || made.ID == first.ID || made.Owner != after.Owner {
+		t.Errorf("it is %+v, %v; that of the attempt before is %s", made, err, first.ID)
+	}
+}
+
 func TestAnInvisibleMachineIsNotKnownToBeAnything(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

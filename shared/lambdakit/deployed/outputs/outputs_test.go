@@ -1,0 +1,47 @@
+package outputs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/outputs"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+// TestRule14AWorkerGetsKeysOfItsOwn: those of its bucket, and never the ones that
+// reach what is kept.
+func TestRule14AWorkerGetsKeysOfItsOwn(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(secrets.Outputs{
+		AccountID: "account", AccessKeyID: "ours", SecretAccessKey: "our secret",
+		WorkerAccessKeyID: "theirs", WorkerSecretAccessKey: "their secret",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	aws := awstest.Serve(t, map[string]awstest.Call{"GetSecretValue": func(json.RawMessage) (any, error) {
+		return map[string]string{"SecretString": string(text)}, nil
+	}})
+	env := map[string]string{
+		"SORTIE_STAGE": "test", "SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_KEPT_BUCKET": "kept",
+		"SORTIE_SECRET_OUTPUTS": "sortie/test/outputs", "AWS_REGION": aws.Region, "AWS_ENDPOINT_URL": *aws.BaseEndpoint,
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+	}
+	var out bytes.Buffer
+	_, worker := outputs.New(process.New("launch", process.Host{
+		Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		Out: &out, Err: &out, Clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		Exit: func(code int) { t.Errorf("it exits with %d: %s", code, &out) },
+	}))
+	got, err := worker(t.Context())
+	want := orchestrator.WorkerBucket{AccountID: "account", Bucket: "uploads", AccessKeyID: "theirs", SecretAccessKey: "their secret"}
+	if err != nil || got != want {
+		t.Errorf("a worker gets the bucket %q with the key %q, %v: %s", got.Bucket, got.AccessKeyID, err, &out)
+	}
+}
