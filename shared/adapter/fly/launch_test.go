@@ -80,7 +80,8 @@ func TestALaunchFindsItsMachineBehindEveryLie(t *testing.T) {
 }
 
 // TestRule5AMachineOfAnotherAttemptIsNotAdopted has a creation not be answered,
-// while the platform shows the machine of the attempt before.
+// while the platform shows the machine of the attempt before; and asks for that
+// one's own name.
 func TestRule5AMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) { c.Apps, c.LookAgain = c.Apps[:1], time.Millisecond })
@@ -90,6 +91,11 @@ func TestRule5AMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	first, err := p.launch(t, before)
 	if err != nil {
 		t.Fatal(err)
+	}
+	stranger := before
+	stranger.Owner.Attempt = 2
+	if made, err := p.launch(t, stranger); !fault.Is(err, fault.LaunchRefused) {
+		t.Errorf("under the name of the attempt before it is %s, %v", made.ID, err)
 	}
 	p.lie(t, faults.Rule{Kind: faults.BadGateway, Name: after.Name})
 	if made, err := p.launch(t, after); !fault.Is(err, fault.Unavailable) {

@@ -50,8 +50,10 @@ func TestRule14WhatChangesWhileItIsCopiedIsNotKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			ours.HTTP = &http.Client{Transport: &before{RoundTripper: ours.HTTP.Transport, do: func() { put("b") }}}
-			if _, err := outputs(t, ours).Keep(t.Context(), key, verified.ETag); !errors.Is(err, orchestrator.ErrChanged) {
-				t.Errorf("the answer is %v, want ErrChanged", err)
+			for range 2 { // and when it has been changed before
+				if _, err := outputs(t, ours).Keep(t.Context(), key, verified.ETag); !errors.Is(err, orchestrator.ErrChanged) {
+					t.Errorf("the answer is %v, want ErrChanged", err)
+				}
 			}
 			if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Kept, key); !errors.Is(err, orchestrator.ErrNotFound) {
 				t.Errorf("something is kept: %v", err)
