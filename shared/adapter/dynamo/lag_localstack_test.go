@@ -128,3 +128,55 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 		t.Fatalf("%+v, %v", pools, err)
 	}
 }
+
+// overtaken is a client that has something else be written before the next
+// transaction.
+type overtaken struct {
+	dynamo.API
+	first *dynamodb.PutItemInput
+}
+
+func (o *overtaken) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	if o.first != nil {
+		if _, err := o.PutItem(ctx, o.first); err != nil {
+			return nil, err
+		}
+		o.first = nil
+	}
+	return o.API.TransactWriteItems(ctx, in, opts...)
+}
+
+// TestRule6MendFreesNoSlotThatWasGivenMeanwhile has a slot be nobody's when Mend
+// looks, and somebody's when it writes.
+func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	db, name := &overtaken{API: dynamodb.NewFromConfig(cfg)}, table(t, cfg)
+	s, err := dynamo.New(db, dynamo.Config{Table: name, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := func(of string) *dynamodb.PutItemInput {
+		text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+		return &dynamodb.PutItemInput{TableName: &name, Item: item{
+			schema.Partition.Name: text("default#pool#p"), schema.Sort.Name: text("slot#000000"), "run": text(of),
+		}}
+	}
+	if _, err := db.PutItem(ctx, slot("gone")); err != nil {
+		t.Fatal(err)
+	}
+	db.first = slot("new")
+	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
+		t.Fatalf("changed %d, %v", n, err)
+	}
+	found, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: item{
+		schema.Partition.Name: slot("").Item[schema.Partition.Name], schema.Sort.Name: slot("").Item[schema.Sort.Name],
+	}})
+	if err != nil || len(found.Item) == 0 || found.Item["run"].(*types.AttributeValueMemberS).Value != "new" {
+		t.Errorf("the slot is %v (%v)", found.Item, err)
+	}
+	// Of nobody, it is free with the next look, which no one overtakes.
+	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 1 {
+		t.Errorf("changed %d, %v", n, err)
+	}
+}
