@@ -37,9 +37,9 @@ func Functions(repository string) ([]string, error) {
 	return names, nil
 }
 
-// Build builds the functions and the CDK app. What is a release is built already,
+// buildAll builds the functions and the CDK app. What is a release is built already,
 // and is marked.
-func (d Deployment) Build(ctx context.Context) error {
+func (d Deployment) buildAll(ctx context.Context) error {
 	names, err := Functions(d.Repository)
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 // Prepare builds all, or marks what is built as a release, and writes the
 // template. It needs no server.
 func (d Deployment) Prepare(ctx context.Context) error {
-	if err := d.Build(ctx); err != nil {
+	if err := d.buildAll(ctx); err != nil {
 		return err
 	}
 	settings, err := json.Marshal(d.Settings)

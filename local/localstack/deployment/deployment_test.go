@@ -119,7 +119,7 @@ func TestNoAccountIsEverReached(t *testing.T) {
 func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
-	if err := d.Build(t.Context()); err != nil {
+	if err := d.buildAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	builds := strings.Split(strings.TrimSpace(read(t, filepath.Join(notes, "builds"))), "\n")
@@ -151,7 +151,7 @@ func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
 		files = append(files, filepath.Join(built, "release"))
 	}
 	d.Release = "second"
-	if err := d.Build(t.Context()); err != nil {
+	if err := d.buildAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(notes, "builds")); !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +163,7 @@ func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
 		}
 	}
 	d.Release = ""
-	if err := d.Build(t.Context()); err != nil {
+	if err := d.buildAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
