@@ -166,14 +166,7 @@ func (w *world) play(ctx context.Context) error {
 
 // wait lets time pass; false where the context ends first.
 func (w *world) wait(ctx context.Context, d time.Duration) bool {
-	fired, stop := w.config.Clock.NewTimer(d)
-	defer stop()
-	select {
-	case <-fired:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return orchestrator.Sleep(ctx, w.config.Clock, d) == nil
 }
 
 // broken notes a promise that was not kept, note what happened.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/asl"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // again is how long to wait before something that could not be stored is
@@ -91,14 +92,7 @@ func (e *Engine) perform(ctx context.Context, c call) {
 }
 
 func (e *Engine) pause(ctx context.Context) bool {
-	fired, stop := e.config.Clock.NewTimer(again)
-	defer stop()
-	select {
-	case <-fired:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return orchestrator.Sleep(ctx, e.config.Clock, again) == nil
 }
 
 // fire lets the execution see the time.

@@ -301,14 +301,7 @@ func (s *Stack) sweep(ctx context.Context) {
 
 // rest waits for the next sweep; false where ctx ends before.
 func (s *Stack) rest(ctx context.Context) bool {
-	fired, stop := s.clock.NewTimer(s.config.SweepInterval)
-	defer stop()
-	select {
-	case <-fired:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return orchestrator.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }
 
 // roll gives random numbers for jitter.

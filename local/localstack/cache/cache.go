@@ -182,13 +182,9 @@ func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error)
 			_ = file.Close()
 			return nil, fmt.Errorf("cannot lock the cache: %w", err)
 		}
-		fired, stop := c.Clock.NewTimer(lockPause)
-		select {
-		case <-ctx.Done():
-			stop()
+		if orchestrator.Sleep(ctx, c.Clock, lockPause) != nil {
 			_ = file.Close()
 			return nil, fmt.Errorf("stopped while another process installs: %w", context.Cause(ctx))
-		case <-fired:
 		}
 	}
 }

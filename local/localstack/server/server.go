@@ -128,14 +128,7 @@ const lookPause = 100 * time.Millisecond
 
 // pause waits a moment; false where ctx ends meanwhile.
 func (s Server) pause(ctx context.Context) bool {
-	fired, stop := s.Clock.NewTimer(lookPause)
-	defer stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-fired:
-		return true
-	}
+	return orchestrator.Sleep(ctx, s.Clock, lookPause) == nil
 }
 
 // Ready says whether a LocalStack on the port has come up.

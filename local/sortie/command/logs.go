@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // logPause is how long a log that is followed is left alone.
@@ -71,12 +72,8 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, attemp
 		if !follow || log.Ended {
 			return nil
 		}
-		over, stop := a.Clock.NewTimer(logPause)
-		select {
-		case <-over:
-		case <-ctx.Done():
-			stop()
-			return ctx.Err()
+		if err := orchestrator.Sleep(ctx, a.Clock, logPause); err != nil {
+			return err
 		}
 	}
 }
