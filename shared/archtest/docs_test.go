@@ -107,7 +107,7 @@ func TestNothingIsLeftToDo(t *testing.T) {
 // TestOnlyTheHousesFolders: the top level has the names of the design.
 func TestOnlyTheHousesFolders(t *testing.T) {
 	t.Parallel()
-	house := []string{"functions", "infra", "shared", "statemachines", "events", "local", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "out"}
+	house := []string{"functions", "infra", "shared", "statemachines", "events", "local", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "CHANGELOG.md", "out"}
 	entries, err := os.ReadDir(root(t))
 	if err != nil {
 		t.Fatal(err)
