@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/conformance"
@@ -32,6 +33,7 @@ func TestExamplesConform(t *testing.T) {
 	dir := t.TempDir()
 	goTool(t, "build", "-o", dir, sdk+"/sortie-exec", sdk+"/examples/go")
 	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
+	python := stacktest.Python(t)
 	for name, command := range map[string]func(scenario string) []string{
 		"go": func(string) []string { return []string{filepath.Join(dir, "go")} },
 		"shell": func(scenario string) []string {
@@ -40,20 +42,24 @@ func TestExamplesConform(t *testing.T) {
 				"sh", filepath.Join(examples, "shell", "steps.sh"),
 			}
 		},
-		"python": func(string) []string { return []string{stacktest.Python(t), filepath.Join(examples, "python", "worker.py")} },
+		"python": func(string) []string { return []string{python, filepath.Join(examples, "python", "worker.py")} },
 	} {
-		for _, scenario := range conformance.Scenarios() {
-			t.Run(name+"/"+scenario, func(t *testing.T) {
-				t.Parallel()
-				report := check(t, nil, []string{scenario}, command(scenario)...)
-				for _, v := range report.Failures() {
-					t.Errorf("%s %s: %s", v.Mark, v.Name, v.Detail)
-				}
-				uploads := func(v conformance.Verdict) bool { return v.Name == "note-upload" && v.Detail == "yes" }
-				if scenario == "work" && !slices.ContainsFunc(report.Verdicts, uploads) {
-					t.Error("got no upload, want the output at the address of the envelope")
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var playing sync.WaitGroup
+			defer playing.Wait()
+			for _, scenario := range conformance.Scenarios() {
+				playing.Go(func() {
+					report := check(t, nil, []string{scenario}, command(scenario)...)
+					for _, v := range report.Failures() {
+						t.Errorf("%s: %s %s: %s", scenario, v.Mark, v.Name, v.Detail)
+					}
+					uploads := func(v conformance.Verdict) bool { return v.Name == "note-upload" && v.Detail == "yes" }
+					if scenario == "work" && !slices.ContainsFunc(report.Verdicts, uploads) {
+						t.Error("got no upload, want the output at the address of the envelope")
+					}
+				})
+			}
+		})
 	}
 }
