@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
@@ -47,9 +48,31 @@ func TestATokenIsRenewedWhenItIsHalfOver(t *testing.T) {
 	}
 }
 
-// TestTheEnvelopeTellsTheWorkerWhatItNeeds and the export contract's variables
-// stay.
-func TestTheEnvelopeTellsTheWorkerWhatItNeeds(t *testing.T) {
+// TestEnvelopeMatchesSchema checks that the schema TaskEnvelope accepts the
+// envelope of a launch and refuses one without its token.
+func TestEnvelopeMatchesSchema(t *testing.T) {
+	t.Parallel()
+	document, err := apicheck.Load(contract.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := begin(t)
+	e := h.stage.Envelope(t, h.task)
+	for want, token := range map[bool]string{true: e.TaskToken, false: ""} {
+		e.TaskToken = token
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := document.CheckSchema("TaskEnvelope", text); (err == nil) != want {
+			t.Errorf("with the token %q: got %v, want a match: %t", token, err, want)
+		}
+	}
+}
+
+// TestEnvelopeHasWhatTheWorkerNeeds also checks that the export contract's
+// variables remain.
+func TestEnvelopeHasWhatTheWorkerNeeds(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	e := h.stage.Envelope(t, h.task)

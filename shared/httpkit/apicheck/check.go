@@ -159,6 +159,18 @@ func (d *Document) validate(pointer string, value any) error {
 	return schema.Validate(value)
 }
 
+// CheckSchema checks JSON text against the component schema of that name.
+func (d *Document) CheckSchema(name string, text []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		err = d.validate("/components/schemas/"+escape(name), value)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot match the schema %s: %w", name, err)
+	}
+	return nil
+}
+
 // CheckRequest holds the body of a request that was granted to the document.
 func (d *Document) CheckRequest(r *http.Request, body []byte) error {
 	op, known := d.operation(r)

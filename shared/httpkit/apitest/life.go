@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"testing"
 
@@ -62,12 +63,17 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	return location.RequestURI()
 }
 
-// Envelope is the TASK_ENVELOPE of the attempt that was started last.
+// Envelope returns the TASK_ENVELOPE of the attempt that was started last. It
+// fails the test if the variable does not match the schema TaskEnvelope.
 func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnvelope) {
 	t.Helper()
 	text := s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)[contract.EnvelopeVariable]
-	if err := json.Unmarshal([]byte(text), &envelope); err != nil {
-		t.Fatalf("the envelope %q: %v", text, err)
+	document, err := document()
+	if err == nil {
+		err = errors.Join(document.CheckSchema("TaskEnvelope", []byte(text)), json.Unmarshal([]byte(text), &envelope))
+	}
+	if err != nil {
+		t.Fatalf("got the envelope %q: %v", text, err)
 	}
 	return envelope
 }

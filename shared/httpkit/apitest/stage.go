@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,9 @@ type Stage struct {
 	logs     *logs
 }
 
+// document is loaded once for all tests of a program.
+var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
+
 // New sets a stage with the routes that serve makes.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
@@ -113,7 +117,7 @@ func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {
 	if unchecked {
 		return client
 	}
-	document, err := apicheck.Load(contract.OpenAPI())
+	document, err := document()
 	if err != nil {
 		t.Fatal(err)
 	}
