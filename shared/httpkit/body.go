@@ -135,7 +135,7 @@ func parseJSON(body []byte, v any, how Leniency) error {
 	if err := s.document(reflect.TypeOf(v).Elem()); err != nil {
 		return err
 	}
-	err := json.Unmarshal(body, v)
+	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fault.Invalid(wrong.Field, "%s is %s, not %s", nameOf(wrong.Field), kindOf(wrong.Type), wrong.Value)
 	}

@@ -3,6 +3,7 @@ package httpkit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -54,6 +55,43 @@ func TestStrictBody(t *testing.T) {
 	}
 }
 
+func TestIntegerWithFractionOrExponent(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		literal string
+		want    int
+		refused bool
+	}{
+		{literal: "36.0", want: 36},
+		{literal: "-0.0", want: 0},
+		{literal: "3.60e1", want: 36},
+		{literal: "360E-1", want: 36},
+		{literal: "36.5", refused: true},
+		{literal: "1e300", refused: true},
+		{literal: "1e-999999999", refused: true},
+	} {
+		t.Run(row.literal, func(t *testing.T) {
+			t.Parallel()
+			var request contract.ExportRequest
+			err := parseJSON([]byte(`{"options":{"parallelBatchSize":2.0,"maxDepth": `+row.literal+` },"pi":"X"}`), &request, Strict)
+			if row.refused {
+				if f := fault.Of(err); !fault.Is(err, fault.InvalidRequest) || f.Field != "options.maxDepth" {
+					t.Errorf("got %v, want an invalid options.maxDepth", err)
+				}
+				return
+			}
+			if err != nil || *request.Options.MaxDepth != row.want || *request.Options.ParallelBatchSize != 2 || request.PI != "X" {
+				t.Errorf("got %+v, %v, want maxDepth %d", request.Options, err, row.want)
+			}
+		})
+	}
+	var heartbeat contract.TaskCompleted
+	body := `{"attempt":1.0,"output":{"byteSize":2e3},"metrics":{"load":1.0}}`
+	if err := parseJSON([]byte(body), &heartbeat, Lenient); err != nil || heartbeat.Attempt != 1 || string(heartbeat.Metrics) != `{"load":1.0}` {
+		t.Errorf("got %+v, %v, want attempt 1 and unchanged metrics", heartbeat, err)
+	}
+}
+
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"pi":"X"}`, `{"options":{"maxDepth":1}}`, `{}`, `null`, `{"pi":"a","pi":"b"}`, `{"metrics":{"a":[1,{"b":null}]}}`,
@@ -70,8 +108,12 @@ func FuzzBody(f *testing.F) {
 			var other contract.ExportRequest
 			decoder := json.NewDecoder(bytes.NewReader(body))
 			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(&other); err != nil || !reflect.DeepEqual(strict, other) {
-				t.Errorf("taken as %+v, and read as %+v (%v)", strict, other, err)
+			err := decoder.Decode(&other)
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.ContainsAny(strings.TrimPrefix(wrong.Value, "number"), ".eE") {
+				return // 36.0 is an integer for JSON Schema, and not for encoding/json
+			}
+			if err != nil || !reflect.DeepEqual(strict, other) {
+				t.Errorf("got %+v, want %+v as encoding/json reads it (%v)", strict, other, err)
 			}
 		} else if !fault.Is(err, fault.InvalidRequest) {
 			t.Errorf("the error is %v", err)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -21,6 +22,45 @@ const nameLimit = 64
 type shape struct {
 	tokens *json.Decoder
 	how    Leniency
+	// integers are the integers that encoding/json does not read as such.
+	integers []integer
+}
+
+// integer is the literal of an integer with a fraction or an exponent, such as
+// 36.0 or 1e3. JSON Schema counts it as an integer.
+type integer struct {
+	start, end int64
+	value      int64
+}
+
+// exactLimit is 2^53. Above it float64 does not represent every integer.
+const exactLimit = 1 << 53
+
+// note records the literal that was just read if it is such an integer.
+func (s *shape) note(literal string) {
+	value, err := strconv.ParseFloat(literal, 64)
+	if !strings.ContainsAny(literal, ".eE") || err != nil || value != math.Trunc(value) || math.Abs(value) > exactLimit {
+		return
+	}
+	if mantissa := strings.FieldsFunc(literal, func(r rune) bool { return r == 'e' || r == 'E' })[0]; value == 0 && strings.ContainsAny(mantissa, "123456789") {
+		return // too small for float64
+	}
+	end := s.tokens.InputOffset()
+	s.integers = append(s.integers, integer{end - int64(len(literal)), end, int64(value)})
+}
+
+// rewrite returns the body with the noted integers in plain digits.
+func (s *shape) rewrite(body []byte) []byte {
+	if len(s.integers) == 0 {
+		return body
+	}
+	var plain []byte
+	var from int64
+	for _, i := range s.integers {
+		plain = strconv.AppendInt(append(plain, body[from:i.start]...), i.value, 10)
+		from = i.end
+	}
+	return append(plain, body[from:]...)
 }
 
 func (s *shape) document(t reflect.Type) error {
@@ -99,6 +139,9 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 	}
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if number, ok := token.(json.Number); ok && t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Int64) {
+		s.note(number.String())
 	}
 	switch token {
 	case json.Delim('{'):

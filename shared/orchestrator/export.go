@@ -24,8 +24,8 @@ const (
 )
 
 var (
-	// piPattern is the form of a PI: a ULID in Crockford's alphabet.
-	piPattern = regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`)
+	// piPattern is the form of a PI: a ULID, 128 bits in Crockford's alphabet.
+	piPattern = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 	// plainPattern is what may stand in a batch id: it becomes an environment
 	// variable and a log field.
 	plainPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
@@ -107,7 +107,7 @@ func (c ExportCall) digest(work run.Work) string {
 func (s *Service) exportWork(call ExportCall) (run.Work, error) {
 	request := call.Request
 	if !piPattern.MatchString(request.PI) {
-		return run.Work{}, fault.Invalid("pi", "a PI is 26 characters of 0-9 and A-Z without I, L, O and U")
+		return run.Work{}, fault.Invalid("pi", "malformed PI, want a ULID: 26 characters of 0-9 and A-Z without I, L, O and U, the first at most 7")
 	}
 	if len(request.BatchID) > batchIDLimit || request.BatchID != "" && !plainPattern.MatchString(request.BatchID) {
 		return run.Work{}, fault.Invalid("batch_id", "a batch id is 1 to %d letters, digits, '.', '_', ':' and '-'", batchIDLimit)

@@ -18,7 +18,7 @@ const (
 	limitMost       = 1000
 )
 
-var piForm = regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`)
+var piForm = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
 // api is the handler's state: the source, and the index over its bytes.
 type api struct {
