@@ -3,6 +3,8 @@ package suite
 import (
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/sortie-dev/sortie/local/collection"
 )
 
@@ -37,8 +39,13 @@ func clientsToken(c *Case) {
 
 func openRoutes(c *Case) {
 	for _, path := range []string{"/healthz", "/openapi.json"} {
-		if answer := c.Call(http.MethodGet, path, "", "Authorization", ""); answer.Status != http.StatusOK {
+		answer := c.Call(http.MethodGet, path, "", "Authorization", "")
+		if answer.Status != http.StatusOK {
 			c.T.Errorf("GET %s: %d %s", path, answer.Status, answer.Body)
+		}
+		correlation := answer.Header.Get("X-Correlation-Id")
+		if id, err := uuid.Parse(correlation); err != nil || id.Version() != 4 {
+			c.T.Errorf("GET %s: got correlation id %q, want a UUID v4", path, correlation)
 		}
 	}
 	if answer := c.Call(http.MethodGet, "/v1/tasks?limit=1", ""); answer.Status != http.StatusOK {

@@ -102,6 +102,7 @@ func notFound(c *Case) {
 
 func noRoute(c *Case) {
 	c.refused(http.StatusNotFound, "", http.MethodGet, "/v2/tasks", "")
+	c.refused(http.StatusNotFound, "", http.MethodGet, "/v1/replicasets", "")
 	answer := c.Call(http.MethodPatch, "/v1/tasks", "")
 	if answer.Status != http.StatusMethodNotAllowed || !strings.Contains(answer.Header.Get("Allow"), http.MethodGet) {
 		c.T.Errorf("PATCH: %d %v", answer.Status, answer.Header)

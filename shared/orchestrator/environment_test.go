@@ -1,0 +1,69 @@
+package orchestrator_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// TestMachineEnvironmentOfAnExport checks the variables of EC-10.
+func TestMachineEnvironmentOfAnExport(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *orchestrator.Config) {
+		c.Bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
+	})
+	for request, batch := range map[*contract.ExportRequest]string{
+		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: &contract.ExportOptions{MaxDepth: new(7)}}: "single",
+		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", BatchID: "batch-1"}:                                 "batch-1",
+	} {
+		r, _, err := h.service.Export(t.Context(), orchestrator.ExportCall{Identity: client, Format: "mods", Request: *request})
+		h.ok(err)
+		h.step()
+		env := h.runner.last().spec.Env
+		for name, want := range map[string]string{
+			"TASK_ID": r.TaskID, "BATCH_ID": batch, "PI": request.PI, "EXPORT_FORMAT": "mods", "R2_ACCOUNT_ID": "account",
+			"R2_ACCESS_KEY_ID": "key", "R2_SECRET_ACCESS_KEY": "secret", "R2_BUCKET": "arke-exports",
+		} {
+			if env[name] != want {
+				t.Errorf("got %s=%q, want %q", name, env[name], want)
+			}
+		}
+		for _, name := range []string{"R2_ENDPOINT", "R2_REGION"} {
+			if value, ok := env[name]; ok {
+				t.Errorf("got %s=%q, want it absent for R2", name, value)
+			}
+		}
+		if want := h.config.PublicURL + "/callback/" + r.TaskID; !strings.HasPrefix(env["CALLBACK_URL"], want) {
+			t.Errorf("got CALLBACK_URL=%q, want it to begin with %s", env["CALLBACK_URL"], want)
+		}
+		var options contract.ExportOptions
+		if err := json.Unmarshal([]byte(env["EXPORT_OPTIONS"]), &options); err != nil {
+			t.Errorf("got EXPORT_OPTIONS=%q, want a JSON object: %v", env["EXPORT_OPTIONS"], err)
+		}
+		if want := request.Options; want != nil && (options.MaxDepth == nil || *options.MaxDepth != *want.MaxDepth) {
+			t.Errorf("got EXPORT_OPTIONS=%q, want maxDepth %d", env["EXPORT_OPTIONS"], *want.MaxDepth)
+		}
+	}
+}
+
+// TestTokenLifetimeIsLimited checks WC-2.4: neither the setting nor a long start
+// limit makes a token valid for more than 7200 s.
+func TestTokenLifetimeIsLimited(t *testing.T) {
+	t.Parallel()
+	if c, err := orchestrator.ConfigFrom(lookup(map[string]string{"SORTIE_TOKEN_TTL": "7201s"})); err == nil {
+		t.Errorf("got a token TTL of %s, want an error above 7200 s", c.TokenTTL)
+	}
+	h := setup(t)
+	_, err := h.asks(contract.Policy{StartTimeoutSeconds: new(7200)})
+	h.ok(err)
+	h.step()
+	var e contract.TaskEnvelope
+	h.ok(json.Unmarshal([]byte(h.runner.last().spec.Env[contract.EnvelopeVariable]), &e))
+	if got := e.TokenExpiresAt.Sub(h.clock.now); got > 2*time.Hour || got <= time.Hour {
+		t.Errorf("got a token valid for %s, want more than 1h and at most 2h", got)
+	}
+}
