@@ -1,5 +1,5 @@
 // Package export is the front door of POST /export/{format}: it accepts a run
-// (export contract, §1).
+// (EC-1).
 //
 // Its 202 means that the run is committed. A repetition under the same
 // Idempotency-Key is answered with 200 and the same body, however far the run

@@ -29,6 +29,6 @@ type RetryPolicy struct {
 	// Jitter is the part of the delay that chance may take away, 0 to 1.
 	Jitter *float64 `json:"jitter,omitempty"`
 	// Categories are the only ones that are tried again; absent is what the
-	// worker contract says of each (§6).
+	// worker contract says of each (WC-6).
 	Categories []string `json:"categories,omitempty"`
 }

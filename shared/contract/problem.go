@@ -21,7 +21,7 @@ type Problem struct {
 	Field         string `json:"field,omitempty"`
 	CorrelationID string `json:"correlationId"`
 
-	// Error is the failure in the words of the worker contract, §3.
+	// Error is the failure in the words of the worker contract (WC-3).
 	Error string `json:"error,omitempty"`
 	// Message is Detail again, where Error is.
 	Message string `json:"message,omitempty"`

@@ -9,7 +9,7 @@ import (
 // TaskEnvelope as JSON.
 const EnvelopeVariable = "TASK_ENVELOPE"
 
-// TaskEnvelope is what a worker is started with (worker contract, §8), and
+// TaskEnvelope is what a worker is started with (WC-8), and
 // beside it where its output and its log may be put. It holds a token and
 // presigned addresses: it is never logged.
 type TaskEnvelope struct {
@@ -129,7 +129,7 @@ type TaskOutput struct {
 	FileName string `json:"fileName,omitempty"`
 }
 
-// The error categories of the worker contract, §6.
+// The error categories of the worker contract (WC-6).
 const (
 	CategoryUserCode       = "USER_CODE"
 	CategoryDataQuality    = "DATA_QUALITY"
@@ -148,7 +148,7 @@ func Categories() []string {
 }
 
 // RetryableByDefault says whether another attempt helps against an error of a
-// category whose worker does not say (worker contract, §6). An unknown category
+// category whose worker does not say (WC-6). An unknown category
 // is not retryable.
 func RetryableByDefault(category string) bool {
 	return category == CategoryUserCode || category == CategoryInfrastructure || category == CategoryTimeout

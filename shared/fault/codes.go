@@ -89,7 +89,7 @@ type kind struct {
 }
 
 // kinds holds what each code means. Categories and retry rules of attempts are
-// those of the worker contract, §6.
+// those of the worker contract (WC-6).
 var kinds = map[Code]kind{
 	StartTimeout:     {Infrastructure, BlamePlatform, true},
 	Capacity:         {Infrastructure, BlamePlatform, true},

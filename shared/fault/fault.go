@@ -1,6 +1,6 @@
 // Package fault names the failures that Sortie tells others about.
 //
-// A Fault has a code (what happened), a category (the worker contract's, §6),
+// A Fault has a code (what happened), a category (WC-6),
 // a blame (who has to act) and says whether trying again helps. Every failure
 // that reaches a client, a worker, an event or a run's record is a Fault. An
 // error that is none is ours, is logged, and is never shown: it becomes
@@ -14,7 +14,7 @@ import (
 	"fmt"
 )
 
-// Category is the worker contract's error category (§6). The zero value means
+// Category is the worker contract's error category (WC-6). The zero value means
 // that the fault is about a request, not about an attempt.
 type Category string
 
@@ -28,7 +28,7 @@ const (
 	CategoryCancel Category = "CANCELLED"
 )
 
-// Retryable says whether another attempt helps as a rule (worker contract, §6).
+// Retryable says whether another attempt helps as a rule (WC-6).
 func (c Category) Retryable() bool {
 	return c == UserCode || c == Infrastructure || c == Timeout
 }

@@ -19,7 +19,7 @@ const (
 	timeLimitMost = 14 * 24 * time.Hour
 	retentionMost = 365 * 24 * time.Hour
 	anyLimitMost  = 30 * 24 * time.Hour
-	// tokenTTLMost is the worker contract's (§2).
+	// tokenTTLMost is the limit of WC-2.4.
 	tokenTTLMost = 2 * time.Hour
 )
 

@@ -43,7 +43,7 @@ type Retry struct {
 	// Jitter is the part of the delay that chance may take away, 0 to 1.
 	Jitter float64 `json:"jitter"`
 	// Categories are the only ones whose failures are tried again; none is what
-	// each fault says of itself (worker contract, §6). Machines that never
+	// each fault says of itself (WC-6). Machines that never
 	// started, and those that somebody else stopped, are not held to them.
 	Categories []fault.Category `json:"categories,omitempty"`
 }

@@ -134,7 +134,7 @@ func (t *Task) Phase(name string) {
 	t.mu.Unlock()
 }
 
-// address is the endpoint of the worker contract, §1.
+// address is the endpoint of the worker contract (WC-1).
 func (t *Task) address(what string) string {
 	e := t.assignment.Envelope
 	return strings.TrimRight(e.CallbackBaseURL, "/") + "/v1/tasks/" + url.PathEscape(e.TaskID) + "/" + what

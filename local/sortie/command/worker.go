@@ -91,7 +91,7 @@ func (a *app) tellVerdicts(verdicts []conformance.Verdict, verbose bool) {
 		if v.Mark == conformance.Kept && !verbose {
 			continue
 		}
-		_ = a.say("  %-8s  %s  %s\n", v.Mark, v.Where, v.Text)
+		_ = a.say("  %-8s  %-9s  %s\n", v.Mark, v.Where, v.Text)
 		if v.Detail != "" {
 			_ = a.say("            %s\n", v.Detail)
 		}

@@ -14,7 +14,7 @@ import (
 func TestWorkerCheckTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, "", "worker", "check", "--only", "work,cancel", "--", "/bin/sh", "-c", "echo no idea")
-	if got.code != command.ExitFailed || !strings.Contains(got.stdout, "broken    §3.1  A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
+	if got.code != command.ExitFailed || !strings.Contains(got.stdout, "broken    WC-3.1.1   A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
 		!strings.Contains(got.stderr, "does not conform: 3 sentences") {
 		t.Errorf("it ends with %d and says\n%s%s", got.code, got.stdout, got.stderr)
 	}

@@ -1,0 +1,241 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// requirement is an id of the tables in shared/contract: a row, or a heading
+// without text and tests.
+type requirement struct {
+	ID, Line, Text, Tests string
+}
+
+var (
+	requirementID   = regexp.MustCompile(`\b(?:EC|WC|EE|DP|RL)-\d+(?:\.\d+)*`)
+	requirementHead = regexp.MustCompile(`^##+ ((?:EC|WC|EE|DP|RL)-\d+(?:\.\d+)*) `)
+	requirementRow  = regexp.MustCompile(`^\| ((?:EC|WC|EE|DP|RL)-\d+(?:\.\d+)*) \|(.*)\|(.*)\|$`)
+	testFunction    = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark|Example)\w*$`)
+	backticked      = regexp.MustCompile("`([^`]+)`")
+)
+
+// trackedFiles returns the paths that git tracks.
+func trackedFiles(t *testing.T) []string {
+	t.Helper()
+	command := exec.Command("git", "ls-files", "-z")
+	command.Dir = root(t)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+}
+
+// trackedText returns the tracked files that have one of the endings, by path.
+func trackedText(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range trackedFiles(t) {
+		if !slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(name, ending) }) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+		if errors.Is(err, fs.ErrNotExist) { // removed, and not committed yet
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+// requirements returns the ids of every table, each file in its own order.
+func requirements(t *testing.T) map[string][]requirement {
+	t.Helper()
+	tables := map[string][]requirement{}
+	for name, text := range trackedText(t, ".md") {
+		if path.Dir(name) != "shared/contract" {
+			continue
+		}
+		number := 0
+		for line := range strings.Lines(text) {
+			number++
+			line = strings.TrimRight(line, "\n")
+			at := fmt.Sprintf("%s:%d", name, number)
+			if head := requirementHead.FindStringSubmatch(line); head != nil {
+				tables[name] = append(tables[name], requirement{ID: head[1], Line: at})
+			} else if row := requirementRow.FindStringSubmatch(line); row != nil {
+				tables[name] = append(tables[name], requirement{row[1], at, strings.TrimSpace(row[2]), strings.TrimSpace(row[3])})
+			} else if strings.HasPrefix(line, "| ") && requirementID.MatchString(strings.SplitN(line, "|", 3)[1]) {
+				t.Errorf("%s: got a row that is not `| id | requirement | test |`", at)
+			}
+		}
+	}
+	if len(tables) == 0 {
+		t.Fatal("got no tables of requirements in shared/contract/*.md")
+	}
+	return tables
+}
+
+func TestRequirementIDsAreUniqueAndOrdered(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, list := range requirements(t) {
+		previous, section := requirement{}, ""
+		for _, r := range list {
+			if first, ok := seen[r.ID]; ok {
+				t.Errorf("%s: %s is already at %s", r.Line, r.ID, first)
+			}
+			seen[r.ID] = r.Line
+			if previous.ID != "" && compareIDs(t, previous.ID, r.ID) >= 0 {
+				t.Errorf("%s: %s follows %s", r.Line, r.ID, previous.ID)
+			}
+			previous = r
+			if r.Tests == "" {
+				section = r.ID
+			} else if r.ID[:strings.LastIndex(r.ID, ".")] != section {
+				t.Errorf("%s: got %s in section %s", r.Line, r.ID, section)
+			}
+		}
+	}
+}
+
+func compareIDs(t *testing.T, a, b string) int {
+	t.Helper()
+	parts := func(id string) (list []int) {
+		prefix, numbers, _ := strings.Cut(id, "-")
+		list = append(list, slices.Index([]string{"EC", "WC", "EE", "DP", "RL"}, prefix))
+		for text := range strings.SplitSeq(numbers, ".") {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, n)
+		}
+		return list
+	}
+	return slices.Compare(parts(a), parts(b))
+}
+
+// TestRequirementsNameExistingTests fails for a test, a scenario or a file in the
+// third column that the repository does not have.
+func TestRequirementsNameExistingTests(t *testing.T) {
+	t.Parallel()
+	functions, words := testNames(t)
+	files := trackedFiles(t)
+	for _, list := range requirements(t) {
+		for _, r := range list {
+			if slices.Contains([]string{"", "not yet", "no test", "informative"}, r.Tests) {
+				continue
+			}
+			names := backticked.FindAllStringSubmatch(r.Tests, -1)
+			if strings.Trim(backticked.ReplaceAllString(r.Tests, ""), " ,") != "" || len(names) == 0 {
+				t.Errorf("%s: %s: got %q, want tests in backticks, or one of: not yet, no test, informative", r.Line, r.ID, r.Tests)
+			}
+			for _, match := range names {
+				folder, name, isTest := strings.Cut(match[1], ": ")
+				if !isTest {
+					if !slices.Contains(files, match[1]) {
+						t.Errorf("%s: %s: no file %s", r.Line, r.ID, match[1])
+					}
+					continue
+				}
+				folders := words[name]
+				if testFunction.MatchString(name) {
+					folders = functions[name]
+				}
+				if !slices.Contains(folders, folder) {
+					t.Errorf("%s: %s: no %q in %s, found in %q", r.Line, r.ID, name, folder, folders)
+				}
+			}
+		}
+	}
+}
+
+// testNames returns the folders of each test function, and those of each string
+// in Go files, which is where scenarios have their names.
+func testNames(t *testing.T) (functions, words map[string][]string) {
+	t.Helper()
+	functions, words = map[string][]string{}, map[string][]string{}
+	add := func(to map[string][]string, name, folder string) {
+		if !slices.Contains(to[name], folder) {
+			to[name] = append(to[name], folder)
+		}
+	}
+	for name, text := range trackedText(t, ".go") {
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.FuncDecl:
+				if strings.HasSuffix(name, "_test.go") && n.Recv == nil {
+					add(functions, n.Name.Name, path.Dir(name))
+				}
+			case *ast.BasicLit:
+				if value, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
+					add(words, value, path.Dir(name))
+				}
+			}
+			return true
+		})
+	}
+	return functions, words
+}
+
+// cited are the endings of the files that may cite a requirement.
+var cited = []string{".go", ".md", ".yaml", ".yml", ".py", ".sh", "Makefile"}
+
+func TestCitedRequirementsExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, list := range requirements(t) {
+		for _, r := range list {
+			known[r.ID] = true
+		}
+	}
+	for name, text := range trackedText(t, cited...) {
+		number := 0
+		for line := range strings.Lines(text) {
+			number++
+			for _, id := range requirementID.FindAllString(line, -1) {
+				if !known[id] {
+					t.Errorf("%s:%d: %s is not in shared/contract", name, number, id)
+				}
+			}
+		}
+	}
+}
+
+// TestSectionSignsCiteRFCs fails for a section of a document that the repository
+// does not have: contracts are cited by the ids of shared/contract.
+func TestSectionSignsCiteRFCs(t *testing.T) {
+	t.Parallel()
+	const sign = "\u00a7"
+	for name, text := range trackedText(t, cited...) {
+		number := 0
+		for line := range strings.Lines(text) {
+			number++
+			before, _, found := strings.Cut(line, sign)
+			if found && !strings.Contains(before, "RFC ") {
+				t.Errorf("%s:%d: got a section sign without an RFC, want an id of shared/contract: %s", name, number, strings.TrimSpace(line))
+			}
+		}
+	}
+}
