@@ -15,8 +15,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/show"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -98,7 +98,7 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 		}
 		if err == nil {
 			told.Detail, err = json.Marshal(contract.RunEvent{
-				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: show.Event(e),
+				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: api.Event(e),
 			})
 		}
 		change.Events = append(change.Events, told)

@@ -21,7 +21,7 @@ type room struct {
 // rooms is the import table of the design, the most specific folder first.
 var rooms = []room{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
-	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/adapter/clock", "shared/contract"}},
+	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/orchestrator", "shared/fault", "shared/adapter/r2"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/run"}},
 	{
@@ -37,7 +37,7 @@ var rooms = []room{
 	},
 	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run", "shared/adapter"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/orchestrator", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
-	{folder: "shared/lambdakit/process", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/adapter/clock"}},
+	{folder: "shared/lambdakit/process", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/adapter"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
 	{folder: "shared/lambdakit/metric"},
@@ -45,7 +45,7 @@ var rooms = []room{
 		folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/contract", "shared/fault", "shared/run"},
 		never: []string{"github.com/aws/"}, // every function links it
 	},
-	{folder: "shared/porttest", may: []string{"shared/orchestrator", "shared/run", "shared/fault", "shared/contract", "shared/adapter/clock", "shared/porttest"}},
+	{folder: "shared/porttest", may: []string{"shared/orchestrator", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
 	{folder: "statemachines"},

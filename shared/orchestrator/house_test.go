@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/launch"
 	"github.com/sortie-dev/sortie/functions/supervise"
 	"github.com/sortie-dev/sortie/functions/terminate"
-	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"

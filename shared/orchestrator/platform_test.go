@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	system "github.com/sortie-dev/sortie/shared/adapter/clock"
+	system "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )

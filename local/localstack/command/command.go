@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/localstack/cache"
-	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/server"
 	"github.com/sortie-dev/sortie/local/localstack/step"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -169,7 +169,7 @@ func (a *app) equipped(ctx context.Context) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	host := needs.Host{Env: a.Env, Environ: p.cache.Environ}
+	host := prerequisites.Host{Env: a.Env, Environ: p.cache.Environ}
 	find := host.Python
 	if p.docker {
 		find = host.Docker

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -41,7 +41,7 @@ type Deployment struct {
 	Server string
 	// OS is what the functions run on: the host's, or linux in a container.
 	OS    string
-	Tools needs.Tools
+	Tools prerequisites.Tools
 	// CDK is the folder of cdklocal, Home a home folder for it.
 	CDK, Home string
 	// Environ is what the steps are run with, as NAME=VALUE.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
 )
 
 func TestAProgramIsRunAsATask(t *testing.T) {
