@@ -193,7 +193,7 @@ func TestDeletedOutputIsGone(t *testing.T) {
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
 		t.Errorf("a deleted output is answered %d, want 410", answer.Status)
 	}
-	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+	if n := stage.Objects.Count(orchestrator.Accepted); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
 }

@@ -137,7 +137,7 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
 		t.Errorf("told was %+v", told)
 	}
-	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"run.failed",` +
+	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
 		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
 		`"fault":{"code":"WORKER_LOST","category":"INFRASTRUCTURE","blame":"worker","retryable":true,"message":"it is gone"}}`
 	if diff := cmp.Diff(want, string(told.Detail)); diff != "" {

@@ -69,7 +69,7 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 	wantLog(t, stage, path+"?attempt=2", long, "2", "true")
 	wantNoLog(t, stage, path) // the third has written nothing
 	wantNoLog(t, stage, path+"?attempt=4")
-	if n := stage.Objects.Count(orchestrator.Kept); n != 2 {
+	if n := stage.Objects.Count(orchestrator.Accepted); n != 2 {
 		t.Errorf("%d logs are kept", n)
 	}
 	stage.Clock.Advance(8 * 24 * time.Hour)
@@ -77,7 +77,7 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNoLog(t, stage, path+"?attempt=1")
-	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+	if n := stage.Objects.Count(orchestrator.Accepted); n != 0 {
 		t.Errorf("%d logs outlive their task", n)
 	}
 }

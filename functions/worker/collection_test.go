@@ -21,8 +21,8 @@ func (b *bench) at(c *samples.Collection) {
 
 func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 	t.Parallel()
-	all := map[samples.Ill]int{}
-	for _, ill := range samples.Ills() {
+	all := map[samples.Defect]int{}
+	for _, ill := range samples.Defects() {
 		all[ill] = 2
 	}
 	for _, row := range []struct {
@@ -61,7 +61,7 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 func TestSameBytesOnEveryRun(t *testing.T) {
 	t.Parallel()
 	c, err := samples.Generate(3, samples.Shape{
-		Entities: 60, Fanout: 4, Count: map[samples.Ill]int{samples.Busy: 6, samples.Cut: 6, samples.Cycle: 3},
+		Entities: 60, Fanout: 4, Count: map[samples.Defect]int{samples.Busy: 6, samples.Cut: 6, samples.Cycle: 3},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,10 +24,10 @@ func Generate(seed uint64, shape Shape) (*Collection, error) {
 	}
 	g := &generated{seed: seed, shape: shape}
 	first := 0
-	for _, ill := range Ills() {
-		if n := shape.Count[ill]; n > 0 {
+	for _, defect := range Defects() {
+		if n := shape.Count[defect]; n > 0 {
 			first += n
-			g.ranges = append(g.ranges, illRange{first, ill})
+			g.ranges = append(g.ranges, defectRange{first, defect})
 		}
 	}
 	return &Collection{source: g, roots: []Root{{PI: g.pi(0), Title: g.unit(0).Title, Entities: shape.Entities}}}, nil
@@ -37,14 +37,14 @@ func Generate(seed uint64, shape Shape) (*Collection, error) {
 type generated struct {
 	seed   uint64
 	shape  Shape
-	ranges []illRange
+	ranges []defectRange
 }
 
 // illRange gives an ill to the places of a shuffled row that come before end
 // and in no earlier range.
-type illRange struct {
-	end int
-	ill Ill
+type defectRange struct {
+	end    int
+	defect Defect
 }
 
 func (g *generated) Len() int        { return g.shape.Entities }
@@ -91,7 +91,7 @@ func inverse(odd uint32) uint32 {
 }
 
 // ill is what is wrong with entity i, or empty.
-func (g *generated) ill(i int) Ill {
+func (g *generated) defect(i int) Defect {
 	if i == 0 {
 		return g.shape.Root
 	}
@@ -101,7 +101,7 @@ func (g *generated) ill(i int) Ill {
 	place := shuffled(i-1, g.shape.Entities-1, g.seed)
 	for _, r := range g.ranges {
 		if place < r.end {
-			return r.ill
+			return r.defect
 		}
 	}
 	return ""
@@ -111,13 +111,13 @@ func (g *generated) parent(i int) int { return (i - 1) / g.shape.Fanout }
 
 // Entity computes entity i.
 func (g *generated) Entity(i int) entityapi.Entity {
-	ill := g.ill(i)
+	defect := g.defect(i)
 	e := entityapi.Entity{PI: g.pi(i), Versions: 1}
-	if i > 0 && ill != Unsigned {
+	if i > 0 && defect != Unsigned {
 		e.Parent = g.pi(g.parent(i))
 	}
 	for c := i*g.shape.Fanout + 1; c <= (i+1)*g.shape.Fanout && c < g.shape.Entities; c++ {
-		switch g.ill(c) {
+		switch g.defect(c) {
 		case Unlisted:
 		case Repeated:
 			e.Children = append(e.Children, g.pi(c), g.pi(c))
@@ -125,7 +125,7 @@ func (g *generated) Entity(i int) entityapi.Entity {
 			e.Children = append(e.Children, g.pi(c))
 		}
 	}
-	if ill == Cycle {
+	if defect == Cycle {
 		e.Children = append(e.Children, g.pi(0), g.pi(g.parent(max(i, 1))), e.PI)
 	}
 	if len(e.Children) > 0 {
@@ -136,14 +136,14 @@ func (g *generated) Entity(i int) entityapi.Entity {
 	if u.Level == archive.LevelItem {
 		g.setOCR(&e, invent(&dice{g.seed ^ uint64(i)<<32}, g.shape.TextBytes))
 	}
-	g.infect(&e, ill)
+	g.infect(&e, defect)
 	return e
 }
 
 // infect makes e ill.
-func (g *generated) infect(e *entityapi.Entity, ill Ill) {
+func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	pinax := slices.IndexFunc(e.Components, func(c entityapi.Component) bool { return c.Name == "pinax.json" })
-	switch ill {
+	switch defect {
 	case NoPinax:
 		e.Components = slices.Delete(e.Components, pinax, pinax+1)
 	case BrokenPinax:

@@ -20,7 +20,7 @@ func TestEachIllHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	all := samples.Expectation{Exported: n}
-	tests := map[samples.Ill]samples.Expectation{
+	tests := map[samples.Defect]samples.Expectation{
 		samples.Cycle:       all,
 		samples.Repeated:    all,
 		samples.Unlisted:    {Exported: n - 3},
@@ -40,19 +40,19 @@ func TestEachIllHasItsOutcome(t *testing.T) {
 		samples.Cut:         all,
 		samples.Slow:        all,
 	}
-	for _, ill := range samples.Ills() {
-		t.Run(string(ill), func(t *testing.T) {
+	for _, defect := range samples.Defects() {
+		t.Run(string(defect), func(t *testing.T) {
 			t.Parallel()
-			want, ok := tests[ill]
+			want, ok := tests[defect]
 			if !ok {
 				t.Fatal("no outcome is stated")
 			}
-			c := mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Count: map[samples.Ill]int{ill: 3}})
+			c := mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Count: map[samples.Defect]int{defect: 3}})
 			root := c.Roots()[0].PI
 			if got := c.Expect(root, samples.ExportOptions{Recursive: true, MaxDepth: 5}); got != want {
 				t.Errorf("expects %+v, want %+v", got, want)
 			}
-			c = mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Root: ill})
+			c = mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Root: defect})
 			got := c.Expect(c.Roots()[0].PI, samples.ExportOptions{Recursive: true, MaxDepth: 5})
 			switch {
 			case want.Failed > 0 && got != (samples.Expectation{Fails: true, Failed: 1}):
@@ -93,15 +93,15 @@ func TestDepthBoundsAnExport(t *testing.T) {
 // written here, counts what it sees over HTTP.
 func TestWhatIsServedIsWhatIsExpected(t *testing.T) {
 	t.Parallel()
-	rate := map[samples.Ill]float64{}
-	for _, ill := range samples.Ills() {
-		rate[ill] = 0.02
+	rate := map[samples.Defect]float64{}
+	for _, defect := range samples.Defects() {
+		rate[defect] = 0.02
 	}
 	delete(rate, samples.Slow)
 	delete(rate, samples.HugePinax) // one is enough: it is 5 MiB
 	for seed := range uint64(3) {
 		c := mustGenerate(t, seed, samples.Shape{
-			Entities: 120, Fanout: 3 + int(seed), TextBytes: 50, Rate: rate, Count: map[samples.Ill]int{samples.HugePinax: 1}, Times: 3,
+			Entities: 120, Fanout: 3 + int(seed), TextBytes: 50, Rate: rate, Count: map[samples.Defect]int{samples.HugePinax: 1}, Times: 3,
 		})
 		root := c.Roots()[0].PI
 		want := c.Expect(root, samples.ExportOptions{Recursive: true, MaxDepth: math.MaxInt})
@@ -181,11 +181,11 @@ func TestShapesThatCannotBe(t *testing.T) {
 		shape samples.Shape
 		want  string
 	}{
-		"more ill than there are": {samples.Shape{Entities: 3, Count: map[samples.Ill]int{samples.Slow: 3}}, "3 ills for 2"},
-		"an unknown ill":          {samples.Shape{Entities: 3, Count: map[samples.Ill]int{"plague": 1}}, "plague"},
-		"an unknown ill by rate":  {samples.Shape{Entities: 3, Rate: map[samples.Ill]float64{"plague": 0}}, "plague"},
-		"a rate over 1":           {samples.Shape{Entities: 3, Rate: map[samples.Ill]float64{samples.Slow: 1.5}}, "1.5"},
-		"no rate at all":          {samples.Shape{Entities: 3, Rate: map[samples.Ill]float64{samples.Slow: math.NaN()}}, "NaN"},
+		"more ill than there are": {samples.Shape{Entities: 3, Count: map[samples.Defect]int{samples.Slow: 3}}, "3 ills for 2"},
+		"an unknown ill":          {samples.Shape{Entities: 3, Count: map[samples.Defect]int{"plague": 1}}, "plague"},
+		"an unknown ill by rate":  {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{"plague": 0}}, "plague"},
+		"a rate over 1":           {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: 1.5}}, "1.5"},
+		"no rate at all":          {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: math.NaN()}}, "NaN"},
 		"an unknown root":         {samples.Shape{Root: "plague"}, "plague"},
 		"negative":                {samples.Shape{Entities: -1}, "negative"},
 		"too many":                {samples.Shape{Entities: 1 << 25}, "more than"},
@@ -205,11 +205,11 @@ func TestShapesThatCannotBe(t *testing.T) {
 
 func TestOCRIsIllAsItShouldBe(t *testing.T) {
 	t.Parallel()
-	tests := map[samples.Ill]string{samples.EmptyOCR: `"ocr": ""`, samples.ControlOCR: `\u0007`}
-	for ill, want := range tests {
-		t.Run(string(ill), func(t *testing.T) {
+	tests := map[samples.Defect]string{samples.EmptyOCR: `"ocr": ""`, samples.ControlOCR: `\u0007`}
+	for defect, want := range tests {
+		t.Run(string(defect), func(t *testing.T) {
 			t.Parallel()
-			c := mustGenerate(t, 1, samples.Shape{Root: ill})
+			c := mustGenerate(t, 1, samples.Shape{Root: defect})
 			client := serve(t, c)
 			if text := client.component(client.entity(c.Roots()[0].PI), "note.ref.json"); !strings.Contains(text, want) {
 				t.Errorf("%s has no %s", text, want)

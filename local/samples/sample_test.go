@@ -57,7 +57,7 @@ func TestSameBytesEveryTime(t *testing.T) {
 		"finding aids":  {fromEAD(t), "7032d79e4448a565"},
 		"seed 1":        {mustGenerate(t, 1, samples.Shape{Entities: 60, Fanout: 4, TextBytes: 80}), "d1f2abd23706251a"},
 		"seed 2":        {mustGenerate(t, 2, samples.Shape{Entities: 60, Fanout: 4, TextBytes: 80}), "5ae4b5280a0d94c2"},
-		"seed 1 is ill": {mustGenerate(t, 1, samples.Shape{Entities: 60, Fanout: 59, TextBytes: 80, Rate: map[samples.Ill]float64{samples.NoPinax: 0.5}}), "9cd19aae500be857"},
+		"seed 1 is ill": {mustGenerate(t, 1, samples.Shape{Entities: 60, Fanout: 59, TextBytes: 80, Rate: map[samples.Defect]float64{samples.NoPinax: 0.5}}), "9cd19aae500be857"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,55 +7,55 @@ import (
 )
 
 // Ill is something that is wrong with a generated entity. An entity has one at most.
-type Ill string
+type Defect string
 
 // The ills, each with what an exporter makes of it.
 const (
 	// Cycle: it names the root, its parent and itself among its children. Each
 	// is exported once.
-	Cycle Ill = "cycle"
+	Cycle Defect = "cycle"
 	// Repeated: its parent names it twice. It is exported once.
-	Repeated Ill = "repeated"
+	Repeated Defect = "repeated"
 	// Unlisted: it names its parent, who does not name it. It is not found, nor
 	// what only it names.
-	Unlisted Ill = "unlisted"
+	Unlisted Defect = "unlisted"
 	// Unsigned: its parent names it, and it names no parent. It is exported.
-	Unsigned Ill = "unsigned"
+	Unsigned Defect = "unsigned"
 	// NoPinax: it has no pinax.json. Incomplete.
-	NoPinax Ill = "no-pinax"
+	NoPinax Defect = "no-pinax"
 	// BrokenPinax: its pinax.json ends in the middle. Incomplete.
-	BrokenPinax Ill = "broken-pinax"
+	BrokenPinax Defect = "broken-pinax"
 	// HugePinax: its pinax.json is larger than 4 MiB. Incomplete.
-	HugePinax Ill = "huge-pinax"
+	HugePinax Defect = "huge-pinax"
 	// LostPinax: its manifest names a pinax.json whose bytes are 404. Incomplete.
-	LostPinax Ill = "lost-pinax"
+	LostPinax Defect = "lost-pinax"
 	// WrongCID: the bytes of its pinax.json do not match the CID. Incomplete.
-	WrongCID Ill = "wrong-cid"
+	WrongCID Defect = "wrong-cid"
 	// EmptyOCR: the OCR text of its note is empty. Exported.
-	EmptyOCR Ill = "empty-ocr"
+	EmptyOCR Defect = "empty-ocr"
 	// ControlOCR: the OCR text has control bytes, half a surrogate pair and bytes
 	// that are no UTF-8. Exported.
-	ControlOCR Ill = "control-ocr"
+	ControlOCR Defect = "control-ocr"
 	// Merged: it answers 200 with a pointer to its parent. Failed.
-	Merged Ill = "merged"
+	Merged Defect = "merged"
 	// Deleted: it answers 200 with a tombstone. Failed.
-	Deleted Ill = "deleted"
+	Deleted Defect = "deleted"
 	// Missing: it answers 404. Failed.
-	Missing Ill = "missing"
+	Missing Defect = "missing"
 	// Busy: its manifest and its pinax.json answer 503 Shape.Times times. Retried.
-	Busy Ill = "busy"
+	Busy Defect = "busy"
 	// Down: it answers 503 for ever. Failed.
-	Down Ill = "down"
+	Down Defect = "down"
 	// Cut: the answers with its manifest and its pinax.json are broken off
 	// halfway, Shape.Times times. Retried.
-	Cut Ill = "cut"
+	Cut Defect = "cut"
 	// Slow: every answer comes after Shape.Delay. Exported.
-	Slow Ill = "slow"
+	Slow Defect = "slow"
 )
 
 // Ills are all ills, in a fixed order.
-func Ills() []Ill {
-	return []Ill{
+func Defects() []Defect {
+	return []Defect{
 		Cycle, Repeated, Unlisted, Unsigned, NoPinax, BrokenPinax, HugePinax, LostPinax, WrongCID,
 		EmptyOCR, ControlOCR, Merged, Deleted, Missing, Busy, Down, Cut, Slow,
 	}
@@ -72,10 +72,10 @@ type Shape struct {
 	TextBytes int
 	// Count says how many entities have an ill, Rate which part of them (0 to 1)
 	// beyond that. The root has none of them.
-	Count map[Ill]int
-	Rate  map[Ill]float64
+	Count map[Defect]int
+	Rate  map[Defect]float64
 	// Root is the ill of the root; empty is none.
-	Root Ill
+	Root Defect
 	// Times is how often Busy and Cut answers are ill; 0 is 2.
 	Times int
 	// Delay is that of Slow answers; 0 is 100 ms.
@@ -103,24 +103,24 @@ func (s Shape) normal() (Shape, error) {
 	if s.Entities < 0 || s.Entities > entitiesMost || s.Fanout < 0 || s.TextBytes < 0 || s.Times < 0 || s.Delay < 0 {
 		return s, fmt.Errorf("shape: a number is negative, or there are more than %d entities", entitiesMost)
 	}
-	if s.Root != "" && !slices.Contains(Ills(), s.Root) {
+	if s.Root != "" && !slices.Contains(Defects(), s.Root) {
 		return s, fmt.Errorf("shape: unknown ill %q", s.Root)
 	}
-	count := map[Ill]int{}
+	count := map[Defect]int{}
 	total := 0
-	for ill, n := range s.Count {
-		if n < 0 || !slices.Contains(Ills(), ill) {
-			return s, fmt.Errorf("shape: cannot give %d entities the ill %q", n, ill)
+	for defect, n := range s.Count {
+		if n < 0 || !slices.Contains(Defects(), defect) {
+			return s, fmt.Errorf("shape: cannot give %d entities the ill %q", n, defect)
 		}
-		count[ill] += n
+		count[defect] += n
 		total += n
 	}
-	for ill, rate := range s.Rate {
-		if !(rate >= 0 && rate <= 1) || !slices.Contains(Ills(), ill) {
-			return s, fmt.Errorf("shape: cannot give a part of %v the ill %q", rate, ill)
+	for defect, rate := range s.Rate {
+		if !(rate >= 0 && rate <= 1) || !slices.Contains(Defects(), defect) {
+			return s, fmt.Errorf("shape: cannot give a part of %v the ill %q", rate, defect)
 		}
 		n := int(rate * float64(s.Entities))
-		count[ill] += n
+		count[defect] += n
 		total += n
 	}
 	if total > s.Entities-1 {

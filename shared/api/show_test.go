@@ -57,7 +57,7 @@ func TestSentencesTellWhatIsSpecial(t *testing.T) {
 		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
 		{"throttled", "not at the first try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
 		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
-		{"cancelled", "a cancel is wished", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.Wish{} })},
+		{"cancelled", "a cancel is wished", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
 	} {
 		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.says) {
 			t.Errorf("%s: the sentence is %q, want one with %q", row.name, got, row.says)

@@ -25,8 +25,8 @@ func Status(v orchestrator.View) contract.Status {
 		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: r.Attempt.StartedAt,
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,
 	}
-	if status.WorkerID = r.Attempt.WorkerID; v.Beat != nil {
-		status.LastHeartbeatAt = v.Beat.At
+	if status.WorkerID = r.Attempt.WorkerID; v.Heartbeat != nil {
+		status.LastHeartbeatAt = v.Heartbeat.At
 	}
 	if r.State.Terminal() && r.Attempt.Report != nil {
 		status.Metrics = r.Attempt.Report.Metrics
@@ -63,10 +63,10 @@ func progress(v orchestrator.View) *contract.Progress {
 		return nil
 	}
 	told := &contract.Progress{Message: sentence(v)}
-	if v.Beat != nil && v.Run.Attempt.Outcome == "" {
-		told.Percent = v.Beat.Progress
-		if v.Beat.Message != "" {
-			told.Message = v.Beat.Message
+	if v.Heartbeat != nil && v.Run.Attempt.Outcome == "" {
+		told.Percent = v.Heartbeat.Progress
+		if v.Heartbeat.Message != "" {
+			told.Message = v.Heartbeat.Message
 		}
 	}
 	return told

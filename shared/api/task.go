@@ -25,7 +25,7 @@ func Task(v orchestrator.View) contract.Task {
 		task.Machine = &contract.Machine{ID: r.Attempt.MachineID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
 	}
 	if r.Cancel != nil {
-		task.Cancel = &contract.CancelWish{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
+		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
 	}
 	if r.Attempt.Report != nil {
 		task.Metrics = r.Attempt.Report.Metrics
@@ -33,7 +33,7 @@ func Task(v orchestrator.View) contract.Task {
 	if o := r.Output; o != nil {
 		task.Output = &contract.Output{
 			Key: o.Key, FileName: o.FileName, Size: o.Size, ETag: o.ETag, ContentType: o.ContentType,
-			KeptAt: o.KeptAt, ExpiresAt: o.ExpiresAt, DeletedAt: o.DeletedAt,
+			AcceptedAt: o.AcceptedAt, ExpiresAt: o.ExpiresAt, DeletedAt: o.DeletedAt,
 		}
 	}
 	return task
@@ -46,8 +46,8 @@ func workerOf(v orchestrator.View) *contract.Worker {
 		return nil
 	}
 	worker := &contract.Worker{ID: attempt.WorkerID}
-	if v.Beat != nil {
-		worker.LastHeartbeatAt = v.Beat.At
+	if v.Heartbeat != nil {
+		worker.LastHeartbeatAt = v.Heartbeat.At
 	}
 	if told := attempt.Report; told != nil && told.Outcome != "" {
 		worker.Report = &contract.WorkerReport{

@@ -59,7 +59,7 @@ func handlers(svc *orchestrator.Service) map[run.Step]lambdakit.TaskFunc {
 	return map[run.Step]lambdakit.TaskFunc{
 		run.StepPending: admit.Handler(svc), run.StepQueued: admit.Handler(svc), run.StepConditionRunning: constrain.Handler(svc),
 		run.StepActionRunning: act.Handler(svc), run.StepActionWaiting: act.Handler(svc), run.StepContainerCreating: launch.Handler(svc),
-		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepJudging: supervise.Handler(svc),
+		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepReconciling: supervise.Handler(svc),
 		run.StepTerminating: terminate.Handler(svc),
 	}
 }
@@ -74,7 +74,7 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, step := range []run.Step{
 		run.StepPending, run.StepQueued, run.StepConditionRunning, run.StepActionRunning, run.StepActionWaiting,
-		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepJudging, run.StepTerminating,
+		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepReconciling, run.StepTerminating,
 	} {
 		files, err := filepath.Glob("testdata/v*/steps/" + string(step) + ".json")
 		if err != nil || len(files) == 0 {
@@ -248,7 +248,7 @@ func TestKeep(t *testing.T) {
 	stage.Start(t, task)
 	write(run.StepRunning, token)
 	write(run.StepCancelling, token)
-	write(run.StepJudging, carried)
+	write(run.StepReconciling, carried)
 	stage.Report(t, task, contract.Callback{TaskID: task, Status: "error", Error: "it is the end"})
 	write(run.StepTerminating, "")
 }

@@ -16,7 +16,7 @@ func (s *Service) Cancel(ctx context.Context, who Identity, taskID, reason strin
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err = s.applyTo(ctx, r, is(run.CancelWished{By: who.Subject, Reason: Cut(reason, messageLimit)}))
+	r, err = s.applyTo(ctx, r, is(run.CancelRequested{By: who.Subject, Reason: Cut(reason, messageLimit)}))
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot commit the cancel: %w", err)
 	}

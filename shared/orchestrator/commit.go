@@ -54,7 +54,7 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	for range commitTries {
 		decisions := []run.Decision{d}
 		if grants {
-			next, err := s.nextInLine(ctx, d.Run.Tenant, d.Run.Slot.Pool)
+			next, err := s.nextQueued(ctx, d.Run.Tenant, d.Run.Slot.Pool)
 			if err != nil {
 				return run.Run{}, err
 			}
@@ -101,7 +101,7 @@ func (s *Service) committed(ctx context.Context, d run.Decision) {
 	for _, e := range d.Events {
 		s.logEvent(ctx, d.Run, e)
 	}
-	s.changes.tell(d.Run.Ref())
+	s.changes.notify(d.Run.Ref())
 	s.act(ctx, d.Run, d.Effects)
 }
 
@@ -131,12 +131,12 @@ func (s *Service) warn(ctx context.Context, r run.Run, message string, err error
 
 // nextInLine decides the grant to the first in line who still wants a slot;
 // empty where nobody does.
-func (s *Service) nextInLine(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
-	line, err := s.ports.Store.Line(ctx, tenant, pool, 8)
+func (s *Service) nextQueued(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
+	queue, err := s.ports.Store.Queue(ctx, tenant, pool, 8)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the line of pool %s: %w", pool, err)
 	}
-	for _, ref := range line {
+	for _, ref := range queue {
 		r, err := s.ports.Store.Load(ctx, ref)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -159,7 +159,7 @@ func (s *Service) nextInLine(ctx context.Context, tenant, pool string) ([]run.De
 // What fails is left to the sweep.
 func (s *Service) fill(ctx context.Context, tenant, pool string) {
 	for range commitTries {
-		next, err := s.nextInLine(ctx, tenant, pool)
+		next, err := s.nextQueued(ctx, tenant, pool)
 		if err == nil && len(next) > 0 {
 			err = s.write(ctx, next)
 		}

@@ -63,7 +63,7 @@ func (s *Service) Output(ctx context.Context, who Identity, taskID string) (Down
 // Open reads a part of the output. The caller closes it. NotFound where its
 // bytes are gone.
 func (s *Service) Open(ctx context.Context, d Downloadable, span Span) (io.ReadCloser, error) {
-	body, _, err := s.ports.Outputs.Open(ctx, Kept, d.Output.Key, span)
+	body, _, err := s.ports.Outputs.Open(ctx, Accepted, d.Output.Key, span)
 	if errors.Is(err, ErrNotFound) {
 		return nil, fault.New(fault.NotFound, "File not found in R2")
 	}
@@ -111,7 +111,7 @@ func (s *Service) deleteExpired(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {
-		if err := s.ports.Outputs.Delete(ctx, Kept, r.Output.Key); err != nil {
+		if err := s.ports.Outputs.Delete(ctx, Accepted, r.Output.Key); err != nil {
 			return fmt.Errorf("cannot delete the output: %w", err)
 		}
 		if r, err = s.applyTo(ctx, r, is(run.OutputDeleted{})); err != nil {
@@ -121,7 +121,7 @@ func (s *Service) deleteExpired(ctx context.Context, ref run.Ref) error {
 	if len(r.Logs) == 0 || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
 		return nil
 	}
-	if err := s.ports.Outputs.DeletePrefix(ctx, Kept, logPrefix(r)); err != nil {
+	if err := s.ports.Outputs.DeletePrefix(ctx, Accepted, logPrefix(r)); err != nil {
 		return fmt.Errorf("cannot delete the logs: %w", err)
 	}
 	_, err = s.applyTo(ctx, r, is(run.LogsDeleted{}))

@@ -48,7 +48,7 @@ func (s *Service) effect(ctx context.Context, r run.Run, e run.Effect) error {
 }
 
 // movedOn is the error of a token whose state does not lead to where the record
-// stands; it leads to Judging, which does.
+// stands; it leads to Reconciling, which does.
 const movedOn = "MovedOn"
 
 // complete completes a token of a step with where the execution has to go.

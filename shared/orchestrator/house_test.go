@@ -113,7 +113,7 @@ func (h *house) wire() {
 			}
 			return h.probe(ctx)
 		},
-		Log: slog.New(slog.NewTextHandler(h.log, nil)), Roll: func() float64 { return 0 },
+		Log: slog.New(slog.NewTextHandler(h.log, nil)), Rand: func() float64 { return 0 },
 		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
 	}, h.config)
 	functions := map[string]lambdakit.TaskFunc{
@@ -259,7 +259,7 @@ func (h *house) told(task string) string {
 		if e.State.Terminal() && e.From != e.State {
 			ends++
 		}
-		word := strings.TrimPrefix(string(e.Type), "run.")
+		word := strings.TrimPrefix(string(e.Type), "job.")
 		if e.Fault != nil {
 			word += ":" + string(e.Fault.Code)
 		}

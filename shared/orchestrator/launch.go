@@ -25,7 +25,7 @@ func (s *Service) Launch(ctx context.Context, in StepInput) error {
 	}
 	attempt := r.Attempt.Number
 	if r.Attempt.MachineID == "" {
-		if r, err = s.makeMachine(ctx, r); err != nil {
+		if r, err = s.createMachine(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // makeMachine makes the machine and commits its id. What it returns is the
 // record, which says what is next; a machine that nobody wants any more is
 // destroyed.
-func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
+func (s *Service) createMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	spec, err := s.machineSpec(ctx, r)
 	if err != nil {
 		return r, err
@@ -70,11 +70,11 @@ func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	defer cancel()
 	machine, err := s.ports.Runner.Launch(ctx, spec)
 	if err != nil {
-		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Roll: s.ports.Roll()}
+		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Rand: s.ports.Rand()}
 		s.warn(ctx, r, "the machine was not made", err)
 		return s.apply(ctx, r.Ref(), is(refused))
 	}
-	after, err := s.apply(ctx, r.Ref(), is(run.MachineMade{
+	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
 		Attempt: r.Attempt.Number, MachineID: machine.ID, Running: machine.Phase == MachineRunning,
 	}))
 	if err != nil {
@@ -141,19 +141,19 @@ func exitOf(machine Machine) *run.Exit {
 // machineSpec is the machine of the run's attempt, with the environment that
 // the export contract asks for and the envelope of the worker contract. It holds
 // credentials and a token: it is never logged.
-func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, error) {
+func (s *Service) machineSpec(ctx context.Context, r run.Run) (LaunchSpec, error) {
 	callback, err := s.callbackURL(ctx, r)
 	if err != nil {
-		return MachineSpec{}, err
+		return LaunchSpec{}, err
 	}
 	envelope, err := s.envelope(ctx, r)
 	if err != nil {
-		return MachineSpec{}, err
+		return LaunchSpec{}, err
 	}
 	bucket, batch := s.config.Bucket, r.BatchID
 	if s.config.CurrentBucket != nil {
 		if bucket, err = s.config.CurrentBucket(ctx); err != nil {
-			return MachineSpec{}, fmt.Errorf("cannot read the worker's keys: %w", err)
+			return LaunchSpec{}, fmt.Errorf("cannot read the worker's keys: %w", err)
 		}
 	}
 	if batch == "" {
@@ -173,7 +173,7 @@ func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, erro
 	if bucket.Region != "" {
 		env["R2_REGION"] = bucket.Region
 	}
-	return MachineSpec{
+	return LaunchSpec{
 		Name: r.Attempt.MachineName, Image: r.Work.Image, Region: s.config.Region, Env: env,
 		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace,
 		Owner: MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number},

@@ -128,7 +128,7 @@ func TestRule5AQuickWorkersMachineIsWaitedFor(t *testing.T) {
 		h.clock.during = func() {
 			r, err := h.store.Load(h.Context(), ref)
 			h.ok(err)
-			d, err := run.Decide(r, run.MachineMade{Attempt: 1, MachineID: m.ID}, h.clock.now)
+			d, err := run.Decide(r, run.MachineCreated{Attempt: 1, MachineID: m.ID}, h.clock.now)
 			h.ok(err)
 			h.ok(h.store.Commit(h.Context(), orchestrator.WriteOf(d)))
 			m.hidden = false

@@ -51,9 +51,9 @@ func (s *Service) Log(ctx context.Context, who Identity, taskID string, attempt 
 	if attempt < 1 || attempt > r.Attempt.Number {
 		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", attempt)
 	}
-	log := Log{Attempt: attempt, Ended: !r.Wants(attempt)}
+	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt)}
 	if slices.Contains(r.Logs, attempt) {
-		log.Text, err = s.object(ctx, Kept, logKey(r, attempt))
+		log.Text, err = s.object(ctx, Accepted, logKey(r, attempt))
 	} else {
 		err = ErrNotFound
 		if attempt == r.Attempt.Number {
@@ -88,25 +88,25 @@ func (s *Service) machineLog(ctx context.Context, r run.Run) ([]byte, error) {
 }
 
 // object reads an object, without its middle where it is over the limit.
-func (s *Service) object(ctx context.Context, shelf Shelf, key string) ([]byte, error) {
-	about, err := s.ports.Outputs.Head(ctx, shelf, key)
+func (s *Service) object(ctx context.Context, bucket Bucket, key string) ([]byte, error) {
+	about, err := s.ports.Outputs.Head(ctx, bucket, key)
 	if err != nil {
 		return nil, err
 	}
 	if about.Size <= LogLimit {
-		return s.span(ctx, shelf, key, Span{})
+		return s.span(ctx, bucket, key, Span{})
 	}
 	half := halfOf(LogLimit)
-	begin, err := s.span(ctx, shelf, key, Span{Length: half})
+	begin, err := s.span(ctx, bucket, key, Span{Length: half})
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.span(ctx, shelf, key, Span{Offset: about.Size - half, Length: half})
+	end, err := s.span(ctx, bucket, key, Span{Offset: about.Size - half, Length: half})
 	return join(begin, end, about.Size-2*half), err
 }
 
-func (s *Service) span(ctx context.Context, shelf Shelf, key string, span Span) ([]byte, error) {
-	body, _, err := s.ports.Outputs.Open(ctx, shelf, key, span)
+func (s *Service) span(ctx context.Context, bucket Bucket, key string, span Span) ([]byte, error) {
+	body, _, err := s.ports.Outputs.Open(ctx, bucket, key, span)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *Service) keepLog(ctx context.Context, r run.Run) (kept bool) {
 	}
 	text, err := s.machineLog(ctx, r)
 	if err == nil && len(text) > 0 {
-		err = s.ports.Outputs.Put(ctx, Kept, logKey(r, r.Attempt.Number), "text/plain; charset=utf-8", text)
+		err = s.ports.Outputs.Put(ctx, Accepted, logKey(r, r.Attempt.Number), "text/plain; charset=utf-8", text)
 		kept = err == nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {

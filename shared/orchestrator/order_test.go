@@ -71,7 +71,7 @@ func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
 	if err := h.report(h.runner.last(), success()); fault.Of(err).Code != fault.Unavailable {
 		t.Errorf("a report to a store that is down: %v", err)
 	}
-	if _, err := w.beat(); fault.Of(err).Code != fault.Unavailable {
+	if _, err := w.heartbeat(); fault.Of(err).Code != fault.Unavailable {
 		t.Errorf("a heartbeat to a store that is down: %v", err)
 	}
 	if err := w.started(false); fault.Of(err).Code != fault.Unavailable {

@@ -125,7 +125,7 @@ func TestAnOutputExpires(t *testing.T) {
 			h.outputs.lost = 1
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
-			if len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+			if len(h.outputs.shelves[orchestrator.Accepted]) != 1 {
 				h.Error("its deletion was not lost")
 			}
 		}, 0, time.Second},
@@ -138,7 +138,7 @@ func TestAnOutputExpires(t *testing.T) {
 			if test.lives > 0 {
 				h.pass(test.lives)
 				h.sweep()
-				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[orchestrator.Accepted]) != 1 {
 					t.Errorf("before its time: %+v, %v", d.Output, err)
 				}
 			}
@@ -149,8 +149,8 @@ func TestAnOutputExpires(t *testing.T) {
 			h.sweep()
 			h.sweep()
 			h.tells(task, "output_deleted")
-			if r := h.stands(task, run.Completed); len(h.outputs.shelves[orchestrator.Kept]) != 0 || r.Output.DeletedAt.IsZero() {
-				t.Errorf("it is kept: %v", h.outputs.shelves[orchestrator.Kept])
+			if r := h.stands(task, run.Completed); len(h.outputs.shelves[orchestrator.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
+				t.Errorf("it is kept: %v", h.outputs.shelves[orchestrator.Accepted])
 			}
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
 				t.Errorf("after its deletion: %v", err)

@@ -37,17 +37,17 @@ func (s *store) Create(ctx context.Context, first orchestrator.Write, key *orche
 }
 
 // Beat is orchestrator.Store.
-func (s *store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
+func (s *store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
 	if s.down {
-		return run.Beat{}, fault.New(fault.Unavailable, "the store is down")
+		return run.Heartbeat{}, fault.New(fault.Unavailable, "the store is down")
 	}
-	return s.Store.Beat(ctx, ref, b)
+	return s.Store.Heartbeat(ctx, ref, b)
 }
 
 // Mend is orchestrator.Store.
-func (s *store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+func (s *store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	s.mended = append(s.mended, pool)
-	return s.Store.Mend(ctx, tenant, pool)
+	return s.Store.Reconcile(ctx, tenant, pool)
 }
 
 // Commit is orchestrator.Store.
@@ -59,7 +59,7 @@ func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 		s.before = nil
 		do()
 	}
-	if do := s.verdict; do != nil && !writes[0].Beat.Judged.IsZero() {
+	if do := s.verdict; do != nil && !writes[0].Heartbeat.Evaluated.IsZero() {
 		s.verdict = nil
 		do()
 	}
@@ -141,7 +141,7 @@ type runner struct {
 
 type machine struct {
 	orchestrator.Machine
-	spec orchestrator.MachineSpec
+	spec orchestrator.LaunchSpec
 	// hidden: neither a list nor a lookup shows it.
 	hidden bool
 }
@@ -182,7 +182,7 @@ func (m *machine) ends(code int) {
 
 // Launch is orchestrator.Runner. Names are not unique here: the test says when
 // a name was free again.
-func (r *runner) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *runner) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	m := &machine{spec: spec, Machine: orchestrator.Machine{
 		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: orchestrator.MachineCreating,
 	}}
@@ -256,7 +256,7 @@ func (r *runner) Destroy(_ context.Context, id string) error {
 // outputs is a bucket in memory.
 type outputs struct {
 	h       *house
-	shelves map[orchestrator.Shelf]map[string]string
+	shelves map[orchestrator.Bucket]map[string]string
 	// after is done after the next look at an upload, once.
 	after func()
 	// lost is how many of the next deletions get lost.
@@ -264,21 +264,21 @@ type outputs struct {
 }
 
 func newOutputs(h *house) *outputs {
-	return &outputs{h: h, shelves: map[orchestrator.Shelf]map[string]string{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+	return &outputs{h: h, shelves: map[orchestrator.Bucket]map[string]string{orchestrator.Uploads: {}, orchestrator.Accepted: {}}}
 }
 
 // Head is orchestrator.Outputs.
-func (o *outputs) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
-	object, err := o.look(shelf, key)
-	if do := o.after; do != nil && shelf == orchestrator.Uploads {
+func (o *outputs) Head(_ context.Context, bucket orchestrator.Bucket, key string) (orchestrator.Object, error) {
+	object, err := o.look(bucket, key)
+	if do := o.after; do != nil && bucket == orchestrator.Uploads {
 		o.after = nil
 		do()
 	}
 	return object, err
 }
 
-func (o *outputs) look(shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
-	body, ok := o.shelves[shelf][key]
+func (o *outputs) look(bucket orchestrator.Bucket, key string) (orchestrator.Object, error) {
+	body, ok := o.shelves[bucket][key]
 	if !ok {
 		return orchestrator.Object{}, orchestrator.ErrNotFound
 	}
@@ -286,7 +286,7 @@ func (o *outputs) look(shelf orchestrator.Shelf, key string) (orchestrator.Objec
 }
 
 // Keep is orchestrator.Outputs.
-func (o *outputs) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
+func (o *outputs) Accept(_ context.Context, key, etag string) (orchestrator.Object, error) {
 	object, err := o.look(orchestrator.Uploads, key)
 	if err != nil {
 		return object, err
@@ -294,20 +294,20 @@ func (o *outputs) Keep(_ context.Context, key, etag string) (orchestrator.Object
 	if object.ETag != etag {
 		return orchestrator.Object{}, orchestrator.ErrChanged
 	}
-	o.shelves[orchestrator.Kept][key] = o.shelves[orchestrator.Uploads][key]
+	o.shelves[orchestrator.Accepted][key] = o.shelves[orchestrator.Uploads][key]
 	return object, nil
 }
 
 // Put is orchestrator.Outputs.
-func (o *outputs) Put(_ context.Context, shelf orchestrator.Shelf, key, _ string, content []byte) error {
-	o.shelves[shelf][key] = string(content)
+func (o *outputs) Put(_ context.Context, bucket orchestrator.Bucket, key, _ string, content []byte) error {
+	o.shelves[bucket][key] = string(content)
 	return nil
 }
 
 // Open is orchestrator.Outputs.
-func (o *outputs) Open(_ context.Context, shelf orchestrator.Shelf, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
-	object, err := o.look(shelf, key)
-	return io.NopCloser(bytes.NewBufferString(o.shelves[shelf][key])), object, err
+func (o *outputs) Open(_ context.Context, bucket orchestrator.Bucket, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+	object, err := o.look(bucket, key)
+	return io.NopCloser(bytes.NewBufferString(o.shelves[bucket][key])), object, err
 }
 
 // PresignGet is orchestrator.Outputs.
@@ -321,20 +321,20 @@ func (o *outputs) PresignPut(_ context.Context, key, _ string, _ time.Duration) 
 }
 
 // Delete is orchestrator.Outputs.
-func (o *outputs) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+func (o *outputs) Delete(_ context.Context, bucket orchestrator.Bucket, key string) error {
 	if o.lost > 0 {
 		o.lost--
 		return fault.New(fault.Unavailable, "the deletion was lost")
 	}
-	delete(o.shelves[shelf], key)
+	delete(o.shelves[bucket], key)
 	return nil
 }
 
 // DeletePrefix is orchestrator.Outputs.
-func (o *outputs) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
-	for key := range o.shelves[shelf] {
+func (o *outputs) DeletePrefix(_ context.Context, bucket orchestrator.Bucket, prefix string) error {
+	for key := range o.shelves[bucket] {
 		if strings.HasPrefix(key, prefix) {
-			delete(o.shelves[shelf], key)
+			delete(o.shelves[bucket], key)
 		}
 	}
 	return nil

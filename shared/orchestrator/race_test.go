@@ -23,7 +23,7 @@ func (h *house) slow(store *raced) *orchestrator.Service {
 	store.Store = h.store
 	return orchestrator.New(orchestrator.Ports{
 		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock,
-		Log: slog.New(slog.DiscardHandler), Roll: func() float64 { return 0 },
+		Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	}, h.config)
 }
 
@@ -119,7 +119,7 @@ func (h *house) input(task string, step run.Step) orchestrator.StepInput {
 func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(5)
+	tasks := h.queue(5)
 	h.config.MaxMachines = 3
 	h.ok(h.slow(&raced{}).Sweep(t.Context(), 0))
 	h.step()
@@ -137,14 +137,14 @@ func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 func TestRule6NobodyOvertakesALine(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(3)
+	tasks := h.queue(3)
 	late := h.accept()
 	h.config.MaxMachines = 3
 	_, err := h.slow(&raced{}).Admit(t.Context(), h.input(late, run.StepPending))
 	h.ok(err)
 	h.stands(tasks[1], run.ContainerCreating)
 	h.stands(tasks[2], run.ContainerCreating)
-	if r := h.stands(late, run.Pending); r.Slot.Stand != run.SlotQueued {
+	if r := h.stands(late, run.Pending); r.Slot.State != run.SlotQueued {
 		t.Errorf("who came last stands as %+v", r.Slot)
 	}
 }

@@ -17,7 +17,7 @@ type Runner interface {
 	// Launch creates the machine, or adopts the live one of the same name,
 	// tenant, run and attempt. The answer's phase is what is known now: it is
 	// seldom MachineRunning yet.
-	Launch(ctx context.Context, spec MachineSpec) (Machine, error)
+	Launch(ctx context.Context, spec LaunchSpec) (Machine, error)
 	// Inspect looks one machine up. ErrNotFound where the platform does not
 	// know the id, which right after a launch proves nothing.
 	Inspect(ctx context.Context, id string) (Machine, error)
@@ -37,7 +37,7 @@ type Runner interface {
 }
 
 // MachineSpec says what machine an attempt wants.
-type MachineSpec struct {
+type LaunchSpec struct {
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string

@@ -21,7 +21,7 @@ type Ports struct {
 	Clock      Clock
 	Log        *slog.Logger
 	// Roll gives random numbers, 0 <= n < 1.
-	Roll func() float64
+	Rand func() float64
 	// Probe calls this Sortie as a worker would, at its public address; an error
 	// says that it could not be reached. nil where who sweeps is the process that
 	// receives.

@@ -20,7 +20,7 @@ type View struct {
 	// QueuePosition counts who stands before it in line; -1 where it is in none.
 	QueuePosition int
 	// Beat is what the worker told last; nil where it has not, or has ended.
-	Beat *run.Beat
+	Heartbeat *run.Heartbeat
 }
 
 // Task reads one task of the caller's tenant. NotFound where it never was, or
@@ -120,15 +120,15 @@ func (s *Service) find(ctx context.Context, who Identity, taskID string) (run.Ru
 func (s *Service) view(ctx context.Context, r run.Run) (View, error) {
 	v := View{Run: r, QueuePosition: -1}
 	if r.State == run.Running && r.Attempt.WorkerID != "" {
-		beat, err := s.ports.Store.LastBeat(ctx, r.Ref())
+		heartbeat, err := s.ports.Store.LastHeartbeat(ctx, r.Ref())
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return v, fmt.Errorf("cannot read the last heartbeat: %w", err)
 		}
 		if err == nil {
-			v.Beat = &beat
+			v.Heartbeat = &heartbeat
 		}
 	}
-	if r.State != run.Pending || r.Slot.Stand != run.SlotQueued {
+	if r.State != run.Pending || r.Slot.State != run.SlotQueued {
 		return v, nil
 	}
 	position, err := s.ports.Store.Position(ctx, r)

@@ -61,17 +61,17 @@ type Store interface {
 	// one. The other fields of b are not looked at, and the record stays as it
 	// is. It returns the item as it then is. ErrNotFound where no such item is
 	// open.
-	Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error)
+	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
 	// LastBeat reads the item; ErrNotFound where none is open.
-	LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error)
+	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
 	// Reception is what was noted last about whether callbacks can be received;
 	// its zero value where nothing was. NoteReception replaces it.
 	Reception(ctx context.Context) (Reception, error)
-	NoteReception(ctx context.Context, r Reception) error
+	RecordReception(ctx context.Context, r Reception) error
 
 	// Line reads who waits for a slot of the pool, the first in line first, at
 	// most limit of them. The order is by Slot.Since, then by run id.
-	Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
+	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
 	// Position counts how many stand before the run in its line; 0 is the first
 	// in line. ErrNotFound where it is in none.
 	Position(ctx context.Context, r run.Run) (int, error)
@@ -79,7 +79,7 @@ type Store interface {
 	Pools(ctx context.Context) ([]PoolUse, error)
 	// Mend makes the leases and the line of one pool what the records say, and
 	// tells how many rows it changed.
-	Mend(ctx context.Context, tenant, pool string) (int, error)
+	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
 	// Due reads the runs whose execution should have acted by now, the longest
 	// overdue first.
@@ -98,15 +98,15 @@ type Store interface {
 // Write is what a decision does to the store.
 type Write struct {
 	// Run is the record to write. Its Version is the one it was decided on.
-	Run    run.Run
-	Events []run.Event
-	Lease  run.LeaseChange
-	Beat   run.BeatChange
+	Run       run.Run
+	Events    []run.Event
+	Lease     run.LeaseChange
+	Heartbeat run.HeartbeatChange
 }
 
 // WriteOf makes the write of a decision.
 func WriteOf(d run.Decision) Write {
-	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Beat: d.Beat}
+	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Heartbeat: d.Heartbeat}
 }
 
 // Placement is which machine a run's attempt has, as its record says.

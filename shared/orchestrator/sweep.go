@@ -28,7 +28,7 @@ const strayWait = time.Second
 func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
 	var failed []error
 	for _, part := range []func(context.Context) error{
-		s.NoteReception, s.sweepMachines,
+		s.RecordReception, s.sweepMachines,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepPools, s.sweepOutputs, s.sweepRecords,
 	} {
@@ -86,7 +86,7 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		return s.ports.Runner.Destroy(ctx, m.ID)
 	}
 	if r.Attempt.MachineID == "" {
-		if _, err := s.applyTo(ctx, r, is(run.MachineMade{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
+		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 	case execution.Status == ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
 		return nil // it was asked early, and has time left
 	case execution.Status == ExecutionRunning || r.State.Terminal():
-		_, err = s.applyTo(ctx, r, is(run.Asked{Done: execution.Status != ExecutionRunning}))
+		_, err = s.applyTo(ctx, r, is(run.ExecutionChecked{Done: execution.Status != ExecutionRunning}))
 		return err
 	}
 	return s.replaceExecution(ctx, r, execution)
@@ -212,7 +212,7 @@ func (s *Service) sweepPools(ctx context.Context) error {
 	}
 	var failed []error
 	for _, p := range pools {
-		mended, err := s.ports.Store.Mend(ctx, p.Tenant, p.Pool)
+		mended, err := s.ports.Store.Reconcile(ctx, p.Tenant, p.Pool)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("cannot mend pool %s: %w", p.Pool, err))
 			continue

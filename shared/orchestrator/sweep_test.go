@@ -95,7 +95,7 @@ func TestAPlatformThatHangsLeavesTheSweepTime(t *testing.T) {
 }
 
 // shelf is a bucket that is used by many at once.
-type shelf struct {
+type bucket struct {
 	*outputs
 	mu sync.Mutex
 	// deleting is done before each deletion, with the number of those that have
@@ -105,7 +105,7 @@ type shelf struct {
 }
 
 // Delete is orchestrator.Outputs.
-func (s *shelf) Delete(ctx context.Context, on orchestrator.Shelf, key string) error {
+func (s *bucket) Delete(ctx context.Context, on orchestrator.Bucket, key string) error {
 	s.mu.Lock()
 	s.begun++
 	nth := s.begun
@@ -129,7 +129,7 @@ func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth 
 	config := h.config
 	config.Deletions = atOnce
 	return orchestrator.New(orchestrator.Ports{
-		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &shelf{outputs: h.outputs, deleting: deleting},
+		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &bucket{outputs: h.outputs, deleting: deleting},
 		Clock: h.clock, Log: slog.New(slog.DiscardHandler),
 	}, config)
 }
@@ -139,7 +139,7 @@ func (h *house) kept(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
-	if objects := len(h.outputs.shelves[orchestrator.Kept]); objects != want || len(due) != want {
+	if objects := len(h.outputs.shelves[orchestrator.Accepted]); objects != want || len(due) != want {
 		h.Errorf("%d outputs are kept and %d records have one, want %d", objects, len(due), want)
 	}
 }

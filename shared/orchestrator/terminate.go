@@ -62,7 +62,7 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err := s.clear(ctx, r, output); err != nil {
 			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 		}
-		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Roll: s.ports.Roll()}, s.now())
+		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Rand: s.ports.Rand()}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -176,11 +176,11 @@ func (s *Service) keep(ctx context.Context, r run.Run) (kept *run.Output, wrong 
 	upload := *report.Upload
 	object, err := s.ports.Outputs.Head(ctx, Uploads, upload.Key)
 	if err == nil && object.Size == upload.Size {
-		object, err = s.ports.Outputs.Keep(ctx, upload.Key, object.ETag)
+		object, err = s.ports.Outputs.Accept(ctx, upload.Key, object.ETag)
 	}
 	if errors.Is(err, ErrNotFound) {
 		// An earlier try may have kept it and cleared the upload.
-		object, err = s.ports.Outputs.Head(ctx, Kept, upload.Key)
+		object, err = s.ports.Outputs.Head(ctx, Accepted, upload.Key)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -217,7 +217,7 @@ func (s *Service) clear(ctx context.Context, r run.Run, kept *run.Output) error 
 		return err
 	}
 	if kept == nil && r.Attempt.Outcome == run.OutcomeSucceeded {
-		return s.ports.Outputs.DeletePrefix(ctx, Kept, prefix)
+		return s.ports.Outputs.DeletePrefix(ctx, Accepted, prefix)
 	}
 	return nil
 }

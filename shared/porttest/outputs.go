@@ -44,9 +44,9 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 		run  func(*testing.T, OutputsHarness)
 	}{
 		{"head tells what was put", outputsHead},
-		{"keep copies what was looked at", outputsKeep},
-		{"keep refuses what has changed", outputsKeepChanged},
-		{"keep copies big objects", outputsKeepBig},
+		{"keep copies what was looked at", outputsAccept},
+		{"keep refuses what has changed", outputsAcceptChanged},
+		{"keep copies big objects", outputsAcceptLarge},
 		{"open reads spans", outputsOpen},
 		{"put writes an object whole", outputsPut},
 		{"a presigned get serves from kept", outputsPresignGet},
@@ -73,14 +73,14 @@ func (h OutputsHarness) put(t *testing.T, key, body string) orchestrator.Object 
 
 func (h OutputsHarness) keep(t *testing.T, key, body string) orchestrator.Object {
 	t.Helper()
-	kept, err := h.Outputs.Keep(t.Context(), key, h.put(t, key, body).ETag)
+	kept, err := h.Outputs.Accept(t.Context(), key, h.put(t, key, body).ETag)
 	if err != nil {
 		t.Fatalf("cannot keep %s: %v", key, err)
 	}
 	return kept
 }
 
-func (h OutputsHarness) head(t *testing.T, shelf orchestrator.Shelf, key string) orchestrator.Object {
+func (h OutputsHarness) head(t *testing.T, shelf orchestrator.Bucket, key string) orchestrator.Object {
 	t.Helper()
 	object, err := h.Outputs.Head(t.Context(), shelf, key)
 	if err != nil {
@@ -89,7 +89,7 @@ func (h OutputsHarness) head(t *testing.T, shelf orchestrator.Shelf, key string)
 	return object
 }
 
-func (h OutputsHarness) read(t *testing.T, shelf orchestrator.Shelf, key string, span orchestrator.Span) (string, orchestrator.Object) {
+func (h OutputsHarness) read(t *testing.T, shelf orchestrator.Bucket, key string, span orchestrator.Span) (string, orchestrator.Object) {
 	t.Helper()
 	body, object, err := h.Outputs.Open(t.Context(), shelf, key, span)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h OutputsHarness) read(t *testing.T, shelf orchestrator.Shelf, key string,
 	return string(text), object
 }
 
-func (h OutputsHarness) missing(t *testing.T, shelf orchestrator.Shelf, key string) {
+func (h OutputsHarness) missing(t *testing.T, shelf orchestrator.Bucket, key string) {
 	t.Helper()
 	if _, err := h.Outputs.Head(t.Context(), shelf, key); !errors.Is(err, orchestrator.ErrNotFound) {
 		t.Errorf("%s on %s: got %v, want not found", key, shelf, err)
@@ -118,7 +118,7 @@ func outputsHead(t *testing.T, h OutputsHarness) {
 	if !strings.HasPrefix(put.ETag, `"`) || !strings.HasSuffix(put.ETag, `"`) || len(put.ETag) < 3 {
 		t.Errorf("the ETag %s has no quotes", put.ETag)
 	}
-	h.missing(t, orchestrator.Kept, "exports/t1/a.txt")
+	h.missing(t, orchestrator.Accepted, "exports/t1/a.txt")
 	h.missing(t, orchestrator.Uploads, "exports/t1")
 	if again := h.put(t, "exports/t1/a.txt", "hallo"); again.ETag == put.ETag {
 		t.Error("other bytes have the same ETag")
@@ -131,18 +131,18 @@ func outputsHead(t *testing.T, h OutputsHarness) {
 	}
 }
 
-func outputsKeep(t *testing.T, h OutputsHarness) {
+func outputsAccept(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/a.txt"
 	put := h.put(t, key, "hello")
 	for range 2 { // every call may be repeated
-		kept, err := h.Outputs.Keep(t.Context(), key, put.ETag)
+		kept, err := h.Outputs.Accept(t.Context(), key, put.ETag)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if kept.Key != key || kept.Size != 5 || kept.ContentType != "text/plain" || kept.ETag == "" {
 			t.Errorf("kept %+v", kept)
 		}
-		if diff := cmp.Diff(h.head(t, orchestrator.Kept, key), kept); diff != "" {
+		if diff := cmp.Diff(h.head(t, orchestrator.Accepted, key), kept); diff != "" {
 			t.Errorf("head tells another thing than keep (-head +keep):\n%s", diff)
 		}
 	}
@@ -150,27 +150,27 @@ func outputsKeep(t *testing.T, h OutputsHarness) {
 	if err := h.Outputs.Delete(t.Context(), orchestrator.Uploads, key); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := h.read(t, orchestrator.Kept, key, orchestrator.Span{}); text != "hello" {
+	if text, _ := h.read(t, orchestrator.Accepted, key, orchestrator.Span{}); text != "hello" {
 		t.Errorf("what was kept is now %q", text)
 	}
 }
 
-func outputsKeepChanged(t *testing.T, h OutputsHarness) {
+func outputsAcceptChanged(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/a.txt"
-	if _, err := h.Outputs.Keep(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := h.Outputs.Accept(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, orchestrator.ErrNotFound) {
 		t.Errorf("keeping nothing: %v", err)
 	}
 	looked := h.put(t, key, "hello")
 	h.put(t, key, "hallo")
 	for _, etag := range []string{looked.ETag, ""} {
-		if _, err := h.Outputs.Keep(t.Context(), key, etag); !errors.Is(err, orchestrator.ErrChanged) {
+		if _, err := h.Outputs.Accept(t.Context(), key, etag); !errors.Is(err, orchestrator.ErrChanged) {
 			t.Errorf("keeping under %q: %v", etag, err)
 		}
 	}
-	h.missing(t, orchestrator.Kept, key)
+	h.missing(t, orchestrator.Accepted, key)
 }
 
-func outputsKeepBig(t *testing.T, h OutputsHarness) {
+func outputsAcceptLarge(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/big.bin"
 	body := pattern(2*h.Big + 12_345)
 	h.Put(t, key, "application/x-big", body, body.size())
@@ -178,17 +178,17 @@ func outputsKeepBig(t *testing.T, h OutputsHarness) {
 	if put.Size != body.size() || put.ContentType != "application/x-big" {
 		t.Fatalf("the upload arrived as %+v", put)
 	}
-	kept, err := h.Outputs.Keep(t.Context(), key, put.ETag)
+	kept, err := h.Outputs.Accept(t.Context(), key, put.ETag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if kept.Size != body.size() || kept.ContentType != "application/x-big" {
 		t.Errorf("kept %+v", kept)
 	}
-	if _, err := h.Outputs.Keep(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, orchestrator.ErrChanged) {
+	if _, err := h.Outputs.Accept(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, orchestrator.ErrChanged) {
 		t.Errorf("keeping a changed big object: %v", err)
 	}
-	reader, _, err := h.Outputs.Open(t.Context(), orchestrator.Kept, key, orchestrator.Span{})
+	reader, _, err := h.Outputs.Open(t.Context(), orchestrator.Accepted, key, orchestrator.Span{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,11 +206,11 @@ func outputsKeepBig(t *testing.T, h OutputsHarness) {
 	if _, err := body.ReadAt(seam, want2.Offset); err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := h.read(t, orchestrator.Kept, key, want2); text != string(seam) {
+	if text, _ := h.read(t, orchestrator.Accepted, key, want2); text != string(seam) {
 		t.Error("a span over two parts has other bytes")
 	}
 	// Who stops reading early closes.
-	reader, _, err = h.Outputs.Open(t.Context(), orchestrator.Kept, key, orchestrator.Span{Offset: 1})
+	reader, _, err = h.Outputs.Open(t.Context(), orchestrator.Accepted, key, orchestrator.Span{Offset: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 		{"from behind the end: empty", orchestrator.Span{Offset: 1000}, ""},
 	}
 	for _, test := range tests {
-		text, object := h.read(t, orchestrator.Kept, key, test.span)
+		text, object := h.read(t, orchestrator.Accepted, key, test.span)
 		if text != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, text, test.want)
 		}
@@ -249,7 +249,7 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 		}
 	}
 	for _, span := range []orchestrator.Span{{Offset: -1}, {Length: -1}} {
-		if _, _, err := h.Outputs.Open(t.Context(), orchestrator.Kept, key, span); !fault.Is(err, fault.InvalidRequest) {
+		if _, _, err := h.Outputs.Open(t.Context(), orchestrator.Accepted, key, span); !fault.Is(err, fault.InvalidRequest) {
 			t.Errorf("the span %+v: %v", span, err)
 		}
 	}
@@ -257,14 +257,14 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 		t.Errorf("opening nothing: %v", err)
 	}
 	h.keep(t, "exports/t1/empty", "")
-	if text, object := h.read(t, orchestrator.Kept, "exports/t1/empty", orchestrator.Span{}); text != "" || object.Size != 0 {
+	if text, object := h.read(t, orchestrator.Accepted, "exports/t1/empty", orchestrator.Span{}); text != "" || object.Size != 0 {
 		t.Errorf("an empty object: %q, %+v", text, object)
 	}
 }
 
 func outputsPut(t *testing.T, h OutputsHarness) {
 	const key, kind = "acme/logs/t1/1.log", "text/plain; charset=utf-8"
-	for _, shelf := range []orchestrator.Shelf{orchestrator.Kept, orchestrator.Uploads} {
+	for _, shelf := range []orchestrator.Bucket{orchestrator.Accepted, orchestrator.Uploads} {
 		for _, content := range []string{"the first", "", strings.Repeat("longer \x00\xff", 1<<16)} {
 			if err := h.Outputs.Put(t.Context(), shelf, key, kind, []byte(content)); err != nil {
 				t.Fatal(err)
@@ -285,10 +285,10 @@ func outputsDelete(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/a.txt"
 	h.keep(t, key, "hello")
 	for range 2 {
-		if err := h.Outputs.Delete(t.Context(), orchestrator.Kept, key); err != nil {
+		if err := h.Outputs.Delete(t.Context(), orchestrator.Accepted, key); err != nil {
 			t.Fatal(err)
 		}
-		h.missing(t, orchestrator.Kept, key)
+		h.missing(t, orchestrator.Accepted, key)
 	}
 	h.head(t, orchestrator.Uploads, key) // the other shelf is untouched
 }
@@ -319,7 +319,7 @@ func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
 	for _, key := range []string{"exports/t10/a", "exports/t1", "exports/t/a"} {
 		h.head(t, orchestrator.Uploads, key)
 	}
-	h.head(t, orchestrator.Kept, "exports/t1/a") // the other shelf
+	h.head(t, orchestrator.Accepted, "exports/t1/a") // the other shelf
 	for _, prefix := range []string{"", "exports/t10"} {
 		if err := h.Outputs.DeletePrefix(t.Context(), orchestrator.Uploads, prefix); err == nil {
 			t.Errorf("the prefix %q was accepted", prefix)
@@ -336,7 +336,7 @@ func outputsKeys(t *testing.T, h OutputsHarness) {
 		if kept := h.keep(t, key, name); kept.Size != int64(len(name)) {
 			t.Errorf("%s: kept %+v", name, kept)
 		}
-		if text, _ := h.read(t, orchestrator.Kept, key, orchestrator.Span{}); text != name {
+		if text, _ := h.read(t, orchestrator.Accepted, key, orchestrator.Span{}); text != name {
 			t.Errorf("%s: read %q", name, text)
 		}
 		url, err := h.Outputs.PresignGet(t.Context(), key, name, "text/plain", time.Minute)
@@ -346,10 +346,10 @@ func outputsKeys(t *testing.T, h OutputsHarness) {
 		if status, text, _ := h.fetch(t, http.MethodGet, url, nil); status != http.StatusOK || text != name {
 			t.Errorf("%s: the presigned URL answered %d %q", name, status, text)
 		}
-		if err := h.Outputs.Delete(t.Context(), orchestrator.Kept, key); err != nil {
+		if err := h.Outputs.Delete(t.Context(), orchestrator.Accepted, key); err != nil {
 			t.Fatal(err)
 		}
-		h.missing(t, orchestrator.Kept, key)
+		h.missing(t, orchestrator.Accepted, key)
 	}
 }
 
@@ -358,7 +358,7 @@ func outputsContext(t *testing.T, h OutputsHarness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, headed := h.Outputs.Head(ctx, orchestrator.Uploads, put.Key)
-	_, kept := h.Outputs.Keep(ctx, put.Key, put.ETag)
+	_, kept := h.Outputs.Accept(ctx, put.Key, put.ETag)
 	_, _, opened := h.Outputs.Open(ctx, orchestrator.Uploads, put.Key, orchestrator.Span{})
 	deleted := h.Outputs.Delete(ctx, orchestrator.Uploads, put.Key)
 	for call, err := range map[string]error{"head": headed, "keep": kept, "open": opened, "delete": deleted} {
@@ -366,6 +366,6 @@ func outputsContext(t *testing.T, h OutputsHarness) {
 			t.Errorf("%s with an ended context: %v", call, err)
 		}
 	}
-	h.missing(t, orchestrator.Kept, put.Key)
+	h.missing(t, orchestrator.Accepted, put.Key)
 	h.head(t, orchestrator.Uploads, put.Key)
 }

@@ -131,7 +131,7 @@ func outputsPresignPut(t *testing.T, h OutputsHarness) {
 	if status, text, _ := h.fetch(t, http.MethodPut, signed, right, `{"a":1}`); status != http.StatusOK {
 		t.Fatalf("the URL answered %d %q", status, text)
 	}
-	h.missing(t, orchestrator.Kept, key)
+	h.missing(t, orchestrator.Accepted, key)
 	text, object := h.read(t, orchestrator.Uploads, key, orchestrator.Span{})
 	if text != `{"a":1}` || object.ContentType != "application/json" {
 		t.Errorf("the upload arrived as %q, %+v", text, object)

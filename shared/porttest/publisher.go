@@ -15,7 +15,7 @@ import (
 )
 
 // Heard is one event as a subscriber gets it.
-type Heard struct {
+type Delivered struct {
 	Type   string
 	Detail json.RawMessage
 }
@@ -25,7 +25,7 @@ type PublisherHarness struct {
 	Publisher orchestrator.Publisher
 	// Listen waits for what the subscriber hears next, in any order; false
 	// where ctx ends first.
-	Listen func(ctx context.Context) ([]Heard, bool)
+	Listen func(ctx context.Context) ([]Delivered, bool)
 	// TooLarge is the size in bytes of a detail that can never be told.
 	TooLarge int
 }
@@ -131,7 +131,7 @@ func (p publisherTest) publish(events ...orchestrator.PublishedEvent) {
 
 // hear waits until the subscriber has heard the events with these numbers, or,
 // given one number, of 1 up to it.
-func (p publisherTest) hear(numbers ...int) (all []Heard) {
+func (p publisherTest) hear(numbers ...int) (all []Delivered) {
 	p.Helper()
 	if len(numbers) == 1 {
 		last := numbers[0]

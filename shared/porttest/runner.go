@@ -11,18 +11,18 @@ import (
 )
 
 // RunnerTrouble is a way in which a platform fails a launch.
-type RunnerTrouble string
+type RunnerFault string
 
 // The troubles that a harness can make.
 const (
 	// RunnerThrottles: too many requests; there is no machine.
-	RunnerThrottles RunnerTrouble = "throttles"
+	RunnerThrottles RunnerFault = "throttles"
 	// RunnerIsFull: no room in any place; there is no machine.
-	RunnerIsFull RunnerTrouble = "is full"
+	RunnerIsFull RunnerFault = "is full"
 	// RunnerLosesRequest: there is no machine, and nobody says so.
-	RunnerLosesRequest RunnerTrouble = "loses the request"
+	RunnerLosesRequest RunnerFault = "loses the request"
 	// RunnerLosesAnswer: there is a machine, and nobody says so.
-	RunnerLosesAnswer RunnerTrouble = "loses the answer"
+	RunnerLosesAnswer RunnerFault = "loses the answer"
 )
 
 // RunnerHarness is a platform without machines.
@@ -37,7 +37,7 @@ type RunnerHarness struct {
 	// would make one, that is not Sortie's.
 	Occupy func(t *testing.T, name string)
 	// Trouble makes the next launch under the name fail in this way, once.
-	Trouble func(t *testing.T, name string, how RunnerTrouble)
+	Fault func(t *testing.T, name string, how RunnerFault)
 }
 
 // Runner holds an adapter against the comments of orchestrator.Runner. setup
@@ -86,8 +86,8 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-func (h RunnerHarness) spec(name, does string) orchestrator.MachineSpec {
-	return orchestrator.MachineSpec{
+func (h RunnerHarness) spec(name, does string) orchestrator.LaunchSpec {
+	return orchestrator.LaunchSpec{
 		Name: name, Image: h.Image, CPUs: 1, MemoryMB: 256, StopGrace: 10 * time.Second,
 		Env:   map[string]string{runnerDoes: does},
 		Owner: orchestrator.MachineOwner{Tenant: "acme", RunID: "job:2025-01-01T00:00:00Z/" + name, Attempt: 2},
@@ -95,7 +95,7 @@ func (h RunnerHarness) spec(name, does string) orchestrator.MachineSpec {
 }
 
 // launch makes a machine, in spite of what may be lost.
-func (h RunnerHarness) launch(t *testing.T, spec orchestrator.MachineSpec) orchestrator.Machine {
+func (h RunnerHarness) launch(t *testing.T, spec orchestrator.LaunchSpec) orchestrator.Machine {
 	t.Helper()
 	m, err := h.Runner.Launch(deadline(t), spec)
 	if err != nil {

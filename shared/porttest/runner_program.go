@@ -70,7 +70,7 @@ func newEar(t *testing.T) ear {
 }
 
 // with lets the machine's program tell when it is ready.
-func (e ear) with(spec orchestrator.MachineSpec, says string) orchestrator.MachineSpec {
+func (e ear) with(spec orchestrator.LaunchSpec, says string) orchestrator.LaunchSpec {
 	spec.Env[runnerEar], spec.Env[runnerSays] = e.l.Addr().String(), says
 	return spec
 }

@@ -27,9 +27,9 @@ func (s settled) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
 }
 
 // Mend is orchestrator.Store.
-func (s settled) Mend(ctx context.Context, tenant, pool string) (int, error) {
+func (s settled) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	s.settle()
-	return s.Store.Mend(ctx, tenant, pool)
+	return s.Store.Reconcile(ctx, tenant, pool)
 }
 
 // Due is orchestrator.Store.

@@ -51,7 +51,7 @@ func poolRace(s *storeTest) {
 func (c *contest) live(ref run.Ref) error {
 	err := c.commit(ref, run.Admitted{Pool: "p", Limit: c.limit})
 	if errors.Is(err, orchestrator.ErrNoSlot) {
-		if err = c.commit(ref, run.Lined{Pool: "p", Limit: c.limit}); err != nil {
+		if err = c.commit(ref, run.Enqueued{Pool: "p", Limit: c.limit}); err != nil {
 			return err
 		}
 		// The slot may have become free just before the run stood in line.
@@ -155,7 +155,7 @@ func (c *contest) grantAll() error {
 // first is the grant to the first in line.
 func (c *contest) first() ([]orchestrator.Write, run.Ref, error) {
 	for {
-		line, err := c.store.Line(c.ctx, "acme", "p", 1)
+		line, err := c.store.Queue(c.ctx, "acme", "p", 1)
 		if err != nil || len(line) == 0 {
 			return nil, run.Ref{}, err
 		}

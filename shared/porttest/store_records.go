@@ -37,9 +37,9 @@ func createdIsReadBack(s *storeTest) {
 
 func committedIsReadBack(s *storeTest) {
 	r := s.create(sample("acme", "a"))
-	facts := append([]run.Fact{lined("default", 3), granted(3)},
+	facts := append([]run.Fact{enqueued("default", 3), granted(3)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
-		run.MachineMade{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
+		run.MachineCreated{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)
 	for _, f := range facts {
 		before := r.Version
@@ -240,7 +240,7 @@ func commitRace(s *storeTest) {
 func wholeOrNothing(s *storeTest) {
 	a, b, c := s.create(sample("acme", "a")), s.create(sample("acme", "b")), s.create(sample("zenith", "c"))
 	stale := b
-	b = s.apply(b, lined("p", 1))
+	b = s.apply(b, enqueued("p", 1))
 	for _, order := range [][]run.Run{{a, stale, c}, {stale, a, c}, {a, c, stale}} {
 		writes := make([]orchestrator.Write, len(order))
 		for i, r := range order {
@@ -270,7 +270,7 @@ func eventsInOrder(s *storeTest) {
 		w := s.decide(r, f)
 		s.ok(s.store.Commit(s.ctx, w))
 		r, want = after(w), append(want, w.Events...)
-		other = s.apply(other, run.Asked{})
+		other = s.apply(other, run.ExecutionChecked{})
 	}
 	s.same(want, s.events(r.Ref()))
 	for after := range len(want) + 2 {

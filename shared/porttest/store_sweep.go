@@ -37,13 +37,13 @@ func dueInOrder(s *storeTest) {
 	s.same(want[:4], idsOfRefs(due))
 	// The execution has acted: it is asked again later.
 	s.now = at
-	acted := s.apply(last, run.Asked{Done: true})
+	acted := s.apply(last, run.ExecutionChecked{Done: true})
 	due, err = s.store.Due(s.ctx, at.Add(time.Second), 10)
 	s.ok(err)
 	s.same(want[:4], idsOfRefs(due))
 	// Nothing is awaited of a run that has ended.
 	ended := s.apply(acted, cancel())
-	if ended = s.apply(ended, run.Asked{Done: true}); !ended.Execution.ActBy.IsZero() {
+	if ended = s.apply(ended, run.ExecutionChecked{Done: true}); !ended.Execution.ActBy.IsZero() {
 		s.Fatal("the ended run is still awaited")
 	}
 	due, err = s.store.Due(s.ctx, at.Add(century), 10)

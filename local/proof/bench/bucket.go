@@ -23,7 +23,7 @@ func beginBucket() (*bucketServer, error) {
 	}
 	keys := s3.Keys{ID: "worker", Secret: "worker-secret"}
 	server, err := s3.Start(context.Background(), s3.Config{
-		Dir: folder, Uploads: "uploads", Kept: "kept", Owner: s3.Keys{ID: "owner", Secret: "owner-secret"}, Worker: keys,
+		Dir: folder, Uploads: "uploads", Accepted: "kept", Owner: s3.Keys{ID: "owner", Secret: "owner-secret"}, Worker: keys,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))

@@ -57,7 +57,7 @@ func measureHeartbeats(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	taken, took, err := w.beat(ctx, lasts)
+	taken, took, err := w.heartbeat(ctx, lasts)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, e
 
 // beat sends heartbeats for a while, and tells how many were taken, and in what
 // time.
-func (w *workers) beat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
+func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
 	limited, done := context.WithTimeout(ctx, lasts)
 	defer done()
 	began, counted := time.Now(), atomic.Int64{}

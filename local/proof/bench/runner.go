@@ -49,7 +49,7 @@ func newGoroutines(program work, now func() time.Time) *goroutines {
 }
 
 // Launch is orchestrator.Runner.
-func (g *goroutines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (g *goroutines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[spec.Name]; ok {

@@ -29,11 +29,11 @@ func (w *world) strikeBoth(victim process) error {
 	}
 	hit := false
 	for _, p := range slices.Backward(victims) {
-		struck, err := strike(w.folder, p.pid, syscall.SIGKILL)
+		injected, err := strike(w.folder, p.pid, syscall.SIGKILL)
 		if err != nil {
 			return err
 		}
-		hit = hit || struck
+		hit = hit || injected
 	}
 	if !hit {
 		w.note("  it was gone")
@@ -45,8 +45,8 @@ func (w *world) strikeBoth(victim process) error {
 
 // freeze stops a worker for a while. It may be declared dead by then.
 func (w *world) freeze(ctx context.Context, victim process, length time.Duration) error {
-	struck, err := strike(w.folder, victim.pid, syscall.SIGSTOP)
-	if !struck {
+	injected, err := strike(w.folder, victim.pid, syscall.SIGSTOP)
+	if !injected {
 		w.note("  it was gone")
 		return err
 	}

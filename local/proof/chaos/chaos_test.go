@@ -44,7 +44,7 @@ func TestNothingIsLostToKills(t *testing.T) {
 	var total chaos.Outcome
 	begun := time.Now()
 	t.Cleanup(func() {
-		t.Logf("%d blows from seed %d: %d runs in %d attempts, %d POSTs made again, %s", total.Blows, first, total.Runs, total.Attempts, total.Repeats, time.Since(begun).Round(time.Second))
+		t.Logf("%d blows from seed %d: %d runs in %d attempts, %d POSTs made again, %s", total.Injections, first, total.Runs, total.Attempts, total.Repeats, time.Since(begun).Round(time.Second))
 	})
 	for n := 0; n*perWorld < *kills; n++ {
 		each := first + uint64(n)
@@ -52,7 +52,7 @@ func TestNothingIsLostToKills(t *testing.T) {
 			t.Parallel()
 			o, err := chaos.Run(t.Context(), chaos.Config{
 				Seed: each, Kills: min(perWorld, *kills-n*perWorld), Folder: t.TempDir(),
-				Clock: clock.System{}, Foreign: foreign, Peace: peace, Patience: 2 * time.Minute,
+				Clock: clock.System{}, Foreign: foreign, Baseline: peace, Patience: 2 * time.Minute,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func TestNothingIsLostToKills(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			total.Blows, total.Runs, total.Attempts, total.Repeats = total.Blows+o.Blows, total.Runs+o.Runs, total.Attempts+o.Attempts, total.Repeats+o.Repeats
+			total.Injections, total.Runs, total.Attempts, total.Repeats = total.Injections+o.Injections, total.Runs+o.Runs, total.Attempts+o.Attempts, total.Repeats+o.Repeats
 		})
 	}
 }

@@ -31,7 +31,7 @@ func (w *world) client(ctx context.Context, number int) {
 			return
 		}
 		select {
-		case <-w.struck:
+		case <-w.injected:
 			if n > 0 {
 				return
 			}

@@ -43,7 +43,7 @@ func (w *world) download(ctx context.Context, o order, task string, random *rand
 
 func (w *world) compare(o order, task string, size int64, sum hash.Hash) {
 	got := imprint{size, hex.EncodeToString(sum.Sum(nil))}
-	if want := w.config.Peace.prints[o]; got != want {
+	if want := w.config.Baseline.prints[o]; got != want {
 		w.broken("%s, %s, has the file %+v; in peace it is %+v", task, o, got, want)
 	}
 }

@@ -9,17 +9,17 @@ import (
 
 // birth starts the stack for the first time; a blow may fall on that too.
 func (w *world) birth(ctx context.Context) error {
-	for len(w.blows) > 0 && w.blows[0].target == killStart {
+	for len(w.injections) > 0 && w.injections[0].target == killStart {
 		if err := w.server.launch(); err != nil {
 			return err
 		}
-		if !w.wait(ctx, w.blows[0].after) {
+		if !w.wait(ctx, w.injections[0].after) {
 			return ctx.Err()
 		}
-		if err := w.strike(ctx, w.blows[0], nil); err != nil {
+		if err := w.strike(ctx, w.injections[0], nil); err != nil {
 			return err
 		}
-		w.blows = w.blows[1:]
+		w.injections = w.injections[1:]
 	}
 	return w.server.up(ctx)
 }
@@ -27,7 +27,7 @@ func (w *world) birth(ctx context.Context) error {
 // strikeAll carries out the plan. The stack may be down after it.
 func (w *world) strikeAll(ctx context.Context) error {
 	random := w.random(1)
-	for _, b := range w.blows {
+	for _, b := range w.injections {
 		if b.target != killStart {
 			if err := w.server.up(ctx); err != nil {
 				return err
@@ -51,7 +51,7 @@ func (w *world) strikeAll(ctx context.Context) error {
 }
 
 // strike carries out one blow.
-func (w *world) strike(ctx context.Context, b blow, random *rand.Rand) error {
+func (w *world) strike(ctx context.Context, b injection, random *rand.Rand) error {
 	var victim process
 	if b.target.strikesMachine() || b.target == cancelRun {
 		var err error
@@ -61,7 +61,7 @@ func (w *world) strike(ctx context.Context, b blow, random *rand.Rand) error {
 		}
 	}
 	w.mu.Lock()
-	w.outcome.Blows++
+	w.outcome.Injections++
 	w.mu.Unlock()
 	w.note("%s (life %d)%s", b.target, w.server.lives, victim)
 	switch b.target {
@@ -135,8 +135,8 @@ func (w *world) strikeMachine(victim process) error {
 	if victim.pid == 0 {
 		return nil
 	}
-	struck, err := strike(w.folder, victim.pid, syscall.SIGKILL)
-	if !struck {
+	injected, err := strike(w.folder, victim.pid, syscall.SIGKILL)
+	if !injected {
 		w.note("  it was gone")
 		return err
 	}

@@ -19,7 +19,7 @@ func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error
 	if err != nil {
 		return err
 	}
-	for bucket, want := range map[string]map[string]int64{store.Uploads: {}, store.Kept: outputs} {
+	for bucket, want := range map[string]map[string]int64{store.Uploads: {}, store.Accepted: outputs} {
 		got, err := store.Objects(ctx, bucket)
 		if err != nil {
 			return err
@@ -31,7 +31,7 @@ func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error
 		if !maps.Equal(got, want) {
 			w.broken("in %s there is %v, and should be %v", bucket, got, want)
 		}
-		if bucket == store.Kept {
+		if bucket == store.Accepted {
 			maps.Copy(outputs, logs) // for the disk
 		}
 		unfinished, err := store.Unfinished(ctx, bucket)

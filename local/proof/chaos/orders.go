@@ -49,7 +49,7 @@ const collections = "/collections"
 // one.
 func newMarket(clock orchestrator.Clock, foreign bool) (market, error) {
 	slow, err := samples.Generate(1, samples.Shape{
-		Entities: 24, Fanout: 6, Rate: map[samples.Ill]float64{samples.Slow: 0.9}, Delay: 30 * time.Millisecond,
+		Entities: 24, Fanout: 6, Rate: map[samples.Defect]float64{samples.Slow: 0.9}, Delay: 30 * time.Millisecond,
 	})
 	if err != nil {
 		return market{}, err

@@ -37,7 +37,7 @@ const (
 
 // blow is one strike: what, and how long after the one before, or after the
 // stack's start where that is later.
-type blow struct {
+type injection struct {
 	target target
 	after  time.Duration
 	// within is the time from SIGTERM to SIGKILL of a broken stop; first says
@@ -61,7 +61,7 @@ const (
 )
 
 // plan draws n blows.
-func plan(random *rand.Rand, n int) []blow {
+func plan(random *rand.Rand, n int) []injection {
 	weights := []struct {
 		target target
 		weight int
@@ -80,26 +80,26 @@ func plan(random *rand.Rand, n int) []blow {
 		{breakStop, 5},
 	}
 	span := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
-	blows := make([]blow, n)
-	for i := range blows {
+	injections := make([]injection, n)
+	for i := range injections {
 		roll := random.IntN(100)
 		for _, w := range weights {
 			if roll -= w.weight; roll < 0 {
-				blows[i].target = w.target
+				injections[i].target = w.target
 				break
 			}
 		}
-		if blows[i].target == killStart && i > 0 && !blows[i-1].target.downs() {
-			blows[i].target = killStack // there is no start to be struck
+		if injections[i].target == killStart && i > 0 && !injections[i-1].target.downs() {
+			injections[i].target = killStack // there is no start to be struck
 		}
-		blows[i].after = span(longestPause)
-		if blows[i].target == killStart {
-			blows[i].after = span(longestStart)
+		injections[i].after = span(longestPause)
+		if injections[i].target == killStart {
+			injections[i].after = span(longestStart)
 		}
-		blows[i].frozen = span(longestFreeze)
-		blows[i].within, blows[i].down, blows[i].first = span(longestStop), span(longestDown), random.IntN(2) == 0
+		injections[i].frozen = span(longestFreeze)
+		injections[i].within, injections[i].down, injections[i].first = span(longestStop), span(longestDown), random.IntN(2) == 0
 	}
-	return blows
+	return injections
 }
 
 // downs says whether the stack is gone after the blow.
@@ -116,6 +116,6 @@ func (t target) strikesMachine() bool {
 	return false
 }
 
-func (b blow) String() string {
+func (b injection) String() string {
 	return fmt.Sprintf("%s after %s, down for %s", b.target, b.after.Round(time.Millisecond), b.down.Round(time.Millisecond))
 }

@@ -31,7 +31,7 @@ func (f ofFolder) count() int { return len(f.workers) + len(f.supervisors) }
 // strike sends a signal to a process of the folder, if that is what the number
 // still belongs to. The handle comes first: it is of one process, whatever
 // becomes of its number.
-func strike(folder string, pid int, signal syscall.Signal) (struck bool, err error) {
+func strike(folder string, pid int, signal syscall.Signal) (injected bool, err error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is gone

@@ -28,7 +28,7 @@ type server struct {
 
 func newServer(w *world) *server {
 	costly := 0
-	for _, b := range w.blows {
+	for _, b := range w.injections {
 		if b.target.strikesMachine() || b.target == stopStack || b.target == breakStop {
 			costly++
 		}

@@ -29,7 +29,7 @@ type Config struct {
 	// contract's text alone, in absolute paths. Without one nobody orders it.
 	Foreign []string
 	// Peace is what Peaceful gave.
-	Peace Peace
+	Baseline Baseline
 	// Patience is how long the end of everything is awaited after the last
 	// blow; it is only there to tell a hang from a slow machine.
 	Patience time.Duration
@@ -41,24 +41,24 @@ type Outcome struct {
 	Problems []string
 	// Blows, Runs and Attempts count what was struck, accepted and tried.
 	// Repeats counts POSTs that had to be made again.
-	Blows, Runs, Attempts, Repeats int
+	Injections, Runs, Attempts, Repeats int
 	// Story is the log of blows, Log that of the stack.
 	Story, Log string
 }
 
 // world is one data folder, its stack, and everybody around it.
 type world struct {
-	config  Config
-	folder  string
-	orders  []order
-	source  *httptest.Server
-	http    *http.Client
-	begun   time.Time
-	blows   []blow
-	log     stacktest.Log
-	struck  chan struct{} // closed after the last blow
-	server  *server
-	clients sync.WaitGroup
+	config     Config
+	folder     string
+	orders     []order
+	source     *httptest.Server
+	http       *http.Client
+	begun      time.Time
+	injections []injection
+	log        stacktest.Log
+	injected   chan struct{} // closed after the last blow
+	server     *server
+	clients    sync.WaitGroup
 
 	mu       sync.Mutex
 	outcome  Outcome
@@ -104,10 +104,10 @@ func newWorld(c Config) (*world, error) {
 	}
 	w := &world{
 		config: c, folder: folder, orders: offers.orders, begun: c.Clock.Now(), http: &http.Client{Transport: &http.Transport{}},
-		struck: make(chan struct{}), accepted: map[string]order{}, hits: map[string]int{},
+		injected: make(chan struct{}), accepted: map[string]order{}, hits: map[string]int{},
 		cloned: map[string]bool{}, cancelled: map[string]contract.CancelAnswer{},
 	}
-	w.blows = plan(w.random(0), c.Kills)
+	w.injections = plan(w.random(0), c.Kills)
 	if c.Seed%2 == 0 {
 		w.source = httptest.NewServer(offers.source)
 	} else {
@@ -139,16 +139,16 @@ func (w *world) play(ctx context.Context) error {
 	for i := range clients {
 		w.clients.Go(func() { w.client(ctx, i) })
 	}
-	struck := w.strikeAll(ctx)
-	close(w.struck)
-	if struck == nil {
-		struck = w.server.up(ctx)
+	injected := w.strikeAll(ctx)
+	close(w.injected)
+	if injected == nil {
+		injected = w.server.up(ctx)
 	}
 	over, stop := w.config.Clock.NewTimer(w.config.Patience)
 	defer stop()
 	ended := make(chan struct{})
 	go func() { w.clients.Wait(); close(ended) }()
-	if struck != nil {
+	if injected != nil {
 		cancel()
 	}
 	select {
@@ -158,8 +158,8 @@ func (w *world) play(ctx context.Context) error {
 		<-ended
 		return fmt.Errorf("some runs have not ended %s after the last blow", w.config.Patience)
 	}
-	if struck != nil {
-		return struck
+	if injected != nil {
+		return injected
 	}
 	return w.inspect(ctx)
 }

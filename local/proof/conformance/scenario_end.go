@@ -11,7 +11,7 @@ import (
 
 // judgeWork judges an undisturbed conversation.
 func judgeWork(st *stage) {
-	started, beats, completed := st.of("started"), st.of("heartbeat"), st.of("completed")
+	started, heartbeats, completed := st.of("started"), st.of("heartbeat"), st.of("completed")
 	if len(started) == 0 {
 		return
 	}
@@ -22,7 +22,7 @@ func judgeWork(st *stage) {
 	end := completed[0]
 	st.keeps(sentenceCompleted, slices.Contains([]any{contract.OutcomeSucceeded, contract.OutcomeFailed, contract.OutcomeCancelled}, end.Fields["outcome"]),
 		"the outcome is %v", end.Fields["outcome"])
-	st.judgeInterval(started[0], beats, end)
+	st.judgeInterval(started[0], heartbeats, end)
 	late := 0
 	for _, c := range st.plane.Calls() {
 		if c != end && c.Endpoint != "put" && c.At.Sub(end.At) > st.config.Interval/2+onItsWay || c != end && c.Endpoint == "completed" {
@@ -31,7 +31,7 @@ func judgeWork(st *stage) {
 	}
 	st.keeps(sentenceOnce, late == 0, "%d calls came after it", late)
 	st.keeps(sentenceTolerant, !st.stopped, "the process had not ended %s after completed was answered", st.config.Abort+time.Second)
-	progress := slices.ContainsFunc(beats, func(c *Call) bool { return c.Fields["progressPct"] != nil || c.Fields["message"] != nil })
+	progress := slices.ContainsFunc(heartbeats, func(c *Call) bool { return c.Fields["progressPct"] != nil || c.Fields["message"] != nil })
 	st.verdict(noteProgress, Noted, "%s", yes(progress))
 	st.verdict(noteMetrics, Noted, "%s", yes(end.Fields["metrics"] != nil))
 	st.verdict(noteUpload, Noted, "%s", yes(len(st.of("put")) > 0))
@@ -44,7 +44,7 @@ const onItsWay = 500 * time.Millisecond
 // fewest is how many heartbeats a worker has to give occasion for.
 const fewest = 4
 
-func (st *stage) judgeInterval(started *Call, beats []*Call, end *Call) {
+func (st *stage) judgeInterval(started *Call, heartbeats []*Call, end *Call) {
 	took := end.At.Sub(started.At)
 	due := int(took / st.config.Interval)
 	if due < fewest {
@@ -53,10 +53,10 @@ func (st *stage) judgeInterval(started *Call, beats []*Call, end *Call) {
 		return
 	}
 	// A busy host may lose some; a worker with a pace of its own has far fewer.
-	st.keeps(sentenceInterval, 3*len(beats) >= due && len(beats) <= 2*due+fewest,
-		"%d heartbeats in %s, where %d were due", len(beats), took.Round(time.Millisecond), due)
+	st.keeps(sentenceInterval, 3*len(heartbeats) >= due && len(heartbeats) <= 2*due+fewest,
+		"%d heartbeats in %s, where %d were due", len(heartbeats), took.Round(time.Millisecond), due)
 	last, longest := started.At, time.Duration(0)
-	for _, c := range append(slices.Clone(beats), end) {
+	for _, c := range append(slices.Clone(heartbeats), end) {
 		longest, last = max(longest, c.At.Sub(last)), c.At
 	}
 	st.keeps(sentenceAlive, longest <= st.config.Timeout, "nothing came for %s", longest.Round(time.Millisecond))

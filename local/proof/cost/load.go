@@ -50,8 +50,8 @@ func needs() []need {
 // need, when each that ends is followed by another.
 func (m Measured) Load() string {
 	plain, ok := m.Row(RowPlain)
-	hour, beats := m.Row(RowHeartbeats)
-	if !ok || !beats {
+	hour, heartbeats := m.Row(RowHeartbeats)
+	if !ok || !heartbeats {
 		return ""
 	}
 	used := plain.Usage.Plus(hour.Usage.Times(LoadLasts.Hours()))

@@ -49,12 +49,12 @@ func (m Measured) compare(text *strings.Builder) {
 	if !ok {
 		return
 	}
-	hour, beats := m.Row(RowHeartbeats)
+	hour, heartbeats := m.Row(RowHeartbeats)
 	text.WriteString("\nAgainst a state machine that waits 30 s, asks by a Lambda, chooses, and waits again ($ a million runs):\n\n" +
 		"| a run of | Sortie | polling |\n|---|---:|---:|\n")
 	for _, lasts := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour} {
 		ours := plain.Usage
-		if beats {
+		if heartbeats {
 			ours = ours.Plus(hour.Usage.Times(lasts.Hours()))
 		}
 		fmt.Fprintf(text, "| %s | %.0f | %.0f |\n", spell(lasts), Dollars(ours)*1e6, Dollars(Polling(plain.Usage, lasts))*1e6)

@@ -17,11 +17,11 @@ import (
 // buckets is the object store of the world, in memory.
 type buckets struct {
 	w       *world
-	shelves map[orchestrator.Shelf]map[string][]byte
+	buckets map[orchestrator.Bucket]map[string][]byte
 }
 
 func newBuckets(w *world) *buckets {
-	return &buckets{w, map[orchestrator.Shelf]map[string][]byte{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+	return &buckets{w, map[orchestrator.Bucket]map[string][]byte{orchestrator.Uploads: {}, orchestrator.Accepted: {}}}
 }
 
 // errNoURLs: nobody in the simulation follows a URL.
@@ -36,15 +36,15 @@ func (b *buckets) passing(call string) error {
 }
 
 // Head is orchestrator.Outputs.
-func (b *buckets) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+func (b *buckets) Head(_ context.Context, shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
 	if err := b.passing("head"); err != nil {
 		return orchestrator.Object{}, err
 	}
 	return b.head(shelf, key)
 }
 
-func (b *buckets) head(shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
-	body, ok := b.shelves[shelf][key]
+func (b *buckets) head(shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
+	body, ok := b.buckets[shelf][key]
 	if !ok {
 		return orchestrator.Object{}, orchestrator.ErrNotFound
 	}
@@ -55,7 +55,7 @@ func (b *buckets) head(shelf orchestrator.Shelf, key string) (orchestrator.Objec
 }
 
 // Keep is orchestrator.Outputs.
-func (b *buckets) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
+func (b *buckets) Accept(_ context.Context, key, etag string) (orchestrator.Object, error) {
 	if err := b.passing("keep"); err != nil {
 		return orchestrator.Object{}, err
 	}
@@ -67,23 +67,23 @@ func (b *buckets) Keep(_ context.Context, key, etag string) (orchestrator.Object
 		return object, orchestrator.ErrChanged
 	}
 	b.w.meddle(strings.Split(key, "/")[1])
-	b.shelves[orchestrator.Kept][key] = b.shelves[orchestrator.Uploads][key]
+	b.buckets[orchestrator.Accepted][key] = b.buckets[orchestrator.Uploads][key]
 	return object, b.passing("the answer to keep")
 }
 
 // Put is orchestrator.Outputs.
-func (b *buckets) Put(_ context.Context, shelf orchestrator.Shelf, key, _ string, content []byte) error {
+func (b *buckets) Put(_ context.Context, shelf orchestrator.Bucket, key, _ string, content []byte) error {
 	if err := b.passing("put"); err != nil {
 		return err
 	}
-	b.shelves[shelf][key] = content
+	b.buckets[shelf][key] = content
 	return b.passing("the answer to put")
 }
 
 // Open is orchestrator.Outputs.
-func (b *buckets) Open(_ context.Context, shelf orchestrator.Shelf, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+func (b *buckets) Open(_ context.Context, shelf orchestrator.Bucket, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
 	object, err := b.head(shelf, key)
-	return io.NopCloser(bytes.NewReader(b.shelves[shelf][key])), object, err
+	return io.NopCloser(bytes.NewReader(b.buckets[shelf][key])), object, err
 }
 
 // PresignGet is orchestrator.Outputs.
@@ -97,22 +97,22 @@ func (b *buckets) PresignPut(_ context.Context, key, _ string, _ time.Duration) 
 }
 
 // Delete is orchestrator.Outputs.
-func (b *buckets) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+func (b *buckets) Delete(_ context.Context, shelf orchestrator.Bucket, key string) error {
 	if err := b.passing("delete"); err != nil {
 		return err
 	}
-	delete(b.shelves[shelf], key)
+	delete(b.buckets[shelf], key)
 	return nil
 }
 
 // DeletePrefix is orchestrator.Outputs.
-func (b *buckets) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
+func (b *buckets) DeletePrefix(_ context.Context, shelf orchestrator.Bucket, prefix string) error {
 	if err := b.passing("delete prefix"); err != nil {
 		return err
 	}
-	for key := range b.shelves[shelf] {
+	for key := range b.buckets[shelf] {
 		if strings.HasPrefix(key, prefix) {
-			delete(b.shelves[shelf], key)
+			delete(b.buckets[shelf], key)
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (w *world) checkCall(p *worker, c call, told answer, before, after run.Run,
 	if before.Attempt.Number != p.attempt() && (told.ok() || w.time.now.Equal(began) && after.Version != before.Version) {
 		w.broken("%s of attempt %d of %s was taken, and attempt %d is the current one: %d", c.route, p.attempt(), p.task(), before.Attempt.Number, told.status)
 	}
-	if told.status == http.StatusUnauthorized && p.awake() && c.token == p.token && before.Wants(p.attempt()) && mine.heard == p.name {
+	if told.status == http.StatusUnauthorized && p.awake() && c.token == p.token && before.IsCurrent(p.attempt()) && mine.heard == p.name {
 		w.broken("%s of %s is not let in: %s", c.route, p.name, told.text)
 	}
 	if !told.ok() {

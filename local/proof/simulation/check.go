@@ -22,7 +22,7 @@ func (w *world) check(ctx context.Context) {
 	known := make(map[string]*run.Run, len(records))
 	for _, r := range records {
 		known[r.ID] = r
-		if r.Slot.Stand == run.SlotHeld {
+		if r.Slot.State == run.SlotHeld {
 			held++
 		}
 		w.checkStep(r)
@@ -133,7 +133,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	// bucket is cleared; but for a machine that nobody was told of, and that
 	// ends before a sweep sees it, and for an orphan whose uploads could not be
 	// removed at once. The bucket's own lifecycle rule is for those.
-	allowed, left := w.strays, len(w.buckets.shelves[orchestrator.Uploads])
+	allowed, left := w.strays, len(w.buckets.buckets[orchestrator.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && report.Upload == nil {
 			left -= w.uploads(r.TaskID) // what such a worker leaves is its own affair
@@ -149,7 +149,7 @@ func (w *world) checkEnd(ctx context.Context) {
 
 // uploads counts what lies in the bucket of a task.
 func (w *world) uploads(task string) (count int) {
-	for key := range w.buckets.shelves[orchestrator.Uploads] {
+	for key := range w.buckets.buckets[orchestrator.Uploads] {
 		if strings.HasPrefix(key, orchestrator.OutputPrefix(task)) {
 			count++
 		}
@@ -190,7 +190,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	w.checkWord(r)
 	var kept []byte
 	isKept := false
-	for key, body := range w.buckets.shelves[orchestrator.Kept] {
+	for key, body := range w.buckets.buckets[orchestrator.Accepted] {
 		if strings.HasPrefix(key, orchestrator.OutputPrefix(r.TaskID)) {
 			isKept = true
 			if r.Output != nil && r.Output.Key == key {

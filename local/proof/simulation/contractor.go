@@ -45,7 +45,7 @@ func (p *worker) work() {
 	case w.chance(0.1):
 		length = w.upTo(20 * time.Minute)
 	}
-	p.beat()
+	p.heartbeat()
 	w.soon(length, func() { p.resume(p.finish) })
 }
 
@@ -54,7 +54,7 @@ func (p *worker) interval() time.Duration {
 }
 
 // beat is one heartbeat, and the next ones.
-func (p *worker) beat() {
+func (p *worker) heartbeat() {
 	if p.ended() || p.silent {
 		return
 	}
@@ -72,7 +72,7 @@ func (p *worker) beat() {
 		p.exit(0) // it was told that it is not wanted
 		return
 	}
-	p.later(next, p.beat)
+	p.later(next, p.heartbeat)
 }
 
 // heed does what the answer to a heartbeat asks for.

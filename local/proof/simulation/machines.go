@@ -19,7 +19,7 @@ type machines struct {
 // machine is one of them, and the worker in it.
 type machine struct {
 	id        string
-	spec      orchestrator.MachineSpec
+	spec      orchestrator.LaunchSpec
 	phase     orchestrator.MachinePhase
 	exit      *orchestrator.Exit
 	visibleAt time.Time
@@ -38,7 +38,7 @@ func (m *machine) view() orchestrator.Machine {
 }
 
 // Launch is orchestrator.Runner.
-func (r *machines) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *machines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	plan := r.w.plan
 	r.w.meddle(spec.Env["TASK_ID"])
 	switch {
@@ -70,7 +70,7 @@ func (r *machines) named(name string) *machine {
 	return nil
 }
 
-func (r *machines) create(spec orchestrator.MachineSpec) *machine {
+func (r *machines) create(spec orchestrator.LaunchSpec) *machine {
 	r.made++
 	m := &machine{id: fmt.Sprintf("app/m%d", r.made), spec: spec, phase: orchestrator.MachineCreating}
 	m.visibleAt = r.w.time.Now()

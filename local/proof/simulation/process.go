@@ -56,7 +56,7 @@ func (w *world) begin(ctx context.Context) error {
 	service := orchestrator.New(orchestrator.Ports{
 		Store: &mortalStore{store, p}, Executions: executions, Runner: mortalRunner{w.machines, p},
 		Outputs: w.buckets, Signer: w.signer, Clock: w.time, Log: w.log,
-		Roll: w.random.Float64, Hex: w.hex, Probe: w.probe,
+		Rand: w.random.Float64, Hex: w.hex, Probe: w.probe,
 	}, w.config)
 	if p.api, err = w.serving(service); err != nil {
 		return err
@@ -186,7 +186,7 @@ type mortalRunner struct {
 }
 
 // Launch is orchestrator.Runner.
-func (r mortalRunner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r mortalRunner) Launch(ctx context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	r.process.mortal()
 	m, err := r.machines.Launch(ctx, spec)
 	r.process.mortal()

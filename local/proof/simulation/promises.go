@@ -103,7 +103,7 @@ func (w *world) checkWord(r *run.Run) {
 }
 
 // checkSecrets: no machine gets the token of a state of the state machine.
-func (w *world) checkSecrets(spec orchestrator.MachineSpec) {
+func (w *world) checkSecrets(spec orchestrator.LaunchSpec) {
 	if w.process.dead {
 		return
 	}

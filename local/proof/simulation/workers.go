@@ -195,7 +195,7 @@ func (p *worker) upload(key string) contract.TaskOutput {
 	if w.chance(0.04) {
 		good = false
 	} else {
-		w.buckets.shelves[orchestrator.Uploads][key] = body
+		w.buckets.buckets[orchestrator.Uploads][key] = body
 	}
 	if !good {
 		w.facts(p.task(), p.attempt()).bad = true

@@ -25,7 +25,7 @@ func TestAnAccount(t *testing.T) {
 		Lacks: map[suite.Capability]string{
 			suite.Plays:        "its machines run the published worker",
 			suite.Bash:         "its machines run the published worker",
-			suite.Lies:         "Fly's API cannot be told to lie",
+			suite.Faults:       "Fly's API cannot be told to lie",
 			suite.SeeObjects:   "the test has no credentials of the buckets",
 			suite.SampleSource: "its workers read the deployment's own collection",
 			suite.FillPool:     "its machines cost money, and others may use them",

@@ -53,7 +53,7 @@ func sample(c *Case, format string) {
 	}
 	var types []string
 	for _, e := range c.Events(task) {
-		types = append(types, strings.TrimPrefix(e.Type, "run."))
+		types = append(types, strings.TrimPrefix(e.Type, "job."))
 	}
 	told := strings.Replace(strings.Join(types, " "), "queued admitted", "admitted", 1) // where others have the machines
 	if !strings.HasPrefix(told, "accepted admitted ") || !strings.Contains(told, "started ") || !strings.Contains(told, " attempt_ended completed") {

@@ -58,7 +58,7 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 	if err != nil {
 		return nil, err
 	}
-	kept, err := buckets.Objects(ctx, buckets.Kept)
+	kept, err := buckets.Objects(ctx, buckets.Accepted)
 	if err != nil {
 		return nil, err
 	}

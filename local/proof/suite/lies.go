@@ -35,8 +35,8 @@ func lies() []Test {
 	var list []Test
 	for _, l := range append(troubles(), lateStarts()...) {
 		list = append(list, Test{
-			Name: "the machines API lies: " + l.name, Needs: []Capability{Lies, SeeMachines, SampleSource},
-			Lies: map[string][]faults.Rule{"one": l.rules}, Run: func(c *Case) { c.shows(l) },
+			Name: "the machines API lies: " + l.name, Needs: []Capability{Faults, SeeMachines, SampleSource},
+			Faults: map[string][]faults.Rule{"one": l.rules}, Run: func(c *Case) { c.shows(l) },
 		})
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 func pools() []Test {
 	return []Test{
 		{Name: "many requests are many runs and few machines", Needs: []Capability{Plays, FillPool}, Alone: true, Run: fullPool},
-		{Name: "many runs fit Fly's buckets", Needs: []Capability{Plays, Lies}, Alone: true, Limits: true, Run: realLimits},
+		{Name: "many runs fit Fly's buckets", Needs: []Capability{Plays, Faults}, Alone: true, Limits: true, Run: realLimits},
 	}
 }
 

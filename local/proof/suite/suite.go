@@ -28,7 +28,7 @@ type Test struct {
 	Alone, Limits bool
 	// Lies are what the machines API does to the machines of the test's batches,
 	// by the batches' names.
-	Lies map[string][]faults.Rule
+	Faults map[string][]faults.Rule
 	// Run is the test.
 	Run func(c *Case)
 }
@@ -120,7 +120,7 @@ func (c *Case) play(test Test, own ...plan) {
 // rules are the test's lies, told to its own machines.
 func (c *Case) rules(test Test) []faults.Rule {
 	var all []faults.Rule
-	for batch, rules := range test.Lies {
+	for batch, rules := range test.Faults {
 		for _, rule := range rules {
 			rule.Env = map[string]string{"BATCH_ID": c.Batch(batch)}
 			all = append(all, rule)

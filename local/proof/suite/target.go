@@ -20,7 +20,7 @@ const (
 	// Plays: machines run the test's workers (Target.Stage).
 	Plays Capability = "run workers of the test's own"
 	// Lies: the machines API does what Target.Machines.Lie says.
-	Lies Capability = "make the machines API lie"
+	Faults Capability = "make the machines API lie"
 	// SeeMachines: Target.Machines can be asked.
 	SeeMachines Capability = "see the machines"
 	// SeeObjects: Target.Buckets can be asked.
@@ -108,7 +108,7 @@ func (t Target) tell(to *testing.T, tests []Test) {
 
 // lie exchanges what goes wrong, where something can.
 func (t Target) lie(ctx context.Context, plan plan) error {
-	if _, _, lacks := t.lack([]Capability{Lies}); lacks {
+	if _, _, lacks := t.lack([]Capability{Faults}); lacks {
 		return nil
 	}
 	return t.Machines.Lie(ctx, plan)

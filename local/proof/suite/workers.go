@@ -14,8 +14,8 @@ func workers() []Test {
 		{Name: "a second attempt can succeed", Needs: []Capability{Plays}, Run: secondAttempt},
 		{Name: "an attempt has its time limit", Needs: []Capability{Plays}, Run: timeLimit},
 		{
-			Name: "a lost exit is a lost worker", Needs: []Capability{Plays, Lies},
-			Lies: map[string][]faults.Rule{"one": {{Kind: faults.LostExit}}}, Run: lostExit,
+			Name: "a lost exit is a lost worker", Needs: []Capability{Plays, Faults},
+			Faults: map[string][]faults.Rule{"one": {{Kind: faults.LostExit}}}, Run: lostExit,
 		},
 	}
 }

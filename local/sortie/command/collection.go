@@ -35,8 +35,8 @@ func (a *app) collection() *cobra.Command {
 
 func (a *app) serveCollection() *cobra.Command {
 	var f collectionFlags
-	names := make([]string, 0, len(samples.Ills()))
-	for _, ill := range samples.Ills() {
+	names := make([]string, 0, len(samples.Defects()))
+	for _, ill := range samples.Defects() {
 		names = append(names, string(ill))
 	}
 	c := &cobra.Command{
@@ -96,14 +96,14 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 		return nil, wrong("--generate needs at least 1 entity")
 	}
 	shape := f.shape
-	shape.Entities, shape.Root, shape.Count = f.generate, samples.Ill(f.rootIll), map[samples.Ill]int{}
+	shape.Entities, shape.Root, shape.Count = f.generate, samples.Defect(f.rootIll), map[samples.Defect]int{}
 	for _, text := range f.ills {
 		name, count, _ := strings.Cut(text, "=")
 		n, err := strconv.Atoi(count)
 		if err != nil {
 			return nil, wrong("--ill %s is not of the form NAME=COUNT", text)
 		}
-		shape.Count[samples.Ill(name)] += n
+		shape.Count[samples.Defect(name)] += n
 	}
 	c, err := samples.Generate(f.seed, shape)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestTokenBeforeTheInvocationReturned(t *testing.T) {
 			if !f.do(f.execution.Succeed(f.env, call.Token, "x")) || f.do(f.execution.Fail(f.env, call.Token, asl.NewFailure("E", ""))) {
 				t.Error("a token is completed once")
 			}
-			if f.execution.Status() != asl.Running || f.beat(call.Token) {
+			if f.execution.Status() != asl.Running || f.heartbeat(call.Token) {
 				t.Error("the token is not gone, or the invocation was not waited for")
 			}
 			finish(f, call)
@@ -136,7 +136,7 @@ func TestTokenBeforeTheInvocationReturned(t *testing.T) {
 }
 
 // beat is a heartbeat that the execution hears of afterwards.
-func (f *fixture) beat(token string) bool {
+func (f *fixture) heartbeat(token string) bool {
 	pulse := f.execution.Pulse()
 	heard := pulse.Heartbeat(f.env.Now, token)
 	f.execution.Hear(pulse)
@@ -150,7 +150,7 @@ func TestHeartbeats(t *testing.T) {
 	f.do(f.execution.Returned(f.env, call.Attempt, nil))
 	for range 5 {
 		f.pass(9)
-		if !f.beat(call.Token) {
+		if !f.heartbeat(call.Token) {
 			t.Fatal("the token is gone")
 		}
 		f.store()
@@ -159,7 +159,7 @@ func TestHeartbeats(t *testing.T) {
 	if f.execution.Status() != asl.Running {
 		t.Fatal("a heartbeat was not heard")
 	}
-	f.beat(call.Token)
+	f.heartbeat(call.Token)
 	f.pass(6) // 60 seconds: the heartbeats do not extend that
 	f.ended(asl.Succeeded, `{"n":1,"e":{"Error":"States.Timeout","Cause":""}}`)
 }

@@ -64,7 +64,7 @@ func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*rec
 	rec := record{
 		ID: id, App: subject.App, Name: in.Name, Region: subject.Region, State: stateCreated,
 		Config: in.Config, Argv: argv, Version: s.newULID(now), Starts: 1, CreatedAt: now, UpdatedAt: now,
-		Lies: s.chooseLies(subject),
+		Defects: s.chooseDefects(subject),
 	}
 	if rec.Name == "" {
 		rec.Name = "m-" + id

@@ -99,10 +99,10 @@ func (s *Server) begin(m *machine) (Process, bool) {
 func (s *Server) linger(m *machine, rec *record) bool {
 	since := rec.UpdatedAt
 	if rec.State == stateCreated {
-		if !s.stay(m, rec.Lies.StuckCreated, since) {
+		if !s.stay(m, rec.Defects.StuckCreated, since) {
 			return false
 		}
-		if rec.Lies.StuckStarting == nil {
+		if rec.Defects.StuckStarting == nil {
 			return true
 		}
 		since = s.cfg.Clock.Now()
@@ -113,7 +113,7 @@ func (s *Server) linger(m *machine, rec *record) bool {
 			}
 		})
 	}
-	return s.stay(m, rec.Lies.StuckStarting, since)
+	return s.stay(m, rec.Defects.StuckStarting, since)
 }
 
 // neverRan ends a start that somebody took back before it happened. A stop is
@@ -185,8 +185,8 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 		return fired
 	}
 	rec, _ := m.look()
-	if rec.Lies.OOM {
-		memory = after(rec.Lies.OOMAfter)
+	if rec.Defects.OOM {
+		memory = after(rec.Defects.OOMAfter)
 	}
 	rush := s.rush
 	var sent record
@@ -232,7 +232,7 @@ func (s *Server) ended(m *machine, exit Exit, oom bool) {
 		oom := oom && exit.Signal == int(syscall.SIGKILL)
 		requested := r.Wish != wishNone && !oom
 		again := r.Wish == wishRestart || (r.Wish == wishNone && m.manifest.again(exit, r.Restarts))
-		if !r.Lies.LostExit {
+		if !r.Defects.LostExit {
 			e := s.event("exit", stateStopped, "flyd", exit.At)
 			e.Request = &eventRequest{ExitEvent: newExitEvent(exit, requested, again, oom), RestartCount: r.Restarts}
 			r.add(e)
@@ -272,7 +272,7 @@ func (s *Server) afterEnd(m *machine) bool {
 	if !rec.ending(m.manifestNow()) {
 		return true
 	}
-	return s.destroy(m, rec.Lies.StuckDestroying)
+	return s.destroy(m, rec.Defects.StuckDestroying)
 }
 
 // destroy removes the machine and leaves what can still be read of it; false

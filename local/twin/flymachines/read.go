@@ -10,7 +10,7 @@ import (
 
 // visible says whether reads show the machine yet.
 func (s *Server) visible(rec *record) bool {
-	return rec.Lies.InvisibleUntil.IsZero() || !s.cfg.Clock.Now().Before(rec.Lies.InvisibleUntil)
+	return rec.Defects.InvisibleUntil.IsZero() || !s.cfg.Clock.Now().Before(rec.Defects.InvisibleUntil)
 }
 
 func (s *Server) get(w http.ResponseWriter, _ *http.Request, m *machine) error {

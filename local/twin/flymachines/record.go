@@ -63,12 +63,12 @@ type record struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 	GoneAt    time.Time `json:"goneAt,omitzero"`
 	// Events are the last ones, the newest first.
-	Events []event `json:"events"`
-	Lies   lies    `json:"lies,omitzero"`
+	Events  []event `json:"events"`
+	Defects defects `json:"lies,omitzero"`
 }
 
 // lies are the faults that strike this machine. A zero time is no fault.
-type lies struct {
+type defects struct {
 	InvisibleUntil  time.Time     `json:"invisibleUntil,omitzero"`
 	StuckCreated    *stuck        `json:"stuckCreated,omitempty"`
 	StuckStarting   *stuck        `json:"stuckStarting,omitempty"`
@@ -187,7 +187,7 @@ func (r *record) wire(m *manifest) wire {
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Config: r.Config, Events: r.Events,
 		Checks: []struct{}{}, HostStatus: "ok",
 	}
-	if r.Lies.Unreachable {
+	if r.Defects.Unreachable {
 		w.Config, w.IncompleteConfig, w.HostStatus = nil, r.Config, "unreachable"
 	}
 	return w

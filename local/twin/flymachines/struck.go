@@ -111,9 +111,9 @@ func noCapacity(variant string) error {
 }
 
 // chooseLies asks which faults a new machine has.
-func (s *Server) chooseLies(subject faults.Subject) lies {
+func (s *Server) chooseDefects(subject faults.Subject) defects {
 	injector, now := s.injector(), s.cfg.Clock.Now()
-	var l lies
+	var l defects
 	if rule, struck := injector.Strike(faults.Invisible, faults.Create, subject); struck {
 		l.InvisibleUntil = now.Add(rule.For)
 	}

@@ -26,38 +26,38 @@ func TestTheWorkerReachesUploadsAlone(t *testing.T) {
 	if got := workers.get("uploads", "a"); got != "hello" {
 		t.Errorf("its own bucket has %q", got)
 	}
-	ctx, kept, uploads, key := t.Context(), aws.String("kept"), aws.String("uploads"), aws.String("a")
+	ctx, accepted, uploads, key := t.Context(), aws.String("kept"), aws.String("uploads"), aws.String("a")
 	calls := map[string]func() error{
 		"put": func() error {
-			_, err := workers.PutObject(ctx, &awss3.PutObjectInput{Bucket: kept, Key: key, Body: strings.NewReader("forged")})
+			_, err := workers.PutObject(ctx, &awss3.PutObjectInput{Bucket: accepted, Key: key, Body: strings.NewReader("forged")})
 			return err
 		},
 		"get": func() error {
-			_, err := workers.GetObject(ctx, &awss3.GetObjectInput{Bucket: kept, Key: key})
+			_, err := workers.GetObject(ctx, &awss3.GetObjectInput{Bucket: accepted, Key: key})
 			return err
 		},
 		"delete": func() error {
-			_, err := workers.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: kept, Key: key})
+			_, err := workers.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: accepted, Key: key})
 			return err
 		},
 		"delete many": func() error {
-			_, err := workers.DeleteObjects(ctx, &awss3.DeleteObjectsInput{Bucket: kept, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: key}}}})
+			_, err := workers.DeleteObjects(ctx, &awss3.DeleteObjectsInput{Bucket: accepted, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: key}}}})
 			return err
 		},
 		"list": func() error {
-			_, err := workers.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: kept})
+			_, err := workers.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: accepted})
 			return err
 		},
 		"upload in parts": func() error {
-			_, err := workers.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: kept, Key: key})
+			_, err := workers.CreateMultipartUpload(ctx, &awss3.CreateMultipartUploadInput{Bucket: accepted, Key: key})
 			return err
 		},
 		"list uploads": func() error {
-			_, err := workers.ListMultipartUploads(ctx, &awss3.ListMultipartUploadsInput{Bucket: kept})
+			_, err := workers.ListMultipartUploads(ctx, &awss3.ListMultipartUploadsInput{Bucket: accepted})
 			return err
 		},
 		"copy to": func() error {
-			_, err := workers.CopyObject(ctx, &awss3.CopyObjectInput{Bucket: kept, Key: key, CopySource: aws.String("uploads/a")})
+			_, err := workers.CopyObject(ctx, &awss3.CopyObjectInput{Bucket: accepted, Key: key, CopySource: aws.String("uploads/a")})
 			return err
 		},
 		"copy from": func() error {

@@ -68,7 +68,7 @@ func served(b *testing.B, size int64, n int) int64 {
 	defer transport.CloseIdleConnections()
 	cfg := r2.Config{
 		Endpoint: strings.TrimSpace(url), AccessKeyID: owner.ID, SecretAccessKey: owner.Secret,
-		Uploads: "uploads", Kept: "kept", HTTP: &http.Client{Transport: transport},
+		Uploads: "uploads", Accepted: "kept", HTTP: &http.Client{Transport: transport},
 	}
 	outputs, err := r2.New(cfg)
 	if err != nil {
@@ -108,10 +108,10 @@ func pass(ctx context.Context, outputs *r2.Outputs, uploader *r2.Uploader, size 
 	if err != nil {
 		return err
 	}
-	if _, err := outputs.Keep(ctx, key, there.ETag); err != nil {
+	if _, err := outputs.Accept(ctx, key, there.ETag); err != nil {
 		return err
 	}
-	body, _, err := outputs.Open(ctx, orchestrator.Kept, key, orchestrator.Span{})
+	body, _, err := outputs.Open(ctx, orchestrator.Accepted, key, orchestrator.Span{})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type Config struct {
 	// one. It has to be on loopback.
 	Addr string
 	// Uploads and Kept are the names of the two buckets.
-	Uploads, Kept string
+	Uploads, Accepted string
 	// Owner reaches both buckets, Worker the one for uploads. Two accounts.
 	Owner, Worker Keys
 	// Clock dates objects; nil is the host's.
@@ -92,7 +92,7 @@ func (c *Config) complete() error {
 	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		problems = append(problems, fmt.Errorf("%s is not on loopback", c.Addr))
 	}
-	if c.Dir == "" || c.Uploads == "" || c.Kept == "" || c.Uploads == c.Kept {
+	if c.Dir == "" || c.Uploads == "" || c.Accepted == "" || c.Uploads == c.Accepted {
 		problems = append(problems, errors.New("it needs a directory and two buckets"))
 	}
 	if c.Owner.ID == "" || c.Owner.Secret == "" || c.Worker.ID == "" || c.Worker.Secret == "" || c.Owner.ID == c.Worker.ID {
@@ -118,7 +118,7 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	}
 	store := &store{
 		catalog: catalog, blobs: blobs, clock: cfg.Clock, log: cfg.Log,
-		uploads: cfg.Uploads, kept: cfg.Kept, owner: cfg.Owner.ID, worker: cfg.Worker.ID,
+		uploads: cfg.Uploads, accepted: cfg.Accepted, owner: cfg.Owner.ID, worker: cfg.Worker.ID,
 	}
 	if err := store.clean(ctx); err != nil {
 		return nil, err

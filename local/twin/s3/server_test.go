@@ -29,7 +29,7 @@ var (
 )
 
 func config(dir string) s3.Config {
-	return s3.Config{Dir: dir, Uploads: "uploads", Kept: "kept", Owner: owner, Worker: worker}
+	return s3.Config{Dir: dir, Uploads: "uploads", Accepted: "kept", Owner: owner, Worker: worker}
 }
 
 func start(t *testing.T, cfg s3.Config) *s3.Server {
@@ -260,7 +260,7 @@ func TestStartRefuses(t *testing.T) {
 		want   string
 	}{
 		{"no directory", func(c *s3.Config) { c.Dir = "" }, "directory"},
-		{"one bucket", func(c *s3.Config) { c.Kept = c.Uploads }, "two buckets"},
+		{"one bucket", func(c *s3.Config) { c.Accepted = c.Uploads }, "two buckets"},
 		{"one account", func(c *s3.Config) { c.Worker = c.Owner }, "two accounts"},
 		{"every interface", func(c *s3.Config) { c.Addr = "0.0.0.0:0" }, "loopback"},
 		{"no port", func(c *s3.Config) { c.Addr = "127.0.0.1" }, "port"},

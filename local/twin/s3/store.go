@@ -27,12 +27,12 @@ const uploadLife = 7 * 24 * time.Hour
 // NotImplemented.
 type store struct {
 	backend.BackendUnsupported
-	catalog       *catalog
-	blobs         *blobs
-	clock         orchestrator.Clock
-	log           *slog.Logger
-	uploads, kept string
-	owner, worker string
+	catalog           *catalog
+	blobs             *blobs
+	clock             orchestrator.Clock
+	log               *slog.Logger
+	uploads, accepted string
+	owner, worker     string
 }
 
 var _ backend.Backend = (*store)(nil)
@@ -110,7 +110,7 @@ func newID() string { return rand.Text() }
 func (s *store) String() string { return "sortie" }
 
 func (s *store) has(bucket string) error {
-	if bucket == s.uploads || bucket == s.kept {
+	if bucket == s.uploads || bucket == s.accepted {
 		return nil
 	}
 	return s3err.GetBucketErr(s3err.ErrNoSuchBucket, bucket)
@@ -124,7 +124,7 @@ func (s *store) HeadBucket(_ context.Context, in *awss3.HeadBucketInput) (*awss3
 // ListBuckets lists the buckets that the account reaches.
 func (s *store) ListBuckets(_ context.Context, in s3response.ListBucketsInput) (s3response.ListAllMyBucketsResult, error) {
 	result := s3response.ListAllMyBucketsResult{Owner: s3response.CanonicalUser{ID: in.Owner}}
-	for _, name := range []string{s.kept, s.uploads} {
+	for _, name := range []string{s.accepted, s.uploads} {
 		if in.IsAdmin || in.Owner == s.owner || name == s.uploads {
 			result.Buckets.Bucket = append(result.Buckets.Bucket, s3response.ListAllMyBucketsEntry{Name: name, BucketRegion: Region})
 		}

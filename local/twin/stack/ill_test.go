@@ -43,9 +43,9 @@ func TestEveryFormatOfAnIllCollection(t *testing.T) {
 
 // allIlls makes a few entities ill in each way but the ones that take a worker
 // minutes to believe; its own tests have those, with a clock to move.
-func allIlls() map[samples.Ill]float64 {
-	rates := map[samples.Ill]float64{}
-	for _, ill := range samples.Ills() {
+func allIlls() map[samples.Defect]float64 {
+	rates := map[samples.Defect]float64{}
+	for _, ill := range samples.Defects() {
 		if ill != samples.Down && ill != samples.Slow {
 			rates[ill] = 0.02
 		}

@@ -87,7 +87,7 @@ func (g *target) nothingLeft(objects int) {
 		if stored, err = filepath.Glob(filepath.Join(g.Data, "s3", "blobs", "*", "*")); err != nil {
 			g.T.Fatal(err)
 		}
-		kept, err := buckets.Objects(g.T.Context(), buckets.Kept)
+		kept, err := buckets.Objects(g.T.Context(), buckets.Accepted)
 		if err != nil {
 			g.T.Fatal(err)
 		}

@@ -144,7 +144,7 @@ func (s *Stack) ports() (orchestrator.Ports, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
-		Uploads: bucketUploads, Kept: bucketKept, Clock: s.clock,
+		Uploads: bucketUploads, Accepted: bucketKept, Clock: s.clock,
 	})
 	if err != nil {
 		return orchestrator.Ports{}, fmt.Errorf("cannot reach the object store: %w", err)
@@ -161,7 +161,7 @@ func (s *Stack) ports() (orchestrator.Ports, error) {
 	}
 	return orchestrator.Ports{
 		Store: s.store, Runner: runner, Outputs: outputs, Signer: signer,
-		Clock: s.clock, Log: s.config.Log, Roll: roll, Hex: randomHex,
+		Clock: s.clock, Log: s.config.Log, Rand: roll, Hex: randomHex,
 	}, nil
 }
 

@@ -180,7 +180,7 @@ func (s *Stack) startBucket(ctx context.Context) error {
 		return fmt.Errorf("cannot free the object store's port: %w", err)
 	}
 	s.bucket, err = s3.Start(ctx, s3.Config{
-		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Kept: bucketKept,
+		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Accepted: bucketKept,
 		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
 	})
 	if err != nil {
@@ -261,7 +261,7 @@ func (s *Stack) startLoops(ctx context.Context) {
 // receives.
 func (s *Stack) receive(ctx context.Context) {
 	for {
-		if err := s.service.NoteReception(ctx); err != nil && ctx.Err() == nil {
+		if err := s.service.RecordReception(ctx); err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
 		}
 		if !s.rest(ctx) {

@@ -15,7 +15,7 @@ func CheckEvents(events []contract.TaskEvent) error {
 			return fmt.Errorf("the events have a gap at %d", i+1)
 		}
 		switch e.Type {
-		case "run.completed", "run.failed", "run.cancelled", "run.orphaned":
+		case "job.completed", "job.failed", "job.cancelled", "job.orphaned":
 			ends++
 		}
 	}

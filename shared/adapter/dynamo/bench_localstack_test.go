@@ -69,19 +69,19 @@ func BenchmarkGrants(b *testing.B) {
 			for i := range limit {
 				holders = append(holders, commit(decided(created(fmt.Sprint("holder-", i)), run.Admitted{Pool: "p", Limit: limit})))
 			}
-			line := []run.Run{}
+			queue := []run.Run{}
 			for i := range b.N {
-				line = append(line, commit(decided(created(fmt.Sprintf("waiter-%06d", i)), run.Lined{Pool: "p", Limit: limit})))
+				queue = append(queue, commit(decided(created(fmt.Sprintf("waiter-%06d", i)), run.Enqueued{Pool: "p", Limit: limit})))
 			}
 			var mu sync.Mutex
 			next := func() (run.Run, bool) {
 				mu.Lock()
 				defer mu.Unlock()
-				if len(line) == 0 {
+				if len(queue) == 0 {
 					return run.Run{}, false
 				}
-				first := line[0]
-				line = line[1:]
+				first := queue[0]
+				queue = queue[1:]
 				return first, true
 			}
 			counted.transactions.Store(0)
@@ -94,7 +94,7 @@ func BenchmarkGrants(b *testing.B) {
 						if !ok {
 							return
 						}
-						holder.Slot.Stand, holder.Slot.Since = "", time.Time{}
+						holder.Slot.State, holder.Slot.Since = "", time.Time{}
 						release := orchestrator.Write{Run: holder, Lease: run.LeaseRelease}
 						grant := decided(waits, run.Granted{Limit: limit})
 						if err := s.Commit(b.Context(), release, grant); err != nil {

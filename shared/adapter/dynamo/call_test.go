@@ -162,11 +162,11 @@ func TestAFaultIsInOurWords(t *testing.T) {
 		"Load":   func() error { _, err := s.Load(ctx, ref); return err },
 		"Create": func() error { _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); return err },
 		"Commit": func() error { return s.Commit(ctx, orchestrator.WriteOf(d)) },
-		"Beat":   func() error { _, err := s.Beat(ctx, ref, run.Beat{}); return err },
+		"Beat":   func() error { _, err := s.Heartbeat(ctx, ref, run.Heartbeat{}); return err },
 		"List":   func() error { _, _, err := s.List(ctx, "acme", orchestrator.Page{Limit: 1}); return err },
 		"Due":    func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
 		"Pools":  func() error { _, err := s.Pools(ctx); return err },
-		"Mend":   func() error { _, err := s.Mend(ctx, "acme", "p"); return err },
+		"Mend":   func() error { _, err := s.Reconcile(ctx, "acme", "p"); return err },
 	} {
 		err := call()
 		f := fault.Of(err)

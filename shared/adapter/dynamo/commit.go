@@ -50,8 +50,8 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 			leases.note(c, updates[0])
 			parts = append(parts, updates[0])
 			beside = append(beside, updates[1:]...)
-			if beat := c.beat(); beat != nil {
-				beside = append(beside, beat)
+			if heartbeat := c.heartbeat(); heartbeat != nil {
+				beside = append(beside, heartbeat)
 			}
 		}
 		return s.write(ctx, append(append(parts, beside...), leases.parts...))

@@ -42,10 +42,10 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 			created.put[attrSlot] = number(int64(n))
 		}
 		parts = append(parts, created)
-		if beat := c.beat(); beat != nil {
-			parts = append(parts, beat)
+		if heartbeat := c.heartbeat(); heartbeat != nil {
+			parts = append(parts, heartbeat)
 		} else if c.before != nil {
-			parts = append(parts, &part{key: beatKey(c.Run.Ref()), remove: true}) // the expired run's
+			parts = append(parts, &part{key: heartbeatKey(c.Run.Ref()), remove: true}) // the expired run's
 		}
 		return s.write(ctx, append(parts, leases.parts...))
 	})

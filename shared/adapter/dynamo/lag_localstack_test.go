@@ -105,7 +105,7 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	s, db := openLagging(t)
 	ctx := t.Context()
-	for _, fact := range []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.Lined{Pool: "p", Limit: 1}} {
+	for _, fact := range []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.Enqueued{Pool: "p", Limit: 1}} {
 		d := run.New(export(fmt.Sprintf("%T", fact)), time.Now().UTC())
 		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 0 {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 {
 		t.Fatalf("changed %d, %v", n, err)
 	}
 	db.settle()
@@ -166,7 +166,7 @@ func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.first = slot("new")
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
 		t.Fatalf("changed %d, %v", n, err)
 	}
 	found, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: item{
@@ -176,7 +176,7 @@ func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
 		t.Errorf("the slot is %v (%v)", found.Item, err)
 	}
 	// Of nobody, it is free with the next look, which no one overtakes.
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 1 {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 1 {
 		t.Errorf("changed %d, %v", n, err)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 		switch c.Lease {
 		case run.LeaseTake:
 			var waits []item
-			if waits, err = s.line(ctx, in, 1); err == nil && len(waits) > 0 {
+			if waits, err = s.queue(ctx, in, 1); err == nil && len(waits) > 0 {
 				return nil, orchestrator.ErrNoSlot
 			}
 			if err == nil {
@@ -78,7 +78,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 			l.leave(c)
 		case run.LeaseEnqueue:
 			if err = s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err == nil {
-				l.parts = append(l.parts, &part{put: lineKey(in, c.Run)})
+				l.parts = append(l.parts, &part{put: queueKey(in, c.Run)})
 			}
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 // leave takes the run out of its line.
 func (l *leases) leave(c *change) {
 	was := c.before
-	l.parts = append(l.parts, &part{key: lineKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
+	l.parts = append(l.parts, &part{key: queueKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
 }
 
 // grant finds a slot for the run: one that the same commit gives back, or one

@@ -15,22 +15,22 @@ import (
 )
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	waits, err := s.line(ctx, pkPool(tenant, pool), limit)
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	waits, err := s.queue(ctx, pkPool(tenant, pool), limit)
 	refs := make([]run.Ref, 0, len(waits))
 	for _, is := range waits {
-		if id, ok := lined(textOf(is[schema.Sort.Name])); ok {
+		if id, ok := enqueued(textOf(is[schema.Sort.Name])); ok {
 			refs = append(refs, run.Ref{Tenant: tenant, ID: id})
 		}
 	}
 	return refs, told(err, "read the line of pool", pool)
 }
 
-func (s *Store) line(ctx context.Context, in string, limit int) (waits []item, err error) {
+func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	query := s.beside(in, sortLine)
+	query := s.beside(in, sortQueue)
 	query.Limit = aws.Int32(int32(min(limit, 1000)))
 	err = s.each(ctx, query, func(is item) bool {
 		waits = append(waits, is)
@@ -51,14 +51,14 @@ func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
 		return 0, orchestrator.ErrNotFound
 	}
 	in := pkPool(r.Tenant, r.Slot.Pool)
-	place, err := s.get(ctx, lineKey(in, r), true)
+	place, err := s.get(ctx, queueKey(in, r), true)
 	if err != nil {
 		return 0, err
 	}
 	if place == nil {
 		return 0, orchestrator.ErrNotFound
 	}
-	query := s.between(in, sortLine, lineSort(r))
+	query := s.between(in, sortQueue, queueSort(r))
 	query.Select = types.SelectCount
 	count := 0
 	for {
@@ -122,7 +122,7 @@ func (s *Store) poolUses(ctx context.Context) (pools []orchestrator.PoolUse, err
 			switch sk := textOf(is[schema.Sort.Name]); {
 			case strings.HasPrefix(sk, sortSlot):
 				use.Held++
-			case strings.HasPrefix(sk, sortLine):
+			case strings.HasPrefix(sk, sortQueue):
 				use.Queued++
 			}
 			return true

@@ -97,11 +97,11 @@ func indexed(r run.Run) item {
 }
 
 // standing is how the record says that the run stands to a pool with a limit.
-func standing(r run.Run) run.Stand {
+func standing(r run.Run) run.SlotState {
 	if r.Slot.Limit == 0 || r.State.Terminal() {
 		return ""
 	}
-	return r.Slot.Stand
+	return r.Slot.State
 }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
@@ -150,7 +150,7 @@ type change struct {
 	// not.
 	before *record
 	// beatless: there is no heartbeat item that could be changed.
-	beatless bool
+	heartbeatless bool
 }
 
 func changeOf(w orchestrator.Write, version int64) (*change, error) {

@@ -81,8 +81,8 @@ func TestTheStreamTellsEachEventOnce(t *testing.T) {
 			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
 				t.Fatal(err)
 			}
-			if c.beat != nil {
-				d.Beat = c.beat(time.Now())
+			if c.heartbeat != nil {
+				d.Heartbeat = c.heartbeat(time.Now())
 			}
 			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
 				t.Fatal(err)

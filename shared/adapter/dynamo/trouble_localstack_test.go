@@ -80,8 +80,8 @@ func TestALostAnswerIsNoConflict(t *testing.T) {
 			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
 				t.Fatal(err)
 			}
-			if db.lose = true; c.beat != nil {
-				d.Beat = c.beat(time.Now())
+			if db.lose = true; c.heartbeat != nil {
+				d.Heartbeat = c.heartbeat(time.Now())
 			}
 			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
 				t.Fatalf("%s: %s: %v", name, c.name, err)
@@ -169,7 +169,7 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 	}
 	// The table's TTL would leave the older events behind, so Purge has the run,
 	// at once.
-	d, err := run.Decide(r, run.CancelWished{}, time.Now().UTC())
+	d, err := run.Decide(r, run.CancelRequested{}, time.Now().UTC())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestAnExpiredRunIsLeftToTheTTLFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Run.Version = 1
-	if d, err = run.Decide(d.Run, run.CancelWished{}, time.Now().UTC()); err != nil {
+	if d, err = run.Decide(d.Run, run.CancelRequested{}, time.Now().UTC()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {

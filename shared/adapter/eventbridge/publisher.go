@@ -1,7 +1,7 @@
 // Package eventbridge tells events to a bus of Amazon EventBridge.
 //
 // Each event is an entry of its own: source "sortie", detail type the event's
-// type ("run.started"), its time, the run and the task as resources, and the
+// type ("job.started"), its time, the run and the task as resources, and the
 // detail as it is given. So a rule can choose by any of them.
 //
 // The package promises that a call's entries are as few requests as the API

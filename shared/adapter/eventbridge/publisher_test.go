@@ -31,7 +31,7 @@ type entry struct {
 type bus struct {
 	mu       sync.Mutex
 	requests [][]entry
-	unheard  []porttest.Heard
+	unheard  []porttest.Delivered
 	told     chan struct{}
 	// refuses says with which error an entry is refused.
 	refuses func(entry) string
@@ -72,7 +72,7 @@ func (b *bus) put(input json.RawMessage) (any, error) {
 			continue
 		}
 		answers = append(answers, map[string]string{"EventId": fmt.Sprint(len(b.requests), "-", i)})
-		b.unheard = append(b.unheard, porttest.Heard{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
+		b.unheard = append(b.unheard, porttest.Delivered{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
 	}
 	select {
 	case b.told <- struct{}{}:
@@ -81,7 +81,7 @@ func (b *bus) put(input json.RawMessage) (any, error) {
 	return map[string]any{"FailedEntryCount": failed, "Entries": answers}, nil
 }
 
-func (b *bus) listen(ctx context.Context) ([]porttest.Heard, bool) {
+func (b *bus) listen(ctx context.Context) ([]porttest.Delivered, bool) {
 	for {
 		b.mu.Lock()
 		heard := b.unheard
@@ -135,7 +135,7 @@ func TestARuleCanChooseByAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]entry{{{
-		EventBusName: "a-bus", Source: "sortie", DetailType: "run.failed", Detail: `{"n":0}`,
+		EventBusName: "a-bus", Source: "sortie", DetailType: "job.failed", Detail: `{"n":0}`,
 		Time: 1795251600, Resources: []string{"run/r", "task/t"},
 	}}}
 	if diff := cmp.Diff(want, b.requests); diff != "" {

@@ -17,7 +17,7 @@ import (
 
 // Launch creates the machine, or adopts the live one of the same name and
 // owner; see the Runner.
-func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *Runner) Launch(ctx context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	in, err := r.input(spec)
 	if err != nil {
 		return orchestrator.Machine{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
@@ -61,7 +61,7 @@ func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInp
 var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 
 // adoptNamed takes the machine that has the name, if it is this attempt's.
-func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.MachineSpec, taken error) (orchestrator.Machine, error) {
+func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.LaunchSpec, taken error) (orchestrator.Machine, error) {
 	const what = "find out who has the machine's name"
 	answer, ok := errors.AsType[*flaps.FlapsError](taken)
 	var match []string
@@ -90,7 +90,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.M
 
 // adoptLost looks for the machine that a creation without a clear answer may
 // have made, at once and, because lists lag, once more.
-func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.MachineSpec, lost error) (orchestrator.Machine, error) {
+func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.LaunchSpec, lost error) (orchestrator.Machine, error) {
 	const what = "launch the machine"
 	query := url.Values{
 		"metadata." + keyRun: {spec.Owner.RunID}, "metadata." + keyCluster: {r.cfg.Cluster}, "include_deleted": {"true"},
@@ -120,7 +120,7 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.Ma
 
 // pick gives the attempt's machine: one that lives, rather than one that is
 // gone, and the newest of those.
-func (r *Runner) pick(found []*fly.Machine, spec orchestrator.MachineSpec) *fly.Machine {
+func (r *Runner) pick(found []*fly.Machine, spec orchestrator.LaunchSpec) *fly.Machine {
 	var best *fly.Machine
 	for _, m := range found {
 		if !r.owns(m, spec) {
@@ -136,7 +136,7 @@ func (r *Runner) pick(found []*fly.Machine, spec orchestrator.MachineSpec) *fly.
 }
 
 // owns says whether a machine is this attempt's.
-func (r *Runner) owns(m *fly.Machine, spec orchestrator.MachineSpec) bool {
+func (r *Runner) owns(m *fly.Machine, spec orchestrator.LaunchSpec) bool {
 	return m.Name == spec.Name && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
 		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
 		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
@@ -144,7 +144,7 @@ func (r *Runner) owns(m *fly.Machine, spec orchestrator.MachineSpec) bool {
 
 // input is the machine in Fly's words. Nothing is left to Fly's defaults that
 // would rerun a failed worker or stop it by another signal.
-func (r *Runner) input(spec orchestrator.MachineSpec) (fly.LaunchMachineInput, error) {
+func (r *Runner) input(spec orchestrator.LaunchSpec) (fly.LaunchMachineInput, error) {
 	metadata := map[string]string{
 		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,
 		keyAttempt: strconv.Itoa(spec.Owner.Attempt),

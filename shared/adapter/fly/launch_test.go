@@ -18,14 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-func spec(name string) orchestrator.MachineSpec {
-	return orchestrator.MachineSpec{
+func spec(name string) orchestrator.LaunchSpec {
+	return orchestrator.LaunchSpec{
 		Name: name, Image: image, Env: map[string]string{"RUNNER_DOES": "rest"},
 		Owner: orchestrator.MachineOwner{Tenant: "acme", RunID: "run of " + name, Attempt: 1},
 	}
 }
 
-func (p platform) launch(t *testing.T, s orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (p platform) launch(t *testing.T, s orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

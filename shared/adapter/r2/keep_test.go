@@ -51,11 +51,11 @@ func TestRule14WhatChangesWhileItIsCopiedIsNotKept(t *testing.T) {
 			}
 			ours.HTTP = &http.Client{Transport: &before{RoundTripper: ours.HTTP.Transport, do: func() { put("b") }}}
 			for range 2 { // and when it has been changed before
-				if _, err := outputs(t, ours).Keep(t.Context(), key, verified.ETag); !errors.Is(err, orchestrator.ErrChanged) {
+				if _, err := outputs(t, ours).Accept(t.Context(), key, verified.ETag); !errors.Is(err, orchestrator.ErrChanged) {
 					t.Errorf("the answer is %v, want ErrChanged", err)
 				}
 			}
-			if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Kept, key); !errors.Is(err, orchestrator.ErrNotFound) {
+			if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Accepted, key); !errors.Is(err, orchestrator.ErrNotFound) {
 				t.Errorf("something is kept: %v", err)
 			}
 		})

@@ -34,10 +34,10 @@ type calls interface {
 // Outputs is the object store as Sortie sees it. It is safe for use by many
 // goroutines.
 type Outputs struct {
-	s3            calls
-	sign          presigner
-	uploads, kept string
-	copyLimit     int64
+	s3                calls
+	sign              presigner
+	uploads, accepted string
+	copyLimit         int64
 }
 
 var _ orchestrator.Outputs = (*Outputs)(nil)
@@ -54,22 +54,22 @@ func New(cfg Config) (*Outputs, error) {
 	client := cfg.client()
 	return &Outputs{
 		s3: client, sign: s3.NewPresignClient(client, datedBy(cfg.Clock)),
-		uploads: cfg.Uploads, kept: cfg.Kept, copyLimit: cfg.CopyLimit,
+		uploads: cfg.Uploads, accepted: cfg.Accepted, copyLimit: cfg.CopyLimit,
 	}, nil
 }
 
-func (o *Outputs) bucket(shelf orchestrator.Shelf) (*string, error) {
+func (o *Outputs) bucket(shelf orchestrator.Bucket) (*string, error) {
 	switch shelf {
 	case orchestrator.Uploads:
 		return &o.uploads, nil
-	case orchestrator.Kept:
-		return &o.kept, nil
+	case orchestrator.Accepted:
+		return &o.accepted, nil
 	}
 	return nil, fmt.Errorf("there is no shelf %q", shelf)
 }
 
 // Head looks an object up.
-func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return orchestrator.Object{}, err
@@ -85,7 +85,7 @@ func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Shelf, key string
 }
 
 // Put writes an object with one request.
-func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Bucket, key, contentType string, content []byte) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Shelf, key, conten
 
 // Open reads a part of an object. Where the span ends behind the object it is
 // cut; where it begins there the reader is empty. A Length of 0 goes to the end.
-func (o *Outputs) Open(ctx context.Context, shelf orchestrator.Shelf, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+func (o *Outputs) Open(ctx context.Context, shelf orchestrator.Bucket, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return nil, orchestrator.Object{}, err

@@ -49,7 +49,7 @@ func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType str
 	if err := checkTTL(ttl); err != nil {
 		return "", err
 	}
-	get := &s3.GetObjectInput{Bucket: &o.kept, Key: &key}
+	get := &s3.GetObjectInput{Bucket: &o.accepted, Key: &key}
 	if fileName != "" {
 		get.ResponseContentDisposition = aws.String(mime.FormatMediaType("attachment", map[string]string{"filename": fileName}))
 	}

@@ -63,7 +63,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		if err := insertEvents(tx, n, rec); err != nil {
 			return err
 		}
-		if err := changeBeat(tx, n, first); err != nil {
+		if err := changeHeartbeat(tx, n, first); err != nil {
 			return err
 		}
 		if key != nil {
@@ -165,7 +165,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 			if err := insertEvents(tx, n, rec); err != nil {
 				return err
 			}
-			if err := changeBeat(tx, n, rec.Write); err != nil {
+			if err := changeHeartbeat(tx, n, rec.Write); err != nil {
 				return err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	line, err := s.refs(ctx, `SELECT tenant, id FROM runs
 		WHERE tenant = ? AND pool = ? AND since IS NOT NULL ORDER BY since, id LIMIT ?`,
 		tenant, pool, max(limit, 0))
@@ -56,7 +56,7 @@ func (s *Store) Pools(ctx context.Context) (pools []orchestrator.PoolUse, err er
 // Mend implements orchestrator.Store. Who holds and who waits stands in the
 // records themselves; what can differ from them is the pool's count, the one
 // row that this may change.
-func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	// Looks first without the writer, for whom a long line takes a while.
 	var right bool
 	err := s.db.Read(ctx, func(tx *Tx) error {

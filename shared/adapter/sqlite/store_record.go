@@ -51,9 +51,9 @@ func columnsOf(r run.Run) columns {
 	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
 		c.attempt, c.machine = r.Attempt.Number, r.Attempt.MachineID
 	}
-	if r.Slot.Stand != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
+	if r.Slot.State != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
 		c.pool = r.Slot.Pool
-		if r.Slot.Stand == run.SlotQueued {
+		if r.Slot.State == run.SlotQueued {
 			c.since = nanos(r.Slot.Since)
 		}
 	}

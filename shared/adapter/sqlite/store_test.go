@@ -81,7 +81,7 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	store, db, _ := setupStore(t, path)
 	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 1})
-	create(t, store, "waits", run.Lined{Pool: "p", Limit: 1})
+	create(t, store, "waits", run.Enqueued{Pool: "p", Limit: 1})
 	key := &orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
 	if _, err := store.Create(t.Context(), newRun("keyed"), key); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	if err != nil || len(events) != 2 {
 		t.Fatalf("after reopening: the events %+v, %v", events, err)
 	}
-	line, err := store.Line(t.Context(), "acme", "p", 10)
+	line, err := store.Queue(t.Context(), "acme", "p", 10)
 	if err != nil || len(line) != 1 || line[0].ID != "waits" {
 		t.Fatalf("after reopening: the line %v, %v", line, err)
 	}
@@ -169,7 +169,7 @@ func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
 func TestARecordExpiresByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
-	create(t, store, "a", run.CancelWished{})
+	create(t, store, "a", run.CancelRequested{})
 	ref := run.Ref{Tenant: "acme", ID: "a"}
 	now.Advance(time.Hour - time.Nanosecond)
 	if _, err := store.Load(t.Context(), ref); err != nil {
@@ -186,7 +186,7 @@ func TestPurgeForgetsMoreThanABatch(t *testing.T) {
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	for i := range 130 {
 		w, key := newRun(fmt.Sprint(i)), &orchestrator.IdempotencyKey{Key: fmt.Sprint(i)}
-		d, err := run.Decide(w.Run, run.CancelWished{}, newYear)
+		d, err := run.Decide(w.Run, run.CancelRequested{}, newYear)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestMendCorrectsTheCount(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 2})
-	create(t, store, "waits", run.Lined{Pool: "p", Limit: 2})
+	create(t, store, "waits", run.Enqueued{Pool: "p", Limit: 2})
 	for _, damage := range []string{"UPDATE pools SET held = 7, queued = 0", "DELETE FROM pools", "UPDATE pools SET queued = -1"} {
 		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
 			_, err := tx.Exec(damage)
@@ -230,7 +230,7 @@ func TestMendCorrectsTheCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []int{1, 0} {
-			if n, err := store.Mend(t.Context(), "acme", "p"); err != nil || n != want {
+			if n, err := store.Reconcile(t.Context(), "acme", "p"); err != nil || n != want {
 				t.Fatalf("after %s: %d rows changed, %v; want %d", damage, n, err, want)
 			}
 		}
@@ -266,7 +266,7 @@ func TestAStoreOnAFullDisk(t *testing.T) {
 	}
 	grown := r
 	grown.CorrelationID = big.Run.CorrelationID
-	d, err := run.Decide(grown, run.CancelWished{}, newYear)
+	d, err := run.Decide(grown, run.CancelRequested{}, newYear)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,12 +87,12 @@ func (s *Stage) Supervise(t *testing.T, taskID string) {
 }
 
 // Judge has the run's state judged, as when its time is up.
-func (s *Stage) Judge(t *testing.T, taskID string) {
+func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	t.Helper()
-	if err := s.Service.NoteReception(t.Context()); err != nil {
+	if err := s.Service.RecordReception(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Service.Judge(t.Context(), s.input(t, taskID, run.StepJudging)); err != nil {
+	if _, err := s.Service.Reconcile(t.Context(), s.input(t, taskID, run.StepReconciling)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,14 +31,14 @@ func (executions) Describe(_ context.Context, name string) (orchestrator.Executi
 // machines run at once, and are gone when they are told to.
 type machines struct {
 	mu   sync.Mutex
-	made map[string]orchestrator.MachineSpec
+	made map[string]orchestrator.LaunchSpec
 	gone map[string]bool
 	// wrote is what machines have written.
 	wrote map[string]string
 }
 
 func newMachines() *machines {
-	return &machines{made: map[string]orchestrator.MachineSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
+	return &machines{made: map[string]orchestrator.LaunchSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
 }
 
 func (m *machines) env(t *testing.T, id string) map[string]string {
@@ -69,7 +69,7 @@ func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-func (m *machines) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (m *machines) Launch(ctx context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	m.mu.Lock()
 	m.made["machine-"+spec.Name] = spec
 	m.mu.Unlock()
@@ -120,7 +120,7 @@ func (m *machines) Destroy(_ context.Context, id string) error { m.end(id); retu
 // Objects is an object store in memory.
 type Objects struct {
 	mu   sync.Mutex
-	held map[orchestrator.Shelf]map[string]object
+	held map[orchestrator.Bucket]map[string]object
 	// cut is after how many bytes a read breaks; negative for never.
 	cut int64
 }
@@ -131,17 +131,17 @@ type object struct {
 }
 
 func newObjects() *Objects {
-	return &Objects{cut: -1, held: map[orchestrator.Shelf]map[string]object{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+	return &Objects{cut: -1, held: map[orchestrator.Bucket]map[string]object{orchestrator.Uploads: {}, orchestrator.Accepted: {}}}
 }
 
 // Put implements orchestrator.Outputs.
-func (o *Objects) Put(_ context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+func (o *Objects) Put(_ context.Context, shelf orchestrator.Bucket, key, contentType string, content []byte) error {
 	o.Lay(shelf, key, contentType, string(content))
 	return nil
 }
 
 // Lay lays an object down.
-func (o *Objects) Lay(shelf orchestrator.Shelf, key, contentType, content string) {
+func (o *Objects) Lay(shelf orchestrator.Bucket, key, contentType, content string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
@@ -162,17 +162,17 @@ func (o *Objects) Clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.held[orchestrator.Uploads])
-	clear(o.held[orchestrator.Kept])
+	clear(o.held[orchestrator.Accepted])
 }
 
 // Count tells how many objects a shelf has.
-func (o *Objects) Count(shelf orchestrator.Shelf) int {
+func (o *Objects) Count(shelf orchestrator.Bucket) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.held[shelf])
 }
 
-func (o *Objects) get(shelf orchestrator.Shelf, key string) (object, error) {
+func (o *Objects) get(shelf orchestrator.Bucket, key string) (object, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found, ok := o.held[shelf][key]
@@ -183,13 +183,13 @@ func (o *Objects) get(shelf orchestrator.Shelf, key string) (object, error) {
 }
 
 // Head implements orchestrator.Outputs.
-func (o *Objects) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+func (o *Objects) Head(_ context.Context, shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
 	found, err := o.get(shelf, key)
 	return found.Object, err
 }
 
 // Keep implements orchestrator.Outputs.
-func (o *Objects) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
+func (o *Objects) Accept(_ context.Context, key, etag string) (orchestrator.Object, error) {
 	found, err := o.get(orchestrator.Uploads, key)
 	if err == nil && found.ETag != etag {
 		err = orchestrator.ErrChanged
@@ -197,12 +197,12 @@ func (o *Objects) Keep(_ context.Context, key, etag string) (orchestrator.Object
 	if err != nil {
 		return orchestrator.Object{}, err
 	}
-	o.Lay(orchestrator.Kept, key, found.ContentType, found.content)
+	o.Lay(orchestrator.Accepted, key, found.ContentType, found.content)
 	return found.Object, nil
 }
 
 // Open implements orchestrator.Outputs.
-func (o *Objects) Open(_ context.Context, shelf orchestrator.Shelf, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+func (o *Objects) Open(_ context.Context, shelf orchestrator.Bucket, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
 	found, err := o.get(shelf, key)
 	if err != nil {
 		return nil, orchestrator.Object{}, err
@@ -236,7 +236,7 @@ func (o *Objects) PresignPut(ctx context.Context, key, _ string, ttl time.Durati
 }
 
 // Delete implements orchestrator.Outputs.
-func (o *Objects) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+func (o *Objects) Delete(_ context.Context, shelf orchestrator.Bucket, key string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.held[shelf], key)
@@ -244,7 +244,7 @@ func (o *Objects) Delete(_ context.Context, shelf orchestrator.Shelf, key string
 }
 
 // DeletePrefix implements orchestrator.Outputs.
-func (o *Objects) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
+func (o *Objects) DeletePrefix(_ context.Context, shelf orchestrator.Bucket, prefix string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key := range o.held[shelf] {

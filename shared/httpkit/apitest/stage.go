@@ -94,7 +94,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	}
 	s.Service = orchestrator.New(orchestrator.Ports{
 		Store: s.Store, Executions: executions{}, Runner: s.machines, Outputs: s.Objects, Signer: s.Signer,
-		Clock: s.Clock, Log: log, Roll: func() float64 { return 0 }, Hex: randomHex,
+		Clock: s.Clock, Log: log, Rand: func() float64 { return 0 }, Hex: randomHex,
 	}, settings.Service)
 	handler, err := httpkit.New(settings.Server, serve(s.Service)...)
 	if err != nil {

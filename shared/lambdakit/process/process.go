@@ -67,7 +67,7 @@ func (p *Process) Clock() orchestrator.Clock { return p.host.Clock }
 
 // Ports are those that every process has: clock, log and chance.
 func (p *Process) Ports() orchestrator.Ports {
-	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Roll: mathrand.Float64, Hex: randomHex}
+	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Rand: mathrand.Float64, Hex: randomHex}
 }
 
 func randomHex(n int) string {

@@ -173,7 +173,7 @@ func TestLinesCarryTheCall(t *testing.T) {
 	b := setup(t, deployed)
 	b.ServeEvent(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		lambdakit.Count(ctx, "RelayFailures", 2)
-		b.Log.WarnContext(ctx, "run.failed", "fault", string(fault.WorkerLost))
+		b.Log.WarnContext(ctx, "job.failed", "fault", string(fault.WorkerLost))
 		return json.RawMessage(`{"a":"<"}`), nil
 	})
 	for range 2 {

@@ -56,8 +56,8 @@ func (s *Store) many(method string, read func() ([]run.Run, error)) ([]run.Run, 
 }
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Line(ctx, tenant, pool, limit) })
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
 // Position implements orchestrator.Store.
@@ -86,8 +86,8 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run
 }
 
 // LastBeat implements orchestrator.Store.
-func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error) {
-	return give(s, "LastBeat", false, func() (run.Beat, error) { return s.inner.LastBeat(ctx, ref) })
+func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
+	return give(s, "LastBeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
 // Reception implements orchestrator.Store.

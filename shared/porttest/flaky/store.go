@@ -56,7 +56,7 @@ func (s *Store) Failures() (lost, unsure int) {
 func (s *Store) call(method string, write bool, do func() error) error {
 	s.mu.Lock()
 	s.calls++
-	fate := Made
+	fate := Applied
 	if s.plan != nil {
 		fate = s.plan(Call{Number: s.calls, Method: method, Write: write})
 	}
@@ -122,18 +122,18 @@ func after(w orchestrator.Write) run.Run {
 }
 
 // Beat implements orchestrator.Store.
-func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
-	return give(s, "Beat", true, func() (run.Beat, error) { return s.inner.Beat(ctx, ref, b) })
+func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
+	return give(s, "Beat", true, func() (run.Heartbeat, error) { return s.inner.Heartbeat(ctx, ref, b) })
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
-	return s.call("NoteReception", true, func() error { return s.inner.NoteReception(ctx, r) })
+func (s *Store) RecordReception(ctx context.Context, r orchestrator.Reception) error {
+	return s.call("NoteReception", true, func() error { return s.inner.RecordReception(ctx, r) })
 }
 
 // Mend implements orchestrator.Store.
-func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
-	return give(s, "Mend", true, func() (int, error) { return s.inner.Mend(ctx, tenant, pool) })
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
+	return give(s, "Mend", true, func() (int, error) { return s.inner.Reconcile(ctx, tenant, pool) })
 }
 
 // Purge implements orchestrator.Store.

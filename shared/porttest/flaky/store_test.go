@@ -56,7 +56,7 @@ func newRun(id string) orchestrator.Write {
 func TestItFailsInBothWays(t *testing.T) {
 	t.Parallel()
 	behind := inner(t)
-	plan := flaky.Script(flaky.Lost, flaky.Unsure, flaky.Made, flaky.Lost, flaky.Unsure)
+	plan := flaky.Script(flaky.Lost, flaky.Unsure, flaky.Applied, flaky.Lost, flaky.Unsure)
 	store := flaky.New(behind, plan, func(err error) { t.Error(err) })
 	tests := []struct {
 		id            string
@@ -77,7 +77,7 @@ func TestItFailsInBothWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := run.Decide(r, run.CancelWished{}, newYear)
+		d, err := run.Decide(r, run.CancelRequested{}, newYear)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,9 +143,9 @@ func TestAPatientCallerGetsThrough(t *testing.T) {
 			if r.State.Terminal() {
 				break
 			}
-			var f run.Fact = run.CancelWished{}
-			if r.Slot.Stand == "" {
-				f = run.Lined{Pool: "p", Limit: 1}
+			var f run.Fact = run.CancelRequested{}
+			if r.Slot.State == "" {
+				f = run.Enqueued{Pool: "p", Limit: 1}
 			}
 			d, err := run.Decide(r, f, newYear)
 			if err != nil {
@@ -163,7 +163,7 @@ func TestMisuseIsTold(t *testing.T) {
 	t.Parallel()
 	commit := func(change func(*orchestrator.Write)) func(*flaky.Store, run.Run) {
 		return func(s *flaky.Store, r run.Run) {
-			d, err := run.Decide(r, run.Lined{Pool: "p", Limit: 1}, newYear)
+			d, err := run.Decide(r, run.Enqueued{Pool: "p", Limit: 1}, newYear)
 			if err != nil {
 				panic(err)
 			}
@@ -203,7 +203,7 @@ func TestMisuseIsTold(t *testing.T) {
 		{"another lease", commit(func(w *orchestrator.Write) { w.Lease = run.LeaseTake }), "lease change"},
 		{"nothing", func(s *flaky.Store, _ run.Run) { _ = s.Commit(t.Context()) }, "a commit of nothing"},
 		{"twice", func(s *flaky.Store, r run.Run) {
-			d, err := run.Decide(r, run.CancelWished{}, newYear)
+			d, err := run.Decide(r, run.CancelRequested{}, newYear)
 			if err != nil {
 				panic(err)
 			}
@@ -228,7 +228,7 @@ func TestMisuseIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d, err := run.Decide(r, run.Asked{}, newYear)
+			d, err := run.Decide(r, run.ExecutionChecked{}, newYear)
 			if err != nil {
 				t.Fatal(err)
 			}

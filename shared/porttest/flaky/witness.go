@@ -108,7 +108,7 @@ func follows(before run.Run, w orchestrator.Write, misuse func(string, ...any)) 
 // leaseOf is the lease change that leads from one slot to the other. A pool
 // without a limit has no leases.
 func leaseOf(before, now run.Slot) run.LeaseChange {
-	had, has := before.Stand, now.Stand
+	had, has := before.State, now.State
 	if before.Limit <= 0 {
 		had = ""
 	}

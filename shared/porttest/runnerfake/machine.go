@@ -13,7 +13,7 @@ import (
 // machine is one of the fake's.
 type machine struct {
 	id      string
-	spec    orchestrator.MachineSpec
+	spec    orchestrator.LaunchSpec
 	clock   orchestrator.Clock
 	foreign bool
 
@@ -27,7 +27,7 @@ type machine struct {
 	changed   chan struct{}
 }
 
-func newMachine(id string, spec orchestrator.MachineSpec, clock orchestrator.Clock) *machine {
+func newMachine(id string, spec orchestrator.LaunchSpec, clock orchestrator.Clock) *machine {
 	region := spec.Region
 	if region == "" {
 		region = "here"

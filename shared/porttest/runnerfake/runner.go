@@ -66,7 +66,7 @@ func New(cfg Config) *Runner {
 		cfg.Complain = func(string, ...any) {}
 	}
 	if cfg.Plan == nil {
-		cfg.Plan = func(flaky.Call) flaky.Fate { return flaky.Made }
+		cfg.Plan = func(flaky.Call) flaky.Fate { return flaky.Applied }
 	}
 	return &Runner{cfg: cfg, refusals: map[string]error{}}
 }
@@ -94,7 +94,7 @@ func (r *Runner) Refuse(name string, err error) {
 func (r *Runner) Occupy(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.add(orchestrator.MachineSpec{Name: name})
+	m := r.add(orchestrator.LaunchSpec{Name: name})
 	m.foreign = true
 	m.now.Phase = orchestrator.MachineRunning
 }
@@ -133,7 +133,7 @@ func (r *Runner) call(ctx context.Context, method string, write bool, do func() 
 }
 
 // Launch makes the machine or adopts it; see orchestrator.Runner.
-func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (made orchestrator.Machine, err error) {
+func (r *Runner) Launch(ctx context.Context, spec orchestrator.LaunchSpec) (made orchestrator.Machine, err error) {
 	err = r.call(ctx, "Launch", true, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (mad
 
 var validName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-func (r *Runner) launch(spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *Runner) launch(spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
 	if err := r.refusals[spec.Name]; err != nil {
 		delete(r.refusals, spec.Name)
 		return orchestrator.Machine{}, err
@@ -179,7 +179,7 @@ func (r *Runner) launch(spec orchestrator.MachineSpec) (orchestrator.Machine, er
 	return made, nil
 }
 
-func (r *Runner) add(spec orchestrator.MachineSpec) *machine {
+func (r *Runner) add(spec orchestrator.LaunchSpec) *machine {
 	r.next++
 	m := newMachine(fmt.Sprintf("fake/%06d", r.next), spec, r.cfg.Clock)
 	r.machines = append(r.machines, m)

@@ -13,7 +13,7 @@ import (
 type Buckets struct {
 	Endpoint, Region, KeyID, Secret string
 	// Uploads is where workers write, Kept where what was accepted lies.
-	Uploads, Kept string
+	Uploads, Accepted string
 }
 
 func (b Buckets) client() *s3.Client {

@@ -165,7 +165,7 @@ func (c *Client) Faults(task string) string {
 	var told []string
 	for _, e := range c.Events(task) {
 		if e.Fault != nil {
-			told = append(told, strings.TrimPrefix(e.Type, "run.")+":"+e.Fault.Code)
+			told = append(told, strings.TrimPrefix(e.Type, "job.")+":"+e.Fault.Code)
 		}
 	}
 	return strings.Join(told, " ")

@@ -28,6 +28,6 @@ func OfStack(at stack.Addresses) (Machines, Buckets, error) {
 	machines := Machines{URL: at.Machines, Token: memory.Secrets["machines-token"], App: app}
 	return machines, Buckets{
 		Endpoint: at.S3, Region: "auto", KeyID: memory.Secrets["s3-owner-id"], Secret: memory.Secrets["s3-owner-secret"],
-		Uploads: at.Bucket, Kept: at.Bucket + "-kept",
+		Uploads: at.Bucket, Accepted: at.Bucket + "-kept",
 	}, nil
 }

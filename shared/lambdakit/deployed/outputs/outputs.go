@@ -21,7 +21,7 @@ func New(p *process.Process) (outputs orchestrator.Outputs, worker func(context.
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	outputs, err = r2.New(r2.Config{
-		Uploads: uploads, Kept: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
+		Uploads: uploads, Accepted: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
 		Current: func(ctx context.Context) (r2.Keys, error) {
 			s, err := secret.Get(ctx)
 			return r2.Keys{
