@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -52,7 +52,7 @@ func (h hand) body(attempt int, more string) string {
 
 func (h hand) cancel(t *testing.T) {
 	t.Helper()
-	who := orchestrator.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
+	who := port.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
 	if _, err := h.stage.Service.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestTheOutputOfACompletionIsKept(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	target := h.stage.Envelope(t, h.task).Output
-	h.stage.Objects.Lay(orchestrator.Uploads, target.Key, "application/xml", "<a/>")
+	h.stage.Objects.Lay(port.Uploads, target.Key, "application/xml", "<a/>")
 	body := fmt.Sprintf(`,"outcome":"SUCCEEDED","output":{"outputPath":%q,"byteSize":4,"rowCount":9,"fileName":"a.xml"}`, target.Key)
 	takes(t, h.call(t, "completed", h.body(1, body)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 	h.stage.Settle(t, h.task)

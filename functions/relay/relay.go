@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -93,7 +94,7 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	}
 	of, events, err := decode(r.Change.Image)
 	for _, e := range events {
-		told := orchestrator.PublishedEvent{
+		told := port.PublishedEvent{
 			Tenant: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, Event: e,
 		}
 		if err == nil {

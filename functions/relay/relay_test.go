@@ -17,17 +17,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // bus is a publisher that refuses the events with some ids.
 type bus struct {
-	told   []orchestrator.PublishedEvent
+	told   []port.PublishedEvent
 	refuse map[string]bool
 }
 
-// Publish is orchestrator.Publisher.
-func (b *bus) Publish(_ context.Context, events []orchestrator.PublishedEvent) (failed []int, err error) {
+// Publish implements port.Publisher.
+func (b *bus) Publish(_ context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	for i, e := range events {
 		if b.refuse[e.Event.ID] {
 			failed = append(failed, i)

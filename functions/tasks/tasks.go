@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -81,7 +82,7 @@ func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	if query.Has("state") && !state.Valid() {
 		return fault.Invalid("state", "a state is one of %v", run.States())
 	}
-	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), orchestrator.Page{
+	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
 		State: state, Cursor: query.Get("cursor"), Limit: limit,
 	})
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -48,7 +49,7 @@ func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
 	if err := json.Unmarshal(record, &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stage.Store.Create(t.Context(), orchestrator.Write{Run: r}, nil); err != nil {
+	if _, err := stage.Store.Create(t.Context(), port.Write{Run: r}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return stage
@@ -133,6 +134,9 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 	for name, value := range was {
 		inner, nested := value.(map[string]any)
 		now, known := is[name]
+		if renamed, ok := renamedMembers[name]; ok && !known {
+			now, known = is[renamed]
+		}
 		switch nowInner, still := now.(map[string]any); {
 		case !known:
 			t.Errorf("%s: the member %s is lost", path, name)
@@ -140,6 +144,12 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 			lost(t, path+": "+name, inner, nowInner)
 		}
 	}
+}
+
+// renamedMembers maps the members of version 0.0 that 0.1 renamed.
+var renamedMembers = map[string]string{
+	"silent": "heartbeatExempt", "quietFrom": "lastContactAt", "toldAt": "cancelDeliveredAt", "termAt": "sigtermAt",
+	"stand": "state", "judgements": "evaluations", "keptAt": "acceptedAt",
 }
 
 // TestEventsOfEarlierReleasesAreTaken: so do the events of AWS.
@@ -180,7 +190,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		}
 	case "request":
 		server, err := httpkit.New(httpkit.Config{
-			Tokens: []string{"a-client"}, Client: orchestrator.Identity{Tenant: apitest.Tenant, Workspace: "main"},
+			Tokens: []string{"a-client"}, Client: port.Identity{Tenant: apitest.Tenant, Workspace: "main"},
 			Clock: stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
 		}, export.Routes(stage.Service)...)
 		if err != nil {
@@ -194,9 +204,9 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 }
 
 // telling is a Publisher that remembers.
-type telling []orchestrator.PublishedEvent
+type telling []port.PublishedEvent
 
-func (p *telling) Publish(_ context.Context, events []orchestrator.PublishedEvent) ([]int, error) {
+func (p *telling) Publish(_ context.Context, events []port.PublishedEvent) ([]int, error) {
 	*p = append(*p, events...)
 	return nil, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -42,7 +43,7 @@ func (s *Service) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 // changed meanwhile as it was; what they then return is how it is now.
 func (s *Service) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
 	admitted, err := s.applyTo(ctx, r, is(run.Admitted{Pool: s.config.Pool, Limit: s.config.MaxMachines}))
-	if !errors.Is(err, ErrNoSlot) {
+	if !errors.Is(err, port.ErrNoSlot) {
 		return admitted, err
 	}
 	lined, err := s.applyTo(ctx, r, is(run.Enqueued{Pool: s.config.Pool, Limit: s.config.MaxMachines}))

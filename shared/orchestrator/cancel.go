@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -11,7 +12,7 @@ import (
 // the run wherever it is; what it returns tells how the run then stands, which
 // for a run that had ended is how it ended. NotFound as for Task. It needs
 // Executions beside Store.
-func (s *Service) Cancel(ctx context.Context, who Identity, taskID, reason string) (run.Run, error) {
+func (s *Service) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return run.Run{}, err

@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,7 +26,7 @@ func (h *house) begin(change func(*run.Run)) (task string) {
 	}
 	change(&r)
 	d := run.New(r, h.clock.now)
-	_, err := h.store.Create(h.Context(), orchestrator.WriteOf(d), nil)
+	_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
 	h.ok(err)
 	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, []byte(`{"tenant":"local","runId":"a-run"}`)))
 	h.step()
@@ -158,7 +159,7 @@ func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
 			if name != "Queued" && h.runner.live() != 0 {
 				t.Errorf("%d machines live", h.runner.live())
 			}
-			if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Accepted]) != 0 {
+			if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
 				t.Errorf("outputs are left: %v", h.outputs.shelves)
 			}
 		})
@@ -189,7 +190,7 @@ func TestRule12ReportsAfterACancel(t *testing.T) {
 	if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.NotReady) {
 		t.Errorf("its output: %v", err)
 	}
-	if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Accepted]) != 0 {
+	if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
 		t.Errorf("outputs are left: %v", h.outputs.shelves)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +38,7 @@ func (s *Service) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, erro
 			return r, err
 		}
 		after, err := s.commit(ctx, d)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, port.ErrConflict) {
 			return after, err
 		}
 		if r, err = s.ports.Store.Load(ctx, r.Ref()); err != nil {
@@ -61,11 +62,11 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 			decisions = append(decisions, next...)
 		}
 		err := s.write(ctx, decisions)
-		conflict, lost := errors.AsType[*Conflict](err)
+		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case lost && conflict.Ref != d.Run.Ref():
 			continue // the next in line changed; look who it is now
-		case len(decisions) > 1 && errors.Is(err, ErrNoSlot):
+		case len(decisions) > 1 && errors.Is(err, port.ErrNoSlot):
 			grants = false // the limit was lowered; the slot is nobody's then
 			continue
 		case err != nil:
@@ -82,9 +83,9 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 
 // write commits decisions together, tells the waiting, and acts.
 func (s *Service) write(ctx context.Context, decisions []run.Decision) error {
-	writes := make([]Write, len(decisions))
+	writes := make([]port.Write, len(decisions))
 	for i, d := range decisions {
-		writes[i] = WriteOf(d)
+		writes[i] = port.WriteOf(d)
 	}
 	if err := s.ports.Store.Commit(ctx, writes...); err != nil {
 		return err
@@ -138,7 +139,7 @@ func (s *Service) nextQueued(ctx context.Context, tenant, pool string) ([]run.De
 	}
 	for _, ref := range queue {
 		r, err := s.ports.Store.Load(ctx, ref)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, port.ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -164,9 +165,9 @@ func (s *Service) fill(ctx context.Context, tenant, pool string) {
 			err = s.write(ctx, next)
 		}
 		switch {
-		case err == nil && len(next) == 0, errors.Is(err, ErrNoSlot):
+		case err == nil && len(next) == 0, errors.Is(err, port.ErrNoSlot):
 			return
-		case err != nil && !errors.Is(err, ErrConflict):
+		case err != nil && !errors.Is(err, port.ErrConflict):
 			s.ports.Log.WarnContext(ctx, "cannot fill the pool", "pool", pool, "error", err.Error())
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -64,7 +65,7 @@ func (s *Service) complete(ctx context.Context, r run.Run, step run.Step, token 
 	} else {
 		err = s.ports.Executions.Fail(ctx, token, movedOn, string(route.Next))
 	}
-	if errors.Is(err, ErrTokenGone) {
+	if errors.Is(err, port.ErrTokenGone) {
 		return nil
 	}
 	return err

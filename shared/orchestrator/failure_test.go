@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -54,7 +55,7 @@ func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
 			t.Parallel()
 			h, task := test.begin(t)
 			h.stands(task, run.Terminating)
-			if x := h.execution(task, 1); x.Status != orchestrator.ExecutionFailed || x.Error != "Boom" {
+			if x := h.execution(task, 1); x.Status != port.ExecutionFailed || x.Error != "Boom" {
 				t.Errorf("its execution is %+v", x)
 			}
 			for range 3 {
@@ -232,7 +233,7 @@ func TestRule9TheEndIsTheEnd(t *testing.T) {
 		}
 	}
 	h.pass(time.Hour)
-	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[orchestrator.Accepted]) != 1 {
+	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[port.Accepted]) != 1 {
 		t.Errorf("the record was version %d and is %d; %d machines", before.Version, after.Version, len(h.runner.made))
 	}
 }
@@ -307,7 +308,7 @@ func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
 	var change func()
 	change = func() {
 		if changes++; changes < 4 {
-			h.outputs.shelves[orchestrator.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
+			h.outputs.shelves[port.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
 			h.outputs.after = change
 		}
 	}
@@ -319,7 +320,7 @@ func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
 	}
 	h.pass(time.Minute)
 	h.stands(task, run.Completed)
-	if err := (orchestrator.TryAgain{Cause: orchestrator.ErrChanged}); !errors.Is(err, orchestrator.ErrChanged) {
+	if err := (orchestrator.TryAgain{Cause: port.ErrChanged}); !errors.Is(err, port.ErrChanged) {
 		t.Errorf("%v does not tell its cause", err)
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -60,7 +61,7 @@ type house struct {
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-var client = orchestrator.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
+var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
 
 func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
 	t.Helper()
@@ -280,7 +281,7 @@ func (h *house) tells(task, part string) {
 }
 
 // execution describes the execution of a run's start.
-func (h *house) execution(task string, start int) orchestrator.Execution {
+func (h *house) execution(task string, start int) port.Execution {
 	h.Helper()
 	x, err := h.engine.Describe(h.Context(), run.ExecutionName(h.record(task).Ref(), start))
 	h.ok(err)
@@ -310,10 +311,10 @@ type clock struct {
 	during func()
 }
 
-// Now is orchestrator.Clock.
+// Now implements clock.Clock.
 func (c *clock) Now() time.Time { return c.now }
 
-// NewTimer is orchestrator.Clock.
+// NewTimer implements clock.Clock.
 func (c *clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	if do := c.during; do != nil {
 		c.during = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -165,7 +166,7 @@ func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
 	task := h.post()
 	h.hears(5 * time.Minute)
 	h.stands(task, run.Running)
-	h.tells(task, "heartbeat_waived")
+	h.tells(task, "heartbeat_exempted")
 	w := h.worker(h.runner.last())
 	_, err := w.heartbeat()
 	h.ok(err)
@@ -224,26 +225,26 @@ func TestRule8ASweepNotesTheReception(t *testing.T) {
 	h := setup(t)
 	h.sweep()
 	since := h.clock.now
-	holds := func(want orchestrator.Reception) {
+	holds := func(want port.Reception) {
 		t.Helper()
 		note, err := h.store.Reception(t.Context())
 		h.ok(err)
 		h.same(want, note)
 	}
-	holds(orchestrator.Reception{Since: since, ProbedAt: since})
+	holds(port.Reception{Since: since, ProbedAt: since})
 	h.pass(time.Minute)
 	h.sweep()
-	holds(orchestrator.Reception{Since: since, ProbedAt: h.clock.now})
+	holds(port.Reception{Since: since, ProbedAt: h.clock.now})
 	h.pass(time.Minute)
 	h.probe = func(context.Context) error { return errors.New("nobody answers") }
 	if err := h.service.Sweep(t.Context(), 0); err == nil {
 		t.Error("a sweep that nobody can call tells no error")
 	}
-	holds(orchestrator.Reception{ProbedAt: h.clock.now})
+	holds(port.Reception{ProbedAt: h.clock.now})
 	h.probe = nil
 	h.pass(time.Minute)
 	h.sweep()
-	holds(orchestrator.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
+	holds(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
 }
 
 // TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -92,7 +93,7 @@ func TestRule6AGrantPassesOverACancelledRun(t *testing.T) {
 // nothingPending holds the execution of a run that has ended to have ended too.
 func (h *house) nothingPending(task string) {
 	h.Helper()
-	if x := h.execution(task, 1); x.Status == orchestrator.ExecutionRunning {
+	if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 		h.Errorf("the execution of %s still runs", task)
 	}
 }

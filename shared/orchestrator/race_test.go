@@ -7,13 +7,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // raced is a store before whose next commit, but for those that are skipped,
 // somebody else's is made.
 type raced struct {
-	orchestrator.Store
+	port.Store
 	skip  int
 	first func()
 }
@@ -27,8 +28,8 @@ func (h *house) slow(store *raced) *orchestrator.Service {
 	}, h.config)
 }
 
-// Commit is orchestrator.Store.
-func (s *raced) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+// Commit implements port.Store.
+func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
 	if s.skip--; s.skip < 0 && s.first != nil {
 		do := s.first
 		s.first = nil

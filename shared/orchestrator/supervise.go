@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -72,7 +73,7 @@ func (s *Service) readContact(ctx context.Context, r run.Run, f *run.Evaluated) 
 	}
 	heartbeat, err := s.ports.Store.LastHeartbeat(ctx, r.Ref())
 	f.LastContactAt = heartbeat.At
-	if err == nil || errors.Is(err, ErrNotFound) {
+	if err == nil || errors.Is(err, port.ErrNotFound) {
 		f.ReceptionSince, f.ReceptionUnknown, err = s.reception(ctx)
 	}
 	if err != nil {
@@ -106,9 +107,9 @@ func (s *Service) look(ctx context.Context, r run.Run) (phase string, exit *run.
 	switch {
 	case err != nil:
 		s.warn(ctx, r, "cannot look at the machine", err)
-	case machine.Phase == MachineRunning:
+	case machine.Phase == port.MachineRunning:
 		return run.PhaseRunning, nil
-	case machine.Phase == MachineGone:
+	case machine.Phase == port.MachineGone:
 		return run.PhaseGone, exitOf(machine)
 	}
 	return "", nil

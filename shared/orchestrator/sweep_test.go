@@ -11,12 +11,13 @@ import (
 
 	system "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // watched is a store that tells what a sweep asks of it.
 type watched struct {
-	orchestrator.Store
+	port.Store
 	loads int
 	due   func(ctx context.Context)
 	// crowd is how many batches of outputs are due that others have deleted,
@@ -24,7 +25,7 @@ type watched struct {
 	crowd int
 }
 
-// OutputsDue is orchestrator.Store.
+// OutputsDue implements port.Store.
 func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	if w.crowd > 0 {
 		w.crowd--
@@ -33,13 +34,13 @@ func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]r
 	return w.Store.OutputsDue(ctx, now, limit)
 }
 
-// Load is orchestrator.Store.
+// Load implements port.Store.
 func (w *watched) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	w.loads++
 	return w.Store.Load(ctx, ref)
 }
 
-// Due is orchestrator.Store.
+// Due implements port.Store.
 func (w *watched) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	if w.due != nil {
 		w.due(ctx)
@@ -69,10 +70,10 @@ func TestASweepReadsNoRunByItselfWhoseMachineRuns(t *testing.T) {
 }
 
 // mute is a platform that does not answer at all.
-type mute struct{ orchestrator.Runner }
+type mute struct{ port.Runner }
 
-// List is orchestrator.Runner.
-func (mute) List(ctx context.Context) ([]orchestrator.Machine, error) {
+// List implements port.Runner.
+func (mute) List(ctx context.Context) ([]port.Machine, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -104,8 +105,8 @@ type bucket struct {
 	begun    int
 }
 
-// Delete is orchestrator.Outputs.
-func (s *bucket) Delete(ctx context.Context, on orchestrator.Bucket, key string) error {
+// Delete implements port.Outputs.
+func (s *bucket) Delete(ctx context.Context, on port.Bucket, key string) error {
 	s.mu.Lock()
 	s.begun++
 	nth := s.begun
@@ -139,7 +140,7 @@ func (h *house) kept(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
-	if objects := len(h.outputs.shelves[orchestrator.Accepted]); objects != want || len(due) != want {
+	if objects := len(h.outputs.shelves[port.Accepted]); objects != want || len(due) != want {
 		h.Errorf("%d outputs are kept and %d records have one, want %d", objects, len(due), want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -99,7 +100,7 @@ func (s *Service) recordHeartbeat(ctx context.Context, bearer Bearer, heartbeat 
 	by := caller{heartbeat.Attempt, heartbeat.WorkerID}
 	if bearer.proven != nil && bearer.proven.ofRun.Load() && by.fits(bearer) {
 		recorded, err := s.writeHeartbeat(ctx, bearer.ref(), heartbeat)
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, port.ErrNotFound) {
 			return recorded, err
 		}
 	}
@@ -113,7 +114,7 @@ func (s *Service) recordHeartbeat(ctx context.Context, bearer Bearer, heartbeat 
 // beat is noteBeat for a run that was read.
 func (s *Service) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, port.ErrNotFound) {
 		return recorded, err
 	}
 	after, err := s.applyTo(ctx, r, func(now run.Run) run.Fact {
@@ -132,7 +133,7 @@ func (s *Service) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartb
 // clock that cannot be started only brings the next judgement forward.
 func (s *Service) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.ports.Store.Heartbeat(ctx, ref, heartbeat)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return recorded, err
 	}
 	if err != nil {
@@ -141,7 +142,7 @@ func (s *Service) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run
 	if recorded.Token == "" {
 		return recorded, nil
 	}
-	if err := s.ports.Executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, ErrTokenGone) {
+	if err := s.ports.Executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, port.ErrTokenGone) {
 		s.ports.Log.WarnContext(ctx, "cannot tell the execution of a heartbeat", "run_id", ref.ID, "error", err.Error())
 	}
 	return recorded, nil
@@ -219,7 +220,7 @@ func (s *Service) ofWorker(ctx context.Context, bearer Bearer, by caller) (run.R
 // is for something else.
 func (s *Service) ofBearer(ctx context.Context, bearer Bearer) (run.Run, error) {
 	r, err := s.ports.Store.Find(ctx, bearer.TenantID, bearer.TaskID)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return r, fault.New(fault.Forbidden, "the token is not for a task that is known here, or that one has expired")
 	}
 	if err != nil {

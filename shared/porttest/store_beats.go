@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -236,15 +236,15 @@ func heartbeatOfAPurgedRun(s *storeTest) {
 func receptionIsNoted(s *storeTest) {
 	got, err := s.store.Reception(s.ctx)
 	s.ok(err)
-	s.same(orchestrator.Reception{}, got)
+	s.same(port.Reception{}, got)
 	for range 2 {
-		want := orchestrator.Reception{Since: s.later(), ProbedAt: s.later()}
+		want := port.Reception{Since: s.later(), ProbedAt: s.later()}
 		s.ok(s.store.RecordReception(s.ctx, want))
 		got, err = s.store.Reception(s.ctx)
 		s.ok(err)
 		s.same(want, got)
 	}
-	want := orchestrator.Reception{ProbedAt: s.later()}
+	want := port.Reception{ProbedAt: s.later()}
 	s.ok(s.store.RecordReception(s.ctx, want))
 	got, err = s.store.Reception(s.ctx)
 	s.ok(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -82,15 +82,15 @@ func cancel() run.Fact {
 	return run.CancelRequested{By: "token:abc123", Reason: "no longer wanted"}
 }
 
-func isNotFound(err error) bool { return errors.Is(err, orchestrator.ErrNotFound) }
+func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
 
-func isConflict(err error) bool { return errors.Is(err, orchestrator.ErrConflict) }
+func isConflict(err error) bool { return errors.Is(err, port.ErrConflict) }
 
-func asConflict(err error) (*orchestrator.Conflict, bool) {
-	return errors.AsType[*orchestrator.Conflict](err)
+func asConflict(err error) (*port.Conflict, bool) {
+	return errors.AsType[*port.Conflict](err)
 }
 
-func isNoSlot(err error) bool { return errors.Is(err, orchestrator.ErrNoSlot) }
+func isNoSlot(err error) bool { return errors.Is(err, port.ErrNoSlot) }
 
 // isInvalid says whether err is the fault about the field.
 func isInvalid(err error, field string) bool {

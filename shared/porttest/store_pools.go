@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // wantPools has the store tell exactly these pools.
-func (s *storeTest) wantPools(want ...orchestrator.PoolUse) {
+func (s *storeTest) wantPools(want ...port.PoolUse) {
 	s.Helper()
 	got, err := s.store.Pools(s.ctx)
 	s.ok(err)
-	slices.SortFunc(got, func(a, b orchestrator.PoolUse) int {
+	slices.SortFunc(got, func(a, b port.PoolUse) int {
 		if a.Tenant+"\x00"+a.Pool < b.Tenant+"\x00"+b.Pool {
 			return -1
 		}
@@ -23,8 +23,8 @@ func (s *storeTest) wantPools(want ...orchestrator.PoolUse) {
 	s.same(want, got)
 }
 
-func acme(pool string, held, queued int) orchestrator.PoolUse {
-	return orchestrator.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
+func acme(pool string, held, queued int) port.PoolUse {
+	return port.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
 }
 
 // wantLine has these runs stand in the line, each at its place.
@@ -41,7 +41,7 @@ func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 }
 
 // wantNoSlot has the commit be refused, and nothing of it be applied.
-func (s *storeTest) wantNoSlot(before run.Run, writes ...orchestrator.Write) {
+func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	s.Helper()
 	if err := s.store.Commit(s.ctx, writes...); !isNoSlot(err) {
 		s.Fatalf("got %v, want ErrNoSlot", err)
@@ -111,7 +111,7 @@ func queueInOrder(s *storeTest) {
 		after time.Duration
 	}{{"b", 4}, {"d", 1}, {"c", 1}, {"e", 3}, {"a", 1e9}} {
 		r := sample("acme", place.id)
-		w := orchestrator.WriteOf(run.New(r, at.Add(place.after)))
+		w := port.WriteOf(run.New(r, at.Add(place.after)))
 		_, err := s.store.Create(s.ctx, w, nil)
 		s.ok(err)
 		want = append(want, s.apply(after(w), enqueued("p", 1)))
@@ -169,10 +169,10 @@ func releasesCountFirst(s *storeTest) {
 	for i := range held {
 		held[i] = s.apply(held[i], cancel())
 	}
-	grants := []orchestrator.Write{
+	grants := []port.Write{
 		s.decide(line[0], granted(2)), s.decide(line[1], granted(2)), s.decide(line[2], granted(2)),
 	}
-	releases := []orchestrator.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
+	releases := []port.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
 	s.wantNoSlot(line[0], append(slices.Clone(grants), releases...)...)
 	s.wantNoSlot(line[1], grants[0], grants[1], releases[0])
 	s.wantPools(acme("p", 2, 3))
@@ -261,7 +261,7 @@ func poolsAreApart(s *storeTest) {
 	if line, err := s.store.Queue(s.ctx, "zenith", "q", 10); err != nil || len(line) != 0 {
 		s.Fatalf("another tenant's line: %v, %v", line, err)
 	}
-	zenith := orchestrator.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
+	zenith := port.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1), zenith)
 	s.apply(s.apply(other, cancel()), run.Settled{})
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1))

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/components"
 	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Cache is the folder.
@@ -29,7 +29,7 @@ type Cache struct {
 	Tools prerequisites.Tools
 	// Environ is what pip, Maven and npm are run with, as NAME=VALUE.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Say tells what was done, in a line.
 	Say func(format string, args ...any)
 }
@@ -182,7 +182,7 @@ func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error)
 			_ = file.Close()
 			return nil, fmt.Errorf("cannot lock the cache: %w", err)
 		}
-		if orchestrator.Sleep(ctx, c.Clock, lockPause) != nil {
+		if clock.Sleep(ctx, c.Clock, lockPause) != nil {
 			_ = file.Close()
 			return nil, fmt.Errorf("stopped while another process installs: %w", context.Cause(ctx))
 		}

@@ -23,7 +23,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // The account, region and keys of LocalStack; it checks signatures with these.
@@ -46,7 +46,7 @@ type Deployment struct {
 	CDK, Home string
 	// Environ is what the steps are run with, as NAME=VALUE.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Say tells what was done, in a line.
 	Say func(format string, args ...any)
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // work is a worker's program; env is its environment.
@@ -27,18 +27,18 @@ type goroutines struct {
 
 // goroutine is a machine, without the name that it is found by.
 type goroutine struct {
-	owner     orchestrator.MachineOwner
+	owner     port.MachineOwner
 	createdAt time.Time
-	exit      *orchestrator.Exit
+	exit      *port.Exit
 	gone      chan struct{} // nil: it never is
 }
 
-func (one *goroutine) as(name string) orchestrator.Machine {
-	m := orchestrator.Machine{
-		ID: name, Name: name, Phase: orchestrator.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
+func (one *goroutine) as(name string) port.Machine {
+	m := port.Machine{
+		ID: name, Name: name, Phase: port.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
 	}
 	if m.Exit != nil {
-		m.Phase = orchestrator.MachineGone
+		m.Phase = port.MachineGone
 	}
 	return m
 }
@@ -48,8 +48,8 @@ func newGoroutines(program work, now func() time.Time) *goroutines {
 	return &goroutines{work: program, now: now, made: map[string]*goroutine{}}
 }
 
-// Launch is orchestrator.Runner.
-func (g *goroutines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
+// Launch implements port.Runner.
+func (g *goroutines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[spec.Name]; ok {
@@ -67,7 +67,7 @@ func (g *goroutines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (or
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		one.exit = &orchestrator.Exit{At: g.now()}
+		one.exit = &port.Exit{At: g.now()}
 		close(one.gone)
 	}()
 	return one.as(spec.Name), nil
@@ -79,27 +79,27 @@ func (g *goroutines) find(id string) (*goroutine, error) {
 	if one, ok := g.made[id]; ok {
 		return one, nil
 	}
-	return nil, fmt.Errorf("machine %s: %w", id, orchestrator.ErrNotFound)
+	return nil, fmt.Errorf("machine %s: %w", id, port.ErrNotFound)
 }
 
-// Inspect is orchestrator.Runner.
-func (g *goroutines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+// Inspect implements port.Runner.
+func (g *goroutines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	one, err := g.find(id)
 	if err != nil {
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return one.as(id), nil
 }
 
-// Wait is orchestrator.Runner.
-func (g *goroutines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+// Wait implements port.Runner.
+func (g *goroutines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	one, err := g.find(id)
 	if err != nil {
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
-	if phase == orchestrator.MachineGone {
+	if phase == port.MachineGone {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		select {
@@ -110,11 +110,11 @@ func (g *goroutines) Wait(ctx context.Context, id string, phase orchestrator.Mac
 	return g.Inspect(ctx, id)
 }
 
-// List is orchestrator.Runner.
-func (g *goroutines) List(context.Context) ([]orchestrator.Machine, error) {
+// List implements port.Runner.
+func (g *goroutines) List(context.Context) ([]port.Machine, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var list []orchestrator.Machine
+	var list []port.Machine
 	for name, one := range g.made {
 		if one.exit == nil {
 			list = append(list, one.as(name))
@@ -123,8 +123,8 @@ func (g *goroutines) List(context.Context) ([]orchestrator.Machine, error) {
 	return list, nil
 }
 
-// Stop is orchestrator.Runner; a goroutine is not stopped.
+// Stop implements port.Runner; a goroutine is not stopped.
 func (g *goroutines) Stop(context.Context, string, time.Duration) error { return nil }
 
-// Destroy is orchestrator.Runner; a goroutine ends by itself.
+// Destroy implements port.Runner; a goroutine ends by itself.
 func (g *goroutines) Destroy(context.Context, string) error { return nil }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // order is something that clients ask for. Its kind goes along as the batch id,
@@ -47,7 +47,7 @@ const collections = "/collections"
 
 // newMarket offers everything; what a foreign worker makes only where there is
 // one.
-func newMarket(clock orchestrator.Clock, foreign bool) (market, error) {
+func newMarket(clock clock.Clock, foreign bool) (market, error) {
 	slow, err := samples.Generate(1, samples.Shape{
 		Entities: 24, Fanout: 6, Rate: map[samples.Defect]float64{samples.Slow: 0.9}, Delay: 30 * time.Millisecond,
 	})

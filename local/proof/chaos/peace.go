@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // imprint is what two equal files have in common.
@@ -18,7 +18,7 @@ type Baseline struct{ prints map[order]imprint }
 
 // Peaceful makes every file that can be ordered, in the empty folder. foreign is
 // as Config has it.
-func Peaceful(ctx context.Context, folder string, clock orchestrator.Clock, foreign []string) (Baseline, error) {
+func Peaceful(ctx context.Context, folder string, clock clock.Clock, foreign []string) (Baseline, error) {
 	w, err := newWorld(Config{Folder: folder, Clock: clock, Foreign: foreign, Baseline: Baseline{map[order]imprint{}}})
 	if err != nil {
 		return Baseline{}, err

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // workerProgram is the name of the program that Worker makes.
@@ -21,7 +21,7 @@ const workerProgram = "chaos-worker"
 // Worker is the program of the machines here: by BATCH_ID it is a worker that
 // only calls back, the command that its words are, or the export worker on the
 // collection of that kind.
-func Worker(clock orchestrator.Clock) func(words []string, env map[string]string) int {
+func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 	return func(words []string, env map[string]string) int {
 		if env["BATCH_ID"] == kindTiny {
 			return callBack(env, clock)
@@ -58,7 +58,7 @@ const callBackPause = 50 * time.Millisecond
 
 // callBack calls until it is answered by who knows the task: 0 where that is
 // 200, 1 otherwise, 143 where somebody asks it to stop.
-func callBack(env map[string]string, clock orchestrator.Clock) int {
+func callBack(env map[string]string, clock clock.Clock) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	for {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Config says what to play.
@@ -24,7 +24,7 @@ type Config struct {
 	Kills int
 	// Folder is an empty one, for the data.
 	Folder string
-	Clock  orchestrator.Clock
+	Clock  clock.Clock
 	// Foreign is the command of a worker that is written from the worker
 	// contract's text alone, in absolute paths. Without one nobody orders it.
 	Foreign []string
@@ -166,7 +166,7 @@ func (w *world) play(ctx context.Context) error {
 
 // wait lets time pass; false where the context ends first.
 func (w *world) wait(ctx context.Context, d time.Duration) bool {
-	return orchestrator.Sleep(ctx, w.config.Clock, d) == nil
+	return clock.Sleep(ctx, w.config.Clock, d) == nil
 }
 
 // broken notes a promise that was not kept, note what happened.

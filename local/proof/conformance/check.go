@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Config is what is checked, and how.
@@ -20,7 +20,7 @@ type Config struct {
 	// Environ is what it gets beside TASK_ENVELOPE; SORTIE_CHECK names the
 	// scenario, for a worker that wants to know.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Interval is heartbeatIntervalMs, 250 ms where it is 0; Timeout the time
 	// without a call that a worker is given, 6 intervals where it is 0; Grace is
 	// cancelGracePeriodMs, 5 s where it is 0.

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Call is one request of a worker.
@@ -45,7 +45,7 @@ type Answer struct {
 
 // Plane plays the control plane and the bucket for one worker.
 type Plane struct {
-	clock  orchestrator.Clock
+	clock  clock.Clock
 	server *httptest.Server
 	// decide gives the answer to the n-th call of an endpoint, from 0; nil is the
 	// good one. It is called by one goroutine at a time.
@@ -63,7 +63,7 @@ const maxBody = 8 << 20
 
 // NewPlane starts one on a port of its own, with an envelope whose addresses are
 // its own. decide may be nil. Close is due.
-func NewPlane(clock orchestrator.Clock, envelope contract.TaskEnvelope, decide func(c *Call, n int) *Answer) (*Plane, error) {
+func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, decide func(c *Call, n int) *Answer) (*Plane, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot play the control plane: %w", err)

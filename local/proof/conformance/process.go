@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // process is a worker's command, in a group of its own.
@@ -44,7 +44,7 @@ func (o *output) String() string {
 }
 
 // launch starts a command.
-func launch(clock orchestrator.Clock, argv, env []string) (*process, error) {
+func launch(clock clock.Clock, argv, env []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:gosec,noctx // it is what the caller asks to run, and it is ended by stop
 	p.cmd.Env = env
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Proxy stands between functions and an emulator of AWS, and counts by function
@@ -29,7 +29,7 @@ type Proxy struct {
 	next    *url.URL
 	forward *httputil.ReverseProxy
 
-	clock orchestrator.Clock
+	clock clock.Clock
 
 	mu     sync.Mutex
 	counts map[string]Usage
@@ -37,7 +37,7 @@ type Proxy struct {
 }
 
 // NewProxy makes a proxy in front of an emulator's URL.
-func NewProxy(emulator string, clock orchestrator.Clock) (*Proxy, error) {
+func NewProxy(emulator string, clock clock.Clock) (*Proxy, error) {
 	next, err := url.Parse(emulator)
 	if err != nil {
 		return nil, fmt.Errorf("cannot count in front of %q: %w", emulator, err)

@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // buckets is the object store of the world, in memory.
 type buckets struct {
 	w       *world
-	buckets map[orchestrator.Bucket]map[string][]byte
+	buckets map[port.Bucket]map[string][]byte
 }
 
 func newBuckets(w *world) *buckets {
-	return &buckets{w, map[orchestrator.Bucket]map[string][]byte{orchestrator.Uploads: {}, orchestrator.Accepted: {}}}
+	return &buckets{w, map[port.Bucket]map[string][]byte{port.Uploads: {}, port.Accepted: {}}}
 }
 
 // errNoURLs: nobody in the simulation follows a URL.
@@ -35,44 +35,44 @@ func (b *buckets) passing(call string) error {
 	return nil
 }
 
-// Head is orchestrator.Outputs.
-func (b *buckets) Head(_ context.Context, shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
+// Head implements port.Outputs.
+func (b *buckets) Head(_ context.Context, shelf port.Bucket, key string) (port.Object, error) {
 	if err := b.passing("head"); err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
 	return b.head(shelf, key)
 }
 
-func (b *buckets) head(shelf orchestrator.Bucket, key string) (orchestrator.Object, error) {
+func (b *buckets) head(shelf port.Bucket, key string) (port.Object, error) {
 	body, ok := b.buckets[shelf][key]
 	if !ok {
-		return orchestrator.Object{}, orchestrator.ErrNotFound
+		return port.Object{}, port.ErrNotFound
 	}
-	return orchestrator.Object{
+	return port.Object{
 		Key: key, Size: int64(len(body)), ETag: fmt.Sprintf(`"%x"`, sha256.Sum256(body)), ContentType: "application/xml",
 		ModifiedAt: b.w.time.Now(),
 	}, nil
 }
 
-// Keep is orchestrator.Outputs.
-func (b *buckets) Accept(_ context.Context, key, etag string) (orchestrator.Object, error) {
+// Accept implements port.Outputs.
+func (b *buckets) Accept(_ context.Context, key, etag string) (port.Object, error) {
 	if err := b.passing("keep"); err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
-	object, err := b.head(orchestrator.Uploads, key)
+	object, err := b.head(port.Uploads, key)
 	if err != nil {
 		return object, err
 	}
 	if object.ETag != etag {
-		return object, orchestrator.ErrChanged
+		return object, port.ErrChanged
 	}
 	b.w.meddle(strings.Split(key, "/")[1])
-	b.buckets[orchestrator.Accepted][key] = b.buckets[orchestrator.Uploads][key]
+	b.buckets[port.Accepted][key] = b.buckets[port.Uploads][key]
 	return object, b.passing("the answer to keep")
 }
 
-// Put is orchestrator.Outputs.
-func (b *buckets) Put(_ context.Context, shelf orchestrator.Bucket, key, _ string, content []byte) error {
+// Put implements port.Outputs.
+func (b *buckets) Put(_ context.Context, shelf port.Bucket, key, _ string, content []byte) error {
 	if err := b.passing("put"); err != nil {
 		return err
 	}
@@ -80,24 +80,24 @@ func (b *buckets) Put(_ context.Context, shelf orchestrator.Bucket, key, _ strin
 	return b.passing("the answer to put")
 }
 
-// Open is orchestrator.Outputs.
-func (b *buckets) Open(_ context.Context, shelf orchestrator.Bucket, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+// Open implements port.Outputs.
+func (b *buckets) Open(_ context.Context, shelf port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
 	object, err := b.head(shelf, key)
 	return io.NopCloser(bytes.NewReader(b.buckets[shelf][key])), object, err
 }
 
-// PresignGet is orchestrator.Outputs.
+// PresignGet implements port.Outputs.
 func (b *buckets) PresignGet(context.Context, string, string, string, time.Duration) (string, error) {
 	return "", errNoURLs
 }
 
-// PresignPut is orchestrator.Outputs.
+// PresignPut implements port.Outputs.
 func (b *buckets) PresignPut(_ context.Context, key, _ string, _ time.Duration) (string, error) {
 	return "http://bucket/" + key, nil
 }
 
-// Delete is orchestrator.Outputs.
-func (b *buckets) Delete(_ context.Context, shelf orchestrator.Bucket, key string) error {
+// Delete implements port.Outputs.
+func (b *buckets) Delete(_ context.Context, shelf port.Bucket, key string) error {
 	if err := b.passing("delete"); err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (b *buckets) Delete(_ context.Context, shelf orchestrator.Bucket, key strin
 	return nil
 }
 
-// DeletePrefix is orchestrator.Outputs.
-func (b *buckets) DeletePrefix(_ context.Context, shelf orchestrator.Bucket, prefix string) error {
+// DeletePrefix implements port.Outputs.
+func (b *buckets) DeletePrefix(_ context.Context, shelf port.Bucket, prefix string) error {
 	if err := b.passing("delete prefix"); err != nil {
 		return err
 	}

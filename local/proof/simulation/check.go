@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -133,7 +134,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	// bucket is cleared; but for a machine that nobody was told of, and that
 	// ends before a sweep sees it, and for an orphan whose uploads could not be
 	// removed at once. The bucket's own lifecycle rule is for those.
-	allowed, left := w.strays, len(w.buckets.buckets[orchestrator.Uploads])
+	allowed, left := w.strays, len(w.buckets.buckets[port.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && report.Upload == nil {
 			left -= w.uploads(r.TaskID) // what such a worker leaves is its own affair
@@ -149,7 +150,7 @@ func (w *world) checkEnd(ctx context.Context) {
 
 // uploads counts what lies in the bucket of a task.
 func (w *world) uploads(task string) (count int) {
-	for key := range w.buckets.buckets[orchestrator.Uploads] {
+	for key := range w.buckets.buckets[port.Uploads] {
 		if strings.HasPrefix(key, orchestrator.OutputPrefix(task)) {
 			count++
 		}
@@ -190,7 +191,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	w.checkWord(r)
 	var kept []byte
 	isKept := false
-	for key, body := range w.buckets.buckets[orchestrator.Accepted] {
+	for key, body := range w.buckets.buckets[port.Accepted] {
 		if strings.HasPrefix(key, orchestrator.OutputPrefix(r.TaskID)) {
 			isKept = true
 			if r.Output != nil && r.Output.Key == key {

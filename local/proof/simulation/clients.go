@@ -7,10 +7,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var client = orchestrator.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
+var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
 
 // errDead is what a client gets of a process that is no more, or cannot be
 // reached.

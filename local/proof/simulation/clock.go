@@ -19,10 +19,10 @@ type happening struct {
 	do    func()
 }
 
-// Now is orchestrator.Clock.
+// Now implements clock.Clock.
 func (t *timeline) Now() time.Time { return t.now }
 
-// NewTimer is orchestrator.Clock. Whoever makes a timer waits for it: the time
+// NewTimer implements clock.Clock. Whoever makes a timer waits for it: the time
 // passes at once.
 func (t *timeline) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	t.until(t.now.Add(d), func() bool { return false })

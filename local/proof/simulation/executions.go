@@ -27,30 +27,30 @@ func (e *executions) call(do func() error) error {
 	return err
 }
 
-// Start is orchestrator.Executions.
+// Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
 	e.checkStart(ctx, name, input)
 	return e.call(func() error { return e.Engine.Start(ctx, name, input) })
 }
 
-// Succeed is orchestrator.Executions.
+// Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	e.checkToken(ctx, token)
 	return e.call(func() error { return e.Engine.Succeed(ctx, token, output) })
 }
 
-// Fail is orchestrator.Executions.
+// Fail implements port.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
 	e.checkToken(ctx, token)
 	return e.call(func() error { return e.Engine.Fail(ctx, token, name, cause) })
 }
 
-// Heartbeat is orchestrator.Executions.
+// Heartbeat implements port.Executions.
 func (e *executions) Heartbeat(ctx context.Context, token string) error {
 	return e.call(func() error { return e.Engine.Heartbeat(ctx, token) })
 }
 
-// Stop is orchestrator.Executions.
+// Stop implements port.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
 	return e.call(func() error { return e.Engine.Stop(ctx, name, cause) })
 }

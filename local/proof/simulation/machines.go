@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // machines is the runner of the world.
@@ -19,9 +19,9 @@ type machines struct {
 // machine is one of them, and the worker in it.
 type machine struct {
 	id        string
-	spec      orchestrator.LaunchSpec
-	phase     orchestrator.MachinePhase
-	exit      *orchestrator.Exit
+	spec      port.LaunchSpec
+	phase     port.MachinePhase
+	exit      *port.Exit
 	visibleAt time.Time
 	stopping  bool
 	// stuck: it ignores what would end it until then.
@@ -31,23 +31,23 @@ type machine struct {
 	workers    []*worker
 }
 
-func (m *machine) alive() bool { return m.phase != orchestrator.MachineGone }
+func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
-func (m *machine) view() orchestrator.Machine {
-	return orchestrator.Machine{ID: m.id, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
+func (m *machine) view() port.Machine {
+	return port.Machine{ID: m.id, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
 }
 
-// Launch is orchestrator.Runner.
-func (r *machines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
+// Launch implements port.Runner.
+func (r *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	plan := r.w.plan
 	r.w.meddle(spec.Env["TASK_ID"])
 	switch {
 	case r.w.chance(plan.throttles):
-		return orchestrator.Machine{}, fault.New(fault.Throttled, "too many machines are made at once")
+		return port.Machine{}, fault.New(fault.Throttled, "too many machines are made at once")
 	case r.w.chance(plan.noCapacity):
-		return orchestrator.Machine{}, fault.New(fault.Capacity, "there is no room")
+		return port.Machine{}, fault.New(fault.Capacity, "there is no room")
 	case r.w.chance(plan.lostCalls):
-		return orchestrator.Machine{}, fault.New(fault.Unavailable, "the call was lost")
+		return port.Machine{}, fault.New(fault.Unavailable, "the call was lost")
 	}
 	m := r.named(spec.Name)
 	if m == nil {
@@ -56,7 +56,7 @@ func (r *machines) Launch(_ context.Context, spec orchestrator.LaunchSpec) (orch
 	if r.w.chance(plan.lostCalls) {
 		r.w.note("the answer about %s is lost", m.id)
 		r.w.strays++
-		return orchestrator.Machine{}, fault.New(fault.Unavailable, "the answer was lost")
+		return port.Machine{}, fault.New(fault.Unavailable, "the answer was lost")
 	}
 	return m.view(), nil
 }
@@ -70,9 +70,9 @@ func (r *machines) named(name string) *machine {
 	return nil
 }
 
-func (r *machines) create(spec orchestrator.LaunchSpec) *machine {
+func (r *machines) create(spec port.LaunchSpec) *machine {
 	r.made++
-	m := &machine{id: fmt.Sprintf("app/m%d", r.made), spec: spec, phase: orchestrator.MachineCreating}
+	m := &machine{id: fmt.Sprintf("app/m%d", r.made), spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.Now()
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
@@ -87,34 +87,34 @@ func (r *machines) create(spec orchestrator.LaunchSpec) *machine {
 	return m
 }
 
-// Inspect is orchestrator.Runner.
-func (r *machines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+// Inspect implements port.Runner.
+func (r *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return orchestrator.Machine{}, fault.New(fault.Unavailable, "the call was lost")
+		return port.Machine{}, fault.New(fault.Unavailable, "the call was lost")
 	}
 	m, ok := r.byID[id]
 	if !ok || r.w.time.Now().Before(m.visibleAt) {
-		return orchestrator.Machine{}, orchestrator.ErrNotFound
+		return port.Machine{}, port.ErrNotFound
 	}
 	return m.view(), nil
 }
 
-// Wait is orchestrator.Runner: the world goes on meanwhile.
-func (r *machines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+// Wait implements port.Runner: the world goes on meanwhile.
+func (r *machines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	if m, ok := r.byID[id]; ok {
 		r.w.time.until(r.w.time.Now().Add(limit), func() bool {
-			return m.phase == phase || m.phase == orchestrator.MachineGone
+			return m.phase == phase || m.phase == port.MachineGone
 		})
 	}
 	return r.Inspect(ctx, id)
 }
 
-// List is orchestrator.Runner.
-func (r *machines) List(context.Context) ([]orchestrator.Machine, error) {
+// List implements port.Runner.
+func (r *machines) List(context.Context) ([]port.Machine, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return nil, fault.New(fault.Unavailable, "the call was lost")
 	}
-	var list []orchestrator.Machine
+	var list []port.Machine
 	for i := range r.made {
 		m := r.byID[fmt.Sprintf("app/m%d", i+1)]
 		if m.alive() && !r.w.time.Now().Before(m.visibleAt) {
@@ -124,7 +124,7 @@ func (r *machines) List(context.Context) ([]orchestrator.Machine, error) {
 	return list, nil
 }
 
-// Stop is orchestrator.Runner.
+// Stop implements port.Runner.
 func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "the call was lost")
@@ -137,36 +137,36 @@ func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error
 	for _, p := range m.workers {
 		p.later(r.w.upTo(2*time.Second), p.terminate)
 	}
-	if m.phase == orchestrator.MachineCreating {
+	if m.phase == port.MachineCreating {
 		grace = r.w.upTo(2 * time.Second)
 	}
-	r.w.time.after(grace, func() { r.end(m, orchestrator.Exit{Code: 137, Signal: 9, Requested: true}) })
+	r.w.time.after(grace, func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 	return nil
 }
 
-// Destroy is orchestrator.Runner.
+// Destroy implements port.Runner.
 func (r *machines) Destroy(_ context.Context, id string) error {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "the call was lost")
 	}
 	if m, ok := r.byID[id]; ok && m.alive() {
 		r.w.meddle(m.spec.Env["TASK_ID"])
-		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, orchestrator.Exit{Code: 137, Signal: 9, Requested: true}) })
+		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 	}
 	return nil
 }
 
 // end makes a machine be gone, later where it is stuck.
-func (r *machines) end(m *machine, exit orchestrator.Exit) {
+func (r *machines) end(m *machine, exit port.Exit) {
 	if !m.alive() {
 		return
 	}
 	if wait := m.stuckUntil.Sub(r.w.time.Now()); wait > 0 {
-		m.phase = orchestrator.MachineEnding
+		m.phase = port.MachineEnding
 		r.w.time.after(wait, func() { r.end(m, exit) })
 		return
 	}
-	m.phase = orchestrator.MachineGone
+	m.phase = port.MachineGone
 	if !r.w.chance(r.w.plan.lostExits) {
 		exit.At = r.w.time.Now()
 		m.exit = &exit

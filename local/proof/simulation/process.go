@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/flaky"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
@@ -27,7 +28,7 @@ type died struct{}
 type process struct {
 	w     *world
 	db    *sqlite.DB
-	store orchestrator.Store
+	store port.Store
 	api   http.Handler
 	dead  bool
 }
@@ -147,20 +148,20 @@ func (w *world) attempted(do, otherwise func()) {
 
 // mortalStore is a store whose process can be killed before and after a commit.
 type mortalStore struct {
-	orchestrator.Store
+	port.Store
 	process *process
 }
 
-// Create is orchestrator.Store.
-func (s *mortalStore) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+// Create implements port.Store.
+func (s *mortalStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	s.process.mortal()
 	existing, err := s.Store.Create(ctx, first, key)
 	s.process.mortal()
 	return existing, err
 }
 
-// Commit is orchestrator.Store.
-func (s *mortalStore) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+// Commit implements port.Store.
+func (s *mortalStore) Commit(ctx context.Context, writes ...port.Write) error {
 	s.process.mortal()
 	if w := s.process.w; w.chance(w.plan.slowCommits) {
 		w.time.until(w.time.now.Add(w.upTo(20*time.Second)), func() bool { return s.process.dead })
@@ -171,7 +172,7 @@ func (s *mortalStore) Commit(ctx context.Context, writes ...orchestrator.Write) 
 	return err
 }
 
-// Load is orchestrator.Store.
+// Load implements port.Store.
 func (s *mortalStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	if s.process.dead {
 		panic(died{})
@@ -185,8 +186,8 @@ type mortalRunner struct {
 	process *process
 }
 
-// Launch is orchestrator.Runner.
-func (r mortalRunner) Launch(ctx context.Context, spec orchestrator.LaunchSpec) (orchestrator.Machine, error) {
+// Launch implements port.Runner.
+func (r mortalRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	r.process.mortal()
 	m, err := r.machines.Launch(ctx, spec)
 	r.process.mortal()

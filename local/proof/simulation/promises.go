@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -103,7 +103,7 @@ func (w *world) checkWord(r *run.Run) {
 }
 
 // checkSecrets: no machine gets the token of a state of the state machine.
-func (w *world) checkSecrets(spec orchestrator.LaunchSpec) {
+func (w *world) checkSecrets(spec port.LaunchSpec) {
 	if w.process.dead {
 		return
 	}

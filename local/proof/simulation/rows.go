@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -22,7 +22,7 @@ type rows struct {
 	// runs has the newest first. Nobody changes one.
 	runs  []*run.Run
 	docs  map[string]doc
-	pools []orchestrator.PoolUse
+	pools []port.PoolUse
 }
 
 // doc is a record's document, and what it says.
@@ -82,7 +82,7 @@ func (w *world) records(ctx context.Context) []*run.Run {
 
 // checkList holds what the store lists to the rows.
 func (w *world) checkList(ctx context.Context) {
-	listed, _, err := w.process.store.List(ctx, client.Tenant, orchestrator.Page{Limit: 1000})
+	listed, _, err := w.process.store.List(ctx, client.Tenant, port.Page{Limit: 1000})
 	if err != nil {
 		w.broken("the records cannot be listed: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // signer signs with one key that every simulation has.
@@ -23,10 +23,10 @@ func newSigner() signer {
 	return signer{key}
 }
 
-// Current is orchestrator.Signer.
+// Current implements port.Signer.
 func (signer) Current(context.Context) (string, error) { return "sim", nil }
 
-// Sign is orchestrator.Signer.
+// Sign implements port.Signer.
 func (s signer) Sign(_ context.Context, _ string, message []byte) ([]byte, error) {
 	sum := sha256.Sum256(message)
 	r, v, err := ecdsa.Sign(noise{}, s.key, sum[:])
@@ -36,9 +36,9 @@ func (s signer) Sign(_ context.Context, _ string, message []byte) ([]byte, error
 	return append(r.FillBytes(make([]byte, 32)), v.FillBytes(make([]byte, 32))...), nil
 }
 
-// Keys is orchestrator.Signer.
-func (s signer) Keys(context.Context) ([]orchestrator.VerificationKey, error) {
-	return []orchestrator.VerificationKey{{ID: "sim", Public: &s.key.PublicKey}}, nil
+// Keys implements port.Signer.
+func (s signer) Keys(context.Context) ([]port.VerificationKey, error) {
+	return []port.VerificationKey{{ID: "sim", Public: &s.key.PublicKey}}, nil
 }
 
 // noise is no secret, so that signatures can be had again.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // worker is one process in a machine. It knows the worker contract, or the
@@ -54,10 +55,10 @@ func (w *world) employ(m *machine) {
 		begin = 0
 	}
 	w.soon(begin, func() {
-		if m.phase != orchestrator.MachineCreating {
+		if m.phase != port.MachineCreating {
 			return
 		}
-		m.phase = orchestrator.MachineRunning
+		m.phase = port.MachineRunning
 		for _, p := range m.workers {
 			p.begin()
 		}
@@ -74,7 +75,7 @@ func (w *world) soon(d time.Duration, do func()) {
 }
 
 // ended says whether the process is no more.
-func (p *worker) ended() bool { return p.over || p.m.phase != orchestrator.MachineRunning }
+func (p *worker) ended() bool { return p.over || p.m.phase != port.MachineRunning }
 
 // frozen says whether the process does nothing now.
 func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.time.now) }
@@ -133,7 +134,7 @@ func (p *worker) exit(code int) {
 			return
 		}
 	}
-	exit := orchestrator.Exit{Code: code, Requested: p.m.stopping}
+	exit := port.Exit{Code: code, Requested: p.m.stopping}
 	if code > 128 {
 		exit.Signal = code - 128
 	}
@@ -161,7 +162,7 @@ func (p *worker) finish() {
 	case draw < w.plan.lost:
 		p.exit(1)
 	case draw < w.plan.lost+0.03:
-		w.machines.end(p.m, orchestrator.Exit{Code: 137, Signal: 9, OOM: true})
+		w.machines.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
 	case draw < w.plan.lost+0.05:
 		w.note("%s says nothing any more", p.name)
 		p.silent = true
@@ -195,7 +196,7 @@ func (p *worker) upload(key string) contract.TaskOutput {
 	if w.chance(0.04) {
 		good = false
 	} else {
-		w.buckets.buckets[orchestrator.Uploads][key] = body
+		w.buckets.buckets[port.Uploads][key] = body
 	}
 	if !good {
 		w.facts(p.task(), p.attempt()).bad = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -50,7 +51,7 @@ type world struct {
 
 	machines *machines
 	buckets  *buckets
-	signer   orchestrator.Signer
+	signer   port.Signer
 	config   orchestrator.Config
 
 	process *process

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // errUnreadable is an execution that this program cannot go on with.
@@ -118,7 +118,7 @@ func (e *Engine) read(ctx context.Context, en *entry) error {
 // giveUp ends an execution that cannot be read; it would never end otherwise.
 func (e *Engine) giveUp(ctx context.Context, en *entry, reason error) error {
 	r := &row{
-		id: en.id, status: orchestrator.ExecutionFailed, ended: milli(e.config.Clock.Now()),
+		id: en.id, status: port.ExecutionFailed, ended: milli(e.config.Clock.Now()),
 		code: "States.Runtime", cause: "The execution was stored by a program that this one does not understand.",
 	}
 	if err := e.store.update(ctx, r); err != nil {
@@ -155,7 +155,7 @@ func (e *Engine) identity(name string) asl.Identity {
 // row is the execution as it is stored now.
 func (e *Engine) row(en *entry) *row {
 	x := en.execution
-	r := &row{id: en.id, name: en.name, status: orchestrator.ExecutionStatus(x.Status()), entered: x.Entered()}
+	r := &row{id: en.id, name: en.name, status: port.ExecutionStatus(x.Status()), entered: x.Entered()}
 	if x.Status() != asl.Running {
 		r.ended = milli(e.config.Clock.Now())
 		if failed := x.Failure(); failed != nil {
@@ -196,8 +196,8 @@ func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.
 		e.config.Entered(en.name, state)
 	}
 	switch r.status {
-	case orchestrator.ExecutionRunning:
-	case orchestrator.ExecutionSucceeded, orchestrator.ExecutionAborted:
+	case port.ExecutionRunning:
+	case port.ExecutionSucceeded, port.ExecutionAborted:
 		e.config.Log.DebugContext(ctx, "execution ended", "execution", en.name, "status", string(r.status))
 	default:
 		e.config.Log.WarnContext(ctx, "execution ended", "execution", en.name, "status", string(r.status), "error", r.code)

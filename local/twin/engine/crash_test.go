@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // TestCrashAtEveryWrite kills the engine at each of its writes, once before the
@@ -58,7 +58,7 @@ func crashAt(t *testing.T, kind string, n int, applied bool) int {
 	if err := w.drive("run"); err != nil {
 		t.Fatalf("write %d, applied %v: %v", n, applied, err)
 	}
-	if x := w.describe("run"); x.Status != orchestrator.ExecutionSucceeded || x.Transitions != 7 {
+	if x := w.describe("run"); x.Status != port.ExecutionSucceeded || x.Transitions != 7 {
 		t.Errorf("write %d, applied %v: got %+v", n, applied, x)
 	}
 	for _, function := range []string{"admit", "launch", "arn:aws:lambda:local:0:function:left", "right"} {
@@ -80,7 +80,7 @@ func TestTimersOverRestarts(t *testing.T) {
 		w.store = again()
 		w.open()
 		w.pass(time.Hour)
-		w.standing("run", orchestrator.ExecutionRunning)
+		w.standing("run", port.ExecutionRunning)
 	}
 	w.store = again()
 	w.open()
@@ -88,7 +88,7 @@ func TestTimersOverRestarts(t *testing.T) {
 		t.Errorf("the next deadline is %v", at)
 	}
 	w.pass(5 * time.Hour)
-	w.standing("run", orchestrator.ExecutionSucceeded)
+	w.standing("run", port.ExecutionSucceeded)
 }
 
 // TestHeartbeatsOverRestarts: a heartbeat is not written, and nobody is late for
@@ -121,17 +121,17 @@ func TestHeartbeatsOverRestarts(t *testing.T) {
 		if at, ok := w.engine.NextDue(); !ok || !at.Equal(w.clock.Now().Add(20*time.Second)) {
 			t.Errorf("the next deadline is %v", at)
 		}
-		if err := w.engine.Heartbeat(t.Context(), token+"x"); !errors.Is(err, orchestrator.ErrTokenGone) {
+		if err := w.engine.Heartbeat(t.Context(), token+"x"); !errors.Is(err, port.ErrTokenGone) {
 			t.Errorf("a token that is none: %v", err)
 		}
 	}
 	if counting.writes != written {
 		t.Errorf("%d writes for heartbeats", counting.writes-written)
 	}
-	w.standing("run", orchestrator.ExecutionRunning)
+	w.standing("run", port.ExecutionRunning)
 	w.pass(20 * time.Second)
-	w.standing("run", orchestrator.ExecutionFailed)
-	if err := w.engine.Heartbeat(t.Context(), token); !errors.Is(err, orchestrator.ErrTokenGone) {
+	w.standing("run", port.ExecutionFailed)
+	if err := w.engine.Heartbeat(t.Context(), token); !errors.Is(err, port.ErrTokenGone) {
 		t.Errorf("the token of a state that was left: %v", err)
 	}
 }
@@ -172,8 +172,8 @@ func TestAnExecutionKeepsItsDefinition(t *testing.T) {
 	w.open()
 	w.start("new", `{}`)
 	w.pass(time.Minute)
-	w.standing("old", orchestrator.ExecutionSucceeded)
-	w.standing("new", orchestrator.ExecutionSucceeded)
+	w.standing("old", port.ExecutionSucceeded)
+	w.standing("new", port.ExecutionSucceeded)
 	if got := fmt.Sprint(w.entered); got != "[A A Old New]" {
 		t.Errorf("entered %s", got)
 	}
@@ -201,7 +201,7 @@ func TestAnExecutionThatCannotBeReadFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open()
-	w.standing("run", orchestrator.ExecutionFailed)
+	w.standing("run", port.ExecutionFailed)
 	if w.engine.Running() != 0 {
 		t.Error("it still runs")
 	}

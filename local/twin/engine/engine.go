@@ -16,7 +16,8 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Config is what an engine is made of.
@@ -24,7 +25,7 @@ type Config struct {
 	// DB keeps the executions; nil keeps them in memory.
 	DB *sqlite.DB
 	// Clock is required.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// Name of the state machine: letters, digits, '-' and '_'. It shows in the
 	// context object.
 	Name string
@@ -70,7 +71,7 @@ type Engine struct {
 	turn     int
 }
 
-var _ orchestrator.Executions = (*Engine)(nil)
+var _ port.Executions = (*Engine)(nil)
 
 type definition struct {
 	digest  string

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestStartIsIdempotent(t *testing.T) {
@@ -34,14 +34,14 @@ func TestStartIsIdempotent(t *testing.T) {
 			}
 			w.pass(time.Minute)
 			w.start("run", `{"a":1}`)
-			w.standing("run", orchestrator.ExecutionSucceeded)
+			w.standing("run", port.ExecutionSucceeded)
 
 			w.clock.Advance(91 * 24 * time.Hour)
-			if _, err := w.engine.Describe(t.Context(), "run"); !errors.Is(err, orchestrator.ErrNotFound) {
+			if _, err := w.engine.Describe(t.Context(), "run"); !errors.Is(err, port.ErrNotFound) {
 				t.Errorf("after 90 days: got %v", err)
 			}
 			w.start("run", `{"a":2}`)
-			w.standing("run", orchestrator.ExecutionRunning)
+			w.standing("run", port.ExecutionRunning)
 			if n, err := w.engine.Purge(t.Context(), w.clock.Now()); n != 0 || err != nil {
 				t.Errorf("purged %d, %v", n, err)
 			}
@@ -101,7 +101,7 @@ func TestResultsOfInvocations(t *testing.T) {
 	for range 3 {
 		w.pass(2 * time.Second)
 	}
-	if got := w.describe("run"); got.Status != orchestrator.ExecutionFailed || got.Error != "Custom" || got.Cause != "why" || got.Transitions != 2 {
+	if got := w.describe("run"); got.Status != port.ExecutionFailed || got.Error != "Custom" || got.Cause != "why" || got.Transitions != 2 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -114,14 +114,14 @@ func TestTokens(t *testing.T) {
 	w.step()
 	token := w.token("launch")
 	for _, wrong := range []string{"", "x", "1", "99.1.0", token + "0", strings.Replace(token, "1.", "01.", 1)} {
-		if err := w.engine.Succeed(ctx, wrong, json.RawMessage(`{}`)); !errors.Is(err, orchestrator.ErrTokenGone) {
+		if err := w.engine.Succeed(ctx, wrong, json.RawMessage(`{}`)); !errors.Is(err, port.ErrTokenGone) {
 			t.Errorf("%q: got %v", wrong, err)
 		}
 	}
-	if err := w.engine.Succeed(ctx, token, json.RawMessage(`1`)); err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+	if err := w.engine.Succeed(ctx, token, json.RawMessage(`1`)); err == nil || errors.Is(err, port.ErrTokenGone) {
 		t.Errorf("an output that is no object: got %v", err)
 	}
-	if err := w.engine.Fail(ctx, token, "States.Timeout", ""); err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+	if err := w.engine.Fail(ctx, token, "States.Timeout", ""); err == nil || errors.Is(err, port.ErrTokenGone) {
 		t.Errorf("an error of Step Functions: got %v", err)
 	}
 	if err := w.engine.Succeed(ctx, token, json.RawMessage(`{}`)); err != nil {
@@ -130,7 +130,7 @@ func TestTokens(t *testing.T) {
 	for name, late := range map[string]error{
 		"twice": w.engine.Succeed(ctx, token, json.RawMessage(`{}`)), "fail": w.engine.Fail(ctx, token, "E", ""), "heartbeat": w.engine.Heartbeat(ctx, token),
 	} {
-		if !errors.Is(late, orchestrator.ErrTokenGone) {
+		if !errors.Is(late, port.ErrTokenGone) {
 			t.Errorf("%s: got %v", name, late)
 		}
 	}
@@ -138,7 +138,7 @@ func TestTokens(t *testing.T) {
 	if err := w.engine.Fail(ctx, w.token("right"), "Broken", "really"); err != nil {
 		t.Error(err)
 	}
-	if got := w.describe("run"); got.Status != orchestrator.ExecutionFailed || got.Error != "Broken" || got.Cause != "really" {
+	if got := w.describe("run"); got.Status != port.ExecutionFailed || got.Error != "Broken" || got.Cause != "really" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -161,9 +161,9 @@ func TestHeartbeatsPutTheDeadlineOff(t *testing.T) {
 			w.open()
 		}
 	}
-	w.standing("run", orchestrator.ExecutionRunning)
+	w.standing("run", port.ExecutionRunning)
 	w.pass(20 * time.Second)
-	if got := w.describe("run"); got.Status != orchestrator.ExecutionFailed || got.Error != "States.Timeout" {
+	if got := w.describe("run"); got.Status != port.ExecutionFailed || got.Error != "States.Timeout" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -179,10 +179,10 @@ func TestStop(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := w.describe("run"); got.Status != orchestrator.ExecutionAborted || got.Cause != "enough" || got.Transitions != 2 {
+	if got := w.describe("run"); got.Status != port.ExecutionAborted || got.Cause != "enough" || got.Transitions != 2 {
 		t.Errorf("got %+v", got)
 	}
-	if err := w.engine.Succeed(ctx, w.token("launch"), json.RawMessage(`{}`)); !errors.Is(err, orchestrator.ErrTokenGone) {
+	if err := w.engine.Succeed(ctx, w.token("launch"), json.RawMessage(`{}`)); !errors.Is(err, port.ErrTokenGone) {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := w.engine.NextDue(); ok {
@@ -282,10 +282,10 @@ func TestRun(t *testing.T) {
 	complete := func(n int) {
 		for range n {
 			token := <-tokens
-			if err := w.engine.Heartbeat(t.Context(), token); err != nil && !errors.Is(err, orchestrator.ErrTokenGone) {
+			if err := w.engine.Heartbeat(t.Context(), token); err != nil && !errors.Is(err, port.ErrTokenGone) {
 				t.Error(err)
 			}
-			if err := w.engine.Succeed(t.Context(), token, json.RawMessage(`{}`)); err != nil && !errors.Is(err, orchestrator.ErrTokenGone) {
+			if err := w.engine.Succeed(t.Context(), token, json.RawMessage(`{}`)); err != nil && !errors.Is(err, port.ErrTokenGone) {
 				t.Error(err)
 			}
 		}
@@ -295,12 +295,12 @@ func TestRun(t *testing.T) {
 		<-ended
 	}
 	stop()
-	w.standing("run-0", orchestrator.ExecutionRunning)
+	w.standing("run-0", port.ExecutionRunning)
 	stop = run()
 	defer stop()
 	complete(2)
 	<-ended
-	w.standing("run-0", orchestrator.ExecutionSucceeded)
+	w.standing("run-0", port.ExecutionSucceeded)
 	if n := w.count("admit"); n != many+1 {
 		t.Errorf("admit was invoked %d times", n)
 	}

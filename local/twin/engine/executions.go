@@ -11,7 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // ErrNameTaken is the answer to a Start under a name that was used with another
@@ -23,7 +23,7 @@ const kept = 90 * 24 * time.Hour
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// Start is orchestrator.Executions. ErrNameTaken where the name was used with
+// Start implements port.Executions. ErrNameTaken where the name was used with
 // another input.
 func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) error {
 	if !names.MatchString(name) {
@@ -72,7 +72,7 @@ func object(text json.RawMessage) (any, error) {
 	return value, nil
 }
 
-// Succeed is orchestrator.Executions.
+// Succeed implements port.Executions.
 func (e *Engine) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	value, err := object(output)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *Engine) Succeed(ctx context.Context, token string, output json.RawMessa
 	})
 }
 
-// Fail is orchestrator.Executions.
+// Fail implements port.Executions.
 func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
 	if strings.HasPrefix(name, "States.") {
 		return fmt.Errorf("cannot fail the token: the error %s is one of Step Functions itself", name)
@@ -93,12 +93,12 @@ func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
 	})
 }
 
-// Heartbeat is orchestrator.Executions. It is heard in memory alone: all that it
+// Heartbeat implements port.Executions. It is heard in memory alone: all that it
 // does is to put a deadline off, and those of the next engine begin with it.
 func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 	en := e.holder(token)
 	if en == nil {
-		return orchestrator.ErrTokenGone
+		return port.ErrTokenGone
 	}
 	en.mu.Lock()
 	defer en.mu.Unlock()
@@ -108,7 +108,7 @@ func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 		}
 	}
 	if en.over || !en.pulse.Heartbeat(e.config.Clock.Now(), token) {
-		return orchestrator.ErrTokenGone
+		return port.ErrTokenGone
 	}
 	if due, ok := en.pulse.Deadline(); ok {
 		e.mu.Lock()
@@ -121,16 +121,16 @@ func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 func (e *Engine) complete(ctx context.Context, token string, apply stimulus) error {
 	en := e.holder(token)
 	if en == nil {
-		return orchestrator.ErrTokenGone
+		return port.ErrTokenGone
 	}
 	ok, err := e.change(ctx, en, apply)
 	if err == nil && !ok {
-		return orchestrator.ErrTokenGone
+		return port.ErrTokenGone
 	}
 	return err
 }
 
-// Stop is orchestrator.Executions.
+// Stop implements port.Executions.
 func (e *Engine) Stop(ctx context.Context, name, cause string) error {
 	r, err := e.store.byName(ctx, name)
 	if errors.Is(err, errNoRow) {
@@ -151,14 +151,14 @@ func (e *Engine) Stop(ctx context.Context, name, cause string) error {
 	return err
 }
 
-// Describe is orchestrator.Executions.
-func (e *Engine) Describe(ctx context.Context, name string) (orchestrator.Execution, error) {
+// Describe implements port.Executions.
+func (e *Engine) Describe(ctx context.Context, name string) (port.Execution, error) {
 	r, err := e.store.byName(ctx, name)
 	if errors.Is(err, errNoRow) || err == nil && r.ended != 0 && r.ended < milli(e.config.Clock.Now().Add(-kept)) {
-		return orchestrator.Execution{}, orchestrator.ErrNotFound
+		return port.Execution{}, port.ErrNotFound
 	}
 	if err != nil {
-		return orchestrator.Execution{}, fmt.Errorf("cannot describe the execution %s: %w", name, err)
+		return port.Execution{}, fmt.Errorf("cannot describe the execution %s: %w", name, err)
 	}
-	return orchestrator.Execution{Name: name, Status: r.status, Error: r.code, Cause: r.cause, Transitions: int(r.entered)}, nil
+	return port.Execution{Name: name, Status: r.status, Error: r.code, Cause: r.cause, Transitions: int(r.entered)}, nil
 }

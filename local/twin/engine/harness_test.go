@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,7 +132,7 @@ func (w *world) pass(d time.Duration) {
 	w.step()
 }
 
-func (w *world) describe(name string) orchestrator.Execution {
+func (w *world) describe(name string) port.Execution {
 	w.t.Helper()
 	x, err := w.engine.Describe(w.t.Context(), name)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w *world) describe(name string) orchestrator.Execution {
 	return x
 }
 
-func (w *world) standing(name string, want orchestrator.ExecutionStatus) {
+func (w *world) standing(name string, want port.ExecutionStatus) {
 	w.t.Helper()
 	if got := w.describe(name); got.Status != want {
 		w.t.Errorf("the execution %s is %s (%s: %s), want %s", name, got.Status, got.Error, got.Cause, want)
@@ -160,14 +160,14 @@ func (w *world) drive(name string) error {
 			return err
 		}
 		x, err := w.engine.Describe(ctx, name)
-		if err != nil || x.Status != orchestrator.ExecutionRunning {
+		if err != nil || x.Status != port.ExecutionRunning {
 			return err
 		}
 		for _, function := range []string{"launch", "right"} {
 			if token := w.token(function); token != "" {
 				_ = w.engine.Heartbeat(ctx, token)
 				err := w.engine.Succeed(ctx, token, json.RawMessage(`{"by":"token"}`))
-				if err != nil && !errors.Is(err, orchestrator.ErrTokenGone) {
+				if err != nil && !errors.Is(err, port.ErrTokenGone) {
 					return err
 				}
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
@@ -29,7 +29,7 @@ func TestExecutions(t *testing.T) {
 		}
 		var running *Engine
 		end := func() {}
-		begin := func() orchestrator.Executions {
+		begin := func() port.Executions {
 			end()
 			db, err := sqlite.Open(context.Background(), path)
 			if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // again is how long to wait before something that could not be stored is
@@ -92,7 +92,7 @@ func (e *Engine) perform(ctx context.Context, c call) {
 }
 
 func (e *Engine) pause(ctx context.Context) bool {
-	return orchestrator.Sleep(ctx, e.config.Clock, again) == nil
+	return clock.Sleep(ctx, e.config.Clock, again) == nil
 }
 
 // fire lets the execution see the time.

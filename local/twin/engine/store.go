@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // row is an execution as it is stored. Times are ms since 1970.
@@ -15,7 +15,7 @@ type row struct {
 	name       string
 	definition string // digest
 	input      string // digest
-	status     orchestrator.ExecutionStatus
+	status     port.ExecutionStatus
 	ended      int64 // 0: it runs
 	due        int64 // 0: nothing is due
 	calls      bool  // an invocation is in flight

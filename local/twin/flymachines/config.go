@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Config is what a Server needs. Dir, Apps, Starter, Clock and Log are
@@ -40,7 +40,7 @@ type Config struct {
 	// Faults is what goes wrong from the start.
 	Faults faults.Plan
 
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// Random makes ids; nil is crypto/rand.
 	Random io.Reader
 	Log    *slog.Logger

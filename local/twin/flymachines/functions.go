@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Function is a program that runs in the server's own process. Its context
@@ -22,7 +22,7 @@ type Function func(ctx context.Context, p Program, out io.Writer) int
 // as their end, and the function is left to notice its context.
 type Functions struct {
 	Programs map[string]Function
-	Clock    orchestrator.Clock
+	Clock    clock.Clock
 }
 
 // Start calls the function in a goroutine.
@@ -43,7 +43,7 @@ func (f Functions) Find(Program) (Process, error) { return nil, nil }
 
 type call struct {
 	startedAt time.Time
-	clock     orchestrator.Clock
+	clock     clock.Clock
 	cancel    context.CancelFunc
 	once      sync.Once
 	ended     chan struct{}

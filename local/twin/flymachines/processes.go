@@ -11,7 +11,6 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Processes is the Starter of real programs: each runs in a process group of
@@ -20,7 +19,7 @@ type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
 	// that make it call Supervise.
 	Command []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 }
 
 // Supervise is the life of the process that Processes.Command starts. It takes

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // BenchmarkStart is the time from nothing to serving.
@@ -104,14 +104,14 @@ func pass(ctx context.Context, outputs *r2.Outputs, uploader *r2.Uploader, size 
 	if err := uploader.Upload(ctx, key, zeroes{}, size, "application/octet-stream"); err != nil {
 		return err
 	}
-	there, err := outputs.Head(ctx, orchestrator.Uploads, key)
+	there, err := outputs.Head(ctx, port.Uploads, key)
 	if err != nil {
 		return err
 	}
 	if _, err := outputs.Accept(ctx, key, there.ETag); err != nil {
 		return err
 	}
-	body, _, err := outputs.Open(ctx, orchestrator.Accepted, key, orchestrator.Span{})
+	body, _, err := outputs.Open(ctx, port.Accepted, key, port.Span{})
 	if err != nil {
 		return err
 	}

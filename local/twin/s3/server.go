@@ -15,7 +15,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Region is what clients sign for; it is R2's.
@@ -37,7 +36,7 @@ type Config struct {
 	// Owner reaches both buckets, Worker the one for uploads. Two accounts.
 	Owner, Worker Keys
 	// Clock dates objects; nil is the host's.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// Log hears of failures that are not a client's; nil is none.
 	Log *slog.Logger
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/versity/versitygw/s3response"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // uploadLife is how long an unfinished upload is kept: R2's default.
@@ -29,7 +29,7 @@ type store struct {
 	backend.BackendUnsupported
 	catalog           *catalog
 	blobs             *blobs
-	clock             orchestrator.Clock
+	clock             clock.Clock
 	log               *slog.Logger
 	uploads, accepted string
 	owner, worker     string

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Config says what to start.
@@ -37,10 +39,10 @@ type Config struct {
 	// machines; nil makes them over the Fly Machines API. Both are for
 	// benchmarks.
 	Starter flymachines.Starter
-	Runner  orchestrator.Runner
+	Runner  port.Runner
 	// Clock is the host's where it is nil. Another is for tests, of folders
 	// that were left long ago.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// SweepInterval is the pause between two sweeps; 0 is a second.
 	SweepInterval time.Duration
 }

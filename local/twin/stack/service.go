@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -34,7 +35,7 @@ import (
 const flyApp = "arke-mods-export-worker"
 
 // owner is who every client of a stack is.
-var owner = orchestrator.Identity{Tenant: "local", Workspace: "local"}
+var owner = port.Identity{Tenant: "local", Workspace: "local"}
 
 // startMachines serves the Fly Machines API.
 func (s *Stack) startMachines(context.Context) error {

@@ -39,7 +39,7 @@ const (
 // Stack is the running system. Start makes it.
 type Stack struct {
 	config    Config
-	clock     orchestrator.Clock
+	clock     clock.Clock
 	memory    *memory
 	addresses Addresses
 
@@ -301,7 +301,7 @@ func (s *Stack) sweep(ctx context.Context) {
 
 // rest waits for the next sweep; false where ctx ends before.
 func (s *Stack) rest(ctx context.Context) bool {
-	return orchestrator.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
+	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }
 
 // roll gives random numbers for jitter.

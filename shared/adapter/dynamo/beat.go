@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -34,11 +34,11 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (ru
 	if reasons := refused(err); reasons != nil {
 		is := reasons[0].Item
 		if is == nil || numberOf(is[beatAttempt]) != int64(b.Attempt) || textOf(is[beatWorker]) != b.WorkerID {
-			return run.Heartbeat{}, orchestrator.ErrNotFound
+			return run.Heartbeat{}, port.ErrNotFound
 		}
 		now, err = s.heartbeatOnce(ctx, ref, b, true)
 		if refused(err) != nil {
-			return run.Heartbeat{}, orchestrator.ErrNotFound
+			return run.Heartbeat{}, port.ErrNotFound
 		}
 	}
 	return now, told(err, "note a heartbeat of run", ref.ID)
@@ -76,7 +76,7 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
 	is, err := s.get(ctx, heartbeatKey(ref), true)
 	if err == nil && is == nil {
-		err = orchestrator.ErrNotFound
+		err = port.ErrNotFound
 	}
 	if err != nil {
 		return run.Heartbeat{}, told(err, "read the last heartbeat of run", ref.ID)
@@ -115,7 +115,7 @@ func (c *change) heartbeat() *part {
 	p := &part{key: heartbeatKey(c.Run.Ref())}
 	if !change.Evaluated.IsZero() {
 		p.where(beatAt, "=", moment(change.Evaluated))
-		p.refused = func(context.Context, item) error { return &orchestrator.Conflict{Ref: c.Run.Ref()} }
+		p.refused = func(context.Context, item) error { return &port.Conflict{Ref: c.Run.Ref()} }
 	}
 	switch {
 	case change.Close:
@@ -168,14 +168,14 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (orchestrator.Reception, error) {
+func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	is, err := s.get(ctx, keyOf(reception, sortNote), true)
-	return orchestrator.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
+	return port.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
 		told(err, "read", "since when callbacks are received")
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) RecordReception(ctx context.Context, r orchestrator.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	note := keyOf(reception, sortNote)
 	if !r.Since.IsZero() {
 		note[noteSince] = moment(r.Since)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -43,14 +43,14 @@ func BenchmarkGrants(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			decided := func(r run.Run, f run.Fact) orchestrator.Write {
+			decided := func(r run.Run, f run.Fact) port.Write {
 				d, err := run.Decide(r, f, time.Now().UTC())
 				if err != nil || !d.Changed {
 					b.Fatalf("%T in %s: %v", f, r.State, err)
 				}
-				return orchestrator.WriteOf(d)
+				return port.WriteOf(d)
 			}
-			commit := func(writes ...orchestrator.Write) run.Run {
+			commit := func(writes ...port.Write) run.Run {
 				if err := s.Commit(b.Context(), writes...); err != nil {
 					b.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func BenchmarkGrants(b *testing.B) {
 				return writes[0].Run
 			}
 			created := func(id string) run.Run {
-				w := orchestrator.WriteOf(run.New(export(id), time.Now().UTC()))
+				w := port.WriteOf(run.New(export(id), time.Now().UTC()))
 				if _, err := s.Create(b.Context(), w, nil); err != nil {
 					b.Fatal(err)
 				}
@@ -95,7 +95,7 @@ func BenchmarkGrants(b *testing.B) {
 							return
 						}
 						holder.Slot.State, holder.Slot.Since = "", time.Time{}
-						release := orchestrator.Write{Run: holder, Lease: run.LeaseRelease}
+						release := port.Write{Run: holder, Lease: run.LeaseRelease}
 						grant := decided(waits, run.Granted{Limit: limit})
 						if err := s.Commit(b.Context(), release, grant); err != nil {
 							b.Error(err)

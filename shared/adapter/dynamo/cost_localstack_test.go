@@ -17,7 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -106,7 +106,7 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	life := func(id string, row func(string)) {
 		now := hour
 		d := run.New(export(id), now)
-		_, err := s.Create(ctx, orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
+		_, err := s.Create(ctx, port.WriteOf(d), &port.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
 		ok(err)
 		row("accepted, under its key")
 		for _, c := range exportCommits() {
@@ -118,7 +118,7 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 			if c.heartbeat != nil {
 				d.Heartbeat = c.heartbeat(now)
 			}
-			ok(s.Commit(ctx, orchestrator.WriteOf(d)))
+			ok(s.Commit(ctx, port.WriteOf(d)))
 			row(c.name)
 			if c.heartbeat != nil && d.Heartbeat.Token != nil {
 				for range 2 {
@@ -148,15 +148,15 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decided := func(r run.Run, f run.Fact) orchestrator.Write {
+	decided := func(r run.Run, f run.Fact) port.Write {
 		t.Helper()
 		d, err := run.Decide(r, f, time.Now().UTC())
 		if err != nil || !d.Changed {
 			t.Fatalf("%T in %s: %v", f, r.State, err)
 		}
-		return orchestrator.WriteOf(d)
+		return port.WriteOf(d)
 	}
-	commit := func(writes ...orchestrator.Write) {
+	commit := func(writes ...port.Write) {
 		t.Helper()
 		if err := s.Commit(ctx, writes...); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	made := func(id string) run.Run {
 		t.Helper()
 		d := run.New(export(id), time.Now().UTC())
-		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+		if _, err := s.Create(ctx, port.WriteOf(d), nil); err != nil {
 			t.Fatal(err)
 		}
 		r, err := s.Load(ctx, d.Run.Ref())
@@ -188,7 +188,7 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	holder, waiter = now(holder), now(waiter)
 	holder.Slot.State, holder.Slot.Since = "", time.Time{}
 	spent.keys = map[string]float64{}
-	commit(orchestrator.Write{Run: holder, Lease: run.LeaseRelease}, decided(waiter, run.Granted{Limit: 1}))
+	commit(port.Write{Run: holder, Lease: run.LeaseRelease}, decided(waiter, run.Granted{Limit: 1}))
 	const second, grants = 1_000, 100
 	for key, units := range spent.keys {
 		t.Logf("%s: %v write units", key, units)

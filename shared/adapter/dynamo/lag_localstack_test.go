@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -93,7 +93,7 @@ func openLagging(t *testing.T) (*dynamo.Store, *lagging) {
 
 func TestStoreKeepsThePortWhereIndexesLag(t *testing.T) {
 	t.Parallel()
-	porttest.LaggingStore(t, func(t *testing.T) (orchestrator.Store, func()) {
+	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
 		s, db := openLagging(t)
 		return s, db.settle
 	})
@@ -107,7 +107,7 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 	ctx := t.Context()
 	for _, fact := range []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.Enqueued{Pool: "p", Limit: 1}} {
 		d := run.New(export(fmt.Sprintf("%T", fact)), time.Now().UTC())
-		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+		if _, err := s.Create(ctx, port.WriteOf(d), nil); err != nil {
 			t.Fatal(err)
 		}
 		d.Run.Version = 1
@@ -115,7 +115,7 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+		if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -66,7 +66,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 		case run.LeaseTake:
 			var waits []item
 			if waits, err = s.queue(ctx, in, 1); err == nil && len(waits) > 0 {
-				return nil, orchestrator.ErrNoSlot
+				return nil, port.ErrNoSlot
 			}
 			if err == nil {
 				err = s.grant(ctx, l, c, in, pools)
@@ -133,7 +133,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 	}
 	n, ok := pools[in].free(limit)
 	if !ok {
-		return orchestrator.ErrNoSlot
+		return port.ErrNoSlot
 	}
 	pools[in].held[n] = c.Run.ID
 	was := ""

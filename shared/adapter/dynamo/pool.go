@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -48,7 +48,7 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 
 func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
 	if standing(r) != run.SlotQueued {
-		return 0, orchestrator.ErrNotFound
+		return 0, port.ErrNotFound
 	}
 	in := pkPool(r.Tenant, r.Slot.Pool)
 	place, err := s.get(ctx, queueKey(in, r), true)
@@ -56,7 +56,7 @@ func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
 		return 0, err
 	}
 	if place == nil {
-		return 0, orchestrator.ErrNotFound
+		return 0, port.ErrNotFound
 	}
 	query := s.between(in, sortQueue, queueSort(r))
 	query.Select = types.SelectCount
@@ -101,12 +101,12 @@ func (s *Store) register(ctx context.Context, tenant, pool string) error {
 
 // Pools implements orchestrator.Store. A pool that was never used before may
 // take a moment to be told; what it tells of each is as it is now.
-func (s *Store) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
+func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
 	pools, err := s.poolUses(ctx)
 	return pools, told(err, "read", "the pools")
 }
 
-func (s *Store) poolUses(ctx context.Context) (pools []orchestrator.PoolUse, err error) {
+func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) {
 	var registered []string
 	if err := s.each(ctx, s.dueBy(duePool, "0", 0), func(is item) bool {
 		registered = append(registered, textOf(is[schema.Partition.Name]))
@@ -116,7 +116,7 @@ func (s *Store) poolUses(ctx context.Context) (pools []orchestrator.PoolUse, err
 	}
 	slices.Sort(registered)
 	for _, in := range registered {
-		use := orchestrator.PoolUse{}
+		use := port.PoolUse{}
 		use.Tenant, use.Pool = named(in)
 		if err := s.each(ctx, s.under(in), func(is item) bool {
 			switch sk := textOf(is[schema.Sort.Name]); {

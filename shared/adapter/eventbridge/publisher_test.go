@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -117,10 +117,10 @@ func TestPublisherKeepsThePort(t *testing.T) {
 	})
 }
 
-func events(count int) []orchestrator.PublishedEvent {
-	list := make([]orchestrator.PublishedEvent, count)
+func events(count int) []port.PublishedEvent {
+	list := make([]port.PublishedEvent, count)
 	for i := range list {
-		list[i] = orchestrator.PublishedEvent{
+		list[i] = port.PublishedEvent{
 			TaskID: "t", RunID: "r", Detail: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
 			Event: run.Event{ID: fmt.Sprint("event-", i), Type: run.EventFailed, At: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Config says where the buckets are and who asks.
@@ -45,7 +45,7 @@ type Config struct {
 	// HTTP makes the requests; nil is a client of the SDK's.
 	HTTP *http.Client
 	// Clock dates presigned URLs; nil is the host's.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 }
 
 // The limits of the S3 API (and R2's): Amazon S3 User Guide, "Amazon S3

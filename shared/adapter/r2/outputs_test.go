@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
@@ -100,7 +100,7 @@ func TestOutputs(t *testing.T) {
 		}
 		return porttest.OutputsHarness{
 			Outputs: outputs(t, ours),
-			OutputsAt: func(now time.Time) orchestrator.Outputs {
+			OutputsAt: func(now time.Time) port.Outputs {
 				then := ours
 				then.Clock = clock.NewVirtual(now)
 				return outputs(t, then)
@@ -136,7 +136,7 @@ func TestAFailedUploadLeavesNothing(t *testing.T) {
 		if err := uploader.Upload(t.Context(), "exports/t1/a", porttest.Interrupted(size), size, ""); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("an upload of %d bytes that broke: %v", size, err)
 		}
-		if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a"); !errors.Is(err, orchestrator.ErrNotFound) {
+		if _, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a"); !errors.Is(err, port.ErrNotFound) {
 			t.Errorf("an object is there: %v", err)
 		}
 		if n := unfinished(t, ours, ""); n != 0 {
@@ -189,7 +189,7 @@ func TestAnUploadOutlastsAnOutage(t *testing.T) {
 			if err := uploader.Upload(t.Context(), "exports/t1/a", body, size, ""); err != nil {
 				t.Fatal(err)
 			}
-			object, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a")
+			object, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a")
 			if err != nil || object.Size != size {
 				t.Errorf("there is %+v, %v", object, err)
 			}
@@ -218,7 +218,7 @@ func TestFailuresAreFaultsInOurWords(t *testing.T) {
 			t.Parallel()
 			cfg := ours
 			test.change(&cfg)
-			_, _, err := outputs(t, cfg).Open(t.Context(), orchestrator.Accepted, "exports/t1/a", orchestrator.Span{})
+			_, _, err := outputs(t, cfg).Open(t.Context(), port.Accepted, "exports/t1/a", port.Span{})
 			if !fault.Is(err, fault.Unavailable) {
 				t.Fatalf("got %v", err)
 			}
@@ -287,11 +287,11 @@ func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
 		t.Errorf("the second URL is %s", url)
 	}
 	keys = r2.Keys{AccountID: "abc"} // a secret that is not filled yet
-	if _, err := o.Head(t.Context(), orchestrator.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
+	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
 		t.Errorf("without keys the answer is %v", err)
 	}
 	fails = errors.New("no secret")
-	if _, err := o.Head(t.Context(), orchestrator.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
+	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("without a secret the answer is %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // bigParts is how many parts the objects of these tests are copied in.
@@ -74,7 +74,7 @@ func (b big) put(letter string) string {
 	if err := uploader.Upload(b.Context(), b.key, strings.NewReader(strings.Repeat(letter, size)), size, "text/plain"); err != nil {
 		b.Fatal(err)
 	}
-	there, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Uploads, b.key)
+	there, err := outputs(b.T, b.ours).Head(b.Context(), port.Uploads, b.key)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (b big) keep(etag string, most int32) (copied int32, err error) {
 // kept holds Kept to have the object of one letter, and nothing else.
 func (b big) accepted(letter string) {
 	b.Helper()
-	body, object, err := outputs(b.T, b.ours).Open(b.Context(), orchestrator.Accepted, b.key, orchestrator.Span{})
+	body, object, err := outputs(b.T, b.ours).Open(b.Context(), port.Accepted, b.key, port.Span{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (b big) late(etag string, most int32) {
 	if copied, err := b.keep(etag, most); copied != most || !fault.Is(err, fault.Unavailable) {
 		b.Fatalf("in the time for %d parts %d are copied: %v", most, copied, err)
 	}
-	if _, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Accepted, b.key); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := outputs(b.T, b.ours).Head(b.Context(), port.Accepted, b.key); !errors.Is(err, port.ErrNotFound) {
 		b.Fatalf("half an object is kept: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestWhatACopyHasBegunGoesWithItsPrefix(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	b.late(b.put("a"), 2)
-	if err := outputs(t, b.ours).DeletePrefix(t.Context(), orchestrator.Accepted, "exports/t1/"); err != nil {
+	if err := outputs(t, b.ours).DeletePrefix(t.Context(), port.Accepted, "exports/t1/"); err != nil {
 		t.Fatal(err)
 	}
 	if objects, uploads := b.left(); objects+uploads != 0 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -72,7 +72,7 @@ func TestAnOlderFilesRecordsAreRead(t *testing.T) {
 // wantOlderRuns reads every record of the kept database, and all its events.
 func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	t.Helper()
-	runs, _, err := store.List(t.Context(), "local", orchestrator.Page{Limit: 100})
+	runs, _, err := store.List(t.Context(), "local", port.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	}
 	placed, err := store.WithMachine(t.Context(), run.Ref{}, 100)
 	for _, p := range placed {
-		if r, err := store.Load(t.Context(), p.Run); err != nil || p != orchestrator.PlacementOf(r) || p.MachineID == "" {
+		if r, err := store.Load(t.Context(), p.Run); err != nil || p != port.PlacementOf(r) || p.MachineID == "" {
 			t.Errorf("%+v has a machine, %v", p, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -43,20 +43,20 @@ func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 	var at int64
 	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel)
 	if errors.Is(err, ErrNoRow) {
-		return run.Heartbeat{}, orchestrator.ErrNotFound
+		return run.Heartbeat{}, port.ErrNotFound
 	}
 	b.At = time.Unix(0, at).UTC()
 	return b, err
 }
 
 // changeBeat does to the item of the run, whose row is n, what its write says.
-func changeHeartbeat(tx *Tx, n int64, w orchestrator.Write) error {
+func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 	c := w.Heartbeat
 	if !c.Evaluated.IsZero() {
 		var there int
 		err := tx.QueryRow("SELECT 1 FROM beats WHERE run = ? AND at = ?", n, nanos(c.Evaluated)).Scan(&there)
 		if errors.Is(err, ErrNoRow) {
-			return &orchestrator.Conflict{Ref: w.Run.Ref()}
+			return &port.Conflict{Ref: w.Run.Ref()}
 		}
 		if err != nil {
 			return err
@@ -88,21 +88,21 @@ func changeHeartbeat(tx *Tx, n int64, w orchestrator.Write) error {
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (r orchestrator.Reception, err error) {
+func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var since, probedAt *int64
 		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &probedAt)
 		if errors.Is(err, ErrNoRow) {
 			return nil
 		}
-		r = orchestrator.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
+		r = port.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
 		return err
 	})
 	return r, told(err, "read", "since when callbacks are received")
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) RecordReception(ctx context.Context, r orchestrator.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	err := s.db.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec("INSERT OR REPLACE INTO reception (one, since, probed_at) VALUES (1, ?, ?)",
 			moment(r.Since), moment(r.ProbedAt))

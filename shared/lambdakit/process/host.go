@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Host is what a process has of the machine it runs on.
@@ -15,7 +14,7 @@ type Host struct {
 	Env func(name string) (string, bool)
 	// Out takes log lines and metrics, Err the problems of -check.
 	Out, Err io.Writer
-	Clock    orchestrator.Clock
+	Clock    clock.Clock
 	Exit     func(code int)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -63,7 +64,7 @@ func (p *Process) Version() string {
 }
 
 // Clock is the host's.
-func (p *Process) Clock() orchestrator.Clock { return p.host.Clock }
+func (p *Process) Clock() clock.Clock { return p.host.Clock }
 
 // Ports are those that every process has: clock, log and chance.
 func (p *Process) Ports() orchestrator.Ports {

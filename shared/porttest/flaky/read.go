@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -34,7 +34,7 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 }
 
 // List implements orchestrator.Store.
-func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) (runs []run.Run, next string, err error) {
+func (s *Store) List(ctx context.Context, tenant string, page port.Page) (runs []run.Run, next string, err error) {
 	runs, err = s.many("List", func() (found []run.Run, err error) {
 		found, next, err = s.inner.List(ctx, tenant, page)
 		return found, err
@@ -66,8 +66,8 @@ func (s *Store) Position(ctx context.Context, r run.Run) (int, error) {
 }
 
 // Pools implements orchestrator.Store.
-func (s *Store) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
-	return give(s, "Pools", false, func() ([]orchestrator.PoolUse, error) { return s.inner.Pools(ctx) })
+func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
+	return give(s, "Pools", false, func() ([]port.PoolUse, error) { return s.inner.Pools(ctx) })
 }
 
 // Due implements orchestrator.Store.
@@ -76,8 +76,8 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 }
 
 // WithMachine implements orchestrator.Store.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
-	return give(s, "WithMachine", false, func() ([]orchestrator.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
+	return give(s, "WithMachine", false, func() ([]port.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
 }
 
 // OutputsDue implements orchestrator.Store.
@@ -91,6 +91,6 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (orchestrator.Reception, error) {
-	return give(s, "Reception", false, func() (orchestrator.Reception, error) { return s.inner.Reception(ctx) })
+func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
+	return give(s, "Reception", false, func() (port.Reception, error) { return s.inner.Reception(ctx) })
 }

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Store is another store with failures. It is safe for use by many goroutines.
 type Store struct {
-	inner   orchestrator.Store
+	inner   port.Store
 	plan    Plan
 	witness witness
 
@@ -32,12 +32,12 @@ type Store struct {
 	lost, unsure int
 }
 
-var _ orchestrator.Store = (*Store)(nil)
+var _ port.Store = (*Store)(nil)
 
 // New puts the plan before a store; a nil plan fails nothing. All who use the
 // inner store have to do so through this one, or misuse, which is told of every
 // misuse by the goroutine that is guilty of it, is told of some that are none.
-func New(inner orchestrator.Store, plan Plan, misuse func(error)) *Store {
+func New(inner port.Store, plan Plan, misuse func(error)) *Store {
 	return &Store{
 		inner: inner, plan: plan,
 		witness: witness{tell: misuse, seen: map[run.Ref]run.Run{}},
@@ -82,7 +82,7 @@ func failure(method string) error {
 }
 
 // Create implements orchestrator.Store.
-func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	s.witness.creates(first, key)
 	var existing *run.Run
 	err := s.call("Create", true, func() (err error) {
@@ -103,7 +103,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 }
 
 // Commit implements orchestrator.Store.
-func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	s.witness.commits(writes)
 	return s.call("Commit", true, func() error {
 		if err := s.inner.Commit(ctx, writes...); err != nil {
@@ -116,7 +116,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 	})
 }
 
-func after(w orchestrator.Write) run.Run {
+func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
 }
@@ -127,7 +127,7 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (ru
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) RecordReception(ctx context.Context, r orchestrator.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	return s.call("NoteReception", true, func() error { return s.inner.RecordReception(ctx, r) })
 }
 

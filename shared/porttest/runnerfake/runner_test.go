@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/flaky"
 	"github.com/sortie-dev/sortie/shared/porttest/runnerfake"
@@ -70,10 +70,10 @@ func TestItComplainsAboutItsCaller(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := r.Launch(ctx, orchestrator.LaunchSpec{Name: "m", Image: "program"}); err != nil {
+	if _, err := r.Launch(ctx, port.LaunchSpec{Name: "m", Image: "program"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Wait(ctx, r.Machines()[0].ID, orchestrator.MachineEnding, 0); err != nil {
+	if _, err := r.Wait(ctx, r.Machines()[0].ID, port.MachineEnding, 0); err != nil {
 		t.Error(err)
 	}
 	for i, want := range []string{"without a deadline", "nobody owns", "Wait for"} {
@@ -93,20 +93,20 @@ func TestTheVirtualClockEndsGraceAndWaits(t *testing.T) {
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	m, err := r.Launch(ctx, orchestrator.LaunchSpec{
-		Name: "m", Image: "stubborn", Owner: orchestrator.MachineOwner{Tenant: "t", RunID: "r", Attempt: 1},
+	m, err := r.Launch(ctx, port.LaunchSpec{
+		Name: "m", Image: "stubborn", Owner: port.MachineOwner{Tenant: "t", RunID: "r", Attempt: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineRunning, time.Minute); err != nil || m.Phase != orchestrator.MachineRunning {
+	if m, err = r.Wait(ctx, m.ID, port.MachineRunning, time.Minute); err != nil || m.Phase != port.MachineRunning {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if err := r.Stop(ctx, m.ID, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	now.Advance(30 * time.Second)
-	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
+	if m, err = r.Wait(ctx, m.ID, port.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if want := now.Now(); !m.Exit.At.Equal(want) {

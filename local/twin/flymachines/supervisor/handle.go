@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // lookAgain is the pause between two looks at a supervisor that is not this
@@ -26,7 +26,7 @@ type Handle struct {
 	dir   string
 	start int
 	child *exec.Cmd // nil for one that was found
-	clock orchestrator.Clock
+	clock clock.Clock
 }
 
 // Launch starts the program under a supervisor, which command runs (the path
@@ -34,7 +34,7 @@ type Handle struct {
 // the program runs, or could not be started and has its exit recorded. A start
 // that happened before, or that another supervisor has in hand, is taken up
 // instead of repeated.
-func Launch(command []string, spec Spec, clock orchestrator.Clock) (*Handle, error) {
+func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	words, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("cannot tell the supervisor what to run: %w", err)
@@ -79,7 +79,7 @@ func Launch(command []string, spec Spec, clock orchestrator.Clock) (*Handle, err
 
 // Find gives the start again that an earlier process has made; nil where it
 // never happened, so that it is safe to Launch.
-func Find(dir string, number int, clock orchestrator.Clock) (*Handle, error) {
+func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	h := &Handle{dir: dir, start: number, clock: clock}
 	for {
 		held, err := locked(dir)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // What a supervisor says on its standard output, in one line.
@@ -34,7 +34,7 @@ const drainTime = 2 * time.Second
 // goroutine and gives the process's exit code: 0 once the end is recorded or
 // another has this start, 1 where it could not be recorded, 2 for a Spec that
 // is none. Problems are told on stderr.
-func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock orchestrator.Clock) int {
+func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.Clock) int {
 	// The kernel ties the program's life to the thread that started it.
 	runtime.LockOSThread()
 	// A handler, unlike "ignore", is not inherited by the program.
@@ -58,7 +58,7 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock orchest
 	return 0
 }
 
-func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock orchestrator.Clock) error {
+func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock clock.Clock) error {
 	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
 	if errors.Is(err, durable.ErrLocked) {
 		return say(stdout, saysTaken)
@@ -171,7 +171,7 @@ func (r *running) kill() error {
 
 // wait lets the program end, kills what is left of its group and waits for the
 // rest of the output.
-func (r *running) wait(clock orchestrator.Clock) (Exit, error) {
+func (r *running) wait(clock clock.Clock) (Exit, error) {
 	state, err := r.process.Wait()
 	if err != nil {
 		return Exit{}, errors.Join(fmt.Errorf("cannot wait for the program: %w", err), r.kill())

@@ -1,4 +1,4 @@
-package orchestrator
+package port
 
 import (
 	"context"
