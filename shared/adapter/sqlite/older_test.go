@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
+
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -152,6 +153,25 @@ func TestTheNextStepFindsItsRecords(t *testing.T) {
 	}
 	if after, err := os.ReadFile(path); err != nil || string(before) != string(after) {
 		t.Errorf("the newer file was changed, %v", err)
+	}
+}
+
+// TestARecordOfVersion00IsRead: record-0.0.json is record.json with the names of
+// version 0.0.
+func TestARecordOfVersion00IsRead(t *testing.T) {
+	t.Parallel()
+	var runs [2]run.Run
+	for i, name := range []string{"testdata/record-0.0.json", "testdata/record.json"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if runs[i], err = sqlite.Decode(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(runs[0], runs[1]) {
+		t.Errorf("record of version 0.0: got %+v, want %+v", runs[0], runs[1])
 	}
 }
 
