@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // exchange is one request and what became of it. It is the ResponseWriter that
@@ -16,7 +16,7 @@ type exchange struct {
 	correlationID string
 	log           *slog.Logger
 	began         time.Time
-	caller        port.Identity
+	caller        orchestrator.Identity
 	// identity is how the log names the caller.
 	identity string
 	route    string
@@ -37,11 +37,11 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // CallerOf tells who calls: the identity of the request's client token. It is
 // the zero Identity on routes that ask for none.
-func CallerOf(ctx context.Context) port.Identity {
+func CallerOf(ctx context.Context) orchestrator.Identity {
 	if x := exchangeOf(ctx); x != nil {
 		return x.caller
 	}
-	return port.Identity{}
+	return orchestrator.Identity{}
 }
 
 // CorrelationID is the request's: the client's own, or one that was made.

@@ -20,12 +20,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +35,7 @@ var Began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Clock is one that a test moves.
 type Clock interface {
-	clock.Clock
+	orchestrator.Clock
 	// Advance moves the clock and fires what is due by then.
 	Advance(d time.Duration)
 	// Next tells when the earliest timer is due; false where there is none.
@@ -47,8 +45,8 @@ type Clock interface {
 // Parts are the adapters of a stage; NewParts makes them. The clock has to stand
 // at Began, and the store to use it.
 type Parts struct {
-	Store  port.Store
-	Signer port.Signer
+	Store  orchestrator.Store
+	Signer orchestrator.Signer
 	Clock  Clock
 }
 
@@ -87,7 +85,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	settings := Settings{
 		Server: httpkit.Config{
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
-			Client: port.Identity{Tenant: Tenant, Workspace: "main"},
+			Client: orchestrator.Identity{Tenant: Tenant, Workspace: "main"},
 		},
 		Service: serviceConfig(),
 	}
@@ -96,7 +94,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	}
 	s.Service = orchestrator.New(orchestrator.Ports{
 		Store: s.Store, Executions: executions{}, Runner: s.machines, Outputs: s.Objects, Signer: s.Signer,
-		Clock: s.Clock, Log: log, Rand: func() float64 { return 0 }, Hex: randomHex,
+		Clock: s.Clock, Log: log, Roll: func() float64 { return 0 }, Hex: randomHex,
 	}, settings.Service)
 	handler, err := httpkit.New(settings.Server, serve(s.Service)...)
 	if err != nil {
