@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Program is what a command knows of the process that it runs in.
@@ -26,7 +26,7 @@ type Program struct {
 	Env func(string) (string, bool)
 	// Environ is all of it, "NAME=value" each, for a command that is started.
 	Environ []string
-	Clock   clock.Clock
+	Clock   orchestrator.Clock
 	// Random gives 64 random bits.
 	Random func() uint64
 	// Width gives the columns of the terminal that Stderr is; nil where it is
@@ -63,6 +63,13 @@ func Main(ctx context.Context, p Program) int {
 	r := explain(err)
 	r.tell(a.screen, a.json || slices.Contains(p.Args, "--json"))
 	return r.Code
+}
+
+// Tree returns the command tree without a process around it, to check command
+// lines with. Its commands cannot be executed.
+func Tree() *cobra.Command {
+	a := &app{Program: Program{Env: func(string) (string, bool) { return "", false }}}
+	return a.root()
 }
 
 func (a *app) root() *cobra.Command {

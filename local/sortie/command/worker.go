@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/local/conformance"
 )
 
 func (a *app) worker() *cobra.Command {
