@@ -1,0 +1,11 @@
+// Package documents checks the repository's Markdown files. It has tests only.
+//
+// Every link, path, make target, Go package and sortie command line in them
+// exists. Every shell block runs, in order and in a workspace of its own, with a
+// Sortie on loopback, unless a comment before it says why it cannot:
+//
+//	<!-- not run: needs an AWS account -->
+//	<!-- server -->            the block starts the Sortie of the blocks after it
+//	<!-- schema: NAME -->      the JSON block matches that schema of openapi.yaml
+//	<!-- generated: PATH -->   another test keeps the block equal to its source
+package documents

@@ -1,0 +1,96 @@
+package documents_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// commands splits shell text into simple commands, including those in $(…). It
+// knows quotes, comments, continued lines, pipes and redirections, and drops the
+// files of redirections.
+func commands(text string) [][]string {
+	var all [][]string
+	var words []string
+	var word strings.Builder
+	begun := false
+	endWord := func() {
+		if begun {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		begun = false
+	}
+	endCommand := func() {
+		endWord()
+		if i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w, "<>") }); i >= 0 {
+			words = words[:i]
+		}
+		if len(words) > 0 {
+			all = append(all, words)
+		}
+		words = nil
+	}
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i:]; {
+		case rest[0] == '\'' || rest[0] == '"':
+			length := strings.IndexByte(rest[1:], rest[0])
+			if length < 0 {
+				length = len(rest) - 1
+			}
+			quoted := rest[1 : 1+length]
+			if _, inner, found := strings.Cut(quoted, "$("); found && rest[0] == '"' {
+				all = append(all, commands(inner[:max(strings.LastIndexByte(inner, ')'), 0)])...)
+			}
+			word.WriteString(quoted)
+			begun, i = true, i+length+1
+		case rest[0] == '#' && !begun:
+			if length := strings.IndexByte(rest, '\n'); length >= 0 {
+				i += length - 1
+			} else {
+				i = len(text)
+			}
+		case strings.HasPrefix(rest, "$("):
+			inner := rest[2:]
+			if end := strings.LastIndexByte(inner, ')'); end >= 0 {
+				inner = inner[:end]
+			}
+			all = append(all, commands(inner)...)
+			word.WriteString("$()")
+			begun, i = true, i+2+len(inner)
+		case strings.ContainsRune(" \t", rune(rest[0])):
+			endWord()
+		case strings.ContainsRune("\n;|&()", rune(rest[0])):
+			endCommand()
+		case rest[0] == '<' || rest[0] == '>':
+			endWord()
+			word.WriteByte(rest[0])
+			begun = true
+		default:
+			word.WriteByte(rest[0])
+			begun = true
+		}
+	}
+	endCommand()
+	return all
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"make run   # all of it\nmake test":       {"make run", "make test"},
+		"a \\\n  -b 'c d' | e >f":                 {"a -b c d", "e"},
+		"T=$(curl x |\n sed y)\nsortie z \"$T\"":  {"curl x", "sed y", "T=$()", "sortie z $T"},
+		"make d F=\"-c a=$(aws b --text)\"":       {"aws b --text", "make d F=-c a=$(aws b --text)"},
+		"put x <y.json # {\"tokens\": [\"…\"]}\n": {"put x"},
+	} {
+		var got []string
+		for _, words := range commands(text) {
+			got = append(got, strings.Join(words, " "))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
