@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents anew")
+var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents")
 
 // TestEveryFunctionOfTheStateMachineHasItsFolder: ${Launch} is functions/launch.
 func TestEveryFunctionOfTheStateMachineHasItsFolder(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 			t.Errorf("state %s is no step", name)
 		}
 	}
-	routed := []string{string(run.StepReconciling)} // its default
+	routed := []string{string(run.StepJudging)} // its default
 	for _, c := range machine.States["Route"].Choices {
 		if c.StringEquals != c.Next {
 			t.Errorf("Route leads %s to %s", c.StringEquals, c.Next)
@@ -80,14 +80,16 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 	}
 }
 
-// TestTheDocumentsAreFresh: the diagram and the table of settings are generated
-// from the code. Write them anew with: go test ./shared/archtest -rewrite.
-func TestTheDocumentsAreFresh(t *testing.T) {
+// TestDocumentsAreFresh compares the generated parts of the documents with the
+// code. "make generate" writes them.
+func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
-		{"README.md", "life of a run", diagram()},
-		{"README.md", "settings", settingsTable()},
+		{"statemachines/README.md", "life of a run", diagram()},
 		{"statemachines/README.md", "transitions", transitionTable()},
+		{"local/README.md", "settings", settingsTable()},
+		{"shared/README.md", "rules", ruleTable(t)},
+		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},
 	} {
 		name := filepath.Join(root(t), filepath.FromSlash(part.file))
 		document, err := os.ReadFile(name)
@@ -107,13 +109,23 @@ func TestTheDocumentsAreFresh(t *testing.T) {
 			continue
 		}
 		if !*rewrite {
-			t.Errorf("%s: %q is stale; write it anew with: go test ./shared/archtest -rewrite", part.file, part.name)
+			t.Errorf("%s: the part %q is old; write it with: make generate", part.file, part.name)
 			continue
 		}
 		if err := os.WriteFile(name, []byte(fresh), 0o644); err != nil { //nolint:gosec // a document that everybody may read
 			t.Error(err)
 		}
 	}
+}
+
+// goBlock is a fenced block with a Go file of the repository.
+func goBlock(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "```go\n" + string(text) + "```\n"
 }
 
 func diagram() string {

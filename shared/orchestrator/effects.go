@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -49,7 +48,7 @@ func (s *Service) effect(ctx context.Context, r run.Run, e run.Effect) error {
 }
 
 // movedOn is the error of a token whose state does not lead to where the record
-// stands; it leads to Reconciling, which does.
+// stands; it leads to Judging, which does.
 const movedOn = "MovedOn"
 
 // complete completes a token of a step with where the execution has to go.
@@ -65,7 +64,7 @@ func (s *Service) complete(ctx context.Context, r run.Run, step run.Step, token 
 	} else {
 		err = s.ports.Executions.Fail(ctx, token, movedOn, string(route.Next))
 	}
-	if errors.Is(err, port.ErrTokenGone) {
+	if errors.Is(err, ErrTokenGone) {
 		return nil
 	}
 	return err

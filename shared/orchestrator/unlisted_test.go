@@ -9,7 +9,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -19,10 +18,10 @@ type blind struct {
 	about string
 }
 
-// Inspect implements port.Runner.
-func (b blind) Inspect(ctx context.Context, id string) (port.Machine, error) {
+// Inspect is orchestrator.Runner.
+func (b blind) Inspect(ctx context.Context, id string) (orchestrator.Machine, error) {
 	if id == b.about {
-		return port.Machine{}, fault.New(fault.Unavailable, "nobody answers about %s", id)
+		return orchestrator.Machine{}, fault.New(fault.Unavailable, "nobody answers about %s", id)
 	}
 	return b.runner.Inspect(ctx, id)
 }
@@ -53,8 +52,8 @@ func TestRule7OneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
 // unlisting is a platform whose lists show nothing.
 type unlisting struct{ *runner }
 
-// List implements port.Runner.
-func (unlisting) List(context.Context) ([]port.Machine, error) { return nil, nil }
+// List is orchestrator.Runner.
+func (unlisting) List(context.Context) ([]orchestrator.Machine, error) { return nil, nil }
 
 // TestRule7AbsenceFromAListProvesNothing at any time: a lookup shows the machine.
 func TestRule7AbsenceFromAListProvesNothing(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -40,17 +39,17 @@ func (s *Service) Started(ctx context.Context, bearer Bearer, body contract.Task
 	if err != nil {
 		return now, err
 	}
-	contacted := run.WorkerContacted{Attempt: body.Attempt, WorkerID: body.WorkerID, Started: true, HandlesSigterm: body.HandlesSigterm}
-	after, err := s.applyTo(ctx, r, is(contacted))
+	heard := run.Heard{Attempt: body.Attempt, WorkerID: body.WorkerID, Started: true, HandlesSigterm: body.HandlesSigterm}
+	after, err := s.applyTo(ctx, r, is(heard))
 	if err != nil {
-		s.markCancelDelivered(ctx, after, body.Attempt)
+		s.tellCancel(ctx, after, body.Attempt)
 		return now, s.refused(ctx, after, body.Attempt, err, "commit the start")
 	}
 	if after.Version != r.Version {
 		return now, nil // its heartbeat clock begins with the state's entry, or with the next heartbeat
 	}
 	// It was said before; it is a sign of life like any other.
-	_, err = s.heartbeat(ctx, after, run.Heartbeat{Attempt: body.Attempt, WorkerID: body.WorkerID, At: now})
+	_, err = s.beat(ctx, after, run.Beat{Attempt: body.Attempt, WorkerID: body.WorkerID, At: now})
 	return now, err
 }
 
@@ -69,22 +68,22 @@ type Alive struct {
 // Executions, Signer and Outputs beside Store.
 func (s *Service) Heartbeat(ctx context.Context, bearer Bearer, body contract.TaskHeartbeat) (Alive, error) {
 	alive := Alive{At: s.now()}
-	heartbeat := run.Heartbeat{
+	beat := run.Beat{
 		Attempt: body.Attempt, WorkerID: body.WorkerID, At: alive.At, Message: Cut(body.Message, messageLimit),
 	}
 	if body.ProgressPct != nil {
-		heartbeat.Progress = new(min(max(*body.ProgressPct, 0), 100))
+		beat.Progress = new(min(max(*body.ProgressPct, 0), 100))
 	}
-	recorded, err := s.recordHeartbeat(ctx, bearer, heartbeat)
+	noted, err := s.noteBeat(ctx, bearer, beat)
 	if err != nil {
 		return alive, err
 	}
-	if alive.Cancel = recorded.Cancel; alive.Cancel != nil {
+	if alive.Cancel = noted.Cancel; alive.Cancel != nil {
 		r, err := s.ports.Store.Load(ctx, bearer.ref())
 		if err != nil {
 			return alive, fmt.Errorf("cannot load the run: %w", err)
 		}
-		s.markCancelDelivered(ctx, r, body.Attempt)
+		s.tellCancel(ctx, r, body.Attempt)
 	}
 	alive.Renewed, err = s.renewal(ctx, bearer)
 	if err != nil {
@@ -96,56 +95,56 @@ func (s *Service) Heartbeat(ctx context.Context, bearer Bearer, body contract.Ta
 
 // noteBeat writes the heartbeat to the open item. Where there is none for it,
 // the record says why, or opens one.
-func (s *Service) recordHeartbeat(ctx context.Context, bearer Bearer, heartbeat run.Heartbeat) (run.Heartbeat, error) {
-	by := caller{heartbeat.Attempt, heartbeat.WorkerID}
+func (s *Service) noteBeat(ctx context.Context, bearer Bearer, beat run.Beat) (run.Beat, error) {
+	by := caller{beat.Attempt, beat.WorkerID}
 	if bearer.proven != nil && bearer.proven.ofRun.Load() && by.fits(bearer) {
-		recorded, err := s.writeHeartbeat(ctx, bearer.ref(), heartbeat)
-		if !errors.Is(err, port.ErrNotFound) {
-			return recorded, err
+		noted, err := s.beatItem(ctx, bearer.ref(), beat)
+		if !errors.Is(err, ErrNotFound) {
+			return noted, err
 		}
 	}
 	r, err := s.ofWorker(ctx, bearer, by)
 	if err != nil {
-		return run.Heartbeat{}, err
+		return run.Beat{}, err
 	}
-	return s.heartbeat(ctx, r, heartbeat)
+	return s.beat(ctx, r, beat)
 }
 
 // beat is noteBeat for a run that was read.
-func (s *Service) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
-	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
-	if !errors.Is(err, port.ErrNotFound) {
-		return recorded, err
+func (s *Service) beat(ctx context.Context, r run.Run, beat run.Beat) (run.Beat, error) {
+	noted, err := s.beatItem(ctx, r.Ref(), beat)
+	if !errors.Is(err, ErrNotFound) {
+		return noted, err
 	}
 	after, err := s.applyTo(ctx, r, func(now run.Run) run.Fact {
-		return run.WorkerContacted{
-			Attempt: heartbeat.Attempt, WorkerID: heartbeat.WorkerID, Progress: heartbeat.Progress, Message: heartbeat.Message,
-			Missing: now.Attempt.WorkerID == heartbeat.WorkerID,
+		return run.Heard{
+			Attempt: beat.Attempt, WorkerID: beat.WorkerID, Progress: beat.Progress, Message: beat.Message,
+			Missing: now.Attempt.WorkerID == beat.WorkerID,
 		}
 	})
 	if err != nil {
-		return run.Heartbeat{}, s.refused(ctx, after, heartbeat.Attempt, err, "commit the heartbeat")
+		return run.Beat{}, s.refused(ctx, after, beat.Attempt, err, "commit the heartbeat")
 	}
-	return s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+	return s.beatItem(ctx, r.Ref(), beat)
 }
 
 // beatItem writes the item, and starts the execution's heartbeat clock anew. A
 // clock that cannot be started only brings the next judgement forward.
-func (s *Service) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
-	recorded, err := s.ports.Store.Heartbeat(ctx, ref, heartbeat)
-	if errors.Is(err, port.ErrNotFound) {
-		return recorded, err
+func (s *Service) beatItem(ctx context.Context, ref run.Ref, beat run.Beat) (run.Beat, error) {
+	noted, err := s.ports.Store.Beat(ctx, ref, beat)
+	if errors.Is(err, ErrNotFound) {
+		return noted, err
 	}
 	if err != nil {
-		return recorded, fmt.Errorf("cannot note the heartbeat: %w", err)
+		return noted, fmt.Errorf("cannot note the heartbeat: %w", err)
 	}
-	if recorded.Token == "" {
-		return recorded, nil
+	if noted.Token == "" {
+		return noted, nil
 	}
-	if err := s.ports.Executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, port.ErrTokenGone) {
+	if err := s.ports.Executions.Heartbeat(ctx, noted.Token); err != nil && !errors.Is(err, ErrTokenGone) {
 		s.ports.Log.WarnContext(ctx, "cannot tell the execution of a heartbeat", "run_id", ref.ID, "error", err.Error())
 	}
-	return recorded, nil
+	return noted, nil
 }
 
 // Completed takes a worker's last word. It returns how the attempt ended, after
@@ -168,11 +167,11 @@ func (s *Service) Completed(ctx context.Context, bearer Bearer, body contract.Ta
 }
 
 // tellCancel notes that the answer which is about to be given tells of a cancel.
-func (s *Service) markCancelDelivered(ctx context.Context, r run.Run, attempt int) {
-	if r.Cancel == nil || !r.IsCurrent(attempt) {
+func (s *Service) tellCancel(ctx context.Context, r run.Run, attempt int) {
+	if r.Cancel == nil || !r.Wants(attempt) {
 		return
 	}
-	if _, err := s.applyTo(ctx, r, is(run.CancelDelivered{Attempt: attempt})); err != nil {
+	if _, err := s.applyTo(ctx, r, is(run.CancelTold{Attempt: attempt})); err != nil {
 		s.warn(ctx, r, "cannot note that the worker was told of the cancel; its grace begins with SIGTERM", err)
 	}
 }
@@ -220,7 +219,7 @@ func (s *Service) ofWorker(ctx context.Context, bearer Bearer, by caller) (run.R
 // is for something else.
 func (s *Service) ofBearer(ctx context.Context, bearer Bearer) (run.Run, error) {
 	r, err := s.ports.Store.Find(ctx, bearer.TenantID, bearer.TaskID)
-	if errors.Is(err, port.ErrNotFound) {
+	if errors.Is(err, ErrNotFound) {
 		return r, fault.New(fault.Forbidden, "the token is not for a task that is known here, or that one has expired")
 	}
 	if err != nil {
@@ -248,7 +247,7 @@ func (s *Service) refused(ctx context.Context, r run.Run, received int, err erro
 		refusal.ExpectedAttempt, refusal.ReceivedAttempt = r.Attempt.Number, received
 	case fault.TaskAlreadyTerminal:
 		refusal.State = string(r.Attempt.Outcome)
-		if r.IsCurrent(r.Attempt.Number) {
+		if r.Wants(r.Attempt.Number) {
 			refusal.State = contract.OutcomeCancelled
 		}
 	case fault.WorkerMismatch, fault.TaskExpired:

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -28,20 +28,20 @@ import (
 // cleans up with t. The store's clock has to stand between the years 2002 and
 // 2100: the suite's records live in 2001, and those that have expired did so
 // in that year.
-func Store(t *testing.T, open func(t *testing.T) port.Store) {
+func Store(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 	storeSuite(t, open)
 }
 
 // LaggingStore is Store for one that finds runs nobody named by indexes which are
 // behind its commits. open gives with it what waits until they have caught up.
-func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
-	storeSuite(t, func(t *testing.T) port.Store {
+func LaggingStore(t *testing.T, open func(t *testing.T) (s orchestrator.Store, settle func())) {
+	storeSuite(t, func(t *testing.T) orchestrator.Store {
 		s, settle := open(t)
 		return settled{s, settle}
 	})
 }
 
-func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
+func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 	for name, test := range map[string]func(*storeTest){
 		"ACreatedRunIsReadBackWhole":          createdIsReadBack,
 		"EveryCommitIsReadBackWhole":          committedIsReadBack,
@@ -60,17 +60,17 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"AListIsFilteredByState":              listByState,
 		"ACursorThatIsNoneIsRefused":          badCursor,
 		"AFullPoolHasNoSlot":                  fullPool,
-		"NobodyOvertakesALine":                queueIsNotOvertaken,
-		"ALineIsInOrder":                      queueInOrder,
+		"NobodyOvertakesALine":                nobodyOvertakes,
+		"ALineIsInOrder":                      lineInOrder,
 		"ASlotGoesFromOneToTheNext":           slotIsHandedOn,
 		"SlotsAreCountedAfterReleases":        releasesCountFirst,
-		"WhoLeavesALineIsNotInIt":             leavingTheQueue,
+		"WhoLeavesALineIsNotInIt":             leavingALine,
 		"ARetryGivesItsSlotBack":              retryGivesBack,
 		"APoolWithoutALimitHasNoLeases":       unlimitedPool,
 		"ALimitIsTheOneOfTheCommit":           limitOfTheCommit,
 		"PoolsAreApart":                       poolsAreApart,
 		"ManyShareAFewSlots":                  poolRace,
-		"MendFollowsTheRecords":               reconcileFollowsRecords,
+		"MendFollowsTheRecords":               mendFollowsRecords,
 		"DueIsTheLongestOverdueFirst":         dueInOrder,
 		"WithMachineWalksThroughAll":          withMachine,
 		"OutputsAreDueUntilTheyAreDeleted":    outputsDue,
@@ -78,14 +78,14 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"AnExpiredRecordGivesItsNamesBack":    expiredNames,
 		"PurgeForgetsWhatHasExpired":          purgeForgets,
 		"PurgeKeepsARecordWhoseOutputIsThere": purgeKeepsOutputs,
-		"ABeatIsOpenedAndClosed":              heartbeatIsOpened,
-		"AHeartbeatIsNoted":                   heartbeatIsRecorded,
-		"AHeartbeatOfAnotherIsNotTaken":       heartbeatOfAnother,
-		"ACommitChangesTheOpenBeat":           heartbeatIsChanged,
-		"AVerdictIsOfTheLastHeartbeat":        heartbeatIsEvaluated,
-		"AVerdictAndAHeartbeatExclude":        heartbeatRace,
-		"TheNewestHeartbeatIsKept":            manyHeartbeats,
-		"ABeatGoesWithItsRun":                 heartbeatOfAPurgedRun,
+		"ABeatIsOpenedAndClosed":              beatIsOpened,
+		"AHeartbeatIsNoted":                   beatIsNoted,
+		"AHeartbeatOfAnotherIsNotTaken":       beatOfAnother,
+		"ACommitChangesTheOpenBeat":           beatIsChanged,
+		"AVerdictIsOfTheLastHeartbeat":        beatIsJudged,
+		"AVerdictAndAHeartbeatExclude":        beatRace,
+		"TheNewestHeartbeatIsKept":            manyBeats,
+		"ABeatGoesWithItsRun":                 beatOfAPurgedRun,
 		"TheReceptionIsNoted":                 receptionIsNoted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 type storeTest struct {
 	*testing.T
 	ctx   context.Context
-	store port.Store
+	store orchestrator.Store
 	now   time.Time
 }
 
@@ -117,19 +117,19 @@ func (s *storeTest) ok(err error) {
 }
 
 // decide is the write that the fact makes of the run.
-func (s *storeTest) decide(r run.Run, f run.Fact) port.Write {
+func (s *storeTest) decide(r run.Run, f run.Fact) orchestrator.Write {
 	s.Helper()
 	d, err := run.Decide(r, f, s.later())
 	if err != nil || !d.Changed {
 		s.Fatalf("%T in %s: changed %v, %v", f, r.State, d.Changed, err)
 	}
-	return port.WriteOf(d)
+	return orchestrator.WriteOf(d)
 }
 
 // create stores the run, and gives the record as it then is.
 func (s *storeTest) create(r run.Run) run.Run {
 	s.Helper()
-	w := port.WriteOf(run.New(r, s.later()))
+	w := orchestrator.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, nil)
 	if err != nil || existing != nil {
 		s.Fatalf("create %s: %v, %v", r.ID, existing, err)
@@ -152,7 +152,7 @@ func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 }
 
 // after is the record that a write leaves.
-func after(w port.Write) run.Run {
+func after(w orchestrator.Write) run.Run {
 	w.Run.Version++
 	return w.Run
 }

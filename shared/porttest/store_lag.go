@@ -4,53 +4,53 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // settled waits before each call that may miss the commits of the last moment.
 type settled struct {
-	port.Store
+	orchestrator.Store
 	settle func()
 }
 
-// List implements port.Store.
-func (s settled) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
+// List is orchestrator.Store.
+func (s settled) List(ctx context.Context, tenant string, page orchestrator.Page) ([]run.Run, string, error) {
 	s.settle()
 	return s.Store.List(ctx, tenant, page)
 }
 
-// Pools implements port.Store.
-func (s settled) Pools(ctx context.Context) ([]port.PoolUse, error) {
+// Pools is orchestrator.Store.
+func (s settled) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
 	s.settle()
 	return s.Store.Pools(ctx)
 }
 
-// Reconcile implements port.Store.
-func (s settled) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
+// Mend is orchestrator.Store.
+func (s settled) Mend(ctx context.Context, tenant, pool string) (int, error) {
 	s.settle()
-	return s.Store.Reconcile(ctx, tenant, pool)
+	return s.Store.Mend(ctx, tenant, pool)
 }
 
-// Due implements port.Store.
+// Due is orchestrator.Store.
 func (s settled) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	s.settle()
 	return s.Store.Due(ctx, now, limit)
 }
 
-// WithMachine implements port.Store.
-func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
+// WithMachine is orchestrator.Store.
+func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
 	s.settle()
 	return s.Store.WithMachine(ctx, after, limit)
 }
 
-// OutputsDue implements port.Store.
+// OutputsDue is orchestrator.Store.
 func (s settled) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	s.settle()
 	return s.Store.OutputsDue(ctx, now, limit)
 }
 
-// Purge implements port.Store.
+// Purge is orchestrator.Store.
 func (s settled) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	s.settle()
 	return s.Store.Purge(ctx, now, limit)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/superfly/fly-go"
 
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // The metadata that every machine carries.
@@ -42,7 +42,7 @@ func splitID(id string) (app, machine string, ok bool) {
 }
 
 // told is a machine as the orchestrator knows it.
-func told(app string, m *fly.Machine) port.Machine {
+func told(app string, m *fly.Machine) orchestrator.Machine {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
 		attempt = 0 // not one of an attempt
@@ -51,9 +51,9 @@ func told(app string, m *fly.Machine) port.Machine {
 	if err != nil {
 		created = time.Time{} // Fly told none that can be read
 	}
-	return port.Machine{
+	return orchestrator.Machine{
 		ID: machineID(app, m.ID), Name: m.Name, Region: m.Region, Phase: phase(m.State),
-		Owner: port.MachineOwner{
+		Owner: orchestrator.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},
 		CreatedAt: created.UTC(), Exit: exit(m),
@@ -62,23 +62,23 @@ func told(app string, m *fly.Machine) port.Machine {
 
 // phase reads Fly's state. What is not listed here proves nothing: suspended,
 // replaced and migrated machines are none that Sortie makes.
-func phase(state string) port.MachinePhase {
+func phase(state string) orchestrator.MachinePhase {
 	switch state {
 	case "created", "creating", "starting", "restarting", "updating", "replacing":
-		return port.MachineCreating
+		return orchestrator.MachineCreating
 	case "started":
-		return port.MachineRunning
+		return orchestrator.MachineRunning
 	case "stopping", "stopped", "failed", "launch_failed", "destroying":
-		return port.MachineEnding
+		return orchestrator.MachineEnding
 	case "destroyed":
-		return port.MachineGone
+		return orchestrator.MachineGone
 	}
-	return port.MachineUnknown
+	return orchestrator.MachineUnknown
 }
 
 // exit gives the last end of the machine's program, nil where none is told or
 // it was started again. Fly shows the newest event first.
-func exit(m *fly.Machine) *port.Exit {
+func exit(m *fly.Machine) *orchestrator.Exit {
 	for _, e := range m.Events {
 		if e == nil {
 			continue
@@ -93,7 +93,7 @@ func exit(m *fly.Machine) *port.Exit {
 	return nil
 }
 
-func exitOf(e *fly.MachineEvent) *port.Exit {
+func exitOf(e *fly.MachineEvent) *orchestrator.Exit {
 	if e.Request == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func exitOf(e *fly.MachineEvent) *port.Exit {
 	if told == nil || told.Restarting {
 		return nil
 	}
-	x := &port.Exit{
+	x := &orchestrator.Exit{
 		Code: told.ExitCode, Signal: max(told.Signal, told.GuestSignal, 0),
 		OOM: told.OOMKilled, Requested: told.RequestedStop, At: told.ExitedAt.UTC(),
 	}

@@ -8,7 +8,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // named turns an error of the SDK into one of the port's. doing ends the
@@ -25,9 +25,9 @@ func named(err error, doing string) error {
 		case "NoSuchUpload": // aborted meanwhile; the whole transfer goes again
 			return fault.Wrap(err, fault.Unavailable, "the object store gave up an upload")
 		}
-		return port.ErrNotFound
+		return orchestrator.ErrNotFound
 	case http.StatusPreconditionFailed:
-		return port.ErrChanged
+		return orchestrator.ErrChanged
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fault.Wrap(err, fault.Unavailable, "the object store does not accept our credentials")
 	}

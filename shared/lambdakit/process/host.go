@@ -4,7 +4,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Host is what a process has of the machine it runs on.
@@ -14,7 +15,7 @@ type Host struct {
 	Env func(name string) (string, bool)
 	// Out takes log lines and metrics, Err the problems of -check.
 	Out, Err io.Writer
-	Clock    clock.Clock
+	Clock    orchestrator.Clock
 	Exit     func(code int)
 }
 

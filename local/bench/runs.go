@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// inFlight is how many clients make runs, each one after the other.
+const inFlight = 50
+
+var client = &http.Client{Transport: &http.Transport{MaxIdleConns: 500, MaxIdleConnsPerHost: 500}}
+
+// callBack is a worker that does nothing but call back.
+func callBack(env map[string]string) {
+	post(env["CALLBACK_URL"], fmt.Sprintf(`{"task_id":%q,"status":"success"}`, env["TASK_ID"]))
+}
+
+func post(url, body string) {
+	answer, err := client.Post(url, "application/json", strings.NewReader(body)) //nolint:noctx // a worker's last call
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+}
+
+func measureRuns(ctx context.Context, t *table) error {
+	for _, kind := range []struct {
+		name, runner string
+		runs         int
+	}{
+		{"runs, machines are goroutines", "goroutine", 5000},
+		{"runs, through fly-go and the machines API", "function", 2000},
+		{"runs, machines are real processes", "process", 300},
+	} {
+		if err := measureKind(ctx, t, kind.name, kind.runner, kind.runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureKind makes runs with 50 in flight, after some to warm up.
+func measureKind(ctx context.Context, t *table, name, runner string, runs int) error {
+	c, addresses, err := beginStack("-runner", runner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.end() }()
+	if _, err := manyRuns(ctx, addresses.URL, runs/10+inFlight); err != nil {
+		return err
+	}
+	if _, err := c.written(); err != nil {
+		return err
+	}
+	before, procErr := usageOf(c.command.Process.Pid)
+	began := time.Now()
+	timings, err := manyRuns(ctx, addresses.URL, runs)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	written, err := c.written()
+	if err != nil {
+		return err
+	}
+	t.add(name, "runs/s, 50 in flight", "%.0f", float64(runs)/took.Seconds())
+	var running, end []time.Duration
+	for _, each := range timings {
+		running, end = append(running, each.running), append(end, each.end)
+	}
+	t.add(name, "POST to Running, p50 / p99", "%.0f / %.0f ms", millis(percentile(running, 0.5)), millis(percentile(running, 0.99)))
+	t.add(name, "POST to the end, p50 / p99", "%.0f / %.0f ms", millis(percentile(end, 0.5)), millis(percentile(end, 0.99)))
+	t.add(name, "commits, fsyncs, KiB written per run", "%.1f, %.2f, %.0f", float64(written[0])/float64(runs), float64(written[1])/float64(runs), float64(written[2])/float64(runs)/1024)
+	if after, err := usageOf(c.command.Process.Pid); err == nil && procErr == nil {
+		t.add(name, "CPU of the stack per run", "%.2f ms", millis(after.cpu-before.cpu)/float64(runs))
+	}
+	return nil
+}
+
+// written asks the stack what it has written since it was asked before: changes,
+// commits, bytes.
+func (c *child) written() (figures [3]int64, err error) {
+	if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
+		return figures, err
+	}
+	text, err := c.line()
+	if err != nil {
+		return figures, err
+	}
+	_, err = fmt.Sscan(text, &figures[0], &figures[1], &figures[2])
+	return figures, err
+}
+
+// timing is how long one run took from its POST.
+type timing struct{ running, end time.Duration }
+
+func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
+	timings := make([]timing, runs)
+	next := make(chan int)
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	var failure error
+	for range inFlight {
+		clients.Go(func() {
+			for i := range next {
+				var err error
+				if timings[i], err = oneRun(ctx, url); err != nil {
+					mu.Lock()
+					failure = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	clients.Wait()
+	return timings, failure
+}
+
+// status is what the figures need of GET /status.
+type status struct {
+	TaskID      string `json:"task_id"`
+	Status      string
+	State       string
+	Error       string
+	CreatedAt   time.Time
+	StartedAt   time.Time
+	CompletedAt time.Time
+}
+
+// oneRun makes a run and follows it to its end; its record tells when it was
+// running.
+func oneRun(ctx context.Context, url string) (timing, error) {
+	began := time.Now()
+	s, err := export(ctx, url)
+	for err == nil && s.Status == "processing" {
+		err = request(ctx, http.MethodGet, url+"/status/"+s.TaskID+"?wait=20", "", &s)
+	}
+	if err == nil && s.Status != "success" {
+		err = fmt.Errorf("a run ended as %s: %s", s.State, s.Error)
+	}
+	return timing{s.StartedAt.Sub(began), s.CompletedAt.Sub(began)}, err
+}
+
+func export(ctx context.Context, url string) (s status, err error) {
+	return s, request(ctx, http.MethodPost, url+"/export/mods", `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}`, &s)
+}
+
+func request(ctx context.Context, method, url, body string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode >= 300 {
+		err = fmt.Errorf("%s: %d %.300s", url, answer.StatusCode, text)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// table is what is printed: one figure a row.
+type table struct{ rows [][3]string }
+
+// add adds a figure.
+func (t *table) add(what, figure, format string, args ...any) {
+	t.rows = append(t.rows, [3]string{what, figure, fmt.Sprintf(format, args...)})
+}
+
+func (t *table) print(w io.Writer) {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	what := ""
+	for _, row := range t.rows {
+		if row[0] == what {
+			row[0] = ""
+		} else {
+			what = row[0]
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\n", row[0], row[1], row[2])
+	}
+	_ = columns.Flush()
+}
+
+// percentile is the value that the part p (0 to 1) of the list is below.
+func percentile(list []time.Duration, p float64) time.Duration {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	if len(list) == 0 {
+		return 0
+	}
+	return list[min(int(float64(len(list))*p), len(list)-1)]
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func mebi(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,94 @@
+package cost
+
+import (
+	"maps"
+	"slices"
+)
+
+// Kind is something that is billed.
+type Kind string
+
+// The kinds; what one unit is stands at each.
+const (
+	APIRequests    Kind = "API Gateway requests"
+	LambdaRequests Kind = "Lambda invocations"
+	LambdaGBs      Kind = "Lambda GB-seconds" // memory times billed time
+	Transitions    Kind = "Step Functions transitions"
+	WriteUnits     Kind = "DynamoDB write request units"
+	ReadUnits      Kind = "DynamoDB read request units"
+	Signatures     Kind = "KMS asymmetric calls"
+	Events         Kind = "EventBridge events"
+	SecretCalls    Kind = "Secrets Manager calls"
+	BucketWrites   Kind = "object store writes and lists" // R2's class A
+	BucketReads    Kind = "object store reads"            // R2's class B
+	QueueRequests  Kind = "SQS requests"
+	LogGB          Kind = "CloudWatch Logs, GB taken in"
+	OutGB          Kind = "GB sent out"
+
+	KeyMonths    Kind = "KMS key, month"
+	SecretMonths Kind = "secret, month"
+	AlarmMonths  Kind = "metric of an alarm, month"
+	MetricMonths Kind = "metric of its own, month"
+)
+
+// Usage is how many units of each kind were used.
+type Usage map[Kind]float64
+
+// Plus gives the sum; neither is changed.
+func (u Usage) Plus(other Usage) Usage {
+	sum := maps.Clone(u)
+	if sum == nil {
+		sum = Usage{}
+	}
+	for kind, n := range other {
+		sum[kind] += n
+	}
+	return sum
+}
+
+// Times gives n times as much.
+func (u Usage) Times(n float64) Usage {
+	product := Usage{}
+	for kind, units := range u {
+		product[kind] = units * n
+	}
+	return product
+}
+
+// Line is one item of a bill, in US dollars.
+type Line struct {
+	Kind         Kind
+	Units, Price float64
+}
+
+// Dollars is what the item costs.
+func (l Line) Dollars() float64 { return l.Units * l.Price }
+
+// Bill is what a usage costs, the dearest first.
+func Bill(u Usage) []Line {
+	var lines []Line
+	for _, kind := range slices.Sorted(maps.Keys(u)) {
+		if u[kind] != 0 {
+			lines = append(lines, Line{kind, u[kind], prices[kind]})
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		switch {
+		case a.Dollars() > b.Dollars():
+			return -1
+		case a.Dollars() < b.Dollars():
+			return 1
+		}
+		return 0
+	})
+	return lines
+}
+
+// Dollars is what a usage costs in all.
+func Dollars(u Usage) float64 {
+	total := 0.0
+	for _, line := range Bill(u) {
+		total += line.Dollars()
+	}
+	return total
+}

@@ -1,0 +1,84 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ruleCount is the number of rules in shared/README.md.
+const ruleCount = 15
+
+var ruleName = regexp.MustCompile(`^TestRule([0-9]+)[A-Z]`)
+
+// TestEveryRuleHasTests checks that the tests named after rules cover all of
+// them and name no other.
+func TestEveryRuleHasTests(t *testing.T) {
+	t.Parallel()
+	tests := ruleTests(t)
+	for rule := 1; rule <= ruleCount; rule++ {
+		if len(tests[rule]) == 0 {
+			t.Errorf("rule %d: got no test, want a TestRule%d…", rule, rule)
+		}
+	}
+	for rule, names := range tests {
+		if rule < 1 || rule > ruleCount {
+			t.Errorf("%v: got rule %d, want 1 to %d", names, rule, ruleCount)
+		}
+	}
+}
+
+// ruleTests maps each rule to the tests that are named after it, as
+// "folder.Test", sorted.
+func ruleTests(t *testing.T) map[int][]string {
+	t.Helper()
+	tests := map[int][]string{}
+	for _, s := range sources(t) {
+		if !s.Test() {
+			continue
+		}
+		for _, declaration := range s.File.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if found := ruleName.FindStringSubmatch(f.Name.Name); found != nil {
+				rule, err := strconv.Atoi(found[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				tests[rule] = append(tests[rule], s.Folder()+"."+f.Name.Name)
+			}
+		}
+	}
+	for _, names := range tests {
+		slices.Sort(names)
+	}
+	return tests
+}
+
+// ruleTable lists the tests of each rule by folder.
+func ruleTable(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("| rule | verified by |\n|---|---|\n")
+	tests := ruleTests(t)
+	for rule := 1; rule <= ruleCount; rule++ {
+		var cells []string
+		last := ""
+		for _, name := range tests[rule] {
+			folder, test, _ := strings.Cut(name, ".")
+			if folder != last {
+				cells = append(cells, "`"+folder+"`:")
+				last = folder
+			}
+			cells = append(cells, test)
+		}
+		fmt.Fprintf(&text, "| %d | %s |\n", rule, strings.Join(cells, " "))
+	}
+	return text.String()
+}
