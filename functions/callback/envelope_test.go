@@ -2,10 +2,14 @@ package callback_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
@@ -67,6 +71,34 @@ func TestEnvelopeMatchesSchema(t *testing.T) {
 		if err := document.CheckSchema("TaskEnvelope", text); (err == nil) != want {
 			t.Errorf("with the token %q: got %v, want a match: %t", token, err, want)
 		}
+	}
+}
+
+// TestSchemaDescribesEveryMember compares the schema's properties with the
+// members of an envelope.
+func TestSchemaDescribesEveryMember(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	if err := yaml.Unmarshal(contract.OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	h := begin(t)
+	text, err := json.Marshal(h.stage.Envelope(t, h.task))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(text, &members); err != nil {
+		t.Fatal(err)
+	}
+	got := slices.Sorted(maps.Keys(members))
+	want := slices.Sorted(maps.Keys(document.Components.Schemas["TaskEnvelope"].Properties))
+	if !slices.Equal(got, want) {
+		t.Errorf("got the members %q, want the properties %q", got, want)
 	}
 }
 

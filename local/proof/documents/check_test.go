@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
@@ -204,6 +206,26 @@ func TestNamesExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestExamplesOfHelpParse checks the examples in the help of each command.
+func TestExamplesOfHelpParse(t *testing.T) {
+	t.Parallel()
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, words := range commands(cmd.Example) {
+			if words[0] != "sortie" {
+				continue
+			}
+			if err := sortie(words[1:], true); err != nil {
+				t.Errorf("example of %s: %v", cmd.CommandPath(), err)
+			}
+		}
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+	}
+	visit(command.Tree())
 }
 
 // TestBlocksAreChecked demands of each block that a test can check it, or that
