@@ -27,7 +27,7 @@ test: ## all tests that need Go alone
 
 .PHONY: test-aws
 test-aws: ## play the suite against URL=..., with the client's token in SORTIE_TOKEN
-	@SORTIE_URL="$(URL)" $(GO) test -tags aws ./local/suite -run TestAnAccount -count 1 -v
+	@SORTIE_URL="$(URL)" $(GO) test -tags aws ./local/proof/suite -run TestAnAccount -count 1 -v
 
 .PHONY: race
 race: ## the same with the race detector
@@ -39,15 +39,15 @@ FUZZTIME ?= 20s
 
 .PHONY: sim
 sim: ## play SEEDS=10000 simulations of the whole under a clock of their own
-	$(GO) test ./local/simulation -count 1 -v -timeout 2h -seeds=$(SEEDS)
+	$(GO) test ./local/proof/simulation -count 1 -v -timeout 2h -seeds=$(SEEDS)
 
 .PHONY: chaos
 chaos: ## kill the stack and its workers KILLS=1000 times during exports
-	$(GO) test ./local/chaos -count 1 -v -timeout 6h -kills=$(KILLS)
+	$(GO) test ./local/proof/chaos -count 1 -v -timeout 6h -kills=$(KILLS)
 
 .PHONY: bench
 bench: ## measure the local stack and print one table (some minutes)
-	@$(GO) run ./local/bench
+	@$(GO) run ./local/proof/bench
 
 .PHONY: fuzz
 fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
@@ -83,7 +83,7 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 .PHONY: cost
 cost: ## count and price what a deployment in LocalStack is billed for (stop it afterwards)
 	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \
-	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/cost -run WhatADeploymentCosts -count 1 -v -timeout 10m -args -rewrite
+	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/proof/cost -run WhatADeploymentCosts -count 1 -v -timeout 10m -args -rewrite
 
 .PHONY: build
 build: ## build the command line as bin/sortie
@@ -95,7 +95,7 @@ fmt: ## format all files
 
 .PHONY: generate
 generate: ## write the generated parts of the documents anew
-	$(GO) test ./shared/archtest ./local/cost -run Fresh -count 1 -args -rewrite
+	$(GO) test ./shared/archtest ./local/proof/cost -run Fresh -count 1 -args -rewrite
 
 .PHONY: verify
 verify: format-check vet lint fresh ## format, vet, linters, generated files fresh
@@ -117,7 +117,7 @@ lint: # staticcheck is one of them, in the version that it was built with
 
 .PHONY: fresh
 fresh:
-	$(GO) test ./shared/archtest ./local/cost -run Fresh -count 1
+	$(GO) test ./shared/archtest ./local/proof/cost -run Fresh -count 1
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities (needs the network)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -52,7 +52,7 @@ func (h hand) body(attempt int, more string) string {
 
 func (h hand) cancel(t *testing.T) {
 	t.Helper()
-	who := orchestrator.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
+	who := port.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
 	if _, err := h.stage.Service.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +137,10 @@ func TestTheAnswersToAWorker(t *testing.T) {
 		},
 		"declared dead: 410 task_expired": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
-			h.stage.Judge(t, h.task) // nothing is late, and the reception is noted
+			h.stage.Reconcile(t, h.task) // nothing is late, and the reception is noted
 			for range 3 {
 				h.stage.Clock.Advance(time.Minute)
-				h.stage.Judge(t, h.task)
+				h.stage.Reconcile(t, h.task)
 			}
 			if r := h.stage.Run(t, h.task); r.Fault == nil || r.Fault.Code != "HEARTBEAT_TIMEOUT" {
 				t.Fatalf("the run is %s: %v", r.State, r.Fault)
@@ -249,12 +249,12 @@ func TestAHeartbeatLeavesTheRecordAlone(t *testing.T) {
 		takes(t, h.call(t, "heartbeat", h.body(1, `,"heartbeatAt":"`+at+`","progressPct":7`)), beating)
 	}
 	r := h.stage.Run(t, h.task)
-	beat, err := h.stage.Store.LastBeat(t.Context(), r.Ref())
+	heartbeat, err := h.stage.Store.LastHeartbeat(t.Context(), r.Ref())
 	if err != nil || r.Version != version {
 		t.Fatalf("the version is %d, was %d; %v", r.Version, version, err)
 	}
-	if want := apitest.Began.Add(10 * time.Second); !beat.At.Equal(want) || *beat.Progress != 7 || beat.Token == "" {
-		t.Errorf("the item is %+v, received at %s", beat, want)
+	if want := apitest.Began.Add(10 * time.Second); !heartbeat.At.Equal(want) || *heartbeat.Progress != 7 || heartbeat.Token == "" {
+		t.Errorf("the item is %+v, received at %s", heartbeat, want)
 	}
 }
 
@@ -264,9 +264,9 @@ func TestProgressIsBoundedAndMessagesAreCut(t *testing.T) {
 	for given, want := range map[string]int{"-3": 0, "101": 100, "50": 50} {
 		long := strings.Repeat("x", 5000)
 		takes(t, h.call(t, "heartbeat", h.body(1, `,"progressPct":`+given+`,"message":"`+long+`"`)), beating)
-		beat, err := h.stage.Store.LastBeat(t.Context(), h.stage.Run(t, h.task).Ref())
-		if err != nil || *beat.Progress != want || len(beat.Message) > 2<<10 || !strings.HasSuffix(beat.Message, "(cut)") {
-			t.Errorf("%s became %d, with a message of %d bytes (%v)", given, *beat.Progress, len(beat.Message), err)
+		heartbeat, err := h.stage.Store.LastHeartbeat(t.Context(), h.stage.Run(t, h.task).Ref())
+		if err != nil || *heartbeat.Progress != want || len(heartbeat.Message) > 2<<10 || !strings.HasSuffix(heartbeat.Message, "(cut)") {
+			t.Errorf("%s became %d, with a message of %d bytes (%v)", given, *heartbeat.Progress, len(heartbeat.Message), err)
 		}
 	}
 }
@@ -337,7 +337,7 @@ func TestTheOutputOfACompletionIsKept(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	target := h.stage.Envelope(t, h.task).Output
-	h.stage.Objects.Lay(orchestrator.Uploads, target.Key, "application/xml", "<a/>")
+	h.stage.Objects.Lay(port.Uploads, target.Key, "application/xml", "<a/>")
 	body := fmt.Sprintf(`,"outcome":"SUCCEEDED","output":{"outputPath":%q,"byteSize":4,"rowCount":9,"fileName":"a.xml"}`, target.Key)
 	takes(t, h.call(t, "completed", h.body(1, body)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 	h.stage.Settle(t, h.task)

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // bufferSize is what a download holds of its output, in bytes.
@@ -100,7 +101,7 @@ func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloa
 
 // part is what of an output is sent.
 type part struct {
-	span  orchestrator.Span
+	span  port.Span
 	size  int64
 	whole bool
 }
@@ -110,7 +111,7 @@ func (p part) last() bool { return p.span.Offset+p.span.Length == p.size }
 // partOf reads the Range, which counts only with GET and, where there is an
 // If-Range, for the version that it names.
 func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
-	all := part{span: orchestrator.Span{Length: d.Output.Size}, size: d.Output.Size, whole: true}
+	all := part{span: port.Span{Length: d.Output.Size}, size: d.Output.Size, whole: true}
 	if r.Method != http.MethodGet {
 		return all, nil
 	}
@@ -154,7 +155,7 @@ func send(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request, d o
 	ctx := r.Context()
 	span := p.span
 	if p.whole {
-		span = orchestrator.Span{}
+		span = port.Span{}
 	}
 	body, err := svc.Open(ctx, d, span)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 const content = "<mods>0123456789</mods>"
@@ -154,7 +154,7 @@ func TestThereIsNothingToDownload(t *testing.T) {
 	expired := stage.Success(t, "a.xml", "", content)
 	lost := stage.Success(t, "a.xml", "", content)
 	stage.Clock.Advance(time.Hour)
-	if err := stage.Service.DeleteOutput(t.Context(), orchestrator.Identity{Tenant: apitest.Tenant}, expired); err != nil {
+	if err := stage.Service.DeleteOutput(t.Context(), port.Identity{Tenant: apitest.Tenant}, expired); err != nil {
 		t.Fatal(err)
 	}
 	stage.Objects.Clear()
@@ -193,7 +193,7 @@ func TestDeletedOutputIsGone(t *testing.T) {
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
 		t.Errorf("a deleted output is answered %d, want 410", answer.Status)
 	}
-	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+	if n := stage.Objects.Count(port.Accepted); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // want is what a Range header asks for.
@@ -22,33 +22,33 @@ const (
 
 // parseRange reads a Range header for an output of size bytes. A range that
 // ends behind the output is cut to it.
-func parseRange(header string, size int64) (orchestrator.Span, want) {
+func parseRange(header string, size int64) (port.Span, want) {
 	unit, set, found := strings.Cut(header, "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(unit), "bytes") {
-		return orchestrator.Span{}, wantAll
+		return port.Span{}, wantAll
 	}
 	first, last, found := strings.Cut(strings.Trim(set, " \t"), "-")
 	if !found || !digits(first) || !digits(last) || first+last == "" {
-		return orchestrator.Span{}, wantAll
+		return port.Span{}, wantAll
 	}
 	if first == "" {
 		length := min(number(last), size)
 		if length == 0 {
-			return orchestrator.Span{}, wantNothing
+			return port.Span{}, wantNothing
 		}
-		return orchestrator.Span{Offset: size - length, Length: length}, wantPart
+		return port.Span{Offset: size - length, Length: length}, wantPart
 	}
 	begin, end := number(first), size-1
 	if last != "" {
 		if number(last) < begin {
-			return orchestrator.Span{}, wantAll
+			return port.Span{}, wantAll
 		}
 		end = min(number(last), end)
 	}
 	if begin >= size {
-		return orchestrator.Span{}, wantNothing
+		return port.Span{}, wantNothing
 	}
-	return orchestrator.Span{Offset: begin, Length: end - begin + 1}, wantPart
+	return port.Span{Offset: begin, Length: end - begin + 1}, wantPart
 }
 
 func digits(text string) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -40,7 +40,7 @@ func problem(t *testing.T, answer apitest.Answer) contract.Problem {
 
 func count(t *testing.T, stage *apitest.Stage) int {
 	t.Helper()
-	runs, _, err := stage.Store.List(t.Context(), apitest.Tenant, orchestrator.Page{Limit: 1000})
+	runs, _, err := stage.Store.List(t.Context(), apitest.Tenant, port.Page{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

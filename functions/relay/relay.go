@@ -15,10 +15,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/show"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -93,12 +94,12 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	}
 	of, events, err := decode(r.Change.Image)
 	for _, e := range events {
-		told := orchestrator.PublishedEvent{
+		told := port.PublishedEvent{
 			Tenant: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, Event: e,
 		}
 		if err == nil {
 			told.Detail, err = json.Marshal(contract.RunEvent{
-				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: show.Event(e),
+				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: api.Event(e),
 			})
 		}
 		change.Events = append(change.Events, told)

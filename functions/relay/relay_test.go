@@ -17,17 +17,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // bus is a publisher that refuses the events with some ids.
 type bus struct {
-	told   []orchestrator.PublishedEvent
+	told   []port.PublishedEvent
 	refuse map[string]bool
 }
 
-// Publish is orchestrator.Publisher.
-func (b *bus) Publish(_ context.Context, events []orchestrator.PublishedEvent) (failed []int, err error) {
+// Publish implements port.Publisher.
+func (b *bus) Publish(_ context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	for i, e := range events {
 		if b.refuse[e.Event.ID] {
 			failed = append(failed, i)
@@ -137,7 +138,7 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
 		t.Errorf("told was %+v", told)
 	}
-	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"run.failed",` +
+	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
 		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
 		`"fault":{"code":"WORKER_LOST","category":"INFRASTRUCTURE","blame":"worker","retryable":true,"message":"it is gone"}}`
 	if diff := cmp.Diff(want, string(told.Detail)); diff != "" {

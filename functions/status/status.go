@@ -12,10 +12,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/httpkit/show"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -50,7 +50,7 @@ func status(svc *orchestrator.Service, waitCap time.Duration, w http.ResponseWri
 	if err != nil {
 		return fmt.Errorf("cannot tell the status: %w", err)
 	}
-	answer := show.Status(view)
+	answer := api.Status(view)
 	text, err := httpkit.JSON(answer)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Package supervise handles the states Running, Cancelling and Judging of a run:
+// Package supervise handles the states Running, Cancelling and Reconciling of a run:
 // it waits for the end of an attempt, asks its worker to end, and finds out how a
 // run stands whose state ran out of time. It may be repeated.
 package supervise
@@ -12,8 +12,8 @@ import (
 // Handler handles the three states.
 func Handler(svc *orchestrator.Service) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
-		run.StepRunning:    lambdakit.Waiting(svc.Supervise),
-		run.StepCancelling: lambdakit.Waiting(svc.StopWorker),
-		run.StepJudging:    lambdakit.Routing(svc.Judge),
+		run.StepRunning:     lambdakit.Waiting(svc.Supervise),
+		run.StepCancelling:  lambdakit.Waiting(svc.StopWorker),
+		run.StepReconciling: lambdakit.Routing(svc.Reconcile),
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,8 +38,8 @@ type Input struct {
 // Change is the part of an execution's change of status that is needed.
 type Change struct {
 	// Name is the execution's.
-	Name   string                       `json:"name,omitempty"`
-	Status orchestrator.ExecutionStatus `json:"status,omitempty"`
+	Name   string               `json:"name,omitempty"`
+	Status port.ExecutionStatus `json:"status,omitempty"`
 	// Input is the execution's input, JSON in a string: a run's reference.
 	Input string `json:"input,omitempty"`
 }
@@ -66,7 +67,7 @@ func changed(ctx context.Context, svc *orchestrator.Service, c Change) error {
 	if err := json.Unmarshal([]byte(c.Input), &ref); err != nil || ref.Tenant == "" || ref.ID == "" || c.Name == "" || c.Status == "" {
 		return lambdakit.InvalidInput{Cause: errors.New("the event has no status, no name, or no input that refers to a run")}
 	}
-	if c.Status == orchestrator.ExecutionRunning {
+	if c.Status == port.ExecutionRunning {
 		return nil
 	}
 	return svc.ExecutionEnded(ctx, ref, c.Name)

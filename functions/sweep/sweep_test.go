@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestSweepRemovesWhatHasExpired(t *testing.T) {
@@ -20,7 +21,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 	if _, err := handler(t.Context(), json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if n := stage.Objects.Count(orchestrator.Kept); n != 1 {
+	if n := stage.Objects.Count(port.Accepted); n != 1 {
 		t.Errorf("%d outputs are there before their time, want 1", n)
 	}
 	stage.Clock.Advance(25 * time.Hour)
@@ -28,7 +29,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 	if err != nil || string(output) != `{}` {
 		t.Fatalf("the output is %s (%v)", output, err)
 	}
-	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+	if n := stage.Objects.Count(port.Accepted); n != 0 {
 		t.Errorf("%d outputs are left a day later", n)
 	}
 	_, err = handler(t.Context(), json.RawMessage(`{"earlySeconds":-1}`))

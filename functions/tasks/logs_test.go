@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -69,7 +70,7 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 	wantLog(t, stage, path+"?attempt=2", long, "2", "true")
 	wantNoLog(t, stage, path) // the third has written nothing
 	wantNoLog(t, stage, path+"?attempt=4")
-	if n := stage.Objects.Count(orchestrator.Kept); n != 2 {
+	if n := stage.Objects.Count(port.Accepted); n != 2 {
 		t.Errorf("%d logs are kept", n)
 	}
 	stage.Clock.Advance(8 * 24 * time.Hour)
@@ -77,7 +78,7 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNoLog(t, stage, path+"?attempt=1")
-	if n := stage.Objects.Count(orchestrator.Kept); n != 0 {
+	if n := stage.Objects.Count(port.Accepted); n != 0 {
 		t.Errorf("%d logs outlive their task", n)
 	}
 }
@@ -98,7 +99,7 @@ func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 	path := "/v1/tasks/" + task + "/logs"
 	wantNoLog(t, stage, path)
 	whole := strings.Repeat("x", 2<<20) + "!"
-	stage.Objects.Lay(orchestrator.Uploads, envelope.Log.Key, "text/plain", whole)
+	stage.Objects.Lay(port.Uploads, envelope.Log.Key, "text/plain", whole)
 	cut := shortened(t, whole)
 	wantLog(t, stage, path, cut, "1", "false")
 	answer = stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`, "Authorization", "Bearer "+envelope.TaskToken)
@@ -110,7 +111,7 @@ func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 		t.Fatalf("the run is %s", state)
 	}
 	wantLog(t, stage, path, cut, "1", "true")
-	if n := stage.Objects.Count(orchestrator.Uploads); n != 0 {
+	if n := stage.Objects.Count(port.Uploads); n != 0 {
 		t.Errorf("%d uploads are left", n)
 	}
 }

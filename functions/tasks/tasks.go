@@ -12,11 +12,12 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/httpkit/show"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -81,7 +82,7 @@ func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	if query.Has("state") && !state.Valid() {
 		return fault.Invalid("state", "a state is one of %v", run.States())
 	}
-	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), orchestrator.Page{
+	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
 		State: state, Cursor: query.Get("cursor"), Limit: limit,
 	})
 	if err != nil {
@@ -89,7 +90,7 @@ func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	}
 	answer := contract.TaskList{Tasks: make([]contract.Task, 0, len(views)), NextCursor: next}
 	for _, v := range views {
-		answer.Tasks = append(answer.Tasks, show.Task(v))
+		answer.Tasks = append(answer.Tasks, api.Task(v))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }
@@ -99,7 +100,7 @@ func task(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return fmt.Errorf("cannot read the task: %w", err)
 	}
-	return httpkit.WriteJSON(w, http.StatusOK, show.Task(view))
+	return httpkit.WriteJSON(w, http.StatusOK, api.Task(view))
 }
 
 func events(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
@@ -117,7 +118,7 @@ func events(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) e
 	}
 	answer := contract.TaskEvents{Events: make([]contract.TaskEvent, 0, len(page))}
 	for _, e := range page {
-		answer.Events = append(answer.Events, show.Event(e))
+		answer.Events = append(answer.Events, api.Event(e))
 	}
 	if more {
 		answer.NextAfter = page[len(page)-1].Seq

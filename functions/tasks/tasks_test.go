@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func setup(t *testing.T) *apitest.Stage {
@@ -167,7 +168,7 @@ func TestOthersTasksAreNotThere(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	r, _, err := stage.Service.Export(t.Context(), orchestrator.ExportCall{
-		Identity: orchestrator.Identity{Tenant: "tenant-b"}, Format: "mods", Request: contract.ExportRequest{PI: apitest.PI},
+		Identity: port.Identity{Tenant: "tenant-b"}, Format: "mods", Request: contract.ExportRequest{PI: apitest.PI},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/samples"
 )
 
 // at serves a collection in place of the bench's archive.
-func (b *bench) at(c *collection.Collection) {
+func (b *bench) at(c *samples.Collection) {
 	b.t.Helper()
 	var handler http.Handler = c.Handler(newHasty())
 	server := httptest.NewServer(handler)
@@ -21,23 +21,23 @@ func (b *bench) at(c *collection.Collection) {
 
 func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 	t.Parallel()
-	all := map[collection.Ill]int{}
-	for _, ill := range collection.Ills() {
+	all := map[samples.Defect]int{}
+	for _, ill := range samples.Defects() {
 		all[ill] = 2
 	}
 	for _, row := range []struct {
 		name  string
-		shape collection.Shape
+		shape samples.Shape
 		depth int
 	}{
-		{"healthy", collection.Shape{Entities: 60}, 10},
-		{"chain", collection.Shape{Entities: 40, Fanout: 1}, 25},
-		{"star", collection.Shape{Entities: 80, Fanout: 79}, 1},
-		{"every ill", collection.Shape{Entities: 120, Count: all, Delay: time.Millisecond}, 10},
+		{"healthy", samples.Shape{Entities: 60}, 10},
+		{"chain", samples.Shape{Entities: 40, Fanout: 1}, 25},
+		{"star", samples.Shape{Entities: 80, Fanout: 79}, 1},
+		{"every ill", samples.Shape{Entities: 120, Count: all, Delay: time.Millisecond}, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := collection.Generate(11, row.shape)
+			c, err := samples.Generate(11, row.shape)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +46,7 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 			b := newBench(t, "mods", o)
 			b.at(c)
 			r, doc := b.mustRun()
-			want := c.Expect(c.Roots()[0].PI, collection.ExportOptions{Recursive: true, MaxDepth: row.depth})
+			want := c.Expect(c.Roots()[0].PI, samples.ExportOptions{Recursive: true, MaxDepth: row.depth})
 			wantCounts(t, r, want.Exported, want.Incomplete, want.Failed)
 			wantValid(t, "mods", true, doc)
 			if err := wantWellFormed(doc); err != nil {
@@ -60,8 +60,8 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 // the same.
 func TestSameBytesOnEveryRun(t *testing.T) {
 	t.Parallel()
-	c, err := collection.Generate(3, collection.Shape{
-		Entities: 60, Fanout: 4, Count: map[collection.Ill]int{collection.Busy: 6, collection.Cut: 6, collection.Cycle: 3},
+	c, err := samples.Generate(3, samples.Shape{
+		Entities: 60, Fanout: 4, Count: map[samples.Defect]int{samples.Busy: 6, samples.Cut: 6, samples.Cycle: 3},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 func TestSampleComesOutWhole(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", recursive())
-	b.at(collection.Sample())
+	b.at(samples.Sample())
 	r, doc := b.mustRun()
 	wantCounts(t, r, 72, 0, 0)
 	wantValid(t, "mods", true, doc)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
 	"github.com/sortie-dev/sortie/shared/contract"
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )

@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/local/flymachines"
 	"github.com/sortie-dev/sortie/local/localstack/command"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 func main() {

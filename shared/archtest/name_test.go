@@ -66,7 +66,7 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 			t.Errorf("state %s is no step", name)
 		}
 	}
-	routed := []string{string(run.StepJudging)} // its default
+	routed := []string{string(run.StepReconciling)} // its default
 	for _, c := range machine.States["Route"].Choices {
 		if c.StringEquals != c.Next {
 			t.Errorf("Route leads %s to %s", c.StringEquals, c.Next)

@@ -4,6 +4,8 @@
 // It needs the standard library alone, so that a worker can import it. Names
 // in JSON are the contracts' own. The package checks nothing; httpkit refuses
 // what does not fit a shape, the orchestrator what does not make sense.
+//
+// README.md lists every requirement of the contracts and the test that verifies it.
 package contract
 
 import (

@@ -27,7 +27,7 @@ type Task struct {
 	Machine        *Machine    `json:"machine,omitempty"`
 	Progress       *Progress   `json:"progress,omitempty"`
 	Worker         *Worker     `json:"worker,omitempty"`
-	Cancel         *CancelWish `json:"cancel,omitempty"`
+	Cancel         *TaskCancel `json:"cancel,omitempty"`
 	Fault          *Fault      `json:"fault,omitempty"`
 	Output         *Output     `json:"output,omitempty"`
 	// Metrics are the worker's own.
@@ -74,7 +74,7 @@ type Exit struct {
 }
 
 // CancelWish is a cancel that somebody asked for.
-type CancelWish struct {
+type TaskCancel struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
@@ -96,7 +96,7 @@ type Output struct {
 	Size        int64     `json:"size"`
 	ETag        string    `json:"etag"`
 	ContentType string    `json:"contentType"`
-	KeptAt      time.Time `json:"keptAt"`
+	AcceptedAt  time.Time `json:"acceptedAt"`
 	ExpiresAt   time.Time `json:"expiresAt"`
 	DeletedAt   time.Time `json:"deletedAt,omitzero"`
 }

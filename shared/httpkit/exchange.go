@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // exchange is one request and what became of it. It is the ResponseWriter that
@@ -16,7 +16,7 @@ type exchange struct {
 	correlationID string
 	log           *slog.Logger
 	began         time.Time
-	caller        orchestrator.Identity
+	caller        port.Identity
 	// identity is how the log names the caller.
 	identity string
 	route    string
@@ -37,11 +37,11 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // CallerOf tells who calls: the identity of the request's client token. It is
 // the zero Identity on routes that ask for none.
-func CallerOf(ctx context.Context) orchestrator.Identity {
+func CallerOf(ctx context.Context) port.Identity {
 	if x := exchangeOf(ctx); x != nil {
 		return x.caller
 	}
-	return orchestrator.Identity{}
+	return port.Identity{}
 }
 
 // CorrelationID is the request's: the client's own, or one that was made.

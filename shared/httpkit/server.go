@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Config is what New is told.
@@ -29,8 +30,8 @@ type Config struct {
 	// Origins are those whose pages may read the answers; none is CORS off.
 	Origins []string
 	// Client is who every valid client is; the Subject is set from its token.
-	Client orchestrator.Identity
-	Clock  orchestrator.Clock
+	Client port.Identity
+	Clock  clock.Clock
 	Log    *slog.Logger
 	// NewID makes a correlation id, a UUID of version 4.
 	NewID func() string

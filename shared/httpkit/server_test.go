@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 const madeID = "11111111-2222-4333-8444-555555555555"
@@ -34,7 +34,7 @@ func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)
 	b := bench{logs: &bytes.Buffer{}}
 	config := httpkit.Config{
 		Tokens: []string{"first-token", "second-token"}, Loopback: true, PublicHost: "sortie.example:443",
-		Client: orchestrator.Identity{Tenant: "a"}, Clock: clock.NewVirtual(time.Unix(0, 0)),
+		Client: port.Identity{Tenant: "a"}, Clock: clock.NewVirtual(time.Unix(0, 0)),
 		Log: slog.New(slog.NewJSONHandler(b.logs, nil)), NewID: func() string { return madeID },
 	}
 	for _, f := range change {

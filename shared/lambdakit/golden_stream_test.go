@@ -7,10 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -50,7 +50,7 @@ func streamOf(t *testing.T, r run.Run) any {
 	accepted := run.Event{
 		ID: "01KDYPXW5F00000000000000AA", Seq: 1, Type: run.EventAccepted, At: r.CreatedAt, From: "", State: run.Pending, Attempt: 1,
 	}
-	if _, err := store.Create(t.Context(), orchestrator.Write{Run: r, Events: []run.Event{accepted}}, nil); err != nil {
+	if _, err := store.Create(t.Context(), port.Write{Run: r, Events: []run.Event{accepted}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var records []any

@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -48,7 +49,7 @@ func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
 	if err := json.Unmarshal(record, &r); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stage.Store.Create(t.Context(), orchestrator.Write{Run: r}, nil); err != nil {
+	if _, err := stage.Store.Create(t.Context(), port.Write{Run: r}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return stage
@@ -59,7 +60,7 @@ func handlers(svc *orchestrator.Service) map[run.Step]lambdakit.TaskFunc {
 	return map[run.Step]lambdakit.TaskFunc{
 		run.StepPending: admit.Handler(svc), run.StepQueued: admit.Handler(svc), run.StepConditionRunning: constrain.Handler(svc),
 		run.StepActionRunning: act.Handler(svc), run.StepActionWaiting: act.Handler(svc), run.StepContainerCreating: launch.Handler(svc),
-		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepJudging: supervise.Handler(svc),
+		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepReconciling: supervise.Handler(svc),
 		run.StepTerminating: terminate.Handler(svc),
 	}
 }
@@ -74,7 +75,7 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, step := range []run.Step{
 		run.StepPending, run.StepQueued, run.StepConditionRunning, run.StepActionRunning, run.StepActionWaiting,
-		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepJudging, run.StepTerminating,
+		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepReconciling, run.StepTerminating,
 	} {
 		files, err := filepath.Glob("testdata/v*/steps/" + string(step) + ".json")
 		if err != nil || len(files) == 0 {
@@ -133,6 +134,9 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 	for name, value := range was {
 		inner, nested := value.(map[string]any)
 		now, known := is[name]
+		if renamed, ok := renamedMembers[name]; ok && !known {
+			now, known = is[renamed]
+		}
 		switch nowInner, still := now.(map[string]any); {
 		case !known:
 			t.Errorf("%s: the member %s is lost", path, name)
@@ -140,6 +144,12 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 			lost(t, path+": "+name, inner, nowInner)
 		}
 	}
+}
+
+// renamedMembers maps the members of version 0.0 that 0.1 renamed.
+var renamedMembers = map[string]string{
+	"silent": "heartbeatExempt", "quietFrom": "lastContactAt", "toldAt": "cancelDeliveredAt", "termAt": "sigtermAt",
+	"stand": "state", "judgements": "evaluations", "keptAt": "acceptedAt",
 }
 
 // TestEventsOfEarlierReleasesAreTaken: so do the events of AWS.
@@ -180,7 +190,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		}
 	case "request":
 		server, err := httpkit.New(httpkit.Config{
-			Tokens: []string{"a-client"}, Client: orchestrator.Identity{Tenant: apitest.Tenant, Workspace: "main"},
+			Tokens: []string{"a-client"}, Client: port.Identity{Tenant: apitest.Tenant, Workspace: "main"},
 			Clock: stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
 		}, export.Routes(stage.Service)...)
 		if err != nil {
@@ -194,9 +204,9 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 }
 
 // telling is a Publisher that remembers.
-type telling []orchestrator.PublishedEvent
+type telling []port.PublishedEvent
 
-func (p *telling) Publish(_ context.Context, events []orchestrator.PublishedEvent) ([]int, error) {
+func (p *telling) Publish(_ context.Context, events []port.PublishedEvent) ([]int, error) {
 	*p = append(*p, events...)
 	return nil, nil
 }
@@ -248,7 +258,7 @@ func TestKeep(t *testing.T) {
 	stage.Start(t, task)
 	write(run.StepRunning, token)
 	write(run.StepCancelling, token)
-	write(run.StepJudging, carried)
+	write(run.StepReconciling, carried)
 	stage.Report(t, task, contract.Callback{TaskID: task, Status: "error", Error: "it is the end"})
 	write(run.StepTerminating, "")
 }

@@ -95,7 +95,7 @@ func TestStepsCallTheUseCaseOfTheStep(t *testing.T) {
 			}
 			return nil
 		}),
-		run.StepJudging: lambdakit.Routing(func(_ context.Context, in orchestrator.StepInput) (run.Route, error) {
+		run.StepReconciling: lambdakit.Routing(func(_ context.Context, in orchestrator.StepInput) (run.Route, error) {
 			return run.Route{Next: run.Step(in.Carried.Error.Error)}, nil
 		}),
 	})

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Admit handles the state Pending: it wakes a run whose time has come, and
 // takes a slot of its pool or a place in its line. It needs Executions beside
-// Store. It may be repeated: a run that is further on is sent to Judging.
+// Store. It may be repeated: a run that is further on is sent to Reconciling.
 func (s *Service) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 	r, stale, err := s.load(ctx, in)
 	if err != nil {
@@ -20,7 +21,7 @@ func (s *Service) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 		return ended(r), nil
 	}
 	if r.State == run.PreRun || r.State == run.Retrying {
-		if r, err = s.applyTo(ctx, r, is(run.Woken{})); err != nil {
+		if r, err = s.applyTo(ctx, r, is(run.Due{})); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
 		}
 	}
@@ -42,10 +43,10 @@ func (s *Service) Admit(ctx context.Context, in StepInput) (run.Route, error) {
 // changed meanwhile as it was; what they then return is how it is now.
 func (s *Service) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
 	admitted, err := s.applyTo(ctx, r, is(run.Admitted{Pool: s.config.Pool, Limit: s.config.MaxMachines}))
-	if !errors.Is(err, ErrNoSlot) {
+	if !errors.Is(err, port.ErrNoSlot) {
 		return admitted, err
 	}
-	lined, err := s.applyTo(ctx, r, is(run.Lined{Pool: s.config.Pool, Limit: s.config.MaxMachines}))
+	lined, err := s.applyTo(ctx, r, is(run.Enqueued{Pool: s.config.Pool, Limit: s.config.MaxMachines}))
 	if err != nil {
 		return lined, err
 	}
@@ -55,13 +56,13 @@ func (s *Service) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
 }
 
 // furtherOn is the route of a run that is past admission: to where it ends, or
-// has to wait, or to Judging, which finds out. It carries no generation, so that
+// has to wait, or to Reconciling, which finds out. It carries no generation, so that
 // no state on the way takes the wait of another execution for its own.
 func (s *Service) furtherOn(r run.Run) run.Route {
 	route := run.RouteOf(r, s.now())
 	route.Generation = 0
 	if !r.State.Terminal() && r.State != run.PreRun && r.State != run.Retrying {
-		route.Next = run.StepJudging
+		route.Next = run.StepReconciling
 	}
 	return route
 }

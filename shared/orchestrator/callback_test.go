@@ -122,7 +122,7 @@ func TestRule4AGoodTokenIsOfOneAttempt(t *testing.T) {
 	task := h.post()
 	older := h.worker(h.runner.last())
 	h.ok(older.started(false))
-	_, err := older.beat()
+	_, err := older.heartbeat()
 	h.ok(err)
 	h.runner.last().ends(1)
 	h.sweep()
@@ -131,7 +131,7 @@ func TestRule4AGoodTokenIsOfOneAttempt(t *testing.T) {
 	h.ok(newer.started(false))
 	h.pass(time.Second)
 	before := h.stands(task, run.Running)
-	heard, err := h.store.LastBeat(t.Context(), before.Ref())
+	contacted, err := h.store.LastHeartbeat(t.Context(), before.Ref())
 	h.ok(err)
 	bearer := older.bearer()
 	calls := map[string]func() error{
@@ -155,8 +155,8 @@ func TestRule4AGoodTokenIsOfOneAttempt(t *testing.T) {
 			t.Errorf("%s for attempt 2 by the token of attempt %d is answered by %v", name, bearer.Attempt, err)
 		}
 	}
-	now, err := h.store.LastBeat(t.Context(), before.Ref())
+	now, err := h.store.LastHeartbeat(t.Context(), before.Ref())
 	h.ok(err)
-	h.same(heard, now)
+	h.same(contacted, now)
 	h.same(before, h.record(task))
 }

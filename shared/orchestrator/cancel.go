@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -11,12 +12,12 @@ import (
 // the run wherever it is; what it returns tells how the run then stands, which
 // for a run that had ended is how it ended. NotFound as for Task. It needs
 // Executions beside Store.
-func (s *Service) Cancel(ctx context.Context, who Identity, taskID, reason string) (run.Run, error) {
+func (s *Service) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err = s.applyTo(ctx, r, is(run.CancelWished{By: who.Subject, Reason: Cut(reason, messageLimit)}))
+	r, err = s.applyTo(ctx, r, is(run.CancelRequested{By: who.Subject, Reason: Cut(reason, messageLimit)}))
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot commit the cancel: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,7 +26,7 @@ func (h *house) begin(change func(*run.Run)) (task string) {
 	}
 	change(&r)
 	d := run.New(r, h.clock.now)
-	_, err := h.store.Create(h.Context(), orchestrator.WriteOf(d), nil)
+	_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
 	h.ok(err)
 	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, []byte(`{"tenant":"local","runId":"a-run"}`)))
 	h.step()
@@ -60,7 +61,7 @@ func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
 		"Queued": {func(h *house) string {
 			h.config.MaxMachines = 1
 			h.wire()
-			return h.line(2)[1]
+			return h.queue(2)[1]
 		}, run.Pending, fault.Cancelled, 1},
 		"while its constraints are checked": {func(h *house) string {
 			h.before[run.StepConditionRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
@@ -158,7 +159,7 @@ func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
 			if name != "Queued" && h.runner.live() != 0 {
 				t.Errorf("%d machines live", h.runner.live())
 			}
-			if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Kept]) != 0 {
+			if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
 				t.Errorf("outputs are left: %v", h.outputs.shelves)
 			}
 		})
@@ -189,7 +190,7 @@ func TestRule12ReportsAfterACancel(t *testing.T) {
 	if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.NotReady) {
 		t.Errorf("its output: %v", err)
 	}
-	if len(h.outputs.shelves[orchestrator.Uploads])+len(h.outputs.shelves[orchestrator.Kept]) != 0 {
+	if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
 		t.Errorf("outputs are left: %v", h.outputs.shelves)
 	}
 }
@@ -227,7 +228,7 @@ func TestRule12AWorkerIsToldOfACancelFirst(t *testing.T) {
 			var term, end time.Duration
 			for second := time.Duration(0); end == 0 && second < 3*time.Minute; second += time.Second {
 				if row.told > 0 && second == row.told {
-					alive, err := w.beat()
+					alive, err := w.heartbeat()
 					h.ok(err)
 					if alive.Cancel == nil || *alive.Cancel != "user_requested" {
 						t.Errorf("it is told %v", alive.Cancel)
@@ -250,7 +251,7 @@ func TestRule12AWorkerIsToldOfACancelFirst(t *testing.T) {
 			if r := h.stands(task, run.Failed); r.Fault.Code != fault.CancelTimeout {
 				t.Errorf("it ended with %v", r.Fault)
 			}
-			if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+			if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
 				t.Errorf("its heartbeat then: %v", err)
 			}
 		})
@@ -270,7 +271,7 @@ func TestRule12AWorkerThatEndsInTimeIsCancelled(t *testing.T) {
 	if len(h.runner.stopped) != 0 {
 		t.Error("it was sent SIGTERM before it was told")
 	}
-	if _, err := w.beat(); err != nil {
+	if _, err := w.heartbeat(); err != nil {
 		t.Fatal(err)
 	}
 	final, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{

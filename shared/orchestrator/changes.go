@@ -38,7 +38,7 @@ func (c *changes) watch(ref run.Ref) (<-chan struct{}, func()) {
 	}
 }
 
-func (c *changes) tell(ref run.Ref) {
+func (c *changes) notify(ref run.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for told := range c.waiting[ref] {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +38,7 @@ func (s *Service) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, erro
 			return r, err
 		}
 		after, err := s.commit(ctx, d)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, port.ErrConflict) {
 			return after, err
 		}
 		if r, err = s.ports.Store.Load(ctx, r.Ref()); err != nil {
@@ -54,18 +55,18 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	for range commitTries {
 		decisions := []run.Decision{d}
 		if grants {
-			next, err := s.nextInLine(ctx, d.Run.Tenant, d.Run.Slot.Pool)
+			next, err := s.nextQueued(ctx, d.Run.Tenant, d.Run.Slot.Pool)
 			if err != nil {
 				return run.Run{}, err
 			}
 			decisions = append(decisions, next...)
 		}
 		err := s.write(ctx, decisions)
-		conflict, lost := errors.AsType[*Conflict](err)
+		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case lost && conflict.Ref != d.Run.Ref():
 			continue // the next in line changed; look who it is now
-		case len(decisions) > 1 && errors.Is(err, ErrNoSlot):
+		case len(decisions) > 1 && errors.Is(err, port.ErrNoSlot):
 			grants = false // the limit was lowered; the slot is nobody's then
 			continue
 		case err != nil:
@@ -82,9 +83,9 @@ func (s *Service) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 
 // write commits decisions together, tells the waiting, and acts.
 func (s *Service) write(ctx context.Context, decisions []run.Decision) error {
-	writes := make([]Write, len(decisions))
+	writes := make([]port.Write, len(decisions))
 	for i, d := range decisions {
-		writes[i] = WriteOf(d)
+		writes[i] = port.WriteOf(d)
 	}
 	if err := s.ports.Store.Commit(ctx, writes...); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (s *Service) committed(ctx context.Context, d run.Decision) {
 	for _, e := range d.Events {
 		s.logEvent(ctx, d.Run, e)
 	}
-	s.changes.tell(d.Run.Ref())
+	s.changes.notify(d.Run.Ref())
 	s.act(ctx, d.Run, d.Effects)
 }
 
@@ -131,14 +132,14 @@ func (s *Service) warn(ctx context.Context, r run.Run, message string, err error
 
 // nextInLine decides the grant to the first in line who still wants a slot;
 // empty where nobody does.
-func (s *Service) nextInLine(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
-	line, err := s.ports.Store.Line(ctx, tenant, pool, 8)
+func (s *Service) nextQueued(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
+	queue, err := s.ports.Store.Queue(ctx, tenant, pool, 8)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the line of pool %s: %w", pool, err)
 	}
-	for _, ref := range line {
+	for _, ref := range queue {
 		r, err := s.ports.Store.Load(ctx, ref)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, port.ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -159,14 +160,14 @@ func (s *Service) nextInLine(ctx context.Context, tenant, pool string) ([]run.De
 // What fails is left to the sweep.
 func (s *Service) fill(ctx context.Context, tenant, pool string) {
 	for range commitTries {
-		next, err := s.nextInLine(ctx, tenant, pool)
+		next, err := s.nextQueued(ctx, tenant, pool)
 		if err == nil && len(next) > 0 {
 			err = s.write(ctx, next)
 		}
 		switch {
-		case err == nil && len(next) == 0, errors.Is(err, ErrNoSlot):
+		case err == nil && len(next) == 0, errors.Is(err, port.ErrNoSlot):
 			return
-		case err != nil && !errors.Is(err, ErrConflict):
+		case err != nil && !errors.Is(err, port.ErrConflict):
 			s.ports.Log.WarnContext(ctx, "cannot fill the pool", "pool", pool, "error", err.Error())
 			return
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -34,7 +35,7 @@ func StatusOf(r run.Run) string {
 // Output finds the output of a task. Faults: NotFound for an unknown task, or
 // a success without an output, NotReady while there is none or after a failure,
 // OutputExpired once its time is over.
-func (s *Service) Output(ctx context.Context, who Identity, taskID string) (Downloadable, error) {
+func (s *Service) Output(ctx context.Context, who port.Identity, taskID string) (Downloadable, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return Downloadable{}, err
@@ -62,9 +63,9 @@ func (s *Service) Output(ctx context.Context, who Identity, taskID string) (Down
 
 // Open reads a part of the output. The caller closes it. NotFound where its
 // bytes are gone.
-func (s *Service) Open(ctx context.Context, d Downloadable, span Span) (io.ReadCloser, error) {
-	body, _, err := s.ports.Outputs.Open(ctx, Kept, d.Output.Key, span)
-	if errors.Is(err, ErrNotFound) {
+func (s *Service) Open(ctx context.Context, d Downloadable, span port.Span) (io.ReadCloser, error) {
+	body, _, err := s.ports.Outputs.Open(ctx, port.Accepted, d.Output.Key, span)
+	if errors.Is(err, port.ErrNotFound) {
 		return nil, fault.New(fault.NotFound, "File not found in R2")
 	}
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *Service) Downloaded(ctx context.Context, d Downloadable) error {
 // DeleteOutput removes the output before its time. It is no longer served once
 // this has returned; repeating it is nil. Faults as for Output, without
 // OutputExpired.
-func (s *Service) DeleteOutput(ctx context.Context, who Identity, taskID string) error {
+func (s *Service) DeleteOutput(ctx context.Context, who port.Identity, taskID string) error {
 	d, err := s.Output(ctx, who, taskID)
 	if fault.Is(err, fault.OutputExpired) {
 		return nil
@@ -111,7 +112,7 @@ func (s *Service) deleteExpired(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {
-		if err := s.ports.Outputs.Delete(ctx, Kept, r.Output.Key); err != nil {
+		if err := s.ports.Outputs.Delete(ctx, port.Accepted, r.Output.Key); err != nil {
 			return fmt.Errorf("cannot delete the output: %w", err)
 		}
 		if r, err = s.applyTo(ctx, r, is(run.OutputDeleted{})); err != nil {
@@ -121,7 +122,7 @@ func (s *Service) deleteExpired(ctx context.Context, ref run.Ref) error {
 	if len(r.Logs) == 0 || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
 		return nil
 	}
-	if err := s.ports.Outputs.DeletePrefix(ctx, Kept, logPrefix(r)); err != nil {
+	if err := s.ports.Outputs.DeletePrefix(ctx, port.Accepted, logPrefix(r)); err != nil {
 		return fmt.Errorf("cannot delete the logs: %w", err)
 	}
 	_, err = s.applyTo(ctx, r, is(run.LogsDeleted{}))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -48,7 +49,7 @@ func (s *Service) effect(ctx context.Context, r run.Run, e run.Effect) error {
 }
 
 // movedOn is the error of a token whose state does not lead to where the record
-// stands; it leads to Judging, which does.
+// stands; it leads to Reconciling, which does.
 const movedOn = "MovedOn"
 
 // complete completes a token of a step with where the execution has to go.
@@ -64,7 +65,7 @@ func (s *Service) complete(ctx context.Context, r run.Run, step run.Step, token 
 	} else {
 		err = s.ports.Executions.Fail(ctx, token, movedOn, string(route.Next))
 	}
-	if errors.Is(err, ErrTokenGone) {
+	if errors.Is(err, port.ErrTokenGone) {
 		return nil
 	}
 	return err

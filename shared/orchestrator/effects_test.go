@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -84,7 +85,7 @@ func TestRule1AnEffectIsRepeatedUntilItIsDone(t *testing.T) {
 				h.pass(slack)
 				h.sweep()
 				h.nothingDue(task)
-				if x := h.execution(task, 1); x.Status == orchestrator.ExecutionRunning {
+				if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 					t.Error("its execution still runs")
 				}
 				if h.calls.lost[test.effect]+h.calls.unsure[test.effect] > 0 {
@@ -109,7 +110,7 @@ func TestRule3AFactBeforeItsToken(t *testing.T) {
 	told := h.told(task)
 	h.pass(time.Hour)
 	h.ok(h.report(h.runner.last(), success()))
-	if after := h.told(task); after != told || told != "accepted admitted machine_made started attempt_ended completed" {
+	if after := h.told(task); after != told || told != "accepted admitted machine_created started attempt_ended completed" {
 		t.Errorf("the events were %q and are %q", told, after)
 	}
 	h.nothingDue(task)
@@ -181,7 +182,7 @@ func TestRule13WhatNeverStartedIsStarted(t *testing.T) {
 	task := h.post()
 	r := h.record(task)
 	r.Execution.Pending = nil
-	h.ok(h.store.Commit(h.Context(), orchestrator.Write{Run: r}))
+	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
 	h.pass(31 * time.Second)
 	h.sweep()
 	h.stands(task, run.Running)
@@ -196,7 +197,7 @@ func TestAnImmediateRunTakesEightTransitions(t *testing.T) {
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.stands(task, run.Completed)
-	if x := h.execution(task, 1); x.Transitions+1 > 8 || x.Transitions != len(h.entered) || x.Status != orchestrator.ExecutionSucceeded {
+	if x := h.execution(task, 1); x.Transitions+1 > 8 || x.Transitions != len(h.entered) || x.Status != port.ExecutionSucceeded {
 		t.Errorf("%+v entered %v", x, h.entered)
 	}
 }

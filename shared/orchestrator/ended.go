@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -17,7 +18,7 @@ import (
 // running. It needs Runner and Outputs too.
 func (s *Service) ExecutionEnded(ctx context.Context, ref run.Ref, name string) error {
 	r, err := s.ports.Store.Load(ctx, ref)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -28,7 +29,7 @@ func (s *Service) ExecutionEnded(ctx context.Context, ref run.Ref, name string) 
 	}
 	execution, err := s.ports.Executions.Describe(ctx, name)
 	switch {
-	case errors.Is(err, ErrNotFound), err == nil && execution.Status == ExecutionRunning:
+	case errors.Is(err, port.ErrNotFound), err == nil && execution.Status == port.ExecutionRunning:
 		return fault.New(fault.Unavailable, "the end of the execution %s is not seen yet", name)
 	case err != nil:
 		return fmt.Errorf("cannot ask about the execution: %w", err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -21,7 +21,7 @@ func (h *house) ended(task string, start int) error {
 	event, err := json.Marshal(sweep.Input{
 		DetailType: "Step Functions Execution Status Change",
 		Detail: sweep.Change{
-			Name: run.ExecutionName(ref, start), Status: orchestrator.ExecutionFailed, Input: string(input),
+			Name: run.ExecutionName(ref, start), Status: port.ExecutionFailed, Input: string(input),
 		},
 	})
 	h.ok(err)
@@ -97,7 +97,7 @@ func TestAnEndThatIsNoLossIsNothing(t *testing.T) {
 	h.ok(h.report(h.runner.last(), success()))
 	h.pass(time.Minute)
 	r := h.stands(task, run.Completed)
-	if x := h.execution(task, 1); x.Status != orchestrator.ExecutionSucceeded {
+	if x := h.execution(task, 1); x.Status != port.ExecutionSucceeded {
 		t.Errorf("its execution is %+v", x)
 	}
 	h.ok(h.ended(task, 1))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -36,7 +37,7 @@ func Formats() []string { return []string{"mods", "dc", "marcxml"} }
 
 // ExportCall is a request for an export.
 type ExportCall struct {
-	Identity       Identity
+	Identity       port.Identity
 	Format         string
 	Request        contract.ExportRequest
 	IdempotencyKey string
@@ -73,13 +74,13 @@ func (s *Service) create(ctx context.Context, r run.Run, key, digest string) (cr
 	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.ports.Hex(4))
 	r.ID = r.TaskID
 	d := run.New(r, now)
-	var under *IdempotencyKey
+	var under *port.IdempotencyKey
 	if key != "" {
-		under = &IdempotencyKey{Key: key, Digest: digest}
+		under = &port.IdempotencyKey{Key: key, Digest: digest}
 	}
-	known, err := s.ports.Store.Create(ctx, WriteOf(d), under)
+	known, err := s.ports.Store.Create(ctx, port.WriteOf(d), under)
 	switch {
-	case errors.Is(err, ErrKeyTaken):
+	case errors.Is(err, port.ErrKeyTaken):
 		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "this Idempotency-Key was used for another request; use a new key for a new request")
 	case err != nil:
 		return run.Run{}, false, fmt.Errorf("cannot store the run: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -54,7 +55,7 @@ func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
 			t.Parallel()
 			h, task := test.begin(t)
 			h.stands(task, run.Terminating)
-			if x := h.execution(task, 1); x.Status != orchestrator.ExecutionFailed || x.Error != "Boom" {
+			if x := h.execution(task, 1); x.Status != port.ExecutionFailed || x.Error != "Boom" {
 				t.Errorf("its execution is %+v", x)
 			}
 			for range 3 {
@@ -91,7 +92,7 @@ func TestRule15TheExecutionThatWasReplacedDoesNothing(t *testing.T) {
 	in := orchestrator.StepInput{Ref: ref, Execution: run.ExecutionName(ref, 1)}
 	for step, do := range map[run.Step]func() (run.Route, error){
 		run.StepPending:     func() (run.Route, error) { return h.service.Admit(h.Context(), in) },
-		run.StepJudging:     func() (run.Route, error) { return h.service.Judge(h.Context(), in) },
+		run.StepReconciling: func() (run.Route, error) { return h.service.Reconcile(h.Context(), in) },
 		run.StepTerminating: func() (run.Route, error) { return h.service.Terminate(h.Context(), in) },
 	} {
 		if route, err := do(); err != nil || route.Next != run.StepCancelled {
@@ -110,7 +111,7 @@ func TestRule15AnUnforeseenFailureEndsTheRun(t *testing.T) {
 	for step, begin := range map[run.Step]func(h *house) string{
 		run.StepPending:          (*house).post,
 		run.StepConditionRunning: func(h *house) string { return h.begin(func(r *run.Run) { r.Constrained = true }) },
-		run.StepJudging: func(h *house) string {
+		run.StepReconciling: func(h *house) string {
 			task := h.post()
 			h.pass(91 * time.Second)
 			return task
@@ -138,7 +139,7 @@ func TestRule15AnUnforeseenFailureEndsTheRun(t *testing.T) {
 func TestWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for step, name := range map[run.Step]string{
-		run.StepPending: "TryAgain", run.StepTerminating: "TryAgain", run.StepJudging: "Lambda.TooManyRequestsException",
+		run.StepPending: "TryAgain", run.StepTerminating: "TryAgain", run.StepReconciling: "Lambda.TooManyRequestsException",
 		run.StepContainerCreating: "Boom", run.StepRunning: "Boom",
 	} {
 		t.Run(string(step), func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 			h := setup(t)
 			h.fail[step] = many(name)[:3]
 			task := h.post()
-			if step == run.StepJudging {
+			if step == run.StepReconciling {
 				h.pass(91 * time.Second)
 			}
 			h.pass(20 * time.Second)
@@ -222,7 +223,7 @@ func TestRule9TheEndIsTheEnd(t *testing.T) {
 		"launch":    func() error { in.Step = run.StepContainerCreating; return h.service.Launch(h.Context(), in) },
 		"supervise": func() error { in.Step = run.StepRunning; return h.service.Supervise(h.Context(), in) },
 		"stop":      func() error { in.Step = run.StepCancelling; return h.service.StopWorker(h.Context(), in) },
-		"judge":     func() error { _, err := h.service.Judge(h.Context(), in); return err },
+		"judge":     func() error { _, err := h.service.Reconcile(h.Context(), in); return err },
 		"terminate": func() error { _, err := h.service.Terminate(h.Context(), in); return err },
 		"cancel":    func() error { _, err := h.service.Cancel(h.Context(), client, task, ""); return err },
 		"sweep":     func() error { return h.service.Sweep(h.Context(), 24*time.Hour) },
@@ -232,14 +233,14 @@ func TestRule9TheEndIsTheEnd(t *testing.T) {
 		}
 	}
 	h.pass(time.Hour)
-	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[port.Accepted]) != 1 {
 		t.Errorf("the record was version %d and is %d; %d machines", before.Version, after.Version, len(h.runner.made))
 	}
 }
 
 // TestTheStateMachineCatchesEverything reads the file: a plain Task retries
 // TryAgain and sends the rest to Terminating, a token state has no Retry and
-// sends everything to Judging, and only Terminating has nobody to send to.
+// sends everything to Reconciling, and only Terminating has nobody to send to.
 func TestTheStateMachineCatchesEverything(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}
@@ -278,7 +279,7 @@ func TestTheStateMachineCatchesEverything(t *testing.T) {
 		want := "Terminating"
 		switch {
 		case waits:
-			want = "Judging"
+			want = "Reconciling"
 		case name == "Terminating":
 			want = ""
 		}
@@ -307,7 +308,7 @@ func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
 	var change func()
 	change = func() {
 		if changes++; changes < 4 {
-			h.outputs.shelves[orchestrator.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
+			h.outputs.shelves[port.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
 			h.outputs.after = change
 		}
 	}
@@ -319,7 +320,7 @@ func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
 	}
 	h.pass(time.Minute)
 	h.stands(task, run.Completed)
-	if err := (orchestrator.TryAgain{Cause: orchestrator.ErrChanged}); !errors.Is(err, orchestrator.ErrChanged) {
+	if err := (orchestrator.TryAgain{Cause: port.ErrChanged}); !errors.Is(err, port.ErrChanged) {
 		t.Errorf("%v does not tell its cause", err)
 	}
 }

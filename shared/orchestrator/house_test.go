@@ -22,13 +22,14 @@ import (
 	"github.com/sortie-dev/sortie/functions/launch"
 	"github.com/sortie-dev/sortie/functions/supervise"
 	"github.com/sortie-dev/sortie/functions/terminate"
-	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -60,7 +61,7 @@ type house struct {
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-var client = orchestrator.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
+var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
 
 func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
 	t.Helper()
@@ -113,7 +114,7 @@ func (h *house) wire() {
 			}
 			return h.probe(ctx)
 		},
-		Log: slog.New(slog.NewTextHandler(h.log, nil)), Roll: func() float64 { return 0 },
+		Log: slog.New(slog.NewTextHandler(h.log, nil)), Rand: func() float64 { return 0 },
 		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
 	}, h.config)
 	functions := map[string]lambdakit.TaskFunc{
@@ -259,7 +260,7 @@ func (h *house) told(task string) string {
 		if e.State.Terminal() && e.From != e.State {
 			ends++
 		}
-		word := strings.TrimPrefix(string(e.Type), "run.")
+		word := strings.TrimPrefix(string(e.Type), "job.")
 		if e.Fault != nil {
 			word += ":" + string(e.Fault.Code)
 		}
@@ -280,7 +281,7 @@ func (h *house) tells(task, part string) {
 }
 
 // execution describes the execution of a run's start.
-func (h *house) execution(task string, start int) orchestrator.Execution {
+func (h *house) execution(task string, start int) port.Execution {
 	h.Helper()
 	x, err := h.engine.Describe(h.Context(), run.ExecutionName(h.record(task).Ref(), start))
 	h.ok(err)
@@ -310,10 +311,10 @@ type clock struct {
 	during func()
 }
 
-// Now is orchestrator.Clock.
+// Now implements clock.Clock.
 func (c *clock) Now() time.Time { return c.now }
 
-// NewTimer is orchestrator.Clock.
+// NewTimer implements clock.Clock.
 func (c *clock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	if do := c.during; do != nil {
 		c.during = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,14 +26,14 @@ func (s *Service) Launch(ctx context.Context, in StepInput) error {
 	}
 	attempt := r.Attempt.Number
 	if r.Attempt.MachineID == "" {
-		if r, err = s.makeMachine(ctx, r); err != nil {
+		if r, err = s.createMachine(ctx, r); err != nil {
 			return err
 		}
 	}
 	if r.State != run.ContainerCreating || r.Attempt.Number != attempt || r.Attempt.MachineID == "" {
 		return nil // a quick worker has reported, or nobody wants the machine
 	}
-	machine, err := s.ports.Runner.Wait(ctx, r.Attempt.MachineID, MachineRunning, s.config.LaunchWait)
+	machine, err := s.ports.Runner.Wait(ctx, r.Attempt.MachineID, port.MachineRunning, s.config.LaunchWait)
 	if err != nil {
 		// The sweep sees it start, or the start limit ends the wait.
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
@@ -61,7 +62,7 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // makeMachine makes the machine and commits its id. What it returns is the
 // record, which says what is next; a machine that nobody wants any more is
 // destroyed.
-func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
+func (s *Service) createMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	spec, err := s.machineSpec(ctx, r)
 	if err != nil {
 		return r, err
@@ -70,12 +71,12 @@ func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
 	defer cancel()
 	machine, err := s.ports.Runner.Launch(ctx, spec)
 	if err != nil {
-		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Roll: s.ports.Roll()}
+		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Rand: s.ports.Rand()}
 		s.warn(ctx, r, "the machine was not made", err)
 		return s.apply(ctx, r.Ref(), is(refused))
 	}
-	after, err := s.apply(ctx, r.Ref(), is(run.MachineMade{
-		Attempt: r.Attempt.Number, MachineID: machine.ID, Running: machine.Phase == MachineRunning,
+	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
+		Attempt: r.Attempt.Number, MachineID: machine.ID, Running: machine.Phase == port.MachineRunning,
 	}))
 	if err != nil {
 		return r, fmt.Errorf("cannot commit the machine's id: %w", err)
@@ -90,7 +91,7 @@ func (s *Service) makeMachine(ctx context.Context, r run.Run) (run.Run, error) {
 // discard destroys a machine that no run wants, and waits at most limit until it
 // is gone. Its worker may have uploaded until then, after the run's own uploads
 // were cleared.
-func (s *Service) discard(ctx context.Context, m Machine, ref run.Ref, limit time.Duration) error {
+func (s *Service) discard(ctx context.Context, m port.Machine, ref run.Ref, limit time.Duration) error {
 	if err := s.ports.Runner.Destroy(ctx, m.ID); err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (s *Service) discard(ctx context.Context, m Machine, ref run.Ref, limit tim
 	if err != nil || !r.State.Terminal() {
 		return err
 	}
-	return s.ports.Outputs.DeletePrefix(ctx, Uploads, OutputPrefix(r.TaskID))
+	return s.ports.Outputs.DeletePrefix(ctx, port.Uploads, OutputPrefix(r.TaskID))
 }
 
 // startFault is the fault of a launch; anything that is none says nothing about
@@ -114,12 +115,12 @@ func startFault(err error) *fault.Fault {
 }
 
 // seen makes facts of what a runner shows about an attempt's machine.
-func (s *Service) seen(ctx context.Context, ref run.Ref, attempt int, machine Machine) error {
+func (s *Service) seen(ctx context.Context, ref run.Ref, attempt int, machine port.Machine) error {
 	var f run.Fact
 	switch machine.Phase {
-	case MachineRunning:
+	case port.MachineRunning:
 		f = run.MachineRunning{Attempt: attempt}
-	case MachineGone:
+	case port.MachineGone:
 		f = run.MachineGone{Attempt: attempt, Exit: exitOf(machine)}
 	default:
 		return nil
@@ -128,7 +129,7 @@ func (s *Service) seen(ctx context.Context, ref run.Ref, attempt int, machine Ma
 	return err
 }
 
-func exitOf(machine Machine) *run.Exit {
+func exitOf(machine port.Machine) *run.Exit {
 	if machine.Exit == nil {
 		return nil
 	}
@@ -141,19 +142,19 @@ func exitOf(machine Machine) *run.Exit {
 // machineSpec is the machine of the run's attempt, with the environment that
 // the export contract asks for and the envelope of the worker contract. It holds
 // credentials and a token: it is never logged.
-func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, error) {
+func (s *Service) machineSpec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
 	callback, err := s.callbackURL(ctx, r)
 	if err != nil {
-		return MachineSpec{}, err
+		return port.LaunchSpec{}, err
 	}
 	envelope, err := s.envelope(ctx, r)
 	if err != nil {
-		return MachineSpec{}, err
+		return port.LaunchSpec{}, err
 	}
 	bucket, batch := s.config.Bucket, r.BatchID
 	if s.config.CurrentBucket != nil {
 		if bucket, err = s.config.CurrentBucket(ctx); err != nil {
-			return MachineSpec{}, fmt.Errorf("cannot read the worker's keys: %w", err)
+			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's keys: %w", err)
 		}
 	}
 	if batch == "" {
@@ -173,9 +174,9 @@ func (s *Service) machineSpec(ctx context.Context, r run.Run) (MachineSpec, erro
 	if bucket.Region != "" {
 		env["R2_REGION"] = bucket.Region
 	}
-	return MachineSpec{
+	return port.LaunchSpec{
 		Name: r.Attempt.MachineName, Image: r.Work.Image, Region: s.config.Region, Env: env,
 		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace,
-		Owner: MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number},
+		Owner: port.MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number},
 	}, nil
 }

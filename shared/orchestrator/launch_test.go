@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,7 +26,7 @@ func TestRule5OfTwoLaunchesOneMachineIsHeard(t *testing.T) {
 	if len(h.runner.made) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
 		t.Fatalf("%d machines, and %s is heard", len(h.runner.made), r.Attempt.MachineID)
 	}
-	if h.runner.made[0].Phase != orchestrator.MachineGone || h.runner.live() != 1 {
+	if h.runner.made[0].Phase != port.MachineGone || h.runner.live() != 1 {
 		t.Errorf("the other machine is %s", h.runner.made[0].Phase)
 	}
 }
@@ -44,15 +45,15 @@ func TestRule5ALateMachineLeavesNothing(t *testing.T) {
 			Ref: h.record(task).Ref(), Step: run.StepTerminating, Execution: run.ExecutionName(h.record(task).Ref(), 1),
 		})
 		h.ok(err)
-		h.outputs.shelves[orchestrator.Uploads][orchestrator.OutputPrefix(task)+"late.xml"] = "<late/>"
+		h.outputs.shelves[port.Uploads][orchestrator.OutputPrefix(task)+"late.xml"] = "<late/>"
 		m.hidden = false
 		return nil
 	}
 	task = h.accept()
 	h.step()
 	h.stands(task, run.Cancelled)
-	if h.runner.live() != 0 || len(h.outputs.shelves[orchestrator.Uploads]) != 0 {
-		t.Errorf("%d machines live, uploads %v", h.runner.live(), h.outputs.shelves[orchestrator.Uploads])
+	if h.runner.live() != 0 || len(h.outputs.shelves[port.Uploads]) != 0 {
+		t.Errorf("%d machines live, uploads %v", h.runner.live(), h.outputs.shelves[port.Uploads])
 	}
 }
 
@@ -62,7 +63,7 @@ func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase = orchestrator.MachineRunning
+		m.Phase = port.MachineRunning
 		return h.report(m, success())
 	}
 	task := h.post()
@@ -70,7 +71,7 @@ func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
 	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
 		t.Errorf("%d machines live; the attempt is %+v", h.runner.live(), r.Attempt)
 	}
-	h.tells(task, "accepted admitted started attempt_ended machine_made completed")
+	h.tells(task, "accepted admitted started attempt_ended machine_created completed")
 }
 
 // TestRule5AQuickWorkerKeepsItsMachine has the worker say that it begins before
@@ -79,7 +80,7 @@ func TestRule5AQuickWorkerKeepsItsMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase = orchestrator.MachineRunning
+		m.Phase = port.MachineRunning
 		return h.worker(m).started(false)
 	}
 	task := h.post()
@@ -98,13 +99,13 @@ func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase = orchestrator.MachineRunning
+		m.Phase = port.MachineRunning
 		h.ok(h.report(m, success()))
 		ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 		_, err := h.service.Terminate(h.Context(), orchestrator.StepInput{
 			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
 		})
-		if m.Phase != orchestrator.MachineGone {
+		if m.Phase != port.MachineGone {
 			t.Errorf("the run has ended, and its machine is %s", m.Phase)
 		}
 		return err
@@ -122,21 +123,21 @@ func TestRule5AQuickWorkersMachineIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase, m.hidden = orchestrator.MachineRunning, true
+		m.Phase, m.hidden = port.MachineRunning, true
 		h.ok(h.report(m, success()))
 		ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 		h.clock.during = func() {
 			r, err := h.store.Load(h.Context(), ref)
 			h.ok(err)
-			d, err := run.Decide(r, run.MachineMade{Attempt: 1, MachineID: m.ID}, h.clock.now)
+			d, err := run.Decide(r, run.MachineCreated{Attempt: 1, MachineID: m.ID}, h.clock.now)
 			h.ok(err)
-			h.ok(h.store.Commit(h.Context(), orchestrator.WriteOf(d)))
+			h.ok(h.store.Commit(h.Context(), port.WriteOf(d)))
 			m.hidden = false
 		}
 		_, err := h.service.Terminate(h.Context(), orchestrator.StepInput{
 			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
 		})
-		if m.Phase != orchestrator.MachineGone {
+		if m.Phase != port.MachineGone {
 			t.Errorf("the run has ended, and its machine is %s", m.Phase)
 		}
 		return err
@@ -149,7 +150,7 @@ func TestRule5TheSweepCommitsAMachineThatNobodyToldOf(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase = orchestrator.MachineRunning
+		m.Phase = port.MachineRunning
 		return fault.New(fault.Unavailable, "the answer was lost")
 	}
 	task := h.post()
@@ -241,7 +242,7 @@ func TestRule5AnyOtherMachineIsGoneWithinASweep(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
-		m.Phase, m.hidden = orchestrator.MachineRunning, true
+		m.Phase, m.hidden = port.MachineRunning, true
 		return fault.New(fault.Unavailable, "the answer was lost")
 	}
 	task := h.post()
@@ -252,7 +253,7 @@ func TestRule5AnyOtherMachineIsGoneWithinASweep(t *testing.T) {
 	first := h.runner.made[0]
 	first.hidden = false
 	h.sweep()
-	if first.Phase != orchestrator.MachineGone || h.runner.live() != 1 {
+	if first.Phase != port.MachineGone || h.runner.live() != 1 {
 		t.Errorf("it is %s, %d machines live", first.Phase, h.runner.live())
 	}
 	h.stands(task, run.Running)
@@ -270,7 +271,7 @@ func TestRule7AbsenceProvesNothing(t *testing.T) {
 	h.runner.last().hidden = false
 	h.sweep()
 	h.pass(time.Second)
-	h.runner.last().Phase = orchestrator.MachineRunning
+	h.runner.last().Phase = port.MachineRunning
 	h.sweep()
 	h.stands(task, run.Running)
 	h.runner.last().hidden = true
@@ -301,7 +302,7 @@ func TestRule7AMachineThatTerminatingCannotFindIsNotGone(t *testing.T) {
 			h.pass(40 * time.Second)
 			h.pass(time.Minute) // Step Functions' own backoff
 			h.stands(task, run.Failed)
-			if shown && m.Phase != orchestrator.MachineGone {
+			if shown && m.Phase != port.MachineGone {
 				t.Errorf("the run has ended, and its machine is %s", m.Phase)
 			}
 		})
@@ -317,7 +318,7 @@ func TestRule7ASilentWorkerHasItsTime(t *testing.T) {
 	h.pass(9 * time.Minute)
 	h.sweep()
 	h.stands(task, run.Running)
-	h.tells(task, "started heartbeat_waived")
+	h.tells(task, "started heartbeat_exempted")
 	h.runner.last().ends(3)
 	h.sweep()
 	if r := h.stands(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -39,7 +40,7 @@ func (w hand) started(sigterm bool) error {
 	return err
 }
 
-func (w hand) beat() (orchestrator.Alive, error) {
+func (w hand) heartbeat() (orchestrator.Alive, error) {
 	w.Helper()
 	b := w.bearer()
 	return w.service.Heartbeat(w.Context(), b, contract.TaskHeartbeat{Attempt: b.Attempt, WorkerID: w.id})
@@ -51,7 +52,7 @@ func (w hand) lives(d, interval time.Duration) {
 	w.Helper()
 	for until := w.clock.now.Add(d); w.clock.now.Before(until); {
 		w.hears(interval)
-		_, err := w.beat()
+		_, err := w.heartbeat()
 		w.ok(err)
 	}
 }
@@ -60,18 +61,18 @@ func (w hand) lives(d, interval time.Duration) {
 func (h *house) hears(d time.Duration) {
 	h.Helper()
 	for d > 0 {
-		h.ok(h.service.NoteReception(h.Context()))
+		h.ok(h.service.RecordReception(h.Context()))
 		h.pass(min(d, 10*time.Second))
 		d -= 10 * time.Second
 	}
-	h.ok(h.service.NoteReception(h.Context()))
+	h.ok(h.service.RecordReception(h.Context()))
 }
 
 // liveness is a house that knows since when it can hear.
 func liveness(t *testing.T, change ...func(*orchestrator.Config)) *house {
 	t.Helper()
 	h := setup(t, append(change, func(c *orchestrator.Config) { c.SweepInterval = 10 * time.Second })...)
-	h.ok(h.service.NoteReception(t.Context()))
+	h.ok(h.service.RecordReception(t.Context()))
 	return h
 }
 
@@ -100,7 +101,7 @@ func TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats(t *testing.T) {
 		t.Errorf("the verdict is %s late", late)
 	}
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
-	if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+	if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
 		t.Errorf("its heartbeat: %v", err)
 	}
 	if err := w.started(false); !fault.Is(err, fault.TaskExpired) {
@@ -110,7 +111,7 @@ func TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats(t *testing.T) {
 	if h.stands(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
 		t.Errorf("%d machines were made, %d live", len(h.runner.made), h.runner.live())
 	}
-	if _, err := w.beat(); !fault.Is(err, fault.AttemptMismatch) {
+	if _, err := w.heartbeat(); !fault.Is(err, fault.AttemptMismatch) {
 		t.Errorf("the first attempt's heartbeat during the second: %v", err)
 	}
 }
@@ -137,7 +138,7 @@ func TestRule7TheVerdictIsOfTheLastHeartbeat(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	h.store.verdict = func() {
-		_, err := w.beat()
+		_, err := w.heartbeat()
 		h.ok(err)
 	}
 	h.hears(95 * time.Second)
@@ -165,9 +166,9 @@ func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
 	task := h.post()
 	h.hears(5 * time.Minute)
 	h.stands(task, run.Running)
-	h.tells(task, "heartbeat_waived")
+	h.tells(task, "heartbeat_exempted")
 	w := h.worker(h.runner.last())
-	_, err := w.beat()
+	_, err := w.heartbeat()
 	h.ok(err)
 	h.hears(95 * time.Second)
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
@@ -207,8 +208,8 @@ func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
 		h.pass(time.Second)
 		_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 1, WorkerID: w.id})
 		h.ok(err)
-		if beat, err := h.store.LastBeat(t.Context(), before.Ref()); err != nil || !beat.At.Equal(h.clock.now) {
-			t.Errorf("it was heard at %v, %v, and called at %v", beat.At, err, h.clock.now)
+		if heartbeat, err := h.store.LastHeartbeat(t.Context(), before.Ref()); err != nil || !heartbeat.At.Equal(h.clock.now) {
+			t.Errorf("it was heard at %v, %v, and called at %v", heartbeat.At, err, h.clock.now)
 		}
 	}
 	h.ok(w.started(false)) // again: a sign of life like any other
@@ -224,26 +225,26 @@ func TestRule8ASweepNotesTheReception(t *testing.T) {
 	h := setup(t)
 	h.sweep()
 	since := h.clock.now
-	holds := func(want orchestrator.Reception) {
+	holds := func(want port.Reception) {
 		t.Helper()
 		note, err := h.store.Reception(t.Context())
 		h.ok(err)
 		h.same(want, note)
 	}
-	holds(orchestrator.Reception{Since: since, ProbedAt: since})
+	holds(port.Reception{Since: since, ProbedAt: since})
 	h.pass(time.Minute)
 	h.sweep()
-	holds(orchestrator.Reception{Since: since, ProbedAt: h.clock.now})
+	holds(port.Reception{Since: since, ProbedAt: h.clock.now})
 	h.pass(time.Minute)
 	h.probe = func(context.Context) error { return errors.New("nobody answers") }
 	if err := h.service.Sweep(t.Context(), 0); err == nil {
 		t.Error("a sweep that nobody can call tells no error")
 	}
-	holds(orchestrator.Reception{ProbedAt: h.clock.now})
+	holds(port.Reception{ProbedAt: h.clock.now})
 	h.probe = nil
 	h.pass(time.Minute)
 	h.sweep()
-	holds(orchestrator.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
+	holds(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
 }
 
 // TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for
@@ -256,7 +257,7 @@ func TestRule8NoVerdictOverAnOutageOfOurs(t *testing.T) {
 		"the public address does not answer": func(h *house) {
 			h.probe = func(context.Context) error { return errors.New("unreachable") }
 			for range 30 {
-				if err := h.service.NoteReception(h.Context()); err == nil {
+				if err := h.service.RecordReception(h.Context()); err == nil {
 					h.Fatal("the outage was not told")
 				}
 				h.pass(10 * time.Second)
@@ -269,7 +270,7 @@ func TestRule8NoVerdictOverAnOutageOfOurs(t *testing.T) {
 		},
 		"the clock was stopped, and is noted before anybody judges": func(h *house) {
 			h.clock.to(h.clock.now.Add(5 * time.Minute))
-			h.ok(h.service.NoteReception(h.Context()))
+			h.ok(h.service.RecordReception(h.Context()))
 			h.step()
 		},
 	} {
@@ -308,7 +309,7 @@ func TestABurstOfLateHeartbeatsIsTaken(t *testing.T) {
 	for range 3 {
 		h.hears(85 * time.Second)
 		for range 10 {
-			_, err := w.beat()
+			_, err := w.heartbeat()
 			h.ok(err)
 		}
 	}

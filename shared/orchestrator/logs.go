@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -40,7 +41,7 @@ type Log struct {
 // worker has uploaded, and from what was kept once the attempt is over. Faults:
 // NotFound for an unknown task, an attempt that never was, and a log that
 // nobody has. It needs Runner and Outputs beside Store.
-func (s *Service) Log(ctx context.Context, who Identity, taskID string, attempt int) (Log, error) {
+func (s *Service) Log(ctx context.Context, who port.Identity, taskID string, attempt int) (Log, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return Log{}, err
@@ -51,16 +52,16 @@ func (s *Service) Log(ctx context.Context, who Identity, taskID string, attempt 
 	if attempt < 1 || attempt > r.Attempt.Number {
 		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", attempt)
 	}
-	log := Log{Attempt: attempt, Ended: !r.Wants(attempt)}
+	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt)}
 	if slices.Contains(r.Logs, attempt) {
-		log.Text, err = s.object(ctx, Kept, logKey(r, attempt))
+		log.Text, err = s.object(ctx, port.Accepted, logKey(r, attempt))
 	} else {
-		err = ErrNotFound
+		err = port.ErrNotFound
 		if attempt == r.Attempt.Number {
 			log.Text, err = s.machineLog(ctx, r)
 		}
 	}
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return Log{}, fault.New(fault.NotFound, "there is no log of attempt %d: its runner tells none, and its worker has uploaded none", attempt)
 	}
 	if err != nil {
@@ -77,36 +78,36 @@ func (s *Service) machineLog(ctx context.Context, r run.Run) ([]byte, error) {
 		if err == nil {
 			return Shorten(text, LogLimit), nil
 		}
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, port.ErrNotFound) {
 			return nil, err
 		}
 	}
 	if r.Attempt.WorkerID == "" {
-		return nil, ErrNotFound // it knows of no place to upload to
+		return nil, port.ErrNotFound // it knows of no place to upload to
 	}
-	return s.object(ctx, Uploads, attemptPrefix(r.TaskID, r.Attempt.Number)+"log")
+	return s.object(ctx, port.Uploads, attemptPrefix(r.TaskID, r.Attempt.Number)+"log")
 }
 
 // object reads an object, without its middle where it is over the limit.
-func (s *Service) object(ctx context.Context, shelf Shelf, key string) ([]byte, error) {
-	about, err := s.ports.Outputs.Head(ctx, shelf, key)
+func (s *Service) object(ctx context.Context, bucket port.Bucket, key string) ([]byte, error) {
+	about, err := s.ports.Outputs.Head(ctx, bucket, key)
 	if err != nil {
 		return nil, err
 	}
 	if about.Size <= LogLimit {
-		return s.span(ctx, shelf, key, Span{})
+		return s.span(ctx, bucket, key, port.Span{})
 	}
 	half := halfOf(LogLimit)
-	begin, err := s.span(ctx, shelf, key, Span{Length: half})
+	begin, err := s.span(ctx, bucket, key, port.Span{Length: half})
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.span(ctx, shelf, key, Span{Offset: about.Size - half, Length: half})
+	end, err := s.span(ctx, bucket, key, port.Span{Offset: about.Size - half, Length: half})
 	return join(begin, end, about.Size-2*half), err
 }
 
-func (s *Service) span(ctx context.Context, shelf Shelf, key string, span Span) ([]byte, error) {
-	body, _, err := s.ports.Outputs.Open(ctx, shelf, key, span)
+func (s *Service) span(ctx context.Context, bucket port.Bucket, key string, span port.Span) ([]byte, error) {
+	body, _, err := s.ports.Outputs.Open(ctx, bucket, key, span)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +124,10 @@ func (s *Service) keepLog(ctx context.Context, r run.Run) (kept bool) {
 	}
 	text, err := s.machineLog(ctx, r)
 	if err == nil && len(text) > 0 {
-		err = s.ports.Outputs.Put(ctx, Kept, logKey(r, r.Attempt.Number), "text/plain; charset=utf-8", text)
+		err = s.ports.Outputs.Put(ctx, port.Accepted, logKey(r, r.Attempt.Number), "text/plain; charset=utf-8", text)
 		kept = err == nil
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		s.warn(ctx, r, "cannot keep the attempt's log", err)
 	}
 	return kept

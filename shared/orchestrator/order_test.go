@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,7 +21,7 @@ func TestRule1EffectsFollowTheirCommit(t *testing.T) {
 	h := setup(t)
 	calls := 0
 	h.calls.first = func(call, subject string) {
-		runs, _, err := h.store.List(h.Context(), client.Tenant, orchestrator.Page{Limit: 10})
+		runs, _, err := h.store.List(h.Context(), client.Tenant, port.Page{Limit: 10})
 		h.ok(err)
 		begun := slices.ContainsFunc(runs, func(r run.Run) bool {
 			return subject == run.ExecutionName(r.Ref(), r.Execution.Start)
@@ -71,7 +72,7 @@ func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
 	if err := h.report(h.runner.last(), success()); fault.Of(err).Code != fault.Unavailable {
 		t.Errorf("a report to a store that is down: %v", err)
 	}
-	if _, err := w.beat(); fault.Of(err).Code != fault.Unavailable {
+	if _, err := w.heartbeat(); fault.Of(err).Code != fault.Unavailable {
 		t.Errorf("a heartbeat to a store that is down: %v", err)
 	}
 	if err := w.started(false); fault.Of(err).Code != fault.Unavailable {

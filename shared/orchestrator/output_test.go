@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -17,7 +18,7 @@ import (
 func (h *house) upload(m *machine, body string, size int64) contract.Callback {
 	key := orchestrator.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
 	if body != "" {
-		h.outputs.shelves[orchestrator.Uploads][key] = body
+		h.outputs.shelves[port.Uploads][key] = body
 	}
 	return contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: "out.xml", OutputFileSize: &size,
@@ -41,7 +42,7 @@ func (h *house) download(task string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body, err := h.service.Open(h.Context(), d, orchestrator.Span{})
+	body, err := h.service.Open(h.Context(), d, port.Span{})
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +84,7 @@ func TestRule14WhatIsServedIsWhatWasAccepted(t *testing.T) {
 			body := h.upload(h.runner.last(), test.body, test.size)
 			h.outputs.after = func() {
 				if test.after != nil {
-					test.after(h, h.outputs.shelves[orchestrator.Uploads], body.OutputKey)
+					test.after(h, h.outputs.shelves[port.Uploads], body.OutputKey)
 				}
 			}
 			h.ok(h.report(h.runner.last(), body))
@@ -94,8 +95,8 @@ func TestRule14WhatIsServedIsWhatWasAccepted(t *testing.T) {
 			if text, err := h.download(task); text != test.serve || (err == nil) != (test.serve != "") {
 				t.Errorf("served is %q, %v", text, err)
 			}
-			if len(h.outputs.shelves[orchestrator.Uploads]) != 0 {
-				t.Errorf("uploads are left: %v", h.outputs.shelves[orchestrator.Uploads])
+			if len(h.outputs.shelves[port.Uploads]) != 0 {
+				t.Errorf("uploads are left: %v", h.outputs.shelves[port.Uploads])
 			}
 		})
 	}
@@ -125,7 +126,7 @@ func TestAnOutputExpires(t *testing.T) {
 			h.outputs.lost = 1
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
-			if len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+			if len(h.outputs.shelves[port.Accepted]) != 1 {
 				h.Error("its deletion was not lost")
 			}
 		}, 0, time.Second},
@@ -138,7 +139,7 @@ func TestAnOutputExpires(t *testing.T) {
 			if test.lives > 0 {
 				h.pass(test.lives)
 				h.sweep()
-				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[orchestrator.Kept]) != 1 {
+				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[port.Accepted]) != 1 {
 					t.Errorf("before its time: %+v, %v", d.Output, err)
 				}
 			}
@@ -149,8 +150,8 @@ func TestAnOutputExpires(t *testing.T) {
 			h.sweep()
 			h.sweep()
 			h.tells(task, "output_deleted")
-			if r := h.stands(task, run.Completed); len(h.outputs.shelves[orchestrator.Kept]) != 0 || r.Output.DeletedAt.IsZero() {
-				t.Errorf("it is kept: %v", h.outputs.shelves[orchestrator.Kept])
+			if r := h.stands(task, run.Completed); len(h.outputs.shelves[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
+				t.Errorf("it is kept: %v", h.outputs.shelves[port.Accepted])
 			}
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
 				t.Errorf("after its deletion: %v", err)
@@ -172,7 +173,7 @@ func TestARecordIsForgottenAfterItsTime(t *testing.T) {
 		t.Errorf("an expired record: %v", err)
 	}
 	h.sweep()
-	if _, err := h.store.Load(h.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := h.store.Load(h.Context(), ref); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("after the sweep: %v", err)
 	}
 	if left, err := h.store.Purge(h.Context(), h.clock.now, 10); left != 0 || err != nil {

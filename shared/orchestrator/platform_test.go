@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/engine"
+	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // store is the real one, with something done before a commit.
 type store struct {
-	orchestrator.Store
+	port.Store
 	// commits are the runs of each commit, in order.
 	commits [][]run.Ref
 	// before is done before the next commit of several runs, once; verdict before
@@ -28,30 +28,30 @@ type store struct {
 	mended []string
 }
 
-// Create is orchestrator.Store.
-func (s *store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+// Create implements port.Store.
+func (s *store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	if s.down {
 		return nil, fault.New(fault.Unavailable, "the store is down")
 	}
 	return s.Store.Create(ctx, first, key)
 }
 
-// Beat is orchestrator.Store.
-func (s *store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
+// Heartbeat implements port.Store.
+func (s *store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
 	if s.down {
-		return run.Beat{}, fault.New(fault.Unavailable, "the store is down")
+		return run.Heartbeat{}, fault.New(fault.Unavailable, "the store is down")
 	}
-	return s.Store.Beat(ctx, ref, b)
+	return s.Store.Heartbeat(ctx, ref, b)
 }
 
-// Mend is orchestrator.Store.
-func (s *store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+// Reconcile implements port.Store.
+func (s *store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	s.mended = append(s.mended, pool)
-	return s.Store.Mend(ctx, tenant, pool)
+	return s.Store.Reconcile(ctx, tenant, pool)
 }
 
-// Commit is orchestrator.Store.
-func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+// Commit implements port.Store.
+func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
 	if s.down {
 		return fault.New(fault.Unavailable, "the store is down")
 	}
@@ -59,7 +59,7 @@ func (s *store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 		s.before = nil
 		do()
 	}
-	if do := s.verdict; do != nil && !writes[0].Beat.Judged.IsZero() {
+	if do := s.verdict; do != nil && !writes[0].Heartbeat.Evaluated.IsZero() {
 		s.verdict = nil
 		do()
 	}
@@ -99,27 +99,27 @@ func (e *executions) call(name, subject string, do func() error) error {
 	return err
 }
 
-// Start is orchestrator.Executions.
+// Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
 	return e.call("Start", name, func() error { return e.Engine.Start(ctx, name, input) })
 }
 
-// Succeed is orchestrator.Executions.
+// Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	return e.call("Succeed", token, func() error { return e.Engine.Succeed(ctx, token, output) })
 }
 
-// Fail is orchestrator.Executions.
+// Fail implements port.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
 	return e.call("Fail", token, func() error { return e.Engine.Fail(ctx, token, name, cause) })
 }
 
-// Heartbeat is orchestrator.Executions.
+// Heartbeat implements port.Executions.
 func (e *executions) Heartbeat(ctx context.Context, token string) error {
 	return e.call("Heartbeat", token, func() error { return e.Engine.Heartbeat(ctx, token) })
 }
 
-// Stop is orchestrator.Executions.
+// Stop implements port.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
 	return e.call("Stop", name, func() error { return e.Engine.Stop(ctx, name, cause) })
 }
@@ -140,8 +140,8 @@ type runner struct {
 }
 
 type machine struct {
-	orchestrator.Machine
-	spec orchestrator.MachineSpec
+	port.Machine
+	spec port.LaunchSpec
 	// hidden: neither a list nor a lookup shows it.
 	hidden bool
 }
@@ -160,7 +160,7 @@ func (r *runner) last() *machine {
 // live counts the machines that are not gone.
 func (r *runner) live() (n int) {
 	for _, m := range r.made {
-		if m.Phase != orchestrator.MachineGone {
+		if m.Phase != port.MachineGone {
 			n++
 		}
 	}
@@ -177,47 +177,47 @@ func (r *runner) find(id string) *machine {
 }
 
 func (m *machine) ends(code int) {
-	m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: code}
+	m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: code}
 }
 
-// Launch is orchestrator.Runner. Names are not unique here: the test says when
+// Launch implements port.Runner. Names are not unique here: the test says when
 // a name was free again.
-func (r *runner) Launch(_ context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
-	m := &machine{spec: spec, Machine: orchestrator.Machine{
-		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: orchestrator.MachineCreating,
+func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
+	m := &machine{spec: spec, Machine: port.Machine{
+		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
 	}}
 	r.made = append(r.made, m)
 	if do := r.during; do != nil {
 		r.during = nil
 		if err := do(m); err != nil {
-			return orchestrator.Machine{}, err
+			return port.Machine{}, err
 		}
 	}
 	return m.Machine, nil
 }
 
-// Inspect is orchestrator.Runner.
-func (r *runner) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+// Inspect implements port.Runner.
+func (r *runner) Inspect(_ context.Context, id string) (port.Machine, error) {
 	m := r.find(id)
 	if m == nil || m.hidden {
-		return orchestrator.Machine{}, orchestrator.ErrNotFound
+		return port.Machine{}, port.ErrNotFound
 	}
 	return m.Machine, nil
 }
 
-// Wait is orchestrator.Runner. A worker that has reported ends while its
+// Wait implements port.Runner. A worker that has reported ends while its
 // machine is waited for.
-func (r *runner) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	if r.silent {
 		r.h.clock.to(r.h.clock.now.Add(limit))
-		return orchestrator.Machine{}, fault.New(fault.Unavailable, "the runner does not answer")
+		return port.Machine{}, fault.New(fault.Unavailable, "the runner does not answer")
 	}
 	m := r.find(id)
 	switch {
-	case m == nil || m.hidden || m.Phase == phase || m.Phase == orchestrator.MachineGone:
-	case phase == orchestrator.MachineRunning && !r.stuck:
-		m.Phase = orchestrator.MachineRunning
-	case phase == orchestrator.MachineGone && !r.clinging:
+	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone:
+	case phase == port.MachineRunning && !r.stuck:
+		m.Phase = port.MachineRunning
+	case phase == port.MachineGone && !r.clinging:
 		m.ends(0)
 	default:
 		r.h.clock.to(r.h.clock.now.Add(limit))
@@ -225,30 +225,30 @@ func (r *runner) Wait(ctx context.Context, id string, phase orchestrator.Machine
 	return r.Inspect(ctx, id)
 }
 
-// List is orchestrator.Runner.
-func (r *runner) List(context.Context) ([]orchestrator.Machine, error) {
-	var list []orchestrator.Machine
+// List implements port.Runner.
+func (r *runner) List(context.Context) ([]port.Machine, error) {
+	var list []port.Machine
 	for _, m := range r.made {
-		if m.Phase != orchestrator.MachineGone && !m.hidden {
+		if m.Phase != port.MachineGone && !m.hidden {
 			list = append(list, m.Machine)
 		}
 	}
 	return list, nil
 }
 
-// Stop is orchestrator.Runner.
+// Stop implements port.Runner.
 func (r *runner) Stop(_ context.Context, id string, _ time.Duration) error {
 	r.stopped = append(r.stopped, id)
 	if m := r.find(id); m != nil && !r.deaf {
-		m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: 143, Signal: 15, Requested: true}
+		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 143, Signal: 15, Requested: true}
 	}
 	return nil
 }
 
-// Destroy is orchestrator.Runner.
+// Destroy implements port.Runner.
 func (r *runner) Destroy(_ context.Context, id string) error {
-	if m := r.find(id); m != nil && !r.clinging && m.Phase != orchestrator.MachineGone {
-		m.Phase, m.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: 137, Signal: 9, Requested: true}
+	if m := r.find(id); m != nil && !r.clinging && m.Phase != port.MachineGone {
+		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true}
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (r *runner) Destroy(_ context.Context, id string) error {
 // outputs is a bucket in memory.
 type outputs struct {
 	h       *house
-	shelves map[orchestrator.Shelf]map[string]string
+	shelves map[port.Bucket]map[string]string
 	// after is done after the next look at an upload, once.
 	after func()
 	// lost is how many of the next deletions get lost.
@@ -264,77 +264,77 @@ type outputs struct {
 }
 
 func newOutputs(h *house) *outputs {
-	return &outputs{h: h, shelves: map[orchestrator.Shelf]map[string]string{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+	return &outputs{h: h, shelves: map[port.Bucket]map[string]string{port.Uploads: {}, port.Accepted: {}}}
 }
 
-// Head is orchestrator.Outputs.
-func (o *outputs) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
-	object, err := o.look(shelf, key)
-	if do := o.after; do != nil && shelf == orchestrator.Uploads {
+// Head implements port.Outputs.
+func (o *outputs) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
+	object, err := o.look(bucket, key)
+	if do := o.after; do != nil && bucket == port.Uploads {
 		o.after = nil
 		do()
 	}
 	return object, err
 }
 
-func (o *outputs) look(shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
-	body, ok := o.shelves[shelf][key]
+func (o *outputs) look(bucket port.Bucket, key string) (port.Object, error) {
+	body, ok := o.shelves[bucket][key]
 	if !ok {
-		return orchestrator.Object{}, orchestrator.ErrNotFound
+		return port.Object{}, port.ErrNotFound
 	}
-	return orchestrator.Object{Key: key, Size: int64(len(body)), ETag: fmt.Sprintf("%q", body), ContentType: "application/xml"}, nil
+	return port.Object{Key: key, Size: int64(len(body)), ETag: fmt.Sprintf("%q", body), ContentType: "application/xml"}, nil
 }
 
-// Keep is orchestrator.Outputs.
-func (o *outputs) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
-	object, err := o.look(orchestrator.Uploads, key)
+// Accept implements port.Outputs.
+func (o *outputs) Accept(_ context.Context, key, etag string) (port.Object, error) {
+	object, err := o.look(port.Uploads, key)
 	if err != nil {
 		return object, err
 	}
 	if object.ETag != etag {
-		return orchestrator.Object{}, orchestrator.ErrChanged
+		return port.Object{}, port.ErrChanged
 	}
-	o.shelves[orchestrator.Kept][key] = o.shelves[orchestrator.Uploads][key]
+	o.shelves[port.Accepted][key] = o.shelves[port.Uploads][key]
 	return object, nil
 }
 
-// Put is orchestrator.Outputs.
-func (o *outputs) Put(_ context.Context, shelf orchestrator.Shelf, key, _ string, content []byte) error {
-	o.shelves[shelf][key] = string(content)
+// Put implements port.Outputs.
+func (o *outputs) Put(_ context.Context, bucket port.Bucket, key, _ string, content []byte) error {
+	o.shelves[bucket][key] = string(content)
 	return nil
 }
 
-// Open is orchestrator.Outputs.
-func (o *outputs) Open(_ context.Context, shelf orchestrator.Shelf, key string, _ orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
-	object, err := o.look(shelf, key)
-	return io.NopCloser(bytes.NewBufferString(o.shelves[shelf][key])), object, err
+// Open implements port.Outputs.
+func (o *outputs) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
+	object, err := o.look(bucket, key)
+	return io.NopCloser(bytes.NewBufferString(o.shelves[bucket][key])), object, err
 }
 
-// PresignGet is orchestrator.Outputs.
+// PresignGet implements port.Outputs.
 func (o *outputs) PresignGet(_ context.Context, key, _, _ string, _ time.Duration) (string, error) {
 	return "http://bucket/" + key, nil
 }
 
-// PresignPut is orchestrator.Outputs.
+// PresignPut implements port.Outputs.
 func (o *outputs) PresignPut(_ context.Context, key, _ string, _ time.Duration) (string, error) {
 	return "http://bucket/" + key, nil
 }
 
-// Delete is orchestrator.Outputs.
-func (o *outputs) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+// Delete implements port.Outputs.
+func (o *outputs) Delete(_ context.Context, bucket port.Bucket, key string) error {
 	if o.lost > 0 {
 		o.lost--
 		return fault.New(fault.Unavailable, "the deletion was lost")
 	}
-	delete(o.shelves[shelf], key)
+	delete(o.shelves[bucket], key)
 	return nil
 }
 
-// DeletePrefix is orchestrator.Outputs.
-func (o *outputs) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
-	for key := range o.shelves[shelf] {
+// DeletePrefix implements port.Outputs.
+func (o *outputs) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
+	for key := range o.shelves[bucket] {
 		if strings.HasPrefix(key, prefix) {
-			delete(o.shelves[shelf], key)
+			delete(o.shelves[bucket], key)
 		}
 	}
 	return nil

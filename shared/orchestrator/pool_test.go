@@ -7,13 +7,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func one(c *orchestrator.Config) { c.MaxMachines = 1 }
 
 // line posts runs of which the first has the only slot.
-func (h *house) line(n int) (tasks []string) {
+func (h *house) queue(n int) (tasks []string) {
 	h.Helper()
 	for i := range n {
 		h.clock.to(h.clock.now.Add(time.Second))
@@ -43,7 +44,7 @@ func (h *house) together(tasks ...string) bool {
 func TestRule6ASlotGoesToTheNextInLine(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(3)
+	tasks := h.queue(3)
 	for i, task := range tasks {
 		h.stands(task, run.Running)
 		h.ok(h.report(h.runner.last(), success()))
@@ -66,7 +67,7 @@ func TestRule6AGrantPassesOverACancelledRun(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, one)
-			tasks := h.line(3)
+			tasks := h.queue(3)
 			cancel := func() {
 				_, err := h.service.Cancel(h.Context(), client, tasks[1], "")
 				h.ok(err)
@@ -92,7 +93,7 @@ func TestRule6AGrantPassesOverACancelledRun(t *testing.T) {
 // nothingPending holds the execution of a run that has ended to have ended too.
 func (h *house) nothingPending(task string) {
 	h.Helper()
-	if x := h.execution(task, 1); x.Status == orchestrator.ExecutionRunning {
+	if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 		h.Errorf("the execution of %s still runs", task)
 	}
 }
@@ -102,13 +103,13 @@ func (h *house) nothingPending(task string) {
 func TestRule6ARetryQueuesAgain(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(2)
+	tasks := h.queue(2)
 	h.runner.last().ends(1)
 	h.sweep()
 	h.stands(tasks[0], run.Retrying)
 	h.stands(tasks[1], run.Running)
 	h.pass(3 * time.Second)
-	if r := h.stands(tasks[0], run.Pending); r.Slot.Stand != run.SlotQueued || r.Attempt.Number != 1 {
+	if r := h.stands(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
 		t.Errorf("it stands as %+v in attempt %d", r.Slot, r.Attempt.Number)
 	}
 	h.ok(h.report(h.runner.last(), success()))
@@ -122,13 +123,13 @@ func TestRule6TheLineHasItsLimit(t *testing.T) {
 	h := setup(t, one, func(c *orchestrator.Config) {
 		c.Policy.QueueTimeout, c.Policy.TimeLimit = time.Minute, time.Hour
 	})
-	tasks := h.line(2)
+	tasks := h.queue(2)
 	h.pass(time.Minute + 2*time.Second)
 	if r := h.stands(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
 		t.Errorf("it failed with %+v", r.Fault)
 	}
-	if line, err := h.store.Line(h.Context(), client.Tenant, "default", 10); err != nil || len(line) != 0 {
-		t.Errorf("the line is %v, %v", line, err)
+	if queue, err := h.store.Queue(h.Context(), client.Tenant, "default", 10); err != nil || len(queue) != 0 {
+		t.Errorf("the line is %v, %v", queue, err)
 	}
 	h.nothingPending(tasks[1])
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // raced is a store before whose next commit, but for those that are skipped,
 // somebody else's is made.
 type raced struct {
-	orchestrator.Store
+	port.Store
 	skip  int
 	first func()
 }
@@ -23,12 +24,12 @@ func (h *house) slow(store *raced) *orchestrator.Service {
 	store.Store = h.store
 	return orchestrator.New(orchestrator.Ports{
 		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock,
-		Log: slog.New(slog.DiscardHandler), Roll: func() float64 { return 0 },
+		Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
 	}, h.config)
 }
 
-// Commit is orchestrator.Store.
-func (s *raced) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+// Commit implements port.Store.
+func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
 	if s.skip--; s.skip < 0 && s.first != nil {
 		do := s.first
 		s.first = nil
@@ -119,7 +120,7 @@ func (h *house) input(task string, step run.Step) orchestrator.StepInput {
 func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(5)
+	tasks := h.queue(5)
 	h.config.MaxMachines = 3
 	h.ok(h.slow(&raced{}).Sweep(t.Context(), 0))
 	h.step()
@@ -137,14 +138,14 @@ func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 func TestRule6NobodyOvertakesALine(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
-	tasks := h.line(3)
+	tasks := h.queue(3)
 	late := h.accept()
 	h.config.MaxMachines = 3
 	_, err := h.slow(&raced{}).Admit(t.Context(), h.input(late, run.StepPending))
 	h.ok(err)
 	h.stands(tasks[1], run.ContainerCreating)
 	h.stands(tasks[2], run.ContainerCreating)
-	if r := h.stands(late, run.Pending); r.Slot.Stand != run.SlotQueued {
+	if r := h.stands(late, run.Pending); r.Slot.State != run.SlotQueued {
 		t.Errorf("who came last stands as %+v", r.Slot)
 	}
 }

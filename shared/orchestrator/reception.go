@@ -27,7 +27,7 @@ func (s *Service) every() time.Duration {
 // begins with it; where sweeps take long it is also called beside them, each
 // SweepInterval. It needs Probe beside Store and Clock; without one, whoever
 // calls it is the proof.
-func (s *Service) NoteReception(ctx context.Context) error {
+func (s *Service) RecordReception(ctx context.Context) error {
 	note, err := s.ports.Store.Reception(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read the note about the reception: %w", err)
@@ -49,7 +49,7 @@ func (s *Service) NoteReception(ctx context.Context) error {
 		note.Since = now
 	}
 	note.ProbedAt = now
-	if err := s.ports.Store.NoteReception(ctx, note); err != nil {
+	if err := s.ports.Store.RecordReception(ctx, note); err != nil {
 		return errors.Join(unheard, fmt.Errorf("cannot note the reception: %w", err))
 	}
 	return unheard

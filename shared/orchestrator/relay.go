@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"context"
 	"slices"
+
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Change is one commit as the store tells it afterwards, with what is to be
@@ -10,7 +12,7 @@ import (
 type Change struct {
 	// ID finds the change again in its batch.
 	ID     string
-	Events []PublishedEvent
+	Events []port.PublishedEvent
 	// Err says why the change cannot be read; it has no events then.
 	Err error
 }
@@ -21,7 +23,7 @@ type Change struct {
 // A change that can never be told keeps no other from being told. It needs
 // Publisher and Log.
 func (s *Service) Relay(ctx context.Context, changes []Change) (failed []string) {
-	var events []PublishedEvent
+	var events []port.PublishedEvent
 	var of []int // the change of each event
 	lost := make([]bool, len(changes))
 	for i, c := range changes {

@@ -19,7 +19,7 @@ func TestRule3ACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 	h := setup(t)
 	var judging, terminating orchestrator.StepInput
 	h.fail[run.StepRunning] = []string{"Lambda.Unknown"}
-	h.before[run.StepJudging] = func(in orchestrator.StepInput) { judging = in }
+	h.before[run.StepReconciling] = func(in orchestrator.StepInput) { judging = in }
 	h.before[run.StepTerminating] = func(in orchestrator.StepInput) { terminating = in }
 	task := h.post()
 	h.pass(5 * time.Second)
@@ -32,7 +32,7 @@ func TestRule3ACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 		t.Fatalf("attempt %d runs; judged by %+v, terminated by %+v", before.Attempt.Number, judging, terminating)
 	}
 	for name, call := range map[string]func() (run.Route, error){
-		"Judging":     func() (run.Route, error) { return h.service.Judge(t.Context(), judging) },
+		"Reconciling": func() (run.Route, error) { return h.service.Reconcile(t.Context(), judging) },
 		"Terminating": func() (run.Route, error) { return h.service.Terminate(t.Context(), terminating) },
 	} {
 		_, err := call()
@@ -90,7 +90,7 @@ func TestRule10AReportIsAcceptedOnce(t *testing.T) {
 					t.Errorf("a contradiction is told the state %q", refusal.State)
 				}
 			}
-			if _, err := w.beat(); !fault.Is(err, fault.TaskExpired) {
+			if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
 				t.Errorf("a heartbeat after the report: %v", err)
 			}
 			if err := w.started(false); !fault.Is(err, fault.TaskAlreadyTerminal) {
@@ -102,16 +102,16 @@ func TestRule10AReportIsAcceptedOnce(t *testing.T) {
 	}
 }
 
-// TestRule7AMachineThatJudgingCannotFindIsNotGone judges a start whose machine the
+// TestRule7AMachineThatReconcilingCannotFindIsNotGone judges a start whose machine the
 // platform does not show yet: it is waited for.
-func TestRule7AMachineThatJudgingCannotFindIsNotGone(t *testing.T) {
+func TestRule7AMachineThatReconcilingCannotFindIsNotGone(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.stuck = true
 	task := h.post()
 	h.stands(task, run.ContainerCreating)
 	h.runner.last().hidden = true
-	_, err := h.service.Judge(t.Context(), h.input(task, run.StepJudging))
+	_, err := h.service.Reconcile(t.Context(), h.input(task, run.StepReconciling))
 	h.ok(err)
 	if r := h.stands(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
 		t.Errorf("the attempt is %+v", r.Attempt)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // RetryCall is a request for a new run of the work of one that has ended.
 type RetryCall struct {
-	Identity       Identity
+	Identity       port.Identity
 	TaskID         string
 	IdempotencyKey string
 	CorrelationID  string

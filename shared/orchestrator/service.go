@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -12,16 +14,16 @@ import (
 // them leaves the others nil; the doc of a use case says which it needs where
 // they are not all of Store, Clock and Log.
 type Ports struct {
-	Store      Store
-	Executions Executions
-	Runner     Runner
-	Outputs    Outputs
-	Signer     Signer
-	Publisher  Publisher
-	Clock      Clock
+	Store      port.Store
+	Executions port.Executions
+	Runner     port.Runner
+	Outputs    port.Outputs
+	Signer     port.Signer
+	Publisher  port.Publisher
+	Clock      clock.Clock
 	Log        *slog.Logger
 	// Roll gives random numbers, 0 <= n < 1.
-	Roll func() float64
+	Rand func() float64
 	// Probe calls this Sortie as a worker would, at its public address; an error
 	// says that it could not be reached. nil where who sweeps is the process that
 	// receives.
@@ -84,14 +86,6 @@ type WorkerBucket struct {
 	// has regions.
 	Endpoint string
 	Region   string
-}
-
-// Identity is who calls.
-type Identity struct {
-	Tenant    string
-	Workspace string
-	Subject   string
-	Scopes    []string
 }
 
 // Service has the use cases. It is safe for use by many goroutines.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,12 +21,12 @@ type View struct {
 	// QueuePosition counts who stands before it in line; -1 where it is in none.
 	QueuePosition int
 	// Beat is what the worker told last; nil where it has not, or has ended.
-	Beat *run.Beat
+	Heartbeat *run.Heartbeat
 }
 
 // Task reads one task of the caller's tenant. NotFound where it never was, or
 // has expired.
-func (s *Service) Task(ctx context.Context, who Identity, taskID string) (View, error) {
+func (s *Service) Task(ctx context.Context, who port.Identity, taskID string) (View, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return View{}, err
@@ -35,7 +36,7 @@ func (s *Service) Task(ctx context.Context, who Identity, taskID string) (View, 
 
 // AwaitChange is Task, but while the run has not ended it waits, at most limit,
 // until its state, attempt or queue position is another than at first.
-func (s *Service) AwaitChange(ctx context.Context, who Identity, taskID string, limit time.Duration) (View, error) {
+func (s *Service) AwaitChange(ctx context.Context, who port.Identity, taskID string, limit time.Duration) (View, error) {
 	first, err := s.Task(ctx, who, taskID)
 	if err != nil || limit <= 0 || first.Run.State.Terminal() {
 		return first, err
@@ -73,7 +74,7 @@ func (v View) differs(other View) bool {
 }
 
 // Tasks reads a page of the caller's tasks, the newest first.
-func (s *Service) Tasks(ctx context.Context, who Identity, page Page) (views []View, next string, err error) {
+func (s *Service) Tasks(ctx context.Context, who port.Identity, page port.Page) (views []View, next string, err error) {
 	runs, next, err := s.ports.Store.List(ctx, who.Tenant, page)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot list the tasks: %w", err)
@@ -91,7 +92,7 @@ func (s *Service) Tasks(ctx context.Context, who Identity, page Page) (views []V
 
 // Events reads a task's events with a number above after, at most limit (1 to
 // 1000) of them. more says whether there are further ones.
-func (s *Service) Events(ctx context.Context, who Identity, taskID string, after, limit int) (events []run.Event, more bool, err error) {
+func (s *Service) Events(ctx context.Context, who port.Identity, taskID string, after, limit int) (events []run.Event, more bool, err error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return nil, false, err
@@ -106,9 +107,9 @@ func (s *Service) Events(ctx context.Context, who Identity, taskID string, after
 	return events, false, nil
 }
 
-func (s *Service) find(ctx context.Context, who Identity, taskID string) (run.Run, error) {
+func (s *Service) find(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
 	r, err := s.ports.Store.Find(ctx, who.Tenant, taskID)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return run.Run{}, fault.New(fault.NotFound, "there is no such task, or it has expired")
 	}
 	if err != nil {
@@ -120,20 +121,20 @@ func (s *Service) find(ctx context.Context, who Identity, taskID string) (run.Ru
 func (s *Service) view(ctx context.Context, r run.Run) (View, error) {
 	v := View{Run: r, QueuePosition: -1}
 	if r.State == run.Running && r.Attempt.WorkerID != "" {
-		beat, err := s.ports.Store.LastBeat(ctx, r.Ref())
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		heartbeat, err := s.ports.Store.LastHeartbeat(ctx, r.Ref())
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			return v, fmt.Errorf("cannot read the last heartbeat: %w", err)
 		}
 		if err == nil {
-			v.Beat = &beat
+			v.Heartbeat = &heartbeat
 		}
 	}
-	if r.State != run.Pending || r.Slot.Stand != run.SlotQueued {
+	if r.State != run.Pending || r.Slot.State != run.SlotQueued {
 		return v, nil
 	}
 	position, err := s.ports.Store.Position(ctx, r)
 	switch {
-	case errors.Is(err, ErrNotFound): // it was granted its slot meanwhile
+	case errors.Is(err, port.ErrNotFound): // it was granted its slot meanwhile
 	case err != nil:
 		return v, fmt.Errorf("cannot read the queue position: %w", err)
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -55,7 +56,7 @@ func again(err error) error {
 	}
 	f, ok := errors.AsType[*fault.Fault](err)
 	passing := ok && (f.Code == fault.Unavailable || f.Code == fault.Throttled || f.Code == fault.StoreFull)
-	if passing || errors.Is(err, ErrConflict) || errors.Is(err, context.DeadlineExceeded) {
+	if passing || errors.Is(err, port.ErrConflict) || errors.Is(err, context.DeadlineExceeded) {
 		return TryAgain{err}
 	}
 	return err

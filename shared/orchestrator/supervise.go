@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,7 +21,7 @@ func (s *Service) Supervise(ctx context.Context, in StepInput) error {
 // SIGTERM when that is due. It needs Runner and Executions beside Store.
 func (s *Service) StopWorker(ctx context.Context, in StepInput) error {
 	r, waiting, err := s.enterWait(ctx, in)
-	if err != nil || !waiting || r.Attempt.MachineID == "" || r.Attempt.TermAt.IsZero() {
+	if err != nil || !waiting || r.Attempt.MachineID == "" || r.Attempt.SigtermAt.IsZero() {
 		return err
 	}
 	grace := max(r.Attempt.GraceUntil.Sub(s.now()), time.Second)
@@ -30,10 +31,10 @@ func (s *Service) StopWorker(ctx context.Context, in StepInput) error {
 	return nil
 }
 
-// Judge handles the state Judging: it reads the record, and the machine where
+// Judge handles the state Reconciling: it reads the record, and the machine where
 // that proves something, and sends the execution where the record then stands.
 // It needs Runner and Executions beside Store.
-func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
+func (s *Service) Reconcile(ctx context.Context, in StepInput) (run.Route, error) {
 	r, stale, err := s.load(ctx, in)
 	if err != nil {
 		return run.Route{}, err
@@ -41,7 +42,7 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 	if stale {
 		return ended(r), nil
 	}
-	f := run.Judged{Generation: in.Carried.Generation, Failed: in.Carried.failed()}
+	f := run.Evaluated{Generation: in.Carried.Generation, Failed: in.Carried.failed()}
 	if f.Failed {
 		s.warn(ctx, r, "a step failed", errors.New(in.Carried.Error.Error+": "+in.Carried.Error.Cause))
 	}
@@ -49,12 +50,12 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.MachineID != "" {
 		f.Phase, f.Exit = s.look(ctx, r)
 	}
-	judged := func(now run.Run) run.Fact {
+	evaluated := func(now run.Run) run.Fact {
 		// Looked at anew by each try: the last one may have lost to a heartbeat.
-		s.listen(ctx, now, &f)
+		s.readContact(ctx, now, &f)
 		return f
 	}
-	if r, err = s.applyTo(ctx, r, judged); err != nil {
+	if r, err = s.applyTo(ctx, r, evaluated); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot judge the run: %w", err))
 	}
 	route := run.RouteOf(r, s.now())
@@ -66,18 +67,18 @@ func (s *Service) Judge(ctx context.Context, in StepInput) (run.Route, error) {
 
 // listen puts into the judgement when the worker was heard last, and since when
 // it can be heard. What cannot be read now proves nothing.
-func (s *Service) listen(ctx context.Context, r run.Run, f *run.Judged) {
+func (s *Service) readContact(ctx context.Context, r run.Run, f *run.Evaluated) {
 	if r.State != run.Running || r.Attempt.WorkerID == "" {
 		return
 	}
-	beat, err := s.ports.Store.LastBeat(ctx, r.Ref())
-	f.Heard = beat.At
-	if err == nil || errors.Is(err, ErrNotFound) {
-		f.Since, f.Blind, err = s.reception(ctx)
+	heartbeat, err := s.ports.Store.LastHeartbeat(ctx, r.Ref())
+	f.LastContactAt = heartbeat.At
+	if err == nil || errors.Is(err, port.ErrNotFound) {
+		f.ReceptionSince, f.ReceptionUnknown, err = s.reception(ctx)
 	}
 	if err != nil {
 		s.warn(ctx, r, "cannot read when the worker was heard", err)
-		f.Blind = true
+		f.ReceptionUnknown = true
 	}
 }
 
@@ -86,7 +87,7 @@ func waits(step run.Step) bool {
 	return step == run.StepQueued || step == run.StepRunning || step == run.StepCancelling
 }
 
-// failed says whether Judging was entered because a call of ours failed: not
+// failed says whether Reconciling was entered because a call of ours failed: not
 // because time was up, and not because the record had moved on.
 func (c Carried) failed() bool {
 	if c.Error == nil {
@@ -106,9 +107,9 @@ func (s *Service) look(ctx context.Context, r run.Run) (phase string, exit *run.
 	switch {
 	case err != nil:
 		s.warn(ctx, r, "cannot look at the machine", err)
-	case machine.Phase == MachineRunning:
+	case machine.Phase == port.MachineRunning:
 		return run.PhaseRunning, nil
-	case machine.Phase == MachineGone:
+	case machine.Phase == port.MachineGone:
 		return run.PhaseGone, exitOf(machine)
 	}
 	return "", nil

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -28,7 +29,7 @@ const strayWait = time.Second
 func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
 	var failed []error
 	for _, part := range []func(context.Context) error{
-		s.NoteReception, s.sweepMachines,
+		s.RecordReception, s.sweepMachines,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepPools, s.sweepOutputs, s.sweepRecords,
 	} {
@@ -66,16 +67,16 @@ func (s *Service) sweepMachines(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
+func (s *Service) sweepMachine(ctx context.Context, m port.Machine) error {
 	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 	r, err := s.ports.Store.Load(ctx, ref)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return err
 	}
 	wanted := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
 		(r.Attempt.MachineID == m.ID || r.Attempt.MachineID == "" && r.Attempt.MachineName == m.Name)
 	if !wanted {
-		if m.Phase == MachineGone {
+		if m.Phase == port.MachineGone {
 			return nil
 		}
 		s.ports.Log.WarnContext(ctx, "a machine that no run wants is destroyed",
@@ -86,11 +87,11 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 		return s.ports.Runner.Destroy(ctx, m.ID)
 	}
 	if r.Attempt.MachineID == "" {
-		if _, err := s.applyTo(ctx, r, is(run.MachineMade{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
+		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
 			return err
 		}
 	}
-	if r.State == run.Running && m.Phase == MachineRunning || r.State == run.Terminating {
+	if r.State == run.Running && m.Phase == port.MachineRunning || r.State == run.Terminating {
 		return nil
 	}
 	return s.seen(ctx, ref, m.Owner.Attempt, m)
@@ -99,7 +100,7 @@ func (s *Service) sweepMachine(ctx context.Context, m Machine) error {
 // sweepUnlisted looks up, one by one, the machines that the list does not show:
 // absence proves nothing, a lookup does. settled are those of the list that run,
 // and are the ones of runs that are Running.
-func (s *Service) sweepUnlisted(ctx context.Context, machines []Machine) (settled []bool, err error) {
+func (s *Service) sweepUnlisted(ctx context.Context, machines []port.Machine) (settled []bool, err error) {
 	listed := make(map[string]int, len(machines))
 	for i := range machines {
 		listed[machines[i].ID] = i
@@ -120,8 +121,8 @@ func (s *Service) sweepUnlisted(ctx context.Context, machines []Machine) (settle
 				continue
 			}
 			m := &machines[i]
-			settled[i] = settled[i] || p.State == run.Running && m.Phase == MachineRunning &&
-				m.Owner == MachineOwner{p.Run.Tenant, p.Run.ID, p.Attempt}
+			settled[i] = settled[i] || p.State == run.Running && m.Phase == port.MachineRunning &&
+				m.Owner == port.MachineOwner{Tenant: p.Run.Tenant, RunID: p.Run.ID, Attempt: p.Attempt}
 		}
 		if len(placed) < sweepBatch {
 			return settled, errors.Join(failed...)
@@ -129,17 +130,17 @@ func (s *Service) sweepUnlisted(ctx context.Context, machines []Machine) (settle
 	}
 }
 
-func (s *Service) sweepAbsent(ctx context.Context, p Placement) error {
+func (s *Service) sweepAbsent(ctx context.Context, p port.Placement) error {
 	m, err := s.ports.Runner.Inspect(ctx, p.MachineID)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		r, err := s.ports.Store.Load(ctx, p.Run)
-		if errors.Is(err, ErrNotFound) || err == nil && (PlacementOf(r) != p || s.now().Before(r.Attempt.StartBy)) {
+		if errors.Is(err, port.ErrNotFound) || err == nil && (port.PlacementOf(r) != p || s.now().Before(r.Attempt.StartBy)) {
 			return nil // it has moved on, or the machine may not be visible yet
 		}
 		if err != nil {
 			return fmt.Errorf("cannot load the run: %w", err)
 		}
-		m = Machine{ID: p.MachineID, Phase: MachineGone}
+		m = port.Machine{ID: p.MachineID, Phase: port.MachineGone}
 	} else if err != nil {
 		return fmt.Errorf("cannot look up machine %s: %w", p.MachineID, err)
 	}
@@ -154,7 +155,7 @@ func (s *Service) sweepDue(ctx context.Context, early time.Duration) error {
 	}
 	var failed []error
 	for _, ref := range refs {
-		if err := s.askExecution(ctx, ref); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := s.askExecution(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
 			failed = append(failed, fmt.Errorf("cannot mend run %s: %w", ref.ID, err))
 		}
 	}
@@ -175,14 +176,14 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 	}
 	execution, err := s.ports.Executions.Describe(ctx, run.ExecutionName(ref, r.Execution.Start))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, port.ErrNotFound):
 		return s.effect(ctx, r, run.Effect{Kind: run.EffectStart, Execution: run.ExecutionName(ref, r.Execution.Start)})
 	case err != nil:
 		return fmt.Errorf("cannot ask about the execution: %w", err)
-	case execution.Status == ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
+	case execution.Status == port.ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
 		return nil // it was asked early, and has time left
-	case execution.Status == ExecutionRunning || r.State.Terminal():
-		_, err = s.applyTo(ctx, r, is(run.Asked{Done: execution.Status != ExecutionRunning}))
+	case execution.Status == port.ExecutionRunning || r.State.Terminal():
+		_, err = s.applyTo(ctx, r, is(run.ExecutionChecked{Done: execution.Status != port.ExecutionRunning}))
 		return err
 	}
 	return s.replaceExecution(ctx, r, execution)
@@ -190,7 +191,7 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 
 // replaceExecution begins a run's execution anew, or gives the run up. execution
 // is the one that ended without the run's end, of the start in r.
-func (s *Service) replaceExecution(ctx context.Context, r run.Run, execution Execution) error {
+func (s *Service) replaceExecution(ctx context.Context, r run.Run, execution port.Execution) error {
 	cause := string(execution.Status)
 	if execution.Error != "" {
 		cause += ": " + execution.Error
@@ -212,7 +213,7 @@ func (s *Service) sweepPools(ctx context.Context) error {
 	}
 	var failed []error
 	for _, p := range pools {
-		mended, err := s.ports.Store.Mend(ctx, p.Tenant, p.Pool)
+		mended, err := s.ports.Store.Reconcile(ctx, p.Tenant, p.Pool)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("cannot mend pool %s: %w", p.Pool, err))
 			continue
@@ -252,7 +253,7 @@ func (s *Service) deleteAll(ctx context.Context, refs []run.Ref) error {
 			break
 		}
 		one := func() error {
-			if err := s.deleteExpired(ctx, ref); !errors.Is(err, ErrNotFound) {
+			if err := s.deleteExpired(ctx, ref); !errors.Is(err, port.ErrNotFound) {
 				failed[i] = err
 			}
 			return nil

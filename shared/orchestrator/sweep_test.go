@@ -9,14 +9,15 @@ import (
 	"testing"
 	"time"
 
-	system "github.com/sortie-dev/sortie/shared/adapter/clock"
+	system "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // watched is a store that tells what a sweep asks of it.
 type watched struct {
-	orchestrator.Store
+	port.Store
 	loads int
 	due   func(ctx context.Context)
 	// crowd is how many batches of outputs are due that others have deleted,
@@ -24,7 +25,7 @@ type watched struct {
 	crowd int
 }
 
-// OutputsDue is orchestrator.Store.
+// OutputsDue implements port.Store.
 func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	if w.crowd > 0 {
 		w.crowd--
@@ -33,13 +34,13 @@ func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]r
 	return w.Store.OutputsDue(ctx, now, limit)
 }
 
-// Load is orchestrator.Store.
+// Load implements port.Store.
 func (w *watched) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	w.loads++
 	return w.Store.Load(ctx, ref)
 }
 
-// Due is orchestrator.Store.
+// Due implements port.Store.
 func (w *watched) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	if w.due != nil {
 		w.due(ctx)
@@ -69,10 +70,10 @@ func TestASweepReadsNoRunByItselfWhoseMachineRuns(t *testing.T) {
 }
 
 // mute is a platform that does not answer at all.
-type mute struct{ orchestrator.Runner }
+type mute struct{ port.Runner }
 
-// List is orchestrator.Runner.
-func (mute) List(ctx context.Context) ([]orchestrator.Machine, error) {
+// List implements port.Runner.
+func (mute) List(ctx context.Context) ([]port.Machine, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -95,7 +96,7 @@ func TestAPlatformThatHangsLeavesTheSweepTime(t *testing.T) {
 }
 
 // shelf is a bucket that is used by many at once.
-type shelf struct {
+type bucket struct {
 	*outputs
 	mu sync.Mutex
 	// deleting is done before each deletion, with the number of those that have
@@ -104,8 +105,8 @@ type shelf struct {
 	begun    int
 }
 
-// Delete is orchestrator.Outputs.
-func (s *shelf) Delete(ctx context.Context, on orchestrator.Shelf, key string) error {
+// Delete implements port.Outputs.
+func (s *bucket) Delete(ctx context.Context, on port.Bucket, key string) error {
 	s.mu.Lock()
 	s.begun++
 	nth := s.begun
@@ -129,7 +130,7 @@ func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth 
 	config := h.config
 	config.Deletions = atOnce
 	return orchestrator.New(orchestrator.Ports{
-		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &shelf{outputs: h.outputs, deleting: deleting},
+		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &bucket{outputs: h.outputs, deleting: deleting},
 		Clock: h.clock, Log: slog.New(slog.DiscardHandler),
 	}, config)
 }
@@ -139,7 +140,7 @@ func (h *house) kept(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
-	if objects := len(h.outputs.shelves[orchestrator.Kept]); objects != want || len(due) != want {
+	if objects := len(h.outputs.shelves[port.Accepted]); objects != want || len(due) != want {
 		h.Errorf("%d outputs are kept and %d records have one, want %d", objects, len(due), want)
 	}
 }

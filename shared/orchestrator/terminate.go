@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -62,12 +63,12 @@ func (s *Service) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err := s.clear(ctx, r, output); err != nil {
 			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 		}
-		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Roll: s.ports.Roll()}, s.now())
+		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Rand: s.ports.Rand()}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
 		after, err := s.commit(ctx, d)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, port.ErrConflict) {
 			return after, err
 		}
 		if r, err = s.ports.Store.Load(ctx, r.Ref()); err != nil || r.State != run.Terminating {
@@ -112,11 +113,11 @@ func (s *Service) seeGone(ctx context.Context, r run.Run) (*run.Exit, error) {
 // the platform does not know is gone too, but not before the time by which it had
 // to be visible: the records may be a backup's, and the machines not.
 func (s *Service) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
-	machine, err := s.ports.Runner.Wait(ctx, id, MachineGone, limit)
-	if errors.Is(err, ErrNotFound) {
+	machine, err := s.ports.Runner.Wait(ctx, id, port.MachineGone, limit)
+	if errors.Is(err, port.ErrNotFound) {
 		return nil, !s.now().Before(visibleBy), nil
 	}
-	return exitOf(machine), err == nil && machine.Phase == MachineGone, err
+	return exitOf(machine), err == nil && machine.Phase == port.MachineGone, err
 }
 
 // machineID is the id of the attempt's machine; empty where there is none. A
@@ -135,7 +136,7 @@ func (s *Service) machineID(ctx context.Context, r run.Run) (string, error) {
 		return "", fmt.Errorf("cannot list the machines: %w", err)
 	}
 	for _, m := range machines {
-		if m.Owner == (MachineOwner{r.Tenant, r.ID, r.Attempt.Number}) {
+		if m.Owner == (port.MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number}) {
 			return m.ID, nil
 		}
 	}
@@ -174,18 +175,18 @@ func (s *Service) keep(ctx context.Context, r run.Run) (kept *run.Output, wrong 
 		return nil, nil, nil
 	}
 	upload := *report.Upload
-	object, err := s.ports.Outputs.Head(ctx, Uploads, upload.Key)
+	object, err := s.ports.Outputs.Head(ctx, port.Uploads, upload.Key)
 	if err == nil && object.Size == upload.Size {
-		object, err = s.ports.Outputs.Keep(ctx, upload.Key, object.ETag)
+		object, err = s.ports.Outputs.Accept(ctx, upload.Key, object.ETag)
 	}
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		// An earlier try may have kept it and cleared the upload.
-		object, err = s.ports.Outputs.Head(ctx, Kept, upload.Key)
+		object, err = s.ports.Outputs.Head(ctx, port.Accepted, upload.Key)
 	}
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, port.ErrNotFound):
 		return nil, fault.New(fault.OutputMissing, "the output %s that the worker reported is not in the bucket", upload.Key), nil
-	case errors.Is(err, ErrChanged):
+	case errors.Is(err, port.ErrChanged):
 		return nil, nil, TryAgain{err}
 	case err != nil:
 		return nil, nil, err
@@ -208,16 +209,16 @@ func (s *Service) clear(ctx context.Context, r run.Run, kept *run.Output) error 
 		// it left. Deletes are free, and the two lists of a prefix are not. What a
 		// worker leaves that it does not tell of goes by the bucket's own rule.
 		return errors.Join(
-			s.ports.Outputs.Delete(ctx, Uploads, kept.Key),
-			s.ports.Outputs.Delete(ctx, Uploads, attemptPrefix(r.TaskID, 1)+"log"),
+			s.ports.Outputs.Delete(ctx, port.Uploads, kept.Key),
+			s.ports.Outputs.Delete(ctx, port.Uploads, attemptPrefix(r.TaskID, 1)+"log"),
 		)
 	}
 	prefix := OutputPrefix(r.TaskID)
-	if err := s.ports.Outputs.DeletePrefix(ctx, Uploads, prefix); err != nil {
+	if err := s.ports.Outputs.DeletePrefix(ctx, port.Uploads, prefix); err != nil {
 		return err
 	}
 	if kept == nil && r.Attempt.Outcome == run.OutcomeSucceeded {
-		return s.ports.Outputs.DeletePrefix(ctx, Kept, prefix)
+		return s.ports.Outputs.DeletePrefix(ctx, port.Accepted, prefix)
 	}
 	return nil
 }

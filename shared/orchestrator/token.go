@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -52,7 +53,7 @@ func (s *Service) callbackURL(ctx context.Context, r run.Run) (string, error) {
 
 // Keys lists the public halves of the keys that sign tokens, the current one
 // first. It needs Signer alone.
-func (s *Service) Keys(ctx context.Context) ([]VerificationKey, error) {
+func (s *Service) Keys(ctx context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.ports.Signer.Keys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the verification keys: %w", err)
@@ -128,7 +129,7 @@ func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID strin
 }
 
 // claimsIn are the claims of a token that is good now, and is for the audience.
-func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tokenClaims, *proven, error) {
+func (s *Service) claimsIn(token, audience string, keys []port.VerificationKey) (*tokenClaims, *proven, error) {
 	rules := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
@@ -138,7 +139,7 @@ func (s *Service) claimsIn(token, audience string, keys []VerificationKey) (*tok
 		claims := known.all()
 		return claims, known, jwt.NewValidator(rules...).Validate(claims)
 	}
-	var by VerificationKey
+	var by port.VerificationKey
 	claims := &tokenClaims{}
 	_, err := jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
 		for _, by = range keys {

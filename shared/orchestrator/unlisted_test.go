@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -18,10 +19,10 @@ type blind struct {
 	about string
 }
 
-// Inspect is orchestrator.Runner.
-func (b blind) Inspect(ctx context.Context, id string) (orchestrator.Machine, error) {
+// Inspect implements port.Runner.
+func (b blind) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	if id == b.about {
-		return orchestrator.Machine{}, fault.New(fault.Unavailable, "nobody answers about %s", id)
+		return port.Machine{}, fault.New(fault.Unavailable, "nobody answers about %s", id)
 	}
 	return b.runner.Inspect(ctx, id)
 }
@@ -52,8 +53,8 @@ func TestRule7OneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
 // unlisting is a platform whose lists show nothing.
 type unlisting struct{ *runner }
 
-// List is orchestrator.Runner.
-func (unlisting) List(context.Context) ([]orchestrator.Machine, error) { return nil, nil }
+// List implements port.Runner.
+func (unlisting) List(context.Context) ([]port.Machine, error) { return nil, nil }
 
 // TestRule7AbsenceFromAListProvesNothing at any time: a lookup shows the machine.
 func TestRule7AbsenceFromAListProvesNothing(t *testing.T) {

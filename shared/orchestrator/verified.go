@@ -9,6 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // verifiedLimit is how many tokens a process remembers the claims of.
@@ -28,7 +29,7 @@ type verified struct {
 
 // origin is what many tokens have in common.
 type origin struct {
-	by                VerificationKey
+	by                port.VerificationKey
 	tenant, workspace string
 }
 
@@ -50,7 +51,7 @@ func newVerified() *verified {
 
 // find looks for a token that one of the keys has signed; nil where that has to
 // be seen.
-func (v *verified) find(token string, keys []VerificationKey) *proven {
+func (v *verified) find(token string, keys []port.VerificationKey) *proven {
 	v.mu.RLock()
 	found := v.tokens[sha256.Sum256([]byte(token))]
 	v.mu.RUnlock()
@@ -71,7 +72,7 @@ func (v *verified) find(token string, keys []VerificationKey) *proven {
 
 // add remembers a token that is good; nil where it is not a worker's for one task,
 // as ours are.
-func (v *verified) add(token string, by VerificationKey, c *tokenClaims) *proven {
+func (v *verified) add(token string, by port.VerificationKey, c *tokenClaims) *proven {
 	if len(c.Audience) != 1 || c.Audience[0] != contract.AudienceWorker || c.Subject != c.TaskID {
 		return nil // a callback's is shown once
 	}

@@ -13,20 +13,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // ring is a Signer whose keys the test changes.
 type ring struct {
-	keys []orchestrator.VerificationKey
+	keys []port.VerificationKey
 }
 
-func (ring) Current(context.Context) (string, error) { return "", orchestrator.ErrNotFound }
+func (ring) Current(context.Context) (string, error) { return "", port.ErrNotFound }
 
 func (ring) Sign(context.Context, string, []byte) ([]byte, error) {
-	return nil, orchestrator.ErrNotFound
+	return nil, port.ErrNotFound
 }
 
-func (r *ring) Keys(context.Context) ([]orchestrator.VerificationKey, error) { return r.keys, nil }
+func (r *ring) Keys(context.Context) ([]port.VerificationKey, error) { return r.keys, nil }
 
 // TestATokenThatWasGoodIsAsked has a token let in, and then what it was let in
 // for taken away: who was let in once has no right to it the next time.
@@ -42,13 +43,13 @@ func TestATokenThatWasGoodIsAsked(t *testing.T) {
 		"nothing": {},
 		"time":    {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(time.Hour - time.Second) }},
 		"another key": {spoil: func(_ *clock, k *ring, _ []byte) {
-			k.keys = append([]orchestrator.VerificationKey{stranger.key}, k.keys...)
+			k.keys = append([]port.VerificationKey{stranger.key}, k.keys...)
 		}},
 		"it has expired":  {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(time.Hour) }, want: fault.Unauthenticated},
 		"it is not begun": {spoil: func(at *clock, _ *ring, _ []byte) { at.now = at.now.Add(-time.Second) }, want: fault.Unauthenticated},
 		"its key is gone": {spoil: func(_ *clock, k *ring, _ []byte) { k.keys = nil }, want: fault.Unauthenticated},
 		"its key's name is another's": {spoil: func(_ *clock, k *ring, _ []byte) {
-			k.keys = []orchestrator.VerificationKey{{ID: ours.key.ID, Public: stranger.key.Public}}
+			k.keys = []port.VerificationKey{{ID: ours.key.ID, Public: stranger.key.Public}}
 		}, want: fault.Unauthenticated},
 		"a byte of its text":      {spoil: func(_ *clock, _ *ring, token []byte) { token[90] ^= 1 }, want: fault.Unauthenticated},
 		"a byte of its signature": {spoil: func(_ *clock, _ *ring, token []byte) { token[len(token)-20] ^= 1 }, want: fault.Unauthenticated},
@@ -57,7 +58,7 @@ func TestATokenThatWasGoodIsAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at, keys := &clock{now: epoch}, &ring{keys: []orchestrator.VerificationKey{ours.key}}
+			at, keys := &clock{now: epoch}, &ring{keys: []port.VerificationKey{ours.key}}
 			service := orchestrator.New(orchestrator.Ports{Signer: keys, Clock: at}, orchestrator.Config{})
 			token := []byte(ours.sign(t, jwt.MapClaims{
 				"tenantId": "a", "workspaceId": "w", "runId": "job:1", "taskId": task, "attempt": 1, "jti": "x",
@@ -113,7 +114,7 @@ func TestTokensOfManyTenants(t *testing.T) {
 		tokens[claims] = [2]string{old.sign(t, said), young.sign(t, said)}
 	}
 	for _, good := range []int{0, 0, 1, 1, 0} {
-		keys.keys = []orchestrator.VerificationKey{[]signingKey{old, young}[good].key}
+		keys.keys = []port.VerificationKey{[]signingKey{old, young}[good].key}
 		for claims, both := range tokens {
 			bearer, err := service.VerifyToken(t.Context(), both[good], contract.AudienceWorker, claims.TaskID)
 			if err != nil || bearer.Claims != claims {
@@ -128,8 +129,8 @@ func TestTokensOfManyTenants(t *testing.T) {
 
 // signingKey is a key with its signer, which may know it by another name.
 type signingKey struct {
-	key    orchestrator.VerificationKey
-	signer orchestrator.Signer
+	key    port.VerificationKey
+	signer port.Signer
 }
 
 func keyOf(t *testing.T) signingKey {

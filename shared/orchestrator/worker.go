@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -39,17 +40,17 @@ func (s *Service) Started(ctx context.Context, bearer Bearer, body contract.Task
 	if err != nil {
 		return now, err
 	}
-	heard := run.Heard{Attempt: body.Attempt, WorkerID: body.WorkerID, Started: true, HandlesSigterm: body.HandlesSigterm}
-	after, err := s.applyTo(ctx, r, is(heard))
+	contacted := run.WorkerContacted{Attempt: body.Attempt, WorkerID: body.WorkerID, Started: true, HandlesSigterm: body.HandlesSigterm}
+	after, err := s.applyTo(ctx, r, is(contacted))
 	if err != nil {
-		s.tellCancel(ctx, after, body.Attempt)
+		s.markCancelDelivered(ctx, after, body.Attempt)
 		return now, s.refused(ctx, after, body.Attempt, err, "commit the start")
 	}
 	if after.Version != r.Version {
 		return now, nil // its heartbeat clock begins with the state's entry, or with the next heartbeat
 	}
 	// It was said before; it is a sign of life like any other.
-	_, err = s.beat(ctx, after, run.Beat{Attempt: body.Attempt, WorkerID: body.WorkerID, At: now})
+	_, err = s.heartbeat(ctx, after, run.Heartbeat{Attempt: body.Attempt, WorkerID: body.WorkerID, At: now})
 	return now, err
 }
 
@@ -68,22 +69,22 @@ type Alive struct {
 // Executions, Signer and Outputs beside Store.
 func (s *Service) Heartbeat(ctx context.Context, bearer Bearer, body contract.TaskHeartbeat) (Alive, error) {
 	alive := Alive{At: s.now()}
-	beat := run.Beat{
+	heartbeat := run.Heartbeat{
 		Attempt: body.Attempt, WorkerID: body.WorkerID, At: alive.At, Message: Cut(body.Message, messageLimit),
 	}
 	if body.ProgressPct != nil {
-		beat.Progress = new(min(max(*body.ProgressPct, 0), 100))
+		heartbeat.Progress = new(min(max(*body.ProgressPct, 0), 100))
 	}
-	noted, err := s.noteBeat(ctx, bearer, beat)
+	recorded, err := s.recordHeartbeat(ctx, bearer, heartbeat)
 	if err != nil {
 		return alive, err
 	}
-	if alive.Cancel = noted.Cancel; alive.Cancel != nil {
+	if alive.Cancel = recorded.Cancel; alive.Cancel != nil {
 		r, err := s.ports.Store.Load(ctx, bearer.ref())
 		if err != nil {
 			return alive, fmt.Errorf("cannot load the run: %w", err)
 		}
-		s.tellCancel(ctx, r, body.Attempt)
+		s.markCancelDelivered(ctx, r, body.Attempt)
 	}
 	alive.Renewed, err = s.renewal(ctx, bearer)
 	if err != nil {
@@ -95,56 +96,56 @@ func (s *Service) Heartbeat(ctx context.Context, bearer Bearer, body contract.Ta
 
 // noteBeat writes the heartbeat to the open item. Where there is none for it,
 // the record says why, or opens one.
-func (s *Service) noteBeat(ctx context.Context, bearer Bearer, beat run.Beat) (run.Beat, error) {
-	by := caller{beat.Attempt, beat.WorkerID}
+func (s *Service) recordHeartbeat(ctx context.Context, bearer Bearer, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	by := caller{heartbeat.Attempt, heartbeat.WorkerID}
 	if bearer.proven != nil && bearer.proven.ofRun.Load() && by.fits(bearer) {
-		noted, err := s.beatItem(ctx, bearer.ref(), beat)
-		if !errors.Is(err, ErrNotFound) {
-			return noted, err
+		recorded, err := s.writeHeartbeat(ctx, bearer.ref(), heartbeat)
+		if !errors.Is(err, port.ErrNotFound) {
+			return recorded, err
 		}
 	}
 	r, err := s.ofWorker(ctx, bearer, by)
 	if err != nil {
-		return run.Beat{}, err
+		return run.Heartbeat{}, err
 	}
-	return s.beat(ctx, r, beat)
+	return s.heartbeat(ctx, r, heartbeat)
 }
 
 // beat is noteBeat for a run that was read.
-func (s *Service) beat(ctx context.Context, r run.Run, beat run.Beat) (run.Beat, error) {
-	noted, err := s.beatItem(ctx, r.Ref(), beat)
-	if !errors.Is(err, ErrNotFound) {
-		return noted, err
+func (s *Service) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+	if !errors.Is(err, port.ErrNotFound) {
+		return recorded, err
 	}
 	after, err := s.applyTo(ctx, r, func(now run.Run) run.Fact {
-		return run.Heard{
-			Attempt: beat.Attempt, WorkerID: beat.WorkerID, Progress: beat.Progress, Message: beat.Message,
-			Missing: now.Attempt.WorkerID == beat.WorkerID,
+		return run.WorkerContacted{
+			Attempt: heartbeat.Attempt, WorkerID: heartbeat.WorkerID, Progress: heartbeat.Progress, Message: heartbeat.Message,
+			Missing: now.Attempt.WorkerID == heartbeat.WorkerID,
 		}
 	})
 	if err != nil {
-		return run.Beat{}, s.refused(ctx, after, beat.Attempt, err, "commit the heartbeat")
+		return run.Heartbeat{}, s.refused(ctx, after, heartbeat.Attempt, err, "commit the heartbeat")
 	}
-	return s.beatItem(ctx, r.Ref(), beat)
+	return s.writeHeartbeat(ctx, r.Ref(), heartbeat)
 }
 
 // beatItem writes the item, and starts the execution's heartbeat clock anew. A
 // clock that cannot be started only brings the next judgement forward.
-func (s *Service) beatItem(ctx context.Context, ref run.Ref, beat run.Beat) (run.Beat, error) {
-	noted, err := s.ports.Store.Beat(ctx, ref, beat)
-	if errors.Is(err, ErrNotFound) {
-		return noted, err
+func (s *Service) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.ports.Store.Heartbeat(ctx, ref, heartbeat)
+	if errors.Is(err, port.ErrNotFound) {
+		return recorded, err
 	}
 	if err != nil {
-		return noted, fmt.Errorf("cannot note the heartbeat: %w", err)
+		return recorded, fmt.Errorf("cannot note the heartbeat: %w", err)
 	}
-	if noted.Token == "" {
-		return noted, nil
+	if recorded.Token == "" {
+		return recorded, nil
 	}
-	if err := s.ports.Executions.Heartbeat(ctx, noted.Token); err != nil && !errors.Is(err, ErrTokenGone) {
+	if err := s.ports.Executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, port.ErrTokenGone) {
 		s.ports.Log.WarnContext(ctx, "cannot tell the execution of a heartbeat", "run_id", ref.ID, "error", err.Error())
 	}
-	return noted, nil
+	return recorded, nil
 }
 
 // Completed takes a worker's last word. It returns how the attempt ended, after
@@ -167,11 +168,11 @@ func (s *Service) Completed(ctx context.Context, bearer Bearer, body contract.Ta
 }
 
 // tellCancel notes that the answer which is about to be given tells of a cancel.
-func (s *Service) tellCancel(ctx context.Context, r run.Run, attempt int) {
-	if r.Cancel == nil || !r.Wants(attempt) {
+func (s *Service) markCancelDelivered(ctx context.Context, r run.Run, attempt int) {
+	if r.Cancel == nil || !r.IsCurrent(attempt) {
 		return
 	}
-	if _, err := s.applyTo(ctx, r, is(run.CancelTold{Attempt: attempt})); err != nil {
+	if _, err := s.applyTo(ctx, r, is(run.CancelDelivered{Attempt: attempt})); err != nil {
 		s.warn(ctx, r, "cannot note that the worker was told of the cancel; its grace begins with SIGTERM", err)
 	}
 }
@@ -219,7 +220,7 @@ func (s *Service) ofWorker(ctx context.Context, bearer Bearer, by caller) (run.R
 // is for something else.
 func (s *Service) ofBearer(ctx context.Context, bearer Bearer) (run.Run, error) {
 	r, err := s.ports.Store.Find(ctx, bearer.TenantID, bearer.TaskID)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return r, fault.New(fault.Forbidden, "the token is not for a task that is known here, or that one has expired")
 	}
 	if err != nil {
@@ -247,7 +248,7 @@ func (s *Service) refused(ctx context.Context, r run.Run, received int, err erro
 		refusal.ExpectedAttempt, refusal.ReceivedAttempt = r.Attempt.Number, received
 	case fault.TaskAlreadyTerminal:
 		refusal.State = string(r.Attempt.Outcome)
-		if r.Wants(r.Attempt.Number) {
+		if r.IsCurrent(r.Attempt.Number) {
 			refusal.State = contract.OutcomeCancelled
 		}
 	case fault.WorkerMismatch, fault.TaskExpired:

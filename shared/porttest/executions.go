@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // ExecutionsMachine is the state machine that the suite of Executions runs. Its
@@ -31,12 +31,12 @@ const (
 
 // ExecutionsHarness is an adapter whose executions run ExecutionsMachine.
 type ExecutionsHarness struct {
-	Executions orchestrator.Executions
+	Executions port.Executions
 	// Pass lets a time pass for the executions.
 	Pass func(d time.Duration)
 	// Reopen gives the adapter as another process would have it, after the end
 	// of this one. What this one was is not used any more.
-	Reopen func() orchestrator.Executions
+	Reopen func() port.Executions
 }
 
 // Executions holds an adapter to the port orchestrator.Executions. open makes an
@@ -81,7 +81,7 @@ type executionsTest struct {
 	*testing.T
 	ctx  context.Context
 	h    ExecutionsHarness
-	port orchestrator.Executions
+	port port.Executions
 
 	mu     sync.Mutex
 	tokens map[string][]string
@@ -144,7 +144,7 @@ func (e *executionsTest) gone(token string) {
 		"Fail":      e.port.Fail(e.ctx, token, "Boom", "no reason"),
 		"Heartbeat": e.port.Heartbeat(e.ctx, token),
 	} {
-		if !errors.Is(err, orchestrator.ErrTokenGone) {
+		if !errors.Is(err, port.ErrTokenGone) {
 			e.Errorf("%s of a token that is gone: %v", call, err)
 		}
 	}
@@ -157,7 +157,7 @@ func (e *executionsTest) start(name string) (token string) {
 	return e.token(name)
 }
 
-func (e *executionsTest) describe(name string) orchestrator.Execution {
+func (e *executionsTest) describe(name string) port.Execution {
 	e.Helper()
 	x, err := e.port.Describe(e.ctx, name)
 	e.ok(err)
@@ -168,13 +168,13 @@ func (e *executionsTest) describe(name string) orchestrator.Execution {
 }
 
 // end waits for the execution's end.
-func (e *executionsTest) end(name string) orchestrator.Execution {
+func (e *executionsTest) end(name string) port.Execution {
 	e.Helper()
 	look := time.NewTicker(2 * time.Millisecond)
 	defer look.Stop()
 	for {
 		x := e.describe(name)
-		if x.Status != orchestrator.ExecutionRunning {
+		if x.Status != port.ExecutionRunning {
 			return x
 		}
 		select {
@@ -186,7 +186,7 @@ func (e *executionsTest) end(name string) orchestrator.Execution {
 }
 
 // ends waits for the execution's end and holds it to what is wanted.
-func (e *executionsTest) ends(name string, want orchestrator.ExecutionStatus, code, cause string) {
+func (e *executionsTest) ends(name string, want port.ExecutionStatus, code, cause string) {
 	e.Helper()
 	x := e.end(name)
 	if x.Status != want || x.Error != code || cause != "" && x.Cause != cause {
@@ -198,20 +198,20 @@ func (e *executionsTest) ends(name string, want orchestrator.ExecutionStatus, co
 func (e *executionsTest) timesOut(name string) {
 	e.Helper()
 	x := e.end(name)
-	if x.Status != orchestrator.ExecutionFailed || x.Error != "States.Timeout" && x.Error != "States.HeartbeatTimeout" {
+	if x.Status != port.ExecutionFailed || x.Error != "States.Timeout" && x.Error != "States.HeartbeatTimeout" {
 		e.Errorf("the execution %s is %s with %q, %q; want a timeout", name, x.Status, x.Error, x.Cause)
 	}
 }
 
 func (e *executionsTest) runs(name string) {
 	e.Helper()
-	if x := e.describe(name); x.Status != orchestrator.ExecutionRunning || x.Error != "" {
+	if x := e.describe(name); x.Status != port.ExecutionRunning || x.Error != "" {
 		e.Errorf("the execution %s is %s with %q", name, x.Status, x.Error)
 	}
 }
 
 func neverWas(e *executionsTest) {
-	if x, err := e.port.Describe(e.ctx, "never-was"); !errors.Is(err, orchestrator.ErrNotFound) {
+	if x, err := e.port.Describe(e.ctx, "never-was"); !errors.Is(err, port.ErrNotFound) {
 		e.Errorf("Describe: %+v, %v", x, err)
 	}
 	e.ok(e.port.Stop(e.ctx, "never-was", "just so"))
@@ -231,7 +231,7 @@ func startNonsense(e *executionsTest) {
 			e.Errorf("an execution has started with %q", input)
 		}
 	}
-	if _, err := e.port.Describe(e.ctx, "input"); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := e.port.Describe(e.ctx, "input"); !errors.Is(err, port.ErrNotFound) {
 		e.Errorf("Describe: %v", err)
 	}
 	e.start("A-name_of-1")

@@ -7,16 +7,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func startAgain(e *executionsTest) {
 	token := e.start("twice")
 	e.ok(e.port.Start(e.ctx, "twice", json.RawMessage(`{}`)))
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
-	e.ends("twice", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("twice", port.ExecutionSucceeded, "", "")
 	e.ok(e.port.Start(e.ctx, "twice", json.RawMessage(`{}`)))
-	e.ends("twice", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("twice", port.ExecutionSucceeded, "", "")
 	if n := e.asked("twice"); n != 1 {
 		e.Errorf("its function was called %d times", n)
 	}
@@ -28,7 +28,7 @@ func startOther(e *executionsTest) {
 		e.Error("a name was taken twice")
 	}
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
-	e.ends("taken", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("taken", port.ExecutionSucceeded, "", "")
 	if n := e.asked("taken"); n != 1 {
 		e.Errorf("its function was called %d times", n)
 	}
@@ -39,31 +39,31 @@ func tokenOnce(e *executionsTest) {
 	e.runs("once")
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
 	e.gone(token)
-	e.ends("once", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("once", port.ExecutionSucceeded, "", "")
 	e.gone(token)
 }
 
 func outputGoesOn(e *executionsTest) {
 	e.ok(e.port.Succeed(e.ctx, e.start("bad"), json.RawMessage(badEnd)))
-	e.ends("bad", orchestrator.ExecutionFailed, "Bad", "the output said so")
+	e.ends("bad", port.ExecutionFailed, "Bad", "the output said so")
 }
 
 func failureIsTold(e *executionsTest) {
 	token := e.start("fails")
 	e.ok(e.port.Fail(e.ctx, token, "MovedOn", "it is \"elsewhere\""))
-	e.ends("fails", orchestrator.ExecutionFailed, "MovedOn", "it is \"elsewhere\"")
+	e.ends("fails", port.ExecutionFailed, "MovedOn", "it is \"elsewhere\"")
 	e.gone(token)
 }
 
 func outputNonsense(e *executionsTest) {
 	token := e.start("nonsense")
 	for _, output := range []string{``, `{`} {
-		if err := e.port.Succeed(e.ctx, token, json.RawMessage(output)); err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+		if err := e.port.Succeed(e.ctx, token, json.RawMessage(output)); err == nil || errors.Is(err, port.ErrTokenGone) {
 			e.Errorf("the output %q: %v", output, err)
 		}
 	}
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
-	e.ends("nonsense", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("nonsense", port.ExecutionSucceeded, "", "")
 }
 
 func tokenUnknown(e *executionsTest) {
@@ -79,10 +79,10 @@ func tokensAreApart(e *executionsTest) {
 		e.Fatal("two executions have the same token")
 	}
 	e.ok(e.port.Fail(e.ctx, one, "Boom", ""))
-	e.ends("one", orchestrator.ExecutionFailed, "Boom", "")
+	e.ends("one", port.ExecutionFailed, "Boom", "")
 	e.runs("other")
 	e.ok(e.port.Succeed(e.ctx, other, json.RawMessage(goodEnd)))
-	e.ends("other", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("other", port.ExecutionSucceeded, "", "")
 }
 
 func heartbeats(e *executionsTest) {
@@ -93,7 +93,7 @@ func heartbeats(e *executionsTest) {
 		e.runs("alive")
 	}
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
-	e.ends("alive", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("alive", port.ExecutionSucceeded, "", "")
 }
 
 func heartbeatReopened(e *executionsTest) {
@@ -139,26 +139,26 @@ func tokenEarly(e *executionsTest) {
 	if err := <-answers; err != nil {
 		e.Errorf("the token before its call returned: %v", err)
 	}
-	e.ends("early", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("early", port.ExecutionSucceeded, "", "")
 	e.gone(token)
 }
 
 func stopped(e *executionsTest) {
 	token := e.start("stopped")
 	e.ok(e.port.Stop(e.ctx, "stopped", "nobody wants it"))
-	e.ends("stopped", orchestrator.ExecutionAborted, "", "nobody wants it")
+	e.ends("stopped", port.ExecutionAborted, "", "nobody wants it")
 	e.gone(token)
 	e.ok(e.port.Stop(e.ctx, "stopped", "again"))
 	e.ok(e.port.Start(e.ctx, "stopped", json.RawMessage(`{}`)))
 	e.h.Pass(2 * time.Minute)
-	e.ends("stopped", orchestrator.ExecutionAborted, "", "nobody wants it")
+	e.ends("stopped", port.ExecutionAborted, "", "nobody wants it")
 }
 
 func stoppedLate(e *executionsTest) {
 	e.ok(e.port.Succeed(e.ctx, e.start("over"), json.RawMessage(goodEnd)))
-	e.ends("over", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("over", port.ExecutionSucceeded, "", "")
 	e.ok(e.port.Stop(e.ctx, "over", "too late"))
-	e.ends("over", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("over", port.ExecutionSucceeded, "", "")
 }
 
 // completeRace has twenty complete the same token, half of them with another
@@ -182,7 +182,7 @@ func completeRace(e *executionsTest) {
 		switch {
 		case err == nil && winner < 0:
 			winner = i
-		case !errors.Is(err, orchestrator.ErrTokenGone):
+		case !errors.Is(err, port.ErrTokenGone):
 			e.Errorf("completer %d: %v", i, err)
 		}
 	}
@@ -190,9 +190,9 @@ func completeRace(e *executionsTest) {
 	case winner < 0:
 		e.Error("nobody has completed the token")
 	case winner%2 == 1:
-		e.ends("contested", orchestrator.ExecutionFailed, "Bad", "")
+		e.ends("contested", port.ExecutionFailed, "Bad", "")
 	default:
-		e.ends("contested", orchestrator.ExecutionSucceeded, "", "")
+		e.ends("contested", port.ExecutionSucceeded, "", "")
 	}
 }
 
@@ -207,7 +207,7 @@ func startRace(e *executionsTest) {
 	}
 	all.Wait()
 	e.ok(e.port.Succeed(e.ctx, e.token("crowd"), json.RawMessage(goodEnd)))
-	e.ends("crowd", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("crowd", port.ExecutionSucceeded, "", "")
 	if n := e.asked("crowd"); n != 1 {
 		e.Errorf("its function was called %d times", n)
 	}
@@ -224,14 +224,14 @@ func stopRace(e *executionsTest) {
 		both.Wait()
 		e.ok(halted)
 		switch {
-		case errors.Is(completed, orchestrator.ErrTokenGone):
-			e.ends(name, orchestrator.ExecutionAborted, "", "stopped")
+		case errors.Is(completed, port.ErrTokenGone):
+			e.ends(name, port.ExecutionAborted, "", "stopped")
 		case completed != nil:
 			e.Errorf("the completion: %v", completed)
-		case e.end(name).Status == orchestrator.ExecutionAborted: // the stop found it behind the token's state
-			e.ends(name, orchestrator.ExecutionAborted, "", "stopped")
+		case e.end(name).Status == port.ExecutionAborted: // the stop found it behind the token's state
+			e.ends(name, port.ExecutionAborted, "", "stopped")
 		default:
-			e.ends(name, orchestrator.ExecutionSucceeded, "", "")
+			e.ends(name, port.ExecutionSucceeded, "", "")
 		}
 	}
 }
@@ -239,15 +239,15 @@ func stopRace(e *executionsTest) {
 func reopened(e *executionsTest) {
 	waiting, ended := e.start("waiting"), e.start("ended")
 	e.ok(e.port.Succeed(e.ctx, ended, json.RawMessage(goodEnd)))
-	e.ends("ended", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("ended", port.ExecutionSucceeded, "", "")
 	e.start("halted")
 	e.ok(e.port.Stop(e.ctx, "halted", "stopped"))
 	e.port = e.h.Reopen()
 	e.runs("waiting")
 	e.gone(ended)
-	e.ends("halted", orchestrator.ExecutionAborted, "", "stopped")
+	e.ends("halted", port.ExecutionAborted, "", "stopped")
 	e.ok(e.port.Start(e.ctx, "ended", json.RawMessage(`{}`)))
-	e.ends("ended", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("ended", port.ExecutionSucceeded, "", "")
 	e.ok(e.port.Succeed(e.ctx, waiting, json.RawMessage(goodEnd)))
-	e.ends("waiting", orchestrator.ExecutionSucceeded, "", "")
+	e.ends("waiting", port.ExecutionSucceeded, "", "")
 }

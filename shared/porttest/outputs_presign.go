@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // fetch uses a URL as a stranger does, and gives status, body and headers.
@@ -127,12 +127,12 @@ func outputsPresignPut(t *testing.T, h OutputsHarness) {
 	if status, text, _ := h.fetch(t, http.MethodPut, old, right, "{}"); status != http.StatusForbidden {
 		t.Errorf("an expired URL answered %d %q", status, text)
 	}
-	h.missing(t, orchestrator.Uploads, key)
+	h.missing(t, port.Uploads, key)
 	if status, text, _ := h.fetch(t, http.MethodPut, signed, right, `{"a":1}`); status != http.StatusOK {
 		t.Fatalf("the URL answered %d %q", status, text)
 	}
-	h.missing(t, orchestrator.Kept, key)
-	text, object := h.read(t, orchestrator.Uploads, key, orchestrator.Span{})
+	h.missing(t, port.Accepted, key)
+	text, object := h.read(t, port.Uploads, key, port.Span{})
 	if text != `{"a":1}` || object.ContentType != "application/json" {
 		t.Errorf("the upload arrived as %q, %+v", text, object)
 	}

@@ -10,22 +10,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Heard is one event as a subscriber gets it.
-type Heard struct {
+type Delivered struct {
 	Type   string
 	Detail json.RawMessage
 }
 
 // PublisherHarness is an adapter with a subscriber.
 type PublisherHarness struct {
-	Publisher orchestrator.Publisher
+	Publisher port.Publisher
 	// Listen waits for what the subscriber hears next, in any order; false
 	// where ctx ends first.
-	Listen func(ctx context.Context) ([]Heard, bool)
+	Listen func(ctx context.Context) ([]Delivered, bool)
 	// TooLarge is the size in bytes of a detail that can never be told.
 	TooLarge int
 }
@@ -62,7 +62,7 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Run("as many as there are", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
-		var events []orchestrator.PublishedEvent
+		var events []port.PublishedEvent
 		for n := range 47 {
 			events = append(events, published(n+1))
 		}
@@ -72,7 +72,7 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Run("large ones too", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
-		var events []orchestrator.PublishedEvent
+		var events []port.PublishedEvent
 		for n := range 12 {
 			event := published(n + 1)
 			event.Detail = padded(event, 60<<10)
@@ -95,7 +95,7 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 			"no JSON": json.RawMessage(`{`), "nothing": nil, "no object": json.RawMessage(`["x"]`),
 			"too large": padded(published(3), h.TooLarge),
 		} {
-			events := []orchestrator.PublishedEvent{published(1), published(2), published(3), published(4)}
+			events := []port.PublishedEvent{published(1), published(2), published(3), published(4)}
 			events[2].Detail = detail
 			failed, err := h.Publisher.Publish(t.Context(), events)
 			if diff := cmp.Diff([]int{2}, failed); diff != "" || err == nil {
@@ -109,7 +109,7 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 		h := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		failed, err := h.Publisher.Publish(ctx, []orchestrator.PublishedEvent{published(1), published(2)})
+		failed, err := h.Publisher.Publish(ctx, []port.PublishedEvent{published(1), published(2)})
 		if diff := cmp.Diff([]int{0, 1}, failed); diff != "" || err == nil {
 			t.Errorf("what failed is %v (%v), want both", failed, err)
 		}
@@ -122,7 +122,7 @@ type publisherTest struct {
 }
 
 // publish has all events told.
-func (p publisherTest) publish(events ...orchestrator.PublishedEvent) {
+func (p publisherTest) publish(events ...port.PublishedEvent) {
 	p.Helper()
 	if failed, err := p.Publisher.Publish(p.Context(), events); err != nil || failed != nil {
 		p.Fatalf("of %d events, %v failed: %v", len(events), failed, err)
@@ -131,7 +131,7 @@ func (p publisherTest) publish(events ...orchestrator.PublishedEvent) {
 
 // hear waits until the subscriber has heard the events with these numbers, or,
 // given one number, of 1 up to it.
-func (p publisherTest) hear(numbers ...int) (all []Heard) {
+func (p publisherTest) hear(numbers ...int) (all []Delivered) {
 	p.Helper()
 	if len(numbers) == 1 {
 		last := numbers[0]
@@ -165,9 +165,9 @@ func (p publisherTest) hear(numbers ...int) (all []Heard) {
 }
 
 // published makes the event with a number, always the same.
-func published(n int) orchestrator.PublishedEvent {
+func published(n int) port.PublishedEvent {
 	id := fmt.Sprintf("01K9XVBAQZF9EHDRXGBEAD%04d", n)
-	return orchestrator.PublishedEvent{
+	return port.PublishedEvent{
 		Tenant: "default", TaskID: "task-1", RunID: "run-1", CorrelationID: "correlation-1",
 		Event: run.Event{
 			ID: id, Seq: n, Type: run.EventStarted, At: time.Date(2026, 11, 21, 9, 0, n, 0, time.UTC),
@@ -178,6 +178,6 @@ func published(n int) orchestrator.PublishedEvent {
 }
 
 // padded is an event's detail in more than size bytes.
-func padded(e orchestrator.PublishedEvent, size int) json.RawMessage {
+func padded(e port.PublishedEvent, size int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"eventId":%q,"padding":%q}`, e.Event.ID, strings.Repeat("x", size)))
 }

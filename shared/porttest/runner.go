@@ -7,28 +7,28 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // RunnerTrouble is a way in which a platform fails a launch.
-type RunnerTrouble string
+type RunnerFault string
 
 // The troubles that a harness can make.
 const (
 	// RunnerThrottles: too many requests; there is no machine.
-	RunnerThrottles RunnerTrouble = "throttles"
+	RunnerThrottles RunnerFault = "throttles"
 	// RunnerIsFull: no room in any place; there is no machine.
-	RunnerIsFull RunnerTrouble = "is full"
+	RunnerIsFull RunnerFault = "is full"
 	// RunnerLosesRequest: there is no machine, and nobody says so.
-	RunnerLosesRequest RunnerTrouble = "loses the request"
+	RunnerLosesRequest RunnerFault = "loses the request"
 	// RunnerLosesAnswer: there is a machine, and nobody says so.
-	RunnerLosesAnswer RunnerTrouble = "loses the answer"
+	RunnerLosesAnswer RunnerFault = "loses the answer"
 )
 
 // RunnerHarness is a platform without machines.
 type RunnerHarness struct {
 	// Runner is what is tested.
-	Runner orchestrator.Runner
+	Runner port.Runner
 	// Image runs RunnerProgram. NoImage is one that the platform does not have.
 	Image, NoImage string
 	// UnknownID is of the adapter's shape, and no machine's.
@@ -37,7 +37,7 @@ type RunnerHarness struct {
 	// would make one, that is not Sortie's.
 	Occupy func(t *testing.T, name string)
 	// Trouble makes the next launch under the name fail in this way, once.
-	Trouble func(t *testing.T, name string, how RunnerTrouble)
+	Fault func(t *testing.T, name string, how RunnerFault)
 }
 
 // Runner holds an adapter against the comments of orchestrator.Runner. setup
@@ -86,16 +86,16 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-func (h RunnerHarness) spec(name, does string) orchestrator.MachineSpec {
-	return orchestrator.MachineSpec{
+func (h RunnerHarness) spec(name, does string) port.LaunchSpec {
+	return port.LaunchSpec{
 		Name: name, Image: h.Image, CPUs: 1, MemoryMB: 256, StopGrace: 10 * time.Second,
 		Env:   map[string]string{runnerDoes: does},
-		Owner: orchestrator.MachineOwner{Tenant: "acme", RunID: "job:2025-01-01T00:00:00Z/" + name, Attempt: 2},
+		Owner: port.MachineOwner{Tenant: "acme", RunID: "job:2025-01-01T00:00:00Z/" + name, Attempt: 2},
 	}
 }
 
 // launch makes a machine, in spite of what may be lost.
-func (h RunnerHarness) launch(t *testing.T, spec orchestrator.MachineSpec) orchestrator.Machine {
+func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.Machine {
 	t.Helper()
 	m, err := h.Runner.Launch(deadline(t), spec)
 	if err != nil {
@@ -107,7 +107,7 @@ func (h RunnerHarness) launch(t *testing.T, spec orchestrator.MachineSpec) orche
 	return m
 }
 
-func (h RunnerHarness) wait(t *testing.T, id string, phase orchestrator.MachinePhase) orchestrator.Machine {
+func (h RunnerHarness) wait(t *testing.T, id string, phase port.MachinePhase) port.Machine {
 	t.Helper()
 	m, err := h.Runner.Wait(deadline(t), id, phase, 30*time.Second)
 	if err != nil {
@@ -117,29 +117,29 @@ func (h RunnerHarness) wait(t *testing.T, id string, phase orchestrator.MachineP
 }
 
 // gone waits for the end and gives the exit, which has to be told here.
-func (h RunnerHarness) gone(t *testing.T, id string) orchestrator.Exit {
+func (h RunnerHarness) gone(t *testing.T, id string) port.Exit {
 	t.Helper()
-	m := h.wait(t, id, orchestrator.MachineGone)
-	if m.Phase != orchestrator.MachineGone || m.Exit == nil {
+	m := h.wait(t, id, port.MachineGone)
+	if m.Phase != port.MachineGone || m.Exit == nil {
 		t.Fatalf("%s is %s with exit %v, want it gone with one", m.Name, m.Phase, m.Exit)
 	}
 	if m.Exit.At.IsZero() || m.Exit.At.Before(m.CreatedAt.Truncate(time.Second)) {
 		t.Errorf("%s ended at %v, created at %v", m.Name, m.Exit.At, m.CreatedAt)
 	}
-	if again, err := h.Runner.Inspect(deadline(t), id); err != nil || again.Phase != orchestrator.MachineGone || again.Exit == nil || *again.Exit != *m.Exit {
+	if again, err := h.Runner.Inspect(deadline(t), id); err != nil || again.Phase != port.MachineGone || again.Exit == nil || *again.Exit != *m.Exit {
 		t.Errorf("looked up again it is %+v, %v", again, err)
 	}
 	return *m.Exit
 }
 
 // listed gives the live machines of the name.
-func (h RunnerHarness) listed(t *testing.T, name string) []orchestrator.Machine {
+func (h RunnerHarness) listed(t *testing.T, name string) []port.Machine {
 	t.Helper()
 	all, err := h.Runner.List(deadline(t))
 	if err != nil {
 		t.Fatalf("cannot list: %v", err)
 	}
-	var found []orchestrator.Machine
+	var found []port.Machine
 	for _, m := range all {
 		if m.Name == name {
 			found = append(found, m)
@@ -164,7 +164,7 @@ func wantFault(t *testing.T, err error, code fault.Code) {
 
 func wantNotFound(t *testing.T, err error) {
 	t.Helper()
-	if !errors.Is(err, orchestrator.ErrNotFound) {
+	if !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("err = %v, want ErrNotFound", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func runnerLife(t *testing.T, h RunnerHarness) {
@@ -16,7 +16,7 @@ func runnerLife(t *testing.T, h RunnerHarness) {
 	if got := ready.hear(); got != "hello from the machine" {
 		t.Errorf("the program's environment says %q", got)
 	}
-	if m = h.wait(t, m.ID, orchestrator.MachineRunning); m.Phase != orchestrator.MachineRunning || m.Exit != nil {
+	if m = h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineRunning || m.Exit != nil {
 		t.Errorf("it is %s with exit %v, want it running", m.Phase, m.Exit)
 	}
 	if m.CreatedAt.IsZero() || m.CreatedAt.Location() != time.UTC {
@@ -51,7 +51,7 @@ func runnerExitCode(t *testing.T, h RunnerHarness) {
 func runnerQuick(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, h.spec("r-quick", "exit 0"))
 	h.gone(t, m.ID)
-	if m := h.wait(t, m.ID, orchestrator.MachineRunning); m.Phase != orchestrator.MachineGone {
+	if m := h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineGone {
 		t.Errorf("it is %s, want it gone", m.Phase)
 	}
 }
@@ -60,12 +60,12 @@ func runnerAdopts(t *testing.T, h RunnerHarness) {
 	spec := h.spec("r-again", "rest")
 	first := h.launch(t, spec)
 	second := h.launch(t, spec)
-	h.wait(t, first.ID, orchestrator.MachineRunning)
+	h.wait(t, first.ID, port.MachineRunning)
 	third := h.launch(t, spec)
 	if second.ID != first.ID || third.ID != first.ID {
 		t.Errorf("launched %s, %s and %s, want one machine", first.ID, second.ID, third.ID)
 	}
-	if third.Phase != orchestrator.MachineRunning {
+	if third.Phase != port.MachineRunning {
 		t.Errorf("the adopted machine is %s", third.Phase)
 	}
 	h.destroy(t, first.ID)
@@ -102,7 +102,7 @@ func runnerNameAgain(t *testing.T, h RunnerHarness) {
 	spec := h.spec("r-name", "rest")
 	first := h.launch(t, spec)
 	h.destroy(t, first.ID)
-	h.wait(t, first.ID, orchestrator.MachineGone)
+	h.wait(t, first.ID, port.MachineGone)
 	second := h.launch(t, spec)
 	if second.ID == first.ID {
 		t.Errorf("the machine that is gone was adopted: %+v", second)
@@ -114,7 +114,7 @@ func runnerStubborn(t *testing.T, h RunnerHarness) {
 	ready := newEar(t)
 	m := h.launch(t, ready.with(h.spec("r-stubborn", "ignore"), "up"))
 	ready.hear()
-	h.wait(t, m.ID, orchestrator.MachineRunning)
+	h.wait(t, m.ID, port.MachineRunning)
 	if err := h.Runner.Stop(deadline(t), m.ID, 50*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func runnerDestroys(t *testing.T, h RunnerHarness) {
 	ready := newEar(t)
 	m := h.launch(t, ready.with(h.spec("r-destroyed", "ignore"), "up"))
 	ready.hear()
-	h.wait(t, m.ID, orchestrator.MachineRunning)
+	h.wait(t, m.ID, port.MachineRunning)
 	h.destroy(t, m.ID)
 	if exit := h.gone(t, m.ID); exit.Signal != 9 || !exit.Requested {
 		t.Errorf("exit = %+v, want SIGKILL, requested", exit)
@@ -138,7 +138,7 @@ func runnerRepeats(t *testing.T, h RunnerHarness) {
 	ready := newEar(t)
 	m := h.launch(t, ready.with(h.spec("r-twice", "ignore"), "up"))
 	ready.hear()
-	h.wait(t, m.ID, orchestrator.MachineRunning)
+	h.wait(t, m.ID, port.MachineRunning)
 	stop := func(id string) {
 		t.Helper()
 		if err := h.Runner.Stop(deadline(t), id, time.Minute); err != nil {
@@ -158,9 +158,9 @@ func runnerRepeats(t *testing.T, h RunnerHarness) {
 
 func runnerWaitLimit(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, h.spec("r-patient", "rest"))
-	h.wait(t, m.ID, orchestrator.MachineRunning)
-	got, err := h.Runner.Wait(deadline(t), m.ID, orchestrator.MachineGone, time.Second)
-	if err != nil || got.Phase != orchestrator.MachineRunning || got.ID != m.ID {
+	h.wait(t, m.ID, port.MachineRunning)
+	got, err := h.Runner.Wait(deadline(t), m.ID, port.MachineGone, time.Second)
+	if err != nil || got.Phase != port.MachineRunning || got.ID != m.ID {
 		t.Errorf("after the limit: %+v, %v; want it running", got, err)
 	}
 	h.destroy(t, m.ID)
@@ -170,7 +170,7 @@ func runnerUnknown(t *testing.T, h RunnerHarness) {
 	for _, id := range []string{h.UnknownID, "no machine's id", ""} {
 		_, err := h.Runner.Inspect(deadline(t), id)
 		wantNotFound(t, err)
-		_, err = h.Runner.Wait(deadline(t), id, orchestrator.MachineGone, time.Second)
+		_, err = h.Runner.Wait(deadline(t), id, port.MachineGone, time.Second)
 		wantNotFound(t, err)
 	}
 }
@@ -183,7 +183,7 @@ func runnerContext(t *testing.T, h RunnerHarness) {
 	wantFault(t, err, fault.Unavailable)
 	_, err = h.Runner.Inspect(ctx, m.ID)
 	wantFault(t, err, fault.Unavailable)
-	_, err = h.Runner.Wait(ctx, m.ID, orchestrator.MachineGone, time.Second)
+	_, err = h.Runner.Wait(ctx, m.ID, port.MachineGone, time.Second)
 	wantFault(t, err, fault.Unavailable)
 	_, err = h.Runner.List(ctx)
 	wantFault(t, err, fault.Unavailable)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // What RunnerProgram reads from its environment.
@@ -70,7 +70,7 @@ func newEar(t *testing.T) ear {
 }
 
 // with lets the machine's program tell when it is ready.
-func (e ear) with(spec orchestrator.MachineSpec, says string) orchestrator.MachineSpec {
+func (e ear) with(spec port.LaunchSpec, says string) port.LaunchSpec {
 	spec.Env[runnerEar], spec.Env[runnerSays] = e.l.Addr().String(), says
 	return spec
 }

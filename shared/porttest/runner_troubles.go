@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func runnerForeign(t *testing.T, h RunnerHarness) {
@@ -15,10 +15,10 @@ func runnerForeign(t *testing.T, h RunnerHarness) {
 
 	spec := h.spec("r-mine", "rest")
 	m := h.launch(t, spec)
-	for name, change := range map[string]func(*orchestrator.MachineOwner){
-		"attempt": func(o *orchestrator.MachineOwner) { o.Attempt++ },
-		"run":     func(o *orchestrator.MachineOwner) { o.RunID += "x" },
-		"tenant":  func(o *orchestrator.MachineOwner) { o.Tenant = "evil" },
+	for name, change := range map[string]func(*port.MachineOwner){
+		"attempt": func(o *port.MachineOwner) { o.Attempt++ },
+		"run":     func(o *port.MachineOwner) { o.RunID += "x" },
+		"tenant":  func(o *port.MachineOwner) { o.Tenant = "evil" },
 	} {
 		other := spec
 		change(&other.Owner)
@@ -60,9 +60,9 @@ func runnerFull(t *testing.T, h RunnerHarness) {
 }
 
 // noMachine launches into a trouble that leaves no machine, and then again.
-func noMachine(t *testing.T, h RunnerHarness, name string, trouble RunnerTrouble, code fault.Code) {
+func noMachine(t *testing.T, h RunnerHarness, name string, trouble RunnerFault, code fault.Code) {
 	t.Helper()
-	h.Trouble(t, name, trouble)
+	h.Fault(t, name, trouble)
 	spec := h.spec(name, "rest")
 	_, err := h.Runner.Launch(deadline(t), spec)
 	wantFault(t, err, code)
@@ -80,13 +80,13 @@ func runnerNoImage(t *testing.T, h RunnerHarness) {
 }
 
 func runnerRefuses(t *testing.T, h RunnerHarness) {
-	for name, change := range map[string]func(*orchestrator.MachineSpec){
-		"no name":       func(s *orchestrator.MachineSpec) { s.Name = "" },
-		"bad name":      func(s *orchestrator.MachineSpec) { s.Name = "R a" },
-		"long name":     func(s *orchestrator.MachineSpec) { s.Name = strings.Repeat("r", 64) },
-		"no image":      func(s *orchestrator.MachineSpec) { s.Image = "" },
-		"crooked size":  func(s *orchestrator.MachineSpec) { s.MemoryMB = 300 },
-		"unreadable id": func(s *orchestrator.MachineSpec) { s.Owner.RunID = "a\nb" },
+	for name, change := range map[string]func(*port.LaunchSpec){
+		"no name":       func(s *port.LaunchSpec) { s.Name = "" },
+		"bad name":      func(s *port.LaunchSpec) { s.Name = "R a" },
+		"long name":     func(s *port.LaunchSpec) { s.Name = strings.Repeat("r", 64) },
+		"no image":      func(s *port.LaunchSpec) { s.Image = "" },
+		"crooked size":  func(s *port.LaunchSpec) { s.MemoryMB = 300 },
+		"unreadable id": func(s *port.LaunchSpec) { s.Owner.RunID = "a\nb" },
 	} {
 		spec := h.spec("r-impossible", "rest")
 		change(&spec)
@@ -106,7 +106,7 @@ func runnerLostRequest(t *testing.T, h RunnerHarness) {
 func runnerLostAnswer(t *testing.T, h RunnerHarness) {
 	ready := newEar(t)
 	spec := ready.with(h.spec("r-lost-answer", "rest"), "once")
-	h.Trouble(t, spec.Name, RunnerLosesAnswer)
+	h.Fault(t, spec.Name, RunnerLosesAnswer)
 	first, err := h.Runner.Launch(deadline(t), spec)
 	if err != nil {
 		wantFault(t, err, fault.Unavailable)

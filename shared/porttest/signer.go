@@ -10,13 +10,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Signer holds an adapter to the port orchestrator.Signer. open makes a signer
 // on fresh keys for t; reopen makes another one on the same keys, as another
 // process would.
-func Signer(t *testing.T, open func(t *testing.T) (s orchestrator.Signer, reopen func() orchestrator.Signer)) {
+func Signer(t *testing.T, open func(t *testing.T) (s port.Signer, reopen func() port.Signer)) {
 	t.Helper()
 	t.Run("what it signs its public key verifies", func(t *testing.T) {
 		t.Parallel()
@@ -63,7 +63,7 @@ func Signer(t *testing.T, open func(t *testing.T) (s orchestrator.Signer, reopen
 		t.Parallel()
 		s, _ := open(t)
 		for _, id := range []string{"", "unknown", "../keys"} {
-			if _, err := s.Sign(context.Background(), id, []byte("a message")); !errors.Is(err, orchestrator.ErrNotFound) {
+			if _, err := s.Sign(context.Background(), id, []byte("a message")); !errors.Is(err, port.ErrNotFound) {
 				t.Errorf("signing with key %q: %v, want ErrNotFound", id, err)
 			}
 		}
@@ -100,7 +100,7 @@ func Signer(t *testing.T, open func(t *testing.T) (s orchestrator.Signer, reopen
 	})
 }
 
-func sign(t *testing.T, s orchestrator.Signer, message string) []byte {
+func sign(t *testing.T, s port.Signer, message string) []byte {
 	t.Helper()
 	current, err := s.Current(context.Background())
 	if err != nil {
@@ -113,14 +113,14 @@ func sign(t *testing.T, s orchestrator.Signer, message string) []byte {
 	return signature
 }
 
-func verifies(t *testing.T, s orchestrator.Signer, message string, signature []byte) bool {
+func verifies(t *testing.T, s port.Signer, message string, signature []byte) bool {
 	t.Helper()
 	digest := sha256.Sum256([]byte(message))
 	r, v := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])
 	return ecdsa.Verify(keysOf(t, s)[0].Public, digest[:], r, v)
 }
 
-func keysOf(t *testing.T, s orchestrator.Signer) []orchestrator.VerificationKey {
+func keysOf(t *testing.T, s port.Signer) []port.VerificationKey {
 	t.Helper()
 	keys, err := s.Keys(context.Background())
 	if err != nil || len(keys) == 0 {

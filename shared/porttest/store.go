@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -28,20 +28,20 @@ import (
 // cleans up with t. The store's clock has to stand between the years 2002 and
 // 2100: the suite's records live in 2001, and those that have expired did so
 // in that year.
-func Store(t *testing.T, open func(t *testing.T) orchestrator.Store) {
+func Store(t *testing.T, open func(t *testing.T) port.Store) {
 	storeSuite(t, open)
 }
 
 // LaggingStore is Store for one that finds runs nobody named by indexes which are
 // behind its commits. open gives with it what waits until they have caught up.
-func LaggingStore(t *testing.T, open func(t *testing.T) (s orchestrator.Store, settle func())) {
-	storeSuite(t, func(t *testing.T) orchestrator.Store {
+func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
+	storeSuite(t, func(t *testing.T) port.Store {
 		s, settle := open(t)
 		return settled{s, settle}
 	})
 }
 
-func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
+func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 	for name, test := range map[string]func(*storeTest){
 		"ACreatedRunIsReadBackWhole":          createdIsReadBack,
 		"EveryCommitIsReadBackWhole":          committedIsReadBack,
@@ -60,17 +60,17 @@ func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 		"AListIsFilteredByState":              listByState,
 		"ACursorThatIsNoneIsRefused":          badCursor,
 		"AFullPoolHasNoSlot":                  fullPool,
-		"NobodyOvertakesALine":                nobodyOvertakes,
-		"ALineIsInOrder":                      lineInOrder,
+		"NobodyOvertakesALine":                queueIsNotOvertaken,
+		"ALineIsInOrder":                      queueInOrder,
 		"ASlotGoesFromOneToTheNext":           slotIsHandedOn,
 		"SlotsAreCountedAfterReleases":        releasesCountFirst,
-		"WhoLeavesALineIsNotInIt":             leavingALine,
+		"WhoLeavesALineIsNotInIt":             leavingTheQueue,
 		"ARetryGivesItsSlotBack":              retryGivesBack,
 		"APoolWithoutALimitHasNoLeases":       unlimitedPool,
 		"ALimitIsTheOneOfTheCommit":           limitOfTheCommit,
 		"PoolsAreApart":                       poolsAreApart,
 		"ManyShareAFewSlots":                  poolRace,
-		"MendFollowsTheRecords":               mendFollowsRecords,
+		"MendFollowsTheRecords":               reconcileFollowsRecords,
 		"DueIsTheLongestOverdueFirst":         dueInOrder,
 		"WithMachineWalksThroughAll":          withMachine,
 		"OutputsAreDueUntilTheyAreDeleted":    outputsDue,
@@ -78,14 +78,14 @@ func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 		"AnExpiredRecordGivesItsNamesBack":    expiredNames,
 		"PurgeForgetsWhatHasExpired":          purgeForgets,
 		"PurgeKeepsARecordWhoseOutputIsThere": purgeKeepsOutputs,
-		"ABeatIsOpenedAndClosed":              beatIsOpened,
-		"AHeartbeatIsNoted":                   beatIsNoted,
-		"AHeartbeatOfAnotherIsNotTaken":       beatOfAnother,
-		"ACommitChangesTheOpenBeat":           beatIsChanged,
-		"AVerdictIsOfTheLastHeartbeat":        beatIsJudged,
-		"AVerdictAndAHeartbeatExclude":        beatRace,
-		"TheNewestHeartbeatIsKept":            manyBeats,
-		"ABeatGoesWithItsRun":                 beatOfAPurgedRun,
+		"ABeatIsOpenedAndClosed":              heartbeatIsOpened,
+		"AHeartbeatIsNoted":                   heartbeatIsRecorded,
+		"AHeartbeatOfAnotherIsNotTaken":       heartbeatOfAnother,
+		"ACommitChangesTheOpenBeat":           heartbeatIsChanged,
+		"AVerdictIsOfTheLastHeartbeat":        heartbeatIsEvaluated,
+		"AVerdictAndAHeartbeatExclude":        heartbeatRace,
+		"TheNewestHeartbeatIsKept":            manyHeartbeats,
+		"ABeatGoesWithItsRun":                 heartbeatOfAPurgedRun,
 		"TheReceptionIsNoted":                 receptionIsNoted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) orchestrator.Store) {
 type storeTest struct {
 	*testing.T
 	ctx   context.Context
-	store orchestrator.Store
+	store port.Store
 	now   time.Time
 }
 
@@ -117,19 +117,19 @@ func (s *storeTest) ok(err error) {
 }
 
 // decide is the write that the fact makes of the run.
-func (s *storeTest) decide(r run.Run, f run.Fact) orchestrator.Write {
+func (s *storeTest) decide(r run.Run, f run.Fact) port.Write {
 	s.Helper()
 	d, err := run.Decide(r, f, s.later())
 	if err != nil || !d.Changed {
 		s.Fatalf("%T in %s: changed %v, %v", f, r.State, d.Changed, err)
 	}
-	return orchestrator.WriteOf(d)
+	return port.WriteOf(d)
 }
 
 // create stores the run, and gives the record as it then is.
 func (s *storeTest) create(r run.Run) run.Run {
 	s.Helper()
-	w := orchestrator.WriteOf(run.New(r, s.later()))
+	w := port.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, nil)
 	if err != nil || existing != nil {
 		s.Fatalf("create %s: %v, %v", r.ID, existing, err)
@@ -152,7 +152,7 @@ func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 }
 
 // after is the record that a write leaves.
-func after(w orchestrator.Write) run.Run {
+func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
 }

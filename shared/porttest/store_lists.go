@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // pages reads a list to its end, at most limit runs a page; between has its
 // turn after each page.
-func (s *storeTest) pages(tenant string, page orchestrator.Page, between func()) (ids []string) {
+func (s *storeTest) pages(tenant string, page port.Page, between func()) (ids []string) {
 	s.Helper()
 	for range 100 {
 		runs, next, err := s.store.List(s.ctx, tenant, page)
@@ -38,7 +38,7 @@ func listNewestFirst(s *storeTest) {
 	}
 	// What happens to a run does not move it.
 	want[2] = s.apply(want[2], admitted("default", 0))
-	got, next, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 1000})
+	got, next, err := s.store.List(s.ctx, "acme", port.Page{Limit: 1000})
 	s.ok(err)
 	s.same(want, got)
 	if next != "" {
@@ -54,7 +54,7 @@ func listInPages(s *storeTest) {
 		want = append(want, s.create(sample("acme", fmt.Sprintf("run-%02d", i))).ID)
 	}
 	for _, limit := range []int{1, 2, 7, 22, 23, 24} {
-		got := s.pages("acme", orchestrator.Page{Limit: limit}, func() {})
+		got := s.pages("acme", port.Page{Limit: limit}, func() {})
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			s.Fatalf("pages of %d: %v", limit, got)
@@ -62,7 +62,7 @@ func listInPages(s *storeTest) {
 	}
 	// New runs come before the first page and disturb no later one.
 	newer := 0
-	got := s.pages("acme", orchestrator.Page{Limit: 4}, func() {
+	got := s.pages("acme", port.Page{Limit: 4}, func() {
 		newer++
 		s.now = start.Add(time.Minute)
 		s.create(sample("acme", fmt.Sprintf("newer-%d", newer)))
@@ -82,12 +82,12 @@ func listByState(s *storeTest) {
 			want = slices.Insert(want, 0, r.ID)
 		}
 	}
-	got := s.pages("acme", orchestrator.Page{State: run.Cancelled, Limit: 2}, func() {})
+	got := s.pages("acme", port.Page{State: run.Cancelled, Limit: 2}, func() {})
 	s.same(want, got)
-	if got := s.pages("acme", orchestrator.Page{State: run.Pending, Limit: 2}, func() {}); len(got) != 3 {
+	if got := s.pages("acme", port.Page{State: run.Pending, Limit: 2}, func() {}); len(got) != 3 {
 		s.Fatalf("pending are %v", got)
 	}
-	if got := s.pages("acme", orchestrator.Page{State: run.Running, Limit: 2}, func() {}); len(got) != 0 {
+	if got := s.pages("acme", port.Page{State: run.Running, Limit: 2}, func() {}); len(got) != 0 {
 		s.Fatalf("running are %v", got)
 	}
 }
@@ -96,7 +96,7 @@ func badCursor(s *storeTest) {
 	for i := range 3 {
 		s.create(sample("acme", fmt.Sprint("run-", i)))
 	}
-	_, cursor, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 1})
+	_, cursor, err := s.store.List(s.ctx, "acme", port.Page{Limit: 1})
 	s.ok(err)
 	if cursor == "" {
 		s.Fatal("a list of three has no second page")
@@ -113,7 +113,7 @@ func badCursor(s *storeTest) {
 		bad = append(bad, cursor[:i]+other+cursor[i+1:])
 	}
 	for _, each := range bad {
-		runs, next, err := s.store.List(s.ctx, "acme", orchestrator.Page{Cursor: each, Limit: 1})
+		runs, next, err := s.store.List(s.ctx, "acme", port.Page{Cursor: each, Limit: 1})
 		if !isInvalid(err, "cursor") || len(runs) > 0 || next != "" {
 			s.Fatalf("the cursor %q: %v, %q, %v; want the fault about it", each, idsOf(runs), next, err)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -45,7 +45,7 @@ func shortLived(tenant, id string) run.Run {
 func startFacts(machine string) []run.Fact {
 	return []run.Fact{
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token 1"},
-		run.MachineMade{Attempt: 1, MachineID: machine},
+		run.MachineCreated{Attempt: 1, MachineID: machine},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: "token 2"},
 	}
@@ -66,7 +66,7 @@ func successFacts() []run.Fact {
 func lostFacts() []run.Fact {
 	return []run.Fact{
 		run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, Signal: 9}},
-		run.Settled{Roll: 0.5},
+		run.Settled{Rand: 0.5},
 	}
 }
 
@@ -74,23 +74,23 @@ func admitted(pool string, limit int) run.Fact { return run.Admitted{Pool: pool,
 
 func granted(limit int) run.Fact { return run.Granted{Limit: limit} }
 
-func lined(pool string, limit int) run.Fact { return run.Lined{Pool: pool, Limit: limit} }
+func enqueued(pool string, limit int) run.Fact { return run.Enqueued{Pool: pool, Limit: limit} }
 
 // cancel is the quickest end: at once where there is no machine yet, with an
 // attempt to settle where there is an intent.
 func cancel() run.Fact {
-	return run.CancelWished{By: "token:abc123", Reason: "no longer wanted"}
+	return run.CancelRequested{By: "token:abc123", Reason: "no longer wanted"}
 }
 
-func isNotFound(err error) bool { return errors.Is(err, orchestrator.ErrNotFound) }
+func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
 
-func isConflict(err error) bool { return errors.Is(err, orchestrator.ErrConflict) }
+func isConflict(err error) bool { return errors.Is(err, port.ErrConflict) }
 
-func asConflict(err error) (*orchestrator.Conflict, bool) {
-	return errors.AsType[*orchestrator.Conflict](err)
+func asConflict(err error) (*port.Conflict, bool) {
+	return errors.AsType[*port.Conflict](err)
 }
 
-func isNoSlot(err error) bool { return errors.Is(err, orchestrator.ErrNoSlot) }
+func isNoSlot(err error) bool { return errors.Is(err, port.ErrNoSlot) }
 
 // isInvalid says whether err is the fault about the field.
 func isInvalid(err error, field string) bool {

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // wantPools has the store tell exactly these pools.
-func (s *storeTest) wantPools(want ...orchestrator.PoolUse) {
+func (s *storeTest) wantPools(want ...port.PoolUse) {
 	s.Helper()
 	got, err := s.store.Pools(s.ctx)
 	s.ok(err)
-	slices.SortFunc(got, func(a, b orchestrator.PoolUse) int {
+	slices.SortFunc(got, func(a, b port.PoolUse) int {
 		if a.Tenant+"\x00"+a.Pool < b.Tenant+"\x00"+b.Pool {
 			return -1
 		}
@@ -23,14 +23,14 @@ func (s *storeTest) wantPools(want ...orchestrator.PoolUse) {
 	s.same(want, got)
 }
 
-func acme(pool string, held, queued int) orchestrator.PoolUse {
-	return orchestrator.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
+func acme(pool string, held, queued int) port.PoolUse {
+	return port.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
 }
 
 // wantLine has these runs stand in the line, each at its place.
-func (s *storeTest) wantLine(pool string, want ...run.Run) {
+func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 	s.Helper()
-	line, err := s.store.Line(s.ctx, "acme", pool, 100)
+	line, err := s.store.Queue(s.ctx, "acme", pool, 100)
 	s.ok(err)
 	s.same(idsOf(want), idsOfRefs(line))
 	for i, r := range want {
@@ -41,7 +41,7 @@ func (s *storeTest) wantLine(pool string, want ...run.Run) {
 }
 
 // wantNoSlot has the commit be refused, and nothing of it be applied.
-func (s *storeTest) wantNoSlot(before run.Run, writes ...orchestrator.Write) {
+func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	s.Helper()
 	if err := s.store.Commit(s.ctx, writes...); !isNoSlot(err) {
 		s.Fatalf("got %v, want ErrNoSlot", err)
@@ -67,7 +67,7 @@ func (s *storeTest) queue(pool string, n, limit int) []run.Run {
 	s.Helper()
 	line := make([]run.Run, n)
 	for i := range line {
-		line[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-waiter-%d", pool, i))), lined(pool, limit))
+		line[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-waiter-%d", pool, i))), enqueued(pool, limit))
 	}
 	return line
 }
@@ -89,19 +89,19 @@ func fullPool(s *storeTest) {
 	s.wantPools(acme("p", 2, 0))
 }
 
-func nobodyOvertakes(s *storeTest) {
+func queueIsNotOvertaken(s *storeTest) {
 	held := s.fill("p", 1, 1)
 	first := s.queue("p", 1, 1)[0]
 	s.apply(s.apply(held[0], startFacts("m")...), successFacts()...)
 	s.wantPools(acme("p", 0, 1))
 	late := s.create(sample("acme", "late"))
 	s.wantNoSlot(late, s.decide(late, admitted("p", 1)))
-	s.wantLine("p", first)
+	s.wantQueue("p", first)
 	s.apply(first, granted(1))
 	s.wantPools(acme("p", 1, 0))
 }
 
-func lineInOrder(s *storeTest) {
+func queueInOrder(s *storeTest) {
 	s.fill("p", 1, 1)
 	at := s.now
 	var want []run.Run
@@ -111,10 +111,10 @@ func lineInOrder(s *storeTest) {
 		after time.Duration
 	}{{"b", 4}, {"d", 1}, {"c", 1}, {"e", 3}, {"a", 1e9}} {
 		r := sample("acme", place.id)
-		w := orchestrator.WriteOf(run.New(r, at.Add(place.after)))
+		w := port.WriteOf(run.New(r, at.Add(place.after)))
 		_, err := s.store.Create(s.ctx, w, nil)
 		s.ok(err)
-		want = append(want, s.apply(after(w), lined("p", 1)))
+		want = append(want, s.apply(after(w), enqueued("p", 1)))
 	}
 	slices.SortFunc(want, func(a, b run.Run) int {
 		if c := a.Slot.Since.Compare(b.Slot.Since); c != 0 {
@@ -126,16 +126,16 @@ func lineInOrder(s *storeTest) {
 		return 1
 	})
 	s.same([]string{"c", "d", "e", "b", "a"}, idsOf(want))
-	s.wantLine("p", want...)
+	s.wantQueue("p", want...)
 	s.wantPools(acme("p", 1, 5))
 	for limit := range 7 {
-		line, err := s.store.Line(s.ctx, "acme", "p", limit)
+		line, err := s.store.Queue(s.ctx, "acme", "p", limit)
 		s.ok(err)
 		s.same(idsOf(want[:min(limit, 5)]), idsOfRefs(line))
 	}
 	// Records of waiting runs change without moving them.
 	want[3] = s.apply(want[3], run.TokenStored{Step: run.StepQueued, Generation: 1, Token: "t"})
-	s.wantLine("p", want...)
+	s.wantQueue("p", want...)
 }
 
 func slotIsHandedOn(s *storeTest) {
@@ -153,7 +153,7 @@ func slotIsHandedOn(s *storeTest) {
 			s.wantRun(after(release))
 			s.wantRun(after(grant))
 			holder, line = after(grant), line[1:]
-			s.wantLine(name, line...)
+			s.wantQueue(name, line...)
 			s.wantPools(acme(name, 1, len(line)))
 			if _, err := s.store.Position(s.ctx, holder); !isNotFound(err) {
 				s.Fatalf("who holds a slot has a place in line: %v", err)
@@ -169,20 +169,20 @@ func releasesCountFirst(s *storeTest) {
 	for i := range held {
 		held[i] = s.apply(held[i], cancel())
 	}
-	grants := []orchestrator.Write{
+	grants := []port.Write{
 		s.decide(line[0], granted(2)), s.decide(line[1], granted(2)), s.decide(line[2], granted(2)),
 	}
-	releases := []orchestrator.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
+	releases := []port.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
 	s.wantNoSlot(line[0], append(slices.Clone(grants), releases...)...)
 	s.wantNoSlot(line[1], grants[0], grants[1], releases[0])
 	s.wantPools(acme("p", 2, 3))
-	s.wantLine("p", line...)
+	s.wantQueue("p", line...)
 	s.ok(s.store.Commit(s.ctx, grants[0], releases[0], grants[1], releases[1]))
 	s.wantPools(acme("p", 2, 1))
-	s.wantLine("p", line[2])
+	s.wantQueue("p", line[2])
 }
 
-func leavingALine(s *storeTest) {
+func leavingTheQueue(s *storeTest) {
 	s.fill("p", 1, 1)
 	line := s.queue("p", 4, 1)
 	gone := s.apply(line[1], cancel())
@@ -193,10 +193,10 @@ func leavingALine(s *storeTest) {
 	if _, err := s.store.Position(s.ctx, line[1]); !isNotFound(err) {
 		s.Fatalf("an old record has a place in line: %v", err)
 	}
-	s.wantLine("p", line[0], line[2], line[3])
+	s.wantQueue("p", line[0], line[2], line[3])
 	s.now = s.now.Add(2 * time.Hour)
-	s.apply(line[0], run.Judged{})
-	s.wantLine("p", line[2], line[3])
+	s.apply(line[0], run.Evaluated{})
+	s.wantQueue("p", line[2], line[3])
 	s.wantPools(acme("p", 1, 2))
 	never := s.create(sample("acme", "never in line"))
 	if _, err := s.store.Position(s.ctx, never); !isNotFound(err) {
@@ -213,11 +213,11 @@ func retryGivesBack(s *storeTest) {
 	s.wantPools()
 	s.fill("p2", 1, 1)
 	s.now = s.now.Add(time.Hour)
-	r = s.apply(r, run.Woken{}, lined("p2", 1))
-	s.wantLine("p2", r)
+	r = s.apply(r, run.Due{}, enqueued("p2", 1))
+	s.wantQueue("p2", r)
 	s.wantPools(acme("p2", 1, 1))
 	other := s.queue("p2", 1, 1)[0]
-	s.wantLine("p2", r, other)
+	s.wantQueue("p2", r, other)
 }
 
 func unlimitedPool(s *storeTest) {
@@ -248,7 +248,7 @@ func limitOfTheCommit(s *storeTest) {
 	s.wantPools(acme("p", 4, 2))
 	s.apply(line[1], granted(0))
 	s.wantPools(acme("p", 4, 1))
-	s.wantLine("p", line[2])
+	s.wantQueue("p", line[2])
 }
 
 func poolsAreApart(s *storeTest) {
@@ -256,12 +256,12 @@ func poolsAreApart(s *storeTest) {
 	s.fill("q", 1, 1)
 	waits := s.queue("q", 1, 1)[0]
 	other := s.apply(s.create(sample("zenith", "p-holder-0")), admitted("p", 1))
-	s.wantLine("p")
-	s.wantLine("q", waits)
-	if line, err := s.store.Line(s.ctx, "zenith", "q", 10); err != nil || len(line) != 0 {
+	s.wantQueue("p")
+	s.wantQueue("q", waits)
+	if line, err := s.store.Queue(s.ctx, "zenith", "q", 10); err != nil || len(line) != 0 {
 		s.Fatalf("another tenant's line: %v, %v", line, err)
 	}
-	zenith := orchestrator.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
+	zenith := port.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1), zenith)
 	s.apply(s.apply(other, cancel()), run.Settled{})
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1))
@@ -269,7 +269,7 @@ func poolsAreApart(s *storeTest) {
 
 // mendFollowsRecords makes leases and records differ in the one way that the
 // port lets it: by commits that do not tell what they do to the pool.
-func mendFollowsRecords(s *storeTest) {
+func reconcileFollowsRecords(s *storeTest) {
 	held, line := s.fill("p", 2, 3), s.queue("p", 3, 3)
 	other := s.fill("q", 1, 1)
 	silently := func(r run.Run, f run.Fact) run.Run {
@@ -278,20 +278,20 @@ func mendFollowsRecords(s *storeTest) {
 		s.ok(s.store.Commit(s.ctx, w))
 		return after(w)
 	}
-	silently(line[1], cancel())                                          // in line, and has ended
-	silently(s.apply(held[0], cancel()), run.Settled{})                  // has a lease, and has ended
-	silently(line[0], granted(3))                                        // in line, and holds
-	silently(s.create(sample("acme", "unseen")), admitted("p", 3))       // no lease, and holds
-	waits := silently(s.create(sample("acme", "behind")), lined("p", 3)) // not in line, and waits
-	changed, err := s.store.Mend(s.ctx, "acme", "p")
+	silently(line[1], cancel())                                             // in line, and has ended
+	silently(s.apply(held[0], cancel()), run.Settled{})                     // has a lease, and has ended
+	silently(line[0], granted(3))                                           // in line, and holds
+	silently(s.create(sample("acme", "unseen")), admitted("p", 3))          // no lease, and holds
+	waits := silently(s.create(sample("acme", "behind")), enqueued("p", 3)) // not in line, and waits
+	changed, err := s.store.Reconcile(s.ctx, "acme", "p")
 	s.ok(err)
 	if changed < 0 {
 		s.Fatalf("%d rows were changed", changed)
 	}
 	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
-	s.wantLine("p", line[2], waits)
+	s.wantQueue("p", line[2], waits)
 	for _, pool := range []string{"p", "q", "nobody's"} {
-		if changed, err := s.store.Mend(s.ctx, "acme", pool); err != nil || changed != 0 {
+		if changed, err := s.store.Reconcile(s.ctx, "acme", pool); err != nil || changed != 0 {
 			s.Fatalf("a pool that is right: %d rows changed, %v", changed, err)
 		}
 	}

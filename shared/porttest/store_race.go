@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -50,8 +50,8 @@ func poolRace(s *storeTest) {
 // live is the life of one run.
 func (c *contest) live(ref run.Ref) error {
 	err := c.commit(ref, run.Admitted{Pool: "p", Limit: c.limit})
-	if errors.Is(err, orchestrator.ErrNoSlot) {
-		if err = c.commit(ref, run.Lined{Pool: "p", Limit: c.limit}); err != nil {
+	if errors.Is(err, port.ErrNoSlot) {
+		if err = c.commit(ref, run.Enqueued{Pool: "p", Limit: c.limit}); err != nil {
 			return err
 		}
 		// The slot may have become free just before the run stood in line.
@@ -99,7 +99,7 @@ func (c *contest) commit(ref run.Ref, f run.Fact) error {
 	if !d.Changed {
 		return fmt.Errorf("%T changes nothing about run %s in %s", f, ref.ID, r.State)
 	}
-	return c.store.Commit(c.ctx, orchestrator.WriteOf(d))
+	return c.store.Commit(c.ctx, port.WriteOf(d))
 }
 
 // handOn gives the run's slot back, and to the first in line in the same
@@ -118,8 +118,8 @@ func (c *contest) handOn(ref run.Ref) error {
 		if err != nil {
 			return err
 		}
-		err = c.store.Commit(c.ctx, append(grant, orchestrator.WriteOf(release))...)
-		if conflict, ok := errors.AsType[*orchestrator.Conflict](err); ok && conflict.Ref == next {
+		err = c.store.Commit(c.ctx, append(grant, port.WriteOf(release))...)
+		if conflict, ok := errors.AsType[*port.Conflict](err); ok && conflict.Ref == next {
 			continue
 		}
 		if err != nil {
@@ -144,18 +144,18 @@ func (c *contest) grantAll() error {
 		switch {
 		case err == nil:
 			close(c.granted[next.ID])
-		case errors.Is(err, orchestrator.ErrNoSlot):
+		case errors.Is(err, port.ErrNoSlot):
 			return nil
-		case !errors.Is(err, orchestrator.ErrConflict):
+		case !errors.Is(err, port.ErrConflict):
 			return err
 		}
 	}
 }
 
 // first is the grant to the first in line.
-func (c *contest) first() ([]orchestrator.Write, run.Ref, error) {
+func (c *contest) first() ([]port.Write, run.Ref, error) {
 	for {
-		line, err := c.store.Line(c.ctx, "acme", "p", 1)
+		line, err := c.store.Queue(c.ctx, "acme", "p", 1)
 		if err != nil || len(line) == 0 {
 			return nil, run.Ref{}, err
 		}
@@ -168,7 +168,7 @@ func (c *contest) first() ([]orchestrator.Write, run.Ref, error) {
 			return nil, run.Ref{}, err
 		}
 		if d.Lease == run.LeaseGrant {
-			return []orchestrator.Write{orchestrator.WriteOf(d)}, r.Ref(), nil
+			return []port.Write{port.WriteOf(d)}, r.Ref(), nil
 		}
 	}
 }

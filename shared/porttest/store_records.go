@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,9 +37,9 @@ func createdIsReadBack(s *storeTest) {
 
 func committedIsReadBack(s *storeTest) {
 	r := s.create(sample("acme", "a"))
-	facts := append([]run.Fact{lined("default", 3), granted(3)},
+	facts := append([]run.Fact{enqueued("default", 3), granted(3)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
-		run.MachineMade{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
+		run.MachineCreated{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)
 	for _, f := range facts {
 		before := r.Version
@@ -63,7 +63,7 @@ func notFound(s *storeTest) {
 			s.Errorf("task %q: %v", task, err)
 		}
 	}
-	w := s.decide(after(orchestrator.WriteOf(run.New(sample("acme", "ghost"), s.now))), cancel())
+	w := s.decide(after(port.WriteOf(run.New(sample("acme", "ghost"), s.now))), cancel())
 	if err := s.store.Commit(s.ctx, w); !isConflict(err) {
 		s.Errorf("a commit of a run that never was: %v", err)
 	}
@@ -79,11 +79,11 @@ func tenantsAreApart(s *storeTest) {
 		got, err := s.store.Find(s.ctx, tenant, want.TaskID)
 		s.ok(err)
 		s.same(want, got)
-		runs, _, err := s.store.List(s.ctx, tenant, orchestrator.Page{Limit: 10})
+		runs, _, err := s.store.List(s.ctx, tenant, port.Page{Limit: 10})
 		s.ok(err)
 		s.same([]run.Run{want}, runs)
 	}
-	if runs, _, err := s.store.List(s.ctx, "", orchestrator.Page{Limit: 10}); err != nil || len(runs) != 0 {
+	if runs, _, err := s.store.List(s.ctx, "", port.Page{Limit: 10}); err != nil || len(runs) != 0 {
 		s.Errorf("nobody's runs are %v, %v", idsOf(runs), err)
 	}
 }
@@ -92,7 +92,7 @@ func idIsGivenOnce(s *storeTest) {
 	first := s.create(sample("acme", "a"))
 	again := sample("acme", "a")
 	again.Work.PI = "another"
-	_, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(again, s.later())), nil)
+	_, err := s.store.Create(s.ctx, port.WriteOf(run.New(again, s.later())), nil)
 	if !isConflict(err) {
 		s.Fatalf("the second run with an id: %v", err)
 	}
@@ -101,7 +101,7 @@ func idIsGivenOnce(s *storeTest) {
 		s.Fatalf("the refused run left events: %+v", events)
 	}
 	won := s.race(20, func(int) error {
-		_, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", "b"), s.now)), nil)
+		_, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", "b"), s.now)), nil)
 		return err
 	}, isConflict)
 	if won != 1 {
@@ -111,9 +111,9 @@ func idIsGivenOnce(s *storeTest) {
 
 // createWith creates a run under a key and gives the record that the key then
 // stands for.
-func (s *storeTest) createWith(r run.Run, key orchestrator.IdempotencyKey) (first bool, stands run.Run) {
+func (s *storeTest) createWith(r run.Run, key port.IdempotencyKey) (first bool, stands run.Run) {
 	s.Helper()
-	w := orchestrator.WriteOf(run.New(r, s.later()))
+	w := port.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, &key)
 	s.ok(err)
 	if existing != nil {
@@ -124,7 +124,7 @@ func (s *storeTest) createWith(r run.Run, key orchestrator.IdempotencyKey) (firs
 
 func knownKey(s *storeTest) {
 	for _, name := range []string{"k", strings.Repeat("漢", 255), "K"} {
-		key := orchestrator.IdempotencyKey{Key: name, Digest: "d1"}
+		key := port.IdempotencyKey{Key: name, Digest: "d1"}
 		first, want := s.createWith(sample("acme", "first under "+name), key)
 		if !first {
 			s.Fatalf("the key %q is known before its first use", name)
@@ -140,26 +140,26 @@ func knownKey(s *storeTest) {
 		s.wantNone(run.Ref{Tenant: "acme", ID: "second under " + name})
 		s.wantRun(want)
 	}
-	if first, _ := s.createWith(sample("zenith", "z"), orchestrator.IdempotencyKey{Key: "k", Digest: "d2"}); !first {
+	if first, _ := s.createWith(sample("zenith", "z"), port.IdempotencyKey{Key: "k", Digest: "d2"}); !first {
 		s.Fatal("a tenant was given another tenant's run")
 	}
 }
 
 func takenKey(s *storeTest) {
-	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d1"}
+	key := port.IdempotencyKey{Key: "k", Digest: "d1"}
 	_, want := s.createWith(sample("acme", "a"), key)
 	for _, digest := range []string{"d2", "", "D1"} {
-		w := orchestrator.WriteOf(run.New(sample("acme", "b"), s.later()))
-		existing, err := s.store.Create(s.ctx, w, &orchestrator.IdempotencyKey{Key: "k", Digest: digest})
-		if !errors.Is(err, orchestrator.ErrKeyTaken) || existing != nil {
+		w := port.WriteOf(run.New(sample("acme", "b"), s.later()))
+		existing, err := s.store.Create(s.ctx, w, &port.IdempotencyKey{Key: "k", Digest: digest})
+		if !errors.Is(err, port.ErrKeyTaken) || existing != nil {
 			s.Fatalf("another digest: %v, %v; want ErrKeyTaken", existing, err)
 		}
 	}
 	s.wantNone(run.Ref{Tenant: "acme", ID: "b"})
 	s.wantRun(want)
 	// A creation that fails binds no key.
-	fresh := orchestrator.IdempotencyKey{Key: "fresh", Digest: "d"}
-	if _, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", "a"), s.later())), &fresh); !isConflict(err) {
+	fresh := port.IdempotencyKey{Key: "fresh", Digest: "d"}
+	if _, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", "a"), s.later())), &fresh); !isConflict(err) {
 		s.Fatalf("a known id under a new key: %v", err)
 	}
 	if first, _ := s.createWith(sample("acme", "c"), fresh); !first {
@@ -168,12 +168,12 @@ func takenKey(s *storeTest) {
 }
 
 func keyRace(s *storeTest) {
-	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
+	key := port.IdempotencyKey{Key: "k", Digest: "d"}
 	var mu sync.Mutex
 	created, told := map[string]bool{}, map[string]bool{}
 	won := s.race(20, func(i int) error {
 		id := fmt.Sprintf("run-%02d", i)
-		existing, err := s.store.Create(s.ctx, orchestrator.WriteOf(run.New(sample("acme", id), s.now)), &key)
+		existing, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", id), s.now)), &key)
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil && existing == nil {
@@ -191,7 +191,7 @@ func keyRace(s *storeTest) {
 			s.Fatalf("created %v, told of %v", created, told)
 		}
 	}
-	runs, _, err := s.store.List(s.ctx, "acme", orchestrator.Page{Limit: 100})
+	runs, _, err := s.store.List(s.ctx, "acme", port.Page{Limit: 100})
 	if err != nil || len(runs) != 1 {
 		s.Fatalf("there are the runs %v, %v", idsOf(runs), err)
 	}
@@ -200,7 +200,7 @@ func keyRace(s *storeTest) {
 // wantConflict has err name the run.
 func (s *storeTest) wantConflict(err error, ref run.Ref) {
 	s.Helper()
-	conflict, ok := errors.AsType[*orchestrator.Conflict](err)
+	conflict, ok := errors.AsType[*port.Conflict](err)
 	if !ok || !isConflict(err) || conflict.Ref != ref {
 		s.Fatalf("got %v, want the conflict of run %s", err, ref.ID)
 	}
@@ -240,9 +240,9 @@ func commitRace(s *storeTest) {
 func wholeOrNothing(s *storeTest) {
 	a, b, c := s.create(sample("acme", "a")), s.create(sample("acme", "b")), s.create(sample("zenith", "c"))
 	stale := b
-	b = s.apply(b, lined("p", 1))
+	b = s.apply(b, enqueued("p", 1))
 	for _, order := range [][]run.Run{{a, stale, c}, {stale, a, c}, {a, c, stale}} {
-		writes := make([]orchestrator.Write, len(order))
+		writes := make([]port.Write, len(order))
 		for i, r := range order {
 			writes[i] = s.decide(r, cancel())
 		}
@@ -254,7 +254,7 @@ func wholeOrNothing(s *storeTest) {
 			}
 		}
 	}
-	writes := []orchestrator.Write{s.decide(a, cancel()), s.decide(b, cancel()), s.decide(c, cancel())}
+	writes := []port.Write{s.decide(a, cancel()), s.decide(b, cancel()), s.decide(c, cancel())}
 	s.ok(s.store.Commit(s.ctx, writes...))
 	for _, w := range writes {
 		s.wantRun(after(w))
@@ -270,7 +270,7 @@ func eventsInOrder(s *storeTest) {
 		w := s.decide(r, f)
 		s.ok(s.store.Commit(s.ctx, w))
 		r, want = after(w), append(want, w.Events...)
-		other = s.apply(other, run.Asked{})
+		other = s.apply(other, run.ExecutionChecked{})
 	}
 	s.same(want, s.events(r.Ref()))
 	for after := range len(want) + 2 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,13 +37,13 @@ func dueInOrder(s *storeTest) {
 	s.same(want[:4], idsOfRefs(due))
 	// The execution has acted: it is asked again later.
 	s.now = at
-	acted := s.apply(last, run.Asked{Done: true})
+	acted := s.apply(last, run.ExecutionChecked{Done: true})
 	due, err = s.store.Due(s.ctx, at.Add(time.Second), 10)
 	s.ok(err)
 	s.same(want[:4], idsOfRefs(due))
 	// Nothing is awaited of a run that has ended.
 	ended := s.apply(acted, cancel())
-	if ended = s.apply(ended, run.Asked{Done: true}); !ended.Execution.ActBy.IsZero() {
+	if ended = s.apply(ended, run.ExecutionChecked{Done: true}); !ended.Execution.ActBy.IsZero() {
 		s.Fatal("the ended run is still awaited")
 	}
 	due, err = s.store.Due(s.ctx, at.Add(century), 10)
@@ -52,7 +52,7 @@ func dueInOrder(s *storeTest) {
 }
 
 func withMachine(s *storeTest) {
-	var want []orchestrator.Placement
+	var want []port.Placement
 	for _, tenant := range []string{"zenith", "acme"} {
 		for i := range 4 {
 			r := s.apply(s.create(sample(tenant, fmt.Sprint("run-", 4-i))), admitted("default", 0))
@@ -62,7 +62,7 @@ func withMachine(s *storeTest) {
 			} else {
 				r = s.apply(r, facts[:2]...)
 			}
-			want = append(want, orchestrator.PlacementOf(r))
+			want = append(want, port.PlacementOf(r))
 		}
 		// These have no machine yet, never had one, or have left it behind.
 		s.create(sample(tenant, "run-5"))
@@ -71,14 +71,14 @@ func withMachine(s *storeTest) {
 		ending := s.apply(s.create(sample(tenant, "run-8")), admitted("default", 0))
 		s.apply(s.apply(ending, startFacts("m")...), successFacts()[0])
 	}
-	slices.SortFunc(want, func(a, b orchestrator.Placement) int {
+	slices.SortFunc(want, func(a, b port.Placement) int {
 		if a.Run.Tenant+a.Run.ID < b.Run.Tenant+b.Run.ID {
 			return -1
 		}
 		return 1
 	})
 	for _, limit := range []int{1, 3, 8, 100} {
-		var got []orchestrator.Placement
+		var got []port.Placement
 		var last run.Ref
 		for range 10 {
 			part, err := s.store.WithMachine(s.ctx, last, limit)
@@ -136,7 +136,7 @@ func expiredIsNotFound(s *storeTest) {
 		s.Errorf("by its task id: %v", err)
 	}
 	for _, state := range []run.State{"", run.Cancelled} {
-		got := s.pages("acme", orchestrator.Page{State: state, Limit: 1}, func() {})
+		got := s.pages("acme", port.Page{State: state, Limit: 1}, func() {})
 		s.same([]string{"living"}, got)
 	}
 	due, err := s.store.Due(s.ctx, s.now.Add(century), 10)
@@ -150,12 +150,12 @@ func expiredIsNotFound(s *storeTest) {
 }
 
 func expiredNames(s *storeTest) {
-	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d1"}
+	key := port.IdempotencyKey{Key: "k", Digest: "d1"}
 	_, r := s.createWith(shortLived("acme", "a"), key)
 	s.apply(r, cancel())
 	s.wantNone(r.Ref())
 	for _, id := range []string{"a", "another"} {
-		again := orchestrator.IdempotencyKey{Key: "k", Digest: "digest of " + id}
+		again := port.IdempotencyKey{Key: "k", Digest: "digest of " + id}
 		first, second := s.createWith(shortLived("acme", id), again)
 		if !first || second.ID != id {
 			s.Fatalf("the key gives the expired run %+v", second)

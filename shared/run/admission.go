@@ -18,7 +18,7 @@ func New(r Run, now time.Time) Decision {
 	}
 	r.Execution = Execution{Start: 1}
 	d := &draft{Run: r, now: now}
-	d.tell(Event{Type: EventAccepted})
+	d.emit(Event{Type: EventAccepted})
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
 	d.Execution.Pending = d.effects
 	d.Execution.ActBy = now.Add(effectSlack)
@@ -27,11 +27,11 @@ func New(r Run, now time.Time) Decision {
 
 // Woken: the time that PreRun or Retrying waited for has come. It changes
 // nothing in any other state, and nothing before that time.
-type Woken struct{}
+type Due struct{}
 
-func (Woken) acted(Run) bool { return true }
+func (Due) acted(Run) bool { return true }
 
-func (Woken) apply(d *draft) error {
+func (Due) apply(d *draft) error {
 	due := (d.State == PreRun && !d.now.Before(d.ScheduledAt)) ||
 		(d.State == Retrying && !d.now.Before(d.RetryAt))
 	if due {
@@ -51,7 +51,7 @@ type Admitted struct {
 func (Admitted) acted(Run) bool { return true }
 
 func (f Admitted) apply(d *draft) error {
-	if d.State != Pending || d.Slot.Stand != "" {
+	if d.State != Pending || d.Slot.State != "" {
 		return nil
 	}
 	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit}
@@ -60,20 +60,20 @@ func (f Admitted) apply(d *draft) error {
 }
 
 // Lined: the pool has no free slot, and the run goes to the end of its line.
-type Lined struct {
+type Enqueued struct {
 	Pool  string
 	Limit int
 }
 
-func (Lined) acted(Run) bool { return true }
+func (Enqueued) acted(Run) bool { return true }
 
-func (f Lined) apply(d *draft) error {
-	if d.State != Pending || d.Slot.Stand != "" {
+func (f Enqueued) apply(d *draft) error {
+	if d.State != Pending || d.Slot.State != "" {
 		return nil
 	}
-	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit, Stand: SlotQueued, Since: d.EnteredAt}
+	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit, State: SlotQueued, Since: d.EnteredAt}
 	d.await(StepQueued)
-	d.tell(Event{Type: EventQueued, Message: "waits for a slot of pool " + f.Pool})
+	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + f.Pool})
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (f Lined) apply(d *draft) error {
 type Granted struct{ Limit int }
 
 func (f Granted) apply(d *draft) error {
-	if d.State == Pending && d.Slot.Stand == SlotQueued {
+	if d.State == Pending && d.Slot.State == SlotQueued {
 		d.Slot.Limit = f.Limit
 		d.grant()
 	}
@@ -92,7 +92,7 @@ func (f Granted) apply(d *draft) error {
 // grant gives the run its slot. A first attempt with constraints has them
 // checked before anything else happens.
 func (d *draft) grant() {
-	d.Slot.Stand, d.Slot.Since = SlotHeld, d.now
+	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true
 	if d.Attempt.Number == 0 && d.Constrained {
 		d.release()
@@ -123,7 +123,7 @@ func (Checked) acted(Run) bool { return true }
 func (f Checked) apply(d *draft) error {
 	switch d.State {
 	case Pending:
-		if d.Slot.Stand != SlotHeld {
+		if d.Slot.State != SlotHeld {
 			return nil
 		}
 		d.enter(ConditionPending, "", nil)
@@ -162,14 +162,14 @@ func (Acted) apply(d *draft) error {
 
 // CancelWished: somebody asked for the run's end. It is idempotent; the first
 // wish is kept. A run that has ended stays as it is.
-type CancelWished struct{ By, Reason string }
+type CancelRequested struct{ By, Reason string }
 
-func (f CancelWished) apply(d *draft) error {
+func (f CancelRequested) apply(d *draft) error {
 	if d.State.Terminal() || d.Cancel != nil {
 		return nil
 	}
-	d.Cancel = &Wish{At: d.now, By: f.By, Reason: f.Reason}
-	d.tell(Event{Type: EventCancelWished, Message: f.Reason})
+	d.Cancel = &CancelRequest{At: d.now, By: f.By, Reason: f.Reason}
+	d.emit(Event{Type: EventCancelRequested, Message: f.Reason})
 	why := d.cancelFault()
 	switch d.State {
 	case PreRun, Retrying:
@@ -181,7 +181,7 @@ func (f CancelWished) apply(d *draft) error {
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
 		if d.Attempt.WorkerID != "" {
-			d.beat.Cancel = &f.Reason
+			d.heartbeat.Cancel = &f.Reason
 		}
 		d.await(StepCancelling)
 	case Terminating:

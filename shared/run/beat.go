@@ -5,7 +5,7 @@ import "time"
 // Beat is the small item beside a run that its worker's heartbeats write, so
 // that a heartbeat leaves the record alone. One is open from the first call of
 // an attempt's worker until the attempt ends.
-type Beat struct {
+type Heartbeat struct {
 	// Attempt says whose heartbeats it takes, WorkerID which worker of that
 	// attempt is heard.
 	Attempt  int
@@ -27,12 +27,12 @@ type Beat struct {
 
 // BeatChange is what a commit does to that item; the zero value is nothing. Its
 // parts are applied in their order.
-type BeatChange struct {
+type HeartbeatChange struct {
 	// Judged, where it is not zero, makes the whole commit good only while an
 	// item is open whose At is still Judged. It is else a lost race.
-	Judged time.Time
+	Evaluated time.Time
 	// Open makes the item, whatever was there.
-	Open *Beat
+	Open *Heartbeat
 	// Token replaces Token and Generation of an open item; nothing where none
 	// is open.
 	Token      *string

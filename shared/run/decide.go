@@ -35,7 +35,7 @@ type Decision struct {
 	// Lease is what the commit does to the pool.
 	Lease LeaseChange
 	// Beat is what the commit does to the item of the worker's heartbeats.
-	Beat BeatChange
+	Heartbeat HeartbeatChange
 	// Changed is false where there is nothing to commit.
 	Changed bool
 }
@@ -101,19 +101,19 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	d.Execution.ActBy = actBy(d.Run, d.now)
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
-		Lease: leaseChange(r.Slot, d.Slot), Beat: d.beat, Changed: true,
+		Lease: leaseChange(r.Slot, d.Slot), Heartbeat: d.heartbeat, Changed: true,
 	}, nil
 }
 
 // draft is a record while a fact is applied to it.
 type draft struct {
 	Run
-	now     time.Time
-	events  []Event
-	effects []Effect
-	beat    BeatChange
-	changed bool
-	illegal error
+	now       time.Time
+	events    []Event
+	effects   []Effect
+	heartbeat HeartbeatChange
+	changed   bool
+	illegal   error
 }
 
 // enter is the one function that writes a state.
@@ -124,12 +124,12 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 		return
 	}
 	d.State, d.EnteredAt = next, d.now
-	d.Spent.Judgements = 0
-	d.tell(Event{Type: transitionEvent(from, next), From: from, Message: message, Fault: why})
+	d.Spent.Evaluations = 0
+	d.emit(Event{Type: transitionEvent(from, next), From: from, Message: message, Fault: why})
 }
 
 // tell appends an event about the record as it is now.
-func (d *draft) tell(e Event) {
+func (d *draft) emit(e Event) {
 	d.changed = true
 	d.EventCount++
 	e.Seq, e.At, e.State, e.Attempt = d.EventCount, d.now, d.State, d.Attempt.Number
@@ -161,9 +161,9 @@ func (d *draft) release() {
 // finish brings the run to its end.
 func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.release()
-	d.closeBeat()
+	d.closeHeartbeat()
 	d.Fault = why
-	d.Slot.Stand, d.Slot.Since = "", time.Time{}
+	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(end, message, why)
 	d.EndedAt = d.now
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
@@ -172,7 +172,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 // endAttempt says that the attempt is over; what is left is to clean up.
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.release()
-	d.closeBeat()
+	d.closeHeartbeat()
 	d.Attempt.Outcome, d.Attempt.EndedAt = outcome, d.now
 	d.Fault = why
 	d.enter(Terminating, message, why)
@@ -183,9 +183,9 @@ func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 
 // closeBeat removes the item of the heartbeats, if one is open: no call of the
 // attempt is taken as a heartbeat any more.
-func (d *draft) closeBeat() {
+func (d *draft) closeHeartbeat() {
 	if d.Attempt.WorkerID != "" && d.Attempt.Outcome == "" {
-		d.beat.Close = true
+		d.heartbeat.Close = true
 	}
 }
 
@@ -231,9 +231,9 @@ func leaseChange(before, after Slot) LeaseChange {
 }
 
 // counted is how the pool counts the run: not at all without a limit.
-func (s Slot) counted() Stand {
+func (s Slot) counted() SlotState {
 	if s.Limit == 0 {
 		return ""
 	}
-	return s.Stand
+	return s.State
 }

@@ -30,7 +30,7 @@ func (f Reported) apply(d *draft) error {
 			return err
 		}
 	}
-	if !d.wants(f.Attempt) {
+	if !d.isCurrent(f.Attempt) {
 		return f.late(d.Run)
 	}
 	if d.State == ContainerCreating {
@@ -70,10 +70,10 @@ func (f Reported) late(r Run) error {
 }
 
 // Judged: a token state's time is up, its call failed, or the execution was
-// started again, and this is what the record and the runner tell. Judging is
+// started again, and this is what the record and the runner tell. Reconciling is
 // suspicion turned into proof: nothing is declared dead that the record does
 // not show to be.
-type Judged struct {
+type Evaluated struct {
 	// Generation is that of the state which was left, as the execution carries
 	// it; 0 where nobody knows. A record that has the token of a later one has
 	// been judged before, and the execution went on: nothing changes.
@@ -87,14 +87,14 @@ type Judged struct {
 	Exit  *Exit
 	// Heard is when the worker's last call was received, as the item of its
 	// heartbeats has it; zero where none is open.
-	Heard time.Time
+	LastContactAt time.Time
 	// Since is since when calls can be received. Blind says that this is not
 	// known at this time, so that a silence proves nothing.
-	Since time.Time
-	Blind bool
+	ReceptionSince   time.Time
+	ReceptionUnknown bool
 }
 
-func (f Judged) acted(r Run) bool { return !repeats(r, f.Generation) }
+func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
 
 // repeats says whether a fact of the execution that carries this generation is of
 // a call that was made again, or was slow: the execution waits in a later state.
@@ -108,7 +108,7 @@ const (
 	PhaseGone    = "gone"
 )
 
-func (f Judged) apply(d *draft) error {
+func (f Evaluated) apply(d *draft) error {
 	if repeats(d.Run, f.Generation) {
 		return nil
 	}
@@ -117,22 +117,22 @@ func (f Judged) apply(d *draft) error {
 		d.Wait.Token, d.changed = "", true
 	}
 	if f.Failed {
-		d.Spent.Judgements++
+		d.Spent.Evaluations++
 		d.changed = true
 	}
 	switch d.State {
 	case Pending:
-		f.judgeQueued(d)
+		f.reconcileQueued(d)
 	case ContainerCreating:
-		return f.judgeStart(d)
+		return f.reconcileStart(d)
 	case Running:
-		return f.judgeRunning(d)
+		return f.reconcileRunning(d)
 	}
 	return nil
 }
 
-func (f Judged) judgeQueued(d *draft) {
-	if d.Slot.Stand != SlotQueued {
+func (f Evaluated) reconcileQueued(d *draft) {
+	if d.Slot.State != SlotQueued {
 		return
 	}
 	if !d.now.Before(d.QueueBy()) {
@@ -144,7 +144,7 @@ func (f Judged) judgeQueued(d *draft) {
 	d.await(StepQueued)
 }
 
-func (f Judged) judgeStart(d *draft) error {
+func (f Evaluated) reconcileStart(d *draft) error {
 	switch {
 	case f.Phase == PhaseRunning:
 		return MachineRunning{d.Attempt.Number}.apply(d)
@@ -157,13 +157,13 @@ func (f Judged) judgeStart(d *draft) error {
 		return nil
 	}
 	if f.Failed {
-		d.Attempt.BackoffUntil = d.now.Add(failureDelay(d.Spent.Judgements))
+		d.Attempt.BackoffUntil = d.now.Add(failureDelay(d.Spent.Evaluations))
 	}
 	d.await(StepContainerCreating)
 	return nil
 }
 
-func (f Judged) judgeRunning(d *draft) error {
+func (f Evaluated) reconcileRunning(d *draft) error {
 	switch {
 	case f.Phase == PhaseGone:
 		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
@@ -181,8 +181,8 @@ func (f Judged) judgeRunning(d *draft) error {
 		return nil
 	}
 	if d.Attempt.WorkerID == "" {
-		f.judgeUnheard(d)
-	} else if quiet := f.judgeSilence(d); quiet {
+		f.exemptFromHeartbeats(d)
+	} else if lastContact := f.checkHeartbeat(d); lastContact {
 		return nil
 	}
 	d.await(StepRunning)
@@ -191,14 +191,14 @@ func (f Judged) judgeRunning(d *draft) error {
 
 // judgeUnheard waives the heartbeat limit of a worker that was never heard, when
 // the first one is over.
-func (f Judged) judgeUnheard(d *draft) {
+func (f Evaluated) exemptFromHeartbeats(d *draft) {
 	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
-	if d.Attempt.Silent || f.Failed || d.now.Before(heartbeatBy) {
+	if d.Attempt.HeartbeatExempt || f.Failed || d.now.Before(heartbeatBy) {
 		return
 	}
-	d.Attempt.Silent = true
-	d.tell(Event{
-		Type:    EventHeartbeatWaived,
+	d.Attempt.HeartbeatExempt = true
+	d.emit(Event{
+		Type:    EventHeartbeatExempted,
 		Message: fmt.Sprintf("the worker was not heard within %s and may not know heartbeats", d.Policy.HeartbeatTimeout),
 	})
 }
@@ -206,25 +206,25 @@ func (f Judged) judgeUnheard(d *draft) {
 // judgeSilence ends the attempt of a worker that was heard and then no more, and
 // says so. The commit is only good while its last call is still the last. Where
 // it could not have been heard, it has the whole limit again.
-func (f Judged) judgeSilence(d *draft) (dead bool) {
-	quiet := d.Attempt.QuietFrom
-	if f.Heard.After(quiet) {
-		quiet = f.Heard
+func (f Evaluated) checkHeartbeat(d *draft) (dead bool) {
+	lastContact := d.Attempt.LastContactAt
+	if f.LastContactAt.After(lastContact) {
+		lastContact = f.LastContactAt
 	}
-	if f.Since.After(quiet) {
-		quiet = f.Since
+	if f.ReceptionSince.After(lastContact) {
+		lastContact = f.ReceptionSince
 	}
 	switch {
 	case f.Failed:
-	case f.Blind:
-		quiet = d.now
-	case !d.now.Before(quiet.Add(d.Policy.HeartbeatTimeout)):
+	case f.ReceptionUnknown:
+		lastContact = d.now
+	case !d.now.Before(lastContact.Add(d.Policy.HeartbeatTimeout)):
 		why := fault.New(fault.HeartbeatTimeout, "worker %s was not heard for %s", d.Attempt.WorkerID, d.Policy.HeartbeatTimeout)
 		d.endAttempt(OutcomeFailed, why.Message, why)
-		d.beat.Judged = f.Heard
+		d.heartbeat.Evaluated = f.LastContactAt
 		return true
 	}
-	d.Attempt.QuietFrom = quiet
+	d.Attempt.LastContactAt = lastContact
 	return false
 }
 
@@ -241,10 +241,10 @@ func failureDelay(n int) time.Duration {
 // FailurePause is how long the execution should pause before it goes back
 // where the record stands, after failures of ours in a row; 0 for none.
 func (r Run) FailurePause() time.Duration {
-	if r.Spent.Judgements == 0 {
+	if r.Spent.Evaluations == 0 {
 		return 0
 	}
-	return failureDelay(r.Spent.Judgements)
+	return failureDelay(r.Spent.Evaluations)
 }
 
 // Abandoned: a handler failed in a way that nobody foresaw, and the execution

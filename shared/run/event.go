@@ -36,36 +36,36 @@ type EventType string
 // The types of events. Each transition has exactly one; the others tell facts
 // that leave the state as it is.
 const (
-	EventAccepted         EventType = "run.accepted"          // created: Pending, or PreRun
-	EventDue              EventType = "run.due"               // PreRun -> Pending
-	EventConditionsDue    EventType = "run.conditions_due"    // -> ConditionPending
-	EventConditionsTested EventType = "run.conditions_tested" // -> ConditionRunning
-	EventActionDue        EventType = "run.action_due"        // -> ActionPending
-	EventActionBegun      EventType = "run.action_begun"      // -> ActionRunning
-	EventAdmitted         EventType = "run.admitted"          // -> ContainerCreating
-	EventStarted          EventType = "run.started"           // -> Running: the machine was seen to run or to have run, or its worker called
-	EventAttemptEnded     EventType = "run.attempt_ended"     // -> Terminating
-	EventRetryScheduled   EventType = "run.retry_scheduled"   // -> Retrying
-	EventRetryDue         EventType = "run.retry_due"         // Retrying -> Pending
-	EventCompleted        EventType = "run.completed"
-	EventFailed           EventType = "run.failed"
-	EventCancelled        EventType = "run.cancelled"
-	EventOrphaned         EventType = "run.orphaned"
+	EventAccepted         EventType = "job.accepted"          // created: Pending, or PreRun
+	EventDue              EventType = "job.due"               // PreRun -> Pending
+	EventConditionsDue    EventType = "job.conditions_due"    // -> ConditionPending
+	EventConditionsTested EventType = "job.conditions_tested" // -> ConditionRunning
+	EventActionDue        EventType = "job.action_due"        // -> ActionPending
+	EventActionStarted    EventType = "job.action_started"    // -> ActionRunning
+	EventAdmitted         EventType = "job.admitted"          // -> ContainerCreating
+	EventStarted          EventType = "job.started"           // -> Running: the machine was seen to run or to have run, or its worker called
+	EventAttemptEnded     EventType = "job.attempt_ended"     // -> Terminating
+	EventRetryScheduled   EventType = "job.retry_scheduled"   // -> Retrying
+	EventRetryDue         EventType = "job.retry_due"         // Retrying -> Pending
+	EventCompleted        EventType = "job.completed"
+	EventFailed           EventType = "job.failed"
+	EventCancelled        EventType = "job.cancelled"
+	EventOrphaned         EventType = "job.orphaned"
 
-	EventQueued          EventType = "run.queued"
-	EventMachineMade     EventType = "run.machine_made"
-	EventStartRefused    EventType = "run.start_refused"
-	EventCancelWished    EventType = "run.cancel_wished"
-	EventRestarted       EventType = "run.execution_restarted"
-	EventOutputExpiring  EventType = "run.output_expiring"
-	EventOutputDeleted   EventType = "run.output_deleted"
-	EventHeartbeatWaived EventType = "run.heartbeat_waived"
-	EventWorkerHeard     EventType = "run.worker_heard"
+	EventQueued            EventType = "job.queued"
+	EventMachineCreated    EventType = "job.machine_created"
+	EventStartRefused      EventType = "job.start_refused"
+	EventCancelRequested   EventType = "job.cancel_requested"
+	EventRestarted         EventType = "job.execution_restarted"
+	EventOutputExpiring    EventType = "job.output_expiring"
+	EventOutputDeleted     EventType = "job.output_deleted"
+	EventHeartbeatExempted EventType = "job.heartbeat_exempted"
+	EventWorkerContacted   EventType = "job.worker_contacted"
 )
 
 var transitionEvents = map[State]EventType{
 	ConditionPending: EventConditionsDue, ConditionRunning: EventConditionsTested,
-	ActionPending: EventActionDue, ActionRunning: EventActionBegun,
+	ActionPending: EventActionDue, ActionRunning: EventActionStarted,
 	ContainerCreating: EventAdmitted, Running: EventStarted, Terminating: EventAttemptEnded,
 	Retrying: EventRetryScheduled, Completed: EventCompleted, Failed: EventFailed,
 	Cancelled: EventCancelled, Orphaned: EventOrphaned,

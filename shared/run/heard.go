@@ -10,7 +10,7 @@ import (
 // item. The first worker of an attempt that calls is the one that is heard; its
 // call implies the start, and from then on it is held to its heartbeats. The
 // faults that refuse a call are those of the worker contract.
-type Heard struct {
+type WorkerContacted struct {
 	Attempt  int
 	WorkerID string
 	// Started tells the two calls apart, which are refused in different words.
@@ -24,7 +24,7 @@ type Heard struct {
 	Missing bool
 }
 
-func (f Heard) apply(d *draft) error {
+func (f WorkerContacted) apply(d *draft) error {
 	if err := f.refused(d); err != nil {
 		return err
 	}
@@ -35,40 +35,40 @@ func (f Heard) apply(d *draft) error {
 	if !first && !f.Missing {
 		return nil
 	}
-	d.Attempt.WorkerID, d.Attempt.QuietFrom, d.changed = f.WorkerID, d.now, true
+	d.Attempt.WorkerID, d.Attempt.LastContactAt, d.changed = f.WorkerID, d.now, true
 	if first {
-		d.tell(Event{Type: EventWorkerHeard, Message: f.WorkerID})
+		d.emit(Event{Type: EventWorkerContacted, Message: f.WorkerID})
 	}
 	switch {
 	case d.State == ContainerCreating:
 		d.begin()
-	case d.Attempt.Silent:
-		d.Attempt.Silent = false
+	case d.Attempt.HeartbeatExempt:
+		d.Attempt.HeartbeatExempt = false
 		if d.Cancel == nil {
 			d.await(StepRunning) // again, with the limit
 		}
 	}
-	d.openBeat(f)
+	d.openHeartbeat(f)
 	return nil
 }
 
 // openBeat makes the item that the worker's heartbeats go to.
-func (d *draft) openBeat(f Heard) {
-	beat := Beat{
+func (d *draft) openHeartbeat(f WorkerContacted) {
+	heartbeat := Heartbeat{
 		Attempt: f.Attempt, WorkerID: f.WorkerID, At: d.now, Progress: f.Progress, Message: f.Message,
 	}
 	if d.Wait.Step == StepRunning && d.Wait.Token != "" {
-		beat.Token, beat.Generation = d.Wait.Token, d.Wait.Generation
+		heartbeat.Token, heartbeat.Generation = d.Wait.Token, d.Wait.Generation
 	}
 	if d.Cancel != nil {
-		beat.Cancel = &d.Cancel.Reason
+		heartbeat.Cancel = &d.Cancel.Reason
 	}
-	d.beat.Open = &beat
+	d.heartbeat.Open = &heartbeat
 }
 
 // refused is the answer to a call that is not taken, in the order of the
 // worker contract's cases.
-func (f Heard) refused(d *draft) error {
+func (f WorkerContacted) refused(d *draft) error {
 	if err := d.current(f.Attempt); err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (f Heard) refused(d *draft) error {
 		return fault.New(fault.TaskExpired, "another worker than this one is heard")
 	}
 	switch {
-	case !d.wants(f.Attempt) && (d.declaredDead() || !f.Started):
+	case !d.isCurrent(f.Attempt) && (d.declaredDead() || !f.Started):
 		return d.expired()
-	case !d.wants(f.Attempt):
+	case !d.isCurrent(f.Attempt):
 		return fault.New(fault.TaskAlreadyTerminal, "this attempt has ended: %s", d.why())
 	case d.Cancel != nil && f.Started:
 		return fault.New(fault.TaskAlreadyTerminal, "the run is being cancelled; nothing is to be begun")
@@ -109,7 +109,7 @@ func (r Run) sameWorker(id string) error {
 // declaredDead says whether the attempt ended without its worker's word, and not
 // because it was cancelled in time.
 func (r Run) declaredDead() bool {
-	if r.Attempt.Report != nil || r.Wants(r.Attempt.Number) {
+	if r.Attempt.Report != nil || r.IsCurrent(r.Attempt.Number) {
 		return false
 	}
 	return r.Attempt.Outcome != OutcomeCancelled || (r.Fault != nil && r.Fault.Code == fault.CancelTimeout)
@@ -131,14 +131,14 @@ func (r Run) why() string {
 
 // CancelTold: an answer is about to tell the worker of the cancel. Its grace
 // counts from then on, if it has not begun.
-type CancelTold struct{ Attempt int }
+type CancelDelivered struct{ Attempt int }
 
-func (f CancelTold) apply(d *draft) error {
-	if d.State != Running || d.Cancel == nil || f.Attempt != d.Attempt.Number || !d.Attempt.ToldAt.IsZero() {
+func (f CancelDelivered) apply(d *draft) error {
+	if d.State != Running || d.Cancel == nil || f.Attempt != d.Attempt.Number || !d.Attempt.CancelDeliveredAt.IsZero() {
 		return nil
 	}
 	before := d.cancelBy(d.now)
-	d.Attempt.ToldAt, d.changed = d.now, true
+	d.Attempt.CancelDeliveredAt, d.changed = d.now, true
 	if d.Attempt.GraceUntil.IsZero() {
 		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 	}
@@ -149,11 +149,11 @@ func (f CancelTold) apply(d *draft) error {
 }
 
 // term notes that SIGTERM is about to be sent, when it is due.
-func (d *draft) term() {
-	if !d.Attempt.TermAt.IsZero() || d.now.Before(d.TermBy()) {
+func (d *draft) markSigterm() {
+	if !d.Attempt.SigtermAt.IsZero() || d.now.Before(d.SigtermBy()) {
 		return
 	}
-	d.Attempt.TermAt = d.now
+	d.Attempt.SigtermAt = d.now
 	if d.Attempt.GraceUntil.IsZero() {
 		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 	}
@@ -163,21 +163,21 @@ func (d *draft) term() {
 // it handles that, or was never heard. To one that makes no call, one heartbeat
 // interval after the wish; to one that was told, when five sixths of its grace
 // are over, but two seconds before the end of it.
-func (r Run) TermBy() time.Time {
+func (r Run) SigtermBy() time.Time {
 	switch {
 	case r.Attempt.WorkerID == "" || r.Attempt.HandlesSigterm:
 		return r.Cancel.At
-	case r.Attempt.ToldAt.IsZero():
+	case r.Attempt.CancelDeliveredAt.IsZero():
 		return r.Cancel.At.Add(r.Policy.HeartbeatInterval)
 	}
 	grace := r.Policy.CancelGrace
-	return r.Attempt.ToldAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))
+	return r.Attempt.CancelDeliveredAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))
 }
 
 // cancelBy is when a cancel's next turn is due: SIGTERM, or the end of the
 // grace, which is all that is left when SIGTERM is about to be sent.
 func (r Run) cancelBy(now time.Time) time.Time {
-	if by := r.TermBy(); r.Attempt.TermAt.IsZero() && by.After(now) {
+	if by := r.SigtermBy(); r.Attempt.SigtermAt.IsZero() && by.After(now) {
 		return by
 	}
 	if r.Attempt.GraceUntil.IsZero() {

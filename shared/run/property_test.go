@@ -21,7 +21,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	roll := rapid.Float64Range(0, 0.999).Draw(t, "roll")
 	limit := rapid.IntRange(0, 2).Draw(t, "limit")
 	refusal := rapid.SampledFrom([]fault.Code{fault.Throttled, fault.Unavailable, fault.Capacity, fault.Image, fault.LaunchRefused})
-	settled := run.Settled{Roll: roll, Exit: exits.Draw(t, "end")}
+	settled := run.Settled{Rand: roll, Exit: exits.Draw(t, "end")}
 	switch rapid.IntRange(0, 2).Draw(t, "output") {
 	case 0:
 		settled.Output = &run.Output{Upload: run.Upload{Key: "k", FileName: "f", Size: 1}}
@@ -33,38 +33,38 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		report.Upload = &run.Upload{Key: "k", FileName: "f", Size: 1}
 	}
 	return rapid.SampledFrom([]run.Fact{
-		run.Woken{},
+		run.Due{},
 		run.Admitted{Pool: "p", Limit: limit},
-		run.Lined{Pool: "p", Limit: limit},
+		run.Enqueued{Pool: "p", Limit: limit},
 		run.Granted{Limit: limit},
 		run.Checked{},
 		run.Checked{Violations: []string{"x"}},
 		run.Acted{},
 		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
-		run.MachineMade{Attempt: attempt, MachineID: fmt.Sprint("m", attempt)},
+		run.MachineCreated{Attempt: attempt, MachineID: fmt.Sprint("m", attempt)},
 		run.MachineRunning{Attempt: attempt},
-		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Roll: roll},
+		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Rand: roll},
 		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},
 		run.Reported{Attempt: attempt, Report: report},
 		run.Reported{Attempt: attempt, WorkerID: "v", Report: report},
-		run.Heard{Attempt: attempt, WorkerID: "w", Started: true, HandlesSigterm: roll > 0.5},
-		run.Heard{Attempt: attempt, WorkerID: rapid.SampledFrom([]string{"w", "v"}).Draw(t, "worker"), Missing: roll > 0.9},
-		run.CancelTold{Attempt: attempt},
-		run.Judged{Heard: r.Attempt.QuietFrom, Since: r.Attempt.StartedAt},
-		run.Judged{Heard: r.Attempt.QuietFrom.Add(time.Minute), Blind: roll > 0.5},
-		run.Judged{},
-		run.Judged{Failed: true},
-		run.Judged{Phase: run.PhaseGone},
-		run.Judged{Phase: run.PhaseRunning},
-		run.Judged{Generation: 1, Failed: true},
+		run.WorkerContacted{Attempt: attempt, WorkerID: "w", Started: true, HandlesSigterm: roll > 0.5},
+		run.WorkerContacted{Attempt: attempt, WorkerID: rapid.SampledFrom([]string{"w", "v"}).Draw(t, "worker"), Missing: roll > 0.9},
+		run.CancelDelivered{Attempt: attempt},
+		run.Evaluated{LastContactAt: r.Attempt.LastContactAt, ReceptionSince: r.Attempt.StartedAt},
+		run.Evaluated{LastContactAt: r.Attempt.LastContactAt.Add(time.Minute), ReceptionUnknown: roll > 0.5},
+		run.Evaluated{},
+		run.Evaluated{Failed: true},
+		run.Evaluated{Phase: run.PhaseGone},
+		run.Evaluated{Phase: run.PhaseRunning},
+		run.Evaluated{Generation: 1, Failed: true},
 		settled, settled,
-		run.CancelWished{By: "x"},
+		run.CancelRequested{By: "x"},
 		run.Abandoned{Message: "m"},
 		run.Restarted{Start: r.Execution.Start, Cause: "c"},
 		run.Restarted{Start: 1, Cause: "c"},
-		run.Asked{},
-		run.Asked{Done: true},
+		run.ExecutionChecked{},
+		run.ExecutionChecked{Done: true},
 		run.OutputExpiring{At: r.CreatedAt},
 		run.OutputDeleted{},
 	}).Draw(t, "fact")
@@ -130,9 +130,9 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: an end was left", fact)
 	case after.Wait.Generation < before.Wait.Generation:
 		t.Fatalf("%T: the generation went back", fact)
-	case after.State.HasMachine() && after.Slot.Stand != run.SlotHeld:
+	case after.State.HasMachine() && after.Slot.State != run.SlotHeld:
 		t.Fatalf("%T: %s without a slot", fact, after.State)
-	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.Stand != "":
+	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.State != "":
 		t.Fatalf("%T: %s with a slot", fact, after.State)
 	case after.State.HasMachine() && (after.Attempt.Number < 1 || after.Attempt.MachineName == ""):
 		t.Fatalf("%T: %s without an intent", fact, after.State)
@@ -146,9 +146,9 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T of an entry that was left is kept", fact)
 	case before.Wait.Token != "" && before.Wait.Token != after.Wait.Token && !released(fact, d, before.Wait.Token):
 		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
-	case d.Beat.Open != nil && d.Beat.Close, d.Beat.Open != nil && d.Beat.Open.Attempt != after.Attempt.Number:
-		t.Fatalf("%T: an item of nobody: %+v", fact, d.Beat)
-	case !before.State.Terminal() && before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Beat.Close:
+	case d.Heartbeat.Open != nil && d.Heartbeat.Close, d.Heartbeat.Open != nil && d.Heartbeat.Open.Attempt != after.Attempt.Number:
+		t.Fatalf("%T: an item of nobody: %+v", fact, d.Heartbeat)
+	case !before.State.Terminal() && before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Heartbeat.Close:
 		t.Fatalf("%T: the attempt ended and its heartbeats are still taken", fact)
 	case before.Attempt.WorkerID != "" && after.Attempt.Number == before.Attempt.Number && after.Attempt.WorkerID != before.Attempt.WorkerID:
 		t.Fatalf("%T: another worker is heard", fact)
@@ -179,7 +179,7 @@ func released(fact run.Fact, d run.Decision, token string) bool {
 		}
 	}
 	switch fact.(type) {
-	case run.Judged, run.Restarted, run.TokenStored:
+	case run.Evaluated, run.Restarted, run.TokenStored:
 		return true
 	}
 	return false

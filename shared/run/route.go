@@ -18,7 +18,7 @@ const (
 	StepContainerCreating Step = "ContainerCreating"
 	StepRunning           Step = "Running"
 	StepCancelling        Step = "Cancelling"
-	StepJudging           Step = "Judging"
+	StepReconciling       Step = "Reconciling"
 	StepBackingOff        Step = "BackingOff"
 	StepTerminating       Step = "Terminating"
 	StepRetrying          Step = "Retrying"
@@ -31,7 +31,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		StepPending, StepPreRun, StepQueued, StepConditionRunning, StepActionRunning, StepActionWaiting,
-		StepContainerCreating, StepRunning, StepCancelling, StepJudging, StepBackingOff, StepTerminating,
+		StepContainerCreating, StepRunning, StepCancelling, StepReconciling, StepBackingOff, StepTerminating,
 		StepRetrying, StepCompleted, StepFailed, StepCancelled,
 	}
 }
@@ -61,7 +61,7 @@ func RouteOf(r Run, now time.Time) Route {
 		route.Next, route.Until = StepPreRun, r.ScheduledAt
 	case Pending:
 		route.Next = StepPending
-		switch r.Slot.Stand {
+		switch r.Slot.State {
 		case SlotQueued:
 			route.Next = StepQueued
 			route.limits(r.QueueBy().Sub(now), 0)
@@ -117,12 +117,12 @@ func wholeSeconds(d time.Duration) int {
 // heartbeatLeft is how long the worker may be silent from now on; 0 is for ever.
 func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	switch {
-	case r.Attempt.Silent:
+	case r.Attempt.HeartbeatExempt:
 		return 0
-	case r.Attempt.QuietFrom.IsZero():
+	case r.Attempt.LastContactAt.IsZero():
 		return r.Policy.HeartbeatTimeout
 	}
-	return max(r.Attempt.QuietFrom.Add(r.Policy.HeartbeatTimeout).Sub(now), time.Second)
+	return max(r.Attempt.LastContactAt.Add(r.Policy.HeartbeatTimeout).Sub(now), time.Second)
 }
 
 // QueueBy is when a queued run is given up.
@@ -139,7 +139,7 @@ func (r Run) Deadline() time.Time {
 
 // LeadsTo says whether completing a token of step with success brings the
 // execution to where route points. Where it does not, the token is completed
-// with a failure, which leads to Judging.
+// with a failure, which leads to Reconciling.
 func (s Step) LeadsTo(route Route) bool {
 	switch s {
 	case StepActionWaiting:

@@ -75,25 +75,25 @@ func TestRule1TheSameFactDecidesTheSame(t *testing.T) {
 // however far their run is by then, what else may have happened to them.
 func TestRule2ALateFactChangesNothing(t *testing.T) {
 	t.Parallel()
-	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineMade{Attempt: 1, MachineID: "m"}, run.MachineRunning{Attempt: 1}}
+	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, MachineID: "m"}, run.MachineRunning{Attempt: 1}}
 	over := map[string][]run.Fact{
 		"reported":  {run.Reported{Attempt: 1, Report: run.Report{Digest: "first", Success: true}}},
-		"cancelled": {run.CancelWished{}, run.MachineGone{Attempt: 1}},
+		"cancelled": {run.CancelRequested{}, run.MachineGone{Attempt: 1}},
 		"lost":      {run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}},
 	}
 	late := []run.Fact{
 		run.Reported{Attempt: 1, Report: run.Report{Digest: "late", Success: true}},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: "later", Error: "it says"}},
-		run.Heard{Attempt: 1, WorkerID: "w", Started: true, HandlesSigterm: true},
-		run.Heard{Attempt: 1, WorkerID: "w", Missing: true},
-		run.CancelTold{Attempt: 1},
+		run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true, HandlesSigterm: true},
+		run.WorkerContacted{Attempt: 1, WorkerID: "w", Missing: true},
+		run.CancelDelivered{Attempt: 1},
 		run.MachineRunning{Attempt: 1},
 		run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, OOM: true}},
 		run.StartRefused{Attempt: 1, Fault: fault.New(fault.Capacity, "no room")},
 		run.Granted{Limit: 1},
 		run.Admitted{Pool: "p", Limit: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: "old"},
-		run.Judged{Phase: run.PhaseGone, Exit: &run.Exit{Code: 1}},
+		run.Evaluated{Phase: run.PhaseGone, Exit: &run.Exit{Code: 1}},
 	}
 	for way, end := range over {
 		for _, settled := range []bool{false, true} {
@@ -101,7 +101,7 @@ func TestRule2ALateFactChangesNothing(t *testing.T) {
 				t.Parallel()
 				facts := append(append([]run.Fact(nil), runs...), end...)
 				if settled {
-					facts = append(facts, run.Settled{}, run.Asked{Done: true})
+					facts = append(facts, run.Settled{}, run.ExecutionChecked{Done: true})
 				}
 				r, now := lived(t, facts...)
 				r.Execution.Pending = nil // what the execution's own facts show to be done
@@ -154,7 +154,7 @@ func TestRule3TheNewestEntryWins(t *testing.T) {
 			holds("second")
 		}
 		left = append(left, r.Wait.Generation)
-		d, err := run.Decide(r, run.Judged{Generation: r.Wait.Generation}, now)
+		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,24 +171,24 @@ func TestRule4FactsOfAnotherAttemptChangeNothing(t *testing.T) {
 	)
 	others := func(attempt int) []run.Fact {
 		return []run.Fact{
-			run.MachineMade{Attempt: attempt, MachineID: "another"},
+			run.MachineCreated{Attempt: attempt, MachineID: "another"},
 			run.MachineRunning{Attempt: attempt},
 			run.StartRefused{Attempt: attempt, Fault: fault.New(fault.LaunchRefused, "no")},
 			run.MachineGone{Attempt: attempt},
 			run.MachineGone{Attempt: attempt, Exit: &run.Exit{Code: 1}},
-			run.Heard{Attempt: attempt, WorkerID: "another", Started: true},
-			run.Heard{Attempt: attempt, WorkerID: "another"},
+			run.WorkerContacted{Attempt: attempt, WorkerID: "another", Started: true},
+			run.WorkerContacted{Attempt: attempt, WorkerID: "another"},
 			run.Reported{Attempt: attempt, Report: run.Report{Digest: "another", Success: true}},
 			run.Reported{Attempt: attempt, WorkerID: "another", Report: run.Report{Digest: "another"}},
-			run.CancelTold{Attempt: attempt},
+			run.CancelDelivered{Attempt: attempt},
 		}
 	}
 	for _, f := range []run.Fact{
-		run.Woken{},
+		run.Due{},
 		run.Admitted{Pool: "p", Limit: 1},
-		run.MachineMade{Attempt: 2, MachineID: "m2"},
+		run.MachineCreated{Attempt: 2, MachineID: "m2"},
 		run.MachineRunning{Attempt: 2},
-		run.CancelWished{},
+		run.CancelRequested{},
 		run.MachineGone{Attempt: 2},
 		run.Settled{},
 	} {
@@ -215,11 +215,11 @@ func TestRule4FactsOfAnotherAttemptChangeNothing(t *testing.T) {
 // whole limit, however long nobody was heard.
 func TestRule8ASilenceThatMayBeOursStartsAnew(t *testing.T) {
 	t.Parallel()
-	r, now := lived(t, run.Admitted{Pool: "p", Limit: 1}, run.Heard{Attempt: 1, WorkerID: "w", Started: true})
+	r, now := lived(t, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
 	heard := now
 	for _, silence := range []time.Duration{time.Second, time.Minute, 89 * time.Second, 90 * time.Second, 40 * time.Minute} {
 		now = heard.Add(silence)
-		d, err := run.Decide(r, run.Judged{Generation: r.Wait.Generation, Heard: heard, Since: heard, Blind: true}, now)
+		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation, LastContactAt: heard, ReceptionSince: heard, ReceptionUnknown: true}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestRule9NothingLeavesAnEnd(t *testing.T) {
 		end := rapid.SampledFrom([][]run.Fact{
 			{run.Reported{Attempt: 1, Report: run.Report{Digest: "a", Success: true}}, run.Settled{}},
 			{run.Reported{Attempt: 1, Report: run.Report{Digest: "a", Error: "it says", Category: fault.DataQuality}}, run.Settled{}},
-			{run.CancelWished{}, run.MachineGone{Attempt: 1}, run.Settled{}},
+			{run.CancelRequested{}, run.MachineGone{Attempt: 1}, run.Settled{}},
 			{run.Restarted{Start: 1}, run.Restarted{Start: 2}},
 		}).Draw(t, "end")
 		r, now := run.New(fresh(), epoch).Run, epoch
@@ -288,15 +288,15 @@ func TestRule12EveryTaskFindsACancel(t *testing.T) {
 	}{
 		"admitted":                {task: admitted},
 		"admitted, with a check":  {constrained: true, task: admitted},
-		"lined up":                {task: run.Lined{Pool: "p", Limit: 1}},
-		"granted":                 {before: []run.Fact{run.Lined{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
-		"granted, with a check":   {constrained: true, before: []run.Fact{run.Lined{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
+		"lined up":                {task: run.Enqueued{Pool: "p", Limit: 1}},
+		"granted":                 {before: []run.Fact{run.Enqueued{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
+		"granted, with a check":   {constrained: true, before: []run.Fact{run.Enqueued{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
 		"checked":                 {constrained: true, before: []run.Fact{admitted}, task: run.Checked{}},
 		"checked, with an action": {constrained: true, before: []run.Fact{admitted}, task: violated},
 		"acted":                   {constrained: true, before: []run.Fact{admitted, violated}, task: run.Acted{}},
 		"woken": {
 			before: []run.Fact{admitted, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.Settled{}},
-			task:   run.Woken{},
+			task:   run.Due{},
 		},
 		"settled": {
 			before: []run.Fact{admitted, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}},
@@ -308,15 +308,15 @@ func TestRule12EveryTaskFindsACancel(t *testing.T) {
 			first := fresh()
 			first.Constrained = row.constrained
 			r, now := run.New(first, epoch).Run, epoch.Add(time.Hour)
-			for _, f := range append(row.before, run.CancelWished{}, row.task) {
+			for _, f := range append(row.before, run.CancelRequested{}, row.task) {
 				d, err := run.Decide(r, f, now)
 				if err != nil {
 					t.Fatalf("%T on %s: %v", f, r.State, err)
 				}
 				r = d.Run
 			}
-			if next := run.RouteOf(r, now).Next; r.State != run.Cancelled || next != run.StepCancelled || r.Slot.Stand != "" {
-				t.Errorf("it is %s with a slot that is %q, and goes to %s", r.State, r.Slot.Stand, next)
+			if next := run.RouteOf(r, now).Next; r.State != run.Cancelled || next != run.StepCancelled || r.Slot.State != "" {
+				t.Errorf("it is %s with a slot that is %q, and goes to %s", r.State, r.Slot.State, next)
 			}
 		})
 	}

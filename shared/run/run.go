@@ -45,12 +45,12 @@ type Run struct {
 	// ExpiresAt is when the record is to be forgotten; zero while it lives.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 
-	Attempt   Attempt   `json:"attempt"`
-	Spent     Spent     `json:"spent"`
-	Slot      Slot      `json:"slot"`
-	Wait      Wait      `json:"wait"`
-	Execution Execution `json:"execution"`
-	Cancel    *Wish     `json:"cancel,omitempty"`
+	Attempt   Attempt        `json:"attempt"`
+	Spent     Spent          `json:"spent"`
+	Slot      Slot           `json:"slot"`
+	Wait      Wait           `json:"wait"`
+	Execution Execution      `json:"execution"`
+	Cancel    *CancelRequest `json:"cancel,omitempty"`
 	// Constrained: the run has constraints, which are checked before its first
 	// attempt.
 	Constrained bool `json:"constrained,omitempty"`
@@ -121,7 +121,7 @@ type Attempt struct {
 	// Silent: the worker has never been heard, and its first heartbeat limit is
 	// over. Such a worker may know only the export contract; it has no
 	// heartbeat limit.
-	Silent bool `json:"silent,omitempty"`
+	HeartbeatExempt bool `json:"heartbeatExempt,omitempty"`
 	// WorkerID is the worker that is heard: the first of the attempt that
 	// called. Empty until one has.
 	WorkerID string `json:"workerId,omitempty"`
@@ -130,14 +130,14 @@ type Attempt struct {
 	// QuietFrom is from when the worker's silence counts, as of the last time
 	// that anybody looked: its last call, or since when calls can be received.
 	// Zero before it was heard.
-	QuietFrom time.Time `json:"quietFrom,omitzero"`
+	LastContactAt time.Time `json:"lastContactAt,omitzero"`
 	// ToldAt is when an answer told the worker of the cancel, TermAt when it was
 	// sent SIGTERM, and GraceUntil when it is given up: the grace after the
 	// first of the two. Zero until then.
-	ToldAt     time.Time `json:"toldAt,omitzero"`
-	TermAt     time.Time `json:"termAt,omitzero"`
-	GraceUntil time.Time `json:"graceUntil,omitzero"`
-	EndedAt    time.Time `json:"endedAt,omitzero"`
+	CancelDeliveredAt time.Time `json:"cancelDeliveredAt,omitzero"`
+	SigtermAt         time.Time `json:"sigtermAt,omitzero"`
+	GraceUntil        time.Time `json:"graceUntil,omitzero"`
+	EndedAt           time.Time `json:"endedAt,omitzero"`
 	// Outcome is how the attempt ended; empty while it goes on.
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Report is what the worker told at its end; nil where it told nothing.
@@ -220,7 +220,7 @@ type Output struct {
 	Upload
 	ETag        string    `json:"etag"`
 	ContentType string    `json:"contentType"`
-	KeptAt      time.Time `json:"keptAt"`
+	AcceptedAt  time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// DeletedAt is when its bytes were removed.
@@ -235,7 +235,7 @@ type Spent struct {
 	Starts int `json:"starts"`
 	// Judgements counts the times in a row that a state was judged without any
 	// progress; unforeseen failures of the same state are given up on it.
-	Judgements int `json:"judgements,omitempty"`
+	Evaluations int `json:"evaluations,omitempty"`
 }
 
 // Slot is the run's place in its pool.
@@ -243,20 +243,20 @@ type Slot struct {
 	Pool string `json:"pool"`
 	// Limit is the pool's limit when the slot was asked for, or granted; 0 is no
 	// limit, and then there is no lease.
-	Limit int   `json:"limit"`
-	Stand Stand `json:"stand,omitempty"`
+	Limit int       `json:"limit"`
+	State SlotState `json:"state,omitempty"`
 	// Since orders the queue: the run's arrival for its first attempt, the
 	// moment of asking for a later one.
 	Since time.Time `json:"since,omitzero"`
 }
 
 // Stand says how a run stands to its pool.
-type Stand string
+type SlotState string
 
 // How a run can stand to its pool. The zero value is a run that holds nothing.
 const (
-	SlotQueued Stand = "queued"
-	SlotHeld   Stand = "held"
+	SlotQueued SlotState = "queued"
+	SlotHeld   SlotState = "held"
 )
 
 // Wait is the token state that the execution is in, or is being sent to.
@@ -282,7 +282,7 @@ type Execution struct {
 }
 
 // Wish is a cancel that somebody asked for.
-type Wish struct {
+type CancelRequest struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`

@@ -23,7 +23,7 @@ type Settled struct {
 	// Logged: the attempt's log was kept.
 	Logged bool
 	// Roll is a random number, 0 <= Roll < 1, for the jitter.
-	Roll float64
+	Rand float64
 }
 
 func (Settled) acted(Run) bool { return true }
@@ -50,7 +50,7 @@ func (f Settled) apply(d *draft) error {
 		d.finish(Cancelled, why.Message, why)
 	case d.Attempt.Outcome == OutcomeSucceeded && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
 		d.finish(Completed, "", nil)
-		d.keep(f.Output)
+		d.accept(f.Output)
 	default:
 		if why == nil {
 			why = fault.New(fault.OutputMissing, "the worker reported success without an output")
@@ -61,12 +61,12 @@ func (f Settled) apply(d *draft) error {
 }
 
 // keep records the output that was kept; a worker may succeed without one.
-func (d *draft) keep(kept *Output) {
+func (d *draft) accept(kept *Output) {
 	if kept == nil {
 		return
 	}
 	output := *kept
-	output.KeptAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
+	output.AcceptedAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
 	d.Output = &output
 }
 
@@ -94,9 +94,9 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.finish(Failed, why.Message, why)
 		return
 	}
-	delay := retry.Delay(failures, f.Roll)
+	delay := retry.Delay(failures, f.Rand)
 	d.RetryAt = d.now.Add(delay)
-	d.Slot.Stand, d.Slot.Since = "", time.Time{}
+	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, "tried again in "+delay.Round(time.Second).String(), why)
 }
 
@@ -126,20 +126,20 @@ func (f Restarted) apply(d *draft) error {
 	d.effects = append(d.effects, Effect{
 		Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start),
 	})
-	if d.Slot.Stand == SlotQueued {
+	if d.Slot.State == SlotQueued {
 		// The new execution goes to the line at once, and its token is the line's.
 		d.await(StepQueued)
 	}
-	d.tell(Event{Type: EventRestarted, Message: f.Cause})
+	d.emit(Event{Type: EventRestarted, Message: f.Cause})
 	return nil
 }
 
 // Asked: the sweep has done again what was pending, and the execution goes on.
 // Done says that nothing is pending any more. It only moves the time at which
 // the sweep asks next.
-type Asked struct{ Done bool }
+type ExecutionChecked struct{ Done bool }
 
-func (f Asked) apply(d *draft) error {
+func (f ExecutionChecked) apply(d *draft) error {
 	d.changed = true
 	if f.Done {
 		d.Execution.Pending = nil
@@ -160,7 +160,7 @@ func (f OutputExpiring) apply(d *draft) error {
 	output := *d.Output
 	output.ExpiresAt = f.At.UTC()
 	d.Output = &output
-	d.tell(Event{Type: EventOutputExpiring, Message: f.Message})
+	d.emit(Event{Type: EventOutputExpiring, Message: f.Message})
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (OutputDeleted) apply(d *draft) error {
 	output := *d.Output
 	output.DeletedAt = d.now
 	d.Output = &output
-	d.tell(Event{Type: EventOutputDeleted})
+	d.emit(Event{Type: EventOutputDeleted})
 	return nil
 }
 

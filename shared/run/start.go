@@ -26,10 +26,10 @@ func (f TokenStored) apply(d *draft) error {
 	d.Wait.Token = f.Token
 	d.changed = true
 	if f.Step == StepRunning && d.Attempt.WorkerID != "" {
-		d.beat.Token, d.beat.Generation = &f.Token, f.Generation
+		d.heartbeat.Token, d.heartbeat.Generation = &f.Token, f.Generation
 	}
 	if f.Step == StepCancelling {
-		d.term()
+		d.markSigterm()
 	}
 	return nil
 }
@@ -37,20 +37,20 @@ func (f TokenStored) apply(d *draft) error {
 // MachineMade: the runner has made, or found again, the machine of an attempt.
 // It changes nothing once that attempt has been settled; its sender then
 // destroys the machine.
-type MachineMade struct {
+type MachineCreated struct {
 	Attempt   int
 	MachineID string
 	// Running: it was seen running at once.
 	Running bool
 }
 
-func (f MachineMade) apply(d *draft) error {
+func (f MachineCreated) apply(d *draft) error {
 	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.MachineID != "" {
 		return nil
 	}
 	d.Attempt.MachineID = f.MachineID
 	d.Attempt.BackoffUntil, d.Attempt.Throttles = time.Time{}, 0
-	d.tell(Event{Type: EventMachineMade, Message: f.MachineID})
+	d.emit(Event{Type: EventMachineCreated, Message: f.MachineID})
 	if f.Running && d.State == ContainerCreating {
 		d.begin()
 	}
@@ -58,11 +58,11 @@ func (f MachineMade) apply(d *draft) error {
 }
 
 // Wants says whether the attempt is the current one and still goes on.
-func (r Run) Wants(attempt int) bool {
+func (r Run) IsCurrent(attempt int) bool {
 	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running)
 }
 
-func (d *draft) wants(attempt int) bool { return d.Wants(attempt) }
+func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 
 // StartRefused: the runner did not make the machine. Throttled and Unavailable
 // spend nothing: nobody can do anything about them, and the start limit counts
@@ -72,7 +72,7 @@ type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
 	// Roll is a random number, 0 <= Roll < 1, for the jitter.
-	Roll float64
+	Rand float64
 }
 
 func (f StartRefused) apply(d *draft) error {
@@ -83,14 +83,14 @@ func (f StartRefused) apply(d *draft) error {
 	switch f.Fault.Code {
 	case fault.Throttled, fault.Unavailable:
 		d.Attempt.Throttles++
-		delay = d.Policy.Retry.Delay(d.Attempt.Throttles, f.Roll)
+		delay = d.Policy.Retry.Delay(d.Attempt.Throttles, f.Rand)
 	case fault.Capacity, fault.Image:
 		d.Spent.Starts++
 		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
 			d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
 			return nil
 		}
-		delay = d.Policy.Retry.Delay(d.Spent.Starts, f.Roll)
+		delay = d.Policy.Retry.Delay(d.Spent.Starts, f.Rand)
 	default:
 		d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
 		return nil
@@ -100,7 +100,7 @@ func (f StartRefused) apply(d *draft) error {
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
 	}
 	d.await(StepContainerCreating)
-	d.tell(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
+	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
 	return nil
 }
 
@@ -136,7 +136,7 @@ type MachineGone struct {
 }
 
 func (f MachineGone) apply(d *draft) error {
-	if !d.wants(f.Attempt) {
+	if !d.isCurrent(f.Attempt) {
 		return nil
 	}
 	d.Attempt.Exit = f.Exit

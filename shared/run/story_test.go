@@ -76,7 +76,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 		}
 		first := run.New(r, s.now)
 		s.run = first.Run
-		return s.tell(first)
+		return s.emit(first)
 	}
 	decision, err := run.Decide(s.run, s.fact(t, d), s.now)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 	}
 	s.run = decision.Run
 	s.run.Version++
-	return s.tell(decision)
+	return s.emit(decision)
 }
 
 func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
@@ -97,11 +97,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	d.MaybeScanArgs(t, "limit", &limit)
 	switch d.Cmd {
 	case "woken":
-		return run.Woken{}
+		return run.Due{}
 	case "admitted":
 		return run.Admitted{Pool: "default", Limit: limit}
 	case "lined":
-		return run.Lined{Pool: "default", Limit: limit}
+		return run.Enqueued{Pool: "default", Limit: limit}
 	case "granted":
 		return run.Granted{Limit: limit}
 	case "checked":
@@ -111,7 +111,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "token":
 		return s.token(t, d)
 	case "made":
-		return run.MachineMade{Attempt: attempt, MachineID: fmt.Sprintf("app/m%d", attempt)}
+		return run.MachineCreated{Attempt: attempt, MachineID: fmt.Sprintf("app/m%d", attempt)}
 	case "refused":
 		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
 	case "running":
@@ -121,7 +121,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "heard":
 		return s.heard(t, d, attempt)
 	case "told":
-		return run.CancelTold{Attempt: attempt}
+		return run.CancelDelivered{Attempt: attempt}
 	case "reported":
 		worker := ""
 		d.MaybeScanArgs(t, "worker", &worker)
@@ -130,14 +130,14 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		phase, generation := "", 0
 		d.MaybeScanArgs(t, "phase", &phase)
 		d.MaybeScanArgs(t, "generation", &generation)
-		return run.Judged{
+		return run.Evaluated{
 			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d),
-			Heard: s.ago(t, d, "heard"), Since: s.ago(t, d, "since"), Blind: d.HasArg("blind"),
+			LastContactAt: s.ago(t, d, "heard"), ReceptionSince: s.ago(t, d, "since"), ReceptionUnknown: d.HasArg("blind"),
 		}
 	case "settled":
 		return settled(t, d)
 	case "cancelled":
-		return run.CancelWished{By: "token:abc", Reason: "user_requested"}
+		return run.CancelRequested{By: "token:abc", Reason: "user_requested"}
 	case "abandoned":
 		return run.Abandoned{Message: "nobody foresaw this"}
 	case "restarted":
@@ -145,7 +145,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "start", &start)
 		return run.Restarted{Start: start, Cause: "FAILED: Boom"}
 	case "asked":
-		return run.Asked{Done: d.HasArg("done")}
+		return run.ExecutionChecked{Done: d.HasArg("done")}
 	case "downloaded":
 		return run.OutputExpiring{At: s.now.Add(time.Hour), Message: "downloaded"}
 	case "deleted":
@@ -159,7 +159,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 func (s *teller) heard(t *testing.T, d *datadriven.TestData, attempt int) run.Fact {
 	worker := "w"
 	d.MaybeScanArgs(t, "worker", &worker)
-	return run.Heard{
+	return run.WorkerContacted{
 		Attempt: attempt, WorkerID: worker, Started: d.HasArg("started"),
 		HandlesSigterm: d.HasArg("sigterm"), Missing: d.HasArg("missing"),
 	}
@@ -240,7 +240,7 @@ func flag(d *datadriven.TestData, key string) []string {
 }
 
 // tell writes a decision down, the parts that somebody would notice.
-func (s *teller) tell(d run.Decision) string {
+func (s *teller) emit(d run.Decision) string {
 	var text strings.Builder
 	for _, e := range d.Events {
 		fmt.Fprintf(&text, "event %d %s: %s -> %s, attempt %d", e.Seq, e.Type, e.From, e.State, e.Attempt)
@@ -259,8 +259,8 @@ func (s *teller) tell(d run.Decision) string {
 	if d.Lease != "" {
 		fmt.Fprintf(&text, "lease %s\n", d.Lease)
 	}
-	if beat := d.Beat; beat != (run.BeatChange{}) {
-		fmt.Fprintf(&text, "beat %s\n", s.beat(beat))
+	if heartbeat := d.Heartbeat; heartbeat != (run.HeartbeatChange{}) {
+		fmt.Fprintf(&text, "beat %s\n", s.heartbeat(heartbeat))
 	}
 	fmt.Fprintf(&text, "%s; pending %d; %s", d.Run.State, len(d.Run.Execution.Pending), s.route())
 	if act := d.Run.Execution.ActBy; !act.IsZero() {
@@ -269,10 +269,10 @@ func (s *teller) tell(d run.Decision) string {
 	return text.String()
 }
 
-func (s *teller) beat(c run.BeatChange) string {
+func (s *teller) heartbeat(c run.HeartbeatChange) string {
 	var parts []string
-	if !c.Judged.IsZero() {
-		parts = append(parts, fmt.Sprintf("of %s ago", s.now.Sub(c.Judged)))
+	if !c.Evaluated.IsZero() {
+		parts = append(parts, fmt.Sprintf("of %s ago", s.now.Sub(c.Evaluated)))
 	}
 	if b := c.Open; b != nil {
 		parts = append(parts, fmt.Sprintf("open for %s of attempt %d", b.WorkerID, b.Attempt))

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// beat sends the heartbeats until Close, or until the control plane says that
-// nobody listens any more.
-func (t *Task) beat() {
+// sendHeartbeats sends heartbeats until Close, or until the control plane ends
+// the task.
+func (t *Task) sendHeartbeats() {
 	next, failures := t.pace.interval, 0
 	for {
 		timer, stop := t.options.Clock.NewTimer(next)

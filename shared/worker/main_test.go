@@ -22,12 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // goroutines are counted at the end.
 func TestAWorkerWithItsOwnClientLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	var beats atomic.Int64
-	beat := make(chan struct{}, 100)
+	var heartbeats atomic.Int64
+	heartbeat := make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path.Base(r.URL.Path) == "heartbeat" {
-			beats.Add(1)
-			beat <- struct{}{}
+			heartbeats.Add(1)
+			heartbeat <- struct{}{}
 		}
 		_, _ = w.Write([]byte(`{"acknowledged":true,"finalState":"SUCCEEDED"}`))
 	}))
@@ -37,14 +37,14 @@ func TestAWorkerWithItsOwnClientLeavesNothingBehind(t *testing.T) {
 	err := worker.Run(t.Context(), worker.Assignment{TaskID: e.TaskID, Envelope: &e}, worker.Options{},
 		func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 			for range 3 {
-				<-beat
+				<-heartbeat
 			}
 			if seen, ok := task.Envelope(); !ok || seen.TaskToken != "" || seen.Output != nil || seen.RunID != "run-1" {
 				t.Errorf("the work sees %+v", seen)
 			}
 			return worker.Result{}, ctx.Err()
 		})
-	if err != nil || beats.Load() < 3 {
+	if err != nil || heartbeats.Load() < 3 {
 		t.Errorf("Run gives %v", err)
 	}
 }

@@ -37,11 +37,11 @@ func TestAResultOutlastsAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := time.Duration(0)
-		for _, beat := range s.plane.of("heartbeat") {
-			if now := beat.at.Sub(begun); now-last > 62*time.Second {
+		for _, heartbeat := range s.plane.of("heartbeat") {
+			if now := heartbeat.at.Sub(begun); now-last > 62*time.Second {
 				t.Errorf("no heartbeat from %s to %s", last, now)
 			}
-			last = beat.at.Sub(begun)
+			last = heartbeat.at.Sub(begun)
 		}
 		tries := s.plane.of("completed")
 		if took := tries[len(tries)-1].at.Sub(begun); took < 11*time.Minute || took > 12*time.Minute {

@@ -36,13 +36,13 @@ func TestATaskIsStartedHeardOfAndCompleted(t *testing.T) {
 		if started.Attempt != 2 || started.WorkerID != "worker-1" || !started.StartedAt.Equal(begun) || !started.HandlesSigterm {
 			t.Errorf("started is %+v", started)
 		}
-		beats := s.plane.of("heartbeat")
-		if len(beats) != 3 {
-			t.Fatalf("%d heartbeats in 100 s, want 3", len(beats))
+		heartbeats := s.plane.of("heartbeat")
+		if len(heartbeats) != 3 {
+			t.Fatalf("%d heartbeats in 100 s, want 3", len(heartbeats))
 		}
-		for i, b := range beats {
-			beat := as[contract.TaskHeartbeat](t, b)
-			if !b.at.Equal(begun.Add(time.Duration(i+1)*30*time.Second)) || !beat.HeartbeatAt.Equal(b.at) || *beat.ProgressPct != 45 || beat.Message == "" {
+		for i, b := range heartbeats {
+			heartbeat := as[contract.TaskHeartbeat](t, b)
+			if !b.at.Equal(begun.Add(time.Duration(i+1)*30*time.Second)) || !heartbeat.HeartbeatAt.Equal(b.at) || *heartbeat.ProgressPct != 45 || heartbeat.Message == "" {
 				t.Errorf("heartbeat %d came after %s: %s", i, b.at.Sub(begun), b.body)
 			}
 		}
@@ -57,7 +57,7 @@ func TestATaskIsStartedHeardOfAndCompleted(t *testing.T) {
 		if metrics["entities_exported"] != 72 || metrics["ioReadBytes"] != 7 || metrics["peakMemoryBytes"] < 1<<20 {
 			t.Errorf("the metrics are %s", completed.Metrics)
 		}
-		for _, c := range append(beats, s.plane.one(t, "completed")) {
+		for _, c := range append(heartbeats, s.plane.one(t, "completed")) {
 			if c.token != firstToken || c.header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s has the token %q", c.what, c.token)
 			}

@@ -21,13 +21,13 @@ type Task struct {
 	http       *http.Client
 	pace       pace
 
-	ctx    context.Context //nolint:containedctx // it is what the work is given
-	cancel context.CancelCauseFunc
-	life   context.Context //nolint:containedctx // of the two goroutines, until Close
-	end    func()
-	beats  sync.WaitGroup
-	ask    chan struct{} // wants a heartbeat now; one is enough
-	heard  chan struct{} // closed by the answer to a heartbeat after SIGTERM
+	ctx        context.Context //nolint:containedctx // it is what the work is given
+	cancel     context.CancelCauseFunc
+	life       context.Context //nolint:containedctx // of the two goroutines, until Close
+	end        func()
+	heartbeats sync.WaitGroup
+	ask        chan struct{} // wants a heartbeat now; one is enough
+	heard      chan struct{} // closed by the answer to a heartbeat after SIGTERM
 
 	mu       sync.Mutex
 	link     contract.TokenRenewal // the newest
@@ -66,16 +66,16 @@ func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
 	t.end = func() {
 		end()
 		t.cancel(context.Canceled)
-		t.beats.Wait()
+		t.heartbeats.Wait()
 		closing()
 	}
-	t.beats.Go(t.watch)
+	t.heartbeats.Go(t.watch)
 	if a.Envelope != nil {
 		if err := t.started(); err != nil {
 			t.Close()
 			return nil, fmt.Errorf("the work was not begun: %w", err)
 		}
-		t.beats.Go(t.beat)
+		t.heartbeats.Go(t.sendHeartbeats)
 	}
 	return t, nil
 }

@@ -66,8 +66,8 @@ func TestRenewedTokensAndAddressesAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		beats := s.plane.of("heartbeat")
-		if beats[0].token != firstToken || beats[1].token != secondToken || s.plane.one(t, "completed").token != secondToken {
+		heartbeats := s.plane.of("heartbeat")
+		if heartbeats[0].token != firstToken || heartbeats[1].token != secondToken || s.plane.one(t, "completed").token != secondToken {
 			t.Error("the renewed token was not used")
 		}
 		if string(s.plane.one(t, "new-log").body) != "line\n" || len(s.plane.of("new-output")) != 1 {

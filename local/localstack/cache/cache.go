@@ -16,20 +16,20 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/needs"
-	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/components"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Cache is the folder.
 type Cache struct {
 	// Dir is an absolute path.
 	Dir   string
-	Tools needs.Tools
+	Tools prerequisites.Tools
 	// Environ is what pip, Maven and npm are run with, as NAME=VALUE.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Say tells what was done, in a line.
 	Say func(format string, args ...any)
 }
@@ -39,22 +39,22 @@ const stamp = ".whole"
 
 // Plugin gives the folder to be put on PYTHONPATH.
 func (c Cache) Plugin(ctx context.Context) (string, error) {
-	digest, err := recipe.Plugin.Digest()
+	digest, err := components.Plugin.Digest()
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.part(ctx, "plugin", digest, func(dir string) error { return recipe.Plugin.Write(dir) })
-	return filepath.Join(dir, string(recipe.Plugin)), err
+	dir, err := c.part(ctx, "plugin", digest, func(dir string) error { return components.Plugin.Write(dir) })
+	return filepath.Join(dir, string(components.Plugin)), err
 }
 
 // Python gives the file of the Python that LocalStack is installed for.
 func (c Cache) Python(ctx context.Context) (string, error) {
-	digest, err := recipe.Python.Digest()
+	digest, err := components.Python.Digest()
 	if err != nil {
 		return "", err
 	}
 	dir, err := c.part(ctx, "python", digest, func(dir string) error {
-		if err := recipe.Python.Write(dir); err != nil {
+		if err := components.Python.Write(dir); err != nil {
 			return err
 		}
 		environment := step.Program{Path: c.Tools.Python, Args: []string{"-m", "venv", dir}, Env: c.Environ, Log: c.log("python")}
@@ -66,7 +66,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 			Path: pythonIn(dir), Env: c.Environ, Log: c.log("python"),
 			Args: []string{
 				"-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-compile",
-				"--requirement", filepath.Join(dir, string(recipe.Python)),
+				"--requirement", filepath.Join(dir, string(components.Python)),
 			},
 		})
 	})
@@ -77,18 +77,18 @@ func pythonIn(dir string) string { return filepath.Join(dir, "bin", "python") }
 
 // DynamoDB gives the folder of DynamoDB Local's jars.
 func (c Cache) DynamoDB(ctx context.Context) (string, error) {
-	digest, err := recipe.DynamoDB.Digest()
+	digest, err := components.DynamoDB.Digest()
 	if err != nil {
 		return "", err
 	}
 	dir, err := c.part(ctx, "dynamodb", digest, func(dir string) error {
-		if err := recipe.DynamoDB.Write(dir); err != nil {
+		if err := components.DynamoDB.Write(dir); err != nil {
 			return err
 		}
 		return step.Run(ctx, "fetch DynamoDB Local with Maven", step.Program{
 			Path: c.Tools.Maven, Env: c.Environ, Log: c.log("dynamodb"),
 			Args: []string{
-				"--batch-mode", "--file", filepath.Join(dir, string(recipe.DynamoDB)), "dependency:copy-dependencies",
+				"--batch-mode", "--file", filepath.Join(dir, string(components.DynamoDB)), "dependency:copy-dependencies",
 				"-DincludeScope=runtime", "-DoutputDirectory=" + filepath.Join(dir, "jars"),
 			},
 		})
@@ -103,7 +103,7 @@ func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read which CDK is wanted: %w", err)
 	}
-	dir, err := c.part(ctx, "cdk", recipe.Digest(text), func(dir string) error {
+	dir, err := c.part(ctx, "cdk", components.Digest(text), func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "package.json"), text, 0o600); err != nil {
 			return fmt.Errorf("cannot write what npm reads: %w", err)
 		}
@@ -182,7 +182,7 @@ func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error)
 			_ = file.Close()
 			return nil, fmt.Errorf("cannot lock the cache: %w", err)
 		}
-		if orchestrator.Sleep(ctx, c.Clock, lockPause) != nil {
+		if clock.Sleep(ctx, c.Clock, lockPause) != nil {
 			_ = file.Close()
 			return nil, fmt.Errorf("stopped while another process installs: %w", context.Cause(ctx))
 		}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/localstack/needs"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // setup gives an empty cache whose npm notes its calls in a file, and then does
@@ -27,7 +27,7 @@ func setup(t *testing.T, script string) (c Cache, calls string) {
 		t.Fatal(err)
 	}
 	return Cache{
-		Dir: filepath.Join(dir, "cache"), Tools: needs.Tools{NPM: npm}, Environ: []string{"PATH=/usr/bin:/bin"},
+		Dir: filepath.Join(dir, "cache"), Tools: prerequisites.Tools{NPM: npm}, Environ: []string{"PATH=/usr/bin:/bin"},
 		Clock: clock.System{}, Say: func(string, ...any) {},
 	}, calls
 }

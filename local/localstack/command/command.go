@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/localstack/cache"
-	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/server"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Program is what a command knows of the process that it runs in.
@@ -34,7 +34,7 @@ type Program struct {
 	// as NAME=VALUE.
 	Env     func(string) (string, bool)
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Executable is this program's file, which machines run again as their
 	// supervisor and as the export worker.
 	Executable string
@@ -169,7 +169,7 @@ func (a *app) equipped(ctx context.Context) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	host := needs.Host{Env: a.Env, Environ: p.cache.Environ}
+	host := prerequisites.Host{Env: a.Env, Environ: p.cache.Environ}
 	find := host.Python
 	if p.docker {
 		find = host.Docker

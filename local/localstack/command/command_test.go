@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // call runs a command with an environment that has an empty cache and no

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
-	"github.com/sortie-dev/sortie/local/localstack/outskirts"
+	"github.com/sortie-dev/sortie/local/localstack/fixtures"
 )
 
 // The words that make this program a machine's.
@@ -30,7 +30,7 @@ both.`,
 			if err != nil {
 				return err
 			}
-			around, err := outskirts.Start(ctx, outskirts.Config{
+			around, err := fixtures.Start(ctx, fixtures.Config{
 				Machines: p.above(machinesAbove), Source: p.above(sourceAbove), Token: deployment.MachinesToken,
 				Dir: filepath.Join(p.server.Dir, "machines"), Clock: a.Clock, Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 				Worker: []string{a.Executable, WordWorker}, Supervisor: []string{a.Executable, WordSupervisor},

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/components"
 	"github.com/sortie-dev/sortie/local/localstack/server"
 )
 
@@ -113,7 +113,7 @@ func (a *app) status() *cobra.Command {
 			if !p.server.Running(ctx) {
 				return fmt.Errorf("no LocalStack of this cache runs on port %d: start it with \"make localstack\"", p.server.Port)
 			}
-			_, err = fmt.Fprintf(a.Stdout, "LocalStack %s runs on %s; its log is %s\n", recipe.Version, p.server.URL(), p.server.Log())
+			_, err = fmt.Fprintf(a.Stdout, "LocalStack %s runs on %s; its log is %s\n", components.Version, p.server.URL(), p.server.Log())
 			return err
 		}),
 	}

@@ -16,11 +16,11 @@ import (
 
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/local/localstack/trial"
+	"github.com/sortie-dev/sortie/local/proof/acceptance"
 )
 
 // trials are the tests of what is deployed.
-const trials = "./local/localstack/trial"
+const trials = "./local/proof/acceptance"
 
 // adapterTests are the packages of adapters that have a test with LocalStack alone,
 // and those of which DynamoDB Local is enough.
@@ -141,7 +141,7 @@ func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, o
 
 // prepare builds what is deployed, and has a LocalStack run that is ready for it.
 func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) error {
-	maps.Copy(d.Settings, trial.Settings())
+	maps.Copy(d.Settings, acceptance.Settings())
 	if !p.server.Running(ctx) {
 		// What is left of another would be in the way of what is prepared now.
 		if err := p.server.Stop(ctx); err != nil {

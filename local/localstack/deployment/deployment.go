@@ -21,9 +21,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // The account, region and keys of LocalStack; it checks signatures with these.
@@ -41,12 +41,12 @@ type Deployment struct {
 	Server string
 	// OS is what the functions run on: the host's, or linux in a container.
 	OS    string
-	Tools needs.Tools
+	Tools prerequisites.Tools
 	// CDK is the folder of cdklocal, Home a home folder for it.
 	CDK, Home string
 	// Environ is what the steps are run with, as NAME=VALUE.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Say tells what was done, in a line.
 	Say func(format string, args ...any)
 

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/localstack/needs"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // cdklocal notes its words and its environment, and tells outputs as the CDK
@@ -45,7 +45,7 @@ func setup(t *testing.T) (d Deployment, notes string) {
 	write(t, filepath.Join(dir, "bin", "go"), "#!/bin/sh\necho $GOOS $GOARCH $CGO_ENABLED \"$@\" >>"+dir+"/builds\n")
 	return Deployment{
 		Repository: dir, Work: filepath.Join(dir, "work"), Server: "http://127.0.0.1:4566", OS: "linux",
-		Tools: needs.Tools{Go: filepath.Join(dir, "bin", "go"), Node: "/usr/bin/node"},
+		Tools: prerequisites.Tools{Go: filepath.Join(dir, "bin", "go"), Node: "/usr/bin/node"},
 		CDK:   filepath.Join(dir, "bin"), Home: dir, Clock: clock.System{}, Say: func(string, ...any) {},
 		Environ: []string{"PATH=/usr/bin:/bin", "AWS_PROFILE=production", "AWS_SESSION_TOKEN=x"},
 		Stage:   "local", Machines: "http://127.0.0.1:5566", Settings: map[string]string{"SORTIE_RETRY_DELAY": "1s"},

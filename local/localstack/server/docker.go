@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/components"
 )
 
 // Docker runs a server as a container of the pinned image, with the plugin
@@ -41,7 +41,7 @@ func (d Docker) args(s Server, name string) []string {
 	for _, each := range s.settings() {
 		args = append(args, "--env", each)
 	}
-	return append(args, recipe.Image)
+	return append(args, components.Image)
 }
 
 // running asks Docker.

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Server is one, running or not.
@@ -33,7 +33,7 @@ type Server struct {
 	Port int
 	// Dir is the server's own folder, an absolute path.
 	Dir   string
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// Say tells what was done, in a line.
 	Say func(format string, args ...any)
 }
@@ -128,7 +128,7 @@ const lookPause = 100 * time.Millisecond
 
 // pause waits a moment; false where ctx ends meanwhile.
 func (s Server) pause(ctx context.Context) bool {
-	return orchestrator.Sleep(ctx, s.Clock, lookPause) == nil
+	return clock.Sleep(ctx, s.Clock, lookPause) == nil
 }
 
 // Ready says whether a LocalStack on the port has come up.

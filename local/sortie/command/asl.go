@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/asl"
-	"github.com/sortie-dev/sortie/local/asl/scripted"
+	"github.com/sortie-dev/sortie/local/twin/asl"
+	"github.com/sortie-dev/sortie/local/twin/asl/scripted"
 )
 
 func (a *app) asl() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 )
 
@@ -24,7 +24,7 @@ type collectionFlags struct {
 	sample       bool
 	generate     int
 	seed         uint64
-	shape        collection.Shape
+	shape        samples.Shape
 	ills         []string
 	rootIll      string
 }
@@ -35,8 +35,8 @@ func (a *app) collection() *cobra.Command {
 
 func (a *app) serveCollection() *cobra.Command {
 	var f collectionFlags
-	names := make([]string, 0, len(collection.Ills()))
-	for _, ill := range collection.Ills() {
+	names := make([]string, 0, len(samples.Defects()))
+	for _, ill := range samples.Defects() {
 		names = append(names, string(ill))
 	}
 	c := &cobra.Command{
@@ -84,35 +84,35 @@ Ills for --ill: ` + strings.Join(names, ", "),
 }
 
 // load makes the collection.
-func (f collectionFlags) load() (*collection.Collection, error) {
+func (f collectionFlags) load() (*samples.Collection, error) {
 	switch {
 	case f.ead != "":
-		return fromFolder(f.ead, func() (*collection.Collection, error) { return collection.FromEAD(os.DirFS(f.ead)) })
+		return fromFolder(f.ead, func() (*samples.Collection, error) { return samples.FromEAD(os.DirFS(f.ead)) })
 	case f.catalog != "":
-		return fromFolder(f.catalog, func() (*collection.Collection, error) { return collection.FromCatalog(os.DirFS(f.catalog)) })
+		return fromFolder(f.catalog, func() (*samples.Collection, error) { return samples.FromCatalog(os.DirFS(f.catalog)) })
 	case f.sample:
-		return collection.Sample(), nil
+		return samples.Sample(), nil
 	case f.generate < 1:
 		return nil, wrong("--generate needs at least 1 entity")
 	}
 	shape := f.shape
-	shape.Entities, shape.Root, shape.Count = f.generate, collection.Ill(f.rootIll), map[collection.Ill]int{}
+	shape.Entities, shape.Root, shape.Count = f.generate, samples.Defect(f.rootIll), map[samples.Defect]int{}
 	for _, text := range f.ills {
 		name, count, _ := strings.Cut(text, "=")
 		n, err := strconv.Atoi(count)
 		if err != nil {
 			return nil, wrong("--ill %s is not of the form NAME=COUNT", text)
 		}
-		shape.Count[collection.Ill(name)] += n
+		shape.Count[samples.Defect(name)] += n
 	}
-	c, err := collection.Generate(f.seed, shape)
+	c, err := samples.Generate(f.seed, shape)
 	if err != nil {
 		return nil, wrong("%v", err)
 	}
 	return c, nil
 }
 
-func fromFolder(dir string, read func() (*collection.Collection, error)) (*collection.Collection, error) {
+func fromFolder(dir string, read func() (*samples.Collection, error)) (*samples.Collection, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, missing(dir, err)
@@ -147,7 +147,7 @@ func (a *app) runServe(ctx context.Context, f collectionFlags) error {
 }
 
 // served tells where the collection is and what can be exported.
-func (a *app) served(c *collection.Collection, url string) error {
+func (a *app) served(c *samples.Collection, url string) error {
 	if a.json {
 		type root struct {
 			PI       string `json:"pi"`

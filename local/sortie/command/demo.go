@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/local/stack"
+	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -62,9 +62,9 @@ func (a *app) show(ctx context.Context, s *stack.Stack, settings stack.Settings,
 		return err
 	}
 	recursive := true
-	a.note("POST %s/export/mods for %s, recursive", s.Addresses().URL, collection.SampleRoot)
+	a.note("POST %s/export/mods for %s, recursive", s.Addresses().URL, samples.SampleRoot)
 	accepted, err := c.Export(ctx, "mods", contract.ExportRequest{
-		PI: collection.SampleRoot, Options: &contract.ExportOptions{Recursive: &recursive},
+		PI: samples.SampleRoot, Options: &contract.ExportOptions{Recursive: &recursive},
 	}, uuid.NewString())
 	if err != nil {
 		return err

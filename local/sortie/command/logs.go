@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // logPause is how long a log that is followed is left alone.
@@ -72,7 +72,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, attemp
 		if !follow || log.Ended {
 			return nil
 		}
-		if err := orchestrator.Sleep(ctx, a.Clock, logPause); err != nil {
+		if err := clock.Sleep(ctx, a.Clock, logPause); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Program is what a command knows of the process that it runs in.
@@ -26,7 +26,7 @@ type Program struct {
 	Env func(string) (string, bool)
 	// Environ is all of it, "NAME=value" each, for a command that is started.
 	Environ []string
-	Clock   orchestrator.Clock
+	Clock   clock.Clock
 	// Random gives 64 random bits.
 	Random func() uint64
 	// Width gives the columns of the terminal that Stderr is; nil where it is

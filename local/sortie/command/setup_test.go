@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/sortie/command"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -159,8 +159,8 @@ func failed() contract.Status {
 
 func life() []contract.TaskEvent {
 	return []contract.TaskEvent{
-		{Seq: 1, Type: "run.accepted", OccurredAt: begin, State: "Pending"},
-		{Seq: 2, Type: "run.started", OccurredAt: begin.Add(time.Second), From: "ContainerCreating", State: "Running", Attempt: 1},
-		{Seq: 3, Type: "run.completed", OccurredAt: begin.Add(3 * time.Second), From: "Terminating", State: "Completed", Attempt: 1},
+		{Seq: 1, Type: "job.accepted", OccurredAt: begin, State: "Pending"},
+		{Seq: 2, Type: "job.started", OccurredAt: begin.Add(time.Second), From: "ContainerCreating", State: "Running", Attempt: 1},
+		{Seq: 3, Type: "job.completed", OccurredAt: begin.Add(3 * time.Second), From: "Terminating", State: "Completed", Attempt: 1},
 	}
 }

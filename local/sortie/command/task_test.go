@@ -111,7 +111,7 @@ func TestEventsAreATable(t *testing.T) {
 	t.Parallel()
 	env := (&api{events: life()}).start(t)
 	got := sortie(t, env, "", "events", taskID)
-	if got.code != 0 || strings.Count(got.stdout, "\n") != 4 || !strings.Contains(got.stdout, "2026-11-21 09:00:01.000  run.started") {
+	if got.code != 0 || strings.Count(got.stdout, "\n") != 4 || !strings.Contains(got.stdout, "2026-11-21 09:00:01.000  job.started") {
 		t.Errorf("ended with %+v", got)
 	}
 }

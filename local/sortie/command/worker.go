@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
 )
 
 func (a *app) worker() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -55,19 +55,19 @@ func retried() []contract.TaskEvent {
 	}
 	lost := &contract.Fault{Code: "WORKER_LOST", Message: "the machine ended\x1b[2J with 137"}
 	events := []contract.TaskEvent{
-		e(0, "", "Pending", "run.accepted", 1, "", nil),
-		e(5, "Pending", "Pending", "run.queued", 1, "waits for a slot of pool default", nil),
-		e(1005, "Pending", "ContainerCreating", "run.admitted", 1, "", nil),
-		e(1010, "ContainerCreating", "ContainerCreating", "run.machine_made", 1, "148e1", nil),
-		e(1200, "ContainerCreating", "Running", "run.started", 1, "", nil),
-		e(61200, "Running", "Terminating", "run.attempt_ended", 1, "", lost),
-		e(61300, "Terminating", "Retrying", "run.retry_scheduled", 1, "in 2s", nil),
-		e(63300, "Retrying", "Pending", "run.retry_due", 2, "", nil),
-		e(63301, "Pending", "ContainerCreating", "run.admitted", 2, "", nil),
-		e(63500, "ContainerCreating", "Running", "run.started", 2, "", nil),
-		e(65500, "Running", "Terminating", "run.attempt_ended", 2, "", nil),
-		e(65700, "Terminating", "Completed", "run.completed", 2, "", nil),
-		e(99999, "Completed", "Completed", "run.output_expiring", 2, "downloaded", nil),
+		e(0, "", "Pending", "job.accepted", 1, "", nil),
+		e(5, "Pending", "Pending", "job.queued", 1, "waits for a slot of pool default", nil),
+		e(1005, "Pending", "ContainerCreating", "job.admitted", 1, "", nil),
+		e(1010, "ContainerCreating", "ContainerCreating", "job.machine_created", 1, "148e1", nil),
+		e(1200, "ContainerCreating", "Running", "job.started", 1, "", nil),
+		e(61200, "Running", "Terminating", "job.attempt_ended", 1, "", lost),
+		e(61300, "Terminating", "Retrying", "job.retry_scheduled", 1, "in 2s", nil),
+		e(63300, "Retrying", "Pending", "job.retry_due", 2, "", nil),
+		e(63301, "Pending", "ContainerCreating", "job.admitted", 2, "", nil),
+		e(63500, "ContainerCreating", "Running", "job.started", 2, "", nil),
+		e(65500, "Running", "Terminating", "job.attempt_ended", 2, "", nil),
+		e(65700, "Terminating", "Completed", "job.completed", 2, "", nil),
+		e(99999, "Completed", "Completed", "job.output_expiring", 2, "downloaded", nil),
 	}
 	for i := range events {
 		events[i].Seq = i + 1

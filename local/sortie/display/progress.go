@@ -152,7 +152,7 @@ func (p *Progress) live() string {
 // it explains why a run waits or begins again.
 func notable(e contract.TaskEvent) bool {
 	switch e.Type {
-	case "run.queued", "run.start_refused", "run.cancel_wished", "run.execution_restarted":
+	case "job.queued", "job.start_refused", "job.cancel_requested", "job.execution_restarted":
 		return true
 	}
 	return false
@@ -168,7 +168,7 @@ func words(e contract.TaskEvent) string {
 		text = strings.TrimSpace(fmt.Sprintf("attempt %d  %s", e.Attempt, text))
 	}
 	if text == "" && e.From == e.State {
-		text = strings.ReplaceAll(strings.TrimPrefix(e.Type, "run."), "_", " ")
+		text = strings.ReplaceAll(strings.TrimPrefix(e.Type, "job."), "_", " ")
 	}
 	return text
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -29,23 +29,23 @@ const (
 )
 
 // Beat implements orchestrator.Store. One that was overtaken is two writes.
-func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
-	now, err := s.beatOnce(ctx, ref, b, false)
+func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
+	now, err := s.heartbeatOnce(ctx, ref, b, false)
 	if reasons := refused(err); reasons != nil {
 		is := reasons[0].Item
 		if is == nil || numberOf(is[beatAttempt]) != int64(b.Attempt) || textOf(is[beatWorker]) != b.WorkerID {
-			return run.Beat{}, orchestrator.ErrNotFound
+			return run.Heartbeat{}, port.ErrNotFound
 		}
-		now, err = s.beatOnce(ctx, ref, b, true)
+		now, err = s.heartbeatOnce(ctx, ref, b, true)
 		if refused(err) != nil {
-			return run.Beat{}, orchestrator.ErrNotFound
+			return run.Heartbeat{}, port.ErrNotFound
 		}
 	}
 	return now, told(err, "note a heartbeat of run", ref.ID)
 }
 
-func (s *Store) beatOnce(ctx context.Context, ref run.Ref, b run.Beat, overtaken bool) (run.Beat, error) {
-	p := &part{key: beatKey(ref)}
+func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat, overtaken bool) (run.Heartbeat, error) {
+	p := &part{key: heartbeatKey(ref)}
 	p.where(beatAttempt, "=", number(int64(b.Attempt)))
 	p.where(beatWorker, "=", text(b.WorkerID))
 	if overtaken {
@@ -67,21 +67,21 @@ func (s *Store) beatOnce(ctx context.Context, ref run.Ref, b run.Beat, overtaken
 		ReturnValuesOnConditionCheckFailure: oldItem, ReturnConsumedCapacity: s.wanted(),
 	})
 	if err != nil {
-		return run.Beat{}, err
+		return run.Heartbeat{}, err
 	}
-	return beatOf(out.Attributes), nil
+	return heartbeatOf(out.Attributes), nil
 }
 
 // LastBeat implements orchestrator.Store.
-func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error) {
-	is, err := s.get(ctx, beatKey(ref), true)
+func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
+	is, err := s.get(ctx, heartbeatKey(ref), true)
 	if err == nil && is == nil {
-		err = orchestrator.ErrNotFound
+		err = port.ErrNotFound
 	}
 	if err != nil {
-		return run.Beat{}, told(err, "read the last heartbeat of run", ref.ID)
+		return run.Heartbeat{}, told(err, "read the last heartbeat of run", ref.ID)
 	}
-	return beatOf(is), nil
+	return heartbeatOf(is), nil
 }
 
 // moment is a time as a number that keeps its order and its nanoseconds.
@@ -94,8 +94,8 @@ func timeOf(v types.AttributeValue) time.Time {
 	return time.Unix(0, numberOf(v)).UTC()
 }
 
-func beatOf(is item) run.Beat {
-	b := run.Beat{
+func heartbeatOf(is item) run.Heartbeat {
+	b := run.Heartbeat{
 		Attempt: int(numberOf(is[beatAttempt])), WorkerID: textOf(is[beatWorker]), At: timeOf(is[beatAt]),
 		Message: textOf(is[beatMessage]), Token: textOf(is[beatToken]), Generation: int(numberOf(is[beatGeneration])),
 	}
@@ -110,19 +110,19 @@ func beatOf(is item) run.Beat {
 
 // beat is the part that the commit has in the run's heartbeat item; nil for
 // none.
-func (c *change) beat() *part {
-	change := c.Beat
-	p := &part{key: beatKey(c.Run.Ref())}
-	if !change.Judged.IsZero() {
-		p.where(beatAt, "=", moment(change.Judged))
-		p.refused = func(context.Context, item) error { return &orchestrator.Conflict{Ref: c.Run.Ref()} }
+func (c *change) heartbeat() *part {
+	change := c.Heartbeat
+	p := &part{key: heartbeatKey(c.Run.Ref())}
+	if !change.Evaluated.IsZero() {
+		p.where(beatAt, "=", moment(change.Evaluated))
+		p.refused = func(context.Context, item) error { return &port.Conflict{Ref: c.Run.Ref()} }
 	}
 	switch {
 	case change.Close:
 		p.remove = true
 	case change.Open != nil:
 		p.put = opened(p.key, *change.Open, change)
-	case c.beatless && p.refused == nil:
+	case c.heartbeatless && p.refused == nil:
 		return nil
 	case change.Token != nil || change.Cancel != nil:
 		if change.Token != nil {
@@ -134,7 +134,7 @@ func (c *change) beat() *part {
 		}
 		p.present(schema.Partition.Name)
 		if p.refused == nil {
-			p.refused = func(context.Context, item) error { c.beatless = true; return errAgain }
+			p.refused = func(context.Context, item) error { c.heartbeatless = true; return errAgain }
 		}
 	case p.refused == nil:
 		return nil
@@ -143,7 +143,7 @@ func (c *change) beat() *part {
 }
 
 // opened is the item of a beat, with what the same commit changes in it.
-func opened(key item, b run.Beat, change run.BeatChange) item {
+func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 	if change.Token != nil {
 		b.Token, b.Generation = *change.Token, change.Generation
 	}
@@ -168,14 +168,14 @@ func opened(key item, b run.Beat, change run.BeatChange) item {
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (orchestrator.Reception, error) {
+func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	is, err := s.get(ctx, keyOf(reception, sortNote), true)
-	return orchestrator.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
+	return port.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
 		told(err, "read", "since when callbacks are received")
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	note := keyOf(reception, sortNote)
 	if !r.Since.IsZero() {
 		note[noteSince] = moment(r.Since)

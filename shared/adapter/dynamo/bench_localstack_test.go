@@ -12,9 +12,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -43,14 +43,14 @@ func BenchmarkGrants(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			decided := func(r run.Run, f run.Fact) orchestrator.Write {
+			decided := func(r run.Run, f run.Fact) port.Write {
 				d, err := run.Decide(r, f, time.Now().UTC())
 				if err != nil || !d.Changed {
 					b.Fatalf("%T in %s: %v", f, r.State, err)
 				}
-				return orchestrator.WriteOf(d)
+				return port.WriteOf(d)
 			}
-			commit := func(writes ...orchestrator.Write) run.Run {
+			commit := func(writes ...port.Write) run.Run {
 				if err := s.Commit(b.Context(), writes...); err != nil {
 					b.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func BenchmarkGrants(b *testing.B) {
 				return writes[0].Run
 			}
 			created := func(id string) run.Run {
-				w := orchestrator.WriteOf(run.New(export(id), time.Now().UTC()))
+				w := port.WriteOf(run.New(export(id), time.Now().UTC()))
 				if _, err := s.Create(b.Context(), w, nil); err != nil {
 					b.Fatal(err)
 				}
@@ -69,19 +69,19 @@ func BenchmarkGrants(b *testing.B) {
 			for i := range limit {
 				holders = append(holders, commit(decided(created(fmt.Sprint("holder-", i)), run.Admitted{Pool: "p", Limit: limit})))
 			}
-			line := []run.Run{}
+			queue := []run.Run{}
 			for i := range b.N {
-				line = append(line, commit(decided(created(fmt.Sprintf("waiter-%06d", i)), run.Lined{Pool: "p", Limit: limit})))
+				queue = append(queue, commit(decided(created(fmt.Sprintf("waiter-%06d", i)), run.Enqueued{Pool: "p", Limit: limit})))
 			}
 			var mu sync.Mutex
 			next := func() (run.Run, bool) {
 				mu.Lock()
 				defer mu.Unlock()
-				if len(line) == 0 {
+				if len(queue) == 0 {
 					return run.Run{}, false
 				}
-				first := line[0]
-				line = line[1:]
+				first := queue[0]
+				queue = queue[1:]
 				return first, true
 			}
 			counted.transactions.Store(0)
@@ -94,8 +94,8 @@ func BenchmarkGrants(b *testing.B) {
 						if !ok {
 							return
 						}
-						holder.Slot.Stand, holder.Slot.Since = "", time.Time{}
-						release := orchestrator.Write{Run: holder, Lease: run.LeaseRelease}
+						holder.Slot.State, holder.Slot.Since = "", time.Time{}
+						release := port.Write{Run: holder, Lease: run.LeaseRelease}
 						grant := decided(waits, run.Granted{Limit: limit})
 						if err := s.Commit(b.Context(), release, grant); err != nil {
 							b.Error(err)

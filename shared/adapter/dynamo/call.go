@@ -13,7 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // A request that met a passing fault is made again after a pause, until the
@@ -100,8 +100,8 @@ func failed(reason types.CancellationReason) bool {
 // told says what was being done, but for the answers that are normal. An error
 // of the SDK becomes a fault, in our words.
 func told(err error, doing, id string) error {
-	if err == nil || errors.Is(err, orchestrator.ErrConflict) || errors.Is(err, orchestrator.ErrNoSlot) ||
-		errors.Is(err, orchestrator.ErrKeyTaken) || errors.Is(err, orchestrator.ErrNotFound) {
+	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
+		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err
 	}
 	if _, ok := errors.AsType[*fault.Fault](err); !ok {

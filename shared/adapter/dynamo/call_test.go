@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -82,7 +82,7 @@ func TestWhatIsThrottledIsAskedAgain(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				db, s := setup(t, times(5, refusal)...)
-				if _, err := s.Load(t.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) || db.calls != 6 {
+				if _, err := s.Load(t.Context(), ref); !errors.Is(err, port.ErrNotFound) || db.calls != 6 {
 					t.Fatalf("after %d calls: %v", db.calls, err)
 				}
 			})
@@ -100,7 +100,7 @@ func TestATransactionThatMetAnotherIsTheSameOneAgain(t *testing.T) {
 		}}
 		db, s := setup(t, times(4, met)...)
 		d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now())
-		_, err := s.Create(t.Context(), orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "k", Digest: "d"})
+		_, err := s.Create(t.Context(), port.WriteOf(d), &port.IdempotencyKey{Key: "k", Digest: "d"})
 		if err != nil || db.calls != 5 || len(db.tokens) != 1 || db.tokens[""] {
 			t.Fatalf("after %d calls with the tokens %v: %v", db.calls, db.tokens, err)
 		}
@@ -160,13 +160,13 @@ func TestAFaultIsInOurWords(t *testing.T) {
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"Load":   func() error { _, err := s.Load(ctx, ref); return err },
-		"Create": func() error { _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); return err },
-		"Commit": func() error { return s.Commit(ctx, orchestrator.WriteOf(d)) },
-		"Beat":   func() error { _, err := s.Beat(ctx, ref, run.Beat{}); return err },
-		"List":   func() error { _, _, err := s.List(ctx, "acme", orchestrator.Page{Limit: 1}); return err },
+		"Create": func() error { _, err := s.Create(ctx, port.WriteOf(d), nil); return err },
+		"Commit": func() error { return s.Commit(ctx, port.WriteOf(d)) },
+		"Beat":   func() error { _, err := s.Heartbeat(ctx, ref, run.Heartbeat{}); return err },
+		"List":   func() error { _, _, err := s.List(ctx, "acme", port.Page{Limit: 1}); return err },
 		"Due":    func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
 		"Pools":  func() error { _, err := s.Pools(ctx); return err },
-		"Mend":   func() error { _, err := s.Mend(ctx, "acme", "p"); return err },
+		"Mend":   func() error { _, err := s.Reconcile(ctx, "acme", "p"); return err },
 	} {
 		err := call()
 		f := fault.Of(err)
@@ -218,10 +218,10 @@ func TestABatchThatIsThrottledIsAskedForWithPauses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := orchestrator.WriteOf(run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now()))
+		w := port.WriteOf(run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now()))
 		w.Lease = run.LeaseRelease // the run is read first, in a batch
 		began := time.Now()
-		if err := s.Commit(t.Context(), w); !errors.Is(err, orchestrator.ErrConflict) || db.calls != 6 {
+		if err := s.Commit(t.Context(), w); !errors.Is(err, port.ErrConflict) || db.calls != 6 {
 			t.Errorf("after %d calls: %v", db.calls, err)
 		}
 		if took := time.Since(began); took < 300*time.Millisecond {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // commitTries bounds how often a write is planned anew: while a pool's slots
@@ -18,7 +18,7 @@ const commitTries = 200
 
 // Commit implements orchestrator.Store. A run that is no more is a conflict. It
 // takes as many writes as one transaction does: about thirty.
-func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
 	return again(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
-		if errors.Is(err, orchestrator.ErrNoSlot) {
+		if errors.Is(err, port.ErrNoSlot) {
 			// A lost race is told first: whoever lost it decides anew.
 			if err := s.lookAt(ctx, changes); err != nil {
 				return err
@@ -50,8 +50,8 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 			leases.note(c, updates[0])
 			parts = append(parts, updates[0])
 			beside = append(beside, updates[1:]...)
-			if beat := c.beat(); beat != nil {
-				beside = append(beside, beat)
+			if heartbeat := c.heartbeat(); heartbeat != nil {
+				beside = append(beside, heartbeat)
 			}
 		}
 		return s.write(ctx, append(append(parts, beside...), leases.parts...))

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // API is what the store asks of DynamoDB; the SDK's client has it.
@@ -28,7 +28,7 @@ type Config struct {
 	// Table is the table's name or ARN. It is made as package schema says.
 	Table string
 	// Clock tells which records have expired.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// TTLGrace is how long Purge leaves an expired record to the table's TTL,
 	// whose deletes cost nothing; AWS promises them within a few days. 0 has
 	// Purge delete at once, for a write unit and more each.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -48,9 +48,9 @@ func token() string {
 
 // commit is one of an export's, as the service makes them.
 type commit struct {
-	name string
-	fact run.Fact
-	beat func(now time.Time) run.BeatChange
+	name      string
+	fact      run.Fact
+	heartbeat func(now time.Time) run.HeartbeatChange
 }
 
 func exportCommits() []commit {
@@ -59,16 +59,16 @@ func exportCommits() []commit {
 	return []commit{
 		{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
 		{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
-		{name: "machine made", fact: run.MachineMade{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
-		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, beat: func(now time.Time) run.BeatChange {
-			return run.BeatChange{Open: &run.Beat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
+		{name: "machine made", fact: run.MachineCreated{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
+		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, heartbeat: func(now time.Time) run.HeartbeatChange {
+			return run.HeartbeatChange{Open: &run.Heartbeat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
 		}},
-		{name: "token of Running", fact: run.TokenStored{Step: run.StepRunning, Generation: 2, Token: second}, beat: func(time.Time) run.BeatChange {
-			return run.BeatChange{Token: &second, Generation: 2}
+		{name: "token of Running", fact: run.TokenStored{Step: run.StepRunning, Generation: 2, Token: second}, heartbeat: func(time.Time) run.HeartbeatChange {
+			return run.HeartbeatChange{Token: &second, Generation: 2}
 		}},
 		{name: "completed, closes its heartbeats", fact: run.Reported{Attempt: 1, Report: run.Report{
 			Digest: "4c1055bf182d25dce3eaffbd6454eaf6", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72,"durationMs":48211}`),
-		}}, beat: func(time.Time) run.BeatChange { return run.BeatChange{Close: true} }},
+		}}, heartbeat: func(time.Time) run.HeartbeatChange { return run.HeartbeatChange{Close: true} }},
 		{name: "settled, gives its slot back", fact: run.Settled{Output: &run.Output{
 			Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`, ContentType: "application/xml",
 		}}},
@@ -106,7 +106,7 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	life := func(id string, row func(string)) {
 		now := hour
 		d := run.New(export(id), now)
-		_, err := s.Create(ctx, orchestrator.WriteOf(d), &orchestrator.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
+		_, err := s.Create(ctx, port.WriteOf(d), &port.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
 		ok(err)
 		row("accepted, under its key")
 		for _, c := range exportCommits() {
@@ -115,14 +115,14 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 			ok(err)
 			d, err = run.Decide(r, c.fact, now)
 			ok(err)
-			if c.beat != nil {
-				d.Beat = c.beat(now)
+			if c.heartbeat != nil {
+				d.Heartbeat = c.heartbeat(now)
 			}
-			ok(s.Commit(ctx, orchestrator.WriteOf(d)))
+			ok(s.Commit(ctx, port.WriteOf(d)))
 			row(c.name)
-			if c.beat != nil && d.Beat.Token != nil {
+			if c.heartbeat != nil && d.Heartbeat.Token != nil {
 				for range 2 {
-					_, err = s.Beat(ctx, r.Ref(), run.Beat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now, Progress: new(50), Message: "half of it"})
+					_, err = s.Heartbeat(ctx, r.Ref(), run.Heartbeat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now, Progress: new(50), Message: "half of it"})
 					ok(err)
 					row("heartbeat")
 				}
@@ -148,15 +148,15 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decided := func(r run.Run, f run.Fact) orchestrator.Write {
+	decided := func(r run.Run, f run.Fact) port.Write {
 		t.Helper()
 		d, err := run.Decide(r, f, time.Now().UTC())
 		if err != nil || !d.Changed {
 			t.Fatalf("%T in %s: %v", f, r.State, err)
 		}
-		return orchestrator.WriteOf(d)
+		return port.WriteOf(d)
 	}
-	commit := func(writes ...orchestrator.Write) {
+	commit := func(writes ...port.Write) {
 		t.Helper()
 		if err := s.Commit(ctx, writes...); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	made := func(id string) run.Run {
 		t.Helper()
 		d := run.New(export(id), time.Now().UTC())
-		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+		if _, err := s.Create(ctx, port.WriteOf(d), nil); err != nil {
 			t.Fatal(err)
 		}
 		r, err := s.Load(ctx, d.Run.Ref())
@@ -176,7 +176,7 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	}
 	holder, waiter := made("holder"), made("waiter")
 	commit(decided(holder, run.Admitted{Pool: "p", Limit: 1}))
-	commit(decided(waiter, run.Lined{Pool: "p", Limit: 1}))
+	commit(decided(waiter, run.Enqueued{Pool: "p", Limit: 1}))
 	now := func(r run.Run) run.Run {
 		t.Helper()
 		r, err := s.Load(ctx, r.Ref())
@@ -186,9 +186,9 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 		return r
 	}
 	holder, waiter = now(holder), now(waiter)
-	holder.Slot.Stand, holder.Slot.Since = "", time.Time{}
+	holder.Slot.State, holder.Slot.Since = "", time.Time{}
 	spent.keys = map[string]float64{}
-	commit(orchestrator.Write{Run: holder, Lease: run.LeaseRelease}, decided(waiter, run.Granted{Limit: 1}))
+	commit(port.Write{Run: holder, Lease: run.LeaseRelease}, decided(waiter, run.Granted{Limit: 1}))
 	const second, grants = 1_000, 100
 	for key, units := range spent.keys {
 		t.Logf("%s: %v write units", key, units)

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Create implements orchestrator.Store. A task id that another run has is a
 // conflict too, where it is not its run's id.
-func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	c, err := changeOf(first, 1)
 	if err != nil {
 		return nil, told(err, "create run", first.Run.ID)
@@ -42,10 +42,10 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 			created.put[attrSlot] = number(int64(n))
 		}
 		parts = append(parts, created)
-		if beat := c.beat(); beat != nil {
-			parts = append(parts, beat)
+		if heartbeat := c.heartbeat(); heartbeat != nil {
+			parts = append(parts, heartbeat)
 		} else if c.before != nil {
-			parts = append(parts, &part{key: beatKey(c.Run.Ref()), remove: true}) // the expired run's
+			parts = append(parts, &part{key: heartbeatKey(c.Run.Ref()), remove: true}) // the expired run's
 		}
 		return s.write(ctx, append(parts, leases.parts...))
 	})
@@ -88,7 +88,7 @@ func (n *nameUse) part(s *Store, c *change) *part {
 		}
 		r, err := s.nameHolder(ctx, c.Run.Tenant, is)
 		switch {
-		case errors.Is(err, orchestrator.ErrNotFound):
+		case errors.Is(err, port.ErrNotFound):
 			return errAgain // it is free again
 		case err != nil:
 			return err
@@ -96,9 +96,9 @@ func (n *nameUse) part(s *Store, c *change) *part {
 			if r.Ref() == c.Run.Ref() {
 				return errAgain // the run's own part says what that means
 			}
-			return &orchestrator.Conflict{Ref: c.Run.Ref()}
+			return &port.Conflict{Ref: c.Run.Ref()}
 		case textOf(is[attrDigest]) != n.digest:
-			return orchestrator.ErrKeyTaken
+			return port.ErrKeyTaken
 		case stdbytes.Equal(bytesOf(is[attrBorn]), born(c.Run)) && r.ID == c.Run.ID && s.isOurs(ctx, c):
 			return errApplied
 		}
@@ -119,7 +119,7 @@ func (s *Store) isOurs(ctx context.Context, c *change) bool {
 func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.Run, error) {
 	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: textOf(name[attrRun])}, s.alive)
 	if err == nil && !stdbytes.Equal(born(r), bytesOf(name[attrBorn])) {
-		return run.Run{}, orchestrator.ErrNotFound
+		return run.Run{}, port.ErrNotFound
 	}
 	return r, err
 }

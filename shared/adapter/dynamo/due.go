@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -99,12 +99,12 @@ func refsOf(records []*record) []run.Ref {
 
 // WithMachine implements orchestrator.Store, ordered by partition key, which is
 // by tenant and id. It may miss a machine that became known in the last moment.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
 	placed, err := s.withMachine(ctx, after, limit)
 	return placed, told(err, "read", "the runs with a machine")
 }
 
-func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (placed []orchestrator.Placement, err error) {
+func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (placed []port.Placement, err error) {
 	var queries []*dynamodb.QueryInput
 	for n := range dueShards {
 		q := s.indexQuery(schema.IndexMachines, attrMachine, strconv.Itoa(n))
@@ -130,7 +130,7 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 		}
 		for _, r := range records {
 			if indexed(r.Run)[attrMachine] != nil {
-				placed = append(placed, orchestrator.PlacementOf(r.Run))
+				placed = append(placed, port.PlacementOf(r.Run))
 			}
 		}
 	}

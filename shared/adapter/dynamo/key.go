@@ -22,15 +22,15 @@ type item = map[string]types.AttributeValue
 // Sort keys of the items beside each other under one partition key. Of a pool,
 // each slot and each place in the line is one.
 const (
-	sortRun    = "run"
-	sortBeat   = "beat"
-	sortEvents = "events#"
-	sortPool   = "pool"
-	sortSlot   = "slot#"
-	sortLine   = "line#"
-	sortKey    = "key"
-	sortTask   = "task"
-	sortNote   = "note"
+	sortRun       = "run"
+	sortHeartbeat = "beat"
+	sortEvents    = "events#"
+	sortPool      = "pool"
+	sortSlot      = "slot#"
+	sortQueue     = "line#"
+	sortKey       = "key"
+	sortTask      = "task"
+	sortNote      = "note"
 )
 
 // reception is the partition key of the one item that is nobody's: a tenant's
@@ -52,12 +52,12 @@ func pkPool(tenant, pool string) string     { return within(tenant, "pool", pool
 func pkKey(tenant, key string) string       { return within(tenant, "key", key) }
 func pkTask(tenant, taskID string) string   { return within(tenant, "task", taskID) }
 func runKey(ref run.Ref) item               { return keyOf(pkRun(ref), sortRun) }
-func beatKey(ref run.Ref) item              { return keyOf(pkRun(ref), sortBeat) }
+func heartbeatKey(ref run.Ref) item         { return keyOf(pkRun(ref), sortHeartbeat) }
 func slotKey(in string, number int) item    { return keyOf(in, fmt.Sprintf("%s%06d", sortSlot, number)) }
-func lineKey(in string, r run.Run) item     { return keyOf(in, lineSort(r)) }
+func queueKey(in string, r run.Run) item    { return keyOf(in, queueSort(r)) }
 func eventsPrefix(born time.Time) string    { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
 func eventsSort(p string, last int) string  { return fmt.Sprintf("%s%010d", p, last) }
-func lineSort(r run.Run) string             { return sortLine + ordered(r.Slot.Since) + "#" + r.ID }
+func queueSort(r run.Run) string            { return sortQueue + ordered(r.Slot.Since) + "#" + r.ID }
 func slotNumber(sk string) (n int, ok bool) { return numbered(strings.CutPrefix(sk, sortSlot)) }
 
 func numbered(digits string, ok bool) (int, bool) {
@@ -66,8 +66,8 @@ func numbered(digits string, ok bool) (int, bool) {
 }
 
 // lined gives the run of a place in a line.
-func lined(sk string) (id string, ok bool) {
-	place, ok := strings.CutPrefix(sk, sortLine)
+func enqueued(sk string) (id string, ok bool) {
+	place, ok := strings.CutPrefix(sk, sortQueue)
 	if !ok {
 		return "", false
 	}

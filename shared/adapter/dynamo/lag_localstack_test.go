@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -93,7 +93,7 @@ func openLagging(t *testing.T) (*dynamo.Store, *lagging) {
 
 func TestStoreKeepsThePortWhereIndexesLag(t *testing.T) {
 	t.Parallel()
-	porttest.LaggingStore(t, func(t *testing.T) (orchestrator.Store, func()) {
+	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
 		s, db := openLagging(t)
 		return s, db.settle
 	})
@@ -105,9 +105,9 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	s, db := openLagging(t)
 	ctx := t.Context()
-	for _, fact := range []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.Lined{Pool: "p", Limit: 1}} {
+	for _, fact := range []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.Enqueued{Pool: "p", Limit: 1}} {
 		d := run.New(export(fmt.Sprintf("%T", fact)), time.Now().UTC())
-		if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+		if _, err := s.Create(ctx, port.WriteOf(d), nil); err != nil {
 			t.Fatal(err)
 		}
 		d.Run.Version = 1
@@ -115,11 +115,11 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+		if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 0 {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 {
 		t.Fatalf("changed %d, %v", n, err)
 	}
 	db.settle()
@@ -166,7 +166,7 @@ func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.first = slot("new")
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
 		t.Fatalf("changed %d, %v", n, err)
 	}
 	found, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: item{
@@ -176,7 +176,7 @@ func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
 		t.Errorf("the slot is %v (%v)", found.Item, err)
 	}
 	// Of nobody, it is free with the next look, which no one overtakes.
-	if n, err := s.Mend(ctx, "default", "p"); err != nil || n != 1 {
+	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 1 {
 		t.Errorf("changed %d, %v", n, err)
 	}
 }

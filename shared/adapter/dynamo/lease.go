@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -65,8 +65,8 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 		switch c.Lease {
 		case run.LeaseTake:
 			var waits []item
-			if waits, err = s.line(ctx, in, 1); err == nil && len(waits) > 0 {
-				return nil, orchestrator.ErrNoSlot
+			if waits, err = s.queue(ctx, in, 1); err == nil && len(waits) > 0 {
+				return nil, port.ErrNoSlot
 			}
 			if err == nil {
 				err = s.grant(ctx, l, c, in, pools)
@@ -78,7 +78,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 			l.leave(c)
 		case run.LeaseEnqueue:
 			if err = s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err == nil {
-				l.parts = append(l.parts, &part{put: lineKey(in, c.Run)})
+				l.parts = append(l.parts, &part{put: queueKey(in, c.Run)})
 			}
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 // leave takes the run out of its line.
 func (l *leases) leave(c *change) {
 	was := c.before
-	l.parts = append(l.parts, &part{key: lineKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
+	l.parts = append(l.parts, &part{key: queueKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
 }
 
 // grant finds a slot for the run: one that the same commit gives back, or one
@@ -133,7 +133,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 	}
 	n, ok := pools[in].free(limit)
 	if !ok {
-		return orchestrator.ErrNoSlot
+		return port.ErrNoSlot
 	}
 	pools[in].held[n] = c.Run.ID
 	was := ""

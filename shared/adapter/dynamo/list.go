@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -21,7 +21,7 @@ import (
 // InvalidRequest about "cursor", a limit out of range one about "limit". Runs
 // that were created at the same moment come in an order of no meaning, always
 // the same.
-func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) ([]run.Run, string, error) {
+func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
 		return nil, "", fault.Invalid("limit", "it must be from 1 to 1000")
 	}
@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page)
 	return runs, next, told(err, "list the runs of", tenant)
 }
 
-func (s *Store) list(ctx context.Context, tenant string, page orchestrator.Page, from []byte) ([]run.Run, string, error) {
+func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []byte) ([]run.Run, string, error) {
 	m := s.merge(func(a, b item) bool { return stdbytes.Compare(bytesOf(a[attrBorn]), bytesOf(b[attrBorn])) > 0 },
 		s.listQueries(tenant, page, from))
 	runs := []run.Run{}
@@ -67,7 +67,7 @@ func (s *Store) list(ctx context.Context, tenant string, page orchestrator.Page,
 // listQueries are those for the halves of the tenant's runs, living and ended,
 // that can have the state: of one that is an end, the index tells those who have
 // it.
-func (s *Store) listQueries(tenant string, page orchestrator.Page, from []byte) (queries []*dynamodb.QueryInput) {
+func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries []*dynamodb.QueryInput) {
 	for _, half := range []string{living, ended} {
 		if page.State != "" && page.State.Terminal() != (half == ended) {
 			continue

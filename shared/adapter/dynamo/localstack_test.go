@@ -10,17 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 func TestStoreKeepsThePortOnDynamoDBLocal(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) orchestrator.Store { return open(t, dynamo.Config{}) })
+	porttest.Store(t, func(t *testing.T) port.Store { return open(t, dynamo.Config{}) })
 }
 
 // open gives a store on a table of its own.

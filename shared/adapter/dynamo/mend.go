@@ -13,28 +13,28 @@ import (
 // the records of the tenant's living runs, of which the last moment's may be
 // missing. So where the two differ the record is read again, and it alone
 // decides; a run that is changed meanwhile is left to the next time.
-func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
-	changed, err := s.mend(ctx, tenant, pool)
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
+	changed, err := s.reconcile(ctx, tenant, pool)
 	return changed, told(err, "mend pool", pool)
 }
 
 // stand is what is written about a run in a pool.
 type stand struct {
 	slots []int
-	line  []string
+	queue []string
 }
 
-func (s *stand) agrees(with run.Stand) bool {
+func (s *stand) agrees(with run.SlotState) bool {
 	switch with {
 	case run.SlotHeld:
-		return len(s.slots) == 1 && len(s.line) == 0
+		return len(s.slots) == 1 && len(s.queue) == 0
 	case run.SlotQueued:
-		return len(s.slots) == 0 && len(s.line) == 1
+		return len(s.slots) == 0 && len(s.queue) == 1
 	}
 	return false
 }
 
-func (s *Store) mend(ctx context.Context, tenant, pool string) (changed int, err error) {
+func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int, err error) {
 	in := pkPool(tenant, pool)
 	stands, numbers := map[string]*stand{}, map[int]bool{}
 	of := func(id string) *stand {
@@ -49,8 +49,8 @@ func (s *Store) mend(ctx context.Context, tenant, pool string) (changed int, err
 			numbers[n] = true
 			st := of(textOf(is[attrRun]))
 			st.slots = append(st.slots, n)
-		} else if id, ok := lined(sk); ok {
-			of(id).line = append(of(id).line, sk)
+		} else if id, ok := enqueued(sk); ok {
+			of(id).queue = append(of(id).queue, sk)
 		}
 		return true
 	}); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) mend(ctx context.Context, tenant, pool string) (changed int, err
 		if is.agrees(recorded[id]) {
 			continue
 		}
-		n, err := s.mendRun(ctx, run.Ref{Tenant: tenant, ID: id}, pool, is, numbers)
+		n, err := s.reconcileRun(ctx, run.Ref{Tenant: tenant, ID: id}, pool, is, numbers)
 		if err != nil {
 			return changed, err
 		}
@@ -78,7 +78,7 @@ func (s *Store) mend(ctx context.Context, tenant, pool string) (changed int, err
 
 // stands are how the tenant's living runs stand to the pool, as their records
 // said a moment ago.
-func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run.Stand, error) {
+func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
 	var entries []item
 	for n := range listShards {
 		q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
@@ -90,7 +90,7 @@ func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run
 		}
 	}
 	records, err := s.records(ctx, entries, false)
-	stands := map[string]run.Stand{}
+	stands := map[string]run.SlotState{}
 	for _, r := range records {
 		if how := standing(r.Run); how != "" && r.Slot.Pool == pool {
 			stands[r.ID] = how
@@ -101,7 +101,7 @@ func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run
 
 // mendRun makes what is written about the run what its record says. numbers are
 // the slots that are held.
-func (s *Store) mendRun(ctx context.Context, ref run.Ref, pool string, is *stand, numbers map[int]bool) (int, error) {
+func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *stand, numbers map[int]bool) (int, error) {
 	stored, err := s.get(ctx, runKey(ref), true)
 	if err != nil {
 		return 0, err
@@ -151,15 +151,15 @@ func (s *Store) mendRun(ctx context.Context, ref run.Ref, pool string, is *stand
 		guard.set(attrSlot, number(int64(n)))
 	}
 	lacks := stands == run.SlotQueued
-	for _, sk := range is.line {
-		if lacks && sk == lineSort(r.Run) {
+	for _, sk := range is.queue {
+		if lacks && sk == queueSort(r.Run) {
 			lacks = false
 			continue
 		}
 		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
 	}
 	if lacks {
-		parts = append(parts, &part{put: lineKey(in, r.Run)})
+		parts = append(parts, &part{put: queueKey(in, r.Run)})
 	}
 	if len(parts) == 0 && len(guard.sets) == 0 {
 		return 0, nil

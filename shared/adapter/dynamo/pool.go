@@ -10,27 +10,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	waits, err := s.line(ctx, pkPool(tenant, pool), limit)
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	waits, err := s.queue(ctx, pkPool(tenant, pool), limit)
 	refs := make([]run.Ref, 0, len(waits))
 	for _, is := range waits {
-		if id, ok := lined(textOf(is[schema.Sort.Name])); ok {
+		if id, ok := enqueued(textOf(is[schema.Sort.Name])); ok {
 			refs = append(refs, run.Ref{Tenant: tenant, ID: id})
 		}
 	}
 	return refs, told(err, "read the line of pool", pool)
 }
 
-func (s *Store) line(ctx context.Context, in string, limit int) (waits []item, err error) {
+func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	query := s.beside(in, sortLine)
+	query := s.beside(in, sortQueue)
 	query.Limit = aws.Int32(int32(min(limit, 1000)))
 	err = s.each(ctx, query, func(is item) bool {
 		waits = append(waits, is)
@@ -48,17 +48,17 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 
 func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
 	if standing(r) != run.SlotQueued {
-		return 0, orchestrator.ErrNotFound
+		return 0, port.ErrNotFound
 	}
 	in := pkPool(r.Tenant, r.Slot.Pool)
-	place, err := s.get(ctx, lineKey(in, r), true)
+	place, err := s.get(ctx, queueKey(in, r), true)
 	if err != nil {
 		return 0, err
 	}
 	if place == nil {
-		return 0, orchestrator.ErrNotFound
+		return 0, port.ErrNotFound
 	}
-	query := s.between(in, sortLine, lineSort(r))
+	query := s.between(in, sortQueue, queueSort(r))
 	query.Select = types.SelectCount
 	count := 0
 	for {
@@ -101,12 +101,12 @@ func (s *Store) register(ctx context.Context, tenant, pool string) error {
 
 // Pools implements orchestrator.Store. A pool that was never used before may
 // take a moment to be told; what it tells of each is as it is now.
-func (s *Store) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
+func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
 	pools, err := s.poolUses(ctx)
 	return pools, told(err, "read", "the pools")
 }
 
-func (s *Store) poolUses(ctx context.Context) (pools []orchestrator.PoolUse, err error) {
+func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) {
 	var registered []string
 	if err := s.each(ctx, s.dueBy(duePool, "0", 0), func(is item) bool {
 		registered = append(registered, textOf(is[schema.Partition.Name]))
@@ -116,13 +116,13 @@ func (s *Store) poolUses(ctx context.Context) (pools []orchestrator.PoolUse, err
 	}
 	slices.Sort(registered)
 	for _, in := range registered {
-		use := orchestrator.PoolUse{}
+		use := port.PoolUse{}
 		use.Tenant, use.Pool = named(in)
 		if err := s.each(ctx, s.under(in), func(is item) bool {
 			switch sk := textOf(is[schema.Sort.Name]); {
 			case strings.HasPrefix(sk, sortSlot):
 				use.Held++
-			case strings.HasPrefix(sk, sortLine):
+			case strings.HasPrefix(sk, sortQueue):
 				use.Queued++
 			}
 			return true

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -29,12 +29,12 @@ func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 // any other three.
 func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
 	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: taskID}, s.alive)
-	if err == nil && r.TaskID == taskID || err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
+	if err == nil && r.TaskID == taskID || err != nil && !errors.Is(err, port.ErrNotFound) {
 		return r, told(err, "read task", taskID)
 	}
 	name, err := s.get(ctx, keyOf(pkTask(tenant, taskID), sortTask), true)
 	if err == nil && name == nil {
-		err = orchestrator.ErrNotFound
+		err = port.ErrNotFound
 	}
 	if err == nil {
 		r, err = s.nameHolder(ctx, tenant, name)
@@ -51,14 +51,14 @@ func (s *Store) load(ctx context.Context, ref run.Ref, found func(run.Run) bool)
 		return run.Run{}, err
 	}
 	if is == nil {
-		return run.Run{}, orchestrator.ErrNotFound
+		return run.Run{}, port.ErrNotFound
 	}
 	r, err := recordOf(is)
 	if err != nil {
 		return run.Run{}, err
 	}
 	if !found(r.Run) {
-		return run.Run{}, orchestrator.ErrNotFound
+		return run.Run{}, port.ErrNotFound
 	}
 	return r.Run, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -97,11 +97,11 @@ func indexed(r run.Run) item {
 }
 
 // standing is how the record says that the run stands to a pool with a limit.
-func standing(r run.Run) run.Stand {
+func standing(r run.Run) run.SlotState {
 	if r.Slot.Limit == 0 || r.State.Terminal() {
 		return ""
 	}
-	return r.Slot.Stand
+	return r.Slot.State
 }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
@@ -141,7 +141,7 @@ func (r *record) slot() (n int, ok bool) {
 
 // change is a write on its way, made once, whatever it takes to apply it.
 type change struct {
-	orchestrator.Write
+	port.Write
 	doc    []byte
 	events [][]byte
 	size   int
@@ -150,10 +150,10 @@ type change struct {
 	// not.
 	before *record
 	// beatless: there is no heartbeat item that could be changed.
-	beatless bool
+	heartbeatless bool
 }
 
-func changeOf(w orchestrator.Write, version int64) (*change, error) {
+func changeOf(w port.Write, version int64) (*change, error) {
 	w.Run.Version = version
 	c := &change{Write: w, nonce: make([]byte, 8), events: make([][]byte, len(w.Events))}
 	_, _ = rand.Read(c.nonce) // it never fails
@@ -211,7 +211,7 @@ func (c *change) creates(s *Store) *part {
 			return err
 		}
 		if s.there(before.Run) {
-			return &orchestrator.Conflict{Ref: c.Run.Ref()}
+			return &port.Conflict{Ref: c.Run.Ref()}
 		}
 		c.before = before
 		return errAgain
@@ -285,7 +285,7 @@ func (c *change) refused(_ context.Context, is item) error {
 		return errApplied
 	}
 	if is == nil || numberOf(is[attrVersion]) != c.Run.Version-1 {
-		return &orchestrator.Conflict{Ref: c.Run.Ref()}
+		return &port.Conflict{Ref: c.Run.Ref()}
 	}
 	before, err := recordOf(is)
 	if err != nil {

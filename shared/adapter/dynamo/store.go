@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -17,7 +17,7 @@ type Store struct {
 	pools sync.Map
 }
 
-var _ orchestrator.Store = (*Store)(nil)
+var _ port.Store = (*Store)(nil)
 
 // New makes a store that asks the client. It makes no call.
 func New(client API, c Config) (*Store, error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -67,10 +67,10 @@ func TestTheStreamTellsEachEventOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	refs := map[run.Ref]bool{}
-	for id, key := range map[string]*orchestrator.IdempotencyKey{"a": nil, "b": {Key: "k", Digest: "d"}} {
+	for id, key := range map[string]*port.IdempotencyKey{"a": nil, "b": {Key: "k", Digest: "d"}} {
 		d := run.New(export(id), time.Now().UTC())
 		refs[d.Run.Ref()] = true
-		if _, err := s.Create(ctx, orchestrator.WriteOf(d), key); err != nil {
+		if _, err := s.Create(ctx, port.WriteOf(d), key); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range exportCommits() {
@@ -81,10 +81,10 @@ func TestTheStreamTellsEachEventOnce(t *testing.T) {
 			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
 				t.Fatal(err)
 			}
-			if c.beat != nil {
-				d.Beat = c.beat(time.Now())
+			if c.heartbeat != nil {
+				d.Heartbeat = c.heartbeat(time.Now())
 			}
-			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+			if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -28,7 +28,7 @@ func created(t *testing.T, d run.Decision) map[string]json.RawMessage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Create(t.Context(), orchestrator.WriteOf(d), nil); err != nil {
+	if _, err := s.Create(t.Context(), port.WriteOf(d), nil); err != nil {
 		t.Fatal(err)
 	}
 	return image

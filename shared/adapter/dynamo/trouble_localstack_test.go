@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -65,11 +65,11 @@ func TestALostAnswerIsNoConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
-	for name, under := range map[string]*orchestrator.IdempotencyKey{"plain": nil, "keyed": &key} {
+	key := port.IdempotencyKey{Key: "k", Digest: "d"}
+	for name, under := range map[string]*port.IdempotencyKey{"plain": nil, "keyed": &key} {
 		db.lose = true
 		d := run.New(export(name), time.Now().UTC())
-		if existing, err := s.Create(ctx, orchestrator.WriteOf(d), under); err != nil || existing != nil || db.lose {
+		if existing, err := s.Create(ctx, port.WriteOf(d), under); err != nil || existing != nil || db.lose {
 			t.Fatalf("%s: created: %v, %v", name, existing, err)
 		}
 		for _, c := range exportCommits() {
@@ -80,14 +80,14 @@ func TestALostAnswerIsNoConflict(t *testing.T) {
 			if d, err = run.Decide(r, c.fact, time.Now().UTC()); err != nil {
 				t.Fatal(err)
 			}
-			if db.lose = true; c.beat != nil {
-				d.Beat = c.beat(time.Now())
+			if db.lose = true; c.heartbeat != nil {
+				d.Heartbeat = c.heartbeat(time.Now())
 			}
-			if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+			if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 				t.Fatalf("%s: %s: %v", name, c.name, err)
 			}
 			db.lose = false
-			if err := s.Commit(ctx, orchestrator.WriteOf(d)); !errors.Is(err, orchestrator.ErrConflict) {
+			if err := s.Commit(ctx, port.WriteOf(d)); !errors.Is(err, port.ErrConflict) {
 				t.Fatalf("%s: %s, decided once and committed twice: %v", name, c.name, err)
 			}
 		}
@@ -103,7 +103,7 @@ func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
 			ID: fmt.Sprintf("%026d", r.EventCount), Seq: r.EventCount, Type: run.EventRestarted, At: r.CreatedAt,
 			State: r.State, Message: strings.Repeat(fmt.Sprintf("%x ", r.EventCount*7919), 30),
 		}
-		if err := s.Commit(t.Context(), orchestrator.Write{Run: r, Events: []run.Event{e}}); err != nil {
+		if err := s.Commit(t.Context(), port.Write{Run: r, Events: []run.Event{e}}); err != nil {
 			t.Fatalf("event %d: %v", e.Seq, err)
 		}
 		r.Version++
@@ -135,7 +135,7 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	const many = 200
-	w := orchestrator.WriteOf(run.New(export("many"), time.Now().UTC()))
+	w := port.WriteOf(run.New(export("many"), time.Now().UTC()))
 	if _, err := s.Create(ctx, w, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +169,11 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 	}
 	// The table's TTL would leave the older events behind, so Purge has the run,
 	// at once.
-	d, err := run.Decide(r, run.CancelWished{}, time.Now().UTC())
+	d, err := run.Decide(r, run.CancelRequested{}, time.Now().UTC())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+	if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 		t.Fatal(err)
 	}
 	for _, is := range raw(t, cfg, name, "many") {
@@ -199,14 +199,14 @@ func TestAnExpiredRunIsLeftToTheTTLFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := run.New(export("gone"), time.Now().UTC())
-	if _, err := s.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+	if _, err := s.Create(ctx, port.WriteOf(d), nil); err != nil {
 		t.Fatal(err)
 	}
 	d.Run.Version = 1
-	if d, err = run.Decide(d.Run, run.CancelWished{}, time.Now().UTC()); err != nil {
+	if d, err = run.Decide(d.Run, run.CancelRequested{}, time.Now().UTC()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+	if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
 		t.Fatal(err)
 	}
 	expires := d.Run.ExpiresAt
@@ -230,8 +230,8 @@ func TestATaskIDIsGivenOnce(t *testing.T) {
 	for i, want := range []bool{true, false} {
 		r := export(fmt.Sprint("run-", i))
 		r.TaskID = "one task"
-		_, err := s.Create(t.Context(), orchestrator.WriteOf(run.New(r, time.Now().UTC())), nil)
-		if want && err != nil || !want && !errors.Is(err, orchestrator.ErrConflict) {
+		_, err := s.Create(t.Context(), port.WriteOf(run.New(r, time.Now().UTC())), nil)
+		if want && err != nil || !want && !errors.Is(err, port.ErrConflict) {
 			t.Fatalf("run %d: %v", i, err)
 		}
 	}
@@ -240,10 +240,10 @@ func TestATaskIDIsGivenOnce(t *testing.T) {
 func TestACommitOfTooManyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, dynamo.Config{})
-	var writes []orchestrator.Write
+	var writes []port.Write
 	for i := range 101 {
 		r := run.New(export(fmt.Sprint(i)), time.Now().UTC()).Run
-		writes = append(writes, orchestrator.Write{Run: r})
+		writes = append(writes, port.Write{Run: r})
 	}
 	if err := s.Commit(t.Context(), writes...); !fault.Is(err, fault.Internal) {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestPublisherKeepsThePortOnLocalStack(t *testing.T) {
 		awstest.Prepare(t, cfg, "AmazonSQS.CreateQueue", map[string]any{"QueueName": name}, &queue)
 		awstest.Prepare(t, cfg, "AWSEvents.CreateEventBus", map[string]any{"Name": name}, nil)
 		awstest.Prepare(t, cfg, "AWSEvents.PutRule", map[string]any{
-			"Name": name, "EventBusName": name, "EventPattern": `{"source":["` + eventbridge.Source + `"],"detail-type":[{"prefix":"run."}]}`,
+			"Name": name, "EventBusName": name, "EventPattern": `{"source":["` + eventbridge.Source + `"],"detail-type":[{"prefix":"job."}]}`,
 		}, nil)
 		awstest.Prepare(t, cfg, "AWSEvents.PutTargets", map[string]any{
 			"Rule": name, "EventBusName": name,
@@ -37,7 +37,7 @@ func TestPublisherKeepsThePortOnLocalStack(t *testing.T) {
 		}
 		return porttest.PublisherHarness{
 			Publisher: publisher, TooLarge: 1_000_000,
-			Listen: func(ctx context.Context) ([]porttest.Heard, bool) {
+			Listen: func(ctx context.Context) ([]porttest.Delivered, bool) {
 				for ctx.Err() == nil {
 					if heard := receive(t, queue.QueueUrl); len(heard) > 0 {
 						return heard, true
@@ -50,7 +50,7 @@ func TestPublisherKeepsThePortOnLocalStack(t *testing.T) {
 }
 
 // receive waits a second for messages and takes them out of the queue.
-func receive(t *testing.T, queue string) (heard []porttest.Heard) {
+func receive(t *testing.T, queue string) (heard []porttest.Delivered) {
 	t.Helper()
 	cfg := awstest.LocalStack(t)
 	var batch struct {
@@ -66,7 +66,7 @@ func receive(t *testing.T, queue string) (heard []porttest.Heard) {
 		if err := json.Unmarshal([]byte(m.Body), &event); err != nil {
 			t.Fatal(err)
 		}
-		heard = append(heard, porttest.Heard{Type: event.Type, Detail: event.Detail})
+		heard = append(heard, porttest.Delivered{Type: event.Type, Detail: event.Detail})
 		awstest.Prepare(t, cfg, "AmazonSQS.DeleteMessage", map[string]any{"QueueUrl": queue, "ReceiptHandle": m.ReceiptHandle}, nil)
 	}
 	return heard

@@ -1,7 +1,7 @@
 // Package eventbridge tells events to a bus of Amazon EventBridge.
 //
 // Each event is an entry of its own: source "sortie", detail type the event's
-// type ("run.started"), its time, the run and the task as resources, and the
+// type ("job.started"), its time, the run and the task as resources, and the
 // detail as it is given. So a rule can choose by any of them.
 //
 // The package promises that a call's entries are as few requests as the API
@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Source is the source of every event.
@@ -44,7 +44,7 @@ type Publisher struct {
 	bus    string
 }
 
-var _ orchestrator.Publisher = (*Publisher)(nil)
+var _ port.Publisher = (*Publisher)(nil)
 
 // New makes a publisher to the bus with this name or ARN. It makes no call.
 func New(cfg aws.Config, bus string) (*Publisher, error) {
@@ -63,7 +63,7 @@ type entry struct {
 }
 
 // Publish tells the events. What the bus has not taken fails with Unavailable.
-func (p *Publisher) Publish(ctx context.Context, events []orchestrator.PublishedEvent) (failed []int, err error) {
+func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	refused := make([]error, len(events))
 	var batch []entry
 	size := 0
@@ -94,7 +94,7 @@ func (p *Publisher) Publish(ctx context.Context, events []orchestrator.Published
 	return failed, err
 }
 
-func (p *Publisher) entry(index int, event orchestrator.PublishedEvent) (entry, error) {
+func (p *Publisher) entry(index int, event port.PublishedEvent) (entry, error) {
 	detail := bytes.TrimSpace(event.Detail)
 	if !json.Valid(detail) || detail[0] != '{' {
 		return entry{}, errors.New("its detail is no JSON object")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -31,7 +31,7 @@ type entry struct {
 type bus struct {
 	mu       sync.Mutex
 	requests [][]entry
-	unheard  []porttest.Heard
+	unheard  []porttest.Delivered
 	told     chan struct{}
 	// refuses says with which error an entry is refused.
 	refuses func(entry) string
@@ -72,7 +72,7 @@ func (b *bus) put(input json.RawMessage) (any, error) {
 			continue
 		}
 		answers = append(answers, map[string]string{"EventId": fmt.Sprint(len(b.requests), "-", i)})
-		b.unheard = append(b.unheard, porttest.Heard{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
+		b.unheard = append(b.unheard, porttest.Delivered{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
 	}
 	select {
 	case b.told <- struct{}{}:
@@ -81,7 +81,7 @@ func (b *bus) put(input json.RawMessage) (any, error) {
 	return map[string]any{"FailedEntryCount": failed, "Entries": answers}, nil
 }
 
-func (b *bus) listen(ctx context.Context) ([]porttest.Heard, bool) {
+func (b *bus) listen(ctx context.Context) ([]porttest.Delivered, bool) {
 	for {
 		b.mu.Lock()
 		heard := b.unheard
@@ -117,10 +117,10 @@ func TestPublisherKeepsThePort(t *testing.T) {
 	})
 }
 
-func events(count int) []orchestrator.PublishedEvent {
-	list := make([]orchestrator.PublishedEvent, count)
+func events(count int) []port.PublishedEvent {
+	list := make([]port.PublishedEvent, count)
 	for i := range list {
-		list[i] = orchestrator.PublishedEvent{
+		list[i] = port.PublishedEvent{
 			TaskID: "t", RunID: "r", Detail: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
 			Event: run.Event{ID: fmt.Sprint("event-", i), Type: run.EventFailed, At: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
 		}
@@ -135,7 +135,7 @@ func TestARuleCanChooseByAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]entry{{{
-		EventBusName: "a-bus", Source: "sortie", DetailType: "run.failed", Detail: `{"n":0}`,
+		EventBusName: "a-bus", Source: "sortie", DetailType: "job.failed", Detail: `{"n":0}`,
 		Time: 1795251600, Resources: []string{"run/r", "task/t"},
 	}}}
 	if diff := cmp.Diff(want, b.requests); diff != "" {

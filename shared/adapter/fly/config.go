@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Config is what a Runner needs. Apps, Token, Cluster, Clock and Log are
@@ -51,7 +51,7 @@ type Config struct {
 	// Transport sends the requests; nil is one of the Runner's own.
 	Transport http.RoundTripper
 
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	Log   *slog.Logger
 }
 

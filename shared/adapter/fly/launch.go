@@ -12,21 +12,21 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Launch creates the machine, or adopts the live one of the same name and
 // owner; see the Runner.
-func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	in, err := r.input(spec)
 	if err != nil {
-		return orchestrator.Machine{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
+		return port.Machine{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
 	}
 	app := r.appOf(spec.Name)
 	regions := r.regions(spec.Region)
 	for i, region := range regions {
 		if err := r.pace(ctx, app); err != nil {
-			return orchestrator.Machine{}, err
+			return port.Machine{}, err
 		}
 		in.Region = region
 		made, err := r.create(ctx, app, in)
@@ -40,7 +40,7 @@ func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orc
 		case verdict == noRoom && i+1 < len(regions):
 			r.log.Info("no room for a machine in this region", "region", region, "next", regions[i+1])
 		default:
-			return orchestrator.Machine{}, launchFailure(ctx, err)
+			return port.Machine{}, launchFailure(ctx, err)
 		}
 	}
 	panic("unreachable: there is always a region to try")
@@ -61,7 +61,7 @@ func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInp
 var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 
 // adoptNamed takes the machine that has the name, if it is this attempt's.
-func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.MachineSpec, taken error) (orchestrator.Machine, error) {
+func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.Machine, error) {
 	const what = "find out who has the machine's name"
 	answer, ok := errors.AsType[*flaps.FlapsError](taken)
 	var match []string
@@ -73,16 +73,16 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.M
 	}
 	found, err := r.client.Get(ctx, app, match[1])
 	if judge(err) == noMachine { // Fly does not show it yet, or no more
-		return orchestrator.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
+		return port.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
 	}
 	if err != nil {
-		return orchestrator.Machine{}, failure(ctx, err, what)
+		return port.Machine{}, failure(ctx, err, what)
 	}
 	if found.GetConfig() == nil {
-		return orchestrator.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
+		return port.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
 	}
 	if !r.owns(found, spec) {
-		return orchestrator.Machine{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
+		return port.Machine{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
 	r.log.Info("adopted the machine that has the name", "machine", found.ID, "app", app)
 	return told(app, found), nil
@@ -90,7 +90,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec orchestrator.M
 
 // adoptLost looks for the machine that a creation without a clear answer may
 // have made, at once and, because lists lag, once more.
-func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.MachineSpec, lost error) (orchestrator.Machine, error) {
+func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec, lost error) (port.Machine, error) {
 	const what = "launch the machine"
 	query := url.Values{
 		"metadata." + keyRun: {spec.Owner.RunID}, "metadata." + keyCluster: {r.cfg.Cluster}, "include_deleted": {"true"},
@@ -113,21 +113,21 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec orchestrator.Ma
 		}
 	}
 	if ctx.Err() != nil {
-		return orchestrator.Machine{}, failure(ctx, lost, what)
+		return port.Machine{}, failure(ctx, lost, what)
 	}
-	return orchestrator.Machine{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
+	return port.Machine{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
 }
 
 // pick gives the attempt's machine: one that lives, rather than one that is
 // gone, and the newest of those.
-func (r *Runner) pick(found []*fly.Machine, spec orchestrator.MachineSpec) *fly.Machine {
+func (r *Runner) pick(found []*fly.Machine, spec port.LaunchSpec) *fly.Machine {
 	var best *fly.Machine
 	for _, m := range found {
 		if !r.owns(m, spec) {
 			continue
 		}
-		alive := phase(m.State) != orchestrator.MachineGone
-		bestAlive := best != nil && phase(best.State) != orchestrator.MachineGone
+		alive := phase(m.State) != port.MachineGone
+		bestAlive := best != nil && phase(best.State) != port.MachineGone
 		if best == nil || (alive && !bestAlive) || (alive == bestAlive && m.CreatedAt > best.CreatedAt) {
 			best = m
 		}
@@ -136,7 +136,7 @@ func (r *Runner) pick(found []*fly.Machine, spec orchestrator.MachineSpec) *fly.
 }
 
 // owns says whether a machine is this attempt's.
-func (r *Runner) owns(m *fly.Machine, spec orchestrator.MachineSpec) bool {
+func (r *Runner) owns(m *fly.Machine, spec port.LaunchSpec) bool {
 	return m.Name == spec.Name && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
 		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
 		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
@@ -144,7 +144,7 @@ func (r *Runner) owns(m *fly.Machine, spec orchestrator.MachineSpec) bool {
 
 // input is the machine in Fly's words. Nothing is left to Fly's defaults that
 // would rerun a failed worker or stop it by another signal.
-func (r *Runner) input(spec orchestrator.MachineSpec) (fly.LaunchMachineInput, error) {
+func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
 	metadata := map[string]string{
 		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,
 		keyAttempt: strconv.Itoa(spec.Owner.Attempt),

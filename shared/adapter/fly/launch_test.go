@@ -11,21 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func spec(name string) orchestrator.MachineSpec {
-	return orchestrator.MachineSpec{
+func spec(name string) port.LaunchSpec {
+	return port.LaunchSpec{
 		Name: name, Image: image, Env: map[string]string{"RUNNER_DOES": "rest"},
-		Owner: orchestrator.MachineOwner{Tenant: "acme", RunID: "run of " + name, Attempt: 1},
+		Owner: port.MachineOwner{Tenant: "acme", RunID: "run of " + name, Attempt: 1},
 	}
 }
 
-func (p platform) launch(t *testing.T, s orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.Machine, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -121,7 +121,7 @@ func TestAnInvisibleMachineIsNotKnownToBeAnything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.runner.Inspect(t.Context(), made.ID); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := p.runner.Inspect(t.Context(), made.ID); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("looked up while it is hidden: %v", err)
 	}
 }
@@ -134,8 +134,8 @@ func TestAWaitOutlastsInvisibility(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.runner.Wait(t.Context(), made.ID, orchestrator.MachineRunning, 30*time.Second)
-	if err != nil || got.Phase != orchestrator.MachineRunning {
+	got, err := p.runner.Wait(t.Context(), made.ID, port.MachineRunning, 30*time.Second)
+	if err != nil || got.Phase != port.MachineRunning {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -164,7 +164,7 @@ func TestTheExitTellsWhatThePlatformDid(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	p.lie(t, faults.Rule{Kind: faults.OOM, Name: "r-oom"}, faults.Rule{Kind: faults.LostExit, Name: "r-lost"})
-	for name, want := range map[string]*orchestrator.Exit{"r-oom": {Code: 137, Signal: 9, OOM: true}, "r-lost": nil} {
+	for name, want := range map[string]*port.Exit{"r-oom": {Code: 137, Signal: 9, OOM: true}, "r-lost": nil} {
 		s := spec(name)
 		if want == nil {
 			s.Env["RUNNER_DOES"] = "exit 0"
@@ -173,8 +173,8 @@ func TestTheExitTellsWhatThePlatformDid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone, err := p.runner.Wait(t.Context(), made.ID, orchestrator.MachineGone, 30*time.Second)
-		if err != nil || gone.Phase != orchestrator.MachineGone {
+		gone, err := p.runner.Wait(t.Context(), made.ID, port.MachineGone, 30*time.Second)
+		if err != nil || gone.Phase != port.MachineGone {
 			t.Fatalf("%+v, %v", gone, err)
 		}
 		if gone.Exit != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 const (
@@ -35,7 +36,7 @@ func (r *Runner) Logs(ctx context.Context, id string) ([]byte, error) {
 	const what = "read the machine's log"
 	app, machine, ok := splitID(id)
 	if !ok || !r.cfg.Logs {
-		return nil, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+		return nil, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	text, err := r.logs.read(ctx, app, machine)
 	if err != nil {
@@ -59,7 +60,7 @@ func (l logReader) read(ctx context.Context, app, machine string) ([]byte, error
 	switch answer.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return nil, orchestrator.ErrNotFound
+		return nil, port.ErrNotFound
 	default:
 		return nil, fault.New(fault.Unavailable, "the platform answers %d", answer.StatusCode)
 	}

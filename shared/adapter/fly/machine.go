@@ -8,7 +8,7 @@ import (
 
 	"github.com/superfly/fly-go"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // The metadata that every machine carries.
@@ -42,7 +42,7 @@ func splitID(id string) (app, machine string, ok bool) {
 }
 
 // told is a machine as the orchestrator knows it.
-func told(app string, m *fly.Machine) orchestrator.Machine {
+func told(app string, m *fly.Machine) port.Machine {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
 		attempt = 0 // not one of an attempt
@@ -51,9 +51,9 @@ func told(app string, m *fly.Machine) orchestrator.Machine {
 	if err != nil {
 		created = time.Time{} // Fly told none that can be read
 	}
-	return orchestrator.Machine{
+	return port.Machine{
 		ID: machineID(app, m.ID), Name: m.Name, Region: m.Region, Phase: phase(m.State),
-		Owner: orchestrator.MachineOwner{
+		Owner: port.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},
 		CreatedAt: created.UTC(), Exit: exit(m),
@@ -62,23 +62,23 @@ func told(app string, m *fly.Machine) orchestrator.Machine {
 
 // phase reads Fly's state. What is not listed here proves nothing: suspended,
 // replaced and migrated machines are none that Sortie makes.
-func phase(state string) orchestrator.MachinePhase {
+func phase(state string) port.MachinePhase {
 	switch state {
 	case "created", "creating", "starting", "restarting", "updating", "replacing":
-		return orchestrator.MachineCreating
+		return port.MachineCreating
 	case "started":
-		return orchestrator.MachineRunning
+		return port.MachineRunning
 	case "stopping", "stopped", "failed", "launch_failed", "destroying":
-		return orchestrator.MachineEnding
+		return port.MachineEnding
 	case "destroyed":
-		return orchestrator.MachineGone
+		return port.MachineGone
 	}
-	return orchestrator.MachineUnknown
+	return port.MachineUnknown
 }
 
 // exit gives the last end of the machine's program, nil where none is told or
 // it was started again. Fly shows the newest event first.
-func exit(m *fly.Machine) *orchestrator.Exit {
+func exit(m *fly.Machine) *port.Exit {
 	for _, e := range m.Events {
 		if e == nil {
 			continue
@@ -93,7 +93,7 @@ func exit(m *fly.Machine) *orchestrator.Exit {
 	return nil
 }
 
-func exitOf(e *fly.MachineEvent) *orchestrator.Exit {
+func exitOf(e *fly.MachineEvent) *port.Exit {
 	if e.Request == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func exitOf(e *fly.MachineEvent) *orchestrator.Exit {
 	if told == nil || told.Restarting {
 		return nil
 	}
-	x := &orchestrator.Exit{
+	x := &port.Exit{
 		Code: told.ExitCode, Signal: max(told.Signal, told.GuestSignal, 0),
 		OOM: told.OOMKilled, Requested: told.RequestedStop, At: told.ExitedAt.UTC(),
 	}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // machinesAPI are the client's calls that are used.
@@ -42,7 +42,7 @@ type Runner struct {
 	logs   logReader
 }
 
-var _ orchestrator.Runner = (*Runner)(nil)
+var _ port.Runner = (*Runner)(nil)
 
 // New makes a Runner. It makes no call. Close ends it.
 func New(cfg Config) (*Runner, error) {
@@ -127,11 +127,11 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Inspect looks one machine up; see the Runner.
-func (r *Runner) Inspect(ctx context.Context, id string) (orchestrator.Machine, error) {
+func (r *Runner) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	const what = "look the machine up"
 	app, machine, ok := splitID(id)
 	if !ok {
-		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	found, err := r.client.Get(ctx, app, machine)
 	if err == nil && found.ID != machine {
@@ -141,16 +141,16 @@ func (r *Runner) Inspect(ctx context.Context, id string) (orchestrator.Machine, 
 	case fine:
 		return told(app, found), nil
 	case noMachine:
-		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	return orchestrator.Machine{}, failure(ctx, err, what)
+	return port.Machine{}, failure(ctx, err, what)
 }
 
 // List tells the live machines of this cluster in all apps. It fails as a whole
 // where one app does not answer; see the Runner.
-func (r *Runner) List(ctx context.Context) ([]orchestrator.Machine, error) {
+func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
 	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
-	found := make([][]orchestrator.Machine, len(r.cfg.Apps))
+	found := make([][]port.Machine, len(r.cfg.Apps))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i, app := range r.cfg.Apps {
@@ -160,7 +160,7 @@ func (r *Runner) List(ctx context.Context) ([]orchestrator.Machine, error) {
 				return failure(ctx, err, "list the machines")
 			}
 			for _, m := range machines {
-				if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != orchestrator.MachineGone {
+				if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone {
 					found[i] = append(found[i], told(app, m))
 				}
 			}
@@ -217,5 +217,5 @@ func (r *Runner) Destroy(ctx context.Context, id string) error {
 
 func ended(state string) bool {
 	p := phase(state)
-	return p == orchestrator.MachineEnding || p == orchestrator.MachineGone
+	return p == port.MachineEnding || p == port.MachineGone
 }

@@ -15,10 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sortie-dev/sortie/local/flymachines"
-	"github.com/sortie-dev/sortie/local/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
@@ -112,8 +112,8 @@ func TestRunner(t *testing.T) {
 					p.occupy(t, app, name)
 				}
 			},
-			Trouble: func(t *testing.T, name string, how porttest.RunnerTrouble) {
-				p.lie(t, map[porttest.RunnerTrouble]faults.Rule{
+			Fault: func(t *testing.T, name string, how porttest.RunnerFault) {
+				p.lie(t, map[porttest.RunnerFault]faults.Rule{
 					porttest.RunnerThrottles:    {Kind: faults.Throttle, Name: name, Times: 1},
 					porttest.RunnerIsFull:       {Kind: faults.Capacity, Name: name, Times: 1},
 					porttest.RunnerLosesRequest: {Kind: faults.BadGateway, Name: name, Times: 4}, // the client asks four times

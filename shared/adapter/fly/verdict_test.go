@@ -13,7 +13,7 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // answered is an error as the client makes it of an answer.
@@ -84,12 +84,12 @@ func TestFlysWordsDecide(t *testing.T) {
 
 func TestStatesArePhases(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]orchestrator.MachinePhase{
-		"created": orchestrator.MachineCreating, "starting": orchestrator.MachineCreating, "started": orchestrator.MachineRunning,
-		"stopping": orchestrator.MachineEnding, "stopped": orchestrator.MachineEnding, "failed": orchestrator.MachineEnding,
-		"launch_failed": orchestrator.MachineEnding, "destroying": orchestrator.MachineEnding, "destroyed": orchestrator.MachineGone,
-		"suspended": orchestrator.MachineUnknown, "replaced": orchestrator.MachineUnknown, "migrated": orchestrator.MachineUnknown,
-		"": orchestrator.MachineUnknown, "dreaming": orchestrator.MachineUnknown,
+	for state, want := range map[string]port.MachinePhase{
+		"created": port.MachineCreating, "starting": port.MachineCreating, "started": port.MachineRunning,
+		"stopping": port.MachineEnding, "stopped": port.MachineEnding, "failed": port.MachineEnding,
+		"launch_failed": port.MachineEnding, "destroying": port.MachineEnding, "destroyed": port.MachineGone,
+		"suspended": port.MachineUnknown, "replaced": port.MachineUnknown, "migrated": port.MachineUnknown,
+		"": port.MachineUnknown, "dreaming": port.MachineUnknown,
 	} {
 		if got := phase(state); got != want {
 			t.Errorf("%q is %s, want %s", state, got, want)
@@ -107,7 +107,7 @@ func TestExitsAreReadFromEvents(t *testing.T) {
 	simple := func(kind string) *fly.MachineEvent { return &fly.MachineEvent{Type: kind} }
 	for name, test := range map[string]struct {
 		events []*fly.MachineEvent
-		want   *orchestrator.Exit
+		want   *port.Exit
 	}{
 		"none":            {nil, nil},
 		"running":         {[]*fly.MachineEvent{simple("start"), simple("launch")}, nil},
@@ -115,20 +115,20 @@ func TestExitsAreReadFromEvents(t *testing.T) {
 		"about to be":     {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 1, Restarting: true})}, nil},
 		"lost":            {[]*fly.MachineEvent{simple("destroy"), simple("start")}, nil},
 		"without details": {[]*fly.MachineEvent{simple("destroy"), {Type: "exit"}}, nil},
-		"success":         {[]*fly.MachineEvent{simple("destroy"), nil, exited(fly.MachineExitEvent{Signal: -1, GuestSignal: -1})}, &orchestrator.Exit{At: at}},
-		"code":            {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 3, Signal: -1})}, &orchestrator.Exit{Code: 3, At: at}},
+		"success":         {[]*fly.MachineEvent{simple("destroy"), nil, exited(fly.MachineExitEvent{Signal: -1, GuestSignal: -1})}, &port.Exit{At: at}},
+		"code":            {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 3, Signal: -1})}, &port.Exit{Code: 3, At: at}},
 		"requested": {
 			[]*fly.MachineEvent{simple("stop"), exited(fly.MachineExitEvent{ExitCode: 143, Signal: 15, RequestedStop: true})},
-			&orchestrator.Exit{Code: 143, Signal: 15, Requested: true, At: at},
+			&port.Exit{Code: 143, Signal: 15, Requested: true, At: at},
 		},
-		"signal alone": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{Signal: -1, GuestSignal: 9})}, &orchestrator.Exit{Code: 137, Signal: 9, At: at}},
-		"memory":       {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &orchestrator.Exit{Code: 137, OOM: true, At: at}},
+		"signal alone": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{Signal: -1, GuestSignal: 9})}, &port.Exit{Code: 137, Signal: 9, At: at}},
+		"memory":       {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &port.Exit{Code: 137, OOM: true, At: at}},
 		"monitored": {
 			[]*fly.MachineEvent{{Type: "exit", Timestamp: at.UnixMilli(), Request: &fly.MachineRequest{
 				ExitEvent:    &fly.MachineExitEvent{ExitCode: 1},
 				MonitorEvent: &fly.MachineMonitorEvent{ExitEvent: &fly.MachineExitEvent{ExitCode: 2}},
 			}}},
-			&orchestrator.Exit{Code: 2, At: at},
+			&port.Exit{Code: 2, At: at},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

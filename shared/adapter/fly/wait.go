@@ -9,7 +9,7 @@ import (
 
 	"github.com/superfly/fly-go/flaps"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Fly waits for one second to a minute, in whole seconds, and answers one wait
@@ -26,14 +26,14 @@ const (
 // Wait returns when the machine is in the phase or beyond; see the Runner. A
 // machine that Fly does not show is waited for too, because a new one appears
 // late; where it has not appeared in the end, the answer is ErrNotFound.
-func (r *Runner) Wait(ctx context.Context, id string, until orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+func (r *Runner) Wait(ctx context.Context, id string, until port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	const what = "wait for the machine"
 	app, machine, ok := splitID(id)
 	if !ok {
-		return orchestrator.Machine{}, fmt.Errorf("cannot %s: %w", what, orchestrator.ErrNotFound)
+		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	states := flaps.WithWaitStates("destroyed")
-	if until == orchestrator.MachineRunning {
+	if until == port.MachineRunning {
 		states = flaps.WithWaitStates("started", "stopped", "destroyed")
 	}
 	over := r.cfg.Clock.Now().Add(min(max(limit, waitLeast), waitMost))
@@ -44,19 +44,19 @@ func (r *Runner) Wait(ctx context.Context, id string, until orchestrator.Machine
 			switch judge(err) {
 			case fine, notYet, noMachine, throttled:
 			default:
-				return orchestrator.Machine{}, failure(ctx, err, what)
+				return port.Machine{}, failure(ctx, err, what)
 			}
 		}
 		now, err := r.Inspect(ctx, id)
-		if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
-			return orchestrator.Machine{}, err
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return port.Machine{}, err
 		}
 		left = over.Sub(r.cfg.Clock.Now())
 		if left <= 0 || (err == nil && reached(now.Phase, until)) {
 			return now, err
 		}
 		if !r.sleep(ctx, min(left, waitPause)) {
-			return orchestrator.Machine{}, failure(ctx, ctx.Err(), what)
+			return port.Machine{}, failure(ctx, ctx.Err(), what)
 		}
 	}
 }
@@ -69,10 +69,10 @@ func (r *Runner) waitOnce(ctx context.Context, app, machine string, states flaps
 
 // reached says whether a phase is the wanted one or beyond. What is not known
 // is neither.
-func reached(now, wanted orchestrator.MachinePhase) bool {
-	order := []orchestrator.MachinePhase{
-		orchestrator.MachineUnknown, orchestrator.MachineCreating, orchestrator.MachineRunning,
-		orchestrator.MachineEnding, orchestrator.MachineGone,
+func reached(now, wanted port.MachinePhase) bool {
+	order := []port.MachinePhase{
+		port.MachineUnknown, port.MachineCreating, port.MachineRunning,
+		port.MachineEnding, port.MachineGone,
 	}
 	return slices.Index(order, now) >= slices.Index(order, wanted)
 }

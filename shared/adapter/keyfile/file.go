@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // sizeLimit is far more than the keys that anybody keeps, in bytes.
@@ -103,7 +103,7 @@ func newKey() (key, error) {
 	if err != nil {
 		return key{}, err
 	}
-	id, err := orchestrator.KeyID(&private.PublicKey)
+	id, err := port.KeyID(&private.PublicKey)
 	return key{id: id, private: private}, err
 }
 
@@ -177,6 +177,6 @@ func keyOf(block *pem.Block) (key, error) {
 			return key{}, fmt.Errorf("its header %s has to be a time as 2026-03-01T08:00:00Z", headRetired)
 		}
 	}
-	id, err := orchestrator.KeyID(&private.PublicKey)
+	id, err := port.KeyID(&private.PublicKey)
 	return key{id, private, retired}, err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 var moment = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -73,7 +73,7 @@ func TestAKeyIsGoodAsLongAsItsTokens(t *testing.T) {
 	if !slices.Equal(done.Dropped, []string{first}) || !slices.Equal(good(t, s), []string{done.Made, third, second}) {
 		t.Errorf("after that, %+v was done and %v are good", done, good(t, s))
 	}
-	if _, err := s.Sign(context.Background(), first, []byte("late")); err != orchestrator.ErrNotFound { //nolint:errorlint // the port says so
+	if _, err := s.Sign(context.Background(), first, []byte("late")); err != port.ErrNotFound { //nolint:errorlint // the port says so
 		t.Errorf("the dropped key answers %v", err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Signer signs with the keys of a file, which it reads again when the file is
@@ -38,7 +38,7 @@ type Signer struct {
 	keys []key
 }
 
-var _ orchestrator.Signer = (*Signer)(nil)
+var _ port.Signer = (*Signer)(nil)
 
 type key struct {
 	id      string
@@ -105,7 +105,7 @@ func (s *Signer) Sign(_ context.Context, keyID string, message []byte) ([]byte, 
 	}
 	at := slices.IndexFunc(keys, func(k key) bool { return k.id == keyID })
 	if at < 0 {
-		return nil, orchestrator.ErrNotFound
+		return nil, port.ErrNotFound
 	}
 	digest := sha256.Sum256(message)
 	r, v, err := ecdsa.Sign(rand.Reader, keys[at].private, digest[:])
@@ -120,14 +120,14 @@ func (s *Signer) Sign(_ context.Context, keyID string, message []byte) ([]byte, 
 }
 
 // Keys lists the public halves.
-func (s *Signer) Keys(context.Context) ([]orchestrator.VerificationKey, error) {
+func (s *Signer) Keys(context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.now()
 	if err != nil {
 		return nil, err
 	}
-	public := make([]orchestrator.VerificationKey, len(keys))
+	public := make([]port.VerificationKey, len(keys))
 	for i, k := range keys {
-		public[i] = orchestrator.VerificationKey{ID: k.id, Public: &k.private.PublicKey}
+		public[i] = port.VerificationKey{ID: k.id, Public: &k.private.PublicKey}
 	}
 	return public, nil
 }

@@ -15,15 +15,15 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
 func TestSigner(t *testing.T) {
 	t.Parallel()
-	porttest.Signer(t, func(t *testing.T) (orchestrator.Signer, func() orchestrator.Signer) {
+	porttest.Signer(t, func(t *testing.T) (port.Signer, func() port.Signer) {
 		path := filepath.Join(t.TempDir(), "keys.pem")
-		return open(t, path), func() orchestrator.Signer { return open(t, path) }
+		return open(t, path), func() port.Signer { return open(t, path) }
 	})
 }
 

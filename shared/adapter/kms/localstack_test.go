@@ -5,7 +5,7 @@ package kms_test
 import (
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
@@ -13,7 +13,7 @@ import (
 func TestSignerKeepsThePortOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.LocalStack(t)
-	porttest.Signer(t, func(t *testing.T) (orchestrator.Signer, func() orchestrator.Signer) {
+	porttest.Signer(t, func(t *testing.T) (port.Signer, func() port.Signer) {
 		t.Helper()
 		var keys []string
 		for range 2 {
@@ -21,7 +21,7 @@ func TestSignerKeepsThePortOnLocalStack(t *testing.T) {
 			awstest.Prepare(t, cfg, "TrentService.CreateKey", map[string]any{"KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY"}, &made)
 			keys = append(keys, made.KeyMetadata.Arn)
 		}
-		again := func() orchestrator.Signer { return signer(t, cfg, keys...) }
+		again := func() port.Signer { return signer(t, cfg, keys...) }
 		return again(), again
 	})
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // maxTries is how often the SDK makes one call before throttling is the
@@ -44,12 +44,12 @@ type Signer struct {
 	loading chan []key
 }
 
-var _ orchestrator.Signer = (*Signer)(nil)
+var _ port.Signer = (*Signer)(nil)
 
 type key struct {
 	// name is what KMS knows it by.
 	name string
-	orchestrator.VerificationKey
+	port.VerificationKey
 }
 
 // New makes a signer with keys, each by its id or ARN: the first signs, and the
@@ -95,7 +95,7 @@ func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 	}
 	at := slices.IndexFunc(keys, func(k key) bool { return k.ID == keyID })
 	if at < 0 {
-		return nil, orchestrator.ErrNotFound
+		return nil, port.ErrNotFound
 	}
 	digest := sha256.Sum256(message)
 	answer, err := s.client.Sign(ctx, &kms.SignInput{
@@ -104,7 +104,7 @@ func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 	})
 	switch {
 	case noMore(err):
-		return nil, orchestrator.ErrNotFound
+		return nil, port.ErrNotFound
 	case err != nil:
 		return nil, fault.Wrap(err, fault.Unavailable, "KMS cannot sign now")
 	}
@@ -117,12 +117,12 @@ func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 
 // Keys lists the public halves. One behind the first that KMS has disabled or
 // deleted is left out.
-func (s *Signer) Keys(ctx context.Context) ([]orchestrator.VerificationKey, error) {
+func (s *Signer) Keys(ctx context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	public := make([]orchestrator.VerificationKey, len(keys))
+	public := make([]port.VerificationKey, len(keys))
 	for i, k := range keys {
 		public[i] = k.VerificationKey
 	}
@@ -169,11 +169,11 @@ func (s *Signer) read(ctx context.Context, name string) (key, error) {
 	if !ok || public.Curve != elliptic.P256() || answer.KeyUsage != types.KeyUsageTypeSignVerify {
 		return key{}, fmt.Errorf("the key %s is not for signing with ECDSA on P-256", name)
 	}
-	id, err := orchestrator.KeyID(public)
+	id, err := port.KeyID(public)
 	if err != nil {
 		return key{}, err
 	}
-	return key{name, orchestrator.VerificationKey{ID: id, Public: public}}, nil
+	return key{name, port.VerificationKey{ID: id, Public: public}}, nil
 }
 
 // noMore says whether KMS tells that a key was deleted or disabled.

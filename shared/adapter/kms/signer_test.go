@@ -17,7 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/kms"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
@@ -111,10 +111,10 @@ func signer(t *testing.T, cfg aws.Config, keys ...string) *kms.Signer {
 
 func TestSignerKeepsThePort(t *testing.T) {
 	t.Parallel()
-	porttest.Signer(t, func(t *testing.T) (orchestrator.Signer, func() orchestrator.Signer) {
+	porttest.Signer(t, func(t *testing.T) (port.Signer, func() port.Signer) {
 		t.Helper()
 		_, cfg := setup(t, "new", "old")
-		again := func() orchestrator.Signer { return signer(t, cfg, "new", "old") }
+		again := func() port.Signer { return signer(t, cfg, "new", "old") }
 		return again(), again
 	})
 }
@@ -167,7 +167,7 @@ func TestAnOutageIsNotKept(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	service.refusals["a"] = "DisabledException"
-	if _, err := s.Sign(t.Context(), id, []byte("x")); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := s.Sign(t.Context(), id, []byte("x")); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Config says where the buckets are and who asks.
@@ -37,7 +37,7 @@ type Config struct {
 	Current func(ctx context.Context) (Keys, error)
 	// Uploads is the bucket that workers write to, Kept the one that they do
 	// not reach. An Uploader needs Uploads alone.
-	Uploads, Kept string
+	Uploads, Accepted string
 	// CopyLimit is the size in bytes above which Keep copies in parts of that
 	// size: 0 is 512 MiB; at least 5 MiB, the smallest part, and at most 5 GiB,
 	// which is what one CopyObject takes.
@@ -45,7 +45,7 @@ type Config struct {
 	// HTTP makes the requests; nil is a client of the SDK's.
 	HTTP *http.Client
 	// Clock dates presigned URLs; nil is the host's.
-	Clock orchestrator.Clock
+	Clock clock.Clock
 }
 
 // The limits of the S3 API (and R2's): Amazon S3 User Guide, "Amazon S3
@@ -63,7 +63,7 @@ const (
 const copyAtOnce = 512 * mebi
 
 // check names every problem of the configuration at once.
-func (c Config) check(kept bool) error {
+func (c Config) check(accepted bool) error {
 	var problems []error
 	missing := func(value, name string) {
 		if value == "" {
@@ -74,9 +74,9 @@ func (c Config) check(kept bool) error {
 		problems = append(problems, c.keys().problems()...)
 	}
 	missing(c.Uploads, "the name of the bucket for uploads")
-	if kept {
-		missing(c.Kept, "the name of the bucket for kept outputs")
-		if c.Kept != "" && c.Kept == c.Uploads {
+	if accepted {
+		missing(c.Accepted, "the name of the bucket for kept outputs")
+		if c.Accepted != "" && c.Accepted == c.Uploads {
 			problems = append(problems, errors.New("uploads and kept outputs need two buckets"))
 		}
 	}

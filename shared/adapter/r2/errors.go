@@ -8,7 +8,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // named turns an error of the SDK into one of the port's. doing ends the
@@ -25,9 +25,9 @@ func named(err error, doing string) error {
 		case "NoSuchUpload": // aborted meanwhile; the whole transfer goes again
 			return fault.Wrap(err, fault.Unavailable, "the object store gave up an upload")
 		}
-		return orchestrator.ErrNotFound
+		return port.ErrNotFound
 	case http.StatusPreconditionFailed:
-		return orchestrator.ErrChanged
+		return port.ErrChanged
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fault.Wrap(err, fault.Unavailable, "the object store does not accept our credentials")
 	}

@@ -11,40 +11,40 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Keep copies the object from Uploads to Kept inside the store. Each part of
 // the copy demands etag, so that the parts are of one object; what lies on Kept
 // is looked up again before the answer. What is copied in parts by a call that has
 // not the time for all of them, the next one goes on with.
-func (o *Outputs) Keep(ctx context.Context, key, etag string) (orchestrator.Object, error) {
-	source, err := o.Head(ctx, orchestrator.Uploads, key)
+func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, error) {
+	source, err := o.Head(ctx, port.Uploads, key)
 	if err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
 	if source.ETag != etag {
-		return orchestrator.Object{}, orchestrator.ErrChanged
+		return port.Object{}, port.ErrChanged
 	}
 	if source.Size <= o.copyLimit {
 		_, err = o.s3.CopyObject(ctx, &s3.CopyObjectInput{
-			Bucket: &o.kept, Key: &key, CopySource: o.source(key), CopySourceIfMatch: &etag,
+			Bucket: &o.accepted, Key: &key, CopySource: o.source(key), CopySourceIfMatch: &etag,
 		})
 		err = named(err, "copy an output")
 	} else {
-		err = o.keepInParts(ctx, source)
+		err = o.acceptInParts(ctx, source)
 	}
 	if err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
-	kept, err := o.Head(ctx, orchestrator.Kept, key)
+	accepted, err := o.Head(ctx, port.Accepted, key)
 	if err != nil {
-		return orchestrator.Object{}, fault.Wrap(err, fault.Unavailable, "the object store does not show a copied output")
+		return port.Object{}, fault.Wrap(err, fault.Unavailable, "the object store does not show a copied output")
 	}
-	if kept.Size != source.Size {
-		return orchestrator.Object{}, fault.New(fault.Unavailable, "the object store copied %d of %d bytes", kept.Size, source.Size)
+	if accepted.Size != source.Size {
+		return port.Object{}, fault.New(fault.Unavailable, "the object store copied %d of %d bytes", accepted.Size, source.Size)
 	}
-	return kept, nil
+	return accepted, nil
 }
 
 // source is the header that names the object to copy, as the API wants it:
@@ -58,7 +58,7 @@ func (o *Outputs) source(key string) *string {
 }
 
 // Delete removes an object.
-func (o *Outputs) Delete(ctx context.Context, shelf orchestrator.Shelf, key string) error {
+func (o *Outputs) Delete(ctx context.Context, shelf port.Bucket, key string) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (o *Outputs) delete(ctx context.Context, bucket *string, key string) error 
 // DeletePrefix removes every object under the prefix and aborts the uploads
 // begun there. Objects go one by one: the call that deletes many demands a
 // checksum that not every store knows, and there are few under one task.
-func (o *Outputs) DeletePrefix(ctx context.Context, shelf orchestrator.Shelf, prefix string) error {
+func (o *Outputs) DeletePrefix(ctx context.Context, shelf port.Bucket, prefix string) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (o *Outputs) abort(ctx context.Context, bucket *string, upload types.Multip
 
 // gone makes a normal answer of "there is none".
 func gone(err error) error {
-	if errors.Is(err, orchestrator.ErrNotFound) {
+	if errors.Is(err, port.ErrNotFound) {
 		return nil
 	}
 	return err

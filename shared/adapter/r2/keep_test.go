@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // before does something once, before the first request that copies is sent.
@@ -45,17 +45,17 @@ func TestRule14WhatChangesWhileItIsCopiedIsNotKept(t *testing.T) {
 				}
 			}
 			put("a")
-			verified, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, key)
+			verified, err := outputs(t, ours).Head(t.Context(), port.Uploads, key)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ours.HTTP = &http.Client{Transport: &before{RoundTripper: ours.HTTP.Transport, do: func() { put("b") }}}
 			for range 2 { // and when it has been changed before
-				if _, err := outputs(t, ours).Keep(t.Context(), key, verified.ETag); !errors.Is(err, orchestrator.ErrChanged) {
+				if _, err := outputs(t, ours).Accept(t.Context(), key, verified.ETag); !errors.Is(err, port.ErrChanged) {
 					t.Errorf("the answer is %v, want ErrChanged", err)
 				}
 			}
-			if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Kept, key); !errors.Is(err, orchestrator.ErrNotFound) {
+			if _, err := outputs(t, ours).Head(t.Context(), port.Accepted, key); !errors.Is(err, port.ErrNotFound) {
 				t.Errorf("something is kept: %v", err)
 			}
 		})

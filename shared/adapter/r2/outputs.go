@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // calls are the S3 calls that Outputs needs.
@@ -34,13 +34,13 @@ type calls interface {
 // Outputs is the object store as Sortie sees it. It is safe for use by many
 // goroutines.
 type Outputs struct {
-	s3            calls
-	sign          presigner
-	uploads, kept string
-	copyLimit     int64
+	s3                calls
+	sign              presigner
+	uploads, accepted string
+	copyLimit         int64
 }
 
-var _ orchestrator.Outputs = (*Outputs)(nil)
+var _ port.Outputs = (*Outputs)(nil)
 
 // New makes the adapter; it makes no call. The error names every problem of
 // the configuration.
@@ -54,38 +54,38 @@ func New(cfg Config) (*Outputs, error) {
 	client := cfg.client()
 	return &Outputs{
 		s3: client, sign: s3.NewPresignClient(client, datedBy(cfg.Clock)),
-		uploads: cfg.Uploads, kept: cfg.Kept, copyLimit: cfg.CopyLimit,
+		uploads: cfg.Uploads, accepted: cfg.Accepted, copyLimit: cfg.CopyLimit,
 	}, nil
 }
 
-func (o *Outputs) bucket(shelf orchestrator.Shelf) (*string, error) {
+func (o *Outputs) bucket(shelf port.Bucket) (*string, error) {
 	switch shelf {
-	case orchestrator.Uploads:
+	case port.Uploads:
 		return &o.uploads, nil
-	case orchestrator.Kept:
-		return &o.kept, nil
+	case port.Accepted:
+		return &o.accepted, nil
 	}
 	return nil, fmt.Errorf("there is no shelf %q", shelf)
 }
 
 // Head looks an object up.
-func (o *Outputs) Head(ctx context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+func (o *Outputs) Head(ctx context.Context, shelf port.Bucket, key string) (port.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
 	head, err := o.s3.HeadObject(ctx, &s3.HeadObjectInput{Bucket: bucket, Key: &key})
 	if err != nil {
-		return orchestrator.Object{}, named(err, "look an output up")
+		return port.Object{}, named(err, "look an output up")
 	}
-	return orchestrator.Object{
+	return port.Object{
 		Key: key, Size: aws.ToInt64(head.ContentLength), ETag: aws.ToString(head.ETag),
 		ContentType: aws.ToString(head.ContentType), ModifiedAt: aws.ToTime(head.LastModified).UTC(),
 	}, nil
 }
 
 // Put writes an object with one request.
-func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+func (o *Outputs) Put(ctx context.Context, shelf port.Bucket, key, contentType string, content []byte) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
 		return err
@@ -98,13 +98,13 @@ func (o *Outputs) Put(ctx context.Context, shelf orchestrator.Shelf, key, conten
 
 // Open reads a part of an object. Where the span ends behind the object it is
 // cut; where it begins there the reader is empty. A Length of 0 goes to the end.
-func (o *Outputs) Open(ctx context.Context, shelf orchestrator.Shelf, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+func (o *Outputs) Open(ctx context.Context, shelf port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
-		return nil, orchestrator.Object{}, err
+		return nil, port.Object{}, err
 	}
 	if span.Offset < 0 || span.Length < 0 {
-		return nil, orchestrator.Object{}, fault.Invalid("range", "a range begins and ends at 0 or later")
+		return nil, port.Object{}, fault.Invalid("range", "a range begins and ends at 0 or later")
 	}
 	got, err := o.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: bucket, Key: &key, Range: byteRange(span)})
 	if status(err) == http.StatusRequestedRangeNotSatisfiable {
@@ -112,25 +112,25 @@ func (o *Outputs) Open(ctx context.Context, shelf orchestrator.Shelf, key string
 		return http.NoBody, object, err
 	}
 	if err != nil {
-		return nil, orchestrator.Object{}, named(err, "read an output")
+		return nil, port.Object{}, named(err, "read an output")
 	}
-	object := orchestrator.Object{
+	object := port.Object{
 		Key: key, Size: aws.ToInt64(got.ContentLength), ETag: aws.ToString(got.ETag),
 		ContentType: aws.ToString(got.ContentType), ModifiedAt: aws.ToTime(got.LastModified).UTC(),
 	}
 	if got.ContentRange != nil {
 		_, whole, _ := strings.Cut(*got.ContentRange, "/")
 		if object.Size, err = strconv.ParseInt(whole, 10, 64); err != nil {
-			return nil, orchestrator.Object{}, errors.Join(named(err, "tell an output's size"), got.Body.Close())
+			return nil, port.Object{}, errors.Join(named(err, "tell an output's size"), got.Body.Close())
 		}
 	}
 	return &body{got.Body}, object, nil
 }
 
 // byteRange is the Range header of the span, nil for the whole.
-func byteRange(span orchestrator.Span) *string {
+func byteRange(span port.Span) *string {
 	switch {
-	case span == orchestrator.Span{}:
+	case span == port.Span{}:
 		return nil
 	case span.Length == 0, span.Offset+span.Length < 0: // to the end, or further than numbers go
 		return aws.String(fmt.Sprintf("bytes=%d-", span.Offset))

@@ -17,11 +17,11 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"go.uber.org/goleak"
 
-	"github.com/sortie-dev/sortie/local/s3"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func setup(t *testing.T) (ours, workers r2.Config) {
 	t.Helper()
 	owner, worker := s3.Keys{ID: "owner", Secret: "owner-secret"}, s3.Keys{ID: "worker", Secret: "worker-secret"}
-	server, err := s3.Start(t.Context(), s3.Config{Dir: t.TempDir(), Uploads: "uploads", Kept: "kept", Owner: owner, Worker: worker})
+	server, err := s3.Start(t.Context(), s3.Config{Dir: t.TempDir(), Uploads: "uploads", Accepted: "kept", Owner: owner, Worker: worker})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +53,11 @@ func setup(t *testing.T) (ours, workers r2.Config) {
 		}
 	})
 	ours = r2.Config{
-		Endpoint: server.URL(), AccessKeyID: owner.ID, SecretAccessKey: owner.Secret, Uploads: "uploads", Kept: "kept",
+		Endpoint: server.URL(), AccessKeyID: owner.ID, SecretAccessKey: owner.Secret, Uploads: "uploads", Accepted: "kept",
 		CopyLimit: smallestPart, HTTP: &http.Client{Transport: transport},
 	}
 	workers = ours
-	workers.AccessKeyID, workers.SecretAccessKey, workers.Kept = worker.ID, worker.Secret, ""
+	workers.AccessKeyID, workers.SecretAccessKey, workers.Accepted = worker.ID, worker.Secret, ""
 	return ours, workers
 }
 
@@ -100,7 +100,7 @@ func TestOutputs(t *testing.T) {
 		}
 		return porttest.OutputsHarness{
 			Outputs: outputs(t, ours),
-			OutputsAt: func(now time.Time) orchestrator.Outputs {
+			OutputsAt: func(now time.Time) port.Outputs {
 				then := ours
 				then.Clock = clock.NewVirtual(now)
 				return outputs(t, then)
@@ -136,7 +136,7 @@ func TestAFailedUploadLeavesNothing(t *testing.T) {
 		if err := uploader.Upload(t.Context(), "exports/t1/a", porttest.Interrupted(size), size, ""); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("an upload of %d bytes that broke: %v", size, err)
 		}
-		if _, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a"); !errors.Is(err, orchestrator.ErrNotFound) {
+		if _, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a"); !errors.Is(err, port.ErrNotFound) {
 			t.Errorf("an object is there: %v", err)
 		}
 		if n := unfinished(t, ours, ""); n != 0 {
@@ -189,7 +189,7 @@ func TestAnUploadOutlastsAnOutage(t *testing.T) {
 			if err := uploader.Upload(t.Context(), "exports/t1/a", body, size, ""); err != nil {
 				t.Fatal(err)
 			}
-			object, err := outputs(t, ours).Head(t.Context(), orchestrator.Uploads, "exports/t1/a")
+			object, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a")
 			if err != nil || object.Size != size {
 				t.Errorf("there is %+v, %v", object, err)
 			}
@@ -211,14 +211,14 @@ func TestFailuresAreFaultsInOurWords(t *testing.T) {
 		{"wrong keys", func(c *r2.Config) { c.SecretAccessKey = "wrong" }, "credentials"},
 		{"no such account", func(c *r2.Config) { c.AccessKeyID = "nobody" }, "credentials"},
 		{"nobody there", func(c *r2.Config) { c.Endpoint = "http://127.0.0.1:1" }, "cannot"},
-		{"no such bucket", func(c *r2.Config) { c.Kept = "elsewhere" }, "bucket"},
+		{"no such bucket", func(c *r2.Config) { c.Accepted = "elsewhere" }, "bucket"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := ours
 			test.change(&cfg)
-			_, _, err := outputs(t, cfg).Open(t.Context(), orchestrator.Kept, "exports/t1/a", orchestrator.Span{})
+			_, _, err := outputs(t, cfg).Open(t.Context(), port.Accepted, "exports/t1/a", port.Span{})
 			if !fault.Is(err, fault.Unavailable) {
 				t.Fatalf("got %v", err)
 			}
@@ -238,7 +238,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 		want []string
 	}{
 		{"nothing", r2.Config{}, []string{"account id", "access key id", "secret", "uploads", "kept"}},
-		{"bad values", r2.Config{Endpoint: "r2", AccessKeyID: "a", SecretAccessKey: "b", Uploads: "c", Kept: "c", CopyLimit: 1}, []string{"endpoint", "two buckets", "copy limit"}},
+		{"bad values", r2.Config{Endpoint: "r2", AccessKeyID: "a", SecretAccessKey: "b", Uploads: "c", Accepted: "c", CopyLimit: 1}, []string{"endpoint", "two buckets", "copy limit"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 
 func TestCloudflareIsWhereTheAccountSays(t *testing.T) {
 	t.Parallel()
-	o := outputs(t, r2.Config{AccountID: "abc", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d", Kept: "e"})
+	o := outputs(t, r2.Config{AccountID: "abc", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d", Accepted: "e"})
 	url, err := o.PresignGet(t.Context(), "exports/t1/a", "a", "text/plain", time.Minute)
 	if err != nil || !strings.HasPrefix(url, "https://abc.r2.cloudflarestorage.com/e/exports/t1/a?") || !strings.Contains(url, "%2Fauto%2Fs3%2F") {
 		t.Errorf("the URL is %s, %v", strings.Split(url, "&X-Amz-Signature")[0], err)
@@ -269,7 +269,7 @@ func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
 	t.Parallel()
 	keys, fails := r2.Keys{AccountID: "abc", AccessKeyID: "first", SecretAccessKey: "c"}, error(nil)
 	o := outputs(t, r2.Config{
-		Uploads: "d", Kept: "e",
+		Uploads: "d", Accepted: "e",
 		Current: func(context.Context) (r2.Keys, error) { return keys, fails },
 	})
 	sign := func() string {
@@ -287,11 +287,11 @@ func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
 		t.Errorf("the second URL is %s", url)
 	}
 	keys = r2.Keys{AccountID: "abc"} // a secret that is not filled yet
-	if _, err := o.Head(t.Context(), orchestrator.Kept, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
+	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
 		t.Errorf("without keys the answer is %v", err)
 	}
 	fails = errors.New("no secret")
-	if _, err := o.Head(t.Context(), orchestrator.Kept, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
+	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("without a secret the answer is %v", err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // presigner are the S3 calls that Outputs signs for others.
@@ -21,7 +21,7 @@ type presigner interface {
 }
 
 // datedBy has signatures begin when the clock says.
-func datedBy(clock orchestrator.Clock) func(*s3.PresignOptions) {
+func datedBy(clock clock.Clock) func(*s3.PresignOptions) {
 	return func(options *s3.PresignOptions) {
 		if clock != nil {
 			options.Presigner = dated{clock, v4.NewSigner(func(o *v4.SignerOptions) {
@@ -32,7 +32,7 @@ func datedBy(clock orchestrator.Clock) func(*s3.PresignOptions) {
 }
 
 type dated struct {
-	clock orchestrator.Clock
+	clock clock.Clock
 	s3.HTTPPresignerV4
 }
 
@@ -49,7 +49,7 @@ func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType str
 	if err := checkTTL(ttl); err != nil {
 		return "", err
 	}
-	get := &s3.GetObjectInput{Bucket: &o.kept, Key: &key}
+	get := &s3.GetObjectInput{Bucket: &o.accepted, Key: &key}
 	if fileName != "" {
 		get.ResponseContentDisposition = aws.String(mime.FormatMediaType("attachment", map[string]string{"filename": fileName}))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // copiesInFlight is how many parts of a copy are under way at once. Their bytes
@@ -45,15 +45,15 @@ func noteKey(key string) string {
 // keepInParts copies an object that is too large for one call. A copy that fails
 // for want of time, or of the store, is left as far as it came; one that the store
 // refuses is given up.
-func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) error {
-	t := transfer{s3: o.s3, bucket: o.kept, key: source.Key, contentType: source.ContentType, inFlight: copiesInFlight}
+func (o *Outputs) acceptInParts(ctx context.Context, source port.Object) error {
+	t := transfer{s3: o.s3, bucket: o.accepted, key: source.Key, contentType: source.ContentType, inFlight: copiesInFlight}
 	n, there, err := o.resume(ctx, t, note{ETag: source.ETag, Part: max(o.copyLimit, (source.Size+maxParts-1)/maxParts)})
 	if err != nil {
 		return err
 	}
 	err = t.finish(ctx, n.Upload, source.Size, n.Part, there, func(ctx context.Context, part part) (*string, error) {
 		copied, err := o.s3.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
-			Bucket: &o.kept, Key: &source.Key, UploadId: &part.upload, PartNumber: &part.number,
+			Bucket: &o.accepted, Key: &source.Key, UploadId: &part.upload, PartNumber: &part.number,
 			CopySource: o.source(source.Key), CopySourceIfMatch: &source.ETag,
 			CopySourceRange: aws.String(fmt.Sprintf("bytes=%d-%d", part.offset, part.offset+part.size-1)),
 		})
@@ -69,7 +69,7 @@ func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) e
 		t.abort(ctx, n.Upload)
 	}
 	// What a note that stays behind tells of is gone. The bucket's rule removes it.
-	_ = o.delete(ctx, &o.kept, noteKey(source.Key))
+	_ = o.delete(ctx, &o.accepted, noteKey(source.Key))
 	return err
 }
 
@@ -77,7 +77,7 @@ func (o *Outputs) keepInParts(ctx context.Context, source orchestrator.Object) e
 // another, or its upload is gone.
 func refused(err error) bool {
 	told := status(err)
-	return errors.Is(err, orchestrator.ErrChanged) || errors.Is(err, orchestrator.ErrNotFound) ||
+	return errors.Is(err, port.ErrChanged) || errors.Is(err, port.ErrNotFound) ||
 		told >= http.StatusBadRequest && told < http.StatusInternalServerError && told != http.StatusTooManyRequests
 }
 
@@ -99,7 +99,7 @@ func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun no
 	}
 	text, err := json.Marshal(wanted)
 	if err == nil {
-		err = o.Put(ctx, orchestrator.Kept, noteKey(t.key), "application/json", text)
+		err = o.Put(ctx, port.Accepted, noteKey(t.key), "application/json", text)
 	}
 	if err != nil {
 		t.abort(ctx, wanted.Upload)
@@ -109,7 +109,7 @@ func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun no
 
 // readNote reads the note of a copy, an empty one where there is none.
 func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
-	body, _, err := o.Open(ctx, orchestrator.Kept, noteKey(key), orchestrator.Span{Length: noteLimit})
+	body, _, err := o.Open(ctx, port.Accepted, noteKey(key), port.Span{Length: noteLimit})
 	if err != nil {
 		return note{}, gone(err)
 	}
@@ -125,7 +125,7 @@ func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
 // copied lists the parts of an upload.
 func (o *Outputs) copied(ctx context.Context, key, upload string) (map[int32]*string, error) {
 	there := map[int32]*string{}
-	pages := s3.NewListPartsPaginator(o.s3, &s3.ListPartsInput{Bucket: &o.kept, Key: &key, UploadId: &upload})
+	pages := s3.NewListPartsPaginator(o.s3, &s3.ListPartsInput{Bucket: &o.accepted, Key: &key, UploadId: &upload})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

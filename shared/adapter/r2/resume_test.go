@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // bigParts is how many parts the objects of these tests are copied in.
@@ -74,7 +74,7 @@ func (b big) put(letter string) string {
 	if err := uploader.Upload(b.Context(), b.key, strings.NewReader(strings.Repeat(letter, size)), size, "text/plain"); err != nil {
 		b.Fatal(err)
 	}
-	there, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Uploads, b.key)
+	there, err := outputs(b.T, b.ours).Head(b.Context(), port.Uploads, b.key)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -89,14 +89,14 @@ func (b big) keep(etag string, most int32) (copied int32, err error) {
 	c := &copyist{RoundTripper: b.ours.HTTP.Transport, most: most, end: end, ended: make(chan struct{})}
 	cfg := b.ours
 	cfg.HTTP = &http.Client{Transport: c}
-	_, err = outputs(b.T, cfg).Keep(ctx, b.key, etag)
+	_, err = outputs(b.T, cfg).Accept(ctx, b.key, etag)
 	return c.copied.Load(), err
 }
 
 // kept holds Kept to have the object of one letter, and nothing else.
-func (b big) kept(letter string) {
+func (b big) accepted(letter string) {
 	b.Helper()
-	body, object, err := outputs(b.T, b.ours).Open(b.Context(), orchestrator.Kept, b.key, orchestrator.Span{})
+	body, object, err := outputs(b.T, b.ours).Open(b.Context(), port.Accepted, b.key, port.Span{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func (b big) kept(letter string) {
 // left counts what is on Kept.
 func (b big) left() (objects, uploads int) {
 	b.Helper()
-	listed, err := client(b.ours).ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: &b.ours.Kept})
+	listed, err := client(b.ours).ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: &b.ours.Accepted})
 	if err != nil {
 		b.Fatal(err)
 	}
-	begun, err := client(b.ours).ListMultipartUploads(b.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Kept})
+	begun, err := client(b.ours).ListMultipartUploads(b.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Accepted})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (b big) late(etag string, most int32) {
 	if copied, err := b.keep(etag, most); copied != most || !fault.Is(err, fault.Unavailable) {
 		b.Fatalf("in the time for %d parts %d are copied: %v", most, copied, err)
 	}
-	if _, err := outputs(b.T, b.ours).Head(b.Context(), orchestrator.Kept, b.key); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := outputs(b.T, b.ours).Head(b.Context(), port.Accepted, b.key); !errors.Is(err, port.ErrNotFound) {
 		b.Fatalf("half an object is kept: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestACopyGoesOnWhereTheTimeOfTheLastWasOver(t *testing.T) {
 	if copied, err := b.keep(etag, bigParts+1); copied != 1 || err != nil {
 		t.Errorf("the last call has copied %d parts, want 1: %v", copied, err)
 	}
-	b.kept("a")
+	b.accepted("a")
 }
 
 // TestACopyOfALongKeyGoesOnToo: a key has at most 1024 bytes, and so has that of
@@ -166,7 +166,7 @@ func TestACopyOfALongKeyGoesOnToo(t *testing.T) {
 			if copied, err := b.keep(etag, bigParts); copied != 1 || err != nil {
 				t.Errorf("the last call has copied %d parts of %d bytes' name, want 1: %v", copied, len(b.key), err)
 			}
-			b.kept("a")
+			b.accepted("a")
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestRule14ACopyIsOfOneObject(t *testing.T) {
 	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
 		t.Errorf("%d parts of the other object are copied: %v", copied, err)
 	}
-	b.kept("b")
+	b.accepted("b")
 }
 
 func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
@@ -189,12 +189,12 @@ func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
 	b := newBig(t)
 	etag := b.put("a")
 	b.late(etag, 2)
-	begun, err := client(b.ours).ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Kept})
+	begun, err := client(b.ours).ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Accepted})
 	if err != nil || len(begun.Uploads) != 1 {
 		t.Fatalf("%d copies are begun: %v", len(begun.Uploads), err)
 	}
 	_, err = client(b.ours).AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{
-		Bucket: &b.ours.Kept, Key: aws.String(b.key), UploadId: begun.Uploads[0].UploadId,
+		Bucket: &b.ours.Accepted, Key: aws.String(b.key), UploadId: begun.Uploads[0].UploadId,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
 	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
 		t.Errorf("%d parts are copied: %v", copied, err)
 	}
-	b.kept("a")
+	b.accepted("a")
 }
 
 // TestWhatACopyHasBegunGoesWithItsPrefix: the run may be cancelled meanwhile.
@@ -210,7 +210,7 @@ func TestWhatACopyHasBegunGoesWithItsPrefix(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	b.late(b.put("a"), 2)
-	if err := outputs(t, b.ours).DeletePrefix(t.Context(), orchestrator.Kept, "exports/t1/"); err != nil {
+	if err := outputs(t, b.ours).DeletePrefix(t.Context(), port.Accepted, "exports/t1/"); err != nil {
 		t.Fatal(err)
 	}
 	if objects, uploads := b.left(); objects+uploads != 0 {

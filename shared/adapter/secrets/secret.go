@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // DefaultTTL is how long a value is used before it is read again.
@@ -39,7 +39,7 @@ const readLimit = 3 * time.Second
 type Config struct {
 	// TTL is how long a value is used before it is read again; 0 is DefaultTTL.
 	TTL   time.Duration
-	Clock orchestrator.Clock
+	Clock clock.Clock
 	// Log is told when an old value is used for want of a newer one.
 	Log *slog.Logger
 }

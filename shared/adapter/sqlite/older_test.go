@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -72,7 +73,7 @@ func TestAnOlderFilesRecordsAreRead(t *testing.T) {
 // wantOlderRuns reads every record of the kept database, and all its events.
 func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	t.Helper()
-	runs, _, err := store.List(t.Context(), "local", orchestrator.Page{Limit: 100})
+	runs, _, err := store.List(t.Context(), "local", port.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	}
 	placed, err := store.WithMachine(t.Context(), run.Ref{}, 100)
 	for _, p := range placed {
-		if r, err := store.Load(t.Context(), p.Run); err != nil || p != orchestrator.PlacementOf(r) || p.MachineID == "" {
+		if r, err := store.Load(t.Context(), p.Run); err != nil || p != port.PlacementOf(r) || p.MachineID == "" {
 			t.Errorf("%+v has a machine, %v", p, err)
 		}
 	}
@@ -152,6 +153,25 @@ func TestTheNextStepFindsItsRecords(t *testing.T) {
 	}
 	if after, err := os.ReadFile(path); err != nil || string(before) != string(after) {
 		t.Errorf("the newer file was changed, %v", err)
+	}
+}
+
+// TestARecordOfVersion00IsRead: record-0.0.json is record.json with the names of
+// version 0.0.
+func TestARecordOfVersion00IsRead(t *testing.T) {
+	t.Parallel()
+	var runs [2]run.Run
+	for i, name := range []string{"testdata/record-0.0.json", "testdata/record.json"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if runs[i], err = sqlite.Decode(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(runs[0], runs[1]) {
+		t.Errorf("record of version 0.0: got %+v, want %+v", runs[0], runs[1])
 	}
 }
 

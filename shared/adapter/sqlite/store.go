@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -14,16 +15,16 @@ import (
 // StoreFull or Unavailable fault was not applied.
 type Store struct {
 	db     *DB
-	clock  orchestrator.Clock
+	clock  clock.Clock
 	newest *newest
 }
 
-var _ orchestrator.Store = (*Store)(nil)
+var _ port.Store = (*Store)(nil)
 
 // NewStore makes the store's tables in db, or brings them up to date. The clock
 // tells which records have expired. ErrNewer where the tables are those of a
 // newer program. The caller closes db.
-func NewStore(ctx context.Context, db *DB, clk orchestrator.Clock) (*Store, error) {
+func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", storeSteps); err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
 // Create implements orchestrator.Store. A task id that another run has is a
 // conflict too.
-func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	rec, err := recordOf(first, 1)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 		if err := insertEvents(tx, n, rec); err != nil {
 			return err
 		}
-		if err := changeBeat(tx, n, first); err != nil {
+		if err := changeHeartbeat(tx, n, first); err != nil {
 			return err
 		}
 		if key != nil {
@@ -86,7 +87,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 
 // useOfKey gives the run of the key's first use, nil for a key that is not
 // known.
-func useOfKey(tx *Tx, tenant string, key orchestrator.IdempotencyKey, now int64) (doc []byte, err error) {
+func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {
 	var digest string
 	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
 		WHERE keys.tenant = ? AND keys.key = ? AND `+alive, tenant, key.Key, now).Scan(&digest, &doc)
@@ -94,14 +95,14 @@ func useOfKey(tx *Tx, tenant string, key orchestrator.IdempotencyKey, now int64)
 	case errors.Is(err, ErrNoRow):
 		return nil, nil
 	case err == nil && digest != key.Digest:
-		return nil, orchestrator.ErrKeyTaken
+		return nil, port.ErrKeyTaken
 	}
 	return doc, err
 }
 
 // insertKey binds the key to the run. One that is there already belongs to a
 // run that has expired.
-func insertKey(tx *Tx, tenant string, key orchestrator.IdempotencyKey, n int64) error {
+func insertKey(tx *Tx, tenant string, key port.IdempotencyKey, n int64) error {
 	_, err := tx.Exec(`INSERT INTO keys (tenant, key, digest, run) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET digest = excluded.digest, run = excluded.run`, tenant, key.Key, key.Digest, n)
 	return err
@@ -130,7 +131,7 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 			return n, err
 		}
 	}
-	return 0, &orchestrator.Conflict{Ref: r.Ref()}
+	return 0, &port.Conflict{Ref: r.Ref()}
 }
 
 func insertEvents(tx *Tx, n int64, rec record) error {
@@ -144,7 +145,7 @@ func insertEvents(tx *Tx, n int64, rec record) error {
 }
 
 // Commit implements orchestrator.Store. A run that is no more is a conflict.
-func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 			if err := insertEvents(tx, n, rec); err != nil {
 				return err
 			}
-			if err := changeBeat(tx, n, rec.Write); err != nil {
+			if err := changeHeartbeat(tx, n, rec.Write); err != nil {
 				return err
 			}
 		}
@@ -190,7 +191,7 @@ func updateRun(tx *Tx, rec record) (n int64, err error) {
 		c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc,
 		r.Tenant, r.ID, r.Version-1).Scan(&n)
 	if errors.Is(err, ErrNoRow) {
-		return 0, &orchestrator.Conflict{Ref: r.Ref()}
+		return 0, &port.Conflict{Ref: r.Ref()}
 	}
 	return n, err
 }
@@ -210,7 +211,7 @@ func checkSlots(tx *Tx, records ...record) error {
 			return err
 		}
 		if held > rec.Run.Slot.Limit || (rec.Lease == run.LeaseTake && queued > 0) {
-			return orchestrator.ErrNoSlot
+			return port.ErrNoSlot
 		}
 	}
 	return nil
@@ -218,8 +219,8 @@ func checkSlots(tx *Tx, records ...record) error {
 
 // told says what was being done, but for the answers that are normal.
 func told(err error, doing, id string) error {
-	if err == nil || errors.Is(err, orchestrator.ErrConflict) || errors.Is(err, orchestrator.ErrNoSlot) ||
-		errors.Is(err, orchestrator.ErrKeyTaken) || errors.Is(err, orchestrator.ErrNotFound) {
+	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
+		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err
 	}
 	return fmt.Errorf("cannot %s %s: %w", doing, id, err)

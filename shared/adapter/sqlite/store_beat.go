@@ -5,24 +5,24 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-const beatColumns = "attempt, worker, at, progress, message, token, generation, cancel"
+const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel"
 
 // Beat implements orchestrator.Store. The run's row is found by its index alone
 // and not read.
-func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (now run.Beat, err error) {
+func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (now run.Heartbeat, err error) {
 	var message any
 	if b.Message != "" {
 		message = b.Message
 	}
 	err = s.db.Write(ctx, func(tx *Tx) error {
-		now, err = scanBeat(tx.QueryRow(`UPDATE beats SET
+		now, err = scanHeartbeat(tx.QueryRow(`UPDATE beats SET
 				at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message)
 			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?) AND attempt = ? AND worker = ?
-			RETURNING `+beatColumns,
+			RETURNING `+heartbeatColumns,
 			nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
 		return err
 	})
@@ -30,40 +30,40 @@ func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (now run.Beat
 }
 
 // LastBeat implements orchestrator.Store.
-func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (b run.Beat, err error) {
+func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (b run.Heartbeat, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		b, err = scanBeat(tx.QueryRow(`SELECT `+beatColumns+` FROM beats
+		b, err = scanHeartbeat(tx.QueryRow(`SELECT `+heartbeatColumns+` FROM beats
 			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?)`, ref.Tenant, ref.ID))
 		return err
 	})
 	return b, told(err, "read the last heartbeat of run", ref.ID)
 }
 
-func scanBeat(row Row) (b run.Beat, err error) {
+func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 	var at int64
 	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel)
 	if errors.Is(err, ErrNoRow) {
-		return run.Beat{}, orchestrator.ErrNotFound
+		return run.Heartbeat{}, port.ErrNotFound
 	}
 	b.At = time.Unix(0, at).UTC()
 	return b, err
 }
 
 // changeBeat does to the item of the run, whose row is n, what its write says.
-func changeBeat(tx *Tx, n int64, w orchestrator.Write) error {
-	c := w.Beat
-	if !c.Judged.IsZero() {
+func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
+	c := w.Heartbeat
+	if !c.Evaluated.IsZero() {
 		var there int
-		err := tx.QueryRow("SELECT 1 FROM beats WHERE run = ? AND at = ?", n, nanos(c.Judged)).Scan(&there)
+		err := tx.QueryRow("SELECT 1 FROM beats WHERE run = ? AND at = ?", n, nanos(c.Evaluated)).Scan(&there)
 		if errors.Is(err, ErrNoRow) {
-			return &orchestrator.Conflict{Ref: w.Run.Ref()}
+			return &port.Conflict{Ref: w.Run.Ref()}
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if b := c.Open; b != nil {
-		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+beatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+heartbeatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			n, b.Attempt, b.WorkerID, nanos(b.At), b.Progress, b.Message, b.Token, b.Generation, b.Cancel)
 		if err != nil {
 			return err
@@ -88,21 +88,21 @@ func changeBeat(tx *Tx, n int64, w orchestrator.Write) error {
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (r orchestrator.Reception, err error) {
+func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var since, probedAt *int64
 		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &probedAt)
 		if errors.Is(err, ErrNoRow) {
 			return nil
 		}
-		r = orchestrator.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
+		r = port.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
 		return err
 	})
 	return r, told(err, "read", "since when callbacks are received")
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	err := s.db.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec("INSERT OR REPLACE INTO reception (one, since, probed_at) VALUES (1, ?, ?)",
 			moment(r.Since), moment(r.ProbedAt))

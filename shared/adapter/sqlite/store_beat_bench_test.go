@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -29,8 +29,8 @@ func BenchmarkBeats(b *testing.B) {
 	refs := make([]run.Ref, 10_000)
 	for i := range refs {
 		refs[i] = run.Ref{Tenant: "default", ID: fmt.Sprintf("export_mods_%d", i)}
-		w := orchestrator.WriteOf(run.New(run.Run{Tenant: "default", ID: refs[i].ID, TaskID: refs[i].ID}, time.Now()))
-		w.Beat.Open = &run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Token: strings.Repeat("t", 160), Message: strings.Repeat("m", 100)}
+		w := port.WriteOf(run.New(run.Run{Tenant: "default", ID: refs[i].ID, TaskID: refs[i].ID}, time.Now()))
+		w.Heartbeat.Open = &run.Heartbeat{Attempt: 1, WorkerID: "w", At: time.Now(), Token: strings.Repeat("t", 160), Message: strings.Repeat("m", 100)}
 		if _, err := store.Create(ctx, w, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func BenchmarkBeats(b *testing.B) {
 	before := db.Stats()
 	atOnce(b, callers, func(i int64) error {
 		ref := refs[i*7919%int64(len(refs))]
-		_, err := store.Beat(ctx, ref, run.Beat{Attempt: 1, WorkerID: "w", At: time.Now(), Message: "reading " + ref.ID})
+		_, err := store.Heartbeat(ctx, ref, run.Heartbeat{Attempt: 1, WorkerID: "w", At: time.Now(), Message: "reading " + ref.ID})
 		return err
 	})
 	after := db.Stats()

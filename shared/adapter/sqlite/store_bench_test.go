@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -99,7 +99,7 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 	}, now)
-	if _, err := store.Create(ctx, orchestrator.WriteOf(d), nil); err != nil {
+	if _, err := store.Create(ctx, port.WriteOf(d), nil); err != nil {
 		return err
 	}
 	token := fmt.Sprintf("%0160d", i)
@@ -107,7 +107,7 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 	for _, fact := range []run.Fact{
 		run.Admitted{Pool: "default", Limit: limit},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token},
-		run.MachineMade{Attempt: 1, MachineID: "148ed123abcd89"},
+		run.MachineCreated{Attempt: 1, MachineID: "148ed123abcd89"},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: fmt.Sprintf("%064d", i), Success: true, Upload: &upload}},
@@ -124,7 +124,7 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 		if !d.Changed {
 			return fmt.Errorf("%T changed nothing", fact)
 		}
-		if err := store.Commit(ctx, orchestrator.WriteOf(d)); err != nil {
+		if err := store.Commit(ctx, port.WriteOf(d)); err != nil {
 			return fmt.Errorf("%T: %w", fact, err)
 		}
 	}

@@ -5,19 +5,19 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // setupLists makes a store with three runs and gives the cursor of their
 // second page.
-func setupLists(t testing.TB) (orchestrator.Store, string) {
+func setupLists(t testing.TB) (port.Store, string) {
 	t.Helper()
 	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	for _, id := range []string{"a", "b", "c"} {
 		create(t, store, id)
 	}
-	_, cursor, err := store.List(t.Context(), "acme", orchestrator.Page{Limit: 1})
+	_, cursor, err := store.List(t.Context(), "acme", port.Page{Limit: 1})
 	if err != nil || cursor == "" {
 		t.Fatalf("the cursor is %q, %v", cursor, err)
 	}
@@ -30,15 +30,15 @@ func TestACursorIsOfItsList(t *testing.T) {
 	tests := []struct {
 		name   string
 		tenant string
-		page   orchestrator.Page
+		page   port.Page
 		field  string
 	}{
-		{"its own list", "acme", orchestrator.Page{Cursor: cursor, Limit: 5}, ""},
-		{"another tenant's", "zenith", orchestrator.Page{Cursor: cursor, Limit: 5}, "cursor"},
-		{"a filtered one", "acme", orchestrator.Page{Cursor: cursor, Limit: 5, State: run.Pending}, "cursor"},
-		{"a page of none", "acme", orchestrator.Page{Cursor: cursor}, "limit"},
-		{"a page too long", "acme", orchestrator.Page{Cursor: cursor, Limit: 1001}, "limit"},
-		{"a page less than none", "acme", orchestrator.Page{Limit: -1}, "limit"},
+		{"its own list", "acme", port.Page{Cursor: cursor, Limit: 5}, ""},
+		{"another tenant's", "zenith", port.Page{Cursor: cursor, Limit: 5}, "cursor"},
+		{"a filtered one", "acme", port.Page{Cursor: cursor, Limit: 5, State: run.Pending}, "cursor"},
+		{"a page of none", "acme", port.Page{Cursor: cursor}, "limit"},
+		{"a page too long", "acme", port.Page{Cursor: cursor, Limit: 1001}, "limit"},
+		{"a page less than none", "acme", port.Page{Limit: -1}, "limit"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func FuzzCursor(f *testing.F) {
 	}
 	store, known := setupLists(f)
 	f.Fuzz(func(t *testing.T, cursor string) {
-		runs, _, err := store.List(t.Context(), "acme", orchestrator.Page{Cursor: cursor, Limit: 5})
+		runs, _, err := store.List(t.Context(), "acme", port.Page{Cursor: cursor, Limit: 5})
 		if cursor == "" || cursor == known {
 			if err != nil || len(runs) < 2 {
 				t.Fatalf("%d runs, %v", len(runs), err)

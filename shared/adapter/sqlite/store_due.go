@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -22,14 +22,14 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 
 // WithMachine implements orchestrator.Store, from the index alone: it is asked
 // about all that runs once a second.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (placed []orchestrator.Placement, err error) {
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (placed []port.Placement, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		placed = nil
 		rows := tx.Query(`SELECT tenant, id, state, attempt, machine FROM runs
 			WHERE machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?`,
 			after.Tenant, after.ID, max(limit, 0))
 		for rows.Next() {
-			var p orchestrator.Placement
+			var p port.Placement
 			if err := rows.Scan(&p.Run.Tenant, &p.Run.ID, &p.State, &p.Attempt, &p.MachineID); err != nil {
 				return err
 			}

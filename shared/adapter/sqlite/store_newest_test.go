@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -23,7 +23,7 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		r.CreatedAt = born.Add(time.Hour)
 		return r
 	}
-	lost := []record{{Write: orchestrator.Write{Run: version(2)}}}
+	lost := []record{{Write: port.Write{Run: version(2)}}}
 	others := func(n *newest, count int) {
 		for i := range count {
 			n.begin(run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())

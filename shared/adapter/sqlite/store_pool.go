@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	line, err := s.refs(ctx, `SELECT tenant, id FROM runs
 		WHERE tenant = ? AND pool = ? AND since IS NOT NULL ORDER BY since, id LIMIT ?`,
 		tenant, pool, max(limit, 0))
@@ -24,7 +24,7 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 		err := tx.QueryRow(`SELECT pool, since FROM runs
 			WHERE tenant = ? AND id = ? AND pool IS NOT NULL AND since IS NOT NULL`, r.Tenant, r.ID).Scan(&pool, &since)
 		if errors.Is(err, ErrNoRow) {
-			return orchestrator.ErrNotFound
+			return port.ErrNotFound
 		}
 		if err != nil {
 			return err
@@ -37,12 +37,12 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 }
 
 // Pools implements orchestrator.Store, ordered by tenant and pool.
-func (s *Store) Pools(ctx context.Context) (pools []orchestrator.PoolUse, err error) {
+func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		pools = nil
 		rows := tx.Query("SELECT tenant, pool, held, queued FROM pools WHERE held <> 0 OR queued <> 0 ORDER BY tenant, pool")
 		for rows.Next() {
-			var p orchestrator.PoolUse
+			var p port.PoolUse
 			if err := rows.Scan(&p.Tenant, &p.Pool, &p.Held, &p.Queued); err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func (s *Store) Pools(ctx context.Context) (pools []orchestrator.PoolUse, err er
 // Mend implements orchestrator.Store. Who holds and who waits stands in the
 // records themselves; what can differ from them is the pool's count, the one
 // row that this may change.
-func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	// Looks first without the writer, for whom a long line takes a while.
 	var right bool
 	err := s.db.Read(ctx, func(tx *Tx) error {

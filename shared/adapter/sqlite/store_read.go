@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -44,7 +44,7 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 		return tx.QueryRow(query, tenant, id, s.now()).Scan(&doc)
 	})
 	if errors.Is(err, ErrNoRow) {
-		return run.Run{}, orchestrator.ErrNotFound
+		return run.Run{}, port.ErrNotFound
 	}
 	if err != nil {
 		return run.Run{}, err
@@ -94,7 +94,7 @@ func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]b
 // an InvalidRequest about "cursor", a limit out of range one about "limit".
 // Runs that were created at the same moment come in the order of their
 // commits, the last one first.
-func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) ([]run.Run, string, error) {
+func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
 		return nil, "", fault.Invalid("limit", "it must be from 1 to 1000")
 	}

@@ -7,14 +7,14 @@ import (
 	"math"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // record is a write as it goes into the tables, made before the writer is
 // asked, which has no time for JSON.
 type record struct {
-	orchestrator.Write
+	port.Write
 	doc    []byte
 	events [][]byte
 	columns
@@ -26,7 +26,7 @@ type columns struct {
 }
 
 // recordOf is the write with its record as it will be stored.
-func recordOf(w orchestrator.Write, version int64) (record, error) {
+func recordOf(w port.Write, version int64) (record, error) {
 	w.Run.Version = version
 	doc, err := encode(w.Run)
 	if err != nil {
@@ -51,9 +51,9 @@ func columnsOf(r run.Run) columns {
 	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
 		c.attempt, c.machine = r.Attempt.Number, r.Attempt.MachineID
 	}
-	if r.Slot.Stand != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
+	if r.Slot.State != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
 		c.pool = r.Slot.Pool
-		if r.Slot.Stand == run.SlotQueued {
+		if r.Slot.State == run.SlotQueued {
 			c.since = nanos(r.Slot.Since)
 		}
 	}

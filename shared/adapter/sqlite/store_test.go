@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -21,7 +21,7 @@ var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) orchestrator.Store {
+	porttest.Store(t, func(t *testing.T) port.Store {
 		store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 		return store
 	})
@@ -42,8 +42,8 @@ func setupStore(t testing.TB, path string) (*sqlite.Store, *sqlite.DB, *clock.Vi
 	return store, db, now
 }
 
-func newRun(id string) orchestrator.Write {
-	return orchestrator.WriteOf(run.New(run.Run{
+func newRun(id string) port.Write {
+	return port.WriteOf(run.New(run.Run{
 		Tenant: "acme", ID: id, TaskID: id,
 		Work:   run.Work{Kind: "export", Options: []byte("{}")},
 		Policy: run.Policy{RecordRetention: time.Hour, StartTimeout: time.Minute},
@@ -51,7 +51,7 @@ func newRun(id string) orchestrator.Write {
 }
 
 // advance commits what the facts make of the run.
-func advance(t testing.TB, store orchestrator.Store, id string, facts ...run.Fact) {
+func advance(t testing.TB, store port.Store, id string, facts ...run.Fact) {
 	t.Helper()
 	for _, f := range facts {
 		r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: id})
@@ -62,13 +62,13 @@ func advance(t testing.TB, store orchestrator.Store, id string, facts ...run.Fac
 		if err != nil || !d.Changed {
 			t.Fatalf("%T of run %s: changed %v, %v", f, id, d.Changed, err)
 		}
-		if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); err != nil {
+		if err := store.Commit(t.Context(), port.WriteOf(d)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func create(t testing.TB, store orchestrator.Store, id string, facts ...run.Fact) {
+func create(t testing.TB, store port.Store, id string, facts ...run.Fact) {
 	t.Helper()
 	if _, err := store.Create(t.Context(), newRun(id), nil); err != nil {
 		t.Fatal(err)
@@ -81,8 +81,8 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	store, db, _ := setupStore(t, path)
 	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 1})
-	create(t, store, "waits", run.Lined{Pool: "p", Limit: 1})
-	key := &orchestrator.IdempotencyKey{Key: "k", Digest: "d"}
+	create(t, store, "waits", run.Enqueued{Pool: "p", Limit: 1})
+	key := &port.IdempotencyKey{Key: "k", Digest: "d"}
 	if _, err := store.Create(t.Context(), newRun("keyed"), key); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	if err != nil || len(events) != 2 {
 		t.Fatalf("after reopening: the events %+v, %v", events, err)
 	}
-	line, err := store.Line(t.Context(), "acme", "p", 10)
+	line, err := store.Queue(t.Context(), "acme", "p", 10)
 	if err != nil || len(line) != 1 || line[0].ID != "waits" {
 		t.Fatalf("after reopening: the line %v, %v", line, err)
 	}
@@ -118,7 +118,7 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); !errors.Is(err, orchestrator.ErrNoSlot) {
+	if err := store.Commit(t.Context(), port.WriteOf(d)); !errors.Is(err, port.ErrNoSlot) {
 		t.Fatalf("after reopening the pool is free: %v", err)
 	}
 }
@@ -138,7 +138,7 @@ func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	refs := []run.Ref{{Tenant: "acme", ID: "first"}, {Tenant: "acme", ID: "second"}}
-	var writes []orchestrator.Write
+	var writes []port.Write
 	for _, ref := range refs {
 		r, err := store.Load(t.Context(), ref)
 		if err != nil {
@@ -148,7 +148,7 @@ func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writes = append(writes, orchestrator.WriteOf(d))
+		writes = append(writes, port.WriteOf(d))
 	}
 	if err := store.Commit(t.Context(), writes...); err == nil {
 		t.Error("the commit has another's event")
@@ -169,14 +169,14 @@ func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
 func TestARecordExpiresByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
-	create(t, store, "a", run.CancelWished{})
+	create(t, store, "a", run.CancelRequested{})
 	ref := run.Ref{Tenant: "acme", ID: "a"}
 	now.Advance(time.Hour - time.Nanosecond)
 	if _, err := store.Load(t.Context(), ref); err != nil {
 		t.Fatalf("a moment before its end: %v", err)
 	}
 	now.Advance(time.Nanosecond)
-	if _, err := store.Load(t.Context(), ref); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := store.Load(t.Context(), ref); !errors.Is(err, port.ErrNotFound) {
 		t.Fatalf("at its end: %v", err)
 	}
 }
@@ -185,8 +185,8 @@ func TestPurgeForgetsMoreThanABatch(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	for i := range 130 {
-		w, key := newRun(fmt.Sprint(i)), &orchestrator.IdempotencyKey{Key: fmt.Sprint(i)}
-		d, err := run.Decide(w.Run, run.CancelWished{}, newYear)
+		w, key := newRun(fmt.Sprint(i)), &port.IdempotencyKey{Key: fmt.Sprint(i)}
+		d, err := run.Decide(w.Run, run.CancelRequested{}, newYear)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestMendCorrectsTheCount(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 2})
-	create(t, store, "waits", run.Lined{Pool: "p", Limit: 2})
+	create(t, store, "waits", run.Enqueued{Pool: "p", Limit: 2})
 	for _, damage := range []string{"UPDATE pools SET held = 7, queued = 0", "DELETE FROM pools", "UPDATE pools SET queued = -1"} {
 		err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
 			_, err := tx.Exec(damage)
@@ -230,12 +230,12 @@ func TestMendCorrectsTheCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []int{1, 0} {
-			if n, err := store.Mend(t.Context(), "acme", "p"); err != nil || n != want {
+			if n, err := store.Reconcile(t.Context(), "acme", "p"); err != nil || n != want {
 				t.Fatalf("after %s: %d rows changed, %v; want %d", damage, n, err, want)
 			}
 		}
 		pools, err := store.Pools(t.Context())
-		if err != nil || len(pools) != 1 || pools[0] != (orchestrator.PoolUse{Tenant: "acme", Pool: "p", Held: 1, Queued: 1}) {
+		if err != nil || len(pools) != 1 || pools[0] != (port.PoolUse{Tenant: "acme", Pool: "p", Held: 1, Queued: 1}) {
 			t.Fatalf("after %s: %+v, %v", damage, pools, err)
 		}
 	}
@@ -266,11 +266,11 @@ func TestAStoreOnAFullDisk(t *testing.T) {
 	}
 	grown := r
 	grown.CorrelationID = big.Run.CorrelationID
-	d, err := run.Decide(grown, run.CancelWished{}, newYear)
+	d, err := run.Decide(grown, run.CancelRequested{}, newYear)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); !fault.Is(err, fault.StoreFull) {
+	if err := store.Commit(t.Context(), port.WriteOf(d)); !fault.Is(err, fault.StoreFull) {
 		t.Fatalf("a commit without room: %v", err)
 	}
 	if again, err := store.Load(t.Context(), r.Ref()); err != nil || again.Version != r.Version || again.State != r.State {
@@ -280,7 +280,7 @@ func TestAStoreOnAFullDisk(t *testing.T) {
 		t.Fatalf("after the refused commit: the events %+v, %v", events, err)
 	}
 	limit(1 << 20)
-	if err := store.Commit(t.Context(), orchestrator.WriteOf(d)); err != nil {
+	if err := store.Commit(t.Context(), port.WriteOf(d)); err != nil {
 		t.Fatalf("with room again: %v", err)
 	}
 	if _, err := store.Create(t.Context(), big, nil); err != nil {
@@ -319,7 +319,7 @@ func TestAStoreCallEndsWithItsContext(t *testing.T) {
 	if _, err := store.Load(ctx, run.Ref{Tenant: "acme", ID: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a read: %v", err)
 	}
-	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "b"}); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "b"}); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("the run that was not created: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // maxTries is how often the SDK makes one call, with its growing pauses, before
@@ -40,7 +40,7 @@ type Executions struct {
 	machine, prefix string
 }
 
-var _ orchestrator.Executions = (*Executions)(nil)
+var _ port.Executions = (*Executions)(nil)
 
 // New makes the adapter for the state machine with this ARN. It makes no call.
 func New(cfg aws.Config, stateMachine string) (*Executions, error) {
@@ -128,19 +128,19 @@ func (e *Executions) Stop(ctx context.Context, name, cause string) error {
 }
 
 // Describe tells how the execution stands. It cannot tell its transitions.
-func (e *Executions) Describe(ctx context.Context, name string) (orchestrator.Execution, error) {
+func (e *Executions) Describe(ctx context.Context, name string) (port.Execution, error) {
 	x, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(name)})
 	if _, unknown := errors.AsType[*types.ExecutionDoesNotExist](err); unknown {
-		return orchestrator.Execution{}, orchestrator.ErrNotFound
+		return port.Execution{}, port.ErrNotFound
 	}
 	if err != nil {
-		return orchestrator.Execution{}, unavailable(err, "describe an execution")
+		return port.Execution{}, unavailable(err, "describe an execution")
 	}
-	status := orchestrator.ExecutionStatus(x.Status)
+	status := port.ExecutionStatus(x.Status)
 	if x.Status == types.ExecutionStatusPendingRedrive {
-		status = orchestrator.ExecutionRunning // somebody has asked for it to go on
+		status = port.ExecutionRunning // somebody has asked for it to go on
 	}
-	return orchestrator.Execution{
+	return port.Execution{
 		Name: name, Status: status, Error: aws.ToString(x.Error), Cause: aws.ToString(x.Cause),
 	}, nil
 }
@@ -153,7 +153,7 @@ func told(err error, doing string) error {
 	_, late := errors.AsType[*types.TaskTimedOut](err)
 	_, invalid := errors.AsType[*types.InvalidToken](err)
 	if unknown || late || invalid {
-		return orchestrator.ErrTokenGone
+		return port.ErrTokenGone
 	}
 	return unavailable(err, doing)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
@@ -114,7 +114,7 @@ func TestRule13StartingAfterTheEnd(t *testing.T) {
 				"StartExecution": {refused("ExecutionAlreadyExists")}, "DescribeExecution": {row.describe},
 			})
 			err := executions.Start(t.Context(), "x", json.RawMessage(row.input))
-			if (err == nil) != row.ok || errors.Is(err, orchestrator.ErrNotFound) {
+			if (err == nil) != row.ok || errors.Is(err, port.ErrNotFound) {
 				t.Errorf("the error is %v", err)
 			}
 			if got := s.inputs["DescribeExecution"]["executionArn"]; got != execution+"x" {
@@ -138,7 +138,7 @@ func TestNonsenseIsRefusedWithoutACall(t *testing.T) {
 		"half an output":   executions.Succeed(ctx, "token", json.RawMessage(`{`)),
 		"a reserved error": executions.Fail(ctx, "token", "States.Timeout", ""),
 	} {
-		if err == nil || errors.Is(err, orchestrator.ErrTokenGone) {
+		if err == nil || errors.Is(err, port.ErrTokenGone) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -155,9 +155,9 @@ func TestTokensThatAreGone(t *testing.T) {
 		want   error
 	}{
 		{nothing, nil},
-		{refused("TaskTimedOut"), orchestrator.ErrTokenGone},
-		{refused("TaskDoesNotExist"), orchestrator.ErrTokenGone},
-		{refused("InvalidToken"), orchestrator.ErrTokenGone},
+		{refused("TaskTimedOut"), port.ErrTokenGone},
+		{refused("TaskDoesNotExist"), port.ErrTokenGone},
+		{refused("InvalidToken"), port.ErrTokenGone},
 	} {
 		_, executions := setup(t, map[string][]any{
 			"SendTaskSuccess": {row.answer}, "SendTaskFailure": {row.answer}, "SendTaskHeartbeat": {row.answer},
@@ -184,7 +184,7 @@ func TestWhatNeverWas(t *testing.T) {
 	if err := executions.Stop(t.Context(), "x", "because"); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
-	if _, err := executions.Describe(t.Context(), "x"); !errors.Is(err, orchestrator.ErrNotFound) {
+	if _, err := executions.Describe(t.Context(), "x"); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("Describe: %v", err)
 	}
 }
@@ -193,15 +193,15 @@ func TestHowAnExecutionStands(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		answer map[string]any
-		want   orchestrator.Execution
+		want   port.Execution
 	}{
-		{described(nil), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionRunning}},
+		{described(nil), port.Execution{Name: "x", Status: port.ExecutionRunning}},
 		{
 			described(map[string]any{"status": "FAILED", "error": "Boom", "cause": "it broke"}),
-			orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionFailed, Error: "Boom", Cause: "it broke"},
+			port.Execution{Name: "x", Status: port.ExecutionFailed, Error: "Boom", Cause: "it broke"},
 		},
-		{described(map[string]any{"status": "TIMED_OUT"}), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionTimedOut}},
-		{described(map[string]any{"status": "PENDING_REDRIVE"}), orchestrator.Execution{Name: "x", Status: orchestrator.ExecutionRunning}},
+		{described(map[string]any{"status": "TIMED_OUT"}), port.Execution{Name: "x", Status: port.ExecutionTimedOut}},
+		{described(map[string]any{"status": "PENDING_REDRIVE"}), port.Execution{Name: "x", Status: port.ExecutionRunning}},
 	} {
 		_, executions := setup(t, map[string][]any{"DescribeExecution": {row.answer}})
 		got, err := executions.Describe(t.Context(), "x")

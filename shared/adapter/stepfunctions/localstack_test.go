@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
@@ -70,7 +70,7 @@ func TestExecutionsKeepThePortOnLocalStack(t *testing.T) {
 		t.Helper()
 		machine := "executions-" + rand.Text()
 		asked.add(machine, ask)
-		open := func() orchestrator.Executions {
+		open := func() port.Executions {
 			executions, err := stepfunctions.New(cfg, create(t, cfg, machine, function))
 			if err != nil {
 				t.Fatal(err)

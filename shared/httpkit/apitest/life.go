@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -18,7 +19,7 @@ const PI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 func (s *Stage) Accept(t *testing.T) (taskID string) {
 	t.Helper()
 	r, _, err := s.Service.Export(t.Context(), orchestrator.ExportCall{
-		Identity: orchestrator.Identity{Tenant: Tenant, Workspace: "main"}, Format: orchestrator.Formats()[0],
+		Identity: port.Identity{Tenant: Tenant, Workspace: "main"}, Format: orchestrator.Formats()[0],
 		Request: contract.ExportRequest{PI: PI}, CorrelationID: "of-the-test",
 	})
 	if err != nil {
@@ -87,12 +88,12 @@ func (s *Stage) Supervise(t *testing.T, taskID string) {
 }
 
 // Judge has the run's state judged, as when its time is up.
-func (s *Stage) Judge(t *testing.T, taskID string) {
+func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	t.Helper()
-	if err := s.Service.NoteReception(t.Context()); err != nil {
+	if err := s.Service.RecordReception(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Service.Judge(t.Context(), s.input(t, taskID, run.StepJudging)); err != nil {
+	if _, err := s.Service.Reconcile(t.Context(), s.input(t, taskID, run.StepReconciling)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -143,7 +144,7 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	taskID = s.Accept(t)
 	s.Start(t, taskID)
 	key, size := orchestrator.OutputPrefix(taskID)+"output.xml", int64(len(content))
-	s.Objects.Lay(orchestrator.Uploads, key, contentType, content)
+	s.Objects.Lay(port.Uploads, key, contentType, content)
 	s.Report(t, taskID, contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: fileName, OutputFileSize: &size,
 	})

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // executions take everything and do nothing: a test does the steps itself.
@@ -24,21 +24,21 @@ func (executions) Succeed(context.Context, string, json.RawMessage) error { retu
 func (executions) Fail(context.Context, string, string, string) error     { return nil }
 func (executions) Heartbeat(context.Context, string) error                { return nil }
 func (executions) Stop(context.Context, string, string) error             { return nil }
-func (executions) Describe(_ context.Context, name string) (orchestrator.Execution, error) {
-	return orchestrator.Execution{Name: name, Status: orchestrator.ExecutionRunning}, nil
+func (executions) Describe(_ context.Context, name string) (port.Execution, error) {
+	return port.Execution{Name: name, Status: port.ExecutionRunning}, nil
 }
 
 // machines run at once, and are gone when they are told to.
 type machines struct {
 	mu   sync.Mutex
-	made map[string]orchestrator.MachineSpec
+	made map[string]port.LaunchSpec
 	gone map[string]bool
 	// wrote is what machines have written.
 	wrote map[string]string
 }
 
 func newMachines() *machines {
-	return &machines{made: map[string]orchestrator.MachineSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
+	return &machines{made: map[string]port.LaunchSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
 }
 
 func (m *machines) env(t *testing.T, id string) map[string]string {
@@ -64,47 +64,47 @@ func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
 	defer m.mu.Unlock()
 	text, ok := m.wrote[id]
 	if !ok {
-		return nil, orchestrator.ErrNotFound
+		return nil, port.ErrNotFound
 	}
 	return []byte(text), nil
 }
 
-func (m *machines) Launch(ctx context.Context, spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (m *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	m.mu.Lock()
 	m.made["machine-"+spec.Name] = spec
 	m.mu.Unlock()
 	return m.Inspect(ctx, "machine-"+spec.Name)
 }
 
-func (m *machines) Inspect(_ context.Context, id string) (orchestrator.Machine, error) {
+func (m *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spec, ok := m.made[id]
 	if !ok {
-		return orchestrator.Machine{}, orchestrator.ErrNotFound
+		return port.Machine{}, port.ErrNotFound
 	}
-	machine := orchestrator.Machine{ID: id, Name: spec.Name, Owner: spec.Owner, Phase: orchestrator.MachineRunning}
+	machine := port.Machine{ID: id, Name: spec.Name, Owner: spec.Owner, Phase: port.MachineRunning}
 	if m.gone[id] {
-		machine.Phase, machine.Exit = orchestrator.MachineGone, &orchestrator.Exit{Code: 1}
+		machine.Phase, machine.Exit = port.MachineGone, &port.Exit{Code: 1}
 	}
 	return machine, nil
 }
 
-func (m *machines) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, _ time.Duration) (orchestrator.Machine, error) {
-	if phase == orchestrator.MachineGone {
+func (m *machines) Wait(ctx context.Context, id string, phase port.MachinePhase, _ time.Duration) (port.Machine, error) {
+	if phase == port.MachineGone {
 		m.end(id)
 	}
 	return m.Inspect(ctx, id)
 }
 
-func (m *machines) List(ctx context.Context) ([]orchestrator.Machine, error) {
+func (m *machines) List(ctx context.Context) ([]port.Machine, error) {
 	m.mu.Lock()
 	ids := make([]string, 0, len(m.made))
 	for id := range m.made {
 		ids = append(ids, id)
 	}
 	m.mu.Unlock()
-	var live []orchestrator.Machine
+	var live []port.Machine
 	for _, id := range ids {
 		if machine, err := m.Inspect(ctx, id); err == nil {
 			live = append(live, machine)
@@ -120,32 +120,32 @@ func (m *machines) Destroy(_ context.Context, id string) error { m.end(id); retu
 // Objects is an object store in memory.
 type Objects struct {
 	mu   sync.Mutex
-	held map[orchestrator.Shelf]map[string]object
+	held map[port.Bucket]map[string]object
 	// cut is after how many bytes a read breaks; negative for never.
 	cut int64
 }
 
 type object struct {
-	orchestrator.Object
+	port.Object
 	content string
 }
 
 func newObjects() *Objects {
-	return &Objects{cut: -1, held: map[orchestrator.Shelf]map[string]object{orchestrator.Uploads: {}, orchestrator.Kept: {}}}
+	return &Objects{cut: -1, held: map[port.Bucket]map[string]object{port.Uploads: {}, port.Accepted: {}}}
 }
 
 // Put implements orchestrator.Outputs.
-func (o *Objects) Put(_ context.Context, shelf orchestrator.Shelf, key, contentType string, content []byte) error {
+func (o *Objects) Put(_ context.Context, shelf port.Bucket, key, contentType string, content []byte) error {
 	o.Lay(shelf, key, contentType, string(content))
 	return nil
 }
 
 // Lay lays an object down.
-func (o *Objects) Lay(shelf orchestrator.Shelf, key, contentType, content string) {
+func (o *Objects) Lay(shelf port.Bucket, key, contentType, content string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sum := md5.Sum([]byte(content)) //nolint:gosec // as above
-	o.held[shelf][key] = object{content: content, Object: orchestrator.Object{
+	o.held[shelf][key] = object{content: content, Object: port.Object{
 		Key: key, Size: int64(len(content)), ETag: `"` + hex.EncodeToString(sum[:]) + `"`, ContentType: contentType, ModifiedAt: Began,
 	}}
 }
@@ -161,51 +161,51 @@ func (o *Objects) BreakAfter(n int64) {
 func (o *Objects) Clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	clear(o.held[orchestrator.Uploads])
-	clear(o.held[orchestrator.Kept])
+	clear(o.held[port.Uploads])
+	clear(o.held[port.Accepted])
 }
 
 // Count tells how many objects a shelf has.
-func (o *Objects) Count(shelf orchestrator.Shelf) int {
+func (o *Objects) Count(shelf port.Bucket) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.held[shelf])
 }
 
-func (o *Objects) get(shelf orchestrator.Shelf, key string) (object, error) {
+func (o *Objects) get(shelf port.Bucket, key string) (object, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found, ok := o.held[shelf][key]
 	if !ok {
-		return object{}, orchestrator.ErrNotFound
+		return object{}, port.ErrNotFound
 	}
 	return found, nil
 }
 
 // Head implements orchestrator.Outputs.
-func (o *Objects) Head(_ context.Context, shelf orchestrator.Shelf, key string) (orchestrator.Object, error) {
+func (o *Objects) Head(_ context.Context, shelf port.Bucket, key string) (port.Object, error) {
 	found, err := o.get(shelf, key)
 	return found.Object, err
 }
 
 // Keep implements orchestrator.Outputs.
-func (o *Objects) Keep(_ context.Context, key, etag string) (orchestrator.Object, error) {
-	found, err := o.get(orchestrator.Uploads, key)
+func (o *Objects) Accept(_ context.Context, key, etag string) (port.Object, error) {
+	found, err := o.get(port.Uploads, key)
 	if err == nil && found.ETag != etag {
-		err = orchestrator.ErrChanged
+		err = port.ErrChanged
 	}
 	if err != nil {
-		return orchestrator.Object{}, err
+		return port.Object{}, err
 	}
-	o.Lay(orchestrator.Kept, key, found.ContentType, found.content)
+	o.Lay(port.Accepted, key, found.ContentType, found.content)
 	return found.Object, nil
 }
 
 // Open implements orchestrator.Outputs.
-func (o *Objects) Open(_ context.Context, shelf orchestrator.Shelf, key string, span orchestrator.Span) (io.ReadCloser, orchestrator.Object, error) {
+func (o *Objects) Open(_ context.Context, shelf port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
 	found, err := o.get(shelf, key)
 	if err != nil {
-		return nil, orchestrator.Object{}, err
+		return nil, port.Object{}, err
 	}
 	begin := min(span.Offset, found.Size)
 	end := found.Size
@@ -236,7 +236,7 @@ func (o *Objects) PresignPut(ctx context.Context, key, _ string, ttl time.Durati
 }
 
 // Delete implements orchestrator.Outputs.
-func (o *Objects) Delete(_ context.Context, shelf orchestrator.Shelf, key string) error {
+func (o *Objects) Delete(_ context.Context, shelf port.Bucket, key string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.held[shelf], key)
@@ -244,7 +244,7 @@ func (o *Objects) Delete(_ context.Context, shelf orchestrator.Shelf, key string
 }
 
 // DeletePrefix implements orchestrator.Outputs.
-func (o *Objects) DeletePrefix(_ context.Context, shelf orchestrator.Shelf, prefix string) error {
+func (o *Objects) DeletePrefix(_ context.Context, shelf port.Bucket, prefix string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for key := range o.held[shelf] {

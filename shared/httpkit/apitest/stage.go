@@ -20,10 +20,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -35,7 +37,7 @@ var Began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Clock is one that a test moves.
 type Clock interface {
-	orchestrator.Clock
+	clock.Clock
 	// Advance moves the clock and fires what is due by then.
 	Advance(d time.Duration)
 	// Next tells when the earliest timer is due; false where there is none.
@@ -45,8 +47,8 @@ type Clock interface {
 // Parts are the adapters of a stage; NewParts makes them. The clock has to stand
 // at Began, and the store to use it.
 type Parts struct {
-	Store  orchestrator.Store
-	Signer orchestrator.Signer
+	Store  port.Store
+	Signer port.Signer
 	Clock  Clock
 }
 
@@ -85,7 +87,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	settings := Settings{
 		Server: httpkit.Config{
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
-			Client: orchestrator.Identity{Tenant: Tenant, Workspace: "main"},
+			Client: port.Identity{Tenant: Tenant, Workspace: "main"},
 		},
 		Service: serviceConfig(),
 	}
@@ -94,7 +96,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	}
 	s.Service = orchestrator.New(orchestrator.Ports{
 		Store: s.Store, Executions: executions{}, Runner: s.machines, Outputs: s.Objects, Signer: s.Signer,
-		Clock: s.Clock, Log: log, Roll: func() float64 { return 0 }, Hex: randomHex,
+		Clock: s.Clock, Log: log, Rand: func() float64 { return 0 }, Hex: randomHex,
 	}, settings.Service)
 	handler, err := httpkit.New(settings.Server, serve(s.Service)...)
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // Host is what a process has of the machine it runs on.
@@ -15,7 +14,7 @@ type Host struct {
 	Env func(name string) (string, bool)
 	// Out takes log lines and metrics, Err the problems of -check.
 	Out, Err io.Writer
-	Clock    orchestrator.Clock
+	Clock    clock.Clock
 	Exit     func(code int)
 }
 

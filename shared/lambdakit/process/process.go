@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -63,11 +64,11 @@ func (p *Process) Version() string {
 }
 
 // Clock is the host's.
-func (p *Process) Clock() orchestrator.Clock { return p.host.Clock }
+func (p *Process) Clock() clock.Clock { return p.host.Clock }
 
 // Ports are those that every process has: clock, log and chance.
 func (p *Process) Ports() orchestrator.Ports {
-	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Roll: mathrand.Float64, Hex: randomHex}
+	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Rand: mathrand.Float64, Hex: randomHex}
 }
 
 func randomHex(n int) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
@@ -173,7 +173,7 @@ func TestLinesCarryTheCall(t *testing.T) {
 	b := setup(t, deployed)
 	b.ServeEvent(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		lambdakit.Count(ctx, "RelayFailures", 2)
-		b.Log.WarnContext(ctx, "run.failed", "fault", string(fault.WorkerLost))
+		b.Log.WarnContext(ctx, "job.failed", "fault", string(fault.WorkerLost))
 		return json.RawMessage(`{"a":"<"}`), nil
 	})
 	for range 2 {

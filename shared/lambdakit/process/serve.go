@@ -16,11 +16,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // client is who every client of a deployment is.
-var client = orchestrator.Identity{Tenant: "default", Workspace: "default"}
+var client = port.Identity{Tenant: "default", Workspace: "default"}
 
 // loop is Lambda's. Its runtime logs with the standard log.
 func (p *Process) loop(handler any) {

@@ -8,7 +8,7 @@ type Fate int
 // The fates.
 const (
 	// Made: the store is asked, and its answer given.
-	Made Fate = iota
+	Applied Fate = iota
 	// Lost: the store is not asked; the answer is an Unavailable fault.
 	Lost
 	// Unsure: the store is asked, but the answer is an Unavailable fault. For a
@@ -41,7 +41,7 @@ func Seeded(seed uint64, rate float64) Plan {
 		case roll < rate:
 			return Unsure
 		}
-		return Made
+		return Applied
 	}
 }
 
@@ -51,7 +51,7 @@ func Script(fates ...Fate) Plan {
 	next := 0
 	return func(c Call) Fate {
 		if !c.Write || next >= len(fates) {
-			return Made
+			return Applied
 		}
 		next++
 		return fates[next-1]

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -34,7 +34,7 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 }
 
 // List implements orchestrator.Store.
-func (s *Store) List(ctx context.Context, tenant string, page orchestrator.Page) (runs []run.Run, next string, err error) {
+func (s *Store) List(ctx context.Context, tenant string, page port.Page) (runs []run.Run, next string, err error) {
 	runs, err = s.many("List", func() (found []run.Run, err error) {
 		found, next, err = s.inner.List(ctx, tenant, page)
 		return found, err
@@ -56,8 +56,8 @@ func (s *Store) many(method string, read func() ([]run.Run, error)) ([]run.Run, 
 }
 
 // Line implements orchestrator.Store.
-func (s *Store) Line(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Line(ctx, tenant, pool, limit) })
+func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
 // Position implements orchestrator.Store.
@@ -66,8 +66,8 @@ func (s *Store) Position(ctx context.Context, r run.Run) (int, error) {
 }
 
 // Pools implements orchestrator.Store.
-func (s *Store) Pools(ctx context.Context) ([]orchestrator.PoolUse, error) {
-	return give(s, "Pools", false, func() ([]orchestrator.PoolUse, error) { return s.inner.Pools(ctx) })
+func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
+	return give(s, "Pools", false, func() ([]port.PoolUse, error) { return s.inner.Pools(ctx) })
 }
 
 // Due implements orchestrator.Store.
@@ -76,8 +76,8 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 }
 
 // WithMachine implements orchestrator.Store.
-func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]orchestrator.Placement, error) {
-	return give(s, "WithMachine", false, func() ([]orchestrator.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
+func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
+	return give(s, "WithMachine", false, func() ([]port.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
 }
 
 // OutputsDue implements orchestrator.Store.
@@ -86,11 +86,11 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run
 }
 
 // LastBeat implements orchestrator.Store.
-func (s *Store) LastBeat(ctx context.Context, ref run.Ref) (run.Beat, error) {
-	return give(s, "LastBeat", false, func() (run.Beat, error) { return s.inner.LastBeat(ctx, ref) })
+func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
+	return give(s, "LastBeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
 // Reception implements orchestrator.Store.
-func (s *Store) Reception(ctx context.Context) (orchestrator.Reception, error) {
-	return give(s, "Reception", false, func() (orchestrator.Reception, error) { return s.inner.Reception(ctx) })
+func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
+	return give(s, "Reception", false, func() (port.Reception, error) { return s.inner.Reception(ctx) })
 }

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Store is another store with failures. It is safe for use by many goroutines.
 type Store struct {
-	inner   orchestrator.Store
+	inner   port.Store
 	plan    Plan
 	witness witness
 
@@ -32,12 +32,12 @@ type Store struct {
 	lost, unsure int
 }
 
-var _ orchestrator.Store = (*Store)(nil)
+var _ port.Store = (*Store)(nil)
 
 // New puts the plan before a store; a nil plan fails nothing. All who use the
 // inner store have to do so through this one, or misuse, which is told of every
 // misuse by the goroutine that is guilty of it, is told of some that are none.
-func New(inner orchestrator.Store, plan Plan, misuse func(error)) *Store {
+func New(inner port.Store, plan Plan, misuse func(error)) *Store {
 	return &Store{
 		inner: inner, plan: plan,
 		witness: witness{tell: misuse, seen: map[run.Ref]run.Run{}},
@@ -56,7 +56,7 @@ func (s *Store) Failures() (lost, unsure int) {
 func (s *Store) call(method string, write bool, do func() error) error {
 	s.mu.Lock()
 	s.calls++
-	fate := Made
+	fate := Applied
 	if s.plan != nil {
 		fate = s.plan(Call{Number: s.calls, Method: method, Write: write})
 	}
@@ -82,7 +82,7 @@ func failure(method string) error {
 }
 
 // Create implements orchestrator.Store.
-func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orchestrator.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	s.witness.creates(first, key)
 	var existing *run.Run
 	err := s.call("Create", true, func() (err error) {
@@ -103,7 +103,7 @@ func (s *Store) Create(ctx context.Context, first orchestrator.Write, key *orche
 }
 
 // Commit implements orchestrator.Store.
-func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error {
+func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	s.witness.commits(writes)
 	return s.call("Commit", true, func() error {
 		if err := s.inner.Commit(ctx, writes...); err != nil {
@@ -116,24 +116,24 @@ func (s *Store) Commit(ctx context.Context, writes ...orchestrator.Write) error 
 	})
 }
 
-func after(w orchestrator.Write) run.Run {
+func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
 }
 
 // Beat implements orchestrator.Store.
-func (s *Store) Beat(ctx context.Context, ref run.Ref, b run.Beat) (run.Beat, error) {
-	return give(s, "Beat", true, func() (run.Beat, error) { return s.inner.Beat(ctx, ref, b) })
+func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
+	return give(s, "Beat", true, func() (run.Heartbeat, error) { return s.inner.Heartbeat(ctx, ref, b) })
 }
 
 // NoteReception implements orchestrator.Store.
-func (s *Store) NoteReception(ctx context.Context, r orchestrator.Reception) error {
-	return s.call("NoteReception", true, func() error { return s.inner.NoteReception(ctx, r) })
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
+	return s.call("NoteReception", true, func() error { return s.inner.RecordReception(ctx, r) })
 }
 
 // Mend implements orchestrator.Store.
-func (s *Store) Mend(ctx context.Context, tenant, pool string) (int, error) {
-	return give(s, "Mend", true, func() (int, error) { return s.inner.Mend(ctx, tenant, pool) })
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
+	return give(s, "Mend", true, func() (int, error) { return s.inner.Reconcile(ctx, tenant, pool) })
 }
 
 // Purge implements orchestrator.Store.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -26,7 +26,7 @@ func (w *witness) saw(r run.Run) {
 	}
 }
 
-func (w *witness) creates(first orchestrator.Write, key *orchestrator.IdempotencyKey) {
+func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 	r := first.Run
 	misuse := w.misuse("create", r)
 	if key != nil {
@@ -49,7 +49,7 @@ func (w *witness) creates(first orchestrator.Write, key *orchestrator.Idempotenc
 	numbered(first, misuse)
 }
 
-func (w *witness) commits(writes []orchestrator.Write) {
+func (w *witness) commits(writes []port.Write) {
 	if len(writes) == 0 {
 		w.tell(fmt.Errorf("misuse: a commit of nothing"))
 	}
@@ -77,7 +77,7 @@ func (w *witness) commits(writes []orchestrator.Write) {
 }
 
 // numbered checks that the events lead up to the record's count without gaps.
-func numbered(w orchestrator.Write, misuse func(string, ...any)) {
+func numbered(w port.Write, misuse func(string, ...any)) {
 	for i, e := range w.Events {
 		if want := w.Run.EventCount - len(w.Events) + 1 + i; e.Seq != want || e.ID == "" {
 			misuse("with event %d (id %q) where number %d belongs", e.Seq, e.ID, want)
@@ -86,7 +86,7 @@ func numbered(w orchestrator.Write, misuse func(string, ...any)) {
 }
 
 // follows checks that the write may come after the record it was decided on.
-func follows(before run.Run, w orchestrator.Write, misuse func(string, ...any)) {
+func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if gap := w.Run.EventCount - len(w.Events) - before.EventCount; gap != 0 {
 		misuse("with %d events that lead from %d to %d", len(w.Events), before.EventCount, w.Run.EventCount)
 	}
@@ -108,7 +108,7 @@ func follows(before run.Run, w orchestrator.Write, misuse func(string, ...any)) 
 // leaseOf is the lease change that leads from one slot to the other. A pool
 // without a limit has no leases.
 func leaseOf(before, now run.Slot) run.LeaseChange {
-	had, has := before.Stand, now.Stand
+	had, has := before.State, now.State
 	if before.Limit <= 0 {
 		had = ""
 	}

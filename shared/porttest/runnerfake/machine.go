@@ -6,28 +6,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // machine is one of the fake's.
 type machine struct {
 	id      string
-	spec    orchestrator.MachineSpec
-	clock   orchestrator.Clock
+	spec    port.LaunchSpec
+	clock   clock.Clock
 	foreign bool
 
 	terminated, killed, ended chan struct{}
 
 	mu        sync.Mutex
-	now       orchestrator.Machine
+	now       port.Machine
 	requested bool
 	signalled bool // terminated is closed
 	dead      bool // killed is closed
 	changed   chan struct{}
 }
 
-func newMachine(id string, spec orchestrator.MachineSpec, clock orchestrator.Clock) *machine {
+func newMachine(id string, spec port.LaunchSpec, clock clock.Clock) *machine {
 	region := spec.Region
 	if region == "" {
 		region = "here"
@@ -35,23 +36,23 @@ func newMachine(id string, spec orchestrator.MachineSpec, clock orchestrator.Clo
 	return &machine{
 		id: id, spec: spec, clock: clock,
 		terminated: make(chan struct{}), killed: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
-		now: orchestrator.Machine{
-			ID: id, Name: spec.Name, Region: region, Phase: orchestrator.MachineCreating, Owner: spec.Owner,
+		now: port.Machine{
+			ID: id, Name: spec.Name, Region: region, Phase: port.MachineCreating, Owner: spec.Owner,
 			CreatedAt: clock.Now().UTC(),
 		},
 	}
 }
 
-func (m *machine) look() orchestrator.Machine {
+func (m *machine) look() port.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-func (m *machine) gone() bool { return m.look().Phase == orchestrator.MachineGone }
+func (m *machine) gone() bool { return m.look().Phase == port.MachineGone }
 
 // show changes what is seen. m.mu is held.
-func (m *machine) show(change func(*orchestrator.Machine)) {
+func (m *machine) show(change func(*port.Machine)) {
 	change(&m.now)
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -61,9 +62,9 @@ func (m *machine) show(change func(*orchestrator.Machine)) {
 // that was killed is gone at once, whatever its program does.
 func (m *machine) run(program Program) {
 	m.mu.Lock()
-	runs := m.now.Phase == orchestrator.MachineCreating && !m.signalled && !m.dead
+	runs := m.now.Phase == port.MachineCreating && !m.signalled && !m.dead
 	if runs {
-		m.show(func(now *orchestrator.Machine) { now.Phase = orchestrator.MachineRunning })
+		m.show(func(now *port.Machine) { now.Phase = port.MachineRunning })
 	}
 	m.mu.Unlock()
 	if !runs {
@@ -73,27 +74,27 @@ func (m *machine) run(program Program) {
 	code := program(Process{
 		MachineID: m.id, Env: maps.Clone(m.spec.Env), Terminated: m.terminated, Killed: m.killed,
 	})
-	m.end(&orchestrator.Exit{Code: code})
+	m.end(&port.Exit{Code: code})
 }
 
 // end makes the machine gone, once.
-func (m *machine) end(exit *orchestrator.Exit) {
+func (m *machine) end(exit *port.Exit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.now.Phase == orchestrator.MachineGone {
+	if m.now.Phase == port.MachineGone {
 		return
 	}
 	if exit != nil {
 		exit.At, exit.Requested = m.clock.Now().UTC(), m.requested
 	}
-	m.show(func(now *orchestrator.Machine) { now.Phase, now.Exit = orchestrator.MachineGone, exit })
+	m.show(func(now *port.Machine) { now.Phase, now.Exit = port.MachineGone, exit })
 	close(m.ended)
 }
 
 func (m *machine) stop(grace time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.now.Phase == orchestrator.MachineGone || m.dead {
+	if m.now.Phase == port.MachineGone || m.dead {
 		return
 	}
 	m.requested = true
@@ -101,8 +102,8 @@ func (m *machine) stop(grace time.Duration) {
 		m.signalled = true
 		close(m.terminated)
 	}
-	if m.now.Phase == orchestrator.MachineRunning {
-		m.show(func(now *orchestrator.Machine) { now.Phase = orchestrator.MachineEnding })
+	if m.now.Phase == port.MachineRunning {
+		m.show(func(now *port.Machine) { now.Phase = port.MachineEnding })
 	}
 	over, stop := m.clock.NewTimer(grace)
 	go func() {
@@ -117,29 +118,29 @@ func (m *machine) stop(grace time.Duration) {
 
 func (m *machine) destroy() {
 	m.mu.Lock()
-	if m.now.Phase == orchestrator.MachineGone || m.dead {
+	if m.now.Phase == port.MachineGone || m.dead {
 		m.mu.Unlock()
 		return
 	}
 	m.requested, m.dead = true, true
 	close(m.killed)
-	var exit *orchestrator.Exit
-	if m.now.Phase != orchestrator.MachineCreating {
-		exit = &orchestrator.Exit{Code: 137, Signal: 9}
+	var exit *port.Exit
+	if m.now.Phase != port.MachineCreating {
+		exit = &port.Exit{Code: 137, Signal: 9}
 	}
 	m.mu.Unlock()
 	m.end(exit)
 }
 
 // wait looks until the phase is reached or the limit is over.
-func (m *machine) wait(ctx context.Context, phase orchestrator.MachinePhase, limit time.Duration) (orchestrator.Machine, error) {
+func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	over, stop := m.clock.NewTimer(limit)
 	defer stop()
 	for {
 		m.mu.Lock()
 		now, changed := m.now, m.changed
 		m.mu.Unlock()
-		if now.Phase == orchestrator.MachineGone || (phase == orchestrator.MachineRunning && now.Phase != orchestrator.MachineCreating) {
+		if now.Phase == port.MachineGone || (phase == port.MachineRunning && now.Phase != port.MachineCreating) {
 			return now, nil
 		}
 		select {
@@ -147,7 +148,7 @@ func (m *machine) wait(ctx context.Context, phase orchestrator.MachinePhase, lim
 		case <-over:
 			return m.look(), nil
 		case <-ctx.Done():
-			return orchestrator.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was given up")
+			return port.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was given up")
 		}
 	}
 }

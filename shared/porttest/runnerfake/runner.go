@@ -15,8 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/flaky"
 )
 
@@ -36,7 +37,7 @@ type Process struct {
 type Config struct {
 	// Programs are the images that there are.
 	Programs map[string]Program
-	Clock    orchestrator.Clock
+	Clock    clock.Clock
 	// Plan tells the fate of calls: which are not made, which are made and
 	// reported failed. nil makes them all.
 	Plan flaky.Plan
@@ -58,7 +59,7 @@ type Runner struct {
 	closed   bool
 }
 
-var _ orchestrator.Runner = (*Runner)(nil)
+var _ port.Runner = (*Runner)(nil)
 
 // New makes a Runner without machines. Close ends it.
 func New(cfg Config) *Runner {
@@ -66,7 +67,7 @@ func New(cfg Config) *Runner {
 		cfg.Complain = func(string, ...any) {}
 	}
 	if cfg.Plan == nil {
-		cfg.Plan = func(flaky.Call) flaky.Fate { return flaky.Made }
+		cfg.Plan = func(flaky.Call) flaky.Fate { return flaky.Applied }
 	}
 	return &Runner{cfg: cfg, refusals: map[string]error{}}
 }
@@ -94,16 +95,16 @@ func (r *Runner) Refuse(name string, err error) {
 func (r *Runner) Occupy(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.add(orchestrator.MachineSpec{Name: name})
+	m := r.add(port.LaunchSpec{Name: name})
 	m.foreign = true
-	m.now.Phase = orchestrator.MachineRunning
+	m.now.Phase = port.MachineRunning
 }
 
 // Machines tells all machines that were ever made, in their order.
-func (r *Runner) Machines() []orchestrator.Machine {
+func (r *Runner) Machines() []port.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]orchestrator.Machine, 0, len(r.machines))
+	all := make([]port.Machine, 0, len(r.machines))
 	for _, m := range r.machines {
 		all = append(all, m.look())
 	}
@@ -133,7 +134,7 @@ func (r *Runner) call(ctx context.Context, method string, write bool, do func() 
 }
 
 // Launch makes the machine or adopts it; see orchestrator.Runner.
-func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (made orchestrator.Machine, err error) {
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (made port.Machine, err error) {
 	err = r.call(ctx, "Launch", true, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -141,21 +142,21 @@ func (r *Runner) Launch(ctx context.Context, spec orchestrator.MachineSpec) (mad
 		return err
 	})
 	if err != nil {
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
 	return made, nil
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-func (r *Runner) launch(spec orchestrator.MachineSpec) (orchestrator.Machine, error) {
+func (r *Runner) launch(spec port.LaunchSpec) (port.Machine, error) {
 	if err := r.refusals[spec.Name]; err != nil {
 		delete(r.refusals, spec.Name)
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
 	printable := !strings.ContainsFunc(spec.Owner.Tenant+spec.Owner.RunID, func(c rune) bool { return c < ' ' || c > '~' })
 	if !validName.MatchString(spec.Name) || spec.Image == "" || spec.MemoryMB%256 != 0 || !printable || r.closed {
-		return orchestrator.Machine{}, fault.New(fault.LaunchRefused, "cannot launch %q: the specification is not one of a machine", spec.Name)
+		return port.Machine{}, fault.New(fault.LaunchRefused, "cannot launch %q: the specification is not one of a machine", spec.Name)
 	}
 	if spec.Owner.RunID == "" || spec.Owner.Tenant == "" || spec.Owner.Attempt < 1 {
 		r.cfg.Complain("Launch of %q: nobody owns the machine: %+v", spec.Name, spec.Owner)
@@ -165,13 +166,13 @@ func (r *Runner) launch(spec orchestrator.MachineSpec) (orchestrator.Machine, er
 			continue
 		}
 		if m.foreign || m.spec.Owner != spec.Owner {
-			return orchestrator.Machine{}, fault.New(fault.LaunchRefused, "the name %q belongs to another machine", spec.Name)
+			return port.Machine{}, fault.New(fault.LaunchRefused, "the name %q belongs to another machine", spec.Name)
 		}
 		return m.look(), nil
 	}
 	program, ok := r.cfg.Programs[spec.Image]
 	if !ok {
-		return orchestrator.Machine{}, fault.New(fault.Image, "there is no image %q", spec.Image)
+		return port.Machine{}, fault.New(fault.Image, "there is no image %q", spec.Image)
 	}
 	m := r.add(spec)
 	made := m.look()
@@ -179,7 +180,7 @@ func (r *Runner) launch(spec orchestrator.MachineSpec) (orchestrator.Machine, er
 	return made, nil
 }
 
-func (r *Runner) add(spec orchestrator.MachineSpec) *machine {
+func (r *Runner) add(spec port.LaunchSpec) *machine {
 	r.next++
 	m := newMachine(fmt.Sprintf("fake/%06d", r.next), spec, r.cfg.Clock)
 	r.machines = append(r.machines, m)
@@ -197,47 +198,47 @@ func (r *Runner) find(id string) *machine {
 }
 
 // Inspect looks one machine up; see orchestrator.Runner.
-func (r *Runner) Inspect(ctx context.Context, id string) (now orchestrator.Machine, err error) {
+func (r *Runner) Inspect(ctx context.Context, id string) (now port.Machine, err error) {
 	err = r.call(ctx, "Inspect", false, func() error {
 		m := r.find(id)
 		if m == nil {
-			return fmt.Errorf("cannot look up machine %q: %w", id, orchestrator.ErrNotFound)
+			return fmt.Errorf("cannot look up machine %q: %w", id, port.ErrNotFound)
 		}
 		now = m.look()
 		return nil
 	})
 	if err != nil {
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
 	return now, nil
 }
 
 // Wait waits for a phase; see orchestrator.Runner.
-func (r *Runner) Wait(ctx context.Context, id string, phase orchestrator.MachinePhase, limit time.Duration) (now orchestrator.Machine, err error) {
-	if limit < time.Second || limit > time.Minute || (phase != orchestrator.MachineRunning && phase != orchestrator.MachineGone) {
+func (r *Runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (now port.Machine, err error) {
+	if limit < time.Second || limit > time.Minute || (phase != port.MachineRunning && phase != port.MachineGone) {
 		r.cfg.Complain("Wait for %q for %v", phase, limit)
 	}
 	err = r.call(ctx, "Wait", false, func() error {
 		m := r.find(id)
 		if m == nil {
-			return fmt.Errorf("cannot wait for machine %q: %w", id, orchestrator.ErrNotFound)
+			return fmt.Errorf("cannot wait for machine %q: %w", id, port.ErrNotFound)
 		}
 		now, err = m.wait(ctx, phase, limit)
 		return err
 	})
 	if err != nil {
-		return orchestrator.Machine{}, err
+		return port.Machine{}, err
 	}
 	return now, nil
 }
 
 // List tells the live machines; see orchestrator.Runner.
-func (r *Runner) List(ctx context.Context) (found []orchestrator.Machine, err error) {
+func (r *Runner) List(ctx context.Context) (found []port.Machine, err error) {
 	err = r.call(ctx, "List", false, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, m := range r.machines {
-			if now := m.look(); !m.foreign && now.Phase != orchestrator.MachineGone {
+			if now := m.look(); !m.foreign && now.Phase != port.MachineGone {
 				found = append(found, now)
 			}
 		}

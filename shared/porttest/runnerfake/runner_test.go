@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/flaky"
 	"github.com/sortie-dev/sortie/shared/porttest/runnerfake"
@@ -25,15 +25,15 @@ func program(p runnerfake.Process) int {
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
-		next := flaky.Made // the fate of the next launch
+		next := flaky.Applied // the fate of the next launch
 		r := runnerfake.New(runnerfake.Config{
 			Programs: map[string]runnerfake.Program{"program": program}, Clock: clock.System{}, Complain: t.Errorf,
 			Plan: func(c flaky.Call) flaky.Fate {
 				if c.Method != "Launch" {
-					return flaky.Made
+					return flaky.Applied
 				}
 				fate := next
-				next = flaky.Made
+				next = flaky.Applied
 				return fate
 			},
 		})
@@ -41,7 +41,7 @@ func TestRunner(t *testing.T) {
 		return porttest.RunnerHarness{
 			Runner: r, Image: "program", NoImage: "nothing", UnknownID: "fake/999999",
 			Occupy: func(_ *testing.T, name string) { r.Occupy(name) },
-			Trouble: func(_ *testing.T, name string, how porttest.RunnerTrouble) {
+			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
 				switch how {
 				case porttest.RunnerThrottles:
 					r.Refuse(name, fault.New(fault.Throttled, "too many"))
@@ -70,10 +70,10 @@ func TestItComplainsAboutItsCaller(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := r.Launch(ctx, orchestrator.MachineSpec{Name: "m", Image: "program"}); err != nil {
+	if _, err := r.Launch(ctx, port.LaunchSpec{Name: "m", Image: "program"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Wait(ctx, r.Machines()[0].ID, orchestrator.MachineEnding, 0); err != nil {
+	if _, err := r.Wait(ctx, r.Machines()[0].ID, port.MachineEnding, 0); err != nil {
 		t.Error(err)
 	}
 	for i, want := range []string{"without a deadline", "nobody owns", "Wait for"} {
@@ -93,20 +93,20 @@ func TestTheVirtualClockEndsGraceAndWaits(t *testing.T) {
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	m, err := r.Launch(ctx, orchestrator.MachineSpec{
-		Name: "m", Image: "stubborn", Owner: orchestrator.MachineOwner{Tenant: "t", RunID: "r", Attempt: 1},
+	m, err := r.Launch(ctx, port.LaunchSpec{
+		Name: "m", Image: "stubborn", Owner: port.MachineOwner{Tenant: "t", RunID: "r", Attempt: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineRunning, time.Minute); err != nil || m.Phase != orchestrator.MachineRunning {
+	if m, err = r.Wait(ctx, m.ID, port.MachineRunning, time.Minute); err != nil || m.Phase != port.MachineRunning {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if err := r.Stop(ctx, m.ID, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	now.Advance(30 * time.Second)
-	if m, err = r.Wait(ctx, m.ID, orchestrator.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
+	if m, err = r.Wait(ctx, m.ID, port.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if want := now.Now(); !m.Exit.At.Equal(want) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/conformance"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/local/conformance"
+	"github.com/sortie-dev/sortie/local/proof/conformance"
 )
 
 func TestAProgramIsRunAsATask(t *testing.T) {
@@ -27,9 +27,9 @@ func TestAProgramIsRunAsATask(t *testing.T) {
 	if got.code != 0 || got.stdout != "out task-1 2 none\n" || got.stderr != "err\n" {
 		t.Errorf("it ends with %d and prints\n%s%s", got.code, got.stdout, got.stderr)
 	}
-	beats := s.of("heartbeat")
-	if len(beats) < 2 || beats[len(beats)-1].Fields["progressPct"] != 45.0 || beats[len(beats)-1].Fields["message"] != "reading" {
-		t.Errorf("%d heartbeats", len(beats))
+	heartbeats := s.of("heartbeat")
+	if len(heartbeats) < 2 || heartbeats[len(heartbeats)-1].Fields["progressPct"] != 45.0 || heartbeats[len(heartbeats)-1].Fields["message"] != "reading" {
+		t.Errorf("%d heartbeats", len(heartbeats))
 	}
 	if content, _ := s.plane.Object("exports/task-1/output"); string(content) != "<mods/>" {
 		t.Errorf("the output is %q", content)

@@ -10,18 +10,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // New reads SORTIE_UPLOADS_BUCKET, SORTIE_KEPT_BUCKET, SORTIE_SECRET_OUTPUTS and
 // SORTIE_OUTPUTS_ENDPOINT (empty for what the secret says, or R2's own). worker
 // is what a launch gives to its worker, which reaches the bucket for uploads
 // alone.
-func New(p *process.Process) (outputs orchestrator.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
+func New(p *process.Process) (outputs port.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
 	uploads, endpoint := p.Need("SORTIE_UPLOADS_BUCKET"), p.Option("SORTIE_OUTPUTS_ENDPOINT", "")
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	outputs, err = r2.New(r2.Config{
-		Uploads: uploads, Kept: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
+		Uploads: uploads, Accepted: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
 		Current: func(ctx context.Context) (r2.Keys, error) {
 			s, err := secret.Get(ctx)
 			return r2.Keys{

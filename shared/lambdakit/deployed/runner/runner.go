@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // app is the export contract's.
@@ -18,7 +18,7 @@ const app = "arke-mods-export-worker"
 // made at the pace that Fly allows: one a second and app, three at once. Each
 // process has a pace of its own, so many of them are throttled by Fly, and try
 // again.
-func New(p *process.Process) orchestrator.Runner {
+func New(p *process.Process) port.Runner {
 	secret, err := secrets.Open[secrets.Fly](p.AWS(), p.Need("SORTIE_SECRET_FLY"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	runner, err := fly.New(fly.Config{

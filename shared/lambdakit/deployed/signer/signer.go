@@ -4,11 +4,11 @@ package signer
 import (
 	"github.com/sortie-dev/sortie/shared/adapter/kms"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // New reads SORTIE_KEYS, the ids or ARNs of the keys; the first signs.
-func New(p *process.Process) orchestrator.Signer {
+func New(p *process.Process) port.Signer {
 	signer, err := kms.New(p.AWS(), p.List("SORTIE_KEYS", "")...)
 	p.Check(err)
 	return signer

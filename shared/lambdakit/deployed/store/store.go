@@ -4,11 +4,11 @@ package store
 import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // New reads SORTIE_TABLE.
-func New(p *process.Process) orchestrator.Store {
+func New(p *process.Process) port.Store {
 	store, err := dynamo.Open(p.AWS(), dynamo.Config{Table: p.Need("SORTIE_TABLE"), Clock: p.Clock()})
 	p.Check(err)
 	return store

@@ -1,0 +1,187 @@
+// Package needs finds the programs that LocalStack is installed and run with.
+//
+// It names everything that is missing at once, with how to get it, and it
+// believes a program only when it has told its version. It installs nothing.
+package prerequisites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Host is where programs are looked for.
+type Host struct {
+	// Env looks up PATH, HOME, PYTHON313, PYENV_ROOT and JAVA_HOME.
+	Env func(string) (string, bool)
+	// Environ is what the programs are run with, as NAME=VALUE.
+	Environ []string
+	// Arch is the processor's, as Go names it; empty is this program's.
+	Arch string
+}
+
+// Tools are the files of the programs. Those of the other way are empty.
+type Tools struct {
+	Python, Java, Maven string
+	Docker              string
+	Go, Node, NPM       string
+}
+
+// Missing is what a machine lacks.
+type Missing []string
+
+// Error lists all of it.
+func (m Missing) Error() string {
+	return "this machine lacks:\n  - " + strings.Join(m, "\n  - ")
+}
+
+// Python finds what LocalStack needs in a Python environment.
+func (h Host) Python(ctx context.Context) (Tools, error) {
+	s := &search{h, ctx, nil}
+	tools := s.common()
+	tools.Python = s.python()
+	tools.Java = s.java()
+	tools.Maven = s.program("mvn", "Maven, by which DynamoDB Local is fetched: apt install maven, or brew install maven")
+	if arch := s.arch(); arch != "amd64" {
+		s.lack("an x86-64 processor (this is %s), for which DynamoDB Local's library is made: use Docker, with LOCALSTACK=docker", arch)
+	}
+	return tools, s.result()
+}
+
+// Docker finds what LocalStack needs in a container.
+func (h Host) Docker(ctx context.Context) (Tools, error) {
+	s := &search{h, ctx, nil}
+	tools := s.common()
+	tools.Docker = s.program("docker", "Docker's command line: https://docs.docker.com/engine/install, or leave LOCALSTACK=docker out")
+	if tools.Docker != "" {
+		if text, err := s.run(tools.Docker, "version", "--format", "{{.Server.Version}}"); err != nil {
+			s.lack("a Docker engine that answers: start it, or leave LOCALSTACK=docker out (docker version: %s)", firstLine(text))
+		}
+	}
+	return tools, s.result()
+}
+
+// search collects what is missing.
+type search struct {
+	Host
+
+	ctx     context.Context
+	missing Missing
+}
+
+func (s *search) result() error {
+	if len(s.missing) > 0 {
+		return s.missing
+	}
+	return nil
+}
+
+func (s *search) lack(format string, args ...any) {
+	s.missing = append(s.missing, fmt.Sprintf(format, args...))
+}
+
+func (s *search) arch() string {
+	if s.Arch != "" {
+		return s.Arch
+	}
+	return runtime.GOARCH
+}
+
+// common is what both ways need: the functions and the CDK app are built with
+// Go, and the CDK runs on Node.
+func (s *search) common() Tools {
+	t := Tools{Go: s.program("go", "Go: https://go.dev/dl"), NPM: s.program("npm", "npm, which comes with Node: https://nodejs.org")}
+	t.Node, _ = s.look("node")
+	const how = "Node 20 or newer%s: https://nodejs.org, or nvm install 22"
+	if t.Node == "" {
+		s.lack(how, "")
+	} else if text, _ := s.run(t.Node, "--version"); major(text) < 20 {
+		s.lack(how, told(t.Node, text))
+	}
+	return t
+}
+
+func (s *search) java() string {
+	const how = "a JDK or JRE 17 or newer, for DynamoDB Local%s: apt install openjdk-17-jre-headless, or brew install openjdk; JAVA_HOME may name it"
+	file, found := s.look("java")
+	if home, ok := s.Env("JAVA_HOME"); ok && home != "" {
+		file, found = filepath.Join(home, "bin", "java"), true
+	}
+	if !found {
+		s.lack(how, "")
+		return ""
+	}
+	text, _ := s.run(file, "-version")
+	if _, version, _ := strings.Cut(text, `version "`); major(version) < 17 {
+		s.lack(how, told(file, text))
+	}
+	return file
+}
+
+// look finds a program on PATH.
+func (s *search) look(name string) (string, bool) {
+	path, _ := s.Env("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+func (s *search) program(name, how string) string {
+	file, found := s.look(name)
+	if !found {
+		s.lack("%s", how)
+	}
+	return file
+}
+
+// answerWithin is more than enough to tell a version.
+const answerWithin = 20 * time.Second
+
+// run asks a program, and gives all that it prints.
+func (s *search) run(file string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, answerWithin)
+	defer cancel()
+	command := exec.CommandContext(ctx, file, args...)
+	command.Env, command.WaitDelay = s.Environ, time.Second
+	text, err := command.CombinedOutput()
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return string(text), fmt.Errorf("cannot ask %s: %w", file, err)
+	}
+	return string(text), nil
+}
+
+var number = regexp.MustCompile(`^v?(\d+)`)
+
+// major is the first number of a version; 0 where there is none.
+func major(version string) int {
+	found := number.FindStringSubmatch(strings.TrimSpace(version))
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func told(file, text string) string {
+	return fmt.Sprintf(" (%s says %q)", file, firstLine(text))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,162 @@
+//go:build localstack
+
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/local/localstack/fixtures"
+	"github.com/sortie-dev/sortie/local/localstack/server"
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+// atOnce are the tests that run side by side. They wait, mostly, and so there
+// are more than there are processors.
+const atOnce = "32"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.WordPlayer: suite.Player(os.Environ())})
+}
+
+// TestDeployed holds a deployment to what every Sortie does, and deploys over it.
+//
+//nolint:paralleltest // one deployment, and one thing after the other
+func TestDeployed(t *testing.T) {
+	w := newWorld(t)
+	t.Run("the suite", func(t *testing.T) { suite.Run(t, w.target) })
+	t.Run("another release is deployed while runs are in flight", w.redeploys)
+}
+
+// TestStruck does to a deployment what nobody does on purpose.
+//
+//nolint:paralleltest // likewise
+func TestStruck(t *testing.T) {
+	w := newWorld(t)
+	t.Run("processes of functions are killed", w.kills)
+	t.Run("a function is broken", w.breaks)
+}
+
+// world is the deployment and what stands around it.
+type world struct {
+	target suite.Target
+	aws    aws.Config
+	// stage names the deployment, program is "localstack".
+	stage, program string
+	server         server.Server
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	var missing []string
+	need := func(name string) string {
+		value := os.Getenv(name)
+		if value == "" {
+			missing = append(missing, name)
+		}
+		return value
+	}
+	cfg := awstest.LocalStack(t)
+	machines, source, token := need("SORTIE_MACHINES_ADDR"), need("SORTIE_SOURCE_ADDR"), need("SORTIE_MACHINES_TOKEN")
+	w := &world{
+		aws: cfg, stage: need("SORTIE_STAGE"), program: need("SORTIE_LOCALSTACK_PROGRAM"),
+		server: server.Server{Dir: need("SORTIE_LOCALSTACK_DIR"), Clock: clock.System{}},
+		target: suite.Target{
+			Name: "the stack in LocalStack", URL: need("SORTIE_URL"), Token: need("SORTIE_TOKEN"),
+			Machines: outside.Machines{URL: "http://" + machines, Token: token, App: fixtures.App},
+			Buckets: outside.Buckets{
+				Endpoint: *cfg.BaseEndpoint, Region: cfg.Region, KeyID: "test", Secret: "test",
+				Uploads: need("SORTIE_UPLOADS_BUCKET"), Accepted: need("SORTIE_KEPT_BUCKET"),
+			},
+			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
+			Lacks: map[suite.Capability]string{
+				suite.OwnNotFound: "API Gateway answers where there is no route",
+				suite.OwnEncoding: "LocalStack unpacks a body that says it is packed, and fails where it is not",
+			},
+		},
+	}
+	if len(missing) > 0 {
+		t.Fatalf("%v are not set: \"make test-localstack\" sets them", missing)
+	}
+	var err error
+	if w.target.MaxMachines, err = strconv.Atoi(Settings()["SORTIE_MAX_MACHINES"]); err != nil {
+		t.Fatal(err)
+	}
+	w.begin(t, fixtures.Config{Machines: machines, Source: source, Token: token})
+	return w
+}
+
+// begin has machines made, and the sweep called.
+func (w *world) begin(t *testing.T, around fixtures.Config) {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is left of a test that is killed goes with the server.
+	dir := filepath.Join(w.server.Dir, "machines")
+	plays := filepath.Join(dir, "plays")
+	if err := os.MkdirAll(plays, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(w.server.Dir, "machines.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.target.Stage = suite.NewStage(plays)
+	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
+	around.Worker, around.Supervisor = w.target.Stage.Image(executable), []string{executable, "machine-supervisor"}
+	running, err := fixtures.Start(t.Context(), around)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var sweeps sync.WaitGroup
+	sweeps.Go(func() { w.sweep(ctx) })
+	t.Cleanup(func() {
+		stop()
+		sweeps.Wait()
+		if err := running.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+		_ = log.Close()
+	})
+}
+
+// sweepPause is between two sweeps; the deployment's own schedule has a minute.
+const sweepPause = 2 * time.Second
+
+// sweep calls the sweep as its schedule does, again and again. What goes wrong
+// with one is in the function's log.
+func (w *world) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		event := json.RawMessage(`{"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}`)
+		_ = awstest.Ask(ctx, w.aws, "POST /2015-03-31/functions/"+w.function("sweep")+"/invocations", event, nil)
+		fired, stop := clock.System{}.NewTimer(sweepPause)
+		select {
+		case <-ctx.Done():
+			stop()
+		case <-fired:
+		}
+	}
+}
+
+// function is the deployed name of a function.
+func (w *world) function(name string) string { return "sortie-" + w.stage + "-" + name }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// handOut is a program that does nothing but tell its envelope, one a line.
+func handOut(out io.Writer) work {
+	var mu sync.Mutex
+	return func(env map[string]string) {
+		mu.Lock()
+		_, _ = io.WriteString(out, env[contract.EnvelopeVariable]+"\n")
+		mu.Unlock()
+	}
+}
+
+// measureHeartbeats has 10,000 tasks running, and as many heartbeats sent as one
+// process takes.
+//
+// The memory of a running task is what each task beyond the first 2,000 adds to the
+// resident memory of the process: these have filled what has a fixed size, such as
+// the pages that SQLite keeps, and have made the callers' connections. The process
+// collects its garbage before each of the two looks, and gives free pages back. What
+// the measurement's own machines weigh is in it. A further figure leaves all that
+// out: it is by how much the process has grown since it ran 50 tasks, as it stands
+// between two collections.
+func measureHeartbeats(ctx context.Context, t *table) error {
+	const first, tasks, lasts = 2000, 10_000, 10 * time.Second
+	c, addresses, err := beginStack("-runner", "goroutine", "-work", "envelopes")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.end() }()
+	w := &workers{stack: c, url: addresses.URL}
+	young, _, err := w.have(ctx, inFlight)
+	if err != nil {
+		return err
+	}
+	_, few, err := w.have(ctx, first)
+	if err != nil {
+		return err
+	}
+	grown, running, err := w.have(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	taken, took, err := w.heartbeat(ctx, lasts)
+	if err != nil {
+		return err
+	}
+	after, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	rested, err := c.collected()
+	if err != nil {
+		return err
+	}
+	cpu := after.cpu - running.cpu
+	added := func(now usage) float64 { return float64(now.resident-few.resident) / (tasks - first) / 1024 }
+	const name = "heartbeats, 10,000 running tasks"
+	t.add(name, "taken per second, 64 callers on the same host", "%.0f", float64(taken)/took.Seconds())
+	t.add(name, "CPU of the stack per heartbeat", "%.3f ms", millis(cpu)/float64(taken))
+	t.add(name, "taken per second and core of the stack", "%.0f", float64(taken)/cpu.Seconds())
+	t.add(name, "memory per running task", "%.1f KiB", added(running))
+	t.add(name, "memory per running task, after the heartbeats", "%.1f KiB", added(rested))
+	t.add(name, "memory per running task, garbage and caches included", "%.1f KiB", float64(grown.resident-young.resident)/(tasks-inFlight)/1024)
+	return nil
+}
+
+// callers is how many workers call at once.
+const callers = 64
+
+// workers are those of the tasks that run on a stack.
+type workers struct {
+	stack     *child
+	url       string
+	envelopes []contract.TaskEnvelope
+}
+
+// have has tasks running that have said so, until there are so many. It tells what
+// the stack uses then, as it is and collected.
+func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, err error) {
+	more := tasks - len(w.envelopes)
+	told := make(chan error, 1)
+	var envelopes []contract.TaskEnvelope
+	go func() {
+		var err error
+		envelopes, err = envelopesOf(w.stack.output, more)
+		told <- err
+	}()
+	for range more {
+		if _, err := export(ctx, w.url); err != nil {
+			return asIs, collected, err
+		}
+	}
+	if err := <-told; err != nil {
+		return asIs, collected, err
+	}
+	w.envelopes = append(w.envelopes, envelopes...)
+	if err := everyone(ctx, envelopes, "started"); err != nil {
+		return asIs, collected, err
+	}
+	if asIs, err = usageOf(w.stack.command.Process.Pid); err == nil {
+		collected, err = w.stack.collected()
+	}
+	return asIs, collected, err
+}
+
+// beat sends heartbeats for a while, and tells how many were taken, and in what
+// time.
+func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
+	limited, done := context.WithTimeout(ctx, lasts)
+	defer done()
+	began, counted := time.Now(), atomic.Int64{}
+	var group errgroup.Group
+	for i := range callers {
+		group.Go(func() error {
+			for n := i; limited.Err() == nil; n += callers {
+				if err := say(ctx, w.envelopes[n%len(w.envelopes)], "heartbeat"); err != nil {
+					return err
+				}
+				counted.Add(1)
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return counted.Load(), time.Since(began), err
+}
+
+// envelopesOf reads as many envelopes as were asked for.
+func envelopesOf(from *bufio.Reader, n int) ([]contract.TaskEnvelope, error) {
+	list := make([]contract.TaskEnvelope, n)
+	for i := range list {
+		text, err := from.ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(text, &list[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read an envelope: %w", err)
+		}
+	}
+	return list, nil
+}
+
+// everyone has each worker say something once.
+func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what string) error {
+	next := make(chan contract.TaskEnvelope)
+	var group errgroup.Group
+	for range callers {
+		group.Go(func() (failed error) {
+			for e := range next {
+				if err := say(ctx, e, what); err != nil {
+					failed = err
+				}
+			}
+			return failed
+		})
+	}
+	for _, e := range envelopes {
+		next <- e
+	}
+	close(next)
+	return group.Wait()
+}
+
+// say makes a worker's call that says no more than it has to.
+func say(ctx context.Context, e contract.TaskEnvelope, what string) error {
+	return tell(ctx, e, what, fmt.Sprintf(`{"attempt":%d,"workerId":%q,"progressPct":50}`, e.Attempt, e.TaskID))
+}
+
+// tell makes a worker's call.
+func tell(ctx context.Context, e contract.TaskEnvelope, what, body string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.CallbackBaseURL+"/v1/tasks/"+e.TaskID+"/"+what, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+e.TaskToken)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %d %.300s", what, answer.StatusCode, text)
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "worker":
+			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
+		case "machine-supervisor":
+			os.Exit(flymachines.Supervise(os.Args[2:]))
+		case "work":
+			os.Exit(workAs(os.Args[2]))
+		case "serve":
+			os.Exit(serve(os.Args[2:]))
+		case "source":
+			os.Exit(source(os.Args[2]))
+		}
+	}
+	only := flag.String("only", "", "the measurements to make, separated by commas; empty is all of them")
+	flag.Parse()
+	if err := measure(*only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// measurement is a part of the table.
+type measurement struct {
+	name string
+	make func(ctx context.Context, t *table) error
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"runs", measureRuns},
+		{"worker", measureWorker},
+		{"download", measureDownload},
+		{"waiting", measureWaiting},
+		{"heartbeats", measureHeartbeats},
+		{"cancels", measureCancels},
+		{"simulation", measureSimulation},
+		{"interpreter", measureInterpreter},
+		{"binaries", measureBinaries},
+	}
+}
+
+func measure(only string) error {
+	t := &table{}
+	for _, m := range measurements() {
+		if only != "" && !strings.Contains(","+only+",", ","+m.name+",") {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "measuring %s ...\n", m.name)
+		if err := m.make(context.Background(), t); err != nil {
+			return fmt.Errorf("cannot measure %s: %w", m.name, err)
+		}
+	}
+	fmt.Printf("%d cores, %s/%s, %s\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	t.print(os.Stdout)
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// measureWorker runs the export worker by itself, in a process of its own, on
+// collections that another process serves.
+func measureWorker(ctx context.Context, t *table) error {
+	bucket, err := beginBucket()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bucket.end() }()
+	folder, err := os.MkdirTemp("", "sortie-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	worker := filepath.Join(folder, "worker")
+	if err := build(ctx, worker, "./functions/worker/bootstrap"); err != nil {
+		return err
+	}
+	for _, entities := range []string{"72", "1000", "10000"} {
+		if err := measureExport(ctx, t, worker, entities, bucket); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureExport runs an export twice: with the callback, and with the worker
+// contract, a heartbeat each second.
+func measureExport(ctx context.Context, t *table, worker, entities string, bucket *bucketServer) error {
+	served, err := begin("source", entities)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = served.end() }()
+	text, err := served.line()
+	if err != nil {
+		return err
+	}
+	url, root, _ := strings.Cut(text, " ")
+	var told string
+	callback := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told = string(body)
+		_, _ = io.WriteString(w, `{"received":true}`)
+	}))
+	defer callback.Close()
+	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{TaskID: "bench", Attempt: 1, HeartbeatIntervalMS: 1000}, func(c *conformance.Call, _ int) *conformance.Answer {
+		told = string(c.Body)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer plane.Close()
+	envelope, err := plane.Variable()
+	if err != nil {
+		return err
+	}
+	for by, variable := range map[string]string{"": "CALLBACK_URL=" + callback.URL, ", with heartbeats": envelope} {
+		command := exec.CommandContext(ctx, worker)
+		command.Env = append([]string{
+			"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TASK_ID=bench", "BATCH_ID=single", "PI=" + root, "EXPORT_FORMAT=mods",
+			`EXPORT_OPTIONS={"recursive":true,"maxDepth":100}`, "SOURCE_API_URL=" + url, variable,
+		}, bucket.env...)
+		began := time.Now()
+		if text, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("the worker failed: %w: %.2000s", err, text)
+		}
+		if err := addExport(t, "worker, "+entities+" entities"+by, time.Since(began), told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addExport adds what a worker has reported, in either contract.
+func addExport(t *table, name string, took time.Duration, told string) error {
+	var report struct {
+		Outcome string `json:"outcome"`
+		Status  string `json:"status"`
+		Size    int64  `json:"output_file_size"`
+		Output  struct {
+			Size int64 `json:"byteSize"`
+		} `json:"output"`
+		Metrics struct {
+			// Peak is resident memory, as the kernel tells the worker itself; what
+			// it tells the parent begins with the parent's own.
+			Peak float64 `json:"peak_memory_mb"`
+		} `json:"metrics"`
+	}
+	if err := json.Unmarshal([]byte(told), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
+		return errors.Join(errors.New("the worker reported no success: "+told), err)
+	}
+	t.add(name, "time", "%.2f s", took.Seconds())
+	t.add(name, "peak memory", "%.1f MB", report.Metrics.Peak)
+	t.add(name, "bytes", "%d", report.Size+report.Output.Size)
+	return nil
+}
+
+// measureDownload has a worker leave 1 GiB, and downloads it.
+func measureDownload(ctx context.Context, t *table) error {
+	const size = 1 << 30
+	c, addresses, err := beginStack("-work", fmt.Sprintf("upload:%d", size))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.end() }()
+	s, err := export(ctx, addresses.URL)
+	for err == nil && s.Status == "processing" {
+		err = request(ctx, http.MethodGet, addresses.URL+"/status/"+s.TaskID+"?wait=20", "", &s)
+	}
+	if err != nil || s.Status != "success" {
+		return fmt.Errorf("the output was not made: %s %s %w", s.State, s.Error, err)
+	}
+	before, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	if err := resetPeak(c.command.Process.Pid); err != nil {
+		return err
+	}
+	began := time.Now()
+	answer, err := client.Get(addresses.URL + "/download/" + s.TaskID) //nolint:noctx // measured as a client does it
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.Discard, answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil || n != size {
+		return fmt.Errorf("%d bytes came: %w", n, err)
+	}
+	took := time.Since(began)
+	after, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	t.add("download of 1 GiB", "MiB/s", "%.0f", mebi(n)/took.Seconds())
+	t.add("download of 1 GiB", "the server's peak memory grows by", "%.1f MiB", mebi(after.peak-before.resident))
+	return nil
+}
+
+// measureWaiting accepts 10,000 runs for one machine, and looks what they cost
+// while nothing happens.
+func measureWaiting(ctx context.Context, t *table) error {
+	const runs = 10_000
+	c, addresses, err := beginStack("-work", "wait", "-limit", "1")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.end() }()
+	if _, err := export(ctx, addresses.URL); err != nil {
+		return err
+	}
+	before, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for range runs {
+		if _, err := export(ctx, addresses.URL); err != nil {
+			return err
+		}
+	}
+	took := time.Since(began)
+	pause(5 * time.Second)
+	after, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	pause(10 * time.Second)
+	idle, err := usageOf(c.command.Process.Pid)
+	if err != nil {
+		return err
+	}
+	const name = "10,000 waiting runs"
+	t.add(name, "accepted per second, one client", "%.0f", runs/took.Seconds())
+	t.add(name, "memory per run", "%.1f KiB", float64(after.resident-before.resident)/runs/1024)
+	t.add(name, "CPU while nothing happens", "%.1f %% of a core", 100*(idle.cpu-after.cpu).Seconds()/10)
+	return nil
+}
+
+func pause(d time.Duration) { <-time.After(d) }

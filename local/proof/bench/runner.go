@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// work is a worker's program; env is its environment.
+type work func(env map[string]string)
+
+// goroutines is a Runner whose machines are goroutines: what is left of a
+// launch when nothing is launched. It keeps no machine that is gone for longer
+// than it is asked about.
+type goroutines struct {
+	work work
+	now  func() time.Time
+	// stay: machines live on when their program has returned.
+	stay bool
+
+	mu   sync.Mutex
+	made map[string]*goroutine
+}
+
+// goroutine is a machine, without the name that it is found by.
+type goroutine struct {
+	owner     port.MachineOwner
+	createdAt time.Time
+	exit      *port.Exit
+	gone      chan struct{} // nil: it never is
+}
+
+func (one *goroutine) as(name string) port.Machine {
+	m := port.Machine{
+		ID: name, Name: name, Phase: port.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
+	}
+	if m.Exit != nil {
+		m.Phase = port.MachineGone
+	}
+	return m
+}
+
+// newGoroutines makes the runner.
+func newGoroutines(program work, now func() time.Time) *goroutines {
+	return &goroutines{work: program, now: now, made: map[string]*goroutine{}}
+}
+
+// Launch implements port.Runner.
+func (g *goroutines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one, ok := g.made[spec.Name]; ok {
+		return one.as(spec.Name), nil
+	}
+	one := &goroutine{owner: spec.Owner, createdAt: g.now()}
+	if !g.stay {
+		one.gone = make(chan struct{})
+	}
+	g.made[spec.Name] = one
+	go func() {
+		g.work(spec.Env)
+		if g.stay {
+			return
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		one.exit = &port.Exit{At: g.now()}
+		close(one.gone)
+	}()
+	return one.as(spec.Name), nil
+}
+
+func (g *goroutines) find(id string) (*goroutine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one, ok := g.made[id]; ok {
+		return one, nil
+	}
+	return nil, fmt.Errorf("machine %s: %w", id, port.ErrNotFound)
+}
+
+// Inspect implements port.Runner.
+func (g *goroutines) Inspect(_ context.Context, id string) (port.Machine, error) {
+	one, err := g.find(id)
+	if err != nil {
+		return port.Machine{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return one.as(id), nil
+}
+
+// Wait implements port.Runner.
+func (g *goroutines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
+	one, err := g.find(id)
+	if err != nil {
+		return port.Machine{}, err
+	}
+	if phase == port.MachineGone {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		select {
+		case <-one.gone:
+		case <-ctx.Done():
+		}
+	}
+	return g.Inspect(ctx, id)
+}
+
+// List implements port.Runner.
+func (g *goroutines) List(context.Context) ([]port.Machine, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []port.Machine
+	for name, one := range g.made {
+		if one.exit == nil {
+			list = append(list, one.as(name))
+		}
+	}
+	return list, nil
+}
+
+// Stop implements port.Runner; a goroutine is not stopped.
+func (g *goroutines) Stop(context.Context, string, time.Duration) error { return nil }
+
+// Destroy implements port.Runner; a goroutine ends by itself.
+func (g *goroutines) Destroy(context.Context, string) error { return nil }

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// serve is a stack in this process, until SIGTERM. Its addresses go out as one
+// line of JSON.
+func serve(args []string) int {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	runner := flags.String("runner", "process", "what a machine is: goroutine, function or process")
+	what := flags.String("work", "callback", "what a worker does; see workAs. Empty is the export worker.")
+	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
+	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	dir, err := os.MkdirTemp("", "sortie-bench-")
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
+		value, ok := map[string]string{"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String()}[name]
+		return value, ok
+	})
+	if err != nil {
+		return failed(err)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return failed(err)
+	}
+	config := stack.Config{
+		Addr: "127.0.0.1:0", DataDir: dir, Settings: settings, Executable: []string{executable},
+		Log: slog.New(slog.DiscardHandler),
+	}
+	switch *runner {
+	case "goroutine":
+		machines := newGoroutines(callBack, clock.System{}.Now)
+		if *what == "envelopes" {
+			machines.work, machines.stay = handOut(os.Stdout), true
+		}
+		config.Runner = machines
+	case "function":
+		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
+			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int { callBack(p.Env); return 0 },
+		}}
+		config.Images = map[string][]string{orchestrator.DefaultImage: {"callback"}}
+	default:
+		if *what != "" {
+			config.Images = map[string][]string{orchestrator.DefaultImage: {executable, "work", *what}}
+		}
+	}
+	return keepRunning(config, *runner)
+}
+
+func keepRunning(config stack.Config, runner string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	s, err := stack.Start(ctx, config)
+	if err != nil {
+		return failed(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s.Addresses()); err != nil {
+		return failed(err)
+	}
+	profiled := func() {}
+	if name := os.Getenv("BENCH_PROFILE"); name != "" {
+		if profiled, err = profile(name + "." + runner); err != nil {
+			return failed(err)
+		}
+	}
+	before := s.Stats()
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	collect := make(chan os.Signal, 1)
+	signal.Notify(collect, syscall.SIGUSR1)
+	for {
+		select {
+		case <-hup: // tell what was written since the last time
+			after := s.Stats()
+			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.BytesWritten-before.BytesWritten)
+			before = after
+			continue
+		case <-collect:
+			runtime.GC() // what the pools keep is garbage at the next one
+			debug.FreeOSMemory()
+			fmt.Println("collected")
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	profiled()
+	if err := s.Stop(context.Background()); err != nil {
+		return failed(err)
+	}
+	return 0
+}
+
+// workAs is a worker that does what is measured:
+//
+//	callback   calls back a success
+//	wait       waits for its end
+//	upload:N   uploads N bytes, and calls back
+//	listen     says started, and that it was cancelled on SIGTERM
+//	deaf       ends for nobody
+func workAs(what string) int {
+	env := map[string]string{}
+	for _, name := range []string{"TASK_ID", "CALLBACK_URL", "R2_ENDPOINT", "R2_ACCOUNT_ID", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "R2_BUCKET"} {
+		env[name] = os.Getenv(name)
+	}
+	switch what {
+	case "wait":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		<-ctx.Done()
+	case "callback":
+		callBack(env)
+	case "listen":
+		return listen()
+	case "deaf":
+		deaf()
+	default:
+		var size int64
+		if _, err := fmt.Sscanf(what, "upload:%d", &size); err != nil {
+			return failed(err)
+		}
+		return upload(env, size)
+	}
+	return 0
+}
+
+func upload(env map[string]string, size int64) int {
+	uploader, err := r2.NewUploader(r2.Config{
+		Endpoint: env["R2_ENDPOINT"], AccountID: env["R2_ACCOUNT_ID"], AccessKeyID: env["R2_ACCESS_KEY_ID"],
+		SecretAccessKey: env["R2_SECRET_ACCESS_KEY"], Uploads: env["R2_BUCKET"],
+	})
+	if err != nil {
+		return failed(err)
+	}
+	key := "exports/" + env["TASK_ID"] + "/zeros.xml"
+	if err := uploader.Upload(context.Background(), key, zeros{}, size, "application/xml"); err != nil {
+		return failed(err)
+	}
+	post(env["CALLBACK_URL"], fmt.Sprintf(`{"task_id":%q,"status":"success","output_r2_key":%q,"output_file_name":"zeros.xml","output_file_size":%d}`,
+		env["TASK_ID"], key, size))
+	return 0
+}
+
+// zeros is as long as anybody wants.
+type zeros struct{}
+
+// ReadAt is io.ReaderAt.
+func (zeros) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// source serves a generated collection of n entities until it is killed, and
+// says where, and its root.
+func source(n string) int {
+	entities, err := strconv.Atoi(n)
+	if err != nil {
+		return failed(err)
+	}
+	made := samples.Sample()
+	if entities != made.Len() {
+		if made, err = samples.Generate(1, samples.Shape{Entities: entities}); err != nil {
+			return failed(err)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Printf("http://%s %s\n", listener.Addr(), made.Roots()[0].PI)
+	server := &http.Server{Handler: made.Handler(clock.System{}), ReadHeaderTimeout: time.Minute}
+	return failed(server.Serve(listener))
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	return 1
+}
+
+// profile writes a CPU profile of the stack from now on, and at the end one of its
+// heap beside it, for whoever asks why a figure is what it is:
+// BENCH_PROFILE=stack go run ./local/proof/bench -only runs.
+func profile(name string) (stop func(), err error) {
+	file, err := os.Create(name) //nolint:gosec // whoever measures says where
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = file.Close()
+		if file, err = os.Create(name + ".heap"); err == nil { //nolint:gosec // as above
+			runtime.GC()
+			_ = pprof.WriteHeapProfile(file)
+			_ = file.Close()
+		}
+	}, pprof.StartCPUProfile(file)
+}

@@ -1,0 +1,65 @@
+//go:build unix
+
+package conformance_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+)
+
+const sdk = "github.com/sortie-dev/sortie/shared/worker"
+
+// goTool runs the go command and returns what it prints.
+func goTool(t *testing.T, args ...string) string {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, text)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// TestExamplesConform checks the example workers of the guide, each in its
+// language.
+func TestExamplesConform(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	goTool(t, "build", "-o", dir, sdk+"/sortie-exec", sdk+"/examples/go")
+	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
+	python := stacktest.Python(t)
+	for name, command := range map[string]func(scenario string) []string{
+		"go": func(string) []string { return []string{filepath.Join(dir, "go")} },
+		"shell": func(scenario string) []string {
+			return []string{
+				filepath.Join(dir, "sortie-exec"), "--output", filepath.Join(dir, scenario+".xml"), "--content-type", "application/xml",
+				"sh", filepath.Join(examples, "shell", "steps.sh"),
+			}
+		},
+		"python": func(string) []string { return []string{python, filepath.Join(examples, "python", "worker.py")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var playing sync.WaitGroup
+			defer playing.Wait()
+			for _, scenario := range conformance.Scenarios() {
+				playing.Go(func() {
+					report := check(t, nil, []string{scenario}, command(scenario)...)
+					for _, v := range report.Failures() {
+						t.Errorf("%s: %s %s: %s", scenario, v.Mark, v.Name, v.Detail)
+					}
+					uploads := func(v conformance.Verdict) bool { return v.Name == "note-upload" && v.Detail == "yes" }
+					if scenario == "work" && !slices.ContainsFunc(report.Verdicts, uploads) {
+						t.Error("got no upload, want the output at the address of the envelope")
+					}
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package cost
+
+import (
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+func TestABillIsItemised(t *testing.T) {
+	t.Parallel()
+	lines := Bill(Usage{Transitions: 8, WriteUnits: 60, ReadUnits: 0})
+	if len(lines) != 2 || lines[0].Kind != Transitions || math.Abs(lines[0].Dollars()-0.0002) > 1e-9 {
+		t.Errorf("the bill is %+v", lines)
+	}
+	if total := Dollars(Usage{Transitions: 8, WriteUnits: 60}); math.Abs(total*1e6-237.5) > 1e-6 {
+		t.Errorf("it is %v dollars", total)
+	}
+}
+
+func TestEveryKindHasAPrice(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{
+		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
+		BucketWrites, BucketReads, QueueRequests, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
+	} {
+		if prices[kind] <= 0 {
+			t.Errorf("%s has no price", kind)
+		}
+	}
+}
+
+func TestPollingCostsARoundEachHalfMinute(t *testing.T) {
+	t.Parallel()
+	hour := Polling(Usage{Transitions: 6}, time.Hour)
+	if hour[Transitions] != 6+3*120 || hour[LambdaRequests] != 120 {
+		t.Errorf("an hour of polling is %v", hour)
+	}
+}
+
+func TestAValueHasTheSizeThatDynamoDBStores(t *testing.T) {
+	t.Parallel()
+	for want, value := range map[int]map[string]any{
+		3: {"S": "abc"}, 5: {"B": "aGVsbG8="}, 2: {"N": "12"}, 13: {"BOOL": true},
+	} {
+		if is := size(value); is != want {
+			t.Errorf("%v has %d bytes, want %d", value, is, want)
+		}
+	}
+}
+
+func TestTheProxyCountsByFunction(t *testing.T) {
+	t.Parallel()
+	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("X-Amz-Target") {
+		case "DynamoDB_20120810.GetItem":
+			_, _ = w.Write([]byte(`{"Item":{"pk":{"S":"a"},"sk":{"S":"b"}},"ConsumedCapacity":{"CapacityUnits":0.5}}`))
+		case "DynamoDB_20120810.Query":
+			_, _ = w.Write([]byte(`{"Items":[],"ConsumedCapacity":{"CapacityUnits":2}}`))
+		default:
+			_, _ = w.Write([]byte(`{}`))
+		}
+	}))
+	defer emulator.Close()
+	p, err := NewProxy(emulator.URL, clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(p)
+	defer proxy.Close()
+	for _, call := range []struct{ method, path, target, body string }{
+		{http.MethodPost, "/admit/", "DynamoDB_20120810.GetItem", `{"TableName":"t"}`},
+		{http.MethodPost, "/admit/", "DynamoDB_20120810.Query", `{"TableName":"t"}`},
+		{http.MethodPost, "/admit/", "DynamoDB_20120810.PutItem", `{"TableName":"t"}`},
+		{http.MethodPost, "/admit/", "DynamoDB_20120810.TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"t","Item":{"pk":{"S":"a"},"sk":{"S":"b"}}}},{"ConditionCheck":{"TableName":"t","Key":{"pk":{"S":"a"},"sk":{"S":"b"}}}}]}`},
+		{http.MethodPost, "/launch/", "TrentService.Sign", `{}`},
+		{http.MethodPost, "/launch/", "secretsmanager.GetSecretValue", `{}`},
+		{http.MethodPost, "/relay/", "AWSEvents.PutEvents", `{"Entries":[{},{}]}`},
+		{http.MethodPost, "/relay/", "AWSStepFunctions.SendTaskSuccess", `{}`},
+		{http.MethodPut, "/bucket/key", "", "x"},
+		{http.MethodGet, "/bucket/key", "", ""},
+		{http.MethodDelete, "/bucket/key", "", ""},
+		{http.MethodGet, "/bucket?list-type=2", "", ""},
+		{http.MethodGet, "/bucket/key?uploadId=u", "", ""},
+		{http.MethodDelete, "/bucket/key?uploadId=u", "", ""},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), call.method, proxy.URL+call.path, strings.NewReader(call.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call.target != "" {
+			request.Header.Set("X-Amz-Target", call.target)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(err, answer)
+		}
+		_ = answer.Body.Close()
+	}
+	counted, _ := p.Take()
+	for function, want := range map[string]Usage{
+		"admit":  {ReadUnits: 2.5, WriteUnits: 1 + 4},
+		"launch": {Signatures: 1, SecretCalls: 1},
+		"relay":  {Events: 2}, "objects": {BucketWrites: 3, BucketReads: 1},
+	} {
+		for kind, units := range want {
+			if counted[function][kind] != units {
+				t.Errorf("%s used %v %s, want %v", function, counted[function][kind], kind, units)
+			}
+		}
+	}
+	if again, _ := p.Take(); len(again) != 0 {
+		t.Errorf("and again %v", again)
+	}
+}

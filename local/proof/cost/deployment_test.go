@@ -1,0 +1,385 @@
+//go:build localstack
+
+package cost_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/local/localstack/fixtures"
+	"github.com/sortie-dev/sortie/local/proof/cost"
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+)
+
+// deployment is one in LocalStack, with the proxy before what its functions
+// call.
+type deployment struct {
+	*testing.T
+	client        *outside.Client
+	stage         *suite.Stage
+	aws           aws.Config
+	proxy         *cost.Proxy
+	name, machine string
+	// template is what was deployed, log what functions have logged.
+	template, log string
+	// memory is each function's, in GB.
+	memory map[string]float64
+}
+
+func deployed(t *testing.T) *deployment {
+	t.Helper()
+	var missing []string
+	need := func(name string) string {
+		if os.Getenv(name) == "" {
+			missing = append(missing, name)
+		}
+		return os.Getenv(name)
+	}
+	d := &deployment{
+		T: t, aws: awstest.LocalStack(t), memory: map[string]float64{},
+		client: &outside.Client{
+			T: t, URL: need("SORTIE_URL"), Token: need("SORTIE_TOKEN"),
+			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
+		},
+		name: "sortie-" + need("SORTIE_STAGE") + "-", machine: need("SORTIE_STATE_MACHINE"),
+		log: filepath.Join(need("SORTIE_LOCALSTACK_DIR"), "functions.log"),
+	}
+	d.template = filepath.Join(filepath.Dir(d.log), "deployment", "cdk.out", d.name[:len(d.name)-1]+".template.json")
+	machines, source, token := need("SORTIE_MACHINES_ADDR"), need("SORTIE_SOURCE_ADDR"), need("SORTIE_MACHINES_TOKEN")
+	if len(missing) > 0 {
+		t.Fatalf("%v are not set: \"make cost\" sets them", missing)
+	}
+	d.serve(machines, source, token)
+	var err error
+	if d.proxy, err = cost.NewProxy(*d.aws.BaseEndpoint, clock.System{}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(d.proxy)
+	t.Cleanup(server.Close)
+	for _, function := range []string{
+		"export", "callback", "status", "download", "tasks", "admit", "constrain", "act", "launch", "supervise", "terminate", "sweep", "relay",
+	} {
+		d.lead(function, server.URL)
+	}
+	return d
+}
+
+// serve serves machines and the collection.
+func (d *deployment) serve(machines, source, token string) {
+	d.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		d.Fatal(err)
+	}
+	plays := d.TempDir()
+	d.stage = suite.NewStage(plays)
+	around, err := fixtures.Start(d.Context(), fixtures.Config{
+		Machines: machines, Source: source, Token: token, Dir: d.TempDir(), Clock: clock.System{},
+		Log:    slog.New(slog.DiscardHandler),
+		Worker: d.stage.Image(executable), Supervisor: []string{executable, "machine-supervisor"},
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() {
+		if err := around.Stop(context.Background()); err != nil {
+			d.Error(err)
+		}
+	})
+}
+
+func (d *deployment) ask(operation string, input, output any) {
+	d.Helper()
+	awstest.Prepare(d.T, d.aws, operation, input, output)
+}
+
+// lead has a function call the proxy, until the test's end.
+func (d *deployment) lead(function, proxy string) {
+	d.Helper()
+	path := "/2015-03-31/functions/" + d.name + function + "/configuration"
+	var is struct {
+		MemorySize  float64
+		Environment struct{ Variables map[string]string }
+	}
+	d.ask("GET "+path, struct{}{}, &is)
+	d.memory[function] = is.MemorySize / 1024
+	if function == "tasks" {
+		d.memory["probe"] = d.memory[function] // see logged
+	}
+	put := func(variables map[string]string) {
+		input := map[string]any{"Environment": map[string]any{"Variables": variables}}
+		if err := awstest.Ask(context.Background(), d.aws, "PUT "+path, input, nil); err != nil {
+			d.Error(err)
+		}
+	}
+	through := maps.Clone(is.Environment.Variables)
+	for _, calls := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
+		through[calls] = proxy + "/" + function
+	}
+	if through["SORTIE_OUTPUTS_ENDPOINT"] != "" {
+		through["SORTIE_OUTPUTS_ENDPOINT"] = proxy
+	}
+	put(through)
+	d.Cleanup(func() { put(is.Environment.Variables) })
+	for state := ""; state != "Successful"; {
+		var now struct{ LastUpdateStatus string }
+		d.ask("GET "+path, struct{}{}, &now)
+		state = now.LastUpdateStatus
+		d.pause(100 * time.Millisecond)
+	}
+}
+
+func (d *deployment) pause(long time.Duration) {
+	fired, stop := clock.System{}.NewTimer(long)
+	defer stop()
+	select {
+	case <-fired:
+	case <-d.Context().Done():
+		d.Fatal("the time is over")
+	}
+}
+
+// sweep calls the sweep as its schedule does.
+func (d *deployment) sweep() {
+	d.Helper()
+	event := map[string]any{"source": "aws.events", "detail-type": "Scheduled Event", "detail": map[string]any{}}
+	d.ask("POST /2015-03-31/functions/"+d.name+"sweep/invocations", event, nil)
+}
+
+// moment is when something begins, as executions and as the log have it.
+type moment struct {
+	at  time.Time
+	log int64
+}
+
+func (d *deployment) since() moment {
+	d.Helper()
+	now := moment{at: clock.System{}.Now()}
+	info, err := os.Stat(d.log)
+	switch {
+	case err == nil:
+		now.log = info.Size()
+	case !os.IsNotExist(err): // until the first call of a function
+		d.Fatal(err)
+	}
+	return now
+}
+
+// row measures what a function does.
+func (d *deployment) row(name string, do func()) cost.Row {
+	d.Helper()
+	used, states := d.count(do)
+	return cost.Row{Name: name, Usage: used, States: states}
+}
+
+// count gives what was used while do did something, and the states that
+// executions entered. A sweep belongs to nobody, but for what it writes.
+func (d *deployment) count(do func()) (cost.Usage, []string) {
+	d.Helper()
+	d.awaitExecutions()
+	return d.during(func() {
+		do()
+		d.awaitExecutions()
+	})
+}
+
+// during is count beside an execution that goes on.
+func (d *deployment) during(do func()) (cost.Usage, []string) {
+	d.Helper()
+	d.settle()
+	begun := d.since()
+	d.proxy.Take()
+	do()
+	d.settle()
+	used := cost.Usage{}
+	counted, own := d.proxy.Take()
+	for function, each := range counted {
+		if function == "sweep" {
+			each = cost.Usage{cost.WriteUnits: each[cost.WriteUnits]}
+		}
+		used = used.Plus(each)
+	}
+	for function := range d.memory {
+		if function == "sweep" || function == "probe" {
+			continue
+		}
+		calls := d.invocations(begun, function)
+		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function] // nobody counts on AWS
+		switch function {
+		case "export", "callback", "status", "download", "tasks":
+			calls[cost.APIRequests] = calls[cost.LambdaRequests]
+		case "launch":
+			calls[cost.LambdaGBs] += calls[cost.LambdaRequests] * cost.LaunchSeconds * d.memory[function]
+		}
+		used = used.Plus(calls)
+	}
+	if used[cost.LambdaRequests] == 0 {
+		d.Fatalf("%s has nothing of what was done", d.log)
+	}
+	states := d.entered(begun)
+	used[cost.Transitions] = float64(len(states))
+	return used, states
+}
+
+// settle waits until nothing more is counted: the stream's consumer comes last.
+func (d *deployment) settle() { d.pause(3 * time.Second) }
+
+// report is how LocalStack's plugin ends what an invocation has logged; the line
+// before all of it names the function. Lines of Lambda's own are not written where
+// the functions are deployed with SystemLogLevel WARN.
+var (
+	report = regexp.MustCompile(`(?m)^REPORT RequestId: .*Duration: ([0-9.]+) ms`)
+	own    = regexp.MustCompile(`(?m)^(START|END|REPORT) RequestId: .*\n`)
+	metric = regexp.MustCompile(`"Name":"([A-Za-z0-9]+)","Unit"`)
+	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
+)
+
+// probed is in the log of an invocation by which the sweep has seen whether
+// workers can reach their Sortie: it belongs to the sweep, and to no run.
+const probed = `"route":"/healthz"`
+
+// logged is what a function has logged since then, one text an invocation. The
+// sweep's probes are a function of their own, "probe".
+func (d *deployment) logged(begun moment, function string) []string {
+	d.Helper()
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		d.Fatal(err)
+	}
+	var own []string
+	for block := range strings.SplitSeq(string(text[begun.log:]), "/aws/lambda/") {
+		name, body, _ := strings.Cut(block, " ")
+		if strings.Contains(body, probed) {
+			name = d.name + "probe"
+		}
+		if name == d.name+function {
+			own = append(own, body)
+		}
+	}
+	return own
+}
+
+// invocations are what a function's log says of it.
+func (d *deployment) invocations(begun moment, function string) cost.Usage {
+	d.Helper()
+	used := cost.Usage{}
+	for _, body := range d.logged(begun, function) {
+		match := report.FindStringSubmatch(body)
+		if match == nil {
+			continue
+		}
+		ms, err := strconv.ParseFloat(match[1], 64)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if bytes := sent.FindStringSubmatch(body); bytes != nil {
+			n, err := strconv.ParseFloat(bytes[1], 64)
+			if err != nil {
+				d.Fatal(err)
+			}
+			used[cost.OutGB] += n / 1e9
+		}
+		used[cost.LambdaRequests]++
+		used[cost.LambdaGBs] += ms / 1000 * d.memory[function]
+		body = own.ReplaceAllString(body, "")
+		used[cost.LogGB] += float64(len(body)+26*strings.Count(body, "\n")) / 1e9 // CloudWatch counts 26 bytes more for each line
+	}
+	return used
+}
+
+// metrics counts the metrics of its own that a function tells.
+func (d *deployment) metrics(begun moment, function string) float64 {
+	d.Helper()
+	names := map[string]bool{}
+	for _, body := range d.logged(begun, function) {
+		for _, match := range metric.FindAllStringSubmatch(body, -1) {
+			names[match[1]] = true
+		}
+	}
+	return float64(len(names))
+}
+
+// execution is one, as ListExecutions tells it.
+type execution struct {
+	ExecutionArn string      `json:"executionArn"`
+	Status       string      `json:"status"`
+	StartDate    json.Number `json:"startDate"`
+}
+
+func (d *deployment) executions() []execution {
+	d.Helper()
+	var page struct {
+		Executions []execution `json:"executions"`
+	}
+	d.ask("AWSStepFunctions.ListExecutions", map[string]any{"stateMachineArn": d.machine, "maxResults": 1000}, &page)
+	return page.Executions
+}
+
+// mostSweeps bounds waiting: two minutes, and what the sweeps take.
+const mostSweeps = 240
+
+// awaitExecutions waits until none runs, and has the sweep look for machines
+// that are gone.
+func (d *deployment) awaitExecutions() {
+	d.Helper()
+	for n := range mostSweeps {
+		running := 0
+		for _, e := range d.executions() {
+			if e.Status == "RUNNING" {
+				running++
+			}
+		}
+		if running == 0 {
+			return
+		}
+		if n > 0 {
+			d.pause(500 * time.Millisecond)
+		}
+		d.sweep()
+	}
+	d.Fatalf("executions do not end: %+v", d.executions())
+}
+
+// entered are the states that the executions since then have entered: each is
+// a transition, and so is each retry, of which there are none where nothing
+// fails.
+func (d *deployment) entered(begun moment) []string {
+	d.Helper()
+	var states []string
+	for _, e := range d.executions() {
+		at, err := e.StartDate.Float64()
+		if err != nil || at < float64(begun.at.UnixMilli())/1000 {
+			continue
+		}
+		var history struct {
+			Events []struct {
+				Type    string `json:"type"`
+				Entered struct {
+					Name string `json:"name"`
+				} `json:"stateEnteredEventDetails"`
+			} `json:"events"`
+		}
+		d.ask("AWSStepFunctions.GetExecutionHistory", map[string]any{"executionArn": e.ExecutionArn, "maxResults": 1000}, &history)
+		for _, event := range history.Events {
+			if strings.HasSuffix(event.Type, "StateEntered") {
+				states = append(states, event.Entered.Name)
+			}
+		}
+	}
+	return states
+}

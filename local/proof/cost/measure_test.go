@@ -1,0 +1,225 @@
+//go:build localstack
+
+package cost_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/cost"
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func TestMain(m *testing.M) {
+	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.WordPlayer: suite.Player(os.Environ())})
+}
+
+// TestWhatADeploymentCosts measures one thing after the other on a deployment
+// that nobody else uses, prints the tables, and holds the goals.
+func TestWhatADeploymentCosts(t *testing.T) {
+	t.Parallel()
+	d := deployed(t)
+	d.count(d.warm) // a first call of each function fetches secrets and keys
+	measured := cost.Measured{On: time.Now().UTC().Format(time.DateOnly), With: "LocalStack 4.14.0 and DynamoDB Local"}
+	measured.Rows = append(
+		measured.Rows,
+		d.row(cost.RowPlain, d.plain), d.row(cost.RowLost, d.lost), d.row(cost.RowLimit, d.limit),
+		d.row(cost.RowCancelled, d.cancelled), d.row(cost.RowRetried, d.retried()),
+		d.heartbeats(), d.idle(),
+	)
+	t.Log("\n" + measured.Report())
+	for _, row := range measured.Rows {
+		t.Logf("%s entered %v", row.Name, row.States)
+	}
+	for _, goal := range measured.Goals() {
+		if !goal.Met() {
+			t.Errorf("%s: %v, and %v is the goal", goal.Claim, goal.Is, goal.AtMost)
+		}
+	}
+	if *rewrite {
+		if err := measured.Write(kept); err != nil {
+			t.Fatal(err)
+		}
+		tell(t, measured)
+	}
+}
+
+// begin accepts an export whose worker does what the words say; none is the
+// export worker.
+func (d *deployment) begin(name, words string, policy *contract.Policy) (task string) {
+	d.Helper()
+	if words != "" {
+		d.stage.Set(d.T, name, words)
+	}
+	return d.client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, BatchID: name, Policy: policy})
+}
+
+// ended waits for the end without a call of the API: how often a client asks is
+// its own business.
+func (d *deployment) ended(task, state string) {
+	d.Helper()
+	d.awaitExecutions()
+	status := outside.Get[contract.Status](d.client, "/status/"+task)
+	d.Logf("%s %s", task, status.State)
+	if status.State != state {
+		d.Fatalf("%s is %+v", task, status)
+	}
+}
+
+func (d *deployment) warm() {
+	for n := range 2 {
+		task := d.begin(fmt.Sprint("warm-", n), "", nil)
+		d.ended(task, "Completed")
+		d.client.Call(http.MethodGet, "/download/"+task, "")
+	}
+}
+
+// plain is an export that is asked about once and downloaded once.
+func (d *deployment) plain() {
+	task := d.begin("plain", "", nil)
+	d.ended(task, "Completed")
+	if answer := d.client.Call(http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusOK {
+		d.Fatalf("the output is answered with %d", answer.Status)
+	}
+}
+
+// lost is the same whose first worker ends without a word; a sweep finds that.
+func (d *deployment) lost() {
+	mark := filepath.Join(d.TempDir(), "mark")
+	d.ended(d.begin("lost", "once:"+mark+" exit:3 success", nil), "Completed")
+}
+
+// limit is a run whose only attempt is ended at its time limit.
+func (d *deployment) limit() {
+	policy := &contract.Policy{TimeLimitSeconds: new(5), CancelGraceSeconds: new(1), Retry: &contract.RetryPolicy{MaxAttempts: new(1)}}
+	d.ended(d.begin("limit", "wait:"+suite.Pipe(d.T), policy), "Failed")
+}
+
+// cancelled is a run that a client cancels, whose worker ends when it is asked to.
+func (d *deployment) cancelled() {
+	policy := &contract.Policy{CancelGraceSeconds: new(1)}
+	task := d.begin("cancelled", "wait:"+suite.Pipe(d.T), policy)
+	d.client.Running(task)
+	if answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "{}"); answer.Status/100 != 2 {
+		d.Fatalf("the cancel is answered with %d %s", answer.Status, answer.Body)
+	}
+	d.ended(task, "Cancelled")
+}
+
+// retried makes a run that has failed, and gives what tries it again and sees
+// that well.
+func (d *deployment) retried() func() {
+	mark := filepath.Join(d.TempDir(), "mark")
+	task := d.begin("retried", "once:"+mark+" exit:3 success", &contract.Policy{Retry: &contract.RetryPolicy{MaxAttempts: new(1)}})
+	d.ended(task, "Failed")
+	return func() {
+		answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/retry", "{}")
+		if answer.Status/100 != 2 {
+			d.Fatalf("the retry is answered with %d %s", answer.Status, answer.Body)
+		}
+		d.ended(outside.Decode[contract.RetryAccepted](d.T, answer.Body).TaskID, "Completed")
+	}
+}
+
+// beatsMeasured are sent to know what an hour's cost; one each 30 s are 120.
+const beatsMeasured, beatsOfAnHour = 20, 120
+
+// heartbeats measures them beside a run that only waits, in the worker's name.
+func (d *deployment) heartbeats() cost.Row {
+	file, hold := filepath.Join(d.TempDir(), "envelope"), suite.Pipe(d.T)
+	task := d.begin("beats", "envelope:"+file+" wait:"+hold+" success", nil)
+	d.client.Running(task)
+	text, err := os.ReadFile(file)
+	for ; os.IsNotExist(err); text, err = os.ReadFile(file) {
+		d.pause(50 * time.Millisecond) // the machine runs before its program does
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	envelope := outside.Decode[contract.TaskEnvelope](d.T, text)
+	say := func(what string, body any) {
+		answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/"+what, string(outside.Encode(d.T, body)), "Authorization", "Bearer "+envelope.TaskToken)
+		if answer.Status != http.StatusOK {
+			d.Fatalf("%s is answered with %d %s", what, answer.Status, answer.Body)
+		}
+	}
+	say("started", contract.TaskStarted{Attempt: 1, WorkerID: "measured"})
+	used, _ := d.during(func() {
+		for n := range beatsMeasured {
+			say("heartbeat", contract.TaskHeartbeat{Attempt: 1, WorkerID: "measured", ProgressPct: &n})
+		}
+	})
+	say("completed", contract.TaskCompleted{Attempt: 1, WorkerID: "measured", Outcome: contract.OutcomeSucceeded})
+	suite.Release(d.T, hold)
+	d.ended(task, "Completed")
+	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / beatsMeasured)}
+}
+
+// A month has so many sweeps, one each minute; a few are measured.
+const sweepsMeasured, sweepsOfAMonth = 5, 30 * 24 * 60
+
+// idle is what is there, and what it does, while nothing runs.
+func (d *deployment) idle() cost.Row {
+	d.sweep() // which may have something to clear up
+	d.settle()
+	before := d.since()
+	d.proxy.Take()
+	for range sweepsMeasured {
+		d.sweep()
+	}
+	d.settle()
+	counted, _ := d.proxy.Take()
+	probes := d.invocations(before, "probe")
+	probes[cost.APIRequests] = probes[cost.LambdaRequests]
+	used := counted["sweep"].Plus(d.invocations(before, "sweep")).Plus(probes)
+	return cost.Row{Name: cost.RowIdle, Usage: used.Times(float64(sweepsOfAMonth) / sweepsMeasured).Plus(d.standing()).
+		Plus(cost.Usage{cost.MetricMonths: d.metrics(before, "sweep") + d.metrics(before, "probe")})}
+}
+
+// standing is what the template has that costs by the month.
+func (d *deployment) standing() cost.Usage {
+	text, err := os.ReadFile(d.template)
+	if err != nil {
+		d.Fatal(err)
+	}
+	var template struct {
+		Resources map[string]struct {
+			Type       string
+			Properties struct {
+				Metrics []struct {
+					MetricStat json.RawMessage
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &template); err != nil {
+		d.Fatal(err)
+	}
+	used := cost.Usage{}
+	for _, resource := range template.Resources {
+		switch resource.Type {
+		case "AWS::KMS::Key":
+			used[cost.KeyMonths]++
+		case "AWS::SecretsManager::Secret":
+			used[cost.SecretMonths]++
+		case "AWS::CloudWatch::Alarm":
+			stats := 0.0
+			for _, metric := range resource.Properties.Metrics {
+				if metric.MetricStat != nil {
+					stats++
+				}
+			}
+			used[cost.AlarmMonths] += max(stats, 1)
+		}
+	}
+	return used
+}

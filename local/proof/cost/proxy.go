@@ -1,0 +1,206 @@
+package cost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// Proxy stands between functions and an emulator of AWS, and counts by function
+// what their calls are billed for. A function's endpoint is the proxy's URL with
+// the function's name as path. It is safe for use by many goroutines.
+//
+// It asks DynamoDB for the capacity of single calls; for transactions, whose
+// capacity DynamoDB Local tells wrong, it reads the items before and after. Both
+// change nothing that a function sees.
+type Proxy struct {
+	next    *url.URL
+	forward *httputil.ReverseProxy
+
+	clock clock.Clock
+
+	mu     sync.Mutex
+	counts map[string]Usage
+	own    map[string]time.Duration
+}
+
+// NewProxy makes a proxy in front of an emulator's URL.
+func NewProxy(emulator string, clock clock.Clock) (*Proxy, error) {
+	next, err := url.Parse(emulator)
+	if err != nil {
+		return nil, fmt.Errorf("cannot count in front of %q: %w", emulator, err)
+	}
+	p := &Proxy{next: next, clock: clock, counts: map[string]Usage{}, own: map[string]time.Duration{}}
+	// The host that was signed stays.
+	p.forward = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = next.Scheme, next.Host, r.In.Host
+	}}
+	return p, nil
+}
+
+// Take gives what was counted since the last time, by function, and how long
+// each function has waited because it was counted.
+func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	used, own = p.counts, p.own
+	p.counts, p.own = map[string]Usage{}, map[string]time.Duration{}
+	return used, own
+}
+
+// aside does what no function has asked for.
+func (p *Proxy) aside(function string, do func()) {
+	begun := p.clock.Now()
+	do()
+	took := p.clock.Now().Sub(begun)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own[function] += took
+}
+
+func (p *Proxy) add(function string, used Usage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[function] = p.counts[function].Plus(used)
+}
+
+// ServeHTTP counts a call and passes it on.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
+		p.add("objects", objectCall(r))
+		p.forward.ServeHTTP(w, r)
+		return
+	}
+	function, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	r.URL.Path, r.URL.RawPath = "/", ""
+	if operation, ok := strings.CutPrefix(target, "DynamoDB_20120810."); ok {
+		p.table(w, r, function, operation)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "cannot read the call", http.StatusBadGateway)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	p.add(function, call(target, body))
+	p.forward.ServeHTTP(w, r)
+}
+
+// call is what a call of a service other than DynamoDB is billed as. Those of
+// Step Functions are not: its transitions are.
+func call(target string, body []byte) Usage {
+	service, operation, _ := strings.Cut(target, ".")
+	switch service {
+	case "TrentService":
+		return Usage{Signatures: 1}
+	case "secretsmanager":
+		return Usage{SecretCalls: 1}
+	case "AmazonSQS":
+		return Usage{QueueRequests: 1}
+	case "AWSEvents":
+		var put struct{ Entries []json.RawMessage }
+		if operation == "PutEvents" && json.Unmarshal(body, &put) == nil {
+			return Usage{Events: float64(len(put.Entries))}
+		}
+	}
+	return nil
+}
+
+// objectCall is what a call of the object store is billed as: reads are cheap,
+// deletions free, everything else is dear.
+func objectCall(r *http.Request) Usage {
+	asked := r.URL.Query()
+	lists := asked.Has("list-type") || asked.Has("uploads") || asked.Has("uploadId") // objects, uploads, an upload's parts
+	switch {
+	case r.Method == http.MethodDelete:
+		return nil
+	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && !lists:
+		return Usage{BucketReads: 1}
+	}
+	return Usage{BucketWrites: 1}
+}
+
+// table passes a call of DynamoDB on and counts its units.
+func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operation string) {
+	var in map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		http.Error(w, "cannot read the call", http.StatusBadGateway)
+		return
+	}
+	var touched []key
+	if operation == "TransactWriteItems" {
+		touched = keysOf(in)
+	} else {
+		in["ReturnConsumedCapacity"] = "TOTAL"
+	}
+	var before, after []item
+	p.aside(function, func() { before = p.items(r.Context(), r.Header, touched) })
+	answer, err := p.send(r.Context(), r.Header, in)
+	if err != nil {
+		http.Error(w, "the emulator does not answer", http.StatusBadGateway)
+		return
+	}
+	written := 0.0
+	p.aside(function, func() { after = p.items(r.Context(), r.Header, touched) })
+	for i := range touched {
+		written += units.Transaction * units.Written(before[i], after[i], size)
+	}
+	used := Usage{WriteUnits: written}
+	if told := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
+		used[WriteUnits] = max(told, 1) // one that is refused costs its item's size
+	} else if operation != "TransactWriteItems" {
+		used = Usage{ReadUnits: told}
+	}
+	p.add(function, used)
+	for name, values := range answer.header {
+		if name != "Content-Length" {
+			w.Header()[name] = values
+		}
+	}
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body) // who has gone does not need it
+}
+
+// reply is an answer of the emulator, read to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (p *Proxy) send(ctx context.Context, header http.Header, in any) (reply, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return reply{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.next.String()+"/", bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header = header.Clone()
+	for _, name := range []string{"Content-Length", "Accept-Encoding"} {
+		request.Header.Del(name)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	// What was changed on the way has another checksum.
+	answer.Header.Del("X-Amz-Crc32")
+	return reply{answer.StatusCode, answer.Header, text}, errors.Join(err, answer.Body.Close())
+}

@@ -1,0 +1,84 @@
+package cost
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Report is the README's section, as markdown.
+func (m Measured) Report() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Counted on %s with %s; list prices of us-east-1 and of R2 as of %s.\n\n", m.On, m.With, PricesOf)
+	text.WriteString("| goal | is | at most | |\n|---|---:|---:|---|\n")
+	for _, g := range m.Goals() {
+		word := "kept"
+		if !g.Met() {
+			word = "**missed**"
+		}
+		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", g.Claim, figure(g.Is), figure(g.AtMost), word)
+	}
+	for _, row := range m.Rows {
+		m.itemise(&text, row)
+	}
+	m.compare(&text)
+	text.WriteString("\nAssumed, not counted:\n\n")
+	for _, a := range Assumptions() {
+		fmt.Fprintf(&text, "- %s: %s.\n", a.What, a.Why)
+	}
+	return text.String()
+}
+
+// itemise shows a row's bill: by the million, where it is about a run.
+func (m Measured) itemise(text *strings.Builder, row Row) {
+	times, of := 1e6, " a million"
+	if row.Name == RowIdle {
+		times, of = 1, ""
+	}
+	fmt.Fprintf(text, "\n%s:\n\n| item | units | $%s |\n|---|---:|---:|\n", sentence(row.Name), of)
+	for _, line := range Bill(row.Usage) {
+		fmt.Fprintf(text, "| %s | %s | %.2f |\n", line.Kind, figure(line.Units), line.Dollars()*times)
+	}
+	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage)*times)
+}
+
+// compare sets a run beside the same under a polling state machine.
+func (m Measured) compare(text *strings.Builder) {
+	plain, ok := m.Row(RowPlain)
+	if !ok {
+		return
+	}
+	hour, heartbeats := m.Row(RowHeartbeats)
+	text.WriteString("\nAgainst a state machine that waits 30 s, asks by a Lambda, chooses, and waits again ($ a million runs):\n\n" +
+		"| a run of | Sortie | polling |\n|---|---:|---:|\n")
+	for _, lasts := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour} {
+		ours := plain.Usage
+		if heartbeats {
+			ours = ours.Plus(hour.Usage.Times(lasts.Hours()))
+		}
+		fmt.Fprintf(text, "| %s | %.0f | %.0f |\n", spell(lasts), Dollars(ours)*1e6, Dollars(Polling(plain.Usage, lasts))*1e6)
+	}
+}
+
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+func spell(d time.Duration) string {
+	if d < time.Hour {
+		return strconv.Itoa(int(d.Minutes())) + " min"
+	}
+	return strconv.Itoa(int(d.Hours())) + " h"
+}
+
+// figure is a number with the digits that matter.
+func figure(n float64) string {
+	switch {
+	case n == float64(int64(n)):
+		return strconv.FormatInt(int64(n), 10)
+	case n >= 100:
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	case n >= 1:
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 2, 64)
+}

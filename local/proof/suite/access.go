@@ -1,0 +1,54 @@
+package suite
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/sortie-dev/sortie/local/samples"
+)
+
+func access() []Test {
+	return []Test{
+		{Name: "a client needs a token", Run: clientsToken},
+		{Name: "health and description are open", Run: openRoutes},
+	}
+}
+
+// clientsToken calls as somebody from elsewhere: programs of the same host may
+// leave the token out.
+func clientsToken(c *Case) {
+	order := `{"pi":"` + samples.SampleRoot + `"}`
+	for _, authorization := range []string{"", "Bearer wrong", "Bearer", "Basic dXNlcjpwYXNz", "Bearer " + c.Token + "x"} {
+		for _, call := range []struct{ method, path, body string }{
+			{http.MethodPost, "/export/mods", order},
+			{http.MethodGet, "/status/none", ""},
+			{http.MethodGet, "/download/none", ""},
+			{http.MethodDelete, "/download/none", ""},
+			{http.MethodGet, "/v1/tasks", ""},
+			{http.MethodGet, "/v1/tasks/none", ""},
+			{http.MethodGet, "/v1/tasks/none/events", ""},
+		} {
+			answer := c.Call(call.method, call.path, call.body, "Authorization", authorization, "X-Forwarded-For", "203.0.113.7")
+			if answer.Status != http.StatusUnauthorized || answer.Header.Get("Www-Authenticate") == "" {
+				c.T.Errorf("%s %s as %.8q: %d %s", call.method, call.path, authorization, answer.Status, answer.Body)
+			}
+		}
+	}
+}
+
+func openRoutes(c *Case) {
+	for _, path := range []string{"/healthz", "/openapi.json"} {
+		answer := c.Call(http.MethodGet, path, "", "Authorization", "")
+		if answer.Status != http.StatusOK {
+			c.T.Errorf("GET %s: %d %s", path, answer.Status, answer.Body)
+		}
+		correlation := answer.Header.Get("X-Correlation-Id")
+		if id, err := uuid.Parse(correlation); err != nil || id.Version() != 4 {
+			c.T.Errorf("GET %s: got correlation id %q, want a UUID v4", path, correlation)
+		}
+	}
+	if answer := c.Call(http.MethodGet, "/v1/tasks?limit=1", ""); answer.Status != http.StatusOK {
+		c.T.Errorf("with the token: %d %s", answer.Status, answer.Body)
+	}
+}

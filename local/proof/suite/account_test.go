@@ -1,0 +1,45 @@
+//go:build aws
+
+package suite_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
+)
+
+// TestAnAccount plays the suite against a stack on AWS. It costs what a few
+// exports cost, and needs nothing of the account but the API's URL.
+func TestAnAccount(t *testing.T) {
+	t.Parallel()
+	target := suite.Target{
+		Name: "the stack on AWS", URL: os.Getenv("SORTIE_URL"), Token: os.Getenv("SORTIE_TOKEN"), Root: os.Getenv("SORTIE_ROOT"),
+		Gateway: []string{
+			"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Amz-Cf-Id", "X-Amz-Cf-Pop", "X-Cache", "Via",
+			"X-Amzn-Remapped-Date", "X-Amzn-Remapped-Content-Length",
+		},
+		Machines: outside.Machines{URL: fly.DefaultBaseURL, Token: os.Getenv("SORTIE_FLY_TOKEN"), App: os.Getenv("SORTIE_FLY_APP")},
+		Lacks: map[suite.Capability]string{
+			suite.Plays:        "its machines run the published worker",
+			suite.Bash:         "its machines run the published worker",
+			suite.Faults:       "Fly's API cannot be told to lie",
+			suite.SeeObjects:   "the test has no credentials of the buckets",
+			suite.SampleSource: "its workers read the deployment's own collection",
+			suite.FillPool:     "its machines cost money, and others may use them",
+			suite.OwnNotFound:  "API Gateway answers where there is no route",
+		},
+	}
+	if target.URL == "" || target.Token == "" {
+		t.Fatal("SORTIE_URL and SORTIE_TOKEN are needed: make test-aws URL=... with the client's token in SORTIE_TOKEN")
+	}
+	if target.Root == "" {
+		target.Lacks[suite.AnySource] = "SORTIE_ROOT names no entity to export"
+	}
+	if target.Machines.Token == "" || target.Machines.App == "" {
+		target.Lacks[suite.SeeMachines] = "SORTIE_FLY_TOKEN and SORTIE_FLY_APP are not set"
+	}
+	suite.Run(t, target)
+}

@@ -1,0 +1,92 @@
+package suite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// nothingLeft waits until all that the round has begun is at its end and has
+// left what it should: no machine; no upload; and in the bucket for what is
+// kept, at most one object of each run that completed, and none of the others.
+func (c *Case) nothingLeft() {
+	if err := c.Target.lie(c.T.Context(), plan{}); err != nil {
+		c.T.Fatal(err)
+	}
+	completed := map[string]bool{}
+	for _, task := range c.tasks.all {
+		if task != "" { // of a test that has failed
+			completed[task] = c.End(task).Status == contract.StatusSuccess
+		}
+	}
+	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Patience, time.Minute))
+	defer cancel()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	for {
+		found, err := c.leftovers(ctx, completed)
+		if err == nil && len(found) == 0 {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			c.T.Fatalf("this is left: %v (%v)", found, err)
+		}
+	}
+}
+
+func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found []string, err error) {
+	if _, _, lacks := c.Target.lack([]Capability{SeeMachines}); !lacks {
+		live, err := c.Target.Machines.Live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range live {
+			found = append(found, "machine "+m.Name+" "+m.State)
+		}
+	}
+	if _, _, lacks := c.Target.lack([]Capability{SeeObjects}); lacks {
+		return found, nil
+	}
+	buckets := c.Target.Buckets
+	uploaded, err := buckets.Objects(ctx, buckets.Uploads)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := buckets.Objects(ctx, buckets.Accepted)
+	if err != nil {
+		return nil, err
+	}
+	outside.Logs(kept) // they stay as long as their tasks
+	counts := map[string]int{}
+	for key := range kept {
+		if task := ofTask(key, completed); task != "" {
+			counts[task]++
+			if !completed[task] || counts[task] > 1 {
+				found = append(found, "kept "+key)
+			}
+		}
+	}
+	for key := range uploaded {
+		if ofTask(key, completed) != "" {
+			found = append(found, "upload "+key)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// ofTask is the task among ours that an object belongs to.
+func ofTask(key string, ours map[string]bool) string {
+	for part := range strings.SplitSeq(key, "/") {
+		if _, mine := ours[part]; mine {
+			return part
+		}
+	}
+	return ""
+}

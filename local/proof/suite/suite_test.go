@@ -1,0 +1,81 @@
+package suite_test
+
+import (
+	"context"
+	"flag"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+)
+
+// atOnce are the tests of the suite that run side by side. They wait, mostly,
+// for what a run does; so there are more than there are processors.
+const atOnce = "16"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	environ := os.Environ()
+	stacktest.Main(m, os.Args, environ, map[string]stacktest.Program{suite.WordPlayer: suite.Player(environ)})
+}
+
+const clientToken = "token-of-the-suite"
+
+// TestTheLocalStack plays the suite against a stack in this process.
+func TestTheLocalStack(t *testing.T) {
+	t.Parallel()
+	stage, log := suite.NewStage(t.TempDir()), &stacktest.Log{}
+	settings := suite.Settings()
+	maps.Copy(settings, map[string]string{"AUTH_TOKEN": "another-token," + clientToken})
+	config, err := stacktest.Config{Data: t.TempDir(), Settings: settings}.Stack(slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Images = map[string][]string{config.Settings.Service.Image: stage.Image(config.Executable[0])}
+	s, err := stack.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Errorf("the stack does not stop: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the stack's log:\n%s", log)
+		}
+		if err := log.Secrets(); err != nil {
+			t.Error(err)
+		}
+	})
+	machines, buckets, err := outside.OfStack(s.Addresses())
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite.Run(t, suite.Target{
+		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken,
+		Machines: machines, Buckets: buckets, Stage: stage,
+		MaxMachines: config.Settings.Service.MaxMachines, Lacks: withoutBash(t),
+	})
+}
+
+// withoutBash is the one thing that a host may lack.
+func withoutBash(t *testing.T) map[suite.Capability]string {
+	t.Helper()
+	for _, program := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is not installed", program)
+			}
+			return map[suite.Capability]string{suite.Bash: program + " is not installed on this host"}
+		}
+	}
+	return nil
+}

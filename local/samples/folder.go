@@ -1,0 +1,184 @@
+package samples
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/sortie-dev/sortie/local/samples/archive"
+	"github.com/sortie-dev/sortie/local/samples/ead"
+	"github.com/sortie-dev/sortie/local/samples/nara"
+)
+
+// FromEAD reads the finding aids in dir and all folders below it: every file
+// whose name ends in .xml. A finding aid hangs under the file (tape) that it
+// names; failing that, under the series, then under the collection. What only
+// finding aids name is made from them. Levels above are mentioned, and are
+// entities only if they have a finding aid in dir. Children are in the order of
+// their identifiers, numbers by value.
+//
+// XML that is no EAD is passed over. It fails, naming each file, where one cannot
+// be parsed or two have one identifier; and where there is no finding aid.
+func FromEAD(dir fs.FS) (*Collection, error) {
+	found := map[string]archive.Unit{}
+	from := map[string]string{}
+	var failures []error
+	others := 0
+	err := eachFile(dir, ".xml", func(name string, content []byte) {
+		u, err := ead.Parse(bytes.NewReader(content), strings.TrimSuffix(path.Base(name), path.Ext(name)))
+		switch {
+		case errors.Is(err, ead.ErrOther):
+			others++
+		case err != nil:
+			failures = append(failures, fmt.Errorf("%s: %w", name, err))
+		case from[u.ID] != "":
+			failures = append(failures, fmt.Errorf("%s: its identifier %q is that of %s", name, u.ID, from[u.ID]))
+		default:
+			found[u.ID], from[u.ID] = u, name
+		}
+	})
+	if err := errors.Join(append(failures, err)...); err != nil {
+		return nil, fmt.Errorf("cannot read the finding aids: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no EAD finding aid in the folder (%d other XML files)", others)
+	}
+	c, err := fromUnits(hang(found))
+	if err != nil {
+		return nil, fmt.Errorf("cannot order the finding aids: %w", err)
+	}
+	return c, nil
+}
+
+// FromCatalog reads the conversation lists (.json) and the catalog records
+// (.xml) in dir and all folders below it. Its one root, as a rule, is the
+// collection; under it are series, tapes and conversations. Tapes without a
+// record are made from their conversations; records without a conversation are
+// left out. Files of other kinds, finding aids among them, are passed over.
+//
+// It fails, naming each file, where one cannot be parsed; where two conversations
+// or two records are of one identifier; and where there is no conversation.
+func FromCatalog(dir fs.FS) (*Collection, error) {
+	found := map[string]archive.Unit{}
+	from := map[string]string{}
+	tapes := map[string]archive.Unit{}
+	var failures []error
+	fail := func(name string, err error) { failures = append(failures, fmt.Errorf("%s: %w", name, err)) }
+	errJSON := eachFile(dir, ".json", func(name string, content []byte) {
+		units, err := nara.ParseConversations(bytes.NewReader(content))
+		if err != nil {
+			if !errors.Is(err, nara.ErrOther) {
+				fail(name, err)
+			}
+			return
+		}
+		for _, u := range units {
+			if other := from[u.ID]; other != "" {
+				fail(name, fmt.Errorf("its conversation %q is in %s too", u.ID, other))
+				continue
+			}
+			found[u.ID], from[u.ID] = u, name
+		}
+	})
+	errXML := eachFile(dir, ".xml", func(name string, content []byte) {
+		records, err := nara.ParseTapes(bytes.NewReader(content))
+		if err != nil {
+			if !errors.Is(err, nara.ErrOther) {
+				fail(name, err)
+			}
+			return
+		}
+		for _, u := range records {
+			if _, twice := tapes[u.ID]; twice {
+				fail(name, fmt.Errorf("its record of %q is in another file too", u.ID))
+				continue
+			}
+			tapes[u.ID] = u
+		}
+	})
+	if err := errors.Join(append(failures, errJSON, errXML)...); err != nil {
+		return nil, fmt.Errorf("cannot read the catalog: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no list of conversations in the folder")
+	}
+	c, err := fromUnits(stack(found, tapes))
+	if err != nil {
+		return nil, fmt.Errorf("cannot order the catalog: %w", err)
+	}
+	return c, nil
+}
+
+// eachFile reads the files whose names have this ending, in the order of their
+// paths; what begins with a dot is not looked at.
+func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) error {
+	return fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("cannot read the folder: %w", err)
+		}
+		if hidden := name != "." && strings.HasPrefix(entry.Name(), "."); hidden {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if entry.IsDir() || !strings.EqualFold(path.Ext(name), ending) {
+			return nil
+		}
+		content, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return fmt.Errorf("cannot read the file: %w", err)
+		}
+		use(name, content)
+		return nil
+	})
+}
+
+// byIdentifier orders units by their identifiers, numbers in them by value.
+func byIdentifier(a, b archive.Unit) int { return compareNatural(a.ID, b.ID) }
+
+func compareNatural(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		p, q := run(x), run(y)
+		x, y = x[len(p):], y[len(q):]
+		m, n := strings.TrimLeft(p, "0"), strings.TrimLeft(q, "0")
+		if isDigit(p) && isDigit(q) {
+			if c := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n)); c != 0 {
+				return c
+			}
+			continue
+		}
+		if c := cmp.Compare(p, q); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+// run is the digits, or the other characters, that s begins with.
+func run(s string) string {
+	end := strings.IndexFunc(s, func(r rune) bool { return isDigit(string(r)) != isDigit(s[:1]) })
+	if end < 0 {
+		return s
+	}
+	return s[:end]
+}
+
+func isDigit(s string) bool { return s != "" && s[0] <= unicode.MaxASCII && s[0] >= '0' && s[0] <= '9' }
+
+// sorted gives the units of a map in the order of their identifiers.
+func sorted(units map[string]archive.Unit) []archive.Unit {
+	list := make([]archive.Unit, 0, len(units))
+	for _, u := range units {
+		list = append(list, u)
+	}
+	slices.SortFunc(list, byIdentifier)
+	return list
+}

@@ -1,0 +1,202 @@
+package asl
+
+import (
+	"encoding/json"
+	"sort"
+
+	"github.com/sortie-dev/sortie/local/twin/asl/document"
+	"github.com/sortie-dev/sortie/local/twin/asl/intrinsic"
+	"github.com/sortie-dev/sortie/local/twin/asl/path"
+)
+
+// Limits of Step Functions that a definition or its data can meet.
+const (
+	MaxData       = 262_144   // bytes of an input, output or payload
+	MaxEvents     = 25_000    // history events of an execution
+	maxDefinition = 1_048_576 // bytes of a definition
+	maxStateName  = 80        // characters
+	maxSeconds    = 99_999_999
+	maxDelay      = 31_622_400 // seconds between two tries
+)
+
+// Machine is a parsed definition. It is immutable and may be used from
+// anywhere at once.
+type Machine struct {
+	graph
+	timeoutSeconds int64 // 0: none
+}
+
+// graph is a set of states with a start: a machine, a branch of a Parallel or
+// the processor of a Map.
+type graph struct {
+	startAt string
+	states  map[string]*state
+	order   []string // the names as they were written
+}
+
+type kind string
+
+const (
+	kindPass     kind = "Pass"
+	kindTask     kind = "Task"
+	kindChoice   kind = "Choice"
+	kindWait     kind = "Wait"
+	kindSucceed  kind = "Succeed"
+	kindFail     kind = "Fail"
+	kindParallel kind = "Parallel"
+	kindMap      kind = "Map"
+)
+
+// state is a state of any type; fields that its type has not are zero.
+type state struct {
+	name string
+	kind kind
+	next string // "" ends the graph
+
+	inputPath, outputPath, resultPath field
+	parameters, resultSelector        *template
+
+	result    any // of a Pass
+	hasResult bool
+
+	resource           string
+	callback           bool // .waitForTaskToken
+	job                bool // .sync: there is a token, but the result counts as well
+	timeout, heartbeat amount
+	retry              []retrier
+	catch              []catcher
+
+	choices   []rule
+	otherwise string // Default
+
+	seconds       amount // of a Wait
+	timestamp     string
+	timestampPath *path.Path
+
+	errorText, causeText *expression // of a Fail
+
+	branches       []*graph // of a Parallel; one, the processor, of a Map
+	itemsPath      field
+	itemSelector   *template
+	maxConcurrency amount
+}
+
+// field is a path that may also be missing or null.
+type field struct {
+	set, null bool
+	path      path.Path
+}
+
+// amount is a number that is written down or that a path leads to.
+type amount struct {
+	set   bool
+	value int64
+	path  *path.Path
+}
+
+// expression is a literal, a path or a call.
+type expression struct {
+	text    string
+	literal any
+	path    *path.Path
+	call    *intrinsic.Call
+}
+
+type retrier struct {
+	errors      []string
+	interval    float64 // seconds
+	maxAttempts int64
+	backoff     float64
+	maxDelay    float64 // seconds; 0: no cap of its own
+	jitter      bool
+}
+
+type catcher struct {
+	errors     []string
+	next       string
+	resultPath field
+}
+
+// Parse reads a definition. The error is an *UnsupportedError where it uses
+// something that this interpreter does not have, otherwise an *InvalidError
+// with every mistake.
+func Parse(definition []byte) (*Machine, error) {
+	machine, found := parse(definition)
+	for _, p := range found {
+		if p.Unsupported != "" {
+			return nil, &UnsupportedError{Feature: p.Unsupported, Place: p.Place}
+		}
+	}
+	if len(found) > 0 {
+		return nil, &InvalidError{Problems: found}
+	}
+	return machine, nil
+}
+
+// Validate tells every mistake in a definition: those inside of a state in the
+// order of the states, and after each set of states what is wrong between them.
+// None means that Parse accepts it.
+func Validate(definition []byte) []Problem {
+	_, found := parse(definition)
+	return found
+}
+
+// Resources are the resources of all Tasks, sorted, each once.
+func (m *Machine) Resources() []string {
+	seen := map[string]bool{}
+	m.walk(func(s *state) {
+		if s.kind == kindTask {
+			seen[s.resource] = true
+		}
+	})
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// States are the names of all states, those inside of others too, as they were
+// written.
+func (m *Machine) States() []string {
+	var names []string
+	m.walk(func(s *state) { names = append(names, s.name) })
+	return names
+}
+
+func (g *graph) walk(visit func(*state)) {
+	for _, name := range g.order {
+		visit(g.states[name])
+		for _, inner := range g.states[name].branches {
+			inner.walk(visit)
+		}
+	}
+}
+
+// targets are the names of all states that s can go to.
+func (s *state) targets() []string {
+	var names []string
+	if s.next != "" {
+		names = append(names, s.next)
+	}
+	if s.otherwise != "" {
+		names = append(names, s.otherwise)
+	}
+	for _, r := range s.choices {
+		names = append(names, r.next)
+	}
+	for _, c := range s.catch {
+		names = append(names, c.next)
+	}
+	return names
+}
+
+// integer reads a whole number.
+func integer(value any) (int64, bool) {
+	n, ok := value.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	return document.Int(n)
+}

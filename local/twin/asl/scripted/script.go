@@ -1,0 +1,99 @@
+package scripted
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/twin/asl"
+	"github.com/sortie-dev/sortie/local/twin/asl/document"
+)
+
+// script is what the tasks answer.
+type script struct {
+	byState map[string][]*document.Object
+	any     []*document.Object // those that name no state
+}
+
+func newScript(request *document.Object) (*script, error) {
+	s := &script{byState: map[string][]*document.Object{}}
+	value, _ := request.Get("task_results")
+	list, ok := value.([]any)
+	if !ok && value != nil {
+		return nil, errors.New("its task_results are not an array")
+	}
+	for _, item := range list {
+		result, ok := item.(*document.Object)
+		if !ok {
+			return nil, errors.New("one of its task_results is not an object")
+		}
+		state, _ := result.Get("state")
+		if name, ok := state.(string); ok {
+			s.byState[name] = append(s.byState[name], result)
+		} else {
+			s.any = append(s.any, result)
+		}
+	}
+	return s, nil
+}
+
+// next takes the result of a call in the state; nil where there is none.
+func (s *script) next(state string) *document.Object {
+	if list := s.byState[state]; len(list) > 0 {
+		s.byState[state] = list[1:]
+		return list[0]
+	}
+	if len(s.any) > 0 {
+		result := s.any[0]
+		s.any = s.any[1:]
+		return result
+	}
+	return nil
+}
+
+// answer gives a call its result, through the token where the state waits for
+// one.
+func (s *script) answer(env asl.Env, execution *asl.Execution, call asl.Invocation) []asl.Invocation {
+	result := s.next(call.State)
+	silent := result == nil
+	if !silent {
+		event, _ := result.Get("event")
+		name, _ := event.(string)
+		silent = strings.HasSuffix(name, "TimedOut")
+	}
+	if call.Callback {
+		execution.Returned(env, call.Attempt, nil)
+	}
+	if silent {
+		return nil
+	}
+	var more []asl.Invocation
+	output, succeeded := result.Get("output")
+	switch {
+	case succeeded && call.Callback:
+		more, _ = execution.Succeed(env, call.Token, output)
+	case succeeded:
+		more, _ = execution.Returned(env, call.Attempt, output)
+	case call.Callback:
+		more, _ = execution.Fail(env, call.Token, failure(result))
+	default:
+		more, _ = execution.Failed(env, call.Attempt, failure(result))
+	}
+	return more
+}
+
+// failure is the result's error; a cause that was written as an object is its
+// text.
+func failure(result *document.Object) *asl.Failure {
+	text := func(key string) *string {
+		value, _ := result.Get(key)
+		if value == nil {
+			return nil
+		}
+		s, ok := value.(string)
+		if !ok {
+			s = document.String(value)
+		}
+		return &s
+	}
+	return &asl.Failure{Code: text("error"), Cause: text("cause")}
+}

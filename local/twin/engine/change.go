@@ -1,0 +1,250 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/twin/asl"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// errUnreadable is an execution that this program cannot go on with.
+var errUnreadable = errors.New("the execution cannot be read")
+
+// stimulus changes an execution and says what is to be invoked; false where it
+// changed nothing.
+type stimulus func(*asl.Execution, asl.Env) ([]asl.Invocation, bool)
+
+// change applies the stimulus, stores what came of it, and only then lets it
+// show: deadlines, invocations. False where the stimulus changed nothing or the
+// execution has ended. After an error the execution is as it was, or as the
+// stimulus left it where the store failed in the very moment of a crash.
+func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, error) {
+	en.mu.Lock()
+	defer en.mu.Unlock()
+	if en.over {
+		return false, nil
+	}
+	if ok, err := e.ready(ctx, en); !ok {
+		return false, err
+	}
+	env, entered := e.env(en)
+	invocations, ok := apply(en.execution, env)
+	if !ok {
+		return false, nil
+	}
+	r := e.row(en)
+	if err := e.store.update(ctx, r); err != nil {
+		en.forget()
+		return false, fmt.Errorf("cannot store the execution: %w", err)
+	}
+	e.show(ctx, en, r, invocations, *entered)
+	return true, nil
+}
+
+// resume makes the invocations that were in flight again.
+func (e *Engine) resume(ctx context.Context, en *entry) error {
+	_, err := e.change(ctx, en, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
+		if x.Resume(env) {
+			return x.InFlight(), true
+		}
+		// Nothing that would have to be stored.
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.schedule(en, x.InFlight())
+		return nil, false
+	})
+	return err
+}
+
+// schedule queues invocations. The caller holds e.mu.
+func (e *Engine) schedule(en *entry, invocations []asl.Invocation) {
+	for _, each := range invocations {
+		e.calls = append(e.calls, call{entry: en, invocation: each})
+	}
+}
+
+// ready loads the execution. One that cannot be read has ended afterwards: false.
+func (e *Engine) ready(ctx context.Context, en *entry) (bool, error) {
+	err := e.load(ctx, en)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, errUnreadable):
+		return false, e.giveUp(ctx, en, err)
+	}
+	return false, fmt.Errorf("cannot read the execution: %w", err)
+}
+
+// load reads the execution where it is not in memory, and lets it hear the
+// heartbeats that were heard for it. An engine cannot know those of the one before
+// it: no heartbeat clock is older than the engine.
+func (e *Engine) load(ctx context.Context, en *entry) error {
+	if en.execution == nil {
+		if err := e.read(ctx, en); err != nil {
+			return err
+		}
+		en.execution.Refresh(e.began)
+		e.mu.Lock()
+		e.remember(en)
+		e.mu.Unlock()
+	}
+	if !en.listens {
+		en.pulse, en.listens = en.execution.Pulse(), true
+	}
+	en.execution.Hear(en.pulse)
+	return nil
+}
+
+func (e *Engine) read(ctx context.Context, en *entry) error {
+	r, err := e.store.byID(ctx, en.id)
+	if err != nil {
+		return err
+	}
+	en.name = r.name
+	d, err := e.definition(ctx, r.definition)
+	if err != nil {
+		return err
+	}
+	if en.execution, err = d.machine.Decode(r.document); err != nil {
+		return errors.Join(errUnreadable, err)
+	}
+	return nil
+}
+
+// giveUp ends an execution that cannot be read; it would never end otherwise.
+func (e *Engine) giveUp(ctx context.Context, en *entry, reason error) error {
+	r := &row{
+		id: en.id, status: port.ExecutionFailed, ended: milli(e.config.Clock.Now()),
+		code: "States.Runtime", cause: "The execution was stored by a program that this one does not understand.",
+	}
+	if err := e.store.update(ctx, r); err != nil {
+		return fmt.Errorf("cannot store the execution: %w", err)
+	}
+	e.config.Log.ErrorContext(ctx, "an execution cannot go on", "execution", en.name, "error", reason)
+	e.show(ctx, en, r, nil, nil)
+	return nil
+}
+
+func (e *Engine) env(en *entry) (asl.Env, *[]string) {
+	entered := &[]string{}
+	env := asl.Env{
+		Now: e.config.Clock.Now(), Random: e.config.Random, Identity: e.identity(en.name),
+		Token: func(attempt int64) string {
+			return fmt.Sprintf("%d.%d.%016x%016x", en.id, attempt, e.config.Random(), e.config.Random())
+		},
+	}
+	if e.config.Entered != nil {
+		env.Entered = func(state string) { *entered = append(*entered, state) }
+	}
+	return env, entered
+}
+
+func (e *Engine) identity(name string) asl.Identity {
+	const states = "arn:aws:states:local:000000000000:"
+	return asl.Identity{
+		ID: states + "execution:" + e.config.Name + ":" + name, Name: name,
+		RoleARN:   "arn:aws:iam::000000000000:role/" + e.config.Name,
+		MachineID: states + "stateMachine:" + e.config.Name, MachineName: e.config.Name,
+	}
+}
+
+// row is the execution as it is stored now.
+func (e *Engine) row(en *entry) *row {
+	x := en.execution
+	r := &row{id: en.id, name: en.name, status: port.ExecutionStatus(x.Status()), entered: x.Entered()}
+	if x.Status() != asl.Running {
+		r.ended = milli(e.config.Clock.Now())
+		if failed := x.Failure(); failed != nil {
+			r.code = failed.Name()
+			if failed.Cause != nil {
+				r.cause = *failed.Cause
+			}
+		}
+		return r
+	}
+	if due, ok := x.Deadline(); ok {
+		r.due = milli(due)
+	}
+	r.calls = x.Busy()
+	r.document = x.Append(make([]byte, 0, 1024))
+	return r
+}
+
+// show lets the others see a stored change. The caller holds en.mu.
+func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.Invocation, entered []string) {
+	e.mu.Lock()
+	if r.ended != 0 {
+		en.over, en.execution, en.pulse = true, nil, asl.Pulse{}
+		e.timers.set(en, 0)
+		delete(e.entries, en.id)
+	} else {
+		en.pulse, en.listens = en.execution.Pulse(), true
+		e.entries[en.id] = en
+		e.timers.set(en, r.due)
+		e.schedule(en, invocations)
+		if !r.calls {
+			e.remember(en)
+		}
+	}
+	e.mu.Unlock()
+	e.nudge()
+	for _, state := range entered {
+		e.config.Entered(en.name, state)
+	}
+	switch r.status {
+	case port.ExecutionRunning:
+	case port.ExecutionSucceeded, port.ExecutionAborted:
+		e.config.Log.DebugContext(ctx, "execution ended", "execution", en.name, "status", string(r.status))
+	default:
+		e.config.Log.WarnContext(ctx, "execution ended", "execution", en.name, "status", string(r.status), "error", r.code)
+	}
+}
+
+// remember lets the execution stay in memory, in the place of the one that was
+// used longest ago. The caller holds e.mu and en.mu.
+func (e *Engine) remember(en *entry) {
+	old := e.recent[e.turn]
+	e.recent[e.turn] = en
+	e.turn = (e.turn + 1) % len(e.recent)
+	if old == nil || old == en || !old.mu.TryLock() {
+		return
+	}
+	if old.execution != nil && !old.execution.Busy() {
+		old.forget()
+	}
+	old.mu.Unlock()
+}
+
+// forget leaves the execution in the store alone.
+func (en *entry) forget() { en.execution, en.name = nil, "" }
+
+// ended tells whether nothing can change the execution any more.
+func (en *entry) ended() bool {
+	en.mu.Lock()
+	defer en.mu.Unlock()
+	return en.over
+}
+
+// nudge wakes Run.
+func (e *Engine) nudge() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// holder finds the entry that a token belongs to.
+func (e *Engine) holder(token string) *entry {
+	prefix, _, _ := strings.Cut(token, ".")
+	id, err := strconv.ParseInt(prefix, 10, 64)
+	if err != nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.entries[id]
+}

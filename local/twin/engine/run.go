@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/asl"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// again is how long to wait before something that could not be stored is
+// tried once more.
+const again = time.Second
+
+// firings is how many deadlines are worked on at once, so that they share
+// commits.
+const firings = 64
+
+// Run drives the executions until ctx ends: it makes the invocations and keeps
+// the deadlines. It returns when its last invocation has. Only one Run or Step
+// may be under way.
+func (e *Engine) Run(ctx context.Context) error {
+	var working sync.WaitGroup
+	defer working.Wait()
+	calls := make(chan struct{}, e.config.Concurrency)
+	fires := make(chan struct{}, firings)
+	for ctx.Err() == nil {
+		for len(calls) < cap(calls) {
+			c, ok := e.nextCall()
+			if !ok {
+				break
+			}
+			calls <- struct{}{}
+			working.Go(func() {
+				defer func() { <-calls; e.nudge() }()
+				e.perform(ctx, c)
+			})
+		}
+		for len(fires) < cap(fires) {
+			en, ok := e.nextDue()
+			if !ok {
+				break
+			}
+			fires <- struct{}{}
+			working.Go(func() {
+				defer func() { <-fires; e.nudge() }()
+				e.fire(ctx, en)
+			})
+		}
+		e.rest(ctx, len(fires) == cap(fires))
+	}
+	return nil
+}
+
+// rest waits until there is something to do. busy: deadlines are left to the
+// firings that are under way.
+func (e *Engine) rest(ctx context.Context, busy bool) {
+	var due <-chan time.Time
+	if at, ok := e.nextDeadline(); ok && !busy {
+		fired, stop := e.config.Clock.NewTimer(at.Sub(e.config.Clock.Now()))
+		defer stop()
+		due = fired
+	}
+	select {
+	case <-ctx.Done():
+	case <-e.wake:
+	case <-due:
+	}
+}
+
+// perform makes the call and stores its result, however often that takes.
+func (e *Engine) perform(ctx context.Context, c call) {
+	if c.entry.ended() {
+		return
+	}
+	result, err := e.invoke(ctx, c)
+	if err != nil {
+		return // cut off: it never ended
+	}
+	// What was done is stored even when ctx ends meanwhile.
+	for {
+		_, err := e.change(context.WithoutCancel(ctx), c.entry, result)
+		if err == nil {
+			return
+		}
+		e.config.Log.ErrorContext(ctx, "the result of a function could not be stored", "state", c.invocation.State, "error", err)
+		if !e.pause(ctx) {
+			return
+		}
+	}
+}
+
+func (e *Engine) pause(ctx context.Context) bool {
+	return clock.Sleep(ctx, e.config.Clock, again) == nil
+}
+
+// fire lets the execution see the time.
+func (e *Engine) fire(ctx context.Context, en *entry) {
+	for {
+		err := e.tick(ctx, en)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			e.config.Log.ErrorContext(ctx, "a deadline could not be kept", "error", err)
+		}
+		if !e.pause(ctx) {
+			return
+		}
+	}
+}
+
+func (e *Engine) tick(ctx context.Context, en *entry) error {
+	_, err := e.change(ctx, en, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
+		if due, ok := x.Deadline(); !ok || due.After(env.Now) {
+			// It was put off since, by a heartbeat.
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if ok {
+				e.timers.set(en, milli(due))
+			}
+			return nil, false
+		}
+		return x.Tick(env), true
+	})
+	return err
+}
+
+func (e *Engine) nextCall() (call, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.calls) == 0 {
+		e.calls = nil
+		return call{}, false
+	}
+	c := e.calls[0]
+	e.calls[0] = call{}
+	e.calls = e.calls[1:]
+	return c, true
+}
+
+// nextDue takes out the first deadline that has come. Whoever gets it calls
+// tick until that succeeds, which puts the next one in.
+func (e *Engine) nextDue() (*entry, bool) {
+	now := milli(e.config.Clock.Now())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.timers) == 0 || e.timers[0].due > now {
+		return nil, false
+	}
+	en := e.timers[0]
+	e.timers.set(en, 0)
+	return en, true
+}
+
+func (e *Engine) nextDeadline() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.timers) == 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(e.timers[0].due).UTC(), true
+}
+
+// Step does everything that is due now, in this goroutine and always in the
+// same order: invocations in the order in which they came up, then deadlines.
+// It tells whether there was anything. After an error what failed is done by the
+// next Step.
+func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
+	for {
+		if c, ok := e.nextCall(); ok {
+			worked = true
+			if err := e.stepCall(ctx, c); err != nil {
+				return worked, err
+			}
+			continue
+		}
+		en, ok := e.nextDue()
+		if !ok {
+			return worked, nil
+		}
+		worked = true
+		due := milli(e.config.Clock.Now())
+		if err := e.tick(ctx, en); err != nil {
+			e.mu.Lock()
+			e.timers.set(en, due)
+			e.mu.Unlock()
+			return worked, err
+		}
+	}
+}
+
+// stepCall puts a call that could not be finished back in front: it is made
+// again, as after a crash.
+func (e *Engine) stepCall(ctx context.Context, c call) error {
+	if c.entry.ended() {
+		return nil
+	}
+	result, err := e.invoke(ctx, c)
+	if err == nil {
+		_, err = e.change(ctx, c.entry, result)
+	}
+	if err != nil {
+		e.mu.Lock()
+		e.calls = append([]call{c}, e.calls...)
+		e.mu.Unlock()
+	}
+	return err
+}
+
+// NextDue is when Step has something to do next: at once where an invocation
+// is to be made; false where only a Start or a token can go on.
+func (e *Engine) NextDue() (time.Time, bool) {
+	e.mu.Lock()
+	waiting := len(e.calls) > 0
+	e.mu.Unlock()
+	if waiting {
+		return e.config.Clock.Now(), true
+	}
+	return e.nextDeadline()
+}

@@ -1,0 +1,126 @@
+package durable_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+)
+
+type record struct{ Name string }
+
+func TestWrittenFilesAreReadBackAndReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record.json")
+
+	var got record
+	if err := durable.Read(path, &got); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("before the first write: %v", err)
+	}
+	for name, write := range map[string]func(string, any) error{"written": durable.Write, "placed": durable.Place} {
+		if err := write(path, record{name}); err != nil {
+			t.Fatal(err)
+		}
+		if err := durable.Read(path, &got); err != nil || got.Name != name {
+			t.Fatalf("got %+v, %v; want %s", got, err, name)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	if _, err := os.Stat(path + durable.Suffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a temporary file is left: %v", err)
+	}
+}
+
+func TestAFileThatIsNoRecordIsAnError(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record.json")
+	if err := os.WriteFile(path, []byte(`{"Name":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.Read(path, &record{}); !errors.Is(err, durable.ErrDamaged) {
+		t.Errorf("err = %v, want ErrDamaged", err)
+	}
+}
+
+func TestALockIsHeldOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := durable.TryLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := durable.TryLock(path); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("the second lock: %v, want ErrLocked", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := durable.TryLock(path)
+	if err != nil {
+		t.Fatalf("after the unlock: %v", err)
+	}
+	if err := again.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAClaimIsSeenByOthersOnly(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "claim")
+	if claimed, err := durable.Claimed(path); claimed || err != nil {
+		t.Errorf("no file: %v, %v", claimed, err)
+	}
+	claim, err := durable.TryClaim(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() string {
+		out, err := exec.Command(os.Args[0], "-test.run=^TestLookFromOutside$", "-test.v", "--", path).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := look(); !strings.Contains(got, "claimed: true, locked by another process") {
+		t.Errorf("while it is held: %s", got)
+	}
+	if err := claim.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); !strings.Contains(got, "claimed: false, <nil>") {
+		t.Errorf("after the unlock: %s", got)
+	}
+}
+
+// TestLookFromOutside is the other process of TestAClaimIsSeenByOthersOnly; by
+// itself it looks at a file that is not there.
+func TestLookFromOutside(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "claim")
+	if flag.NArg() > 0 {
+		path = flag.Arg(0)
+	}
+	claimed, err := durable.Claimed(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := durable.TryClaim(path)
+	if (err != nil) != claimed {
+		t.Errorf("claimed: %v, but TryClaim says %v", claimed, err)
+	}
+	t.Logf("claimed: %v, %v", claimed, err)
+	if claim != nil {
+		if err := claim.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+}

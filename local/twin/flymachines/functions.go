@@ -1,0 +1,93 @@
+package flymachines
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// Function is a program that runs in the server's own process. Its context
+// ends with the first signal; what it returns is the exit code. What it writes
+// to out is the machine's output.
+type Function func(ctx context.Context, p Program, out io.Writer) int
+
+// Functions is the Starter of programs that are functions, for benchmarks and
+// tests: Argv[0] names the function. They end with the server; SIGKILL counts
+// as their end, and the function is left to notice its context.
+type Functions struct {
+	Programs map[string]Function
+	Clock    clock.Clock
+}
+
+// Start calls the function in a goroutine.
+func (f Functions) Start(p Program) (Process, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call{startedAt: f.Clock.Now(), clock: f.Clock, cancel: cancel, ended: make(chan struct{})}
+	program, ok := f.Programs[p.Argv[0]]
+	if !ok {
+		c.end(Exit{Code: 127, Problem: fmt.Sprintf("there is no function %q", p.Argv[0])})
+		return c, nil
+	}
+	go c.run(ctx, program, p)
+	return c, nil
+}
+
+// Find finds nothing: functions end with the server.
+func (f Functions) Find(Program) (Process, error) { return nil, nil }
+
+type call struct {
+	startedAt time.Time
+	clock     clock.Clock
+	cancel    context.CancelFunc
+	once      sync.Once
+	ended     chan struct{}
+	exit      Exit
+}
+
+func (c *call) run(ctx context.Context, program Function, p Program) {
+	out := output.NewWriter(p.Dir, p.OutputLimit)
+	exit := Exit{Code: 2, Problem: "the function panicked"}
+	defer func() {
+		if r := recover(); r != nil {
+			exit.Problem = fmt.Sprintf("the function panicked: %v", r)
+		}
+		if err := out.Close(); err != nil && exit.Problem == "" {
+			exit.Problem = err.Error()
+		}
+		c.end(exit)
+	}()
+	exit = Exit{Code: program(ctx, p, out)}
+}
+
+func (c *call) end(exit Exit) {
+	c.once.Do(func() {
+		exit.At = c.clock.Now()
+		c.exit = exit
+		c.cancel()
+		close(c.ended)
+	})
+}
+
+// StartedAt is when the function was called.
+func (c *call) StartedAt() time.Time { return c.startedAt }
+
+// Signal ends the function's context; SIGKILL its life.
+func (c *call) Signal(s syscall.Signal) error {
+	if s == syscall.SIGKILL {
+		c.end(killed(time.Time{}, ""))
+	}
+	c.cancel()
+	return nil
+}
+
+// Wait waits for the function's end.
+func (c *call) Wait() (Exit, error) {
+	<-c.ended
+	return c.exit, nil
+}

@@ -1,0 +1,146 @@
+package flymachines
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+)
+
+const recordFile = "machine.json"
+
+// machine is one that this server has. Its record changes only through commit.
+type machine struct {
+	dir string
+	// kick wakes the goroutine that lives the machine's life.
+	kick chan struct{}
+	// inherited: an earlier server may have started it. Only its life looks.
+	inherited bool
+
+	mu       sync.Mutex
+	rec      record
+	manifest *manifest
+	proc     Process       // nil while no program runs
+	changed  chan struct{} // closed, and made anew, with every change
+	absent   bool          // its creation failed
+	living   bool          // a goroutine lives its life
+}
+
+func newMachine(dir string, rec record, m *manifest) *machine {
+	return &machine{
+		dir: dir, rec: rec, manifest: m,
+		kick: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+}
+
+// look gives the record and what tells of its next change.
+func (m *machine) look() (record, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rec, m.changed
+}
+
+// manifestNow gives the config as it is now read.
+func (m *machine) manifestNow() *manifest {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.manifest
+}
+
+// commit changes the record: on disk first, then for everyone to see. change
+// returns an error to refuse, and then nothing happens.
+func (m *machine) commit(now time.Time, change func(*record) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.commitLocked(now, change)
+}
+
+func (m *machine) commitLocked(now time.Time, change func(*record) error) error {
+	next := m.rec
+	if err := change(&next); err != nil {
+		return err
+	}
+	next.UpdatedAt = now
+	if err := durable.Write(filepath.Join(m.dir, recordFile), next); err != nil {
+		return fmt.Errorf("cannot keep the machine's record: %w", err)
+	}
+	m.show(next)
+	return nil
+}
+
+// note commits what has happened, whether or not it can be written down: what
+// cannot, and what a loss of power takes, is found again from the supervisor's
+// records, or ends with the power anyway.
+func (m *machine) note(now time.Time, change func(*record)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := m.rec
+	change(&next)
+	next.UpdatedAt = now
+	err := durable.Place(filepath.Join(m.dir, recordFile), next)
+	m.show(next)
+	if err != nil {
+		return fmt.Errorf("cannot record what happened to machine %s: %w", next.ID, err)
+	}
+	return nil
+}
+
+// show makes a record the present one.
+func (m *machine) show(rec record) {
+	m.rec = rec
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// wake tells the machine's life that there is a new wish.
+func (m *machine) wake() {
+	select {
+	case m.kick <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// signal reaches the program, if one runs.
+func (m *machine) signal(s syscall.Signal) error {
+	m.mu.Lock()
+	proc := m.proc
+	m.mu.Unlock()
+	if proc == nil {
+		return nil
+	}
+	return proc.Signal(s)
+}
+
+// subject is the machine as faults know it.
+func (m *machine) subject() faults.Subject {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return faults.Subject{
+		App: m.rec.App, Name: m.rec.Name, Region: m.rec.Region, Metadata: m.manifest.Metadata, Env: m.manifest.Env,
+	}
+}
+
+// program is what the machine runs at its present start.
+func (s *Server) program(m *machine) Program {
+	rec, _ := m.look()
+	manifest := m.manifestNow()
+	p := Program{
+		MachineID: rec.ID, Image: manifest.Image, Start: rec.Starts, Argv: rec.Argv, Dir: m.dir,
+		Root: filepath.Join(m.dir, "root"), Tmp: filepath.Join(m.dir, "tmp"),
+		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
+	}
+	p.Env = map[string]string{"PATH": s.cfg.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
+	maps.Copy(p.Env, manifest.Env)
+	maps.Copy(p.Env, map[string]string{
+		"FLY_APP_NAME": rec.App, "FLY_MACHINE_ID": rec.ID, "FLY_ALLOC_ID": rec.ID, "FLY_REGION": rec.Region,
+		"FLY_IMAGE_REF": manifest.Image, "FLY_MACHINE_VERSION": rec.Version, "FLY_PRIVATE_IP": privateIP(rec.ID),
+		"FLY_PROCESS_GROUP": manifest.processGroup(), "FLY_VM_MEMORY_MB": fmt.Sprint(manifest.memoryMB()),
+		"PRIMARY_REGION": rec.Region,
+	})
+	return p
+}

@@ -1,0 +1,117 @@
+package flymachines
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/supervisor"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// Processes is the Starter of real programs: each runs in a process group of
+// its own, under a supervisor that outlives the server.
+type Processes struct {
+	// Command is the path of an executable, usually this one, and the arguments
+	// that make it call Supervise.
+	Command []string
+	Clock   clock.Clock
+}
+
+// Supervise is the life of the process that Processes.Command starts. It takes
+// no arguments, reads what to run from standard input, and gives the exit code.
+// Call it from the main goroutine, before anything else is set up.
+func Supervise(args []string) int {
+	if len(args) > 0 {
+		fmt.Fprintln(os.Stderr, "this command takes no arguments; the machines server starts it")
+		return 2
+	}
+	return supervisor.Run(os.Stdin, os.Stdout, os.Stderr, clock.System{})
+}
+
+// Start makes the machine's folders and files and runs the program.
+func (s Processes) Start(p Program) (Process, error) {
+	for _, dir := range []string{p.Root, p.Tmp} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("cannot make the machine's folders: %w", err)
+		}
+	}
+	if err := writeFiles(p); err != nil {
+		return nil, fmt.Errorf("cannot write the machine's files: %w", err)
+	}
+	env := make([]string, 0, len(p.Env))
+	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
+		env = append(env, key+"="+p.Env[key])
+	}
+	argv := slices.Clone(p.Argv)
+	argv[0] = locate(argv[0], p.Env["PATH"])
+	h, err := supervisor.Launch(s.Command, supervisor.Spec{
+		Dir: p.Dir, Start: p.Start, Argv: argv, Env: env, Cwd: p.Root, OutputLimit: p.OutputLimit,
+	}, s.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return process{h}, nil
+}
+
+// Find finds the program's supervisor, or what it left.
+func (s Processes) Find(p Program) (Process, error) {
+	h, err := supervisor.Find(p.Dir, p.Start, s.Clock)
+	if err != nil || h == nil {
+		return nil, err
+	}
+	return process{h}, nil
+}
+
+type process struct{ *supervisor.Handle }
+
+func (p process) Wait() (Exit, error) {
+	e, err := p.Handle.Wait()
+	return Exit{Code: e.Code, Signal: e.Signal, Problem: e.Problem, At: e.At}, err
+}
+
+func writeFiles(p Program) (err error) {
+	if len(p.Files) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(p.Root)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, file := range p.Files {
+		if err := root.MkdirAll(filepath.Dir(file.Path), 0o700); err != nil {
+			return err
+		}
+		mode := os.FileMode(file.Mode & 0o777)
+		if mode == 0 {
+			mode = 0o644
+		}
+		if err := root.WriteFile(file.Path, file.Data, mode); err != nil {
+			return err
+		}
+		if err := root.Chmod(file.Path, mode); err != nil { // whatever the umask
+			return err
+		}
+	}
+	return nil
+}
+
+// locate finds a bare name in the program's own PATH. What is not found stays
+// as it is, and fails when it is run.
+func locate(name, path string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	for _, dir := range filepath.SplitList(path) {
+		full := filepath.Join(dir, name)
+		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return full
+		}
+	}
+	return name
+}

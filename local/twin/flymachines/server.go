@@ -1,0 +1,195 @@
+package flymachines
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
+)
+
+// Server answers the Machines API and runs the machines. It is an
+// http.Handler, and safe for use by many goroutines.
+type Server struct {
+	cfg    Config
+	log    *slog.Logger
+	lock   *durable.Lock
+	routes http.Handler
+	limits *limits
+
+	lives   sync.WaitGroup // one for each machine that something happens to
+	closing chan struct{}  // closed when Stop begins
+	rush    chan struct{}  // closed when Stop waits no longer
+
+	mu       sync.Mutex
+	closed   bool
+	apps     map[string]bool
+	machines map[string]*machine // by id
+	names    map[string]string   // app/name of the live ones: id
+	gone     []goneMachine       // in the order in which they went
+	faults   *faults.Injector
+	entropy  io.Reader
+}
+
+// errClosing is the answer to a wish that comes after Stop.
+var errClosing = errors.New("the server is shutting down")
+
+// Open takes the folder, finds the machines that an earlier server left there
+// and goes on with their lives. The caller ends it with Stop.
+func Open(cfg Config) (*Server, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	injector, err := faults.New(cfg.Faults)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve machines: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, "machines"), 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the machines' folder: %w", err)
+	}
+	lock, err := cfg.takeFolder()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, log: cfg.Log, lock: lock, limits: newLimits(),
+		closing: make(chan struct{}), rush: make(chan struct{}),
+		apps: map[string]bool{}, machines: map[string]*machine{}, names: map[string]string{},
+		faults: injector, entropy: ulid.Monotonic(cfg.Random, 0),
+	}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	s.routes = s.newRoutes()
+	return s, nil
+}
+
+// takeFolder locks the folder. A supervisor that was just being forked when
+// its server was killed may hold the lock for a moment.
+func (c Config) takeFolder() (*durable.Lock, error) {
+	const tries, pause = 20, 50 * time.Millisecond
+	for try := 1; ; try++ {
+		lock, err := durable.TryLock(filepath.Join(c.Dir, "server.lock"))
+		if err == nil || !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		if try == tries {
+			return nil, fmt.Errorf("another server has the machines' folder %s: %w", c.Dir, err)
+		}
+		again, stop := c.Clock.NewTimer(pause)
+		<-again
+		stop()
+	}
+}
+
+// Stop ends all machines and returns when nothing runs: SIGTERM, each
+// machine's own grace, SIGKILL; and SIGKILL at once when the context ends. Exit
+// events say that it was requested. Nothing is created any more; reads are
+// still answered, until the caller stops serving. A second Stop only waits.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	all := make([]*machine, 0, len(s.machines))
+	for _, m := range s.machines {
+		all = append(all, m)
+	}
+	s.mu.Unlock()
+	if !first {
+		s.lives.Wait()
+		return nil
+	}
+	var failed []error
+	for _, m := range all {
+		if err := s.stopForGood(m); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	close(s.closing)
+	ended := make(chan struct{})
+	go func() { s.lives.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		close(s.rush)
+		<-ended
+	}
+	return errors.Join(append(failed, s.lock.Unlock())...)
+}
+
+// SetFaults exchanges what goes wrong from now on. Machines keep the faults
+// they were created with.
+func (s *Server) SetFaults(plan faults.Plan) error {
+	injector, err := faults.New(plan)
+	if err != nil {
+		return fmt.Errorf("cannot use the faults: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = injector
+	return nil
+}
+
+// Faults is what goes wrong now.
+func (s *Server) Faults() faults.Plan { return s.injector().Plan() }
+
+func (s *Server) injector() *faults.Injector {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults
+}
+
+// ErrUnknown is the answer about a machine that never was or is forgotten.
+var ErrUnknown = errors.New("the machine is not known")
+
+// Logs gives what is kept of a machine's standard output and error, together,
+// as they were written; see package output. ErrUnknown for an unknown id.
+func (s *Server) Logs(id string) ([]byte, error) {
+	s.mu.Lock()
+	m := s.machines[id]
+	s.mu.Unlock()
+	if m == nil {
+		return nil, ErrUnknown
+	}
+	return output.Read(m.dir)
+}
+
+// newID makes a machine's id: 14 hex digits, as Fly's.
+func (s *Server) newID() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var bytes [7]byte
+	if _, err := io.ReadFull(s.cfg.Random, bytes[:]); err != nil {
+		return "", fmt.Errorf("cannot make an id: %w", err)
+	}
+	return hex.EncodeToString(bytes[:]), nil
+}
+
+// newULID makes the id of an event, a version or a request.
+func (s *Server) newULID(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(now), s.entropy)
+	if err != nil { // the entropy of one millisecond is used up, or Random fails
+		return ulid.ULID{}.String()
+	}
+	return id.String()
+}
+
+// event makes one that happened at a time.
+func (s *Server) event(kind, status, source string, at time.Time) event {
+	return event{ID: s.newULID(at), Type: kind, Status: status, Source: source, Timestamp: at.UnixMilli()}
+}

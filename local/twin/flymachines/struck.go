@@ -1,0 +1,157 @@
+package flymachines
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+)
+
+// handler answers a request; an error is answered for it.
+type handler func(http.ResponseWriter, *http.Request) error
+
+// onApp guards an action on an app's machines. What a creation is about is only
+// known once its body is read, so create strikes itself.
+func (s *Server) onApp(action string, h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		app := r.PathValue("app")
+		if !s.hasApp(app) {
+			return refuse(http.StatusNotFound, "app not found")
+		}
+		if action == faults.Create {
+			return h(w, r)
+		}
+		return s.strike(w, r, action, "", faults.Subject{App: app}, h)
+	}
+}
+
+// onMachine guards an action on one machine. No action: it is not Fly's.
+func (s *Server) onMachine(action string, h func(http.ResponseWriter, *http.Request, *machine) error) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		app, id := r.PathValue("app"), r.PathValue("id")
+		if !s.hasApp(app) {
+			return refuse(http.StatusNotFound, "app not found")
+		}
+		m := s.find(app, id)
+		if m == nil {
+			return refuse(http.StatusNotFound, "machine not found")
+		}
+		if action == "" {
+			return h(w, r, m)
+		}
+		return s.strike(w, r, action, id, m.subject(), func(w http.ResponseWriter, r *http.Request) error {
+			return h(w, r, m)
+		})
+	}
+}
+
+// strike lets the faults of a request happen around it.
+func (s *Server) strike(w http.ResponseWriter, r *http.Request, action, id string, subject faults.Subject, h handler) error {
+	injector := s.injector()
+	now := s.cfg.Clock.Now()
+	_, throttled := injector.Strike(faults.Throttle, action, subject)
+	if throttled || (injector.Plan().RealLimits && !s.limits.allow(action, subject.App, id, now)) {
+		return refuse(http.StatusTooManyRequests, "resource_exhausted: rate limit exceeded")
+	}
+	if _, struck := injector.Strike(faults.BadGateway, action, subject); struck {
+		return refuse(http.StatusBadGateway, "unavailable: bad gateway")
+	}
+	if rule, struck := injector.Strike(faults.Capacity, action, subject); struck {
+		return noCapacity(rule.Variant)
+	}
+	if rule, struck := injector.Strike(faults.Slow, action, subject); struck {
+		over, stop := s.cfg.Clock.NewTimer(rule.For)
+		defer stop()
+		select {
+		case <-over:
+		case <-s.closing:
+		}
+	}
+	_, lost := injector.Strike(faults.LostAnswer, action, subject)
+	_, late := injector.Strike(faults.BadGatewayAfter, action, subject)
+	if !lost && !late {
+		return h(w, r)
+	}
+	if err := h(nowhere{http.Header{}}, r); err != nil {
+		return err // nothing happened that could be lied about
+	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
+	return refuse(http.StatusBadGateway, "unavailable: bad gateway")
+}
+
+// nowhere is where an answer goes that its client never gets.
+type nowhere struct{ header http.Header }
+
+func (n nowhere) Header() http.Header         { return n.header }
+func (n nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (n nowhere) WriteHeader(int)             {}
+
+// noCapacity are Fly's ways of saying that there is no room.
+func noCapacity(variant string) error {
+	const aborted = "aborted: could not reserve resource for machine: insufficient %s available to fulfill request"
+	switch variant {
+	case "memory":
+		return refuse(http.StatusConflict, aborted, "memory")
+	case "cpu":
+		return refuse(http.StatusConflict, aborted, "CPUs")
+	case "none":
+		return refuse(http.StatusConflict, "aborted: no capacity")
+	case "volume":
+		return refuse(http.StatusPreconditionFailed, "failed_precondition: insufficient resources to create new machine with existing volume")
+	case "quota":
+		return refuse(http.StatusForbidden, "permission_denied: this machine is over the allowed quota. please consider other regions")
+	case "region":
+		return refuse(http.StatusBadRequest, "invalid_argument: no capacity")
+	}
+	e := refuse(http.StatusUnprocessableEntity, "insufficient resources available to fulfill request")
+	e.code = "insufficient_capacity"
+	return e
+}
+
+// chooseLies asks which faults a new machine has.
+func (s *Server) chooseDefects(subject faults.Subject) defects {
+	injector, now := s.injector(), s.cfg.Clock.Now()
+	var l defects
+	if rule, struck := injector.Strike(faults.Invisible, faults.Create, subject); struck {
+		l.InvisibleUntil = now.Add(rule.For)
+	}
+	for kind, place := range map[faults.Kind]**stuck{
+		faults.StuckCreated:    &l.StuckCreated,
+		faults.StuckStarting:   &l.StuckStarting,
+		faults.StuckDestroying: &l.StuckDestroying,
+	} {
+		if rule, struck := injector.Strike(kind, faults.Create, subject); struck {
+			*place = &stuck{For: rule.For}
+		}
+	}
+	if rule, struck := injector.Strike(faults.OOM, faults.Create, subject); struck {
+		l.OOM, l.OOMAfter = true, rule.For
+	}
+	_, l.LostExit = injector.Strike(faults.LostExit, faults.Create, subject)
+	_, l.Unreachable = injector.Strike(faults.Unreachable, faults.Create, subject)
+	return l
+}
+
+func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) error {
+	s.answer(w, http.StatusOK, s.Faults())
+	return nil
+}
+
+// putFaults exchanges the plan; without a body everything goes right again.
+func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) error {
+	var plan faults.Plan
+	if r.Method == http.MethodPut {
+		if err := readBody(r, &plan); err != nil {
+			return err
+		}
+	}
+	if err := plan.Validate(); err != nil {
+		return refuse(http.StatusBadRequest, "invalid_argument: %v", err)
+	}
+	if err := s.SetFaults(plan); err != nil {
+		return fmt.Errorf("cannot set the faults: %w", err)
+	}
+	return s.ok(w)
+}

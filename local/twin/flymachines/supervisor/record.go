@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+)
+
+// Spec says what to run. It goes to the supervisor through a pipe, because
+// what is in Env is nobody else's business.
+type Spec struct {
+	// Dir is the machine's directory, which exists. Start numbers the starts
+	// in it, from 1.
+	Dir   string `json:"dir"`
+	Start int    `json:"start"`
+	// Argv is the program, its path absolute, and its arguments.
+	Argv []string `json:"argv"`
+	// Env is the program's whole environment.
+	Env []string `json:"env"`
+	// Cwd is the program's working directory.
+	Cwd string `json:"cwd"`
+	// OutputLimit bounds what is kept of the output, in bytes; 0 is
+	// output.DefaultLimit.
+	OutputLimit int `json:"outputLimit,omitempty"`
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	Start int `json:"start"`
+	// Code is the exit code, 128+n for signal n; 126 and 127 also where the
+	// program could not be started.
+	Code int `json:"code"`
+	// Signal is the signal's number, 0 where none ended the program.
+	Signal int `json:"signal,omitempty"`
+	// Problem says why the program could not be started, or that its end was
+	// not seen.
+	Problem string    `json:"problem,omitempty"`
+	At      time.Time `json:"at"`
+}
+
+// start is the record of a start: first without a program, then with it.
+type start struct {
+	Start   int       `json:"start"`
+	Program *process  `json:"program,omitempty"`
+	Session int       `json:"session"`
+	At      time.Time `json:"at"`
+}
+
+// process recognises one: numbers are used again, a number and a birth are not.
+type process struct {
+	PID  int    `json:"pid"`
+	Born string `json:"born"`
+}
+
+const (
+	lockFile  = "lock"
+	startFile = "start.json"
+	exitFile  = "exit.json"
+)
+
+func readStart(dir string) (start, error) {
+	var s start
+	err := durable.Read(filepath.Join(dir, startFile), &s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return start{}, nil
+	}
+	if err != nil {
+		return start{}, fmt.Errorf("cannot read how the program started: %w", err)
+	}
+	return s, nil
+}
+
+// readExit gives the record of this start's end; false where there is none.
+func readExit(dir string, number int) (Exit, bool, error) {
+	var e Exit
+	err := durable.Read(filepath.Join(dir, exitFile), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Exit{}, false, nil
+	}
+	if err != nil {
+		return Exit{}, false, fmt.Errorf("cannot read how the program ended: %w", err)
+	}
+	return e, e.Start == number, nil
+}

@@ -1,0 +1,198 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// What a supervisor says on its standard output, in one line.
+const (
+	saysStarted = "started" // or could not be: the exit record is there
+	saysTaken   = "taken"   // another supervisor has this start
+)
+
+// drainTime is how long output is still read after the program's group was
+// killed; what holds the pipe open then has left the group.
+const drainTime = 2 * time.Second
+
+// Run is the life of a supervisor: it reads a Spec from stdin, runs the
+// program to its end and records both. It must be called from the main
+// goroutine and gives the process's exit code: 0 once the end is recorded or
+// another has this start, 1 where it could not be recorded, 2 for a Spec that
+// is none. Problems are told on stderr.
+func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.Clock) int {
+	// The kernel ties the program's life to the thread that started it.
+	runtime.LockOSThread()
+	// A handler, unlike "ignore", is not inherited by the program.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
+	defer signal.Stop(signals)
+
+	var spec Spec
+	if err := json.NewDecoder(stdin).Decode(&spec); err != nil {
+		fmt.Fprintln(stderr, "cannot read what to run:", err)
+		return 2
+	}
+	if spec.Dir == "" || spec.Start < 1 || len(spec.Argv) == 0 {
+		fmt.Fprintln(stderr, "cannot run: directory, start and program are needed")
+		return 2
+	}
+	if err := supervise(spec, stdout, signals, clock); err != nil {
+		fmt.Fprintln(stderr, "cannot supervise:", err)
+		return 1
+	}
+	return 0
+}
+
+func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock clock.Clock) error {
+	lock, err := durable.TryClaim(filepath.Join(spec.Dir, lockFile))
+	if errors.Is(err, durable.ErrLocked) {
+		return say(stdout, saysTaken)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock() //nolint:errcheck // the process ends with it
+	before, err := readStart(spec.Dir)
+	if err != nil {
+		return err
+	}
+	if before.Start >= spec.Start {
+		return say(stdout, saysTaken)
+	}
+	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now()}
+	if err := durable.Place(filepath.Join(spec.Dir, startFile), record); err != nil {
+		return err
+	}
+	program, err := begin(spec)
+	if err != nil {
+		exit := Exit{Start: spec.Start, Code: 126, Problem: err.Error(), At: clock.Now()}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			exit.Code = 127
+		}
+		return errors.Join(finish(spec, exit), say(stdout, saysStarted))
+	}
+	if record.Program, err = identify(program.process.Pid); err == nil {
+		record.At = clock.Now()
+		err = durable.Place(filepath.Join(spec.Dir, startFile), record)
+	}
+	if err != nil && !errors.Is(err, errNoProcess) {
+		return errors.Join(err, program.kill())
+	}
+	if err := say(stdout, saysStarted); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return errors.Join(err, program.kill())
+	}
+	go program.passOn(signals)
+	exit, err := program.wait(clock)
+	if err != nil {
+		return err
+	}
+	exit.Start = spec.Start
+	return finish(spec, exit)
+}
+
+func finish(spec Spec, exit Exit) error {
+	return durable.Write(filepath.Join(spec.Dir, exitFile), exit)
+}
+
+func say(stdout io.WriteCloser, word string) error {
+	_, err := fmt.Fprintln(stdout, word)
+	return errors.Join(err, stdout.Close())
+}
+
+// running is a program and the copying of its output.
+type running struct {
+	process *os.Process
+	output  *os.File
+	copied  chan error
+}
+
+func begin(spec Spec) (*running, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a pipe for the output: %w", err)
+	}
+	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	cmd.Env, cmd.Dir = spec.Env, spec.Cwd
+	cmd.Stdout, cmd.Stderr = write, write
+	cmd.SysProcAttr = programAttributes()
+	err = cmd.Start()
+	if closed := write.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, errors.Join(err, read.Close())
+	}
+	r := &running{process: cmd.Process, output: read, copied: make(chan error, 1)}
+	go func() {
+		w := output.NewWriter(spec.Dir, spec.OutputLimit)
+		_, err := io.Copy(w, read)
+		if err != nil && !errors.Is(err, os.ErrClosed) {
+			// Keeping fails; the program must not stand still for it.
+			_, drained := io.Copy(io.Discard, read)
+			err = errors.Join(err, drained)
+		}
+		r.copied <- errors.Join(err, w.Close())
+	}()
+	return r, nil
+}
+
+// passOn gives the program what was meant for it: somebody who stops the
+// supervisor by hand means the machine.
+func (r *running) passOn(signals <-chan os.Signal) {
+	for s := range signals {
+		if meant, ok := s.(syscall.Signal); ok && (meant == syscall.SIGTERM || meant == syscall.SIGINT) {
+			// It may have ended already.
+			_ = syscall.Kill(-r.process.Pid, meant)
+		}
+	}
+}
+
+func (r *running) kill() error {
+	if err := syscall.Kill(-r.process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("cannot kill the program: %w", err)
+	}
+	return nil
+}
+
+// wait lets the program end, kills what is left of its group and waits for the
+// rest of the output.
+func (r *running) wait(clock clock.Clock) (Exit, error) {
+	state, err := r.process.Wait()
+	if err != nil {
+		return Exit{}, errors.Join(fmt.Errorf("cannot wait for the program: %w", err), r.kill())
+	}
+	exit := Exit{Code: state.ExitCode(), At: clock.Now()}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		exit.Signal = int(status.Signal())
+		exit.Code = 128 + exit.Signal
+	}
+	if err := r.kill(); err != nil {
+		exit.Problem = err.Error()
+	}
+	late, stop := clock.NewTimer(drainTime)
+	defer stop()
+	select {
+	case err = <-r.copied:
+	case <-late:
+		err = r.output.Close()
+	}
+	if err != nil && exit.Problem == "" {
+		exit.Problem = err.Error()
+	}
+	return exit, nil
+}

@@ -1,0 +1,202 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/versity/versitygw/s3api"
+	"github.com/versity/versitygw/s3api/middlewares"
+
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// Region is what clients sign for; it is R2's.
+const Region = "auto"
+
+// Keys are an account's credentials.
+type Keys struct{ ID, Secret string }
+
+// Config says what to serve.
+type Config struct {
+	// Dir is where objects lie; it is made where it is missing. One server at a
+	// time uses it.
+	Dir string
+	// Addr is where to listen, "127.0.0.1:0" when empty: port 0 is any free
+	// one. It has to be on loopback.
+	Addr string
+	// Uploads and Kept are the names of the two buckets.
+	Uploads, Accepted string
+	// Owner reaches both buckets, Worker the one for uploads. Two accounts.
+	Owner, Worker Keys
+	// Clock dates objects; nil is the host's.
+	Clock clock.Clock
+	// Log hears of failures that are not a client's; nil is none.
+	Log *slog.Logger
+}
+
+// Server is a store that serves. It is safe for use by many goroutines.
+type Server struct {
+	url    string
+	api    *s3api.S3ApiServer
+	db     *sqlite.DB
+	served chan error
+
+	once    sync.Once
+	stopped error
+}
+
+// Start opens the store, removes what a crash left behind, and returns when it
+// serves. Several servers, each with a Dir of its own, may run in one process.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	server, err := start(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot start the object store: %w", err)
+	}
+	return server, nil
+}
+
+func start(ctx context.Context, cfg Config) (*Server, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(cfg.Dir, "catalog.db"))
+	if err != nil {
+		return nil, err
+	}
+	server, err := serve(ctx, cfg, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return server, nil
+}
+
+// complete fills what may be left out and names every problem at once.
+func (c *Config) complete() error {
+	var problems []error
+	if c.Addr == "" {
+		c.Addr = "127.0.0.1:0"
+	}
+	if host, _, err := net.SplitHostPort(c.Addr); err != nil {
+		problems = append(problems, err)
+	} else if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		problems = append(problems, fmt.Errorf("%s is not on loopback", c.Addr))
+	}
+	if c.Dir == "" || c.Uploads == "" || c.Accepted == "" || c.Uploads == c.Accepted {
+		problems = append(problems, errors.New("it needs a directory and two buckets"))
+	}
+	if c.Owner.ID == "" || c.Owner.Secret == "" || c.Worker.ID == "" || c.Worker.Secret == "" || c.Owner.ID == c.Worker.ID {
+		problems = append(problems, errors.New("it needs the keys of two accounts"))
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return errors.Join(problems...)
+}
+
+func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
+	catalog, err := openCatalog(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := openBlobs(filepath.Join(cfg.Dir, "blobs"))
+	if err != nil {
+		return nil, err
+	}
+	store := &store{
+		catalog: catalog, blobs: blobs, clock: cfg.Clock, log: cfg.Log,
+		uploads: cfg.Uploads, accepted: cfg.Accepted, owner: cfg.Owner.ID, worker: cfg.Worker.ID,
+	}
+	if err := store.clean(ctx); err != nil {
+		return nil, err
+	}
+	return listen(ctx, cfg, store, db)
+}
+
+// listen finds an address and serves there. The library takes an address and
+// no listener, and does not tell the port it got; so a port is asked for and
+// given back before, and asked for again where somebody was quicker.
+func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Server, error) {
+	const attempts = 20
+	var last error
+	for range attempts {
+		addr, err := freeAddr(ctx, cfg.Addr)
+		if err != nil {
+			return nil, err
+		}
+		listening := make(chan struct{})
+		api, err := s3api.New(
+			store, middlewares.RootUserConfig{Access: cfg.Owner.ID, Secret: cfg.Owner.Secret}, Region,
+			accounts{owner: cfg.Owner, worker: cfg.Worker}, nil, nil, nil, nil,
+			s3api.WithQuiet(), s3api.WithKeepAlive(), s3api.WithDisableACL(),
+			s3api.WithConcurrencyLimiter(4096, 4096), s3api.WithMpMaxParts(10_000),
+			s3api.WithOnListen(func() { close(listening) }),
+		)
+		if err != nil {
+			return nil, err
+		}
+		server := &Server{url: "http://" + addr, api: api, db: db, served: make(chan error, 1)}
+		go func() { server.served <- api.ServeMultiPort([]string{addr}) }()
+		select {
+		case <-listening:
+			return server, nil
+		case last = <-server.served:
+		}
+		if addr == cfg.Addr { // a port that was asked for by number
+			return nil, last
+		}
+	}
+	return nil, last
+}
+
+// freeAddr turns port 0 into one that is free at this moment.
+func freeAddr(ctx context.Context, addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || port != "0" {
+		return addr, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	addr = listener.Addr().String()
+	return addr, listener.Close()
+}
+
+// URL is the endpoint, "http://127.0.0.1:PORT".
+func (s *Server) URL() string { return s.url }
+
+// Stop ends the server and closes its files. Requests under way have until ctx
+// ends, and ten seconds at most. It may be called again, and tells the same.
+func (s *Server) Stop(ctx context.Context) error {
+	s.once.Do(func() {
+		down := make(chan struct{})
+		go func() {
+			defer close(down)
+			// What comes out is that requests did not end in time, or that the
+			// listener is closed: neither is a failure to stop.
+			s.api.ShutDown() //nolint:errcheck,gosec // see above
+			<-s.served       //nolint:errcheck // see above
+		}()
+		select {
+		case <-down:
+		case <-ctx.Done():
+		}
+		if err := s.db.Close(); err != nil {
+			s.stopped = fmt.Errorf("cannot stop the object store: %w", err)
+		}
+	})
+	return s.stopped
+}

@@ -1,0 +1,57 @@
+package stack_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// TestABackupGoesOnElsewhere copies the records of a stack that is at work, in
+// another process, and goes on with the copy alone in a new folder: without the
+// machines, the keys and the outputs of the old one.
+func TestABackupGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	hold, data, elsewhere := suite.Pipe(t), t.TempDir(), t.TempDir()
+	settings := map[string]string{
+		"SORTIE_MAX_MACHINES": "2", "SORTIE_START_TIMEOUT": "2s", "SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
+	}
+	first := spawn(t, served{Data: data, Settings: settings, Play: "success"})
+	done := first.post(contract.ExportOptions{})
+	ended := first.End(done)
+	events := first.Events(done)
+	first.kill(syscall.SIGTERM)
+
+	second := spawn(t, served{Data: data, Settings: settings, Play: "wait:" + hold + " success"})
+	var open []string
+	for range 4 {
+		open = append(open, second.post(contract.ExportOptions{}))
+	}
+	for _, task := range open {
+		second.Await(task, func(s contract.Status) bool { return s.State == "Running" || s.QueuePosition != nil })
+	}
+	if err := sqlite.BackupFile(t.Context(), filepath.Join(data, "sortie.db"), filepath.Join(elsewhere, "sortie.db")); err != nil {
+		t.Fatal(err)
+	}
+	suite.Release(t, hold)
+	for _, task := range open {
+		if status := second.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
+			t.Errorf("beside a backup %s ended as %+v", task, status)
+		}
+	}
+
+	copied := spawn(t, served{Data: elsewhere, Settings: settings, Play: "success"})
+	if status := copied.End(done); !reflect.DeepEqual(status, ended) || !reflect.DeepEqual(copied.Events(done), events) {
+		t.Errorf("what had ended is %+v, and was %+v", status, ended)
+	}
+	for _, task := range open {
+		if status := copied.End(task); status.Status != contract.StatusSuccess {
+			t.Errorf("from the backup %s ended as %+v", task, status)
+		}
+		copied.Events(task)
+	}
+}

@@ -1,0 +1,205 @@
+package stack_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+var keep = flag.String("keep", "", "make a data folder to be kept, in this folder, which must not exist")
+
+// TestKeepAFolder makes what TestAnOlderFolderGoesOn opens, with the program as
+// it is now. It is for whoever changes a schema, and does nothing unless it is
+// asked to.
+func TestKeepAFolder(t *testing.T) {
+	t.Parallel()
+	if *keep == "" {
+		return
+	}
+	folder, was := t.TempDir(), kept{
+		Tasks: map[string]string{}, Ended: map[string]contract.Status{},
+		Key: "kept", Body: fmt.Sprintf(`{"pi":%q,"options":{"recursive":false}}`, samples.SampleRoot),
+	}
+	keepEnded(t, folder, &was)
+	keepUnderWay(t, folder, &was)
+	for _, name := range []string{"sortie.db", "s3/catalog.db"} {
+		compact(t, filepath.Join(folder, filepath.FromSlash(name)))
+	}
+	disown(t, folder)
+	if err := os.CopyFS(filepath.Join(*keep, "data"), withoutLocks{os.DirFS(folder)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*keep, "expected.json"), toJSON(t, was), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keepEnded makes a run that succeeded and one that failed.
+func keepEnded(t *testing.T, folder string, was *kept) {
+	t.Helper()
+	g := spawn(t, served{Data: folder})
+	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
+	if answer.Status != http.StatusAccepted {
+		t.Fatalf("%d %s", answer.Status, answer.Body)
+	}
+	was.Tasks["completed"] = outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID
+	was.Tasks["failed"] = g.Export("mods", contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZZZ"})
+	for name, task := range was.Tasks {
+		was.Ended[name] = g.End(task)
+	}
+	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
+	sum := sha256.Sum256(output.Body)
+	was.Output = hex.EncodeToString(sum[:])
+	was.Ended["completed"] = g.End(was.Tasks["completed"])
+	g.kill(syscall.SIGTERM)
+}
+
+// keepUnderWay makes runs in the states between, and kills everything.
+func keepUnderWay(t *testing.T, folder string, was *kept) {
+	t.Helper()
+	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
+	g := spawn(t, served{Data: folder, Play: "once:" + mark + " exit:3 wait:" + hold + " success", Settings: map[string]string{
+		"SORTIE_MAX_MACHINES": "3", "SORTIE_START_TIMEOUT": "5h", "SORTIE_TIME_LIMIT": "10h",
+		"SORTIE_RETRY_DELAY": "4s", "SORTIE_RETRY_MAX_DELAY": "4s",
+	}})
+	doing := func(name, state string) {
+		t.Helper()
+		was.Tasks[name] = g.post(contract.ExportOptions{})
+		g.Await(was.Tasks[name], func(s contract.Status) bool {
+			return s.State == state && (state != "Pending" || s.QueuePosition != nil)
+		})
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	doing("running", "Running")
+	stick(t, g, faults.Rule{Kind: faults.StuckCreated, For: 20 * time.Minute})
+	doing("creating", "ContainerCreating")
+	g.Await(was.Tasks["creating"], func(s contract.Status) bool { return s.MachineID != "" })
+	stick(t, g)
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	doing("retrying", "Retrying")
+	doing("running too", "Running")
+	doing("queued", "Pending")
+	g.kill(syscall.SIGKILL)
+	was.MadeAt = time.Now().UTC().Truncate(time.Second)
+	starts, err := filepath.Glob(filepath.Join(folder, "machines/machines/*/start.json"))
+	if err != nil || len(starts) != 2 {
+		t.Fatalf("%d machines run, %v", len(starts), err)
+	}
+	for _, path := range starts {
+		var start struct{ Session int }
+		if err := durable.Read(path, &start); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(start.Session, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// stick tells the machines API what to do wrong.
+func stick(t *testing.T, g *child, rules ...faults.Rule) {
+	t.Helper()
+	machines, _, err := outside.OfStack(g.Addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := machines.Lie(t.Context(), faults.Plan{Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compact puts the write-ahead log that a kill has left into its file, and
+// leaves that as small as it can be.
+func compact(t *testing.T, path string) {
+	t.Helper()
+	small := path + ".small"
+	if err := sqlite.BackupFile(t.Context(), path, small); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(small, path); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(t.Context(), path) // a log again, from now on
+	if err != nil || db.Close() != nil {
+		t.Fatal(err)
+	}
+}
+
+// disown makes the machines' program one that there is nowhere: nobody is to
+// run what happens to lie at this program's place.
+func disown(t *testing.T, folder string) {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := filepath.Glob(filepath.Join(folder, "machines/machines/*/machine.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range records {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte(executable), []byte("/nowhere/worker"))
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withoutLocks hides files that are only there to be locked.
+type withoutLocks struct{ fs.FS }
+
+func (w withoutLocks) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.FS, name)
+	var list []fs.DirEntry
+	for _, entry := range entries {
+		if n := entry.Name(); !strings.HasSuffix(n, ".lock") && n != "lock" {
+			list = append(list, entry)
+		}
+	}
+	return list, err
+}
+
+// refusal tells why a stack does not start.
+func refusal(t *testing.T, config stack.Config) string {
+	t.Helper()
+	s, err := stack.Start(t.Context(), config)
+	if err != nil {
+		return err.Error()
+	}
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return "it starts"
+}

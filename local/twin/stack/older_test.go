@@ -1,0 +1,166 @@
+package stack_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// keptFolder is a data folder as an older program left it; its README says
+// which and how.
+const keptFolder = "../../../shared/adapter/sqlite/testdata/folder-1"
+
+// later is when the folder is opened again, after it was left: an output that
+// was downloaded is still there, and a machine that was stuck is not stuck.
+const later = 30 * time.Minute
+
+// kept is what the folder's maker knew about it: expected.json.
+type kept struct {
+	MadeAt time.Time `json:"madeAt"`
+	// Tasks are the tasks by what they were doing.
+	Tasks map[string]string `json:"tasks"`
+	// Ended are the answers about those that had ended, Output the SHA-256 of
+	// what the completed one left, and Key and Body what it was accepted with.
+	Ended  map[string]contract.Status `json:"ended"`
+	Output string                     `json:"output"`
+	Key    string                     `json:"key"`
+	Body   string                     `json:"body"`
+}
+
+// olderFolder gives a copy of the kept folder.
+func olderFolder(t *testing.T) (string, kept) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(keptFolder, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(keptFolder, "data"))); err != nil {
+		t.Fatal(err)
+	}
+	// A checkout does not keep this; others must not read a key.
+	if err := os.Chmod(filepath.Join(folder, "keys.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder, outside.Decode[kept](t, text)
+}
+
+// TestAnOlderFolderGoesOn opens the folder half an hour after its process was
+// killed: everything is there, and what was in flight comes to its end.
+func TestAnOlderFolderGoesOn(t *testing.T) {
+	t.Parallel()
+	folder, was := olderFolder(t)
+	g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
+	for name, want := range was.Ended {
+		if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
+			t.Errorf("%s is %s, and was %+v", name, got, want)
+		}
+	}
+	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
+	if sum := sha256.Sum256(output.Body); output.Status != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
+		t.Errorf("its output is %d, %d bytes", output.Status, len(output.Body))
+	}
+	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
+	if answer.Status != http.StatusOK || outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID != was.Tasks["completed"] {
+		t.Errorf("its key is answered with %d %s", answer.Status, answer.Body)
+	}
+	for name, task := range was.Tasks {
+		if status := g.End(task); name != "failed" && status.Status != contract.StatusSuccess {
+			t.Errorf("%s ended as %+v", name, status)
+		}
+		g.Events(task)
+	}
+}
+
+func TestANewerFolderIsRefusedAndNotTouched(t *testing.T) {
+	t.Parallel()
+	for _, newer := range []struct{ name, file, owner string }{
+		{"records", "sortie.db", "store"}, {"executions", "sortie.db", "engine"}, {"objects", "s3/catalog.db", "s3"},
+	} {
+		t.Run(newer.name, func(t *testing.T) {
+			t.Parallel()
+			folder, was := olderFolder(t)
+			upToDate(t, folder)
+			db, err := sqlite.Open(t.Context(), filepath.Join(folder, newer.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Write(t.Context(), func(tx *sqlite.Tx) error {
+				_, err := tx.Exec("UPDATE migrations SET version = 1000 WHERE owner = ?", newer.owner)
+				return err
+			})
+			if err != nil || db.Close() != nil {
+				t.Fatal(err)
+			}
+			before := prints(t, folder)
+			config, err := configure(served{Data: folder, Now: was.MadeAt.Add(later)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := refusal(t, config); !strings.Contains(err, "newer version of sortie") || !strings.Contains(err, folder) {
+				t.Errorf("it says: %s", err)
+			}
+			if after := prints(t, folder); !maps.Equal(before, after) {
+				t.Errorf("the folder was changed from\n%v to\n%v", before, after)
+			}
+		})
+	}
+}
+
+// upToDate takes a folder's records where this program has them: a newer one has
+// at least that of each part.
+func upToDate(t *testing.T, folder string) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.NewStore(t.Context(), db, clock.System{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prints are the files of a folder, but for locks, with what is in them.
+func prints(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sum := sha256.Sum256(text)
+		all[strings.TrimPrefix(path, folder)] = hex.EncodeToString(sum[:4])
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func toJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(text, '\n')
+}

@@ -1,0 +1,211 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/functions/status"
+	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/local/twin/engine"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/statemachines"
+)
+
+// flyApp is the app that the machines are made in, the export contract's.
+const flyApp = "arke-mods-export-worker"
+
+// owner is who every client of a stack is.
+var owner = port.Identity{Tenant: "local", Workspace: "local"}
+
+// startMachines serves the Fly Machines API.
+func (s *Stack) startMachines(context.Context) error {
+	images := map[string][]string{s.config.Settings.Service.Image: append(slices.Clone(s.config.Executable), "worker")}
+	for name, argv := range s.config.Images {
+		program := argv[0]
+		if s.config.Starter == nil {
+			var err error
+			if program, err = programPath(program); err != nil {
+				return fmt.Errorf("cannot bind image %s: %w", name, err)
+			}
+		}
+		images[name] = append([]string{program}, argv[1:]...)
+	}
+	starter := s.config.Starter
+	if starter == nil {
+		starter = flymachines.Processes{Command: append(slices.Clone(s.config.Executable), "machine-supervisor"), Clock: s.clock}
+	}
+	var err error
+	s.machines, err = flymachines.Open(flymachines.Config{
+		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.secret(secretMachines, 20), Apps: []string{flyApp},
+		Images: images, Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Path: s.config.Path, KeepMost: 10_000,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start the machines: %w", err)
+	}
+	s.addresses.Machines, err = s.serve(partMachines, "127.0.0.1:0", s.machines)
+	return err
+}
+
+// programPath is the absolute path of a program; machines run elsewhere.
+func programPath(name string) (string, error) {
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("its program cannot be run: %w", err)
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return "", fmt.Errorf("cannot find its program: %w", err)
+	}
+	return program, nil
+}
+
+// startService wires the use cases and serves the API. The listener comes first:
+// workers are told its address.
+func (s *Stack) startService(ctx context.Context) error {
+	listener, err := s.memory.listen(partAPI, s.config.Addr)
+	if err != nil {
+		return err
+	}
+	s.addresses.URL = "http://" + reachable(listener.Addr())
+	handler, err := s.wire(ctx, listener.Addr())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.serveOn(listener, handler)
+	return nil
+}
+
+func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) {
+	config := s.serviceConfig()
+	ports, err := s.ports()
+	if err != nil {
+		return nil, err
+	}
+	executions := &lateExecutions{}
+	ports.Executions = executions
+	s.service = orchestrator.New(ports, config)
+	if err := s.startEngine(ctx); err != nil {
+		return nil, err
+	}
+	executions.Engine = s.engine
+	loopback, err := httpkit.CheckAddress(bound.String(), s.config.Settings.Tokens)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
+	}
+	routes := slices.Concat(
+		export.Routes(s.service), callback.Routes(s.service), status.Routes(s.service, status.MaxWait*time.Second),
+		download.Routes(s.service), tasks.Routes(s.service, s.config.Version),
+	)
+	handler, err := httpkit.New(httpkit.Config{
+		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner,
+		Clock: s.clock, Log: s.config.Log, NewID: uuid.NewString,
+	}, routes...)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve the API: %w", err)
+	}
+	return handler, nil
+}
+
+// serviceConfig is the configuration with the stack's addresses in it.
+func (s *Stack) serviceConfig() orchestrator.Config {
+	config := s.config.Settings.Service
+	if config.PublicURL == "" {
+		config.PublicURL = s.addresses.URL
+	}
+	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
+	worker := s.bucketKeys(secretWorker)
+	config.Bucket = orchestrator.WorkerBucket{
+		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
+		Bucket: bucketUploads, Endpoint: s.addresses.S3,
+	}
+	return config
+}
+
+func (s *Stack) ports() (orchestrator.Ports, error) {
+	keys := s.bucketKeys(secretOwner)
+	outputs, err := r2.New(r2.Config{
+		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
+		Uploads: bucketUploads, Accepted: bucketKept, Clock: s.clock,
+	})
+	if err != nil {
+		return orchestrator.Ports{}, fmt.Errorf("cannot reach the object store: %w", err)
+	}
+	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, KeysFile))
+	if err != nil {
+		return orchestrator.Ports{}, fmt.Errorf("cannot open the signing keys: %w", err)
+	}
+	runner := s.config.Runner
+	if runner == nil {
+		if runner, err = s.flyRunner(); err != nil {
+			return orchestrator.Ports{}, fmt.Errorf("cannot reach the machines: %w", err)
+		}
+	}
+	return orchestrator.Ports{
+		Store: s.store, Runner: runner, Outputs: outputs, Signer: signer,
+		Clock: s.clock, Log: s.config.Log, Rand: roll, Hex: randomHex,
+	}, nil
+}
+
+// startEngine wires the state machine's functions to their handlers.
+func (s *Stack) startEngine(ctx context.Context) error {
+	functions := Functions(s.service)
+	names := map[string]string{}
+	for name := range functions {
+		names[name] = name
+	}
+	definition, err := statemachines.Run(names)
+	if err != nil {
+		return fmt.Errorf("cannot read the state machine: %w", err)
+	}
+	s.engine, err = engine.New(ctx, engine.Config{
+		DB: s.db, Clock: s.clock, Name: "run", Definition: []byte(definition), Log: s.config.Log,
+		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
+			handle, ok := functions[function]
+			if !ok {
+				return nil, &engine.InvokeError{Name: "Lambda.ResourceNotFoundException", Cause: "there is no function " + function}
+			}
+			answer, err := handle(ctx, payload)
+			if err != nil {
+				return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
+			}
+			return answer, nil
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start the executions: %w", err)
+	}
+	return nil
+}
+
+// lateExecutions is the engine, which can only be made once the service that
+// it calls exists.
+type lateExecutions struct{ *engine.Engine }
+
+// hostOf is the host of a URL; empty where there is none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

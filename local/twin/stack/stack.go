@@ -1,0 +1,308 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/twin/engine"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/s3"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// The names of the parts that have an address, and of the folder's secrets.
+const (
+	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
+	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
+
+	bucketUploads, bucketKept = "arke-exports", "arke-exports-kept"
+)
+
+// RecordsFile is where a data folder has its records, KeysFile the keys that
+// sign tokens.
+const (
+	RecordsFile = "sortie.db"
+	KeysFile    = "keys.pem"
+)
+
+// Stack is the running system. Start makes it.
+type Stack struct {
+	config    Config
+	clock     clock.Clock
+	memory    *memory
+	addresses Addresses
+
+	db       *sqlite.DB
+	store    *sqlite.Store
+	bucket   *s3.Server
+	machines *flymachines.Server
+	service  *orchestrator.Service
+	engine   *engine.Engine
+	servers  []*http.Server
+
+	stopLoops context.CancelFunc
+	loops     sync.WaitGroup
+	fatal     chan error
+	stopOnce  sync.Once
+	stopped   error
+}
+
+// Start starts the system, goes on with what the folder holds, and returns when
+// it serves. ctx bounds the start alone. What was begun when Start fails is
+// stopped again.
+func Start(ctx context.Context, c Config) (*Stack, error) {
+	if c.SweepInterval == 0 {
+		c.SweepInterval = time.Second
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System{}
+	}
+	s := &Stack{config: c, clock: c.Clock, fatal: make(chan error, 8)}
+	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopLoops = stopLoops
+	for _, part := range []func(context.Context) error{
+		s.openData, s.startBucket, s.startMachines, s.startSource, s.startService,
+	} {
+		if err := part(ctx); err != nil {
+			return nil, errors.Join(err, s.Stop(ctx))
+		}
+	}
+	if err := s.memory.save(); err != nil {
+		return nil, errors.Join(err, s.Stop(ctx))
+	}
+	s.startLoops(loops)
+	return s, nil
+}
+
+// Addresses tell where the parts are.
+func (s *Stack) Addresses() Addresses { return s.addresses }
+
+// Failed tells when a part has failed that the others cannot do without.
+func (s *Stack) Failed() <-chan error { return s.fatal }
+
+// Stats tells what was written to the records since the start.
+func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
+
+// Machines is the Fly Machines API of this stack, for its faults and logs.
+func (s *Stack) Machines() *flymachines.Server { return s.machines }
+
+// Stop ends the machines, then everything else; what was accepted is gone on
+// with at the next Start. When ctx ends, machines are killed. A second call
+// returns what the first did.
+func (s *Stack) Stop(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopped = s.stop(ctx) })
+	return s.stopped
+}
+
+func (s *Stack) stop(ctx context.Context) error {
+	s.stopLoops()
+	s.loops.Wait()
+	var failed []error
+	if s.machines != nil {
+		failed = append(failed, s.machines.Stop(ctx))
+	}
+	for i := range s.servers {
+		failed = append(failed, shutdown(s.servers[len(s.servers)-1-i]))
+	}
+	if s.bucket != nil {
+		within, cancel := context.WithTimeout(ctx, shutdownLimit)
+		failed = append(failed, s.bucket.Stop(within))
+		cancel()
+	}
+	if s.db != nil {
+		failed = append(failed, s.db.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// At the end, requests under way have undisturbed time; then those that wait
+// for something are told that nobody does any more, and at the limit all are
+// cut off.
+const (
+	undisturbed   = 700 * time.Millisecond
+	shutdownLimit = 3 * time.Second
+)
+
+func shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownLimit)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+func (s *Stack) openData(ctx context.Context) error {
+	dir, err := filepath.Abs(s.config.DataDir)
+	if err != nil {
+		return fmt.Errorf("cannot find the data folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make the data folder: %w", err)
+	}
+	s.addresses.Data = dir
+	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
+		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
+	}
+	// A folder of a newer version is refused here, before anything goes on.
+	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
+		err = engine.Migrate(ctx, s.db)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
+	}
+	if err := clearHalves(dir); err != nil {
+		return err
+	}
+	s.memory, err = recall(dir)
+	return err
+}
+
+func (s *Stack) startBucket(ctx context.Context) error {
+	listener, err := s.memory.listen(partS3, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	// The server listens by itself; the port was only to be found free.
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("cannot free the object store's port: %w", err)
+	}
+	s.bucket, err = s3.Start(ctx, s3.Config{
+		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Accepted: bucketKept,
+		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start the object store: %w", err)
+	}
+	s.addresses.S3, s.addresses.Bucket = s.bucket.URL(), bucketUploads
+	return nil
+}
+
+func (s *Stack) bucketKeys(name string) s3.Keys {
+	return s3.Keys{ID: s.memory.secret(name+"-id", 10), Secret: s.memory.secret(name+"-secret", 20)}
+}
+
+func (s *Stack) startSource(context.Context) error {
+	s.addresses.Source = s.config.SourceURL
+	if s.addresses.Source == "" {
+		s.addresses.Source = s.config.Settings.Service.SourceURL
+	}
+	if s.addresses.Source != "" {
+		return nil
+	}
+	url, err := s.serve(partSource, "127.0.0.1:0", samples.Sample().Handler(s.clock))
+	s.addresses.Source = url
+	return err
+}
+
+// serve listens for a part and serves its handler until the stack stops.
+func (s *Stack) serve(part, addr string, handler http.Handler) (url string, err error) {
+	listener, err := s.memory.listen(part, addr)
+	if err != nil {
+		return "", err
+	}
+	return s.serveOn(listener, handler), nil
+}
+
+func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string) {
+	requests, endRequests := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	server.RegisterOnShutdown(func() {
+		over, _ := s.clock.NewTimer(undisturbed)
+		<-over
+		endRequests()
+	})
+	s.servers = append(s.servers, server)
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			s.fatal <- fmt.Errorf("a server has ended: %w", err)
+		}
+	}()
+	return "http://" + reachable(listener.Addr())
+}
+
+// reachable is an address that a program on this host can call.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
+}
+
+// startLoops runs the executions and the sweep until the stack stops.
+func (s *Stack) startLoops(ctx context.Context) {
+	s.loops.Go(func() {
+		if err := s.engine.Run(ctx); err != nil && ctx.Err() == nil {
+			s.fatal <- fmt.Errorf("the executions have stopped: %w", err)
+		}
+	})
+	s.loops.Go(func() { s.sweep(ctx) })
+	s.loops.Go(func() { s.receive(ctx) })
+}
+
+// receive notes that calls can be received, beside the sweeps, which may take
+// long: that this goroutine runs is the proof, because it is the process that
+// receives.
+func (s *Stack) receive(ctx context.Context) {
+	for {
+		if err := s.service.RecordReception(ctx); err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
+		}
+		if !s.rest(ctx) {
+			return
+		}
+	}
+}
+
+// restartHorizon makes the first sweep ask about what waits before its time has
+// come, as far as one sweep goes: whoever was to act on it may have been killed.
+const restartHorizon = 20 * 365 * 24 * time.Hour
+
+// executionsKept is how long the name of an execution that ended is known: Step
+// Functions', 90 days.
+const executionsKept = 90 * 24 * time.Hour
+
+// sweep sweeps at once and then after every interval, and once an hour forgets
+// the executions that ended long ago.
+func (s *Stack) sweep(ctx context.Context) {
+	early := restartHorizon
+	var purged time.Time
+	for {
+		err := s.service.Sweep(ctx, early)
+		early = 0
+		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
+			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
+			err, purged = errors.Join(err, failed), now
+		}
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "a part of the sweep failed and is repeated by the next", "error", err.Error())
+		}
+		if !s.rest(ctx) {
+			return
+		}
+	}
+}
+
+// rest waits for the next sweep; false where ctx ends before.
+func (s *Stack) rest(ctx context.Context) bool {
+	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
+}
+
+// roll gives random numbers for jitter.
+func roll() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy

@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func view(change func(*run.Run)) orchestrator.View {
+	r := run.Run{TaskID: "export_mods_1_00000000", State: run.Pending, Work: run.Work{Options: json.RawMessage(`{}`), Image: "an-image"}}
+	change(&r)
+	return orchestrator.View{Run: r, QueuePosition: -1}
+}
+
+func TestEveryStateHasItsSentence(t *testing.T) {
+	t.Parallel()
+	seen := map[string]run.State{}
+	for _, state := range run.States() {
+		v := view(func(r *run.Run) { r.State, r.Attempt.Number = state, 2 })
+		status := api.Status(v)
+		if state.Terminal() {
+			if (status.Progress != nil) != (state == run.Completed) || status.Status == "processing" {
+				t.Errorf("%s is %s with progress %+v", state, status.Status, status.Progress)
+			}
+			continue
+		}
+		if status.Status != "processing" || status.Progress == nil || status.Progress.Message == "" || status.Error != "" {
+			t.Errorf("%s is %s with progress %+v", state, status.Status, status.Progress)
+			continue
+		}
+		message := status.Progress.Message
+		same := strings.HasPrefix(string(state), "Condition") || strings.HasPrefix(string(state), "Action")
+		if other, known := seen[message]; known && !same {
+			t.Errorf("%s and %s have the same sentence: %s", state, other, message)
+		}
+		seen[message] = state
+	}
+}
+
+func TestSentencesTellWhatIsSpecial(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, row := range []struct {
+		name, says string
+		view       orchestrator.View
+	}{
+		{"first in line", "first in line", orchestrator.View{Run: run.Run{State: run.Pending}}},
+		{"in line", "3 before it", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
+		{"not due", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
+		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
+		{"throttled", "not at the first try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
+		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
+		{"cancelled", "a cancel is wished", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
+	} {
+		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.says) {
+			t.Errorf("%s: the sentence is %q, want one with %q", row.name, got, row.says)
+		}
+	}
+}
+
+func TestAnErrorAlwaysHasAReason(t *testing.T) {
+	t.Parallel()
+	cancelled := api.Status(view(func(r *run.Run) {
+		r.State, r.Fault = run.Cancelled, fault.New(fault.Cancelled, "cancelled by you")
+	}))
+	if cancelled.Error != "cancelled by you" || cancelled.ErrorCode != "CANCELLED" || cancelled.ErrorCategory != "CANCELLED" {
+		t.Errorf("the error is %q, %q, %q", cancelled.Error, cancelled.ErrorCode, cancelled.ErrorCategory)
+	}
+	if bare := api.Status(view(func(r *run.Run) { r.State = run.Failed })); bare.Error == "" {
+		t.Error("a failure without a fault has no reason")
+	}
+}
+
+func TestNothingSecretIsShown(t *testing.T) {
+	t.Parallel()
+	v := view(func(r *run.Run) {
+		r.Wait.Token, r.Attempt.MachineName = "secret-token", "m"
+		r.Fault = fault.Wrap(errors.New("dial 10.0.0.3"), fault.Internal, "it failed")
+		r.State = run.Failed
+	})
+	for _, shown := range []any{api.Status(v), api.Task(v), api.Event(run.Event{Fault: v.Run.Fault})} {
+		text, err := json.Marshal(shown)
+		if err != nil || strings.Contains(string(text), "secret-token") || strings.Contains(string(text), "an-image") || strings.Contains(string(text), "10.0.0.3") {
+			t.Errorf("shown is %s (%v)", text, err)
+		}
+	}
+}

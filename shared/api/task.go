@@ -1,0 +1,108 @@
+package api
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Task is the answer of GET /v1/tasks/{task_id}.
+func Task(v orchestrator.View) contract.Task {
+	r := v.Run
+	task := contract.Task{
+		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
+		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options,
+		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
+		FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
+		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
+		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt,
+		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
+	}
+	if r.Attempt.MachineName != "" {
+		task.Machine = &contract.Machine{ID: r.Attempt.MachineID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
+	}
+	if r.Cancel != nil {
+		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
+	}
+	if r.Attempt.Report != nil {
+		task.Metrics = r.Attempt.Report.Metrics
+	}
+	if o := r.Output; o != nil {
+		task.Output = &contract.Output{
+			Key: o.Key, FileName: o.FileName, Size: o.Size, ETag: o.ETag, ContentType: o.ContentType,
+			AcceptedAt: o.AcceptedAt, ExpiresAt: o.ExpiresAt, DeletedAt: o.DeletedAt,
+		}
+	}
+	return task
+}
+
+// workerOf is the worker that is heard, with what it told.
+func workerOf(v orchestrator.View) *contract.Worker {
+	attempt := v.Run.Attempt
+	if attempt.WorkerID == "" {
+		return nil
+	}
+	worker := &contract.Worker{ID: attempt.WorkerID}
+	if v.Heartbeat != nil {
+		worker.LastHeartbeatAt = v.Heartbeat.At
+	}
+	if told := attempt.Report; told != nil && told.Outcome != "" {
+		worker.Report = &contract.WorkerReport{
+			Outcome: string(told.Outcome), Output: told.Output,
+			CancelledDuringPhase: told.Phase, PartialProgress: told.Partial,
+		}
+		if told.Category != "" {
+			worker.Report.Error = &contract.TaskError{
+				Category: string(told.Category), Message: told.Error, StackTrace: told.StackTrace, Retryable: told.Retryable,
+			}
+		}
+	}
+	return worker
+}
+
+// policyOf is what a run is held to in the words of the request that asks.
+func policyOf(p run.Policy) contract.Policy {
+	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
+	policy := contract.Policy{
+		TimeLimitSeconds: seconds(p.TimeLimit), StartTimeoutSeconds: seconds(p.StartTimeout),
+		HeartbeatIntervalSeconds: seconds(p.HeartbeatInterval), HeartbeatTimeoutSeconds: seconds(p.HeartbeatTimeout),
+		CancelGraceSeconds: seconds(p.CancelGrace),
+		Retry: &contract.RetryPolicy{
+			MaxAttempts: &p.Retry.MaxAttempts, InitialDelaySeconds: seconds(p.Retry.InitialDelay),
+			Multiplier: &p.Retry.Multiplier, MaxDelaySeconds: seconds(p.Retry.MaxDelay), Jitter: &p.Retry.Jitter,
+		},
+	}
+	for _, c := range p.Retry.Categories {
+		policy.Retry.Categories = append(policy.Retry.Categories, string(c))
+	}
+	return policy
+}
+
+// Event is one item of GET /v1/tasks/{task_id}/events.
+func Event(e run.Event) contract.TaskEvent {
+	return contract.TaskEvent{
+		EventID: e.ID, Seq: e.Seq, Type: string(e.Type), OccurredAt: e.At,
+		From: string(e.From), State: string(e.State), Attempt: e.Attempt,
+		Message: e.Message, Fault: faultOf(e.Fault), Exit: exitOf(e.Exit),
+	}
+}
+
+func faultOf(f *fault.Fault) *contract.Fault {
+	if f == nil {
+		return nil
+	}
+	return &contract.Fault{
+		Code: string(f.Code), Category: string(f.Category), Blame: string(f.Blame),
+		Retryable: f.Retryable, Message: f.Message,
+	}
+}
+
+func exitOf(exit *run.Exit) *contract.Exit {
+	if exit == nil {
+		return nil
+	}
+	return &contract.Exit{Code: exit.Code, Signal: exit.Signal, OOM: exit.OOM}
+}

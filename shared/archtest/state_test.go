@@ -1,0 +1,48 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"testing"
+)
+
+// TestStatesAreWrittenInOnePlace checks RL-0.16: in shared/run only the creation
+// of a run and the function that checks the table of transitions assign a state.
+func TestStatesAreWrittenInOnePlace(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, s := range sources(t) {
+		if s.Test() || s.Folder() != "shared/run" {
+			continue
+		}
+		for _, declaration := range s.File.Decls {
+			function, ok := declaration.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(function, func(node ast.Node) bool {
+				assignment, ok := node.(*ast.AssignStmt)
+				if !ok {
+					return true
+				}
+				for _, target := range assignment.Lhs {
+					field, ok := target.(*ast.SelectorExpr)
+					if !ok || field.Sel.Name != "State" {
+						continue
+					}
+					if slot, ok := field.X.(*ast.SelectorExpr); ok && slot.Sel.Name == "Slot" {
+						continue
+					}
+					if owner, ok := field.X.(*ast.Ident); !ok || owner.Name != "e" { // an event repeats the run's
+						got = append(got, function.Name.Name)
+					}
+				}
+				return true
+			})
+		}
+	}
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(got, []string{"New", "enter"}) {
+		t.Errorf("got functions %v that assign a state, want New and enter", got)
+	}
+}

@@ -1,0 +1,74 @@
+package clock
+
+import (
+	"sync"
+	"time"
+)
+
+// Virtual stands still until it is moved. It is safe for use by many
+// goroutines.
+type Virtual struct {
+	mu     sync.Mutex
+	now    time.Time
+	timers map[*virtualTimer]struct{}
+}
+
+type virtualTimer struct {
+	at    time.Time
+	fired chan time.Time
+}
+
+// NewVirtual makes a clock that stands at start.
+func NewVirtual(start time.Time) *Virtual {
+	return &Virtual{now: start.UTC(), timers: map[*virtualTimer]struct{}{}}
+}
+
+// Now is where the clock stands.
+func (v *Virtual) Now() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.now
+}
+
+// NewTimer makes a timer that Advance fires.
+func (v *Virtual) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t := &virtualTimer{at: v.now.Add(d), fired: make(chan time.Time, 1)}
+	if d <= 0 {
+		t.fired <- v.now
+		return t.fired, func() {}
+	}
+	v.timers[t] = struct{}{}
+	return t.fired, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.timers, t)
+	}
+}
+
+// Advance moves the clock on by d and fires what is due by then.
+func (v *Virtual) Advance(d time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.now = v.now.Add(d)
+	for t := range v.timers {
+		if !t.at.After(v.now) {
+			t.fired <- v.now
+			delete(v.timers, t)
+		}
+	}
+}
+
+// Next tells when the earliest timer is due; false where there is none.
+func (v *Virtual) Next() (time.Time, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var next time.Time
+	for t := range v.timers {
+		if next.IsZero() || t.at.Before(next) {
+			next = t.at
+		}
+	}
+	return next, !next.IsZero()
+}

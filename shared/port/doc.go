@@ -1,0 +1,7 @@
+// Package port declares the interfaces that the use cases depend on, with their
+// types and errors: Store, Executions, Runner, Outputs, Publisher and Signer.
+//
+// Each interface comment is a contract. Package porttest has one conformance
+// suite per interface; every adapter and every fake passes it. The package
+// contains no logic beyond constructors of its own types.
+package port
