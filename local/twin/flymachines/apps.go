@@ -52,11 +52,12 @@ func (s *Server) listApps(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// createApp makes an app that later servers of this folder have too.
+// createApp creates an app. The app is persistent: later servers of this folder
+// have it, too.
 func (s *Server) createApp(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Name    string `json:"name"`
-		AppName string `json:"app_name"` // as Fly's documentation spells it
+		AppName string `json:"app_name"` // the spelling of Fly's documentation
 	}
 	if err := readBody(r, &in); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (s *Server) addApp(name string) error {
 	s.apps[name] = true
 	if err := durable.Write(filepath.Join(s.cfg.Dir, appsFile), slices.Sorted(maps.Keys(s.apps))); err != nil {
 		delete(s.apps, name)
-		return fmt.Errorf("cannot keep the app: %w", err)
+		return fmt.Errorf("cannot store the app: %w", err)
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (s *Server) getMetadata(w http.ResponseWriter, _ *http.Request, m *machine)
 	return nil
 }
 
-// setMetadata sets or, for DELETE, removes one key.
+// setMetadata sets one key, or removes it for DELETE.
 func (s *Server) setMetadata(w http.ResponseWriter, r *http.Request, m *machine) error {
 	var in struct {
 		Value string `json:"value"`

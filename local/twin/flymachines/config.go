@@ -16,9 +16,10 @@ import (
 // Config is what a Server needs. Dir, Apps, Starter, Clock and Log are
 // required.
 type Config struct {
-	// Dir is the server's folder; it is made where it is missing.
+	// Dir is the server's folder. New creates it if it is missing.
 	Dir string
-	// Token is what requests must carry; empty takes any token, but not none.
+	// Token is the token that requests must carry. If it is empty, any token is
+	// accepted, but a request without one is refused.
 	Token string
 	// Apps exist from the start. Others can be created over the API.
 	Apps []string
@@ -26,31 +27,33 @@ type Config struct {
 	Images map[string][]string
 	// Starter runs the programs.
 	Starter Starter
-	// Regions can be asked for; the first is the default. Empty: Fly's.
+	// Regions are the regions that clients can ask for; the first is the
+	// default. Empty means Fly's regions.
 	Regions []string
 	// Path is the programs' PATH; empty is DefaultPath.
 	Path string
-	// OutputLimit bounds what is kept of a machine's output, in bytes; 0 is
+	// OutputLimit is the largest stored output of a machine, in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int
-	// Keep is how long a machine that is gone stays readable, from its end or
-	// from Open, and KeepMost how many of them do. 0 is an hour, and a thousand.
+	// Keep is how long a destroyed machine stays readable, counted from its end
+	// or from Open; 0 means one hour. KeepMost is how many destroyed machines
+	// stay readable; 0 means 1000.
 	Keep     time.Duration
 	KeepMost int
-	// Faults is what goes wrong from the start.
+	// Faults is the initial fault plan.
 	Faults faults.Plan
 
 	Clock clock.Clock
-	// Random makes ids; nil is crypto/rand.
+	// Random is the source of ids; nil means crypto/rand.
 	Random io.Reader
 	Log    *slog.Logger
 }
 
-// DefaultPath is where programs look for others where nothing else is said.
+// DefaultPath is the PATH of programs if Config.Path is empty.
 const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// complete checks the configuration, names every problem, and fills in what
-// was left out.
+// complete validates the configuration, reports every problem at once, and sets
+// defaults.
 func (c Config) complete() (Config, error) {
 	var problems []error
 	missing := func(is bool, what string) {
@@ -100,7 +103,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// validName holds an app or machine name to Fly's rule.
+// validName reports whether name fits Fly's rule for apps and machines.
 func validName(name string) bool {
 	if name == "" || len(name) > 63 {
 		return false
@@ -113,7 +116,7 @@ func validName(name string) bool {
 	return true
 }
 
-// defaultRegions are Fly's, the contract's default first.
+// defaultRegions are Fly's regions, the export contract's default first.
 func defaultRegions() []string {
 	return []string{
 		"ord", "ams", "arn", "bom", "cdg", "dfw", "ewr", "fra", "gru", "iad", "jnb", "lax", "lhr", "nrt", "sin",

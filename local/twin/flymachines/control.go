@@ -10,7 +10,7 @@ func wrongState(verb, state string) error {
 	return refuse(http.StatusPreconditionFailed, "failed_precondition: unable to %s machine from current state: '%s'", verb, state)
 }
 
-// start begins the machine's next start.
+// start starts a stopped machine again.
 func (s *Server) start(w http.ResponseWriter, _ *http.Request, m *machine) error {
 	var before string
 	now := s.cfg.Clock.Now()
@@ -45,13 +45,13 @@ type stopInput struct {
 	Timeout duration    `json:"timeout"`
 }
 
-// stop wishes the program's end: a signal, and SIGKILL when the grace is over.
+// stop requests the end of the program: a signal, and SIGKILL after the grace.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request, m *machine) error {
 	var in stopInput
 	if err := readBody(r, &in); err != nil {
 		return err
 	}
-	if err := s.wishEnd(m, wishStop, in.Signal.Signal, in.Timeout.Duration); err != nil {
+	if err := s.request(m, actionStop, in.Signal.Signal, in.Timeout.Duration); err != nil {
 		return err
 	}
 	return s.ok(w)
@@ -80,30 +80,30 @@ func (s *Server) restart(w http.ResponseWriter, r *http.Request, m *machine) err
 	if rec.State != stateStarted {
 		return wrongState("restart", rec.State)
 	}
-	if err := s.wishEnd(m, wishRestart, signal, grace); err != nil {
+	if err := s.request(m, actionRestart, signal, grace); err != nil {
 		return err
 	}
 	return s.ok(w)
 }
 
-// wishEnd records what is wished and wakes the machine's life, which does it. A
-// zero signal or grace is the config's.
-func (s *Server) wishEnd(m *machine, what wish, signal syscall.Signal, grace time.Duration) error {
+// request records the requested action and wakes the machine's goroutine, which
+// carries it out. A zero signal or grace means the configured one.
+func (s *Server) request(m *machine, what action, signal syscall.Signal, grace time.Duration) error {
 	now := s.cfg.Clock.Now()
 	err := m.commit(now, func(r *record) error {
 		switch r.State {
 		case stateDestroyed, stateLaunchFailed:
 			return wrongState(string(what), r.State)
 		case stateStopped, stateDestroying:
-			if r.Wish == wishRestart {
-				r.Wish = wishNone
+			if r.Action == actionRestart {
+				r.Action = actionNone
 			}
 			return nil
 		case stateStarted:
 			r.State = stateStopping
 			r.add(s.event("stop", stateStopping, "user", now))
 		}
-		r.Wish, r.Signal = what, signal
+		r.Action, r.Signal = what, signal
 		if signal == 0 {
 			r.Signal = m.manifest.stopSignal
 		}
@@ -119,20 +119,20 @@ func (s *Server) wishEnd(m *machine, what wish, signal syscall.Signal, grace tim
 	return err
 }
 
-// stopForGood wishes the end of a machine because the server closes.
-func (s *Server) stopForGood(m *machine) error {
+// stopForShutdown requests the end of a machine because the server closes.
+func (s *Server) stopForShutdown(m *machine) error {
 	rec, _ := m.look()
 	if rec.State == stateDestroyed || rec.State == stateLaunchFailed {
 		return nil
 	}
-	return s.wishEnd(m, wishStop, syscall.SIGTERM, 0)
+	return s.request(m, actionStop, syscall.SIGTERM, 0)
 }
 
 type signalInput struct {
 	Signal signalValue `json:"signal"`
 }
 
-// postSignal sends a signal and nothing else.
+// postSignal sends a signal and changes nothing else.
 func (s *Server) postSignal(w http.ResponseWriter, r *http.Request, m *machine) error {
 	var in signalInput
 	if err := readBody(r, &in); err != nil {
@@ -151,8 +151,7 @@ func (s *Server) postSignal(w http.ResponseWriter, r *http.Request, m *machine) 
 	return s.ok(w)
 }
 
-// remove destroys the machine; one that runs only on demand (Fly's API calls
-// it force, fly-go kill).
+// remove destroys the machine. A running machine needs force (fly-go: kill).
 func (s *Server) remove(w http.ResponseWriter, r *http.Request, m *machine) error {
 	query := r.URL.Query()
 	kill := query.Get("kill") == "true" || query.Get("force") == "true"
@@ -164,7 +163,7 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, m *machine) erro
 		case r.State != stateStopped && r.State != stateLaunchFailed && !kill:
 			return wrongState("destroy", r.State)
 		}
-		r.State, r.Wish = stateDestroying, wishDestroy
+		r.State, r.Action = stateDestroying, actionDestroy
 		r.add(s.event("destroy", stateDestroying, "user", now))
 		return nil
 	})

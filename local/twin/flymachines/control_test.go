@@ -18,7 +18,7 @@ import (
 
 const (
 	forever  = `read < <(sleep 600)`
-	stubborn = `trap "" TERM INT; ` // bash keeps it over exec, too
+	stubborn = `trap "" TERM INT; ` // bash keeps the trap across exec
 )
 
 func TestStop(t *testing.T) {
@@ -42,7 +42,7 @@ func TestStop(t *testing.T) {
 			t.Parallel()
 			mine := connect(t, m.url)
 			made := mine.launch(mine.input("", test.script))
-			mine.hear()
+			mine.receive()
 			test.stop.ID = made.ID
 			if err := mine.client.Stop(t.Context(), app, test.stop, ""); err != nil {
 				t.Fatal(err)
@@ -57,12 +57,12 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestASignalIsNotARequestToStop(t *testing.T) {
+func TestSignalIsNoStopRequest(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	made := m.launch(m.input("", saying("up")+"sleep 600 & wait"))
 	m.wait(made.ID, "started")
-	m.hear()
+	m.receive()
 	if err := m.client.Kill(t.Context(), app, made.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestDestroy(t *testing.T) {
 	m := setup(t)
 	in := m.input("", saying("$$")+"sleep 600 & wait")
 	made := m.launch(in)
-	m.hear()
+	m.receive()
 	m.wait(made.ID, "started")
 	err := m.client.Destroy(t.Context(), app, fly.RemoveMachineInput{ID: made.ID}, "")
 	refused(t, err, http.StatusPreconditionFailed, "unable to destroy machine from current state: 'started'")
@@ -95,13 +95,13 @@ func TestDestroy(t *testing.T) {
 		t.Errorf("exit = %+v", exit)
 	}
 	if err := m.client.Destroy(t.Context(), app, fly.RemoveMachineInput{ID: made.ID, Kill: true}, ""); err != nil {
-		t.Errorf("once more, when it is gone: %v", err)
+		t.Errorf("second destroy of a destroyed machine: got %v, want no error", err)
 	}
 	err = m.client.Destroy(t.Context(), app, fly.RemoveMachineInput{ID: "00000000000000", Kill: true}, "")
 	refused(t, err, http.StatusNotFound, "machine not found")
 }
 
-func TestAMachineThatIsKeptCanBeStartedAgain(t *testing.T) {
+func TestStoppedMachineStartsAgain(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	in := m.input("kept", saying("up")+forever)
@@ -109,13 +109,13 @@ func TestAMachineThatIsKeptCanBeStartedAgain(t *testing.T) {
 	in.SkipLaunch = true
 	made := m.launch(in)
 	if made.State != "stopped" {
-		t.Fatalf("a machine that is not launched is %s", made.State)
+		t.Fatalf("machine with skip_launch: got state %s, want stopped", made.State)
 	}
 	for range 7 {
 		if _, err := m.client.Start(t.Context(), app, made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		m.hear()
+		m.receive()
 		if err := m.client.Stop(t.Context(), app, fly.StopMachineInput{ID: made.ID}, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -128,12 +128,12 @@ func TestAMachineThatIsKeptCanBeStartedAgain(t *testing.T) {
 	if _, err := m.client.Start(t.Context(), app, made.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	m.hear()
+	m.receive()
 	m.wait(made.ID, "started")
 	if err := m.client.Restart(t.Context(), app, fly.RestartMachineInput{ID: made.ID, ForceStop: true}, ""); err != nil {
 		t.Fatal(err)
 	}
-	m.hear()
+	m.receive()
 	if e := m.get(made.ID).GetLatestEventOfType("exit").Request.ExitEvent; !e.Restarting || !e.RequestedStop || e.Signal != 9 {
 		t.Errorf("the restart's exit = %+v", e)
 	}
@@ -145,7 +145,7 @@ func TestAMachineThatIsKeptCanBeStartedAgain(t *testing.T) {
 	refused(t, err, http.StatusPreconditionFailed, "unable to start machine from current state: 'destroyed'")
 }
 
-func TestMetadataFindsMachines(t *testing.T) {
+func TestListByMetadata(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	for name, metadata := range map[string]map[string]string{
@@ -170,7 +170,7 @@ func TestMetadataFindsMachines(t *testing.T) {
 		"state=stopped":                                                     {},
 	} {
 		if got := m.list(query); !slices.Equal(got, want) {
-			t.Errorf("%q finds %v, want %v", query, got, want)
+			t.Errorf("%q: got %v, want %v", query, got, want)
 		}
 	}
 	found, err := m.client.List(t.Context(), app, "region=fra")
@@ -181,7 +181,7 @@ func TestMetadataFindsMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := m.list("metadata.late=yes"); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("the changed metadata finds %v", got)
+		t.Errorf("after the metadata change: got %v", got)
 	}
 	if err := m.client.DeleteMetadata(t.Context(), app, found[0].ID, "late"); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestWait(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	made := m.launch(m.input("", saying("up")+forever))
-	m.hear()
+	m.receive()
 	m.wait(made.ID, "started")
 	err := m.client.Wait(t.Context(), app, made.ID, flaps.WithWaitStates("destroyed"), flaps.WithWaitTimeout(time.Second))
 	refused(t, err, http.StatusRequestTimeout, "deadline_exceeded: machine failed to reach desired state, destroyed, currently started")
@@ -231,7 +231,7 @@ func TestWait(t *testing.T) {
 	refused(t, err, http.StatusNotFound, "machine not found")
 }
 
-func TestOnlyTheTokenGetsIn(t *testing.T) {
+func TestToken(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	for auth, want := range map[string]int{
@@ -245,14 +245,14 @@ func TestOnlyTheTokenGetsIn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMachineIsRefused(t *testing.T) {
+func TestCreateValidation(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	for name, test := range map[string]struct {
 		change func(*fly.LaunchMachineInput)
 		text   string
 	}{
-		"unknown image":  {func(in *fly.LaunchMachineInput) { in.Config.Image = "nobody/knows:it" }, "failed to get manifest nobody/knows:it"},
+		"unknown image":  {func(in *fly.LaunchMachineInput) { in.Config.Image = "example/unknown:it" }, "failed to get manifest example/unknown:it"},
 		"no image":       {func(in *fly.LaunchMachineInput) { in.Config.Image = "" }, "config.image is required"},
 		"no config":      {func(in *fly.LaunchMachineInput) { in.Config = nil }, "config is required"},
 		"unknown region": {func(in *fly.LaunchMachineInput) { in.Region = "mars" }, `region "mars" not found`},
@@ -275,16 +275,16 @@ func TestWhatIsNoMachineIsRefused(t *testing.T) {
 	}
 }
 
-func TestStopOfTheServerEndsEverything(t *testing.T) {
+func TestServerStopEndsMachines(t *testing.T) {
 	t.Parallel()
 	dir := ""
 	m := setup(t, func(c *flymachines.Config) { dir = c.Dir })
 	polite := m.launch(m.input("polite", saying("up")+forever))
-	m.hear()
+	m.receive()
 	in := m.input("stubborn", stubborn+saying("up")+"while :; do sleep 600; done")
 	in.Config.StopConfig.Timeout = &fly.Duration{Duration: 20 * time.Millisecond}
 	rude := m.launch(in)
-	m.hear()
+	m.receive()
 	if err := m.server.Stop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -299,8 +299,9 @@ func TestStopOfTheServerEndsEverything(t *testing.T) {
 	}
 }
 
-// TestAStopBeforeTheProgramIsToldAsOne: it is no start that failed.
-func TestAStopBeforeTheProgramIsToldAsOne(t *testing.T) {
+// A stop before the program starts has an exit event. Without one it would look
+// like a failed start.
+func TestStopBeforeStartHasExitEvent(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	if err := m.server.SetFaults(faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckCreated}}}); err != nil {
@@ -318,13 +319,13 @@ func TestAStopBeforeTheProgramIsToldAsOne(t *testing.T) {
 	}
 }
 
-func TestStopOfTheServerDoesNotWaitForever(t *testing.T) {
+func TestServerStopIsBounded(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	in := m.input("stubborn", stubborn+saying("up")+"while :; do sleep 600; done")
 	in.Config.StopConfig.Timeout = &fly.Duration{Duration: time.Hour}
 	made := m.launch(in)
-	m.hear()
+	m.receive()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := m.server.Stop(ctx); err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// serve is a server in a process of its own: it says its address, and runs
-// until its standard input ends or it is killed.
+// serve runs a server in a process of its own. It prints its address and runs
+// until its standard input closes or it is killed.
 func serve(options string) int {
 	self, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ type serveOptions struct {
 	Faults faults.Plan
 }
 
-// crash opens a server in another process. kill kills it as kill -9 does.
+// crash opens a server in another process; kill sends it SIGKILL.
 func crash(t *testing.T, o serveOptions) (m *machines, kill func()) {
 	t.Helper()
 	options, err := json.Marshal(o)
@@ -99,13 +99,13 @@ func crash(t *testing.T, o serveOptions) (m *machines, kill func()) {
 	return connect(t, strings.TrimSpace(address)), kill
 }
 
-// after opens a server in this process on what the killed one has left.
+// after opens a server in this process on the folder of the killed one.
 func after(t *testing.T, dir string) *machines {
 	t.Helper()
 	return setup(t, func(c *flymachines.Config) { c.Dir = dir })
 }
 
-func TestMachinesOutliveTheServer(t *testing.T) {
+func TestMachinesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, kill := crash(t, serveOptions{Dir: dir})
@@ -113,21 +113,22 @@ func TestMachinesOutliveTheServer(t *testing.T) {
 	if exit := m.exit(ended.ID); exit.ExitCode != 3 {
 		t.Fatalf("exit = %+v", exit)
 	}
-	// It asks before it ends, so that this happens when no server is there.
+	// The program blocks on EAR before it exits, so that it exits while no
+	// server runs.
 	during := m.launch(m.input("ends-between", saying("$$")+`exec 3<>/dev/tcp/127.0.0.1/$EAR; read line <&3; exit 4`))
-	m.hear()
+	m.receive()
 	held, err := m.ear.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.wait(during.ID, "started")
 	running := m.launch(m.input("runs-on", saying("$$")+forever))
-	pid := m.hear()
+	pid := m.receive()
 	m.wait(running.ID, "started")
 	kept := m.input("kept", saying("up")+"echo once; exit 5")
 	kept.Config.AutoDestroy = false
 	stopped := m.launch(kept)
-	m.hear()
+	m.receive()
 	m.wait(stopped.ID, "stopped")
 
 	kill()
@@ -157,7 +158,7 @@ func TestMachinesOutliveTheServer(t *testing.T) {
 	}
 	number, err := strconv.Atoi(pid)
 	if err != nil || syscall.Kill(number, 0) != nil {
-		t.Errorf("process %s is not there, %v", pid, err)
+		t.Errorf("process %s does not exist: %v", pid, err)
 	}
 	_, err = next.client.Launch(t.Context(), app, next.input("runs-on", "true"))
 	refused(t, err, 409, running.ID)
@@ -165,23 +166,24 @@ func TestMachinesOutliveTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit := next.exit(running.ID); exit.Signal != 15 || !exit.RequestedStop {
-		t.Errorf("runs on, then stopped: %+v", exit)
+		t.Errorf("running machine after the restart, then stopped: got %+v", exit)
 	}
 	if text, err := next.server.Logs(stopped.ID); err != nil || string(text) != "once\n" {
-		t.Errorf("the output from before: %q, %v", text, err)
+		t.Errorf("output from before the crash: got %q, %v", text, err)
 	}
 	if got := next.get(stopped.ID); got.State != "stopped" || got.GetLatestEventOfType("exit").Request.ExitEvent.ExitCode != 5 {
-		t.Errorf("kept: %s, %s", got.State, events(got))
+		t.Errorf("stored records: got %s, %s", got.State, events(got))
 	}
 }
 
-func TestWhatWasCreatedAndNotStartedIsStarted(t *testing.T) {
+func TestCreatedMachineStartsAfterCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, kill := crash(t, serveOptions{Dir: dir, Faults: faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckCreated, For: 50 * time.Millisecond}}}})
 	made := m.launch(m.input("created", "exit 6"))
 	kill()
-	// Whatever the server had done by then, the program runs once.
+	// The program runs exactly once, whatever the server had done before the
+	// kill.
 	next := after(t, dir)
 	if exit := next.exit(made.ID); exit.ExitCode != 6 {
 		t.Errorf("exit = %+v", exit)
@@ -191,13 +193,13 @@ func TestWhatWasCreatedAndNotStartedIsStarted(t *testing.T) {
 	}
 }
 
-func TestWishesOutliveTheServer(t *testing.T) {
+func TestRequestsSurviveCrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, kill := crash(t, serveOptions{Dir: dir})
 	script := stubborn + saying("$$") + "while :; do sleep 600; done"
 	stopping := m.launch(m.input("stopping", script))
-	m.hear()
+	m.receive()
 	m.wait(stopping.ID, "started")
 	if err := m.client.Stop(t.Context(), app, fly.StopMachineInput{
 		ID: stopping.ID, Timeout: fly.Duration{Duration: 100 * time.Millisecond},
@@ -211,12 +213,12 @@ func TestWishesOutliveTheServer(t *testing.T) {
 	}
 }
 
-func TestTheServerAndASupervisorAreKilled(t *testing.T) {
+func TestCrashOfServerAndSupervisor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, kill := crash(t, serveOptions{Dir: dir})
 	made := m.launch(m.input("orphan", "sleep 600 & "+saying("$PPID $$ $!")+"wait"))
-	pids := strings.Fields(m.hear())
+	pids := strings.Fields(m.receive())
 	m.wait(made.ID, "started")
 	kill()
 	boss, err := strconv.Atoi(pids[0])
@@ -229,8 +231,8 @@ func TestTheServerAndASupervisorAreKilled(t *testing.T) {
 	}
 }
 
-// TestKillsAtAnyMoment kills the server again and again while machines are
-// created; each of them runs exactly once and is found with its exit code.
+// TestKillsAtAnyMoment kills the server repeatedly while machines are created.
+// Each machine runs exactly once, and its exit code is stored.
 func TestKillsAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	dir, runs := t.TempDir(), t.TempDir()
@@ -249,7 +251,7 @@ func TestKillsAtAnyMoment(t *testing.T) {
 					}
 				}
 				if err != nil {
-					t.Log(err) // it was killed before the answer
+					t.Log(err) // the server was killed before it answered
 				}
 			})
 		}
@@ -286,7 +288,7 @@ func TestKillsAtAnyMoment(t *testing.T) {
 	}
 	for _, path := range left {
 		if base := filepath.Base(path); base != "machine.json" {
-			t.Errorf("left behind: %s", path)
+			t.Errorf("leftover: %s", path)
 		}
 	}
 }

@@ -20,7 +20,8 @@ type createInput struct {
 	Config     json.RawMessage `json:"config"`
 }
 
-// create makes a machine: on disk, then in the answer, then for real.
+// create creates a machine: it writes the record, answers, then starts the
+// program.
 func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	var in createInput
 	if err := readBody(r, &in); err != nil {
@@ -34,7 +35,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	if subject.Region == "" {
 		subject.Region = s.cfg.Regions[0]
 	}
-	return s.strike(w, r, faults.Create, "", subject, func(w http.ResponseWriter, _ *http.Request) error {
+	return s.inject(w, r, faults.Create, "", subject, func(w http.ResponseWriter, _ *http.Request) error {
 		if err != nil {
 			return refuse(http.StatusBadRequest, "invalid_argument: %v", err)
 		}
@@ -47,7 +48,8 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// make gives the machine as it was when it was new; it may be further by now.
+// make creates a machine and returns its initial state. The machine may already
+// be further when make returns.
 func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*record, error) {
 	argv, err := m.argv(s.cfg.Images)
 	if err != nil {
@@ -87,7 +89,8 @@ func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*rec
 	return &rec, s.live(made)
 }
 
-// commitNew writes a new machine down. Who finds it meanwhile waits for that.
+// commitNew writes the record of a new machine. Readers that find the machine
+// meanwhile wait for the write.
 func (s *Server) commitNew(m *machine, rec record) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +111,7 @@ func (s *Server) commitNew(m *machine, rec record) error {
 	if err != nil {
 		m.absent = true
 		s.takeBack(&rec)
-		return fmt.Errorf("cannot keep a new machine: %w", errors.Join(err, os.RemoveAll(m.dir)))
+		return fmt.Errorf("cannot store the new machine: %w", errors.Join(err, os.RemoveAll(m.dir)))
 	}
 	return nil
 }

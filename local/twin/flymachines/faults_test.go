@@ -18,15 +18,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// lying opens a server with these faults.
-func lying(t *testing.T, rules ...faults.Rule) *machines {
+// withFaults opens a server with these faults.
+func withFaults(t *testing.T, rules ...faults.Rule) *machines {
 	t.Helper()
 	return setup(t, func(c *flymachines.Config) { c.Faults.Rules = rules })
 }
 
-// standing opens a server whose programs are functions and whose clock is moved
-// by the test.
-func standing(t *testing.T, plan faults.Plan) (*machines, *clock.Virtual) {
+// withVirtualClock opens a server whose programs are functions and whose clock
+// the test advances.
+func withVirtualClock(t *testing.T, plan faults.Plan) (*machines, *clock.Virtual) {
 	t.Helper()
 	now := clock.NewVirtual(time.Date(2025, 5, 1, 12, 0, 0, 0, time.UTC))
 	m := setup(t, func(c *flymachines.Config) {
@@ -39,8 +39,8 @@ func standing(t *testing.T, plan faults.Plan) (*machines, *clock.Virtual) {
 	return m, now
 }
 
-// due moves the clock once somebody waits for it.
-func due(t *testing.T, now *clock.Virtual, d time.Duration) {
+// advance moves the clock once a timer waits for it.
+func advance(t *testing.T, now *clock.Virtual, d time.Duration) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -51,44 +51,44 @@ func due(t *testing.T, now *clock.Virtual, d time.Duration) {
 		}
 		<-look.C
 	}
-	t.Fatal("nobody waits for the clock")
+	t.Fatal("no timer waits for the clock")
 }
 
-func TestALostAnswerLeavesAMachine(t *testing.T) {
+func TestLostAnswerLeavesMachine(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.LostAnswer, Times: 1})
+	m := withFaults(t, faults.Rule{Kind: faults.LostAnswer, Times: 1})
 	_, err := m.client.Launch(t.Context(), app, m.input("lost", forever))
 	if err == nil || !strings.Contains(err.Error(), "EOF") {
-		t.Fatalf("err = %v, want a connection that ended", err)
+		t.Fatalf("got %v, want a closed connection", err)
 	}
 	if got := m.list("metadata.run_id=lost&include_deleted=true"); !slices.Equal(got, []string{"lost"}) {
-		t.Errorf("the list finds %v", got)
+		t.Errorf("list: got %v", got)
 	}
 	_, err = m.client.Launch(t.Context(), app, m.input("lost", forever))
 	refused(t, err, http.StatusConflict, "already_exists")
 }
 
-func TestTheClientRepeatsABadGateway(t *testing.T) {
+func TestClientRetriesBadGateway(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.BadGateway, Name: "three", Times: 3}, faults.Rule{Kind: faults.BadGateway, Name: "many"})
+	m := withFaults(t, faults.Rule{Kind: faults.BadGateway, Name: "three", Times: 3}, faults.Rule{Kind: faults.BadGateway, Name: "many"})
 	if _, err := m.client.Launch(t.Context(), app, m.input("three", "true")); err != nil {
-		t.Errorf("after three: %v", err)
+		t.Errorf("after three attempts: got %v", err)
 	}
 	_, err := m.client.Launch(t.Context(), app, m.input("many", "true"))
 	refused(t, err, http.StatusBadGateway, "")
 	if got := m.list("include_deleted=true"); !slices.Equal(got, []string{"three"}) {
-		t.Errorf("the list finds %v", got)
+		t.Errorf("list: got %v", got)
 	}
 }
 
-func TestABadGatewayAfterTheFactMeetsItsOwnName(t *testing.T) {
+func TestBadGatewayAfterCreateConflictsWithItself(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.BadGatewayAfter, Times: 1})
+	m := withFaults(t, faults.Rule{Kind: faults.BadGatewayAfter, Times: 1})
 	_, err := m.client.Launch(t.Context(), app, m.input("twice", forever))
 	refused(t, err, http.StatusConflict, "already_exists")
 }
 
-func TestCapacityIsRefusedInFlysWords(t *testing.T) {
+func TestCapacityErrors(t *testing.T) {
 	t.Parallel()
 	want := map[string]struct {
 		status int
@@ -106,7 +106,7 @@ func TestCapacityIsRefusedInFlysWords(t *testing.T) {
 	for _, variant := range faults.Variants() {
 		rules = append(rules, faults.Rule{Kind: faults.Capacity, Name: variant, Variant: variant, Region: "ord"})
 	}
-	m := lying(t, rules...)
+	m := withFaults(t, rules...)
 	for _, variant := range faults.Variants() {
 		in := m.input(variant, "true")
 		_, err := m.client.Launch(t.Context(), app, in)
@@ -121,16 +121,16 @@ func TestCapacityIsRefusedInFlysWords(t *testing.T) {
 	}
 }
 
-func TestTheRealRateLimit(t *testing.T) {
+func TestRateLimit(t *testing.T) {
 	t.Parallel()
-	m, now := standing(t, faults.Plan{RealLimits: true})
+	m, now := withVirtualClock(t, faults.Plan{RealLimits: true})
 	launch := func(app string, n int) error {
 		_, err := m.client.Launch(t.Context(), app, m.input(fmt.Sprint("m", n), ""))
 		return err
 	}
 	for n := range 3 {
 		if err := launch(app, n); err != nil {
-			t.Fatalf("the burst: %v", err)
+			t.Fatalf("request within the burst: got %v", err)
 		}
 	}
 	refused(t, launch(app, 3), http.StatusTooManyRequests, "resource_exhausted: rate limit exceeded")
@@ -144,7 +144,7 @@ func TestTheRealRateLimit(t *testing.T) {
 	refused(t, launch(app, 5), http.StatusTooManyRequests, "")
 	found, err := m.client.List(t.Context(), app, "")
 	if err != nil || len(found) != 4 {
-		t.Fatalf("the list, an action of its own: %d, %v", len(found), err)
+		t.Fatalf("list has a rate limit of its own: got %d, %v", len(found), err)
 	}
 	for n := range 11 {
 		_, err := m.client.Get(t.Context(), app, found[0].ID)
@@ -154,9 +154,9 @@ func TestTheRealRateLimit(t *testing.T) {
 	}
 }
 
-func TestAThrottledMachineIsTheOneThatIsMeant(t *testing.T) {
+func TestThrottleOneMachine(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.Throttle, Metadata: map[string]string{"run_id": "slow-down"}, Times: 2})
+	m := withFaults(t, faults.Rule{Kind: faults.Throttle, Metadata: map[string]string{"run_id": "slow-down"}, Times: 2})
 	for n := range 3 {
 		_, err := m.client.Launch(t.Context(), app, m.input("slow-down", "true"))
 		if n < 2 {
@@ -170,16 +170,16 @@ func TestAThrottledMachineIsTheOneThatIsMeant(t *testing.T) {
 	}
 }
 
-func TestAnInvisibleMachineAppearsLater(t *testing.T) {
+func TestInvisibleMachineAppearsLater(t *testing.T) {
 	t.Parallel()
-	m, now := standing(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.Invisible, For: time.Minute}}})
+	m, now := withVirtualClock(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.Invisible, For: time.Minute}}})
 	made := m.launch(m.input("hidden", ""))
 	_, err := m.client.Get(t.Context(), app, made.ID)
 	refused(t, err, http.StatusNotFound, "machine not found")
 	err = m.client.Wait(t.Context(), app, made.ID)
 	refused(t, err, http.StatusNotFound, "machine not found")
 	if got := m.list("include_deleted=true"); len(got) != 0 {
-		t.Errorf("the list finds %v", got)
+		t.Errorf("list: got %v", got)
 	}
 	_, err = m.client.Launch(t.Context(), app, m.input("hidden", ""))
 	refused(t, err, http.StatusConflict, made.ID)
@@ -189,9 +189,9 @@ func TestAnInvisibleMachineAppearsLater(t *testing.T) {
 	}
 }
 
-func TestASlowCreationHappensThoughNobodyWaits(t *testing.T) {
+func TestSlowCreateSurvivesClient(t *testing.T) {
 	t.Parallel()
-	m, now := standing(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.Slow, For: time.Minute}}})
+	m, now := withVirtualClock(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.Slow, For: time.Minute}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
@@ -205,7 +205,7 @@ func TestASlowCreationHappensThoughNobodyWaits(t *testing.T) {
 	}
 	cancel()
 	if err := <-failed; err == nil {
-		t.Fatal("the launch was answered")
+		t.Fatal("launch was answered, want a closed connection")
 	}
 	now.Advance(time.Minute)
 	for len(m.list("")) == 0 {
@@ -217,21 +217,21 @@ func TestStuckMachines(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		kind   faults.Kind
-		states []string // while it is stuck
+		states []string // during the fault
 	}{
 		{faults.StuckCreated, []string{"created"}},
 		{faults.StuckStarting, []string{"starting"}},
 	} {
 		t.Run(string(test.kind), func(t *testing.T) {
 			t.Parallel()
-			m, now := standing(t, faults.Plan{Rules: []faults.Rule{
+			m, now := withVirtualClock(t, faults.Plan{Rules: []faults.Rule{
 				{Kind: test.kind, Name: "for-ever"}, {Kind: test.kind, Name: "a-while", For: time.Minute},
 			}})
 			stuck, late := m.launch(m.input("for-ever", "")), m.launch(m.input("a-while", ""))
-			due(t, now, time.Minute)
+			advance(t, now, time.Minute)
 			m.wait(late.ID, "started")
 			if got := m.get(stuck.ID); !slices.Contains(append(test.states, "created"), got.State) {
-				t.Errorf("the stuck one is %s", got.State)
+				t.Errorf("stuck machine: got state %s", got.State)
 			}
 			_, err := m.client.Start(t.Context(), app, stuck.ID, "")
 			refused(t, err, http.StatusPreconditionFailed, "failed_precondition: unable to start machine from current state")
@@ -240,13 +240,13 @@ func TestStuckMachines(t *testing.T) {
 			}
 			m.wait(stuck.ID, "destroyed")
 			if e := m.get(stuck.ID).GetLatestEventOfType("exit"); e != nil {
-				t.Errorf("what never ran has the exit event %+v", e)
+				t.Errorf("machine that never ran: got exit event %+v, want no event", e)
 			}
 		})
 	}
 	t.Run(string(faults.StuckDestroying), func(t *testing.T) {
 		t.Parallel()
-		m, now := standing(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckDestroying, For: time.Hour}}})
+		m, now := withVirtualClock(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckDestroying, For: time.Hour}}})
 		made := m.launch(m.input("slow-end", ""))
 		m.wait(made.ID, "started")
 		if err := m.client.Destroy(t.Context(), app, fly.RemoveMachineInput{ID: made.ID, Kill: true}, ""); err != nil {
@@ -257,14 +257,14 @@ func TestStuckMachines(t *testing.T) {
 		}
 		_, err := m.client.Launch(t.Context(), app, m.input("slow-end", ""))
 		refused(t, err, http.StatusConflict, made.ID)
-		due(t, now, time.Hour)
+		advance(t, now, time.Hour)
 		m.wait(made.ID, "destroyed")
 	})
 }
 
-func TestAnOOMKill(t *testing.T) {
+func TestOOMKill(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.OOM, Env: map[string]string{"TASK_ID": "hungry"}})
+	m := withFaults(t, faults.Rule{Kind: faults.OOM, Env: map[string]string{"TASK_ID": "hungry"}})
 	in := m.input("", "sleep 600")
 	in.Config.Env["TASK_ID"] = "hungry"
 	if exit := m.exit(m.launch(in).ID); exit.ExitCode != 137 || !exit.OOMKilled || exit.RequestedStop {
@@ -272,9 +272,9 @@ func TestAnOOMKill(t *testing.T) {
 	}
 }
 
-func TestALostExit(t *testing.T) {
+func TestLostExit(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.LostExit, App: app})
+	m := withFaults(t, faults.Rule{Kind: faults.LostExit, App: app})
 	made := m.launch(m.input("", "exit 3"))
 	m.wait(made.ID, "destroyed")
 	if got := m.get(made.ID); got.GetLatestEventOfType("exit") != nil {
@@ -282,33 +282,33 @@ func TestALostExit(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableHostHidesTheConfig(t *testing.T) {
+func TestUnreachableHostHidesConfig(t *testing.T) {
 	t.Parallel()
-	m := lying(t, faults.Rule{Kind: faults.Unreachable})
+	m := withFaults(t, faults.Rule{Kind: faults.Unreachable})
 	got := m.get(m.launch(m.input("far", forever)).ID)
 	if got.HostStatus != fly.HostStatusUnreachable || got.Config != nil || got.GetMetadataByKey("run_id") != "far" {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestFaultsAreExchangedOverTheAPI(t *testing.T) {
+func TestFaultsAPI(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	auth := "Bearer " + token
 	status, body := m.call("PUT", "/_local/faults", auth, faults.Plan{Rules: []faults.Rule{{Kind: "boom"}}})
 	if status != http.StatusBadRequest || !strings.Contains(body["error"].(string), `kind "boom" is unknown`) {
-		t.Errorf("a bad plan: %d %v", status, body)
+		t.Errorf("invalid plan: got %d %v", status, body)
 	}
 	if status, body = m.call("PUT", "/_local/faults", auth, faults.Plan{Rules: []faults.Rule{{Kind: faults.Throttle}}}); status != http.StatusOK {
-		t.Errorf("a plan: %d %v", status, body)
+		t.Errorf("valid plan: got %d %v", status, body)
 	}
 	_, err := m.client.Launch(t.Context(), app, m.input("", "true"))
 	refused(t, err, http.StatusTooManyRequests, "")
 	if status, body = m.call("GET", "/_local/faults", auth, nil); status != http.StatusOK || body["rules"] == nil {
-		t.Errorf("the plan: %d %v", status, body)
+		t.Errorf("stored plan: got %d %v", status, body)
 	}
 	if status, _ = m.call("DELETE", "/_local/faults", auth, nil); status != http.StatusOK {
-		t.Errorf("no plan: %d", status)
+		t.Errorf("deleted plan: got %d", status)
 	}
 	m.launch(m.input("", "true"))
 }

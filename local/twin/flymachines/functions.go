@@ -12,14 +12,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Function is a program that runs in the server's own process. Its context
-// ends with the first signal; what it returns is the exit code. What it writes
-// to out is the machine's output.
+// Function is a program that runs in the server's process. The first signal
+// cancels its context. Its result is the exit code, and what it writes to out
+// is the machine's output.
 type Function func(ctx context.Context, p Program, out io.Writer) int
 
-// Functions is the Starter of programs that are functions, for benchmarks and
-// tests: Argv[0] names the function. They end with the server; SIGKILL counts
-// as their end, and the function is left to notice its context.
+// Functions is a Starter whose programs are functions, for benchmarks and
+// tests. Argv[0] names the function. Functions end with the server. SIGKILL
+// counts as the end of a function, although the function returns only when it
+// notices its context.
 type Functions struct {
 	Programs map[string]Function
 	Clock    clock.Clock
@@ -38,7 +39,7 @@ func (f Functions) Start(p Program) (Process, error) {
 	return c, nil
 }
 
-// Find finds nothing: functions end with the server.
+// Find returns nil: functions end with the server.
 func (f Functions) Find(Program) (Process, error) { return nil, nil }
 
 type call struct {
@@ -74,10 +75,10 @@ func (c *call) end(exit Exit) {
 	})
 }
 
-// StartedAt is when the function was called.
+// StartedAt returns the time of the call.
 func (c *call) StartedAt() time.Time { return c.startedAt }
 
-// Signal ends the function's context; SIGKILL its life.
+// Signal cancels the function's context. SIGKILL also ends Wait.
 func (c *call) Signal(s syscall.Signal) error {
 	if s == syscall.SIGKILL {
 		c.end(killed(time.Time{}, ""))
@@ -86,7 +87,7 @@ func (c *call) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Wait waits for the function's end.
+// Wait waits until the function returns or is killed.
 func (c *call) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, nil

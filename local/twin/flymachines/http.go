@@ -12,21 +12,21 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 )
 
-// apiError is an answer in Fly's shape: a code of gRPC and a text.
+// apiError is an error in Fly's shape: a gRPC code and a text.
 type apiError struct {
 	status int
 	text   string
-	code   string // Fly's "status" field, where it has one
+	code   string // Fly's "status" field, if the error has one
 }
 
-// Error is the text that the client is told.
+// Error returns the text that the client receives.
 func (e *apiError) Error() string { return e.text }
 
 func refuse(status int, format string, args ...any) *apiError {
 	return &apiError{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// mostBody is the largest request body that is read.
+// mostBody is the largest accepted request body, in bytes.
 const mostBody = 4 << 20
 
 // ServeHTTP answers one request.
@@ -48,8 +48,8 @@ func (s *Server) authorized(header string) bool {
 	return s.cfg.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(s.cfg.Token)) == 1
 }
 
-// newRoutes lays out the API, and beside it what Fly has not: the faults, and
-// a machine's output.
+// newRoutes returns the routes of the API, and two that Fly does not have:
+// faults, and a machine's output.
 func (s *Server) newRoutes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
@@ -88,7 +88,8 @@ func (s *Server) newRoutes() http.Handler {
 	return mux
 }
 
-// fail answers with an error. One that is not meant for the client is logged.
+// fail answers with an error. An error that is not meant for the client is
+// logged.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	answer, ok := errors.AsType[*apiError](err)
 	switch {
@@ -97,7 +98,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		answer = refuse(http.StatusServiceUnavailable, "unavailable: %v", errClosing)
 	default:
 		s.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		answer = refuse(http.StatusInternalServerError, "internal: something went wrong; the server's log says what")
+		answer = refuse(http.StatusInternalServerError, "internal: something went wrong; see the server's log")
 	}
 	body := map[string]string{"error": answer.text}
 	if answer.code != "" {
@@ -119,13 +120,13 @@ func (s *Server) answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// ok is the answer of the actions that have nothing to tell.
+// ok is the answer of actions without a result.
 func (s *Server) ok(w http.ResponseWriter) error {
 	s.answer(w, http.StatusOK, map[string]bool{"ok": true})
 	return nil
 }
 
-// readBody decodes a JSON body; an empty one leaves v as it is.
+// readBody decodes a JSON body. An empty body leaves v unchanged.
 func readBody(r *http.Request, v any) error {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {

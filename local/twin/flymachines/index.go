@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// nameTaken is the refusal of a name that a live machine has.
+// nameTaken is the error of a create whose name belongs to a live machine.
 type nameTaken struct{ id, name string }
 
-// Error is Fly's text, by which clients find the machine that has the name.
+// Error returns Fly's text, from which clients read the id of the other
+// machine.
 func (e nameTaken) Error() string {
 	return fmt.Sprintf("already_exists: unique machine name violation, machine ID %s already exists with name %q", e.id, e.name)
 }
 
-// enter makes a new machine known under its name.
+// enter adds a new machine under its name.
 func (s *Server) enter(m *machine, rec record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,8 +33,8 @@ func (s *Server) enter(m *machine, rec record) error {
 	return nil
 }
 
-// retire gives the name of a machine free that is gone and stays readable for
-// a while, and returns the folders of those that are forgotten for it.
+// retire frees the name of a destroyed machine, which stays readable for a
+// while. It returns the folders of the machines that are dropped in exchange.
 func (s *Server) retire(m *machine, rec *record) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +43,7 @@ func (s *Server) retire(m *machine, rec *record) []string {
 	return s.forgetLocked()
 }
 
-// takeBack makes a machine unknown whose creation failed.
+// takeBack removes a machine whose creation failed.
 func (s *Server) takeBack(rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,14 +57,14 @@ func (s *Server) freeLocked(rec *record) {
 	}
 }
 
-// goneMachine is one that can only be read any more.
+// goneMachine is a destroyed machine that is still readable.
 type goneMachine struct {
 	id, dir string
 	at      time.Time
 }
 
-// forgetLocked drops the machines that have been gone for too long, or that
-// are too many, and gives their folders.
+// forgetLocked drops the destroyed machines that are too old or too many, and
+// returns their folders.
 func (s *Server) forgetLocked() []string {
 	now := s.cfg.Clock.Now()
 	count := max(0, len(s.gone)-s.cfg.KeepMost)
@@ -79,7 +80,7 @@ func (s *Server) forgetLocked() []string {
 	return dirs
 }
 
-// find gives a machine of an app; nil where there is none.
+// find returns a machine of an app, or nil.
 func (s *Server) find(app, id string) *machine {
 	s.mu.Lock()
 	m := s.machines[id]
@@ -95,7 +96,7 @@ func (s *Server) find(app, id string) *machine {
 	return m
 }
 
-// all gives the machines of an app, the oldest first.
+// all returns the machines of an app, the oldest first.
 func (s *Server) all(app string) []*machine {
 	s.mu.Lock()
 	machines := make([]*machine, 0, len(s.machines))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// live makes sure that somebody goes on with the machine's life, unless the
-// server is closing.
+// live starts the machine's goroutine unless it runs already or the server is
+// closing.
 func (s *Server) live(m *machine) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,9 +25,9 @@ func (s *Server) live(m *machine) error {
 	return nil
 }
 
-// life goes on with a machine from its present state until nothing happens to
-// it by itself any more: it is stopped, or gone, or the server closes. There
-// is one at a time.
+// life moves a machine from its present state until nothing is pending: it is
+// stopped or destroyed, or the server closes. Each machine has at most one such
+// goroutine.
 func (s *Server) life(m *machine) {
 	for !m.idle() {
 		proc, ok := s.begin(m)
@@ -44,7 +44,7 @@ func (s *Server) life(m *machine) {
 	}
 }
 
-// idle ends the machine's life where there is nothing left to do.
+// idle ends the machine's goroutine if nothing is pending.
 func (m *machine) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +52,8 @@ func (m *machine) idle() bool {
 	return !m.living
 }
 
-// begin gets the machine's program running, or finds it running. nil where
-// there is none to wait for; false where the server closes first.
+// begin starts the machine's program, or finds it running. It returns nil if
+// there is no program to wait for, and false if the server closes first.
 func (s *Server) begin(m *machine) (Process, bool) {
 	rec, _ := m.look()
 	if rec.Ended == rec.Starts || rec.State == stateLaunchFailed {
@@ -69,7 +69,7 @@ func (s *Server) begin(m *machine) (Process, bool) {
 		if !s.linger(m, &rec) {
 			return nil, false
 		}
-		if rec, _ = m.look(); !rec.starting() || rec.Wish != wishNone {
+		if rec, _ = m.look(); !rec.starting() || rec.Action != actionNone {
 			s.neverRan(m)
 			return nil, true
 		}
@@ -79,14 +79,14 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	case err != nil:
 		s.log.Error("cannot start a machine", "machine", rec.ID, "error", err)
 		s.note(m, func(r *record) {
-			r.State, r.Wish, r.Ended = stateLaunchFailed, wishDestroy, r.Starts
+			r.State, r.Action, r.Ended = stateLaunchFailed, actionDestroy, r.Starts
 			r.add(s.event("launch", stateLaunchFailed, "flyd", s.cfg.Clock.Now()))
 		})
 		return nil, true
 	case proc == nil && rec.State == stateDestroying:
 		s.neverRan(m)
 		return nil, true
-	case proc == nil: // it ran when the server was killed, and left no trace
+	case proc == nil: // the program ran when the server was killed, and left no trace
 		s.ended(m, killed(s.cfg.Clock.Now(), "the program was lost with the server"), false)
 		return nil, true
 	}
@@ -94,8 +94,8 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	return proc, true
 }
 
-// linger keeps a machine in created and starting for as long as its faults
-// say; false where the server closes first.
+// linger keeps a machine in created and starting for as long as its faults say.
+// It returns false if the server closes first.
 func (s *Server) linger(m *machine, rec *record) bool {
 	since := rec.UpdatedAt
 	if rec.State == stateCreated {
@@ -116,8 +116,8 @@ func (s *Server) linger(m *machine, rec *record) bool {
 	return s.stay(m, rec.Defects.StuckStarting, since)
 }
 
-// neverRan ends a start that somebody took back before it happened. A stop is
-// told in an exit event too: without one it looks like a start that failed.
+// neverRan ends a start that was cancelled before it happened. It records an
+// exit event, because a stop without one looks like a failed start.
 func (s *Server) neverRan(m *machine) {
 	now := s.cfg.Clock.Now()
 	s.note(m, func(r *record) {
@@ -126,11 +126,11 @@ func (s *Server) neverRan(m *machine) {
 			r.State = stateStopped
 			r.add(s.event("stop", stateStopped, "flyd", now))
 		}
-		if r.Wish == wishStop {
+		if r.Action == actionStop {
 			e := s.event("exit", stateStopped, "flyd", now)
 			e.Request = &eventRequest{ExitEvent: newExitEvent(Exit{At: now}, true, false, false), RestartCount: r.Restarts}
 			r.add(e)
-			r.Wish = wishNone
+			r.Action = actionNone
 		}
 		r.Signal, r.KillAt = 0, time.Time{}
 	})
@@ -146,23 +146,23 @@ func (s *Server) started(m *machine, proc Process) {
 	m.mu.Unlock()
 	s.note(m, func(r *record) {
 		if !r.starting() {
-			return // it was found running
+			return // found running
 		}
 		r.add(s.event("start", stateStarted, "flyd", at))
 		r.State = stateStarted
-		if r.Wish != wishNone {
+		if r.Action != actionNone {
 			r.State = stateStopping
 		}
 	})
 }
 
-// attend waits for the program's end and signals it as is wished meanwhile.
+// attend waits for the end of the program and sends it the requested signals.
 func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 	ended := make(chan Exit, 1)
 	go func() {
 		exit, err := proc.Wait()
 		if err != nil {
-			s.log.Error("cannot tell how a program ended", "error", err)
+			s.log.Error("cannot determine how a program ended", "error", err)
 			exit = killed(s.cfg.Clock.Now(), err.Error())
 		}
 		ended <- exit
@@ -192,13 +192,13 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 	var sent record
 	for {
 		rec, _ := m.look()
-		if rec.Wish != sent.Wish || rec.Signal != sent.Signal || !rec.KillAt.Equal(sent.KillAt) {
+		if rec.Action != sent.Action || rec.Signal != sent.Signal || !rec.KillAt.Equal(sent.KillAt) {
 			sent = rec
 			grace = nil
 			switch {
-			case rec.Wish == wishDestroy:
+			case rec.Action == actionDestroy:
 				send(syscall.SIGKILL)
-			case rec.Wish != wishNone:
+			case rec.Action != actionNone:
 				send(rec.Signal)
 				grace = after(rec.KillAt.Sub(s.cfg.Clock.Now()))
 			}
@@ -230,8 +230,8 @@ func (s *Server) ended(m *machine, exit Exit, oom bool) {
 	m.mu.Unlock()
 	s.note(m, func(r *record) {
 		oom := oom && exit.Signal == int(syscall.SIGKILL)
-		requested := r.Wish != wishNone && !oom
-		again := r.Wish == wishRestart || (r.Wish == wishNone && m.manifest.again(exit, r.Restarts))
+		requested := r.Action != actionNone && !oom
+		again := r.Action == actionRestart || (r.Action == actionNone && m.manifest.again(exit, r.Restarts))
 		if !r.Defects.LostExit {
 			e := s.event("exit", stateStopped, "flyd", exit.At)
 			e.Request = &eventRequest{ExitEvent: newExitEvent(exit, requested, again, oom), RestartCount: r.Restarts}
@@ -241,30 +241,30 @@ func (s *Server) ended(m *machine, exit Exit, oom bool) {
 			r.State = stateStopped
 		}
 		switch {
-		case again && r.Wish == wishNone:
-			r.Wish, r.Restarts = wishRestart, r.Restarts+1
-		case r.Wish == wishStop:
-			r.Wish = wishNone
+		case again && r.Action == actionNone:
+			r.Action, r.Restarts = actionRestart, r.Restarts+1
+		case r.Action == actionStop:
+			r.Action = actionNone
 		}
 		r.Signal, r.KillAt, r.Ended = 0, time.Time{}, r.Starts
 	})
 }
 
-// restartPause keeps a program that fails at once from being restarted without
-// end in no time.
+// restartPause is the delay before the restart of a program that failed at
+// once.
 const restartPause = time.Second
 
-// afterEnd decides what becomes of a machine without a program; false where
-// the server closes first.
+// afterEnd decides what happens to a machine whose program has ended. It
+// returns false if the server closes first.
 func (s *Server) afterEnd(m *machine) bool {
 	rec, _ := m.look()
-	if rec.State == stateStopped && rec.Wish == wishRestart {
+	if rec.State == stateStopped && rec.Action == actionRestart {
 		if rec.Restarts > 0 && !s.stay(m, &stuck{For: restartPause}, rec.UpdatedAt) {
 			return false
 		}
 		s.note(m, func(r *record) {
-			if r.Wish == wishRestart {
-				r.State, r.Wish, r.Starts = stateStarting, wishNone, r.Starts+1
+			if r.Action == actionRestart {
+				r.State, r.Action, r.Starts = stateStarting, actionNone, r.Starts+1
 			}
 		})
 		return true
@@ -275,12 +275,12 @@ func (s *Server) afterEnd(m *machine) bool {
 	return s.destroy(m, rec.Defects.StuckDestroying)
 }
 
-// destroy removes the machine and leaves what can still be read of it; false
-// where the server closes first.
+// destroy removes the machine and leaves its readable record. It returns false
+// if the server closes first.
 func (s *Server) destroy(m *machine, fault *stuck) bool {
 	if fault != nil {
 		at := s.cfg.Clock.Now()
-		s.note(m, func(r *record) { r.State, r.Wish = stateDestroying, wishDestroy })
+		s.note(m, func(r *record) { r.State, r.Action = stateDestroying, actionDestroy })
 		over, stop := s.until(at, fault.For)
 		defer stop()
 		select {
@@ -295,21 +295,21 @@ func (s *Server) destroy(m *machine, fault *stuck) bool {
 	var forgotten []string
 	s.note(m, func(r *record) {
 		now := s.cfg.Clock.Now()
-		r.State, r.Wish, r.GoneAt = stateDestroyed, wishNone, now
+		r.State, r.Action, r.GoneAt = stateDestroyed, actionNone, now
 		r.add(s.event("destroy", stateDestroyed, "flyd", now))
-		forgotten = s.retire(m, r) // before anyone sees that its name is free
+		forgotten = s.retire(m, r) // before a client can see that the name is free
 	})
 	for _, dir := range forgotten {
 		if err := os.RemoveAll(dir); err != nil {
-			s.log.Error("cannot remove the folder of a machine that is gone", "error", err)
+			s.log.Error("cannot remove the folder of a destroyed machine", "error", err)
 		}
 	}
 	return true
 }
 
-// stay keeps a machine where it is for as long as a fault says, unless
-// something is wished meanwhile. false where the server closes first and
-// nothing was wished.
+// stay keeps a machine in its state for as long as a fault says, unless an
+// action is requested meanwhile. It returns false if the server closes first
+// and no action was requested.
 func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 	if fault == nil {
 		return true
@@ -318,7 +318,7 @@ func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 	defer stop()
 	for {
 		rec, changed := m.look()
-		if rec.Wish == wishStop || rec.Wish == wishDestroy {
+		if rec.Action == actionStop || rec.Action == actionDestroy {
 			return true
 		}
 		select {
@@ -327,12 +327,12 @@ func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 		case <-changed:
 		case <-s.closing:
 			rec, _ := m.look()
-			return rec.Wish == wishStop || rec.Wish == wishDestroy
+			return rec.Action == actionStop || rec.Action == actionDestroy
 		}
 	}
 }
 
-// until fires d after since; never, where d is 0.
+// until returns a channel that fires d after since; it never fires if d is 0.
 func (s *Server) until(since time.Time, d time.Duration) (<-chan time.Time, func()) {
 	if d == 0 {
 		return nil, func() {}
@@ -340,9 +340,9 @@ func (s *Server) until(since time.Time, d time.Duration) (<-chan time.Time, func
 	return s.cfg.Clock.NewTimer(since.Add(d).Sub(s.cfg.Clock.Now()))
 }
 
-// note records what has happened to a machine.
+// note stores the record of a machine.
 func (s *Server) note(m *machine, change func(*record)) {
 	if err := m.note(s.cfg.Clock.Now(), change); err != nil {
-		s.log.Error("a machine's record is behind", "error", err)
+		s.log.Error("cannot store a machine's record", "error", err)
 	}
 }

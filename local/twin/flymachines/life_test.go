@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-func TestALifeFromCreatedToDestroyed(t *testing.T) {
+func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	made := m.launch(m.input("r-one-a1", saying("up")+"read < <(sleep 600)"))
@@ -32,9 +32,9 @@ func TestALifeFromCreatedToDestroyed(t *testing.T) {
 		t.Errorf("image %s, instance %q, config %+v", made.FullImageRef(), made.InstanceID, made.Config)
 	}
 	m.wait(made.ID, "started")
-	m.hear()
+	m.receive()
 	if got := m.list("metadata.run_id=r-one-a1"); !slices.Equal(got, []string{"r-one-a1"}) {
-		t.Errorf("listed %v", got)
+		t.Errorf("list: got %v", got)
 	}
 	if err := m.client.Stop(t.Context(), app, fly.StopMachineInput{ID: made.ID}, ""); err != nil {
 		t.Fatal(err)
@@ -46,17 +46,17 @@ func TestALifeFromCreatedToDestroyed(t *testing.T) {
 	gone := m.get(made.ID)
 	want := "launch/pending/flyd launch/created/user start/started/flyd stop/stopping/user exit/stopped/flyd destroy/destroyed/flyd"
 	if gone.State != "destroyed" || events(gone) != want {
-		t.Errorf("gone: %s with events %s", gone.State, events(gone))
+		t.Errorf("destroyed machine: got %s with events %s", gone.State, events(gone))
 	}
 	if got := m.list(""); len(got) != 0 {
-		t.Errorf("the list shows %v", got)
+		t.Errorf("list: got %v", got)
 	}
 	if got := m.list("include_deleted=true"); !slices.Equal(got, []string{"r-one-a1"}) {
-		t.Errorf("the list with the deleted shows %v", got)
+		t.Errorf("list with deleted machines: got %v", got)
 	}
 }
 
-func TestExitCodesAreTold(t *testing.T) {
+func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	for script, want := range map[string]fly.MachineExitEvent{
@@ -76,7 +76,7 @@ func TestExitCodesAreTold(t *testing.T) {
 	}
 }
 
-func TestANameIsOneLiveMachines(t *testing.T) {
+func TestNameIsUnique(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	first := m.launch(m.input("same", "sleep 600"))
@@ -95,7 +95,7 @@ func TestANameIsOneLiveMachines(t *testing.T) {
 	}
 }
 
-func TestOfManyLaunchesUnderANameOneWins(t *testing.T) {
+func TestConcurrentLaunchesOfOneName(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	type result struct {
@@ -123,15 +123,15 @@ func TestOfManyLaunchesUnderANameOneWins(t *testing.T) {
 		}
 	}
 	if len(won) != 14 {
-		t.Fatalf("winners: %q, want one", won)
+		t.Fatalf("got winners %q, want one", won)
 	}
 	for _, err := range lost {
 		refused(t, err, http.StatusConflict, "machine ID "+won+" already exists")
 	}
 }
 
-func TestTheProgramsWorld(t *testing.T) {
-	t.Setenv("SORTIE_SECRET_OF_THE_HOST", "x") // so this test is not parallel
+func TestProgramEnvironment(t *testing.T) {
+	t.Setenv("SORTIE_SECRET_OF_THE_HOST", "x") // Not parallel: it sets environment variables.
 	m := setup(t)
 	in := m.input("", `env | cut -d= -f1 | grep -v -e ^_ -e SHLVL -e PWD -e OLDPWD | sort; cat $HOME/etc/motd; stat -c %a $HOME/etc/motd; touch $TMPDIR/x`)
 	content := "aGVsbG8K"
@@ -145,11 +145,11 @@ func TestTheProgramsWorld(t *testing.T) {
 	want := "EAR FLY_ALLOC_ID FLY_APP_NAME FLY_IMAGE_REF FLY_MACHINE_ID FLY_MACHINE_VERSION FLY_PRIVATE_IP FLY_PROCESS_GROUP " +
 		"FLY_REGION FLY_VM_MEMORY_MB HOME PATH PRIMARY_REGION TASK_ID TMPDIR hello 600"
 	if err != nil || strings.Join(strings.Fields(string(got)), " ") != want {
-		t.Errorf("the program saw %q, %v", got, err)
+		t.Errorf("got environment %q, %v", got, err)
 	}
 }
 
-func TestWhatAMachineLeavesOnDisk(t *testing.T) {
+func TestDestroyedMachineOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := ""
 	m := setup(t, func(c *flymachines.Config) { dir, c.KeepMost = c.Dir, 1 })
@@ -160,7 +160,7 @@ func TestWhatAMachineLeavesOnDisk(t *testing.T) {
 		files[i] = filepath.Base(files[i])
 	}
 	if err != nil || !slices.Equal(files, []string{"machine.json", "output.0"}) {
-		t.Errorf("left: %v, %v", files, err)
+		t.Errorf("leftover files: got %v, %v", files, err)
 	}
 	if text, err := m.server.Logs(first.ID); err != nil || string(text) != "out\nerr\n" {
 		t.Errorf("output %q, %v", text, err)
@@ -173,16 +173,16 @@ func TestWhatAMachineLeavesOnDisk(t *testing.T) {
 	_, err = m.client.Get(t.Context(), app, first.ID)
 	refused(t, err, http.StatusNotFound, "machine not found")
 	if _, err := m.server.Logs(first.ID); err == nil {
-		t.Error("the output of a forgotten machine is there")
+		t.Error("output of a forgotten machine: got content, want an error")
 	}
-	third := m.launch(m.input("third", "true")) // when it is gone, so is the first one's folder
+	third := m.launch(m.input("third", "true")) // the first machine's folder is removed once the second is gone
 	m.wait(third.ID, "destroyed")
 	if _, err := os.Stat(filepath.Join(dir, "machines", first.ID)); !os.IsNotExist(err) {
 		t.Errorf("the forgotten machine's folder: %v", err)
 	}
 }
 
-func TestOnlyOneServerOwnsAFolder(t *testing.T) {
+func TestFolderLock(t *testing.T) {
 	t.Parallel()
 	var cfg flymachines.Config
 	setup(t, func(c *flymachines.Config) { cfg = *c })
@@ -191,7 +191,7 @@ func TestOnlyOneServerOwnsAFolder(t *testing.T) {
 	}
 }
 
-func TestAConfigurationsMistakesAreNamedAtOnce(t *testing.T) {
+func TestConfigReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	_, err := flymachines.Open(flymachines.Config{Images: map[string][]string{"x": {}}})
 	for _, want := range []string{"folder", "app", "starter", "clock", "logger", "program of image x"} {
@@ -225,7 +225,7 @@ func TestRestartPolicies(t *testing.T) {
 				t.Errorf("%d exits, want %d: %s", exits, test.exits, events(got))
 			}
 			if last := got.GetLatestEventOfType("exit"); last.Request.ExitEvent.Restarting {
-				t.Error("the last exit says that it restarts")
+				t.Error("last exit event: got restarting, want not restarting")
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestAppsAndRegions(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	if _, err := m.client.GetApp(t.Context(), "new"); err == nil {
-		t.Error("an app that was not created is there")
+		t.Error("app that was not created: got an app, want not found")
 	}
 	if made, err := m.client.CreateApp(t.Context(), flaps.CreateAppRequest{Name: "new"}); err != nil || made.Name != "new" {
 		t.Fatalf("created %+v, %v", made, err)
@@ -251,13 +251,13 @@ func TestAppsAndRegions(t *testing.T) {
 		t.Errorf("regions = %+v, %v", regions, err)
 	}
 	if _, err := m.client.Launch(t.Context(), "new", m.input("", "true")); err != nil {
-		t.Errorf("a launch in the new app: %v", err)
+		t.Errorf("launch in the new app: got %v", err)
 	}
 	_, err = m.client.Launch(t.Context(), "nowhere", m.input("", "true"))
 	refused(t, err, http.StatusNotFound, "app not found")
 }
 
-func TestADamagedRecordIsForgotten(t *testing.T) {
+func TestDamagedRecordIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for id, record := range map[string]string{"00000000000001": "", "00000000000002": `{"id":`} {
@@ -274,12 +274,12 @@ func TestADamagedRecordIsForgotten(t *testing.T) {
 	}
 	m := setup(t, func(c *flymachines.Config) { c.Dir = dir })
 	if left, err := os.ReadDir(filepath.Join(dir, "machines")); err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("leftover files: got %v, %v", left, err)
 	}
 	m.launch(m.input("", "true"))
 }
 
-func TestTimeWithoutAServerDoesNotCount(t *testing.T) {
+func TestRetentionExcludesDowntime(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2025, 5, 1, 12, 0, 0, 0, time.UTC))
 	dir := t.TempDir()
@@ -301,12 +301,31 @@ func TestTimeWithoutAServerDoesNotCount(t *testing.T) {
 	now.Advance(24 * time.Hour)
 	m = open()
 	if got := m.get(made.ID); got.State != "destroyed" {
-		t.Errorf("a day later it is %s", got.State)
+		t.Errorf("state after a day: got %s", got.State)
 	}
 	now.Advance(time.Hour)
-	m.wait(m.launch(m.input("", "")).ID, "destroyed") // makes it look
+	m.wait(m.launch(m.input("", "")).ID, "destroyed") // forget what is due
 	next := m.launch(m.input("", ""))
 	m.wait(next.ID, "destroyed")
 	_, err := m.client.Get(t.Context(), app, made.ID)
 	refused(t, err, http.StatusNotFound, "machine not found")
+}
+
+func TestRecordOfVersion00IsRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "machines", "00000000000001")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	record := `{"id":"00000000000001","app":"` + app + `","name":"n","region":"ord","state":"stopped","wish":"destroy",` +
+		`"lies":{"unreachable":true},"config":{"image":"bash:latest"},"createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`
+	if err := os.WriteFile(filepath.Join(folder, "machine.json"), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := setup(t, func(c *flymachines.Config) { c.Dir = dir })
+	m.wait("00000000000001", "destroyed")
+	if got := m.get("00000000000001"); got.State != "destroyed" || got.HostStatus != "unreachable" {
+		t.Errorf("got state %s and host %s, want destroyed and unreachable", got.State, got.HostStatus)
+	}
 }

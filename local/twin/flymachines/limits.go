@@ -9,20 +9,22 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 )
 
-// limits are Fly's rate limits: for each action and machine, or app where the
-// action has no machine, one a second and a burst of three; get has five and
-// ten.
+// limits are Fly's rate limits per action and machine, or per action and app if
+// the action has no machine: one request a second with a burst of three; get
+// has five a second with a burst of ten.
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter
 }
 
-// mostBuckets bounds what is remembered; over it, full buckets are dropped.
+// mostBuckets is the largest number of remembered buckets. Above it, full
+// buckets are dropped.
 const mostBuckets = 1 << 12
 
 func newLimits() *limits { return &limits{buckets: map[string]*rate.Limiter{}} }
 
-// allow takes one request out of a bucket; false where it is empty.
+// allow takes one request out of a bucket. It returns false if the bucket is
+// empty.
 func (l *limits) allow(action, app, id string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,7 @@
 package flymachines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 
 const appsFile = "apps.json"
 
-// load finds what an earlier server left, and goes on with it.
+// load restores the machines of an earlier server and resumes them.
 func (s *Server) load() error {
 	if err := s.loadApps(); err != nil {
 		return err
@@ -41,12 +42,12 @@ func (s *Server) load() error {
 		}
 	}
 	slices.SortFunc(s.gone, func(a, b goneMachine) int { return a.at.Compare(b.at) })
-	for i := range s.gone { // nobody could read them while no server was there
+	for i := range s.gone { // time without a server does not count
 		s.gone[i].at = s.cfg.Clock.Now()
 	}
 	for _, dir := range s.forgetLocked() {
 		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("cannot remove the folder of a machine that is gone: %w", err)
+			return fmt.Errorf("cannot remove the folder of a destroyed machine: %w", err)
 		}
 	}
 	for _, m := range alive {
@@ -60,29 +61,37 @@ func (s *Server) load() error {
 	return nil
 }
 
-// loadMachine reads one machine. A folder without a record was about to become
-// one and was never told of; a damaged record is what a loss of power leaves of
-// a machine whose program ended with it. Both are removed.
+// loadMachine reads one machine. It removes a folder without a record, whose
+// creation was never answered, and one with a damaged record. A record is
+// damaged only by a loss of power, which also ended the program.
 func (s *Server) loadMachine(dir string) (*machine, error) {
-	var rec record
-	err := durable.Read(filepath.Join(dir, recordFile), &rec)
+	var stored struct {
+		record
+		// Version 0.0 wrote action and defects under these names.
+		EarlierAction  action  `json:"wish"`
+		EarlierDefects defects `json:"lies"`
+	}
+	err := durable.Read(filepath.Join(dir, recordFile), &stored)
 	if errors.Is(err, durable.ErrDamaged) {
-		s.log.Error("a machine's record is damaged; the machine is forgotten", "folder", filepath.Base(dir), "error", err)
+		s.log.Error("a machine's record is damaged; the machine is removed", "folder", filepath.Base(dir), "error", err)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrDamaged) {
 		if err := os.RemoveAll(dir); err != nil {
-			return nil, fmt.Errorf("cannot remove half a machine: %w", err)
+			return nil, fmt.Errorf("cannot remove an incomplete machine: %w", err)
 		}
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the machine in %s: %w", dir, err)
 	}
+	rec := stored.record
+	rec.Action = cmp.Or(rec.Action, stored.EarlierAction)
+	rec.Defects = cmp.Or(rec.Defects, stored.EarlierDefects)
 	manifest, err := parseManifest(rec.Config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the machine in %s: %w", dir, err)
 	}
-	// The other records' halves may be a living supervisor's.
+	// Half-written files of other records may belong to a running supervisor.
 	if err := os.RemoveAll(filepath.Join(dir, recordFile+durable.Suffix)); err != nil {
 		return nil, fmt.Errorf("cannot remove a half-written file: %w", err)
 	}
@@ -96,7 +105,7 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	return m, nil
 }
 
-// clear removes what only a running program needs.
+// clear removes the files that only a running program needs.
 func (m *machine) clear() error {
 	var failed []error
 	for _, name := range []string{"root", "tmp", "supervisor.err", "lock", "start.json", "exit.json"} {

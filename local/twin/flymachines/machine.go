@@ -14,21 +14,22 @@ import (
 
 const recordFile = "machine.json"
 
-// machine is one that this server has. Its record changes only through commit.
+// machine is a machine of this server. Its record changes only through commit.
 type machine struct {
 	dir string
-	// kick wakes the goroutine that lives the machine's life.
+	// kick wakes the machine's goroutine.
 	kick chan struct{}
-	// inherited: an earlier server may have started it. Only its life looks.
+	// inherited means that an earlier server may have started the machine. Only
+	// the machine's goroutine reads it.
 	inherited bool
 
 	mu       sync.Mutex
 	rec      record
 	manifest *manifest
 	proc     Process       // nil while no program runs
-	changed  chan struct{} // closed, and made anew, with every change
+	changed  chan struct{} // closed and replaced with every change
 	absent   bool          // its creation failed
-	living   bool          // a goroutine lives its life
+	living   bool          // the machine's goroutine runs
 }
 
 func newMachine(dir string, rec record, m *manifest) *machine {
@@ -38,22 +39,22 @@ func newMachine(dir string, rec record, m *manifest) *machine {
 	}
 }
 
-// look gives the record and what tells of its next change.
+// look returns the record, and a channel that is closed when it changes.
 func (m *machine) look() (record, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rec, m.changed
 }
 
-// manifestNow gives the config as it is now read.
+// manifestNow returns the current config.
 func (m *machine) manifestNow() *manifest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.manifest
 }
 
-// commit changes the record: on disk first, then for everyone to see. change
-// returns an error to refuse, and then nothing happens.
+// commit changes the record on disk and then in memory. If change returns an
+// error, nothing changes.
 func (m *machine) commit(now time.Time, change func(*record) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,15 +68,15 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 	}
 	next.UpdatedAt = now
 	if err := durable.Write(filepath.Join(m.dir, recordFile), next); err != nil {
-		return fmt.Errorf("cannot keep the machine's record: %w", err)
+		return fmt.Errorf("cannot store the machine's record: %w", err)
 	}
 	m.show(next)
 	return nil
 }
 
-// note commits what has happened, whether or not it can be written down: what
-// cannot, and what a loss of power takes, is found again from the supervisor's
-// records, or ends with the power anyway.
+// note commits what has happened even if the record cannot be written. A record
+// that was not written, or was lost with the power, is restored from the
+// supervisor's records; a loss of power also ends the program.
 func (m *machine) note(now time.Time, change func(*record)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,22 +91,22 @@ func (m *machine) note(now time.Time, change func(*record)) error {
 	return nil
 }
 
-// show makes a record the present one.
+// show replaces the record in memory and wakes those who wait for a change.
 func (m *machine) show(rec record) {
 	m.rec = rec
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// wake tells the machine's life that there is a new wish.
+// wake wakes the machine's goroutine, which then reads the requested action.
 func (m *machine) wake() {
 	select {
 	case m.kick <- struct{}{}:
-	default: // it has been told
+	default: // already woken
 	}
 }
 
-// signal reaches the program, if one runs.
+// signal sends a signal to the program if one runs.
 func (m *machine) signal(s syscall.Signal) error {
 	m.mu.Lock()
 	proc := m.proc
@@ -116,7 +117,7 @@ func (m *machine) signal(s syscall.Signal) error {
 	return proc.Signal(s)
 }
 
-// subject is the machine as faults know it.
+// subject returns the machine as a subject of faults.
 func (m *machine) subject() faults.Subject {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +126,7 @@ func (m *machine) subject() faults.Subject {
 	}
 }
 
-// program is what the machine runs at its present start.
+// program returns what the machine runs in its present start.
 func (s *Server) program(m *machine) Program {
 	rec, _ := m.look()
 	manifest := m.manifestNow()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// manifest is what this server reads of a machine's config. The whole of it is
-// kept and given back as it was sent.
+// manifest is the part of a machine's config that this server reads. The whole
+// config is stored and returned as it was sent.
 type manifest struct {
 	Image       string            `json:"image"`
 	Env         map[string]string `json:"env"`
@@ -46,7 +46,7 @@ type manifest struct {
 	files      []File
 }
 
-// Fly's defaults, where a config says nothing.
+// Fly's defaults for fields that a config omits.
 const (
 	defaultStopSignal = syscall.SIGINT
 	defaultGrace      = 5 * time.Second
@@ -54,10 +54,10 @@ const (
 	defaultRetries    = 10
 )
 
-// duration is Go's spelling, or nanoseconds.
+// duration is a duration in Go's notation, or in nanoseconds.
 type duration struct{ time.Duration }
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON accepts a string or a number.
 func (d *duration) UnmarshalJSON(data []byte) error {
 	var number float64
 	if err := json.Unmarshal(data, &number); err == nil {
@@ -66,15 +66,15 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("a duration is a text or a number: %w", err)
+		return fmt.Errorf("want a duration as a string or a number: %w", err)
 	}
 	var err error
 	d.Duration, err = time.ParseDuration(text)
 	return err
 }
 
-// parseManifest reads a config and holds it to Fly's rules; the error is for
-// the client.
+// parseManifest parses a config and checks it against Fly's rules. Its errors
+// are meant for the client.
 func parseManifest(config json.RawMessage) (*manifest, error) {
 	var m manifest
 	if len(config) == 0 || string(config) == "null" {
@@ -144,7 +144,8 @@ func (m *manifest) readFiles() error {
 	return nil
 }
 
-// argv is what the config runs: its own command, or its image's.
+// argv returns the command line that the config runs: its own command, or that
+// of its image.
 func (m *manifest) argv(images map[string][]string) ([]string, error) {
 	switch program, known := images[m.Image]; {
 	case len(m.Init.Exec) > 0:
@@ -171,7 +172,7 @@ func (m *manifest) memoryMB() int {
 	return defaultMemoryMB
 }
 
-// again says whether Fly would start the program once more after this end.
+// again reports whether Fly would restart the program after this end.
 func (m *manifest) again(exit Exit, restarts int) bool {
 	policy, retries := "on-failure", defaultRetries
 	if m.Restart != nil {
@@ -185,7 +186,7 @@ func (m *manifest) again(exit Exit, restarts int) bool {
 	return policy == "always" || (policy == "on-failure" && exit.Code != 0 && restarts < retries)
 }
 
-// imageRef is an image's name in its parts.
+// imageRef is an image reference in its parts.
 type imageRef struct {
 	Registry   string            `json:"registry"`
 	Repository string            `json:"repository"`

@@ -13,18 +13,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Processes is the Starter of real programs: each runs in a process group of
-// its own, under a supervisor that outlives the server.
+// Processes is the Starter of real programs. Each program runs in its own
+// process group, under a supervisor that outlives the server.
 type Processes struct {
 	// Command is the path of an executable, usually this one, and the arguments
-	// that make it call Supervise.
+	// with which it calls Supervise.
 	Command []string
 	Clock   clock.Clock
 }
 
-// Supervise is the life of the process that Processes.Command starts. It takes
-// no arguments, reads what to run from standard input, and gives the exit code.
-// Call it from the main goroutine, before anything else is set up.
+// Supervise is the main function of the process that Processes.Command starts.
+// It takes no arguments, reads what to run from standard input, and returns the
+// exit code. Call it from the main goroutine, before other initialisation.
 func Supervise(args []string) int {
 	if len(args) > 0 {
 		fmt.Fprintln(os.Stderr, "this command takes no arguments; the machines server starts it")
@@ -33,11 +33,11 @@ func Supervise(args []string) int {
 	return supervisor.Run(os.Stdin, os.Stdout, os.Stderr, clock.System{})
 }
 
-// Start makes the machine's folders and files and runs the program.
+// Start creates the machine's folders and files and runs the program.
 func (s Processes) Start(p Program) (Process, error) {
 	for _, dir := range []string{p.Root, p.Tmp} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make the machine's folders: %w", err)
+			return nil, fmt.Errorf("cannot create the machine's folders: %w", err)
 		}
 	}
 	if err := writeFiles(p); err != nil {
@@ -58,7 +58,7 @@ func (s Processes) Start(p Program) (Process, error) {
 	return process{h}, nil
 }
 
-// Find finds the program's supervisor, or what it left.
+// Find returns the program's running supervisor, or the result that it left.
 func (s Processes) Find(p Program) (Process, error) {
 	h, err := supervisor.Find(p.Dir, p.Start, s.Clock)
 	if err != nil || h == nil {
@@ -94,15 +94,15 @@ func writeFiles(p Program) (err error) {
 		if err := root.WriteFile(file.Path, file.Data, mode); err != nil {
 			return err
 		}
-		if err := root.Chmod(file.Path, mode); err != nil { // whatever the umask
+		if err := root.Chmod(file.Path, mode); err != nil { // independent of the umask
 			return err
 		}
 	}
 	return nil
 }
 
-// locate finds a bare name in the program's own PATH. What is not found stays
-// as it is, and fails when it is run.
+// locate resolves a bare name in the program's PATH. A name that is not found
+// is returned unchanged and fails when it is run.
 func locate(name, path string) string {
 	if strings.Contains(name, "/") {
 		return name

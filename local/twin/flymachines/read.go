@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// visible says whether reads show the machine yet.
+// visible reports whether reads show the machine yet.
 func (s *Server) visible(rec *record) bool {
 	return rec.Defects.InvisibleUntil.IsZero() || !s.cfg.Clock.Now().Before(rec.Defects.InvisibleUntil)
 }
@@ -31,7 +31,7 @@ func (s *Server) getEvents(w http.ResponseWriter, _ *http.Request, m *machine) e
 	return nil
 }
 
-// getLogs gives the machine's output; Fly has it elsewhere.
+// getLogs returns the machine's output. Fly serves logs by another API.
 func (s *Server) getLogs(w http.ResponseWriter, r *http.Request, _ *machine) error {
 	text, err := s.Logs(r.PathValue("id"))
 	if err != nil {
@@ -44,8 +44,8 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request, _ *machine) err
 	return nil
 }
 
-// list gives the machines that fit every filter: metadata.KEY, region, state.
-// Those that are gone are shown on request.
+// list returns the machines that match every filter: metadata.KEY, region,
+// state. Destroyed machines are included on request.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	deleted := query.Get("include_deleted")

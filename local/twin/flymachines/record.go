@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// The states of a machine that this server knows, in Fly's words.
+// The states of a machine that this server uses, in Fly's spelling.
 const (
-	// stateCreated: the API has made it, and it is about to be started.
+	// stateCreated: the API has created the machine, and its start is pending.
 	stateCreated = "created"
-	// stateStarting: a stopped machine is started again.
+	// stateStarting: a stopped machine is being started again.
 	stateStarting = "starting"
 	// stateStarted: the program runs.
 	stateStarted = "started"
-	// stateStopping: somebody asked it to stop; the program still runs.
+	// stateStopping: a stop was requested; the program still runs.
 	stateStopping = "stopping"
 	// stateStopped: the program has ended, and the machine can be started.
 	stateStopped = "stopped"
-	// stateLaunchFailed: it could not be started. It is destroyed next.
+	// stateLaunchFailed: the start failed. The machine is destroyed next.
 	stateLaunchFailed = "launch_failed"
-	// stateDestroying: it is being removed; its program may still be dying.
+	// stateDestroying: the machine is being removed; its program may still run.
 	stateDestroying = "destroying"
-	// stateDestroyed: it is gone and stays readable for a while.
+	// stateDestroyed: the machine is gone and stays readable for a while.
 	stateDestroyed = "destroyed"
 )
 
-// wish is what somebody asked for and has not happened yet.
-type wish string
+// action is what a client requested and has not happened yet.
+type action string
 
 const (
-	wishNone    wish = ""
-	wishStop    wish = "stop"
-	wishRestart wish = "restart"
-	wishDestroy wish = "destroy"
+	actionNone    action = ""
+	actionStop    action = "stop"
+	actionRestart action = "restart"
+	actionDestroy action = "destroy"
 )
 
 // record is a machine on disk.
@@ -46,28 +46,29 @@ type record struct {
 	State  string          `json:"state"`
 	Config json.RawMessage `json:"config"`
 	Argv   []string        `json:"argv"`
-	// Version is Fly's instance id: it has one, because there are no updates.
+	// Version is Fly's instance id. It never changes, because updates are not
+	// implemented.
 	Version string `json:"version"`
-	// Starts is the number of the start that happens or happened last.
-	// Ended is the number of the start whose end is in the events.
+	// Starts is the number of the current or last start. Ended is the number of
+	// the start whose end is among the events.
 	Starts   int `json:"starts"`
 	Ended    int `json:"ended,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
 
-	Wish   wish           `json:"wish,omitempty"`
+	Action action         `json:"action,omitempty"`
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// KillAt is when SIGKILL follows; the zero time is never.
+	// KillAt is the time of SIGKILL; the zero time means never.
 	KillAt time.Time `json:"killAt,omitzero"`
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	GoneAt    time.Time `json:"goneAt,omitzero"`
-	// Events are the last ones, the newest first.
+	// Events are the latest events, the newest first.
 	Events  []event `json:"events"`
-	Defects defects `json:"lies,omitzero"`
+	Defects defects `json:"defects,omitzero"`
 }
 
-// lies are the faults that strike this machine. A zero time is no fault.
+// defects are the faults of this machine. A zero time means no fault.
 type defects struct {
 	InvisibleUntil  time.Time     `json:"invisibleUntil,omitzero"`
 	StuckCreated    *stuck        `json:"stuckCreated,omitempty"`
@@ -79,15 +80,15 @@ type defects struct {
 	Unreachable     bool          `json:"unreachable,omitempty"`
 }
 
-// stuck is how long a state is kept; 0 is for ever.
+// stuck is how long a state lasts; 0 means without end.
 type stuck struct {
 	For time.Duration `json:"for,omitempty"`
 }
 
-// mostEvents is how many Fly shows.
+// mostEvents is the number of events that Fly shows.
 const mostEvents = 20
 
-// event is one in Fly's shape.
+// event is an event in Fly's shape.
 type event struct {
 	ID        string        `json:"id"`
 	Type      string        `json:"type"`
@@ -102,7 +103,7 @@ type eventRequest struct {
 	RestartCount int        `json:"restart_count"`
 }
 
-// exitEvent is Fly's. Signals are -1 where there is none.
+// exitEvent is an exit event in Fly's shape. A missing signal is -1.
 type exitEvent struct {
 	RequestedStop bool      `json:"requested_stop"`
 	Restarting    bool      `json:"restarting"`
@@ -128,14 +129,13 @@ func newExitEvent(exit Exit, requested, restarting, oom bool) *exitEvent {
 	return e
 }
 
-// add puts an event in front and moves the state, where the event's status is
-// one (a "pending" is none).
+// add inserts an event at the front and keeps the newest mostEvents.
 func (r *record) add(e event) {
 	r.Events = slices.Insert(slices.Clone(r.Events), 0, e)
 	r.Events = r.Events[:min(len(r.Events), mostEvents)]
 }
 
-// newest gives the id of the last event.
+// newest returns the id of the last event.
 func (r *record) newest() string {
 	if len(r.Events) == 0 {
 		return ""
@@ -143,21 +143,21 @@ func (r *record) newest() string {
 	return r.Events[0].ID
 }
 
-// alive says whether its name is taken.
+// alive reports whether the machine's name is taken.
 func (r *record) alive() bool { return r.State != stateDestroyed }
 
-// starting says whether the machine is on its way to its program.
+// starting reports whether the program is about to start.
 func (r *record) starting() bool { return r.State == stateCreated || r.State == stateStarting }
 
-// ending says whether the machine, which has no program, is on its way out.
+// ending reports whether a machine without a program is about to be removed.
 func (r *record) ending(m *manifest) bool {
-	return r.State == stateDestroying || r.Wish == wishDestroy ||
-		(r.State == stateStopped && r.Wish == wishNone && m.AutoDestroy && r.Starts > 0)
+	return r.State == stateDestroying || r.Action == actionDestroy ||
+		(r.State == stateStopped && r.Action == actionNone && m.AutoDestroy && r.Starts > 0)
 }
 
-// pending says whether something is about to happen to the machine by itself.
+// pending reports whether the machine is about to change by itself.
 func (r *record) pending(m *manifest) bool {
-	return r.alive() && (r.State != stateStopped || r.Wish != wishNone || r.ending(m))
+	return r.alive() && (r.State != stateStopped || r.Action != actionNone || r.ending(m))
 }
 
 // wire is a machine in Fly's shape.
@@ -193,8 +193,8 @@ func (r *record) wire(m *manifest) wire {
 	return w
 }
 
-// privateIP is an address as Fly's private network has them; nothing answers
-// there.
+// privateIP is an address in the form of Fly's private network. It is not
+// reachable.
 func privateIP(id string) string {
 	return "fdaa:0:0:" + id[:4] + ":" + id[4:8] + ":" + id[8:12] + ":" + id[12:] + "00:2"
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/output"
 )
 
-// Server answers the Machines API and runs the machines. It is an
-// http.Handler, and safe for use by many goroutines.
+// Server implements the Machines API and runs the machines. It is an
+// http.Handler and safe for concurrent use.
 type Server struct {
 	cfg    Config
 	log    *slog.Logger
@@ -29,25 +29,25 @@ type Server struct {
 	routes http.Handler
 	limits *limits
 
-	lives   sync.WaitGroup // one for each machine that something happens to
+	lives   sync.WaitGroup // one per machine with a pending change
 	closing chan struct{}  // closed when Stop begins
-	rush    chan struct{}  // closed when Stop waits no longer
+	rush    chan struct{}  // closed when Stop no longer waits
 
 	mu       sync.Mutex
 	closed   bool
 	apps     map[string]bool
 	machines map[string]*machine // by id
-	names    map[string]string   // app/name of the live ones: id
-	gone     []goneMachine       // in the order in which they went
+	names    map[string]string   // app/name of the live machines: id
+	gone     []goneMachine       // in the order of their end
 	faults   *faults.Injector
 	entropy  io.Reader
 }
 
-// errClosing is the answer to a wish that comes after Stop.
+// errClosing is the answer to a request that comes after Stop.
 var errClosing = errors.New("the server is shutting down")
 
-// Open takes the folder, finds the machines that an earlier server left there
-// and goes on with their lives. The caller ends it with Stop.
+// Open locks the folder, restores the machines that an earlier server left
+// there, and resumes them. The caller ends the server with Stop.
 func Open(cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -58,7 +58,7 @@ func Open(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("cannot serve machines: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "machines"), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the machines' folder: %w", err)
+		return nil, fmt.Errorf("cannot create the machines' folder: %w", err)
 	}
 	lock, err := cfg.takeFolder()
 	if err != nil {
@@ -77,8 +77,8 @@ func Open(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// takeFolder locks the folder. A supervisor that was just being forked when
-// its server was killed may hold the lock for a moment.
+// takeFolder locks the folder. A supervisor that was being forked when its
+// server was killed may hold the lock for a moment.
 func (c Config) takeFolder() (*durable.Lock, error) {
 	const tries, pause = 20, 50 * time.Millisecond
 	for try := 1; ; try++ {
@@ -87,7 +87,7 @@ func (c Config) takeFolder() (*durable.Lock, error) {
 			return lock, err
 		}
 		if try == tries {
-			return nil, fmt.Errorf("another server has the machines' folder %s: %w", c.Dir, err)
+			return nil, fmt.Errorf("another server owns the machines' folder %s: %w", c.Dir, err)
 		}
 		again, stop := c.Clock.NewTimer(pause)
 		<-again
@@ -95,10 +95,10 @@ func (c Config) takeFolder() (*durable.Lock, error) {
 	}
 }
 
-// Stop ends all machines and returns when nothing runs: SIGTERM, each
-// machine's own grace, SIGKILL; and SIGKILL at once when the context ends. Exit
-// events say that it was requested. Nothing is created any more; reads are
-// still answered, until the caller stops serving. A second Stop only waits.
+// Stop ends all machines and returns when no program runs: SIGTERM, each
+// machine's grace, SIGKILL; if ctx ends, SIGKILL at once. Exit events say that
+// the stop was requested. Creations are refused; reads are answered until the
+// caller stops serving. A second Stop only waits.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closed
@@ -114,7 +114,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	var failed []error
 	for _, m := range all {
-		if err := s.stopForGood(m); err != nil {
+		if err := s.stopForShutdown(m); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -130,8 +130,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(append(failed, s.lock.Unlock())...)
 }
 
-// SetFaults exchanges what goes wrong from now on. Machines keep the faults
-// they were created with.
+// SetFaults replaces the fault plan. Machines keep the faults with which they
+// were created.
 func (s *Server) SetFaults(plan faults.Plan) error {
 	injector, err := faults.New(plan)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) SetFaults(plan faults.Plan) error {
 	return nil
 }
 
-// Faults is what goes wrong now.
+// Faults returns the current fault plan.
 func (s *Server) Faults() faults.Plan { return s.injector().Plan() }
 
 func (s *Server) injector() *faults.Injector {
@@ -152,11 +152,12 @@ func (s *Server) injector() *faults.Injector {
 	return s.faults
 }
 
-// ErrUnknown is the answer about a machine that never was or is forgotten.
-var ErrUnknown = errors.New("the machine is not known")
+// ErrUnknown is the error for a machine that never existed or was dropped.
+var ErrUnknown = errors.New("unknown machine")
 
-// Logs gives what is kept of a machine's standard output and error, together,
-// as they were written; see package output. ErrUnknown for an unknown id.
+// Logs returns a machine's stored standard output and error, interleaved as
+// they were written; see package output. It returns ErrUnknown for an unknown
+// id.
 func (s *Server) Logs(id string) ([]byte, error) {
 	s.mu.Lock()
 	m := s.machines[id]
@@ -167,29 +168,29 @@ func (s *Server) Logs(id string) ([]byte, error) {
 	return output.Read(m.dir)
 }
 
-// newID makes a machine's id: 14 hex digits, as Fly's.
+// newID returns a machine id: 14 hex digits, as Fly's.
 func (s *Server) newID() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var bytes [7]byte
 	if _, err := io.ReadFull(s.cfg.Random, bytes[:]); err != nil {
-		return "", fmt.Errorf("cannot make an id: %w", err)
+		return "", fmt.Errorf("cannot generate an id: %w", err)
 	}
 	return hex.EncodeToString(bytes[:]), nil
 }
 
-// newULID makes the id of an event, a version or a request.
+// newULID returns the id of an event, a version or a request.
 func (s *Server) newULID(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, err := ulid.New(ulid.Timestamp(now), s.entropy)
-	if err != nil { // the entropy of one millisecond is used up, or Random fails
+	if err != nil { // the entropy of this millisecond is used up, or Random fails
 		return ulid.ULID{}.String()
 	}
 	return id.String()
 }
 
-// event makes one that happened at a time.
+// event returns an event at a time.
 func (s *Server) event(kind, status, source string, at time.Time) event {
 	return event{ID: s.newULID(at), Type: kind, Status: status, Source: source, Timestamp: at.UnixMilli()}
 }

@@ -33,7 +33,8 @@ const (
 	token = "local-token"
 )
 
-// TestMain is the supervisor's and the crash tests' other process, too.
+// TestMain is also the main function of the supervisor and of the server of the
+// crash tests.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// machines is a server, and the real client of it.
+// machines is a server with the real client.
 type machines struct {
 	t      *testing.T
 	server *flymachines.Server
@@ -80,7 +81,7 @@ func (l logTo) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// setup opens a server of real processes; change may change how.
+// setup opens a server of real processes; change may modify its configuration.
 func setup(t *testing.T, change ...func(*flymachines.Config)) *machines {
 	t.Helper()
 	cfg := config(t, processes(t))
@@ -105,7 +106,7 @@ func setup(t *testing.T, change ...func(*flymachines.Config)) *machines {
 	return m
 }
 
-// connect makes the real client of a server.
+// connect returns the real client of a server.
 func connect(t *testing.T, address string) *machines {
 	t.Helper()
 	base, err := url.Parse(address)
@@ -128,9 +129,9 @@ func connect(t *testing.T, address string) *machines {
 	return &machines{t: t, url: address, client: client, ear: ear}
 }
 
-// redirect leads the client to a server. It reads a request's body whole before
-// it passes it on: the client's retries rewind a reader that the transport may
-// still be reading, when an answer comes as fast as here.
+// redirect sends the client's requests to a server. It reads a request's body
+// completely before it passes it on: the client's retries rewind a reader that
+// the transport may still be reading when an answer comes this fast.
 type redirect struct {
 	base *url.URL
 	http.RoundTripper
@@ -149,7 +150,7 @@ func (r redirect) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// input is a machine as Sortie wants it, that runs a script.
+// input is a machine in Sortie's form that runs a script.
 func (m *machines) input(name, script string) fly.LaunchMachineInput {
 	signal := "SIGTERM"
 	return fly.LaunchMachineInput{
@@ -185,8 +186,8 @@ func (m *machines) launch(in fly.LaunchMachineInput) *fly.Machine {
 // saying is a piece of script that sends words to hear.
 func saying(words string) string { return `echo ` + words + ` >/dev/tcp/127.0.0.1/$EAR; ` }
 
-// hear gives the next words that a script sends.
-func (m *machines) hear() string {
+// hear returns the next words that a script sends.
+func (m *machines) receive() string {
 	m.t.Helper()
 	conn, err := m.ear.Accept()
 	if err != nil {
@@ -216,7 +217,7 @@ func (m *machines) get(id string) *fly.Machine {
 	return got
 }
 
-// exit waits for the machine's end and gives its exit event.
+// exit waits for the machine's end and returns its exit event.
 func (m *machines) exit(id string) *fly.MachineExitEvent {
 	m.t.Helper()
 	m.wait(id, "destroyed")
@@ -227,7 +228,7 @@ func (m *machines) exit(id string) *fly.MachineExitEvent {
 	return e.Request.ExitEvent
 }
 
-// list gives the names that a query finds.
+// list returns the names that a query finds.
 func (m *machines) list(query string) []string {
 	m.t.Helper()
 	found, err := m.client.List(m.t.Context(), app, query)
@@ -242,7 +243,7 @@ func (m *machines) list(query string) []string {
 	return names
 }
 
-// events tells a machine's events, the oldest first.
+// events returns a machine's events, the oldest first.
 func events(machine *fly.Machine) string {
 	var told []string
 	for _, e := range slices.Backward(machine.Events) {
@@ -251,7 +252,7 @@ func events(machine *fly.Machine) string {
 	return strings.Join(told, " ")
 }
 
-// refused fails unless err is Fly's refusal with this status and text.
+// refused fails unless err is Fly's error with this status and text.
 func refused(t *testing.T, err error, status int, text string) {
 	t.Helper()
 	answer, ok := errors.AsType[*flaps.FlapsError](err)
@@ -260,7 +261,8 @@ func refused(t *testing.T, err error, status int, text string) {
 	}
 }
 
-// call makes a request that the client cannot make, and gives status and body.
+// call sends a request that the client cannot send, and returns status and
+// body.
 func (m *machines) call(method, path, auth string, body any) (int, map[string]any) {
 	m.t.Helper()
 	data, err := json.Marshal(body)
@@ -285,7 +287,7 @@ func (m *machines) call(method, path, auth string, body any) (int, map[string]an
 		m.t.Fatal(err)
 	}
 	if resp.Header.Get("Fly-Request-Id") == "" {
-		m.t.Error("an answer without Fly-Request-Id")
+		m.t.Error("answer without Fly-Request-Id")
 	}
 	var decoded map[string]any
 	if len(text) > 0 && text[0] == '{' {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// signalsByName are those that Fly's API takes, under their names there.
+// signalsByName are the signals of Fly's API by name.
 func signalsByName() map[string]syscall.Signal {
 	return map[string]syscall.Signal{
 		"SIGABRT": syscall.SIGABRT, "SIGALRM": syscall.SIGALRM, "SIGFPE": syscall.SIGFPE,
@@ -17,7 +17,7 @@ func signalsByName() map[string]syscall.Signal {
 	}
 }
 
-// parseSignal reads a signal's name; empty is none.
+// parseSignal parses a signal's name; the empty name means no signal.
 func parseSignal(name string) (syscall.Signal, error) {
 	if name == "" {
 		return 0, nil
@@ -28,11 +28,10 @@ func parseSignal(name string) (syscall.Signal, error) {
 	return 0, fmt.Errorf("unknown signal %q", name)
 }
 
-// signalValue is a signal as clients send it: by name, or by number (fly-go
-// does so to kill).
+// signalValue is a signal in a request: a name, or a number (fly-go's kill).
 type signalValue struct{ syscall.Signal }
 
-// UnmarshalJSON reads both spellings.
+// UnmarshalJSON accepts both spellings.
 func (v *signalValue) UnmarshalJSON(data []byte) error {
 	var number int
 	if err := json.Unmarshal(data, &number); err == nil {
@@ -46,7 +45,7 @@ func (v *signalValue) UnmarshalJSON(data []byte) error {
 	}
 	var name string
 	if err := json.Unmarshal(data, &name); err != nil {
-		return fmt.Errorf("a signal is a name or a number: %w", err)
+		return fmt.Errorf("want a signal as a name or a number: %w", err)
 	}
 	s, err := parseSignal(name)
 	v.Signal = s

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Starter runs the programs of machines. Its calls may come from many
-// goroutines at once; calls about one machine come one after the other.
+// Starter runs the programs of machines. It is called concurrently for
+// different machines, and sequentially for one machine.
 type Starter interface {
-	// Start runs the program and returns once it runs. A program that cannot
-	// be run at all (no such file) is a Process that has ended with 126 or 127;
-	// an error is a failure of the starter's own, and means that nothing runs.
+	// Start runs the program and returns once it runs. If the program cannot be
+	// executed (no such file), the result is a Process that has ended with 126
+	// or 127. An error is a failure of the starter itself and means that no
+	// program runs.
 	Start(p Program) (Process, error)
-	// Find gives the same start of the same program again that was made before
-	// the server was killed; nil where there is none.
+	// Find returns the process of a start that was made before the server was
+	// killed, or nil.
 	Find(p Program) (Process, error)
 }
 
@@ -26,15 +27,15 @@ type Program struct {
 	// Env is the whole environment.
 	Env map[string]string
 	// Dir is the machine's folder. Root and Tmp in it are HOME and TMPDIR; the
-	// starter makes them where the program needs them.
+	// starter creates them if the program needs them.
 	Dir, Root, Tmp string
 	Files          []File
 	OutputLimit    int
 }
 
-// File is one that lies in Root before the program starts.
+// File is a file in Root that exists before the program starts.
 type File struct {
-	// Path is within Root, and local to it.
+	// Path is relative to Root and does not leave it.
 	Path string
 	Data []byte
 	Mode uint32
@@ -42,12 +43,13 @@ type File struct {
 
 // Process is one start of a program.
 type Process interface {
-	// StartedAt is when it started; the zero time where that is not known.
+	// StartedAt is the time of the start; the zero time if it is unknown.
 	StartedAt() time.Time
-	// Signal reaches the program and its children; nil where they are gone.
+	// Signal signals the program and its children. It returns nil if they are
+	// gone.
 	Signal(s syscall.Signal) error
-	// Wait returns when the program has ended and nothing of it runs. It is
-	// called once.
+	// Wait returns when the program and its children have ended. It is called
+	// once.
 	Wait() (Exit, error)
 }
 
@@ -55,14 +57,14 @@ type Process interface {
 type Exit struct {
 	// Code is the exit code, 128+n for signal n.
 	Code int
-	// Signal is the signal's number, 0 where none ended the program.
+	// Signal is the signal's number; 0 if no signal ended the program.
 	Signal int
-	// Problem says why there was no proper end.
+	// Problem says why the program did not end normally.
 	Problem string
 	At      time.Time
 }
 
-// killed is the end of a program that was lost.
+// killed is the exit of a program that was lost.
 func killed(at time.Time, problem string) Exit {
 	return Exit{Code: 128 + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL), Problem: problem, At: at}
 }

@@ -15,7 +15,7 @@ import (
 
 type record struct{ Name string }
 
-func TestWrittenFilesAreReadBackAndReplaced(t *testing.T) {
+func TestWriteReadReplace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "record.json")
 
@@ -36,11 +36,11 @@ func TestWrittenFilesAreReadBackAndReplaced(t *testing.T) {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 	if _, err := os.Stat(path + durable.Suffix); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a temporary file is left: %v", err)
+		t.Errorf("leftover temporary file: %v", err)
 	}
 }
 
-func TestAFileThatIsNoRecordIsAnError(t *testing.T) {
+func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "record.json")
 	if err := os.WriteFile(path, []byte(`{"Name":`), 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestAFileThatIsNoRecordIsAnError(t *testing.T) {
 	}
 }
 
-func TestALockIsHeldOnce(t *testing.T) {
+func TestLockIsExclusive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
 	lock, err := durable.TryLock(path)
@@ -73,7 +73,7 @@ func TestALockIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestAClaimIsSeenByOthersOnly(t *testing.T) {
+func TestClaimIsSeenByOtherProcesses(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "claim")
 	if claimed, err := durable.Claimed(path); claimed || err != nil {
@@ -101,8 +101,8 @@ func TestAClaimIsSeenByOthersOnly(t *testing.T) {
 	}
 }
 
-// TestLookFromOutside is the other process of TestAClaimIsSeenByOthersOnly; by
-// itself it looks at a file that is not there.
+// TestLookFromOutside is the other process of TestClaimIsSeenByOtherProcesses.
+// When it runs on its own it looks at a file that does not exist.
 func TestLookFromOutside(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "claim")

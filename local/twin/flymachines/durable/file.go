@@ -1,10 +1,10 @@
 // Package durable writes the small JSON files of the local machines and holds
 // their locks.
 //
-// A file is whole or it is not there: it is written beside its place and moved.
-// A lock is the kernel's, so it is gone with the process that held
-// it, however that process ended. The package refuses large files, several
-// writers of one path at once, and file systems without flock.
+// A file is complete or absent: it is written beside its path and renamed. A
+// lock is the kernel's, so it ends with the process that holds it, however that
+// process ends. The package does not support large files, concurrent writers of
+// one path, or file systems without flock.
 package durable
 
 import (
@@ -15,16 +15,16 @@ import (
 	"path/filepath"
 )
 
-// Suffix ends the name of a file that is being written. One that is found
-// after a crash is half a file, and nobody's.
+// Suffix ends the name of a file that is being written. A file with this suffix
+// that is found after a crash is incomplete and can be removed.
 const Suffix = ".new"
 
-// Write puts v as JSON under path, for the owner's eyes only. When it returns
-// nil, the file survives a loss of power.
+// Write writes v as JSON to path with mode 0600. When it returns nil, the file
+// survives a loss of power.
 func Write(path string, v any) error { return write(path, v, true) }
 
-// Place is Write for what can be told again: the file survives the end of
-// every process, but of a loss of power it may come out unreadable.
+// Place is Write for data that can be reproduced: the file survives the end of
+// every process, but after a loss of power it may be unreadable.
 func Place(path string, v any) error { return write(path, v, false) }
 
 func write(path string, v any, sync bool) error {
@@ -59,7 +59,7 @@ func replace(path string, data []byte, sync bool) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names in a directory survive a loss of power.
+// SyncDir makes the entries of a directory survive a loss of power.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -72,11 +72,11 @@ func SyncDir(dir string) error {
 	return err
 }
 
-// ErrDamaged is the answer about a file that is there and is no JSON of v.
-var ErrDamaged = errors.New("not a whole record")
+// ErrDamaged is the error for a file that exists and is not JSON of v.
+var ErrDamaged = errors.New("incomplete record")
 
-// Read decodes the file under path into v. The error is, or wraps,
-// fs.ErrNotExist where there is none, and ErrDamaged where it is no such file.
+// Read decodes the file at path into v. The error is or wraps fs.ErrNotExist if
+// there is no file, and ErrDamaged if the file cannot be decoded.
 func Read(path string, v any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -9,33 +9,32 @@ import (
 	"syscall"
 )
 
-// ErrLocked is the answer of TryLock and TryClaim where another holds it.
+// ErrLocked is returned by TryLock and TryClaim if another process holds the
+// lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock is one that is held. It ends with Unlock or with the process.
+// Lock is a held lock. It ends with Unlock or with the process.
 type Lock struct{ file *os.File }
 
-// Unlock gives the lock back, also where a process that is just being forked
-// shares it.
+// Unlock releases the lock, even if a process that is being forked shares it.
 func (l *Lock) Unlock() error {
 	err := again(func() error { return syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) })
 	return errors.Join(err, l.file.Close())
 }
 
-// TryLock takes the lock at path, making the file where there is none. It
-// does not wait: ErrLocked where the lock is held, by this process too. A
-// process that is just being forked has the lock for a moment longer than one
-// that was killed meanwhile, so ask again before you believe it.
+// TryLock takes the lock at path and creates the file if it is missing. It does
+// not wait: it returns ErrLocked if the lock is held, by this process too. A
+// process that is being forked when its parent is killed holds the lock for a
+// moment longer, so callers retry before they rely on ErrLocked.
 func TryLock(path string) (*Lock, error) {
 	return try(path, func(f *os.File) error {
 		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	})
 }
 
-// TryClaim is TryLock with a lock that is the process's: no forked process
-// shares it, and Claimed tells of it without touching it. It does not know
-// other claims of the same process, which must open no path that it has
-// claimed.
+// TryClaim is TryLock with a lock of the process: forked processes do not share
+// it, and Claimed can test it without taking it. It does not detect claims of
+// the same process, which must not open a path that it has claimed.
 func TryClaim(path string) (*Lock, error) {
 	return try(path, func(f *os.File) error {
 		whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
@@ -43,7 +42,7 @@ func TryClaim(path string) (*Lock, error) {
 	})
 }
 
-// Claimed says whether another process holds the claim of path.
+// Claimed reports whether another process holds the claim of path.
 func Claimed(path string) (bool, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,7 +54,7 @@ func Claimed(path string) (bool, error) {
 	whole := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart}
 	err = again(func() error { return syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &whole) })
 	if err = errors.Join(err, f.Close()); err != nil {
-		return false, fmt.Errorf("cannot look at the lock %s: %w", filepath.Base(path), err)
+		return false, fmt.Errorf("cannot test the lock %s: %w", filepath.Base(path), err)
 	}
 	return whole.Type != syscall.F_UNLCK, nil
 }

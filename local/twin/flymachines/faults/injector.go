@@ -9,46 +9,48 @@ import (
 	"sync"
 )
 
-// Subject is whom a rule may strike. Name and what follows are empty for
-// requests that are not about one machine.
+// Subject is what a rule may apply to. Name and the fields below it are empty
+// for requests that are not about one machine.
 type Subject struct {
 	App, Name, Region string
 	Metadata, Env     map[string]string
 }
 
-// Injector answers for one plan. It is safe for use by many goroutines.
+// Injector decides for one plan. It is safe for concurrent use.
 type Injector struct {
 	plan Plan
 
-	mu    sync.Mutex
-	asked map[string]count
+	mu        sync.Mutex
+	evaluated map[string]count
 }
 
-type count struct{ asked, struck int }
+type count struct{ evaluated, injected int }
 
-// mostSubjects bounds what is remembered; over it, Times counts anew.
+// mostSubjects is the largest number of remembered subjects. Above it, the
+// counters of Times start again.
 const mostSubjects = 1 << 17
 
-// New makes the injector of a plan, or says what is wrong with the plan.
+// New returns the injector of a plan, or an error that names the plan's
+// problems.
 func New(plan Plan) (*Injector, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, err
 	}
-	return &Injector{plan: plan, asked: map[string]count{}}, nil
+	return &Injector{plan: plan, evaluated: map[string]count{}}, nil
 }
 
-// Plan is what the injector was made of.
+// Plan returns the injector's plan.
 func (i *Injector) Plan() Plan { return i.plan }
 
-// Strike asks whether a fault of this kind strikes the action on the subject
-// now, and gives the first rule that says so. Action is not looked at for the
-// kinds that strike machines.
-func (i *Injector) Strike(kind Kind, action string, subject Subject) (Rule, bool) {
+// Inject decides whether a fault of this kind applies to the action on the
+// subject now, and returns the first rule that says so. Action is ignored for
+// the kinds that apply to machines.
+func (i *Injector) Inject(kind Kind, action string, subject Subject) (Rule, bool) {
 	for n, rule := range i.plan.Rules {
 		if rule.Kind != kind || !rule.fits(action, subject) {
 			continue
 		}
-		if chance, struck := i.decide(n, rule, action, subject); struck {
+		if chance, injected := i.decide(n, rule, action, subject); injected {
 			if rule.Variant == "" {
 				rule.Variant = Variants()[chance%uint64(len(Variants()))]
 			}
@@ -89,7 +91,7 @@ func (i *Injector) decide(n int, rule Rule, action string, s Subject) (uint64, b
 	for _, part := range []string{action, s.App, s.Name} {
 		hash.Write(append([]byte(part), 0))
 	}
-	if s.Name == "" { // unnamed machines are told apart by what they carry
+	if s.Name == "" { // unnamed machines are distinguished by their metadata and environment
 		for _, key := range slices.Sorted(maps.Keys(s.Metadata)) {
 			hash.Write([]byte(key + "=" + s.Metadata[key] + "\x00"))
 		}
@@ -98,20 +100,20 @@ func (i *Injector) decide(n int, rule Rule, action string, s Subject) (uint64, b
 
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.asked) >= mostSubjects {
-		clear(i.asked)
+	if len(i.evaluated) >= mostSubjects {
+		clear(i.evaluated)
 	}
-	c := i.asked[key]
-	number(uint64(c.asked))
+	c := i.evaluated[key]
+	number(uint64(c.evaluated))
 	chance := mix(hash.Sum64())
-	c.asked++
-	struck := (rule.Times == 0 || c.struck < rule.Times) &&
+	c.evaluated++
+	injected := (rule.Times == 0 || c.injected < rule.Times) &&
 		(rule.Rate == 0 || float64(chance>>11)/(1<<53) < rule.Rate)
-	if struck {
-		c.struck++
+	if injected {
+		c.injected++
 	}
-	i.asked[key] = c
-	return chance, struck
+	i.evaluated[key] = c
+	return chance, injected
 }
 
 // mix spreads a hash over all bits (the finalizer of SplitMix64), which FNV

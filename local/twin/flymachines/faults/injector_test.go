@@ -19,7 +19,7 @@ func injector(t *testing.T, plan faults.Plan) *faults.Injector {
 	return i
 }
 
-func TestWhomARuleStrikes(t *testing.T) {
+func TestRuleMatch(t *testing.T) {
 	t.Parallel()
 	subject := faults.Subject{
 		App: "a", Name: "r-run-a1", Region: "ord",
@@ -47,93 +47,93 @@ func TestWhomARuleStrikes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := injector(t, faults.Plan{Rules: []faults.Rule{test.rule}})
-			if _, got := i.Strike(faults.LostAnswer, test.action, subject); got != test.want {
-				t.Errorf("struck = %v, want %v", got, test.want)
+			if _, got := i.Inject(faults.LostAnswer, test.action, subject); got != test.want {
+				t.Errorf("injected: got %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestTimesCountsForEachSubject(t *testing.T) {
+func TestTimesCountsPerSubject(t *testing.T) {
 	t.Parallel()
 	i := injector(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.BadGateway, Times: 2}}})
 	for _, name := range []string{"x", "y"} {
 		var got []bool
 		for range 4 {
-			_, struck := i.Strike(faults.BadGateway, faults.Create, faults.Subject{App: "a", Name: name})
-			got = append(got, struck)
+			_, injected := i.Inject(faults.BadGateway, faults.Create, faults.Subject{App: "a", Name: name})
+			got = append(got, injected)
 		}
 		if fmt.Sprint(got) != "[true true false false]" {
-			t.Errorf("%s: struck %v, want twice", name, got)
+			t.Errorf("%s: got %v, want two injections", name, got)
 		}
 	}
 }
 
-func TestASeedDecidesWhateverTheOrder(t *testing.T) {
+func TestSeedDecidesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	const machines = 2000
 	strikes := func(seed uint64, reverse bool) [machines]bool {
 		i := injector(t, faults.Plan{Seed: seed, Rules: []faults.Rule{{Kind: faults.LostAnswer, Rate: 0.25}}})
-		var struck [machines]bool
+		var injected [machines]bool
 		var group sync.WaitGroup
 		for n := range machines {
 			if reverse {
 				n = machines - 1 - n
 			}
 			group.Go(func() {
-				_, struck[n] = i.Strike(faults.LostAnswer, faults.Create, faults.Subject{App: "a", Name: fmt.Sprint("m", n)})
+				_, injected[n] = i.Inject(faults.LostAnswer, faults.Create, faults.Subject{App: "a", Name: fmt.Sprint("m", n)})
 			})
 		}
 		group.Wait()
-		return struck
+		return injected
 	}
 	first := strikes(7, false)
 	if strikes(7, true) != first {
-		t.Error("the same seed struck others")
+		t.Error("same seed: got other subjects, want the same")
 	}
 	if strikes(8, false) == first {
-		t.Error("another seed struck the same")
+		t.Error("another seed: got the same subjects, want others")
 	}
 	count := 0.0
-	for _, struck := range first {
-		if struck {
+	for _, injected := range first {
+		if injected {
 			count++
 		}
 	}
 	if math.Abs(count/machines-0.25) > 0.05 {
-		t.Errorf("struck %v of %d, want a quarter", count, machines)
+		t.Errorf("injected %v of %d, want a quarter", count, machines)
 	}
 }
 
-func TestCapacityTakesAWayOfFly(t *testing.T) {
+func TestCapacityVariants(t *testing.T) {
 	t.Parallel()
 	i := injector(t, faults.Plan{Rules: []faults.Rule{{Kind: faults.Capacity}}})
 	seen := map[string]bool{}
 	for n := range 200 {
-		rule, _ := i.Strike(faults.Capacity, faults.Create, faults.Subject{Name: fmt.Sprint(n)})
+		rule, _ := i.Inject(faults.Capacity, faults.Create, faults.Subject{Name: fmt.Sprint(n)})
 		seen[rule.Variant] = true
 	}
 	if len(seen) != len(faults.Variants()) {
-		t.Errorf("ways seen: %v, want all of %v", seen, faults.Variants())
+		t.Errorf("got variants %v, want all of %v", seen, faults.Variants())
 	}
 }
 
-func TestMistakesInAPlanAreNamed(t *testing.T) {
+func TestPlanValidation(t *testing.T) {
 	t.Parallel()
 	for want, rule := range map[string]faults.Rule{
-		`kind "boom" is unknown`:        {Kind: "boom"},
-		`action "fly" is unknown`:       {Kind: faults.Slow, For: 1, Action: "fly"},
-		`does not strike action "stop"`: {Kind: faults.OOM, Action: faults.Stop},
-		`is not a pattern`:              {Kind: faults.OOM, Name: "["},
-		`times is -1`:                   {Kind: faults.OOM, Times: -1},
-		`rate is 2`:                     {Kind: faults.OOM, Rate: 2},
-		`rate is NaN`:                   {Kind: faults.OOM, Rate: math.NaN()},
-		`for is 0s`:                     {Kind: faults.Invisible},
-		`variant "memory" does not fit`: {Kind: faults.Slow, For: 1, Variant: "memory"},
+		`kind "boom" is unknown`:          {Kind: "boom"},
+		`action "fly" is unknown`:         {Kind: faults.Slow, For: 1, Action: "fly"},
+		`does not apply to action "stop"`: {Kind: faults.OOM, Action: faults.Stop},
+		`is not a pattern`:                {Kind: faults.OOM, Name: "["},
+		`times is -1`:                     {Kind: faults.OOM, Times: -1},
+		`rate is 2`:                       {Kind: faults.OOM, Rate: 2},
+		`rate is NaN`:                     {Kind: faults.OOM, Rate: math.NaN()},
+		`for is 0s`:                       {Kind: faults.Invisible},
+		`variant "memory" does not fit`:   {Kind: faults.Slow, For: 1, Variant: "memory"},
 	} {
 		_, err := faults.New(faults.Plan{Rules: []faults.Rule{{Kind: faults.LostExit}, rule}})
 		if err == nil || !strings.Contains(err.Error(), "rules[1]: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("err = %v, want %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -1,11 +1,11 @@
-// Package faults decides when the local machines API lies.
+// Package faults decides which faults the local machines API injects.
 //
-// A Plan says which faults strike whom. The decision about one subject (a
-// machine, by app and name) depends on the plan's seed, the rule and how often
-// the rule was asked about that subject, and on nothing else: the same plan
-// gives the same faults, however requests interleave. The package only
-// decides; the server does what is decided. It refuses unknown kinds and rules
-// that could never strike.
+// A Plan says which faults apply to which requests and machines. The decision
+// about one subject (a machine, by app and name) depends only on the plan's
+// seed, the rule, and how often the rule was evaluated for that subject. So the
+// same plan yields the same faults, however requests interleave. The package
+// only decides; the server injects. Unknown kinds and rules that could never
+// apply are errors.
 package faults
 
 import (
@@ -16,49 +16,50 @@ import (
 	"time"
 )
 
-// Kind is a way in which the API lies or fails.
+// Kind is a kind of fault.
 type Kind string
 
-// The kinds that strike a request. They know Rule.Action.
+// The kinds that apply to a request. They use Rule.Action.
 const (
-	// Throttle answers 429; nothing happens. Plan.RealLimits has the real
-	// buckets beside it.
+	// Throttle answers 429; nothing happens. Plan.RealLimits adds Fly's own
+	// rate limits.
 	Throttle Kind = "throttle"
 	// BadGateway answers 502 before anything happens.
 	BadGateway Kind = "bad-gateway"
-	// BadGatewayAfter does what is asked and answers 502.
+	// BadGatewayAfter carries out the request and answers 502.
 	BadGatewayAfter Kind = "bad-gateway-after"
-	// LostAnswer does what is asked and drops the connection.
+	// LostAnswer carries out the request and drops the connection.
 	LostAnswer Kind = "lost-answer"
-	// Slow waits for Rule.For before it does what is asked, and does it whether
-	// or not anyone still waits.
+	// Slow waits for Rule.For and then carries out the request, even if the
+	// client has left.
 	Slow Kind = "slow"
-	// Capacity refuses to create a machine, in one of Fly's ways (Rule.Variant).
+	// Capacity refuses to create a machine with one of Fly's errors
+	// (Rule.Variant).
 	Capacity Kind = "capacity"
 )
 
-// The kinds that strike a machine. They are chosen when it is created, and
-// stay with it over a restart of the server.
+// The kinds that apply to a machine. They are chosen when the machine is
+// created and survive a restart of the server.
 const (
-	// Invisible: for Rule.For after the creation, a lookup says 404 and a list
-	// does not show it. Its name is taken all the same.
+	// Invisible: for Rule.For after the creation, a lookup answers 404 and
+	// lists omit the machine. Its name is taken all the same.
 	Invisible Kind = "invisible"
-	// StuckCreated, StuckStarting and StuckDestroying: it stays in that state
-	// for Rule.For, or for ever where that is 0.
+	// StuckCreated, StuckStarting and StuckDestroying: the machine stays in
+	// that state for Rule.For; 0 means without end.
 	StuckCreated    Kind = "stuck-created"
 	StuckStarting   Kind = "stuck-starting"
 	StuckDestroying Kind = "stuck-destroying"
 	// OOM kills the program Rule.For after its start, as the kernel does when
-	// the memory is used up.
+	// memory is exhausted.
 	OOM Kind = "oom"
 	// LostExit: the machine ends without an exit event.
 	LostExit Kind = "lost-exit"
-	// Unreachable: the host does not answer, so config is missing and
-	// incomplete_config is there.
+	// Unreachable: the host does not answer, so the machine has
+	// incomplete_config instead of config.
 	Unreachable Kind = "unreachable"
 )
 
-// The actions of the machines API, as Fly limits them one by one.
+// The actions of the machines API. Fly limits the rate of each separately.
 const (
 	Create   = "create"
 	Get      = "get"
@@ -72,45 +73,48 @@ const (
 	Metadata = "metadata"
 )
 
-// Variants are the values of Rule.Variant: Fly's ways of having no room.
+// Variants are the values of Rule.Variant: Fly's errors for missing capacity.
 func Variants() []string {
 	return []string{"memory", "cpu", "none", "insufficient", "volume", "quota", "region"}
 }
 
-// Rule says what strikes whom. Every field of the match that is set must fit.
+// Rule says which subjects a fault applies to. Every field that is set must
+// match.
 type Rule struct {
 	Kind Kind `json:"kind"`
 
 	App string `json:"app,omitempty"`
-	// Name is a pattern for the machine's name, as path.Match has it.
+	// Name is a pattern for the machine's name, in the syntax of path.Match.
 	Name     string            `json:"name,omitempty"`
 	Region   string            `json:"region,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
-	// Action is the request that is struck; empty is "create".
+	// Action is the request to which the fault applies; empty means "create".
 	Action string `json:"action,omitempty"`
 
-	// Times is how often the rule strikes one subject; 0 is every time.
+	// Times is how often the rule applies to one subject; 0 means every time.
 	Times int `json:"times,omitempty"`
-	// Rate is the share of what fits that is struck, 0 to 1; 0 is all.
+	// Rate is the share of matching subjects to which the rule applies, 0 to 1;
+	// 0 means all.
 	Rate float64 `json:"rate,omitempty"`
-	// For is how long, in nanoseconds; what 0 means stands at the kind.
+	// For is a duration in nanoseconds; each kind documents what 0 means.
 	For time.Duration `json:"for,omitempty"`
-	// Variant is one of Variants for Capacity; empty leaves it to the seed.
+	// Variant is one of Variants for Capacity; if it is empty, the seed
+	// decides.
 	Variant string `json:"variant,omitempty"`
 }
 
-// Plan is what goes wrong. The zero Plan lets everything go right.
+// Plan is a set of faults. The zero Plan has no faults.
 type Plan struct {
 	Seed uint64 `json:"seed,omitempty"`
-	// RealLimits turns on Fly's rate limits: one request a second and a burst
-	// of three, five and ten for get, for each action and machine (app, where
-	// the action has no machine).
+	// RealLimits turns on Fly's rate limits per action and machine, or per
+	// action and app if the action has no machine: one request a second with a
+	// burst of three; for get, five and ten.
 	RealLimits bool   `json:"realLimits,omitempty"`
 	Rules      []Rule `json:"rules,omitempty"`
 }
 
-// Validate names every mistake in the plan.
+// Validate returns an error that names every problem of the plan.
 func (p Plan) Validate() error {
 	var problems []error
 	for i, rule := range p.Rules {
@@ -136,7 +140,7 @@ func (r Rule) problems() []string {
 	case !slices.Contains(actions, r.Action):
 		add("action %q is unknown", r.Action)
 	case !onRequest || (r.Kind == Capacity && r.Action != Create):
-		add("kind %q does not strike action %q", r.Kind, r.Action)
+		add("kind %q does not apply to action %q", r.Kind, r.Action)
 	}
 	if _, err := path.Match(r.Name, ""); err != nil {
 		add("name %q is not a pattern", r.Name)

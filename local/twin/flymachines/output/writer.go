@@ -1,9 +1,9 @@
-// Package output keeps what a machine's program writes, within a bound.
+// Package output stores what a machine's program writes, up to a limit.
 //
-// It promises that the beginning and the end are kept: what is over the limit
-// is cut out of the middle, and Read says how much. The text lies in four
-// chunk files at most, so that what was written is there after a crash, of the
-// writer too. It refuses more than one writer at once.
+// The beginning and the end are stored. Output above the limit is cut out of
+// the middle, and Read reports how much. The text is in at most four chunk
+// files, so that what was written survives a crash, of the writer too. There is
+// at most one writer at a time.
 package output
 
 import (
@@ -15,18 +15,16 @@ import (
 	"strings"
 )
 
-// DefaultLimit is the most that is kept where nothing else is asked for:
-// 1 MiB.
+// DefaultLimit is the default limit: 1 MiB.
 const DefaultLimit = 1 << 20
 
-// chunks is how many files hold the text: the first two, and the two that are
-// written last.
+// chunks is the number of files: the first two and the last two.
 const chunks = 4
 
 const prefix = "output."
 
-// Writer appends to a machine's output. The files are made with the first
-// byte. It is not safe for use by several goroutines.
+// Writer appends to a machine's output. It creates the files with the first
+// byte. It is not safe for concurrent use.
 type Writer struct {
 	dir   string
 	size  int64 // of a chunk
@@ -35,9 +33,8 @@ type Writer struct {
 	room  int64
 }
 
-// NewWriter makes a writer that keeps at most limit bytes in files in dir,
-// after those that are there from before. A limit below 4 bytes is
-// DefaultLimit.
+// NewWriter returns a writer that stores at most limit bytes in files in dir,
+// after the ones that exist. A limit below 4 bytes means DefaultLimit.
 func NewWriter(dir string, limit int) *Writer {
 	if limit < chunks {
 		limit = DefaultLimit
@@ -45,14 +42,14 @@ func NewWriter(dir string, limit int) *Writer {
 	return &Writer{dir: dir, size: int64(limit / chunks), index: -1}
 }
 
-// Write keeps p. After an error the output ends there, and so should its
-// writer.
+// Write stores p. After an error the output ends there, and the writer should
+// not be used again.
 func (w *Writer) Write(p []byte) (int, error) {
 	written := 0
 	for len(p) > 0 {
 		if w.room == 0 {
 			if err := w.next(); err != nil {
-				return written, fmt.Errorf("cannot keep the output: %w", err)
+				return written, fmt.Errorf("cannot store the output: %w", err)
 			}
 		}
 		n, err := w.file.Write(p[:min(int64(len(p)), w.room)])
@@ -60,14 +57,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 		w.room -= int64(n)
 		p = p[n:]
 		if err != nil {
-			return written, fmt.Errorf("cannot keep the output: %w", err)
+			return written, fmt.Errorf("cannot store the output: %w", err)
 		}
 	}
 	return written, nil
 }
 
-// next opens the chunk that has room and removes the one that falls out of the
-// middle.
+// next opens the chunk with room and removes the one that leaves the window.
 func (w *Writer) next() error {
 	if err := w.closeChunk(); err != nil {
 		return err
@@ -114,7 +110,7 @@ func (w *Writer) name(index int) string {
 	return filepath.Join(w.dir, prefix+strconv.Itoa(index))
 }
 
-// Close closes the file that is open. Another Write goes on where it ended.
+// Close closes the open file. A later Write continues after it.
 func (w *Writer) Close() error {
 	w.index, w.room = -1, 0
 	return w.closeChunk()
@@ -129,8 +125,8 @@ func (w *Writer) closeChunk() error {
 	return err
 }
 
-// Read gives what is kept in dir, with a line where the middle was cut out.
-// Nothing is kept: no bytes and no error.
+// Read returns the stored output of dir, with a line in place of the part that
+// was cut out.
 func Read(dir string) ([]byte, error) {
 	indexes, err := list(dir)
 	if err != nil {

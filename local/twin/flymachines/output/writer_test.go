@@ -63,7 +63,7 @@ func TestLongOutputLosesItsMiddle(t *testing.T) {
 	}
 }
 
-func TestALaterWriterGoesOn(t *testing.T) {
+func TestLaterWriterContinues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want := ""
@@ -89,7 +89,7 @@ func TestALaterWriterGoesOn(t *testing.T) {
 	}
 }
 
-func TestNothingWrittenIsNothing(t *testing.T) {
+func TestEmptyOutput(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"empty": t.TempDir(), "missing": filepath.Join(t.TempDir(), "no")} {
 		if got, err := output.Read(dir); err != nil || len(got) != 0 {

@@ -17,44 +17,44 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// lookAgain is the pause between two looks at a supervisor that is not this
-// process's child, and so cannot be waited for.
+// lookAgain is the interval at which Wait polls a supervisor that is not a
+// child of this process.
 const lookAgain = 100 * time.Millisecond
 
-// Handle is one start of a program, as the server sees it.
+// Handle is one start of a program.
 type Handle struct {
 	dir   string
 	start int
-	child *exec.Cmd // nil for one that was found
+	child *exec.Cmd // nil for a start that was found
 	clock clock.Clock
 }
 
-// Launch starts the program under a supervisor, which command runs (the path
-// of an executable and the arguments that make it call Run). It returns when
-// the program runs, or could not be started and has its exit recorded. A start
-// that happened before, or that another supervisor has in hand, is taken up
-// instead of repeated.
+// Launch starts the program under a supervisor, which command runs (the path of
+// an executable and the arguments with which it calls Run). It returns when the
+// program runs, or when its failed start is recorded as an exit. A start that
+// happened before, or that another supervisor is handling, is adopted and not
+// repeated.
 func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	words, err := json.Marshal(spec)
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell the supervisor what to run: %w", err)
+		return nil, fmt.Errorf("cannot encode the supervisor's specification: %w", err)
 	}
 	var problems bytes.Buffer
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = "/"
-	cmd.Env = []string{"GOMAXPROCS=1"} // it only waits
+	cmd.Env = []string{"GOMAXPROCS=1"} // bounds only the wait
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdin = bytes.NewReader(words)
 	problemsFile := filepath.Join(spec.Dir, "supervisor.err")
 	stderr, err := os.Create(problemsFile)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the supervisor's log: %w", err)
+		return nil, fmt.Errorf("cannot create the supervisor's log: %w", err)
 	}
-	defer stderr.Close() // the child has its own
+	defer stderr.Close() // the child has its own descriptor
 	cmd.Stderr = stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a pipe for the supervisor: %w", err)
+		return nil, fmt.Errorf("cannot create a pipe for the supervisor: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the supervisor: %w", err)
@@ -68,7 +68,7 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 		return &Handle{dir: spec.Dir, start: spec.Start, clock: clock}, cmd.Wait()
 	}
 	if found, err := readStart(spec.Dir); err == nil && found.Start == spec.Start {
-		return h, nil // it was killed after the start; Wait finds out
+		return h, nil // the supervisor was killed after the start; Wait detects it
 	}
 	ended := errors.Join(err, cmd.Wait())
 	if text, err := os.ReadFile(problemsFile); err == nil {
@@ -77,8 +77,8 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	return nil, fmt.Errorf("the supervisor did not start the program: %w: %s", ended, strings.TrimSpace(problems.String()))
 }
 
-// Find gives the start again that an earlier process has made; nil where it
-// never happened, so that it is safe to Launch.
+// Find returns the start that an earlier process made, or nil if it never
+// happened, so that Launch is safe.
 func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	h := &Handle{dir: dir, start: number, clock: clock}
 	for {
@@ -100,8 +100,7 @@ func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	}
 }
 
-// StartedAt is when the program was started; the zero time where that is not
-// recorded.
+// StartedAt returns the time of the start; the zero time if it is not recorded.
 func (h *Handle) StartedAt() time.Time {
 	record, err := readStart(h.dir)
 	if err != nil || record.Start != h.start {
@@ -110,7 +109,8 @@ func (h *Handle) StartedAt() time.Time {
 	return record.At
 }
 
-// Signal sends a signal to the program's group; nil where the program is gone.
+// Signal sends a signal to the program's group. It returns nil if the program
+// is gone.
 func (h *Handle) Signal(s syscall.Signal) error {
 	record, err := readStart(h.dir)
 	if err != nil {
@@ -123,12 +123,12 @@ func (h *Handle) Signal(s syscall.Signal) error {
 	return err
 }
 
-// Wait returns when the supervisor is gone and tells how the program ended.
-// Where that was not recorded, because the supervisor was killed, it kills the
-// program, and records and returns an end by SIGKILL.
+// Wait returns how the program ended once the supervisor is gone. If the
+// supervisor was killed before it recorded an end, Wait kills the program, and
+// records and returns an end by SIGKILL.
 func (h *Handle) Wait() (Exit, error) {
 	if h.child != nil {
-		// The record tells more than the supervisor's own exit code.
+		// The record is more precise than the supervisor's exit code.
 		_ = h.child.Wait()
 	} else if err := h.waitUnlocked(); err != nil {
 		return Exit{}, err
@@ -163,8 +163,8 @@ func (h *Handle) pause() {
 	<-again
 }
 
-// killRest kills what a supervisor that was killed has left, and returns when
-// nothing of it is alive.
+// killRest kills what a killed supervisor left, and returns when no process of
+// the group is alive.
 func (h *Handle) killRest() error {
 	record, err := readStart(h.dir)
 	if err != nil {
@@ -182,9 +182,9 @@ func (h *Handle) killRest() error {
 	}
 }
 
-// signalGroup signals the program's group, if it is still the one that was
-// started, and tells how many processes were meant. A group whose leader is
-// gone keeps its number while it has members, and they their session.
+// signalGroup signals the program's group if it is still the one that was
+// started, and returns the number of signalled processes. A group whose leader
+// is gone keeps its number and its session while it has members.
 func signalGroup(record start, s syscall.Signal) (int, error) {
 	now, err := identify(record.Program.PID)
 	if err == nil && *now == *record.Program {
@@ -194,7 +194,7 @@ func signalGroup(record start, s syscall.Signal) (int, error) {
 		return 0, err
 	}
 	if err == nil {
-		return 0, nil // the number is somebody else's now
+		return 0, nil // the number belongs to another process now
 	}
 	pids, err := members(record.Program.PID, record.Session)
 	for _, pid := range pids {
@@ -205,7 +205,7 @@ func signalGroup(record start, s syscall.Signal) (int, error) {
 
 func ignoreGone(err error) error {
 	if errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.EPERM) {
-		return nil // macOS says EPERM of a group of zombies
+		return nil // macOS returns EPERM for a group of zombies
 	}
 	return err
 }

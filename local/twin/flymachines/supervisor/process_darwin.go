@@ -14,20 +14,20 @@ var errNoProcess = errors.New("no such process")
 const zombie = 5
 
 // programAttributes gives the program its own group. This kernel has no signal
-// for the end of a parent: who waits for the machine kills it then.
+// for the end of a parent, so the process that waits for the machine kills it.
 func programAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// identify gives the process's birth, in microseconds since the epoch.
-// errNoProcess for one that is gone or a zombie.
+// identify returns the process's birth, in microseconds since the epoch. It
+// returns errNoProcess for a process that is gone or a zombie.
 func identify(pid int) (*process, error) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EIO) {
-		return nil, errNoProcess // the answer is empty where there is none
+		return nil, errNoProcess // the answer is empty if there is no such process
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot look at process %d: %w", pid, err)
+		return nil, fmt.Errorf("cannot inspect process %d: %w", pid, err)
 	}
 	if info.Proc.P_stat == zombie {
 		return nil, errNoProcess
@@ -37,7 +37,7 @@ func identify(pid int) (*process, error) {
 }
 
 // members lists the live processes of a group. The session's number is not
-// told here; a group's number is not used again while the group has members.
+// available here; a group's number is not reused while the group has members.
 func members(group, _ int) ([]int, error) {
 	infos, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", group)
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 
 var errNoProcess = errors.New("no such process")
 
-// programAttributes gives the program its own group, and its supervisor's end.
+// programAttributes gives the program its own group, and ends it with its
+// supervisor.
 func programAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// identify gives the process's birth: the boot it belongs to, and the ticks
-// since then. errNoProcess for one that is gone or a zombie.
+// identify returns the process's birth: the boot, and the ticks since then. It
+// returns errNoProcess for a process that is gone or a zombie.
 func identify(pid int) (*process, error) {
 	stat, err := readStat(pid)
 	if err != nil {
@@ -30,7 +31,7 @@ func identify(pid int) (*process, error) {
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell this boot from others: %w", err)
+		return nil, fmt.Errorf("cannot read the boot id: %w", err)
 	}
 	return &process{PID: pid, Born: strings.TrimSpace(string(boot)) + "/" + stat.born}, nil
 }
@@ -40,26 +41,26 @@ type stat struct {
 	group, session int
 }
 
-// readStat reads fields 3, 5, 6 and 22 of proc(5)'s stat. The second field, a
-// name in parentheses, may hold anything.
+// readStat reads fields 3, 5, 6 and 22 of /proc/PID/stat (proc(5)). The second
+// field, a name in parentheses, may contain any character.
 func readStat(pid int) (stat, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return stat{}, errNoProcess
 	}
 	if err != nil {
-		return stat{}, fmt.Errorf("cannot look at process %d: %w", pid, err)
+		return stat{}, fmt.Errorf("cannot inspect process %d: %w", pid, err)
 	}
 	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 {
-		return stat{}, fmt.Errorf("cannot look at process %d: its stat has %d fields", pid, len(fields))
+		return stat{}, fmt.Errorf("cannot inspect process %d: stat has %d fields", pid, len(fields))
 	}
 	s := stat{state: fields[0], born: fields[19]}
 	if s.group, err = strconv.Atoi(fields[2]); err == nil {
 		s.session, err = strconv.Atoi(fields[3])
 	}
 	if err != nil {
-		return stat{}, fmt.Errorf("cannot look at process %d: %w", pid, err)
+		return stat{}, fmt.Errorf("cannot inspect process %d: %w", pid, err)
 	}
 	return s, nil
 }

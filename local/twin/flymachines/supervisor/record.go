@@ -10,20 +10,20 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 )
 
-// Spec says what to run. It goes to the supervisor through a pipe, because
-// what is in Env is nobody else's business.
+// Spec says what to run. It is sent to the supervisor through a pipe, because
+// Env contains secrets.
 type Spec struct {
-	// Dir is the machine's directory, which exists. Start numbers the starts
-	// in it, from 1.
+	// Dir is the machine's directory, which exists. Start is the number of this
+	// start, from 1.
 	Dir   string `json:"dir"`
 	Start int    `json:"start"`
-	// Argv is the program, its path absolute, and its arguments.
+	// Argv is the absolute path of the program and its arguments.
 	Argv []string `json:"argv"`
 	// Env is the program's whole environment.
 	Env []string `json:"env"`
 	// Cwd is the program's working directory.
 	Cwd string `json:"cwd"`
-	// OutputLimit bounds what is kept of the output, in bytes; 0 is
+	// OutputLimit is the largest stored output in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int `json:"outputLimit,omitempty"`
 }
@@ -31,18 +31,19 @@ type Spec struct {
 // Exit is how a program ended.
 type Exit struct {
 	Start int `json:"start"`
-	// Code is the exit code, 128+n for signal n; 126 and 127 also where the
-	// program could not be started.
+	// Code is the exit code, 128+n for signal n; 126 or 127 if the program
+	// could not be started.
 	Code int `json:"code"`
-	// Signal is the signal's number, 0 where none ended the program.
+	// Signal is the signal's number; 0 if no signal ended the program.
 	Signal int `json:"signal,omitempty"`
 	// Problem says why the program could not be started, or that its end was
-	// not seen.
+	// not observed.
 	Problem string    `json:"problem,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// start is the record of a start: first without a program, then with it.
+// start is the record of a start. It is written without a program first, then
+// with it.
 type start struct {
 	Start   int       `json:"start"`
 	Program *process  `json:"program,omitempty"`
@@ -50,7 +51,8 @@ type start struct {
 	At      time.Time `json:"at"`
 }
 
-// process recognises one: numbers are used again, a number and a birth are not.
+// process identifies a process: numbers are reused, a number with a birth is
+// not.
 type process struct {
 	PID  int    `json:"pid"`
 	Born string `json:"born"`
@@ -74,7 +76,8 @@ func readStart(dir string) (start, error) {
 	return s, nil
 }
 
-// readExit gives the record of this start's end; false where there is none.
+// readExit returns the record of this start's end, and false if there is none
+// yet.
 func readExit(dir string, number int) (Exit, bool, error) {
 	var e Exit
 	err := durable.Read(filepath.Join(dir, exitFile), &e)

@@ -19,25 +19,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// What a supervisor says on its standard output, in one line.
+// The supervisor prints one of these lines on its standard output.
 const (
-	saysStarted = "started" // or could not be: the exit record is there
-	saysTaken   = "taken"   // another supervisor has this start
+	saysStarted = "started" // or its start failed: the exit record is written
+	saysTaken   = "taken"   // another supervisor handles this start
 )
 
-// drainTime is how long output is still read after the program's group was
-// killed; what holds the pipe open then has left the group.
+// drainTime is how long output is read after the program's group was killed. A
+// process that holds the pipe open after that has left the group.
 const drainTime = 2 * time.Second
 
-// Run is the life of a supervisor: it reads a Spec from stdin, runs the
-// program to its end and records both. It must be called from the main
-// goroutine and gives the process's exit code: 0 once the end is recorded or
-// another has this start, 1 where it could not be recorded, 2 for a Spec that
-// is none. Problems are told on stderr.
+// Run is the main function of a supervisor: it reads a Spec from stdin, runs
+// the program to its end and records both. Call it from the main goroutine. It
+// returns the exit code: 0 if the end is recorded or another supervisor handles
+// this start, 1 if the end could not be recorded, 2 for an invalid Spec. Errors
+// go to stderr.
 func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.Clock) int {
 	// The kernel ties the program's life to the thread that started it.
 	runtime.LockOSThread()
-	// A handler, unlike "ignore", is not inherited by the program.
+	// A handler, unlike SIG_IGN, is not inherited by the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE)
 	defer signal.Stop(signals)
@@ -48,7 +48,7 @@ func Run(stdin io.Reader, stdout io.WriteCloser, stderr io.Writer, clock clock.C
 		return 2
 	}
 	if spec.Dir == "" || spec.Start < 1 || len(spec.Argv) == 0 {
-		fmt.Fprintln(stderr, "cannot run: directory, start and program are needed")
+		fmt.Fprintln(stderr, "invalid specification: want a directory, a start number and a program")
 		return 2
 	}
 	if err := supervise(spec, stdout, signals, clock); err != nil {
@@ -114,7 +114,7 @@ func say(stdout io.WriteCloser, word string) error {
 	return errors.Join(err, stdout.Close())
 }
 
-// running is a program and the copying of its output.
+// running is a program with the goroutine that copies its output.
 type running struct {
 	process *os.Process
 	output  *os.File
@@ -124,7 +124,7 @@ type running struct {
 func begin(spec Spec) (*running, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a pipe for the output: %w", err)
+		return nil, fmt.Errorf("cannot create a pipe for the output: %w", err)
 	}
 	cmd := exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	cmd.Env, cmd.Dir = spec.Env, spec.Cwd
@@ -142,7 +142,8 @@ func begin(spec Spec) (*running, error) {
 		w := output.NewWriter(spec.Dir, spec.OutputLimit)
 		_, err := io.Copy(w, read)
 		if err != nil && !errors.Is(err, os.ErrClosed) {
-			// Keeping fails; the program must not stand still for it.
+			// If the output cannot be stored, it is discarded: the program must
+			// not block.
 			_, drained := io.Copy(io.Discard, read)
 			err = errors.Join(err, drained)
 		}
@@ -151,12 +152,12 @@ func begin(spec Spec) (*running, error) {
 	return r, nil
 }
 
-// passOn gives the program what was meant for it: somebody who stops the
-// supervisor by hand means the machine.
+// passOn forwards a signal to the program: a user who stops the supervisor by
+// hand wants to stop the machine.
 func (r *running) passOn(signals <-chan os.Signal) {
 	for s := range signals {
 		if meant, ok := s.(syscall.Signal); ok && (meant == syscall.SIGTERM || meant == syscall.SIGINT) {
-			// It may have ended already.
+			// The program may have ended already.
 			_ = syscall.Kill(-r.process.Pid, meant)
 		}
 	}
@@ -169,8 +170,8 @@ func (r *running) kill() error {
 	return nil
 }
 
-// wait lets the program end, kills what is left of its group and waits for the
-// rest of the output.
+// wait waits for the program, kills what is left of its group, and waits for
+// the rest of the output.
 func (r *running) wait(clock clock.Clock) (Exit, error) {
 	state, err := r.process.Wait()
 	if err != nil {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// machine is a directory to run programs in, and a way to hear from them.
+// machine is a directory to run programs in, with a port that they report to.
 type machine struct {
 	t    *testing.T
 	dir  string
@@ -67,8 +67,8 @@ func (m machine) launch(start int, script string) *supervisor.Handle {
 	return h
 }
 
-// hear gives the line that the program sends to its port.
-func (m machine) hear() string {
+// hear returns the line that the program sends to its port.
+func (m machine) receive() string {
 	m.t.Helper()
 	conn, err := m.port.Accept()
 	if err != nil {
@@ -96,7 +96,7 @@ func wait(t *testing.T, h *supervisor.Handle) supervisor.Exit {
 	return exit
 }
 
-func TestTheEndIsTold(t *testing.T) {
+func TestExit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		script       string
@@ -126,7 +126,7 @@ func TestTheEndIsTold(t *testing.T) {
 	}
 }
 
-func TestAProgramThatCannotBeStartedHasAnExitCode(t *testing.T) {
+func TestFailedStartHasExitCode(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		program string
@@ -145,30 +145,30 @@ func TestAProgramThatCannotBeStartedHasAnExitCode(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsNoneIsAnError(t *testing.T) {
+func TestWrongCommand(t *testing.T) {
 	t.Parallel()
 	_, err := supervisor.Launch([]string{"/bin/sh", "-c", "echo wrong command >&2; exit 3"},
 		supervisor.Spec{Dir: t.TempDir(), Start: 1, Argv: []string{"/bin/true"}}, clock.System{})
 	if err == nil || !strings.Contains(err.Error(), "wrong command") {
-		t.Errorf("err = %v, want what the command said", err)
+		t.Errorf("got %v, want the command's output", err)
 	}
 }
 
-func TestTheProgramSeesItsOwnEnvironmentAlone(t *testing.T) {
+func TestEnvironmentIsNotInherited(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	wait(t, m.launch(1, `env | grep -v -e ^_= -e ^SHLVL= -e ^PWD= | sed s/=.*// | sort`))
 	got, err := output.Read(m.dir)
 	if err != nil || string(got) != "HOME\nPATH\nPORT\n" {
-		t.Errorf("the program saw %q, %v", got, err)
+		t.Errorf("got environment %q, %v", got, err)
 	}
 }
 
-func TestTheWholeGroupEnds(t *testing.T) {
+func TestGroupEnds(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	h := m.launch(1, `(trap "" TERM; `+ready+` sleep 600) & wait`)
-	child := m.hear()
+	child := m.receive()
 	if err := h.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -181,14 +181,14 @@ func TestTheWholeGroupEnds(t *testing.T) {
 	}
 }
 
-func TestAStartHappensOnce(t *testing.T) {
+func TestStartHappensOnce(t *testing.T) {
 	t.Parallel()
 	m := setup(t)
 	if h, err := supervisor.Find(m.dir, 1, clock.System{}); h != nil || err != nil {
 		t.Fatalf("Find before the start = %v, %v", h, err)
 	}
 	first := m.launch(1, ready+`read line < <(sleep 600)`)
-	m.hear()
+	m.receive()
 	second := m.launch(1, "exit 5")
 	if first.StartedAt().IsZero() || second.StartedAt() != first.StartedAt() {
 		t.Errorf("started at %v and %v", first.StartedAt(), second.StartedAt())
@@ -207,14 +207,14 @@ func TestAStartHappensOnce(t *testing.T) {
 	}
 }
 
-func TestAKilledSupervisorLeavesNothingBehind(t *testing.T) {
+func TestKilledSupervisorLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"child", "found"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
 			m := setup(t)
 			h := m.launch(1, `sleep 600 & echo $PPID $$ $! >/dev/tcp/127.0.0.1/$PORT; sleep 600`)
-			pids := strings.Fields(m.hear())
+			pids := strings.Fields(m.receive())
 			boss, err := strconv.Atoi(pids[0])
 			if err != nil {
 				t.Fatal(err)
@@ -240,8 +240,7 @@ func TestAKilledSupervisorLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// gone fails for a process that stays alive; a zombie that nobody has collected
-// yet does not live.
+// gone fails if the process is alive. A zombie counts as gone.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	number, err := strconv.Atoi(pid)

@@ -7,11 +7,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 )
 
-// handler answers a request; an error is answered for it.
+// handler answers a request. A returned error becomes the answer.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// onApp guards an action on an app's machines. What a creation is about is only
-// known once its body is read, so create strikes itself.
+// onApp wraps an action on an app's machines. The subject of a creation is
+// known only after its body was read, so create injects its faults itself.
 func (s *Server) onApp(action string, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app := r.PathValue("app")
@@ -21,11 +21,12 @@ func (s *Server) onApp(action string, h handler) handler {
 		if action == faults.Create {
 			return h(w, r)
 		}
-		return s.strike(w, r, action, "", faults.Subject{App: app}, h)
+		return s.inject(w, r, action, "", faults.Subject{App: app}, h)
 	}
 }
 
-// onMachine guards an action on one machine. No action: it is not Fly's.
+// onMachine wraps an action on one machine. An empty action is not Fly's and
+// has no faults.
 func (s *Server) onMachine(action string, h func(http.ResponseWriter, *http.Request, *machine) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		app, id := r.PathValue("app"), r.PathValue("id")
@@ -39,27 +40,27 @@ func (s *Server) onMachine(action string, h func(http.ResponseWriter, *http.Requ
 		if action == "" {
 			return h(w, r, m)
 		}
-		return s.strike(w, r, action, id, m.subject(), func(w http.ResponseWriter, r *http.Request) error {
+		return s.inject(w, r, action, id, m.subject(), func(w http.ResponseWriter, r *http.Request) error {
 			return h(w, r, m)
 		})
 	}
 }
 
-// strike lets the faults of a request happen around it.
-func (s *Server) strike(w http.ResponseWriter, r *http.Request, action, id string, subject faults.Subject, h handler) error {
+// inject runs a request with the faults that the plan has for it.
+func (s *Server) inject(w http.ResponseWriter, r *http.Request, action, id string, subject faults.Subject, h handler) error {
 	injector := s.injector()
 	now := s.cfg.Clock.Now()
-	_, throttled := injector.Strike(faults.Throttle, action, subject)
+	_, throttled := injector.Inject(faults.Throttle, action, subject)
 	if throttled || (injector.Plan().RealLimits && !s.limits.allow(action, subject.App, id, now)) {
 		return refuse(http.StatusTooManyRequests, "resource_exhausted: rate limit exceeded")
 	}
-	if _, struck := injector.Strike(faults.BadGateway, action, subject); struck {
+	if _, struck := injector.Inject(faults.BadGateway, action, subject); struck {
 		return refuse(http.StatusBadGateway, "unavailable: bad gateway")
 	}
-	if rule, struck := injector.Strike(faults.Capacity, action, subject); struck {
+	if rule, struck := injector.Inject(faults.Capacity, action, subject); struck {
 		return noCapacity(rule.Variant)
 	}
-	if rule, struck := injector.Strike(faults.Slow, action, subject); struck {
+	if rule, struck := injector.Inject(faults.Slow, action, subject); struck {
 		over, stop := s.cfg.Clock.NewTimer(rule.For)
 		defer stop()
 		select {
@@ -67,13 +68,13 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, action, id strin
 		case <-s.closing:
 		}
 	}
-	_, lost := injector.Strike(faults.LostAnswer, action, subject)
-	_, late := injector.Strike(faults.BadGatewayAfter, action, subject)
+	_, lost := injector.Inject(faults.LostAnswer, action, subject)
+	_, late := injector.Inject(faults.BadGatewayAfter, action, subject)
 	if !lost && !late {
 		return h(w, r)
 	}
 	if err := h(nowhere{http.Header{}}, r); err != nil {
-		return err // nothing happened that could be lied about
+		return err // the request failed anyway
 	}
 	if lost {
 		panic(http.ErrAbortHandler)
@@ -81,14 +82,14 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, action, id strin
 	return refuse(http.StatusBadGateway, "unavailable: bad gateway")
 }
 
-// nowhere is where an answer goes that its client never gets.
+// nowhere discards an answer that its client never receives.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header         { return n.header }
 func (n nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (n nowhere) WriteHeader(int)             {}
 
-// noCapacity are Fly's ways of saying that there is no room.
+// noCapacity lists Fly's errors for missing capacity.
 func noCapacity(variant string) error {
 	const aborted = "aborted: could not reserve resource for machine: insufficient %s available to fulfill request"
 	switch variant {
@@ -110,11 +111,11 @@ func noCapacity(variant string) error {
 	return e
 }
 
-// chooseLies asks which faults a new machine has.
+// chooseDefects returns the faults of a new machine.
 func (s *Server) chooseDefects(subject faults.Subject) defects {
 	injector, now := s.injector(), s.cfg.Clock.Now()
 	var l defects
-	if rule, struck := injector.Strike(faults.Invisible, faults.Create, subject); struck {
+	if rule, struck := injector.Inject(faults.Invisible, faults.Create, subject); struck {
 		l.InvisibleUntil = now.Add(rule.For)
 	}
 	for kind, place := range map[faults.Kind]**stuck{
@@ -122,15 +123,15 @@ func (s *Server) chooseDefects(subject faults.Subject) defects {
 		faults.StuckStarting:   &l.StuckStarting,
 		faults.StuckDestroying: &l.StuckDestroying,
 	} {
-		if rule, struck := injector.Strike(kind, faults.Create, subject); struck {
+		if rule, struck := injector.Inject(kind, faults.Create, subject); struck {
 			*place = &stuck{For: rule.For}
 		}
 	}
-	if rule, struck := injector.Strike(faults.OOM, faults.Create, subject); struck {
+	if rule, struck := injector.Inject(faults.OOM, faults.Create, subject); struck {
 		l.OOM, l.OOMAfter = true, rule.For
 	}
-	_, l.LostExit = injector.Strike(faults.LostExit, faults.Create, subject)
-	_, l.Unreachable = injector.Strike(faults.Unreachable, faults.Create, subject)
+	_, l.LostExit = injector.Inject(faults.LostExit, faults.Create, subject)
+	_, l.Unreachable = injector.Inject(faults.Unreachable, faults.Create, subject)
 	return l
 }
 
@@ -139,7 +140,7 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// putFaults exchanges the plan; without a body everything goes right again.
+// putFaults replaces the fault plan. An empty body removes all faults.
 func (s *Server) putFaults(w http.ResponseWriter, r *http.Request) error {
 	var plan faults.Plan
 	if r.Method == http.MethodPut {
