@@ -160,7 +160,7 @@ func TestRequirementsNameExistingTests(t *testing.T) {
 					folders = functions[name]
 				}
 				if !slices.Contains(folders, folder) {
-					t.Errorf("%s: %s: no %q in %s, found in %q", r.Line, r.ID, name, folder, folders)
+					t.Errorf("%s: %s: no %q in %s; folders that have it: %q", r.Line, r.ID, name, folder, folders)
 				}
 			}
 		}
