@@ -26,8 +26,8 @@ const sevenStates = `{"StartAt":"Pending","States":{
 
 const routing = `{"tenant":"default","runId":"export_mods_1700000000000_0123abcd","next":"Creating","generation":3,"heartbeatSeconds":90,"timeoutSeconds":3600}`
 
-// BenchmarkExecutions runs whole executions, 50 at once. Handlers complete
-// their tokens from a goroutine of their own.
+// BenchmarkExecutions measures whole executions, 50 in flight. Handlers
+// complete their tokens from their own goroutines.
 func BenchmarkExecutions(b *testing.B) {
 	for _, persistent := range []bool{false, true} {
 		b.Run(fmt.Sprintf("persistent=%v", persistent), func(b *testing.B) {

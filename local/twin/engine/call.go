@@ -18,21 +18,21 @@ const (
 	lambdaARN      = "arn:aws:lambda:"
 )
 
-// InvokeError is a function's failure as Lambda tells it: Name is what Retry
-// and Catch match, such as "Lambda.TooManyRequestsException" or the function's
-// own.
+// InvokeError is the failure of a function in Lambda's terms. Name is what
+// Retry and Catch match, such as "Lambda.TooManyRequestsException" or the
+// function's own error.
 type InvokeError struct{ Name, Cause string }
 
 func (e *InvokeError) Error() string { return e.Name + ": " + e.Cause }
 
-// call is an invocation that is to be made.
+// call is a pending invocation.
 type call struct {
 	entry      *entry
 	invocation asl.Invocation
 }
 
-// invoke makes the call and gives the stimulus that its result is. An error
-// means that it was cut off by ctx.
+// invoke calls the function and returns its result as a stimulus. An error
+// means that ctx interrupted the call.
 func (e *Engine) invoke(ctx context.Context, c call) (stimulus, error) {
 	function, payload, wrong := target(c.invocation)
 	if wrong != "" {
@@ -73,8 +73,8 @@ func (e *Engine) failed(c call, failure *asl.Failure) stimulus {
 	}
 }
 
-// target is the function and what it is given, or the cause of the failure
-// that the parameters are.
+// target returns the function and its payload, or the cause of the failure if
+// the parameters are invalid.
 func target(i asl.Invocation) (function string, payload json.RawMessage, wrong string) {
 	if strings.HasPrefix(i.Resource, lambdaARN) {
 		return i.Resource, document.Append(nil, i.Payload), ""

@@ -11,17 +11,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// errUnreadable is an execution that this program cannot go on with.
-var errUnreadable = errors.New("the execution cannot be read")
+// errUnreadable is the error for a stored execution that this program cannot
+// resume.
+var errUnreadable = errors.New("unreadable execution")
 
-// stimulus changes an execution and says what is to be invoked; false where it
+// stimulus changes an execution and returns the calls to make; false if it
 // changed nothing.
 type stimulus func(*asl.Execution, asl.Env) ([]asl.Invocation, bool)
 
-// change applies the stimulus, stores what came of it, and only then lets it
-// show: deadlines, invocations. False where the stimulus changed nothing or the
-// execution has ended. After an error the execution is as it was, or as the
-// stimulus left it where the store failed in the very moment of a crash.
+// change applies the stimulus, stores the result, and only then makes it
+// visible: deadlines and invocations. It returns false if the stimulus changed
+// nothing or the execution has ended. After an error the execution is
+// unchanged, unless the process crashed while the store wrote.
 func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, error) {
 	en.mu.Lock()
 	defer en.mu.Unlock()
@@ -45,13 +46,13 @@ func (e *Engine) change(ctx context.Context, en *entry, apply stimulus) (bool, e
 	return true, nil
 }
 
-// resume makes the invocations that were in flight again.
+// resume repeats the invocations that were in flight.
 func (e *Engine) resume(ctx context.Context, en *entry) error {
 	_, err := e.change(ctx, en, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
 		if x.Resume(env) {
 			return x.InFlight(), true
 		}
-		// Nothing that would have to be stored.
+		// Nothing has to be stored.
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.schedule(en, x.InFlight())
@@ -67,7 +68,8 @@ func (e *Engine) schedule(en *entry, invocations []asl.Invocation) {
 	}
 }
 
-// ready loads the execution. One that cannot be read has ended afterwards: false.
+// ready loads the execution. It ends an execution that cannot be read and
+// returns false.
 func (e *Engine) ready(ctx context.Context, en *entry) (bool, error) {
 	err := e.load(ctx, en)
 	switch {
@@ -79,9 +81,9 @@ func (e *Engine) ready(ctx context.Context, en *entry) (bool, error) {
 	return false, fmt.Errorf("cannot read the execution: %w", err)
 }
 
-// load reads the execution where it is not in memory, and lets it hear the
-// heartbeats that were heard for it. An engine cannot know those of the one before
-// it: no heartbeat clock is older than the engine.
+// load reads the execution unless it is in memory, and applies the heartbeats
+// that came meanwhile. The heartbeats of an earlier engine are unknown, so no
+// heartbeat clock is older than the engine.
 func (e *Engine) load(ctx context.Context, en *entry) error {
 	if en.execution == nil {
 		if err := e.read(ctx, en); err != nil {
@@ -115,7 +117,8 @@ func (e *Engine) read(ctx context.Context, en *entry) error {
 	return nil
 }
 
-// giveUp ends an execution that cannot be read; it would never end otherwise.
+// giveUp fails an execution that cannot be read, because it would never end
+// otherwise.
 func (e *Engine) giveUp(ctx context.Context, en *entry, reason error) error {
 	r := &row{
 		id: en.id, status: port.ExecutionFailed, ended: milli(e.config.Clock.Now()),
@@ -124,7 +127,7 @@ func (e *Engine) giveUp(ctx context.Context, en *entry, reason error) error {
 	if err := e.store.update(ctx, r); err != nil {
 		return fmt.Errorf("cannot store the execution: %w", err)
 	}
-	e.config.Log.ErrorContext(ctx, "an execution cannot go on", "execution", en.name, "error", reason)
+	e.config.Log.ErrorContext(ctx, "an execution cannot be resumed", "execution", en.name, "error", reason)
 	e.show(ctx, en, r, nil, nil)
 	return nil
 }
@@ -152,7 +155,7 @@ func (e *Engine) identity(name string) asl.Identity {
 	}
 }
 
-// row is the execution as it is stored now.
+// row returns the execution in its stored form.
 func (e *Engine) row(en *entry) *row {
 	x := en.execution
 	r := &row{id: en.id, name: en.name, status: port.ExecutionStatus(x.Status()), entered: x.Entered()}
@@ -174,7 +177,7 @@ func (e *Engine) row(en *entry) *row {
 	return r
 }
 
-// show lets the others see a stored change. The caller holds en.mu.
+// show makes a stored change visible. The caller holds en.mu.
 func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.Invocation, entered []string) {
 	e.mu.Lock()
 	if r.ended != 0 {
@@ -204,8 +207,8 @@ func (e *Engine) show(ctx context.Context, en *entry, r *row, invocations []asl.
 	}
 }
 
-// remember lets the execution stay in memory, in the place of the one that was
-// used longest ago. The caller holds e.mu and en.mu.
+// remember keeps the execution in memory and drops the least recently used one.
+// The caller holds e.mu and en.mu.
 func (e *Engine) remember(en *entry) {
 	old := e.recent[e.turn]
 	e.recent[e.turn] = en
@@ -219,10 +222,10 @@ func (e *Engine) remember(en *entry) {
 	old.mu.Unlock()
 }
 
-// forget leaves the execution in the store alone.
+// forget drops the execution from memory.
 func (en *entry) forget() { en.execution, en.name = nil, "" }
 
-// ended tells whether nothing can change the execution any more.
+// ended reports whether the execution has ended.
 func (en *entry) ended() bool {
 	en.mu.Lock()
 	defer en.mu.Unlock()
@@ -237,7 +240,7 @@ func (e *Engine) nudge() {
 	}
 }
 
-// holder finds the entry that a token belongs to.
+// holder returns the entry to which a token belongs.
 func (e *Engine) holder(token string) *entry {
 	prefix, _, _ := strings.Cut(token, ".")
 	id, err := strconv.ParseInt(prefix, 10, 64)

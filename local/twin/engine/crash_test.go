@@ -14,7 +14,7 @@ import (
 )
 
 // TestCrashAtEveryWrite kills the engine at each of its writes, once before the
-// write and once right after it, and goes on with what is stored.
+// write and once right after it, and resumes from the store.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"memory", "database"} {
@@ -27,13 +27,13 @@ func TestCrashAtEveryWrite(t *testing.T) {
 				}
 			}
 			if writes < 8 {
-				t.Errorf("there were only %d writes", writes)
+				t.Errorf("got %d writes, want more", writes)
 			}
 		})
 	}
 }
 
-// crashAt tells how many writes a life without a crash has.
+// crashAt returns the number of writes of an execution without a crash.
 func crashAt(t *testing.T, kind string, n int, applied bool) int {
 	t.Helper()
 	w := setup(t, life)
@@ -46,7 +46,7 @@ func crashAt(t *testing.T, kind string, n int, applied bool) int {
 	w.store = dying
 	w.open()
 	if err := w.drive("run"); !errors.Is(err, errDead) {
-		t.Fatalf("write %d: the engine does not die: %v", n, err)
+		t.Fatalf("write %d: got %v, want the engine to die", n, err)
 	}
 	w.store = stored
 	if kind == "database" {
@@ -69,7 +69,7 @@ func crashAt(t *testing.T, kind string, n int, applied bool) int {
 	return dying.writes + living.writes - 1
 }
 
-func TestTimersOverRestarts(t *testing.T) {
+func TestTimersSurviveRestart(t *testing.T) {
 	t.Parallel()
 	w := setup(t, `{"StartAt":"A","States":{"A":{"Type":"Wait","Seconds":86400,"Next":"B"},"B":{"Type":"Succeed"}}}`)
 	var again func() store
@@ -85,15 +85,15 @@ func TestTimersOverRestarts(t *testing.T) {
 	w.store = again()
 	w.open()
 	if at, ok := w.engine.NextDue(); !ok || !at.Equal(epoch.Add(24*time.Hour)) {
-		t.Errorf("the next deadline is %v", at)
+		t.Errorf("got next deadline %v", at)
 	}
 	w.pass(5 * time.Hour)
 	w.standing("run", port.ExecutionSucceeded)
 }
 
-// TestHeartbeatsOverRestarts: a heartbeat is not written, and nobody is late for
-// one that the engine before may have heard.
-func TestHeartbeatsOverRestarts(t *testing.T) {
+// Heartbeats are not stored, so after a restart every heartbeat clock starts
+// again.
+func TestHeartbeatClockRestartsWithEngine(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	counting := &mortal{store: w.store, left: math.MaxInt}
@@ -107,7 +107,7 @@ func TestHeartbeatsOverRestarts(t *testing.T) {
 	}
 	w.pass(30 * time.Second)
 	token := w.token("right")
-	w.start("other", `{"id":2}`) // takes the only place in memory
+	w.start("other", `{"id":2}`) // occupies the only place in memory
 	w.step()
 	written := counting.writes
 	for range 3 {
@@ -119,24 +119,24 @@ func TestHeartbeatsOverRestarts(t *testing.T) {
 		w.open()
 		w.pass(0)
 		if at, ok := w.engine.NextDue(); !ok || !at.Equal(w.clock.Now().Add(20*time.Second)) {
-			t.Errorf("the next deadline is %v", at)
+			t.Errorf("got next deadline %v", at)
 		}
 		if err := w.engine.Heartbeat(t.Context(), token+"x"); !errors.Is(err, port.ErrTokenGone) {
-			t.Errorf("a token that is none: %v", err)
+			t.Errorf("unknown token: got %v", err)
 		}
 	}
 	if counting.writes != written {
-		t.Errorf("%d writes for heartbeats", counting.writes-written)
+		t.Errorf("got %d writes for heartbeats, want 0", counting.writes-written)
 	}
 	w.standing("run", port.ExecutionRunning)
 	w.pass(20 * time.Second)
 	w.standing("run", port.ExecutionFailed)
 	if err := w.engine.Heartbeat(t.Context(), token); !errors.Is(err, port.ErrTokenGone) {
-		t.Errorf("the token of a state that was left: %v", err)
+		t.Errorf("token of an earlier state: got %v", err)
 	}
 }
 
-func TestAnEarlyTokenOverARestart(t *testing.T) {
+func TestEarlyTokenSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,20 +149,20 @@ func TestAnEarlyTokenOverARestart(t *testing.T) {
 	}
 	w.start("run", `{"id":1}`)
 	if _, err := w.engine.Step(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the invocation was not cut off: %v", err)
+		t.Fatalf("interrupted invocation: got %v", err)
 	}
 	w.open()
 	w.step()
 	if w.count("launch") != 1 {
-		t.Error("a state whose token was completed is invoked again")
+		t.Error("a state whose token was completed was invoked again")
 	}
 	w.pass(31 * time.Second)
 	if w.count("right") != 1 {
-		t.Error("the execution does not go on")
+		t.Error("the execution did not continue")
 	}
 }
 
-func TestAnExecutionKeepsItsDefinition(t *testing.T) {
+func TestExecutionKeepsDefinition(t *testing.T) {
 	t.Parallel()
 	const first = `{"StartAt":"A","States":{"A":{"Type":"Wait","Seconds":60,"Next":"Old"},"Old":{"Type":"Succeed"}}}`
 	const second = `{"StartAt":"A","States":{"A":{"Type":"Wait","Seconds":60,"Next":"New"},"New":{"Type":"Succeed"}}}`
@@ -175,20 +175,20 @@ func TestAnExecutionKeepsItsDefinition(t *testing.T) {
 	w.standing("old", port.ExecutionSucceeded)
 	w.standing("new", port.ExecutionSucceeded)
 	if got := fmt.Sprint(w.entered); got != "[A A Old New]" {
-		t.Errorf("entered %s", got)
+		t.Errorf("got states %s", got)
 	}
 	if n, err := w.engine.Purge(t.Context(), w.clock.Now().Add(time.Second)); n != 2 || err != nil {
 		t.Errorf("purged %d, %v", n, err)
 	}
 	if _, err := w.store.definition(t.Context(), digest([]byte(first))); err == nil {
-		t.Error("a definition that nobody needs is kept")
+		t.Error("got an unused definition, want it purged")
 	}
 	if _, err := w.store.definition(t.Context(), digest([]byte(second))); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAnExecutionThatCannotBeReadFails(t *testing.T) {
+func TestUnreadableExecutionFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	w.start("run", `{}`)
@@ -203,11 +203,11 @@ func TestAnExecutionThatCannotBeReadFails(t *testing.T) {
 	w.open()
 	w.standing("run", port.ExecutionFailed)
 	if w.engine.Running() != 0 {
-		t.Error("it still runs")
+		t.Error("got a running execution, want it failed")
 	}
 }
 
-func TestDefinitionsThatAreRefused(t *testing.T) {
+func TestInvalidDefinitions(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	for name, definition := range map[string]string{
@@ -224,6 +224,6 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := New(t.Context(), Config{Definition: []byte(life)}); err == nil {
-		t.Error("an engine needs a clock")
+		t.Error("New without a clock: got no error")
 	}
 }

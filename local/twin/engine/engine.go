@@ -20,40 +20,41 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Config is what an engine is made of.
+// Config configures an engine.
 type Config struct {
-	// DB keeps the executions; nil keeps them in memory.
+	// DB stores the executions; nil keeps them in memory.
 	DB *sqlite.DB
 	// Clock is required.
 	Clock clock.Clock
-	// Name of the state machine: letters, digits, '-' and '_'. It shows in the
-	// context object.
+	// Name is the name of the state machine: letters, digits, '-' and '_'. It
+	// appears in the context object.
 	Name string
-	// Definition in Amazon States Language, with its functions put in.
-	// Executions started from now on run it.
+	// Definition is the state machine in Amazon States Language with its
+	// functions substituted. New executions use it.
 	Definition []byte
-	// Invoke calls a function. Required. Its error is an *InvokeError where the
-	// function failed with a name; any other becomes Lambda.Unknown. When ctx
-	// ends, an invocation that fails counts as one that never ended, and is made
-	// again at the next start.
+	// Invoke calls a function and is required. It returns an *InvokeError if
+	// the function failed with a name; any other error becomes Lambda.Unknown.
+	// When ctx ends, a failed invocation counts as interrupted, and is repeated
+	// at the next start.
 	Invoke func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error)
-	// Log is where ends and failures are told; nil is nowhere.
+	// Log receives ends and failures; nil discards them.
 	Log *slog.Logger
-	// Concurrency is how many invocations run at once (default 256).
+	// Concurrency is the largest number of concurrent invocations (default
+	// 256).
 	Concurrency int
-	// Cached is how many waiting executions stay decoded in memory (default
-	// 256), besides those with an invocation in flight.
+	// Cached is the number of waiting executions that stay decoded in memory
+	// (default 256), in addition to those with an invocation in flight.
 	Cached int
-	// Random gives 64 random bits; nil takes the host's. Tokens are made of it.
+	// Random returns 64 random bits, from which tokens are made; nil means the
+	// host's generator.
 	Random func() uint64
-	// Entered is told every state that an execution enters, in order, when that
-	// was committed; nil where nobody asks. The execution waits for it: it must
+	// Entered is called for every state that an execution enters, in order,
+	// after the commit; nil is allowed. The execution waits for it, so it must
 	// not change the same execution.
 	Entered func(execution, state string)
 }
 
-// Engine is a running set of executions. It is safe for use by many
-// goroutines.
+// Engine runs a set of executions. It is safe for concurrent use.
 type Engine struct {
 	config  Config
 	store   store
@@ -67,7 +68,7 @@ type Engine struct {
 	calls    []call
 	last     int64 // id
 	machines map[string]*definition
-	recent   []*entry // a ring: those whose document may stay in memory
+	recent   []*entry // a ring of the executions whose document is in memory
 	turn     int
 }
 
@@ -78,30 +79,31 @@ type definition struct {
 	machine *asl.Machine
 }
 
-// entry is an execution that runs.
+// entry is a running execution.
 type entry struct {
 	id int64
 
 	// Guarded by Engine.mu.
 	due   int64
-	place int // in timers, from 1; 0: not there
+	place int // position in timers, from 1; 0 if absent
 
-	// mu is held while the execution is changed and stored. Nobody takes it
-	// while holding Engine.mu, but by TryLock.
+	// mu is held while the execution is changed and stored. A goroutine that
+	// holds Engine.mu may only TryLock it.
 	mu   sync.Mutex
 	over bool
-	// listens: pulse is the execution's. It is not before the execution was read.
+	// listens is set once the execution was read; pulse is then the
+	// execution's.
 	listens bool
-	// pulse hears the heartbeats, which the execution may not know of yet.
+	// pulse collects heartbeats that the execution has not applied yet.
 	pulse asl.Pulse
-	// The execution and its name; nil and empty: they are in the store alone.
+	// The execution and its name; nil and empty if they are only in the store.
 	execution *asl.Execution
 	name      string
 }
 
-// Migrate makes the engine's tables in db, or brings them up to date, as New
-// does. sqlite.ErrNewer, and nothing is touched, where they are those of a newer
-// program: who has more to go on with than executions learns it first.
+// Migrate creates or upgrades the engine's tables in db, as New does. It
+// returns sqlite.ErrNewer and changes nothing if a newer program wrote them. A
+// caller with other tables calls it before it changes those.
 func Migrate(ctx context.Context, db *sqlite.DB) error {
 	if err := db.Migrate(ctx, "engine", migrations()); err != nil {
 		return fmt.Errorf("cannot use the tables of the executions: %w", err)
@@ -109,8 +111,8 @@ func Migrate(ctx context.Context, db *sqlite.DB) error {
 	return nil
 }
 
-// New makes an engine and takes up the executions that the database holds. They
-// go on with the first Run or Step.
+// New returns an engine with the executions of the database. They resume with
+// the first Run or Step.
 func New(ctx context.Context, config Config) (*Engine, error) {
 	var s store = newMemory()
 	if config.DB != nil {
@@ -128,7 +130,7 @@ func New(ctx context.Context, config Config) (*Engine, error) {
 
 func open(ctx context.Context, config Config, s store) (*Engine, error) {
 	if config.Clock == nil || config.Invoke == nil {
-		return nil, errors.New("it needs a clock and something to invoke")
+		return nil, errors.New("missing clock or invoke function")
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
@@ -182,7 +184,7 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// recover takes up what the store holds.
+// recover loads the running executions from the store.
 func (e *Engine) recover(ctx context.Context) error {
 	var resumed []*entry
 	last, err := e.store.running(ctx, func(r *row) {
@@ -205,12 +207,12 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 	}
 	if len(e.entries) > 0 {
-		e.config.Log.InfoContext(ctx, "executions go on", "running", len(e.entries), "invocations", len(e.calls))
+		e.config.Log.InfoContext(ctx, "executions resume", "running", len(e.entries), "invocations", len(e.calls))
 	}
 	return nil
 }
 
-// definition finds a machine by its digest.
+// definition returns a machine by its digest.
 func (e *Engine) definition(ctx context.Context, digest string) (*definition, error) {
 	e.mu.Lock()
 	found := e.machines[digest]
@@ -231,17 +233,17 @@ func (e *Engine) definition(ctx context.Context, digest string) (*definition, er
 	return found, nil
 }
 
-// Purge forgets executions that ended before the time, and tells how many. The
-// port promises 90 days; their names are free then.
+// Purge removes executions that ended before the time, and returns how many.
+// The port promises to keep them for 90 days; then their names are free.
 func (e *Engine) Purge(ctx context.Context, before time.Time) (int64, error) {
 	count, err := e.store.purge(ctx, milli(before), e.machine.digest)
 	if err != nil {
-		return 0, fmt.Errorf("cannot forget old executions: %w", err)
+		return 0, fmt.Errorf("cannot purge old executions: %w", err)
 	}
 	return count, nil
 }
 
-// Running counts the executions that have not ended.
+// Running returns the number of executions that have not ended.
 func (e *Engine) Running() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -30,7 +30,7 @@ func TestStartIsIdempotent(t *testing.T) {
 				t.Errorf("another input: got %v", err)
 			}
 			if w.engine.Running() != 1 {
-				t.Errorf("%d executions run", w.engine.Running())
+				t.Errorf("got %d running executions", w.engine.Running())
 			}
 			w.pass(time.Minute)
 			w.start("run", `{"a":1}`)
@@ -62,11 +62,11 @@ func TestBadStarts(t *testing.T) {
 		{"a", `{"a":"` + strings.Repeat("x", 262_144) + `"}`},
 	} {
 		if err := w.engine.Start(t.Context(), row.name, json.RawMessage(row.input)); err == nil {
-			t.Errorf("%.20q with %.20q is taken", row.name, row.input)
+			t.Errorf("%.20q with %.20q: got no error", row.name, row.input)
 		}
 	}
 	if w.engine.Running() != 0 {
-		t.Error("something runs")
+		t.Error("got a running execution, want none")
 	}
 }
 
@@ -119,10 +119,10 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	if err := w.engine.Succeed(ctx, token, json.RawMessage(`1`)); err == nil || errors.Is(err, port.ErrTokenGone) {
-		t.Errorf("an output that is no object: got %v", err)
+		t.Errorf("output that is not an object: got %v", err)
 	}
 	if err := w.engine.Fail(ctx, token, "States.Timeout", ""); err == nil || errors.Is(err, port.ErrTokenGone) {
-		t.Errorf("an error of Step Functions: got %v", err)
+		t.Errorf("reserved error name: got %v", err)
 	}
 	if err := w.engine.Succeed(ctx, token, json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
@@ -143,7 +143,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestHeartbeatsPutTheDeadlineOff(t *testing.T) {
+func TestHeartbeatExtendsDeadline(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	w.start("run", `{"id":1}`)
@@ -186,7 +186,7 @@ func TestStop(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := w.engine.NextDue(); ok {
-		t.Error("something is still due")
+		t.Error("got a pending deadline, want none")
 	}
 	w.start("queued", `{"id":1}`)
 	if err := w.engine.Stop(ctx, "queued", "enough"); err != nil {
@@ -195,11 +195,11 @@ func TestStop(t *testing.T) {
 	before := w.count("admit")
 	w.step()
 	if w.count("admit") != before {
-		t.Error("a stopped execution invokes")
+		t.Error("a stopped execution made an invocation")
 	}
 }
 
-func TestManyThatWait(t *testing.T) {
+func TestManyWaitingExecutions(t *testing.T) {
 	t.Parallel()
 	const many = 3000
 	w := setup(t, `{"StartAt":"A","States":{"A":{"Type":"Wait","SecondsPath":"$.s","Next":"B"},
@@ -216,21 +216,21 @@ func TestManyThatWait(t *testing.T) {
 		}
 	}
 	if decoded > 10 {
-		t.Errorf("%d executions are in memory", decoded)
+		t.Errorf("got %d executions in memory", decoded)
 	}
 	for i := range 100 {
 		w.pass(time.Second)
 		if got, want := w.count("f"), (i+1)*many/100; got != want {
-			t.Fatalf("after %d s %d have gone on, want %d", i+1, got, want)
+			t.Fatalf("after %d s: got %d continued, want %d", i+1, got, want)
 		}
 	}
 	if w.engine.Running() != 0 {
-		t.Errorf("%d still run", w.engine.Running())
+		t.Errorf("got %d running executions, want 0", w.engine.Running())
 	}
 }
 
-// TestRun has everything at once: goroutines, a database, tokens from outside,
-// and a stop in the middle.
+// TestRun combines goroutines, a database, tokens from outside, and a stop in
+// the middle.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	w := setup(t, strings.ReplaceAll(life, `"Seconds":30`, `"Seconds":0`))
@@ -254,7 +254,7 @@ func TestRun(t *testing.T) {
 	w.answer["admit"] = func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		select {
 		case stuck <- struct{}{}:
-			<-ctx.Done() // cut off: it counts as never ended
+			<-ctx.Done() // interrupted: repeated after the restart
 			return nil, ctx.Err()
 		default:
 			return json.RawMessage(`{}`), nil
@@ -302,11 +302,11 @@ func TestRun(t *testing.T) {
 	<-ended
 	w.standing("run-0", port.ExecutionSucceeded)
 	if n := w.count("admit"); n != many+1 {
-		t.Errorf("admit was invoked %d times", n)
+		t.Errorf("got %d invocations of admit", n)
 	}
 }
 
-// TestRunKeepsDeadlines moves the clock under Run.
+// TestRunKeepsDeadlines advances the clock under Run.
 func TestRunKeepsDeadlines(t *testing.T) {
 	t.Parallel()
 	w := setup(t, `{"StartAt":"A","States":{"A":{"Type":"Wait","SecondsPath":"$.s","Next":"B"},"B":{"Type":"Succeed"}}}`)
@@ -326,18 +326,18 @@ func TestRunKeepsDeadlines(t *testing.T) {
 	for _, want := range []string{"soon", "late"} {
 		at, ok := w.engine.NextDue()
 		if !ok {
-			t.Fatal("nothing is due")
+			t.Fatal("got no deadline")
 		}
 		w.clock.Advance(at.Sub(w.clock.Now()))
-		w.engine.nudge() // it may have set its timer by the old time
+		w.engine.nudge() // Run may have set its timer by the old time
 		if got := <-ended; got != want {
-			t.Errorf("%s ended, want %s", got, want)
+			t.Errorf("got %s ended, want %s", got, want)
 		}
 	}
 }
 
-// TestAResultIsKeptUntilItCanBeStored has a store that fails for a while.
-func TestAResultIsKeptUntilItCanBeStored(t *testing.T) {
+// TestResultIsKeptUntilStored uses a store that fails for a while.
+func TestResultIsKeptUntilStored(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)
 	dying := &mortal{store: w.store, left: 1}
@@ -354,6 +354,6 @@ func TestAResultIsKeptUntilItCanBeStored(t *testing.T) {
 	dying.mu.Unlock()
 	w.step()
 	if w.token("launch") == "" {
-		t.Error("the execution does not go on")
+		t.Error("the execution did not continue")
 	}
 }

@@ -14,17 +14,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// ErrNameTaken is the answer to a Start under a name that was used with another
-// input within 90 days.
+// ErrNameTaken is returned by Start for a name that was used with another input
+// within 90 days.
 var ErrNameTaken = errors.New("the name belongs to another execution")
 
-// kept is how long a name stays taken and Describe knows it (AWS: 90 days).
-const kept = 90 * 24 * time.Hour
+// retention is how long a name stays taken and Describe knows it (AWS: 90
+// days).
+const retention = 90 * 24 * time.Hour
 
 var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// Start implements port.Executions. ErrNameTaken where the name was used with
-// another input.
+// Start implements port.Executions. It returns ErrNameTaken if the name was
+// used with another input.
 func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) error {
 	if !names.MatchString(name) {
 		return fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
@@ -44,7 +45,7 @@ func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) 
 	en.execution, invocations = e.machine.machine.Start(env, value)
 	r := e.row(en)
 	r.definition, r.input = e.machine.digest, digest(document.Append(nil, value))
-	taken, err := e.store.insert(ctx, r, milli(e.config.Clock.Now().Add(-kept)))
+	taken, err := e.store.insert(ctx, r, milli(e.config.Clock.Now().Add(-retention)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("cannot start the execution %s: %w", name, err)
@@ -57,7 +58,7 @@ func (e *Engine) Start(ctx context.Context, name string, input json.RawMessage) 
 	return nil
 }
 
-// object reads a JSON object that is not too large.
+// object parses a JSON object of limited size.
 func object(text json.RawMessage) (any, error) {
 	if len(text) > asl.MaxData {
 		return nil, fmt.Errorf("is larger than %d bytes", asl.MaxData)
@@ -86,15 +87,15 @@ func (e *Engine) Succeed(ctx context.Context, token string, output json.RawMessa
 // Fail implements port.Executions.
 func (e *Engine) Fail(ctx context.Context, token, name, cause string) error {
 	if strings.HasPrefix(name, "States.") {
-		return fmt.Errorf("cannot fail the token: the error %s is one of Step Functions itself", name)
+		return fmt.Errorf("cannot fail the token: error name %s is reserved for Step Functions", name)
 	}
 	return e.complete(ctx, token, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
 		return x.Fail(env, token, asl.NewFailure(name, cause))
 	})
 }
 
-// Heartbeat implements port.Executions. It is heard in memory alone: all that it
-// does is to put a deadline off, and those of the next engine begin with it.
+// Heartbeat implements port.Executions. It only extends a deadline in memory;
+// after a restart the clock starts again.
 func (e *Engine) Heartbeat(ctx context.Context, token string) error {
 	en := e.holder(token)
 	if en == nil {
@@ -154,7 +155,7 @@ func (e *Engine) Stop(ctx context.Context, name, cause string) error {
 // Describe implements port.Executions.
 func (e *Engine) Describe(ctx context.Context, name string) (port.Execution, error) {
 	r, err := e.store.byName(ctx, name)
-	if errors.Is(err, errNoRow) || err == nil && r.ended != 0 && r.ended < milli(e.config.Clock.Now().Add(-kept)) {
+	if errors.Is(err, errNoRow) || err == nil && r.ended != 0 && r.ended < milli(e.config.Clock.Now().Add(-retention)) {
 		return port.Execution{}, port.ErrNotFound
 	}
 	if err != nil {

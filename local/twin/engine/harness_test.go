@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// life has everything that an execution can wait for: an invocation that is
-// tried again, two tokens, a Wait, branches.
+// life contains everything that an execution can wait for: a retried
+// invocation, two tokens, a Wait, branches.
 const life = `{"StartAt":"Admit","States":{
 "Admit":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Parameters":{"FunctionName":"admit","Payload":{"id.$":"$.id","step.$":"$$.State.Name"}},
  "ResultPath":"$.admit","Retry":[{"ErrorEquals":["Busy"],"IntervalSeconds":2}],"Next":"Launch"},
@@ -34,8 +34,7 @@ const life = `{"StartAt":"Admit","States":{
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is an engine with handlers that do as the test says, and what is left
-// of it when the engine dies.
+// world is an engine with the test's handlers, and the store that survives it.
 type world struct {
 	t       *testing.T
 	clock   *clock.Virtual
@@ -67,7 +66,7 @@ func setup(t *testing.T, definition string) *world {
 	return w
 }
 
-// open begins anew with what is stored, as after a crash.
+// open opens a new engine on the store, as after a crash.
 func (w *world) open() {
 	w.t.Helper()
 	e, err := open(w.t.Context(), w.config, w.store)
@@ -148,8 +147,7 @@ func (w *world) standing(name string, want port.ExecutionStatus) {
 	}
 }
 
-// drive does whatever keeps the execution from going on until it has ended, or
-// until the engine is dead.
+// drive unblocks the execution until it has ended or the engine is dead.
 func (w *world) drive(name string) error {
 	ctx := w.t.Context()
 	if err := w.engine.Start(ctx, name, json.RawMessage(`{"id":"`+name+`"}`)); err != nil {
@@ -176,12 +174,12 @@ func (w *world) drive(name string) error {
 			w.clock.Advance(max(0, at.Sub(w.clock.Now())))
 		}
 	}
-	return errors.New("the execution does not end")
+	return errors.New("the execution did not end")
 }
 
 var errDead = errors.New("the process is dead")
 
-// mortal is a store whose process dies with its nth write: before it, or right
+// mortal is a store whose process dies at its nth write: before it, or right
 // after it.
 type mortal struct {
 	store
@@ -218,7 +216,7 @@ func (m *mortal) update(ctx context.Context, r *row) error {
 	return m.write(func() error { return m.store.update(ctx, r) })
 }
 
-// database is a store in a file, and what opens that file again.
+// database returns a store in a file, and a function that opens the file again.
 func database(t *testing.T) (s store, again func() store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sortie.db")

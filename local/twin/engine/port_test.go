@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// TestExecutions holds the engine to its port, while it drives itself.
+// TestExecutions runs the port's suite on an engine that is driven by Run.
 func TestExecutions(t *testing.T) {
 	t.Parallel()
 	porttest.Executions(t, func(t *testing.T, ask func(execution, token string)) porttest.ExecutionsHarness {
@@ -59,7 +59,7 @@ func TestExecutions(t *testing.T) {
 		t.Cleanup(func() { end() })
 		h.Pass = func(d time.Duration) {
 			now.Advance(d)
-			running.nudge() // it may have set its timer by the old time
+			running.nudge() // Run may have set its timer by the old time
 		}
 		return h
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// migrations are the steps of this package's tables; they are only added to.
+// migrations are the steps of this package's tables. Steps are only appended.
 func migrations() []string {
 	return []string{
 		`CREATE TABLE executions (
@@ -33,7 +33,7 @@ func migrations() []string {
 	}
 }
 
-// rows is the store in a database.
+// rows is a store in a database.
 type rows struct{ db *sqlite.DB }
 
 func (s rows) insert(ctx context.Context, r *row, since int64) (taken *row, err error) {

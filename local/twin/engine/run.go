@@ -9,17 +9,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// again is how long to wait before something that could not be stored is
-// tried once more.
+// again is the delay before a failed write is repeated.
 const again = time.Second
 
-// firings is how many deadlines are worked on at once, so that they share
-// commits.
+// firings is the number of deadlines that are handled concurrently, so that
+// they share commits.
 const firings = 64
 
-// Run drives the executions until ctx ends: it makes the invocations and keeps
-// the deadlines. It returns when its last invocation has. Only one Run or Step
-// may be under way.
+// Run drives the executions until ctx ends: it makes invocations and fires
+// deadlines. It returns after its last invocation has returned. Only one Run or
+// Step may be active.
 func (e *Engine) Run(ctx context.Context) error {
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -53,8 +52,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// rest waits until there is something to do. busy: deadlines are left to the
-// firings that are under way.
+// rest waits for work. If busy is true, the pending deadlines belong to firings
+// that are in progress.
 func (e *Engine) rest(ctx context.Context, busy bool) {
 	var due <-chan time.Time
 	if at, ok := e.nextDeadline(); ok && !busy {
@@ -69,16 +68,16 @@ func (e *Engine) rest(ctx context.Context, busy bool) {
 	}
 }
 
-// perform makes the call and stores its result, however often that takes.
+// perform makes the call and stores its result, with as many retries as needed.
 func (e *Engine) perform(ctx context.Context, c call) {
 	if c.entry.ended() {
 		return
 	}
 	result, err := e.invoke(ctx, c)
 	if err != nil {
-		return // cut off: it never ended
+		return // interrupted: it counts as not ended
 	}
-	// What was done is stored even when ctx ends meanwhile.
+	// The result is stored even if ctx ends meanwhile.
 	for {
 		_, err := e.change(context.WithoutCancel(ctx), c.entry, result)
 		if err == nil {
@@ -95,7 +94,7 @@ func (e *Engine) pause(ctx context.Context) bool {
 	return clock.Sleep(ctx, e.config.Clock, again) == nil
 }
 
-// fire lets the execution see the time.
+// fire applies the time to the execution.
 func (e *Engine) fire(ctx context.Context, en *entry) {
 	for {
 		err := e.tick(ctx, en)
@@ -103,7 +102,7 @@ func (e *Engine) fire(ctx context.Context, en *entry) {
 			return
 		}
 		if ctx.Err() == nil {
-			e.config.Log.ErrorContext(ctx, "a deadline could not be kept", "error", err)
+			e.config.Log.ErrorContext(ctx, "a deadline could not be stored", "error", err)
 		}
 		if !e.pause(ctx) {
 			return
@@ -114,7 +113,7 @@ func (e *Engine) fire(ctx context.Context, en *entry) {
 func (e *Engine) tick(ctx context.Context, en *entry) error {
 	_, err := e.change(ctx, en, func(x *asl.Execution, env asl.Env) ([]asl.Invocation, bool) {
 		if due, ok := x.Deadline(); !ok || due.After(env.Now) {
-			// It was put off since, by a heartbeat.
+			// A heartbeat has extended the deadline.
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			if ok {
@@ -140,8 +139,8 @@ func (e *Engine) nextCall() (call, bool) {
 	return c, true
 }
 
-// nextDue takes out the first deadline that has come. Whoever gets it calls
-// tick until that succeeds, which puts the next one in.
+// nextDue removes the first deadline that is due. The caller calls tick until
+// it succeeds, which adds the next deadline.
 func (e *Engine) nextDue() (*entry, bool) {
 	now := milli(e.config.Clock.Now())
 	e.mu.Lock()
@@ -163,10 +162,9 @@ func (e *Engine) nextDeadline() (time.Time, bool) {
 	return time.UnixMilli(e.timers[0].due).UTC(), true
 }
 
-// Step does everything that is due now, in this goroutine and always in the
-// same order: invocations in the order in which they came up, then deadlines.
-// It tells whether there was anything. After an error what failed is done by the
-// next Step.
+// Step does everything that is due now, in this goroutine and in a fixed order:
+// invocations in the order of their creation, then deadlines. It reports
+// whether there was work. After an error the next Step repeats what failed.
 func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
 	for {
 		if c, ok := e.nextCall(); ok {
@@ -191,8 +189,8 @@ func (e *Engine) Step(ctx context.Context) (worked bool, err error) {
 	}
 }
 
-// stepCall puts a call that could not be finished back in front: it is made
-// again, as after a crash.
+// stepCall puts an interrupted call back to the front, to be repeated as after
+// a crash.
 func (e *Engine) stepCall(ctx context.Context, c call) error {
 	if c.entry.ended() {
 		return nil
@@ -209,8 +207,8 @@ func (e *Engine) stepCall(ctx context.Context, c call) error {
 	return err
 }
 
-// NextDue is when Step has something to do next: at once where an invocation
-// is to be made; false where only a Start or a token can go on.
+// NextDue returns when Step has work: now if an invocation is pending; false if
+// only a Start or a token can continue an execution.
 func (e *Engine) NextDue() (time.Time, bool) {
 	e.mu.Lock()
 	waiting := len(e.calls) > 0

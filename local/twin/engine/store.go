@@ -9,48 +9,48 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// row is an execution as it is stored. Times are ms since 1970.
+// row is a stored execution. Times are ms since 1970.
 type row struct {
 	id         int64
 	name       string
 	definition string // digest
 	input      string // digest
 	status     port.ExecutionStatus
-	ended      int64 // 0: it runs
-	due        int64 // 0: nothing is due
+	ended      int64 // 0 while it runs
+	due        int64 // 0 if nothing is due
 	calls      bool  // an invocation is in flight
 	entered    int64
 	code       string
 	cause      string
-	document   []byte // nil when it has ended
+	document   []byte // nil once it has ended
 }
 
 // store keeps rows and the definitions that they name. A write that returned
-// nil is durable; one that failed was not made, or may have been made when the
-// process ends with it. Calls about different rows may run at once.
+// nil is durable. A failed write was not applied, or may have been applied if
+// the process ends with it. Calls about different rows may be concurrent.
 type store interface {
-	// insert adds the row, unless its name is taken by one that runs or ended
-	// after since: that one is returned.
+	// insert adds the row, unless its name belongs to an execution that runs or
+	// ended after since; then it returns that one.
 	insert(ctx context.Context, r *row, since int64) (taken *row, err error)
-	// update writes all that changes of a row that runs.
+	// update writes the mutable fields of a running row.
 	update(ctx context.Context, r *row) error
-	// byName finds without the document; errNoRow.
+	// byName returns the row without its document, or errNoRow.
 	byName(ctx context.Context, name string) (*row, error)
-	// byID finds with the document; errNoRow.
+	// byID returns the row with its document, or errNoRow.
 	byID(ctx context.Context, id int64) (*row, error)
-	// running calls each with every row that runs, without its name and
-	// document, and tells the highest id ever used.
+	// running calls each with every running row, without its name and document,
+	// and returns the highest id ever used.
 	running(ctx context.Context, each func(*row)) (last int64, err error)
-	// purge forgets the executions that ended before, and definitions that no
-	// execution names any more but keep.
+	// purge removes the executions that ended before the time, and unused
+	// definitions except keep.
 	purge(ctx context.Context, before int64, keep string) (int64, error)
 	define(ctx context.Context, digest string, text []byte) error
 	definition(ctx context.Context, digest string) ([]byte, error)
 }
 
-var errNoRow = errors.New("there is no such execution")
+var errNoRow = errors.New("no such execution")
 
-// memory is a store that forgets everything with the process.
+// memory is a store without persistence.
 type memory struct {
 	mu          sync.Mutex
 	rows        map[int64]*row
@@ -157,7 +157,7 @@ func (m *memory) definition(_ context.Context, digest string) ([]byte, error) {
 	defer m.mu.Unlock()
 	text, ok := m.definitions[digest]
 	if !ok {
-		return nil, errors.New("there is no such definition")
+		return nil, errors.New("no such definition")
 	}
 	return text, nil
 }

@@ -2,8 +2,8 @@ package engine
 
 import "container/heap"
 
-// timers is a heap of the entries that something is due for, earliest first.
-// Entries know their place, so that a deadline can be moved.
+// timers is a heap of the entries with a deadline, the earliest first. Entries
+// know their position, so that a deadline can be moved.
 type timers []*entry
 
 func (t timers) Len() int { return len(t) }
@@ -16,14 +16,14 @@ func (t timers) Swap(i, j int) {
 	t[i].place, t[j].place = i+1, j+1
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (t *timers) Push(x any) {
 	e := x.(*entry) //nolint:forcetypeassert // heap gives back what it was given
 	*t = append(*t, e)
 	e.place = len(*t)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (t *timers) Pop() any {
 	last := len(*t) - 1
 	e := (*t)[last]
@@ -33,7 +33,7 @@ func (t *timers) Pop() any {
 	return e
 }
 
-// set makes due the deadline of the entry; 0 takes it out.
+// set sets the deadline of the entry; 0 removes it.
 func (t *timers) set(e *entry, due int64) {
 	e.due = due
 	switch {

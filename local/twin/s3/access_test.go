@@ -17,14 +17,14 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-func TestTheWorkerReachesUploadsAlone(t *testing.T) {
+func TestWorkerAccess(t *testing.T) {
 	t.Parallel()
 	url := start(t, config(t.TempDir())).URL()
 	ours, workers := dial(t, url, owner), dial(t, url, worker)
 	ours.put("kept", "a", "accepted")
 	workers.put("uploads", "a", "hello")
 	if got := workers.get("uploads", "a"); got != "hello" {
-		t.Errorf("its own bucket has %q", got)
+		t.Errorf("uploads bucket: got %q", got)
 	}
 	ctx, accepted, uploads, key := t.Context(), aws.String("kept"), aws.String("uploads"), aws.String("a")
 	calls := map[string]func() error{
@@ -76,25 +76,25 @@ func TestTheWorkerReachesUploadsAlone(t *testing.T) {
 		},
 	}
 	for name, call := range calls {
-		if name == "delete many" { // which answers for each key apart
+		if name == "delete many" { // the answer has one result per key
 			_ = call()
 			continue
 		}
 		wantCode(t, name, call(), "AccessDenied")
 	}
 	if got := ours.get("kept", "a"); got != "accepted" {
-		t.Errorf("what was kept is now %q", got)
+		t.Errorf("accepted object: got %q", got)
 	}
 	if got := ours.get("uploads", "a"); got != "hello" {
-		t.Errorf("the worker's object is now %q", got)
+		t.Errorf("worker's object: got %q", got)
 	}
 	listed, err := workers.ListBuckets(ctx, &awss3.ListBucketsInput{})
 	if err != nil || len(listed.Buckets) != 1 || *listed.Buckets[0].Name != "uploads" {
-		t.Errorf("the worker sees the buckets %v, %v", listed, err)
+		t.Errorf("worker's buckets: got %v, %v", listed, err)
 	}
 }
 
-func TestStrangersAreRefused(t *testing.T) {
+func TestUnknownClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	url := start(t, config(t.TempDir())).URL()
 	dial(t, url, owner).put("uploads", "a", "hello")
@@ -139,7 +139,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-func TestConditionsHold(t *testing.T) {
+func TestConditions(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, config(t.TempDir())).URL(), owner)
 	c.put("uploads", "a", "hello")
@@ -162,20 +162,20 @@ func TestConditionsHold(t *testing.T) {
 		_, err := c.PutObject(t.Context(), &in)
 		return err
 	}
-	wantCode(t, "get if it is", get(awss3.GetObjectInput{IfMatch: head.ETag}), "")
-	wantCode(t, "get if it is another", get(awss3.GetObjectInput{IfMatch: other}), "PreconditionFailed")
-	wantCode(t, "get if it is not", get(awss3.GetObjectInput{IfNoneMatch: head.ETag}), "NotModified")
-	wantCode(t, "get from behind the end", get(awss3.GetObjectInput{Range: aws.String("bytes=5-")}), "InvalidRange")
-	wantCode(t, "put if there is none", put(awss3.PutObjectInput{IfNoneMatch: aws.String("*")}), "PreconditionFailed")
-	wantCode(t, "put if it is another", put(awss3.PutObjectInput{IfMatch: other}), "PreconditionFailed")
-	wantCode(t, "put if it is", put(awss3.PutObjectInput{IfMatch: head.ETag}), "")
+	wantCode(t, "get if match", get(awss3.GetObjectInput{IfMatch: head.ETag}), "")
+	wantCode(t, "get if match of another", get(awss3.GetObjectInput{IfMatch: other}), "PreconditionFailed")
+	wantCode(t, "get if none match", get(awss3.GetObjectInput{IfNoneMatch: head.ETag}), "NotModified")
+	wantCode(t, "get a range after the end", get(awss3.GetObjectInput{Range: aws.String("bytes=5-")}), "InvalidRange")
+	wantCode(t, "put if none match", put(awss3.PutObjectInput{IfNoneMatch: aws.String("*")}), "PreconditionFailed")
+	wantCode(t, "put if match of another", put(awss3.PutObjectInput{IfMatch: other}), "PreconditionFailed")
+	wantCode(t, "put if match", put(awss3.PutObjectInput{IfMatch: head.ETag}), "")
 	wantCode(t, "put with a wrong checksum", put(awss3.PutObjectInput{ChecksumCRC32: aws.String("AAAAAA==")}), "BadDigest")
 	if got := c.get("uploads", "a"); got != "hello" {
-		t.Errorf("now there is %q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
-func TestPartsAreHeldAgainstTheUpload(t *testing.T) {
+func TestCompleteChecksParts(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, config(t.TempDir())).URL(), worker)
 	const key = "exports/t1/a"
@@ -192,17 +192,17 @@ func TestPartsAreHeldAgainstTheUpload(t *testing.T) {
 	missing := types.CompletedPart{PartNumber: aws.Int32(9), ETag: three.ETag}
 	wantCode(t, "out of order", complete(upload, three, one), "InvalidPartOrder")
 	wantCode(t, "another part", complete(upload, forged), "InvalidPart")
-	wantCode(t, "a part that is not there", complete(upload, one, missing), "InvalidPart")
+	wantCode(t, "missing part", complete(upload, one, missing), "InvalidPart")
 	wantCode(t, "a small part in the middle", complete(upload, one, two, three), "EntityTooSmall")
 	wantCode(t, "no such upload", complete(aws.String("0b5e4f0c-0000-4000-8000-000000000000"), one), "NoSuchUpload")
-	wantCode(t, "a part left out", complete(upload, one, three), "")
+	wantCode(t, "part left out", complete(upload, one, three), "")
 	if got := c.get("uploads", key); got != string(big)+"end" {
-		t.Errorf("the object has %d bytes", len(got))
+		t.Errorf("got an object of %d bytes", len(got))
 	}
 	wantCode(t, "a second time", complete(upload, one, three), "NoSuchUpload")
 }
 
-func TestABodyThatEndsEarlyIsNoObject(t *testing.T) {
+func TestIncompleteBody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url := start(t, config(dir)).URL()
@@ -220,15 +220,15 @@ func TestABodyThatEndsEarlyIsNoObject(t *testing.T) {
 	request.ContentLength = 1 << 20
 	go func() {
 		_, _ = sender.Write(make([]byte, 100_000))
-		_ = sender.CloseWithError(errors.New("the sender is gone")) // which closes the connection
+		_ = sender.CloseWithError(errors.New("the sender left")) // closes the connection
 	}()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	if answer, err := transport.RoundTrip(request); err == nil {
 		_ = answer.Body.Close()
-		t.Fatal("half a body was answered")
+		t.Fatal("an incomplete body was answered")
 	}
 	c := dial(t, url, owner)
 	_, err = c.HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: aws.String("uploads"), Key: aws.String("a")})
-	wantCode(t, "half an object", err, "NotFound")
+	wantCode(t, "incomplete object", err, "NotFound")
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/versity/versitygw/s3err"
 )
 
-// accounts tells the server who its two users are. It cannot be changed.
+// accounts is the server's fixed list of two users.
 type accounts struct{ owner, worker Keys }
 
-// GetUserAccount finds an account by its access key id.
+// GetUserAccount returns an account by its access key id.
 func (a accounts) GetUserAccount(id string) (auth.Account, error) {
 	switch id {
 	case a.owner.ID:
@@ -22,7 +22,7 @@ func (a accounts) GetUserAccount(id string) (auth.Account, error) {
 	return auth.Account{}, auth.ErrNoSuchUser
 }
 
-// ResolveAccounts gives those of the ids that are nobody's.
+// ResolveAccounts returns the ids that belong to no account.
 func (a accounts) ResolveAccounts(ids []string) ([]string, error) {
 	var unknown []string
 	for _, id := range ids {
@@ -41,7 +41,8 @@ func (accounts) Shutdown() error                                   { return nil 
 
 func errFixed() error { return s3err.GetAPIError(s3err.ErrAdminMethodNotSupported) }
 
-// workerPolicy is what R2's "Object Read & Write" token for one bucket allows.
+// workerPolicy allows what R2's "Object Read & Write" token for one bucket
+// allows.
 func workerPolicy(bucket, worker string) ([]byte, error) {
 	type statement struct {
 		Effect    string

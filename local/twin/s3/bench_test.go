@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// BenchmarkStart is the time from nothing to serving.
+// BenchmarkStart measures the start of a server on an empty folder.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		server, err := s3.Start(b.Context(), config(b.TempDir()))
@@ -33,9 +33,9 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkObject has a worker upload an object, Sortie keep it, and a client
-// download it. grown-MiB is how much more memory the server took at its peak
-// than one that serves a small object.
+// BenchmarkObject uploads an object as the worker, accepts it, and downloads
+// it. grown-MiB is the peak memory of the server above that of a server of one
+// small object.
 func BenchmarkObject(b *testing.B) {
 	small := served(b, 1<<10, 1)
 	for _, mebis := range []int64{1, 1024} {
@@ -47,7 +47,7 @@ func BenchmarkObject(b *testing.B) {
 	}
 }
 
-// served runs a server process under n such objects and gives its peak memory
+// served runs a server process under n such objects and returns its peak memory
 // in bytes.
 func served(b *testing.B, size int64, n int) int64 {
 	b.Helper()
@@ -91,7 +91,7 @@ func served(b *testing.B, size int64, n int) int64 {
 	_ = cmd.Wait()
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		b.Fatal("this system does not tell the memory of a process")
+		b.Fatal("the memory of a process is not available on this system")
 	}
 	if runtime.GOOS == "darwin" {
 		return usage.Maxrss // bytes; elsewhere KiB

@@ -12,18 +12,18 @@ import (
 	"sync"
 )
 
-// blobs are files that are written once. A file that is being read outlives its
-// removal until the reader is done.
+// blobs are files that are written once. A file that is removed while it is
+// read exists until its reader is closed.
 type blobs struct {
 	dir string
-	// mu is held by who looks pieces up and pins them, so that nothing is
+	// mu is held while pieces are looked up and pinned, so that nothing is
 	// removed between the two.
 	mu      sync.Mutex
 	readers map[string]int
 	doomed  map[string]bool
 }
 
-// blob is what was written.
+// blob is a written file.
 type blob struct {
 	name string
 	size int64
@@ -39,8 +39,8 @@ func openBlobs(dir string) (*blobs, error) {
 
 func (b *blobs) path(name string) string { return filepath.Join(b.dir, name[:2], name) }
 
-// write stores what from gives until its end; it is on the disk when write
-// returns. Nothing is left of a blob that failed.
+// write stores the content of from; it is on disk when write returns. A failed
+// write leaves nothing.
 func (b *blobs) write(from io.Reader) (written blob, err error) {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -68,7 +68,7 @@ func (b *blobs) write(from io.Reader) (written blob, err error) {
 	return written, file.Sync()
 }
 
-// create makes a new file, and its folder where that is missing.
+// create creates a file, and its folder if it is missing.
 func (b *blobs) create(path string) (*os.File, error) {
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	file, err := os.OpenFile(path, flags, 0o600)
@@ -92,7 +92,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// pin looks pieces up with find and keeps their blobs until unpin.
+// pin looks up pieces with find and keeps their blobs until unpin.
 func (b *blobs) pin(find func() ([]piece, error)) ([]piece, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,7 +123,7 @@ func (b *blobs) unpin(pieces []piece) error {
 	return errors.Join(errs...)
 }
 
-// remove deletes blobs that the catalog no longer knows.
+// remove deletes blobs that the catalog no longer contains.
 func (b *blobs) remove(names []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *blobs) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// sweep removes every file that known does not know.
+// sweep removes every file for which known is false.
 func (b *blobs) sweep(known func(name string) (bool, error)) error {
 	return filepath.WalkDir(b.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -151,7 +151,7 @@ func (b *blobs) sweep(known func(name string) (bool, error)) error {
 	})
 }
 
-// reader reads pieces of blobs one after another, with one file open at a time.
+// reader reads pieces of blobs in sequence, with one open file at a time.
 type reader struct {
 	blobs *blobs
 	all   []piece // pinned until Close

@@ -49,14 +49,14 @@ CREATE TABLE pieces (
 CREATE INDEX pieces_by_blob ON pieces (blob);
 `}
 
-// catalog is the table of contents.
+// catalog is the index of objects and uploads.
 type catalog struct{ db *sqlite.DB }
 
 func openCatalog(ctx context.Context, db *sqlite.DB) (*catalog, error) {
 	return &catalog{db}, db.Migrate(ctx, "s3", steps)
 }
 
-// headers are what an object's owner says about it and gets back.
+// headers are the headers that an object's owner sets and gets back.
 type headers struct {
 	ContentType        string            `json:"contentType,omitempty"`
 	ContentDisposition string            `json:"contentDisposition,omitempty"`
@@ -76,13 +76,13 @@ type object struct {
 	at              time.Time
 }
 
-// piece is size bytes of a blob from offset.
+// piece is a range of a blob: size bytes from offset.
 type piece struct {
 	blob         string
 	offset, size int64
 }
 
-// cut gives the pieces that are size bytes from offset of the given ones.
+// cut returns the pieces of a range: size bytes from offset.
 func cut(from []piece, offset, size int64) []piece {
 	var to []piece
 	for _, p := range from {
@@ -116,7 +116,7 @@ func scanObject(scan func(...any) error) (object, error) {
 	return o, nil
 }
 
-// find looks an object up; false where there is none.
+// find returns an object, and false if there is none.
 func find(tx *sqlite.Tx, bucket, key string) (object, bool, error) {
 	o, err := scanObject(tx.QueryRow("SELECT "+objectColumns+" FROM objects WHERE bucket = ? AND key = ?", bucket, key).Scan)
 	if errors.Is(err, sqlite.ErrNoRow) {
@@ -125,8 +125,8 @@ func find(tx *sqlite.Tx, bucket, key string) (object, bool, error) {
 	return o, err == nil, err
 }
 
-// put makes o the object under its key and tells which blobs nothing needs any
-// longer.
+// put makes o the object under its key and returns the blobs that are no longer
+// used.
 func put(tx *sqlite.Tx, o object, pieces []piece) (free []string, err error) {
 	free, err = remove(tx, o.bucket, o.key)
 	if err != nil {
@@ -144,7 +144,7 @@ func put(tx *sqlite.Tx, o object, pieces []piece) (free []string, err error) {
 	return free, hold(tx, o.id, pieces)
 }
 
-// remove takes the object out of the catalog, if there is one.
+// remove removes the object from the catalog, if it exists.
 func remove(tx *sqlite.Tx, bucket, key string) (free []string, err error) {
 	var id string
 	err = tx.QueryRow("DELETE FROM objects WHERE bucket = ? AND key = ? RETURNING id", bucket, key).Scan(&id)
@@ -157,7 +157,7 @@ func remove(tx *sqlite.Tx, bucket, key string) (free []string, err error) {
 	return release(tx, id)
 }
 
-// hold notes what the holder is made of.
+// hold records the pieces of a holder.
 func hold(tx *sqlite.Tx, holder string, pieces []piece) error {
 	for n, p := range pieces {
 		_, err := tx.Exec("INSERT INTO pieces (holder, n, blob, start, size) VALUES (?, ?, ?, ?, ?)", holder, n, p.blob, p.offset, p.size)
@@ -168,7 +168,7 @@ func hold(tx *sqlite.Tx, holder string, pieces []piece) error {
 	return nil
 }
 
-// held tells what the holder is made of.
+// held returns the pieces of a holder.
 func held(tx *sqlite.Tx, holder string) ([]piece, error) {
 	var pieces []piece
 	rows := tx.Query("SELECT blob, start, size FROM pieces WHERE holder = ? ORDER BY n", holder)
@@ -182,7 +182,7 @@ func held(tx *sqlite.Tx, holder string) ([]piece, error) {
 	return pieces, rows.Err()
 }
 
-// release forgets the holder and tells which of its blobs no other holder has.
+// release removes the holder and returns the blobs that no other holder uses.
 func release(tx *sqlite.Tx, holder string) (free []string, err error) {
 	pieces, err := held(tx, holder)
 	if err != nil {
@@ -208,7 +208,7 @@ func release(tx *sqlite.Tx, holder string) (free []string, err error) {
 	return free, nil
 }
 
-// knows says whether any piece is of the blob.
+// knows reports whether any piece uses the blob.
 func knows(tx *sqlite.Tx, blob string) (known bool, err error) {
 	err = tx.QueryRow("SELECT EXISTS (SELECT 1 FROM pieces WHERE blob = ?)", blob).Scan(&known)
 	return known, err

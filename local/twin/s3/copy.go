@@ -17,15 +17,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// copyLimit is the most that one copy takes: 5 GiB, as in S3 and R2.
+// copyLimit is the largest copy: 5 GiB, as in S3 and R2.
 const copyLimit = 5 << 30
 
 func conditions(match, noneMatch *string, modified, unmodified *time.Time) backend.PreConditions {
 	return backend.PreConditions{IfMatch: match, IfNoneMatch: noneMatch, IfModSince: modified, IfUnmodeSince: unmodified}
 }
 
-// CopyObject makes another object of the same bytes, if the source is the one
-// that is wanted.
+// CopyObject copies an object if the source's conditions are met.
 func (s *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (s3response.CopyObjectOutput, error) {
 	bucket, key, _, err := backend.ParseCopySource(*in.CopySource)
 	if err != nil {
@@ -56,7 +55,7 @@ func (s *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (
 				CacheControl: aws.ToString(in.CacheControl), Expires: aws.ToString(in.Expires), Metadata: in.Metadata,
 			}
 		}
-		// Held before the old one is let go: it can be the same bytes.
+		// Hold before release: both may use the same blobs.
 		if err := hold(tx, id, pieces); err != nil {
 			return nil, err
 		}
@@ -70,7 +69,7 @@ func (s *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (
 	}}, nil
 }
 
-// source finds the object to copy.
+// source returns the object to copy.
 func (s *store) source(tx *sqlite.Tx, bucket, key string, wanted backend.PreConditions) (object, error) {
 	from, err := s.existing(tx, bucket, key)
 	if err != nil {
@@ -79,7 +78,7 @@ func (s *store) source(tx *sqlite.Tx, bucket, key string, wanted backend.PreCond
 	return from, backend.EvaluatePreconditions(from.etag, from.at, wanted)
 }
 
-// UploadPartCopy makes a part of a range of an object.
+// UploadPartCopy copies a range of an object into a part.
 func (s *store) UploadPartCopy(ctx context.Context, in *awss3.UploadPartCopyInput) (s3response.CopyPartResult, error) {
 	bucket, key, _, err := backend.ParseCopySource(*in.CopySource)
 	if err != nil {

@@ -20,16 +20,16 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-// childDir, where it is set, makes this binary a process that serves the
-// directory until it is killed.
+// childDir, if it is set, makes this binary a process that serves the directory
+// until it is killed.
 const childDir = "SORTIE_TEST_S3_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	// The HTTP library keeps two goroutines that end by themselves, ten seconds
-	// after their server, or with the process.
+	// The HTTP library keeps two goroutines that end ten seconds after their
+	// server, or with the process.
 	goleak.VerifyTestMain(
 		m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
@@ -54,9 +54,9 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestAKillLeavesWholeObjects kills a serving process under uploads and looks
-// for every object that was acknowledged, and for halves of others.
-func TestAKillLeavesWholeObjects(t *testing.T) {
+// TestKillLeavesWholeObjects kills a serving process under uploads. Every
+// acknowledged object exists, and no object is incomplete.
+func TestKillLeavesWholeObjects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := map[string]string{}
@@ -83,7 +83,7 @@ func TestAKillLeavesWholeObjects(t *testing.T) {
 				body := bytes.Repeat([]byte(fmt.Sprintf("%d-%d ", life, n)), 1+n*1000)
 				_, err := c.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: aws.String("uploads"), Key: &key, Body: bytes.NewReader(body)})
 				if err != nil {
-					// Unanswered: it may be there or not, as a whole.
+					// Unanswered: the object is complete or absent.
 					acknowledged[key] = ""
 					stopped <- err
 					return
@@ -101,7 +101,7 @@ func TestAKillLeavesWholeObjects(t *testing.T) {
 		<-stopped
 		rest, err := io.ReadAll(said)
 		if err != nil || len(rest) > 0 {
-			t.Errorf("on standard output there is also %q, %v", rest, err)
+			t.Errorf("unexpected standard output %q, %v", rest, err)
 		}
 		_ = cmd.Wait()
 	}
@@ -113,9 +113,9 @@ func TestAKillLeavesWholeObjects(t *testing.T) {
 	for _, object := range listed.Contents {
 		body := c.get("uploads", *object.Key)
 		if got := sum([]byte(body)); `"`+got+`"` != *object.ETag {
-			t.Errorf("%s is not whole", *object.Key)
+			t.Errorf("%s is incomplete", *object.Key)
 		} else if want := acknowledged[*object.Key]; want != "" && got != want {
-			t.Errorf("%s has other bytes than were acknowledged", *object.Key)
+			t.Errorf("%s differs from what was acknowledged", *object.Key)
 		}
 		delete(acknowledged, *object.Key)
 	}
@@ -125,7 +125,7 @@ func TestAKillLeavesWholeObjects(t *testing.T) {
 		}
 	}
 	if n := len(blobs(t, dir)); n != len(listed.Contents) {
-		t.Errorf("%d objects are %d blobs", len(listed.Contents), n)
+		t.Errorf("got %d objects and %d blobs", len(listed.Contents), n)
 	}
 }
 

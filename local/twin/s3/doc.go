@@ -1,22 +1,21 @@
 // Package s3 is the object store of the local stack: an S3-compatible server on
-// loopback, in this process, whose objects survive it.
+// loopback, in this process, with persistent objects.
 //
-// HTTP, XML, signatures, presigned URLs and access rules are versity/versitygw's.
-// What it stands on is ours, because versitygw's own POSIX backend moves the
-// working directory of the whole process to its root, prints on standard output,
-// and keeps an object's ETag and type in extended attributes, which not every
-// file system has:
+// HTTP, XML, signatures, presigned URLs and access rules come from
+// versity/versitygw. The storage backend is our own: versitygw's POSIX backend
+// changes the working directory of the process, prints on standard output, and
+// needs a file system with extended attributes.
 //
-//	DIR/catalog.db   objects, unfinished uploads, and what bytes they are made of
+//	DIR/catalog.db   objects, unfinished uploads, and the pieces of both
 //	DIR/blobs/xx/…   the bytes: files that are written once and never changed
 //
-// An object is a list of pieces of blobs, so a copy and the end of an upload in
-// parts move no bytes, whatever the size. A blob is on the disk before the
-// catalog's commit that makes it visible; so an object is there whole or not at
-// all, also after kill -9, and a blob that no piece is of is a leftover, removed
-// at the next start. Unfinished uploads live on, as they do in R2, for seven days.
+// An object is a list of pieces of blobs, so a copy or the completion of a
+// multipart upload moves no bytes, whatever the size. A blob is on disk before
+// the catalog commit that makes it visible. So an object is complete or absent,
+// even after kill -9; a blob without a piece is removed at the next start.
+// Unfinished uploads are kept for seven days, as in R2.
 //
-// There are two buckets and two accounts: ours reaches both, the worker's the
-// bucket for uploads alone. It refuses everything that Sortie has no use for:
-// more buckets, versions, ACLs, tags, locks, websites.
+// There are two buckets and two accounts: the owner's can access both buckets,
+// the worker's only the one for uploads. What Sortie does not use is not
+// implemented: more buckets, versions, ACLs, tags, locks, websites.
 package s3

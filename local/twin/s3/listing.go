@@ -14,17 +14,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// page is a part of a listing.
+// page is a page of a listing.
 type page struct {
 	objects  []s3response.Object
 	prefixes []types.CommonPrefix
 	more     bool
-	// last is where the next page goes on.
+	// last is where the next page starts.
 	last string
 }
 
-// list reads the keys with the prefix that come after the marker, in the order
-// of their bytes; what shares a prefix up to the delimiter counts as one.
+// list reads the keys with the prefix after the marker, in byte order. Keys
+// that share a prefix up to the delimiter count as one.
 func (s *store) list(ctx context.Context, bucket, prefix, delimiter, marker string, limit int32) (page, error) {
 	var p page
 	err := s.catalog.db.Read(ctx, func(tx *sqlite.Tx) error {
@@ -39,7 +39,7 @@ func (s *store) list(ctx context.Context, bucket, prefix, delimiter, marker stri
 				return err
 			}
 			if !strings.HasPrefix(o.key, prefix) {
-				return nil // in this order none comes after
+				return nil // no later key has the prefix
 			}
 			name, common := o.key, false
 			if delimiter != "" {
@@ -86,7 +86,7 @@ func (s *store) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input)
 	return result, nil
 }
 
-// ListObjects is the older form of ListObjectsV2.
+// ListObjects implements the older form of ListObjectsV2.
 func (s *store) ListObjects(ctx context.Context, in *awss3.ListObjectsInput) (s3response.ListObjectsResult, error) {
 	p, err := s.list(ctx, *in.Bucket, aws.ToString(in.Prefix), aws.ToString(in.Delimiter), aws.ToString(in.Marker), *in.MaxKeys)
 	if err != nil {
@@ -118,7 +118,8 @@ func (s *store) ListMultipartUploads(ctx context.Context, in *awss3.ListMultipar
 			if err := rows.Scan(&u.Key, &u.UploadID, &at); err != nil {
 				return err
 			}
-			// Those under the marker itself come again only behind an upload id.
+			// Uploads under the marker itself are listed again only after an
+			// upload id.
 			if !strings.HasPrefix(u.Key, prefix) || after == "" && marker != "" && u.Key == marker {
 				continue
 			}

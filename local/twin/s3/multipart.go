@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// minPart is the smallest part but the last: 5 MiB, as in S3 and R2.
+// minPart is the smallest part except the last: 5 MiB, as in S3 and R2.
 const minPart = 5 << 20
 
 // part is a row of parts.
@@ -31,7 +31,7 @@ type part struct {
 	at     time.Time
 }
 
-// CreateMultipartUpload begins an upload in parts.
+// CreateMultipartUpload starts a multipart upload.
 func (s *store) CreateMultipartUpload(ctx context.Context, in s3response.CreateMultipartUploadInput) (s3response.InitiateMultipartUploadResult, error) {
 	text, err := json.Marshal(headers{
 		ContentType: aws.ToString(in.ContentType), ContentDisposition: aws.ToString(in.ContentDisposition),
@@ -50,7 +50,7 @@ func (s *store) CreateMultipartUpload(ctx context.Context, in s3response.CreateM
 	return s3response.InitiateMultipartUploadResult{Bucket: *in.Bucket, Key: *in.Key, UploadId: id}, err
 }
 
-// upload finds an unfinished upload.
+// upload returns an unfinished upload.
 func upload(tx *sqlite.Tx, bucket, key, id string) (headers, error) {
 	var text string
 	err := tx.QueryRow("SELECT headers FROM uploads WHERE id = ? AND bucket = ? AND key = ?", id, bucket, key).Scan(&text)
@@ -64,7 +64,7 @@ func upload(tx *sqlite.Tx, bucket, key, id string) (headers, error) {
 	return h, err
 }
 
-// UploadPart stores a part; a part of the same number is replaced.
+// UploadPart stores a part and replaces one with the same number.
 func (s *store) UploadPart(ctx context.Context, in *awss3.UploadPartInput) (*awss3.UploadPartOutput, error) {
 	err := s.catalog.db.Read(ctx, func(tx *sqlite.Tx) error {
 		_, err := upload(tx, *in.Bucket, *in.Key, *in.UploadId)
@@ -118,7 +118,7 @@ func putPart(tx *sqlite.Tx, bucket, key string, p part, pieces []piece) (free []
 	return free, err
 }
 
-// parts are the parts of an upload in their order.
+// parts returns the parts of an upload in order.
 func parts(tx *sqlite.Tx, upload string) ([]part, error) {
 	var all []part
 	rows := tx.Query("SELECT number, id, size, etag, at FROM parts WHERE upload = ? ORDER BY number", upload)
@@ -134,7 +134,7 @@ func parts(tx *sqlite.Tx, upload string) ([]part, error) {
 	return all, rows.Err()
 }
 
-// CompleteMultipartUpload makes an object of the parts that are named.
+// CompleteMultipartUpload makes an object of the listed parts.
 func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteMultipartUploadInput) (s3response.CompleteMultipartUploadResult, string, error) {
 	if in.MultipartUpload == nil || len(in.MultipartUpload.Parts) == 0 {
 		return s3response.CompleteMultipartUploadResult{}, "", s3err.GetAPIError(s3err.ErrMalformedXML)
@@ -156,7 +156,7 @@ func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteM
 		if err != nil {
 			return nil, err
 		}
-		// Held before the parts are let go.
+		// Hold before the parts are released.
 		if err := hold(tx, o.id, pieces); err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteM
 	return s3response.CompleteMultipartUploadResult{Bucket: in.Bucket, Key: in.Key, ETag: aws.String(quoted(o.etag))}, "", nil
 }
 
-// assemble holds the parts that the client names against those that are there.
+// assemble checks the parts that the client lists against the stored ones.
 func assemble(tx *sqlite.Tx, in *awss3.CompleteMultipartUploadInput, o *object) ([]piece, error) {
 	there, err := parts(tx, *in.UploadId)
 	if err != nil {
@@ -215,7 +215,7 @@ func assemble(tx *sqlite.Tx, in *awss3.CompleteMultipartUploadInput, o *object) 
 	return all, nil
 }
 
-// AbortMultipartUpload gives an upload up.
+// AbortMultipartUpload removes an upload.
 func (s *store) AbortMultipartUpload(ctx context.Context, in *awss3.AbortMultipartUploadInput) error {
 	return s.change(ctx, func(tx *sqlite.Tx) ([]string, error) {
 		if _, err := upload(tx, *in.Bucket, *in.Key, *in.UploadId); err != nil {
@@ -225,7 +225,7 @@ func (s *store) AbortMultipartUpload(ctx context.Context, in *awss3.AbortMultipa
 	})
 }
 
-// dropUpload forgets an upload and its parts.
+// dropUpload removes an upload and its parts.
 func dropUpload(tx *sqlite.Tx, id string) (free []string, err error) {
 	all, err := parts(tx, id)
 	if err != nil {

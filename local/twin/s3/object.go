@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// PutObject stores a body, if it is whole and the conditions hold.
+// PutObject stores a body if it is complete and the conditions are met.
 func (s *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
 	body, err := checked(in.Body, map[utils.HashType]*string{
 		utils.HashTypeCRC32: in.ChecksumCRC32, utils.HashTypeCRC32C: in.ChecksumCRC32C, utils.HashTypeCRC64NVME: in.ChecksumCRC64NVME,
@@ -55,7 +55,7 @@ func (s *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3
 	return s3response.PutObjectOutput{ETag: quoted(o.etag), Size: &o.size}, nil
 }
 
-// checked has the body end with an error where it is not what was promised.
+// checked makes a body end with an error if it differs from its checksums.
 func checked(body io.Reader, sums map[utils.HashType]*string) (io.Reader, error) {
 	for kind, sum := range sums {
 		if aws.ToString(sum) == "" {
@@ -70,7 +70,7 @@ func checked(body io.Reader, sums map[utils.HashType]*string) (io.Reader, error)
 	return body, nil
 }
 
-// take writes a body of the length that its client announced.
+// take writes a body of the announced length.
 func (s *store) take(body io.Reader, length *int64) (blob, error) {
 	written, err := s.blobs.write(body)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *store) take(body io.Reader, length *int64) (blob, error) {
 	return written, nil
 }
 
-// drop removes a blob that was not put into the catalog.
+// drop removes a blob that was not added to the catalog.
 func (s *store) drop(written blob) {
 	if err := s.blobs.remove([]string{written.name}); err != nil {
 		s.log.Warn("cannot remove the bytes of a failed upload", "error", err)
@@ -92,7 +92,7 @@ func (s *store) drop(written blob) {
 
 func quoted(etag string) string { return `"` + etag + `"` }
 
-// HeadObject tells about an object.
+// HeadObject returns an object's metadata.
 func (s *store) HeadObject(ctx context.Context, in *awss3.HeadObjectInput) (*awss3.HeadObjectOutput, error) {
 	var o object
 	err := s.catalog.db.Read(ctx, func(tx *sqlite.Tx) (err error) {
@@ -118,7 +118,7 @@ func (s *store) HeadObject(ctx context.Context, in *awss3.HeadObjectInput) (*aws
 	}, nil
 }
 
-// GetObject reads an object, or a range of it.
+// GetObject returns an object or a range of it.
 func (s *store) GetObject(ctx context.Context, in *awss3.GetObjectInput) (*awss3.GetObjectOutput, error) {
 	head := &awss3.HeadObjectInput{
 		Bucket: in.Bucket, Key: in.Key, Range: in.Range, IfMatch: in.IfMatch, IfNoneMatch: in.IfNoneMatch,
@@ -133,7 +133,7 @@ func (s *store) GetObject(ctx context.Context, in *awss3.GetObjectInput) (*awss3
 		if err != nil {
 			return nil, s.named(err)
 		}
-		if quoted(etag) != *told.ETag { // another one was put in between
+		if quoted(etag) != *told.ETag { // the object was replaced in between
 			if err := body.Close(); err != nil {
 				return nil, s.named(err)
 			}
@@ -171,7 +171,7 @@ func (s *store) open(ctx context.Context, bucket, key, span string) (io.ReadClos
 	return &reader{blobs: s.blobs, all: pieces, rest: pieces}, o.etag, nil
 }
 
-// existing is find for an object that has to be there.
+// existing is find for an object that must exist.
 func (s *store) existing(tx *sqlite.Tx, bucket, key string) (object, error) {
 	if err := s.has(bucket); err != nil {
 		return object{}, err
@@ -197,7 +197,8 @@ func some(text string) *string {
 	return &text
 }
 
-// DeleteObject removes an object, if the condition holds; none is no error.
+// DeleteObject removes an object if the condition is met. A missing object is
+// no error.
 func (s *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) (*awss3.DeleteObjectOutput, error) {
 	return &awss3.DeleteObjectOutput{}, s.change(ctx, func(tx *sqlite.Tx) ([]string, error) {
 		old, exists, err := find(tx, *in.Bucket, *in.Key)
@@ -211,7 +212,7 @@ func (s *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) (
 	})
 }
 
-// DeleteObjects removes many.
+// DeleteObjects removes several objects.
 func (s *store) DeleteObjects(ctx context.Context, in *awss3.DeleteObjectsInput) (s3response.DeleteResult, error) {
 	var result s3response.DeleteResult
 	if in.Delete == nil {

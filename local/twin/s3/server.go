@@ -17,31 +17,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Region is what clients sign for; it is R2's.
+// Region is the region of signatures; it is R2's.
 const Region = "auto"
 
 // Keys are an account's credentials.
 type Keys struct{ ID, Secret string }
 
-// Config says what to serve.
+// Config configures a server.
 type Config struct {
-	// Dir is where objects lie; it is made where it is missing. One server at a
-	// time uses it.
+	// Dir is the folder of the objects. Start creates it if it is missing. One
+	// server at a time uses it.
 	Dir string
-	// Addr is where to listen, "127.0.0.1:0" when empty: port 0 is any free
-	// one. It has to be on loopback.
+	// Addr is the loopback address to listen on; empty means "127.0.0.1:0", and
+	// port 0 means any free port.
 	Addr string
-	// Uploads and Kept are the names of the two buckets.
+	// Uploads and Accepted are the names of the two buckets.
 	Uploads, Accepted string
-	// Owner reaches both buckets, Worker the one for uploads. Two accounts.
+	// Owner can access both buckets, Worker only the one for uploads. They
+	// differ.
 	Owner, Worker Keys
-	// Clock dates objects; nil is the host's.
+	// Clock dates objects; nil means the host's clock.
 	Clock clock.Clock
-	// Log hears of failures that are not a client's; nil is none.
+	// Log receives failures that are not the client's; nil discards them.
 	Log *slog.Logger
 }
 
-// Server is a store that serves. It is safe for use by many goroutines.
+// Server is a running store. It is safe for concurrent use.
 type Server struct {
 	url    string
 	api    *s3api.S3ApiServer
@@ -52,8 +53,9 @@ type Server struct {
 	stopped error
 }
 
-// Start opens the store, removes what a crash left behind, and returns when it
-// serves. Several servers, each with a Dir of its own, may run in one process.
+// Start opens the store, removes what a crash left behind, and returns when the
+// server accepts requests. Several servers with different folders may run in
+// one process.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	server, err := start(ctx, cfg)
 	if err != nil {
@@ -80,7 +82,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	return server, nil
 }
 
-// complete fills what may be left out and names every problem at once.
+// complete sets defaults and reports every problem at once.
 func (c *Config) complete() error {
 	var problems []error
 	if c.Addr == "" {
@@ -92,10 +94,10 @@ func (c *Config) complete() error {
 		problems = append(problems, fmt.Errorf("%s is not on loopback", c.Addr))
 	}
 	if c.Dir == "" || c.Uploads == "" || c.Accepted == "" || c.Uploads == c.Accepted {
-		problems = append(problems, errors.New("it needs a directory and two buckets"))
+		problems = append(problems, errors.New("missing directory or bucket, want a directory and two buckets"))
 	}
 	if c.Owner.ID == "" || c.Owner.Secret == "" || c.Worker.ID == "" || c.Worker.Secret == "" || c.Owner.ID == c.Worker.ID {
-		problems = append(problems, errors.New("it needs the keys of two accounts"))
+		problems = append(problems, errors.New("missing keys, want those of two accounts"))
 	}
 	if c.Clock == nil {
 		c.Clock = clock.System{}
@@ -125,9 +127,9 @@ func serve(ctx context.Context, cfg Config, db *sqlite.DB) (*Server, error) {
 	return listen(ctx, cfg, store, db)
 }
 
-// listen finds an address and serves there. The library takes an address and
-// no listener, and does not tell the port it got; so a port is asked for and
-// given back before, and asked for again where somebody was quicker.
+// listen finds a free address and serves there. The library takes an address
+// instead of a listener and does not report its port, so listen reserves a
+// port, frees it, and retries if another process takes it first.
 func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Server, error) {
 	const attempts = 20
 	var last error
@@ -154,14 +156,14 @@ func listen(ctx context.Context, cfg Config, store *store, db *sqlite.DB) (*Serv
 			return server, nil
 		case last = <-server.served:
 		}
-		if addr == cfg.Addr { // a port that was asked for by number
+		if addr == cfg.Addr { // a port that was requested by number
 			return nil, last
 		}
 	}
 	return nil, last
 }
 
-// freeAddr turns port 0 into one that is free at this moment.
+// freeAddr replaces port 0 by a port that is free now.
 func freeAddr(ctx context.Context, addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || port != "0" {
@@ -175,17 +177,17 @@ func freeAddr(ctx context.Context, addr string) (string, error) {
 	return addr, listener.Close()
 }
 
-// URL is the endpoint, "http://127.0.0.1:PORT".
+// URL returns the endpoint, "http://127.0.0.1:PORT".
 func (s *Server) URL() string { return s.url }
 
-// Stop ends the server and closes its files. Requests under way have until ctx
-// ends, and ten seconds at most. It may be called again, and tells the same.
+// Stop ends the server and closes its files. Active requests may continue until
+// ctx ends, for ten seconds at most. A second Stop returns the same result.
 func (s *Server) Stop(ctx context.Context) error {
 	s.once.Do(func() {
 		down := make(chan struct{})
 		go func() {
 			defer close(down)
-			// What comes out is that requests did not end in time, or that the
+			// The errors are that requests did not end in time or that the
 			// listener is closed: neither is a failure to stop.
 			s.api.ShutDown() //nolint:errcheck,gosec // see above
 			<-s.served       //nolint:errcheck // see above

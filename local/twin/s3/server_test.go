@@ -42,7 +42,7 @@ func start(t *testing.T, cfg s3.Config) *s3.Server {
 	return server
 }
 
-// client speaks to the server as one of the accounts.
+// client is an S3 client with the keys of one account.
 type client struct {
 	*awss3.Client
 	t *testing.T
@@ -103,7 +103,7 @@ func (c client) part(bucket, key string, upload *string, number int32, body []by
 	return types.CompletedPart{PartNumber: &number, ETag: sent.ETag}
 }
 
-// wantCode holds an error against a code of the S3 API; "" is no error.
+// wantCode compares an error with a code of the S3 API; "" means no error.
 func wantCode(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	got := ""
@@ -117,7 +117,7 @@ func wantCode(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// blobs are the files that hold bytes.
+// blobs returns the names of the blob files.
 func blobs(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -133,20 +133,20 @@ func blobs(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestObjectsAndUploadsSurviveARestart(t *testing.T) {
+func TestObjectsAndUploadsSurviveRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := start(t, config(dir))
 	c := dial(t, server.URL(), owner)
 	c.put("uploads", "exports/t1/a", "hello")
 	upload := c.begin("uploads", "exports/t1/b")
-	first := c.part("uploads", "exports/t1/b", upload, 1, []byte("in two lives"))
+	first := c.part("uploads", "exports/t1/b", upload, 1, []byte("before the restart"))
 	if err := server.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c = dial(t, start(t, config(dir)).URL(), owner)
 	if got := c.get("uploads", "exports/t1/a"); got != "hello" {
-		t.Errorf("after the restart: %q", got)
+		t.Errorf("after the restart: got %q", got)
 	}
 	_, err := c.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
 		Bucket: aws.String("uploads"), Key: aws.String("exports/t1/b"), UploadId: upload,
@@ -155,12 +155,12 @@ func TestObjectsAndUploadsSurviveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.get("uploads", "exports/t1/b"); got != "in two lives" {
-		t.Errorf("the upload of two lives: %q", got)
+	if got := c.get("uploads", "exports/t1/b"); got != "before the restart" {
+		t.Errorf("upload across the restart: got %q", got)
 	}
 }
 
-func TestAStartRemovesLeftovers(t *testing.T) {
+func TestStartRemovesLeftovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cfg := config(dir)
@@ -174,7 +174,7 @@ func TestAStartRemovesLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	planted := blobs(t, dir)[0] + "0"
-	writeFile(t, planted, "half of a body")
+	writeFile(t, planted, "incomplete body")
 	for _, test := range []struct {
 		after time.Duration
 		want  int
@@ -182,10 +182,10 @@ func TestAStartRemovesLeftovers(t *testing.T) {
 		cfg.Clock = clock.NewVirtual(now.Add(test.after))
 		server := start(t, cfg)
 		if got := blobs(t, dir); len(got) != test.want {
-			t.Errorf("after %v there are %d blobs, want %d", test.after, len(got), test.want)
+			t.Errorf("after %v: got %d blobs, want %d", test.after, len(got), test.want)
 		}
 		if got := dial(t, server.URL(), owner).get("uploads", "exports/t1/a"); got != "hello" {
-			t.Errorf("after %v: %q", test.after, got)
+			t.Errorf("after %v: got %q", test.after, got)
 		}
 		if err := server.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestAStartRemovesLeftovers(t *testing.T) {
 	}
 }
 
-func TestNoBytesAreLeftOfWhatIsDeleted(t *testing.T) {
+func TestDeleteFreesBlobs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := dial(t, start(t, config(dir)).URL(), owner)
@@ -204,13 +204,13 @@ func TestNoBytesAreLeftOfWhatIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(blobs(t, dir)); n != 1 {
-		t.Errorf("an object and its copy are %d blobs, want 1", n)
+		t.Errorf("an object and its copy: got %d blobs, want 1", n)
 	}
 	upload := c.begin("uploads", "b")
 	c.part("uploads", "b", upload, 1, []byte("first"))
 	c.part("uploads", "b", upload, 1, []byte("second"))
 	if n := len(blobs(t, dir)); n != 2 {
-		t.Errorf("with a part that was sent twice there are %d blobs, want 2", n)
+		t.Errorf("with a part that was sent twice: got %d blobs, want 2", n)
 	}
 	_, err = c.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: aws.String("uploads"), Key: aws.String("b"), UploadId: upload})
 	if err != nil {
@@ -218,18 +218,18 @@ func TestNoBytesAreLeftOfWhatIsDeleted(t *testing.T) {
 	}
 	for _, bucket := range []string{"uploads", "kept"} {
 		if got := c.get(bucket, "a"); got != "two" {
-			t.Errorf("%s: %q", bucket, got)
+			t.Errorf("%s: got %q", bucket, got)
 		}
 		if _, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &bucket, Key: aws.String("a")}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if left := blobs(t, dir); len(left) != 0 {
-		t.Errorf("left over: %v", left)
+		t.Errorf("leftovers: %v", left)
 	}
 }
 
-func TestAReaderKeepsWhatItReads(t *testing.T) {
+func TestReaderSurvivesDelete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := dial(t, start(t, config(dir)).URL(), owner)
@@ -243,14 +243,14 @@ func TestAReaderKeepsWhatItReads(t *testing.T) {
 	c.put("uploads", "a", "another")
 	read, err := io.ReadAll(got.Body)
 	if err != nil || string(read) != big {
-		t.Errorf("%d of %d bytes were read, %v", len(read), len(big), err)
+		t.Errorf("got %d of %d bytes, %v", len(read), len(big), err)
 	}
 	if now := c.get("uploads", "a"); now != "another" {
-		t.Errorf("now there is %q", now)
+		t.Errorf("got %q", now)
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+func TestStartValidation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	running := start(t, config(dir))
@@ -284,7 +284,7 @@ func TestStartRefuses(t *testing.T) {
 	})
 }
 
-func TestListingsHavePages(t *testing.T) {
+func TestListingPages(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, config(t.TempDir())).URL(), owner)
 	for _, key := range []string{"b/1", "a", "b/2", "b/c/1", "b", "c", "b/2x", "b-"} {
@@ -314,7 +314,7 @@ func TestListingsHavePages(t *testing.T) {
 					t.Fatal(err)
 				}
 				if n := len(page.Contents) + len(page.CommonPrefixes); n > int(size) {
-					t.Errorf("%s: a page of %d has %d", test.name, size, n)
+					t.Errorf("%s: a page of %d: got %d", test.name, size, n)
 				}
 				for _, object := range page.Contents {
 					keys = append(keys, *object.Key)
@@ -333,7 +333,7 @@ func TestListingsHavePages(t *testing.T) {
 	}
 }
 
-func TestUploadListingsHavePages(t *testing.T) {
+func TestUploadListingPages(t *testing.T) {
 	t.Parallel()
 	c := dial(t, start(t, config(t.TempDir())).URL(), owner)
 	for _, key := range []string{"a/1", "a/1", "a/1", "a/2", "b/1"} {
@@ -354,7 +354,7 @@ func TestUploadListingsHavePages(t *testing.T) {
 			}
 		}
 		if len(seen) != 4 {
-			t.Errorf("pages of %d show %s", size, fmt.Sprint(seen))
+			t.Errorf("pages of %d: got %s", size, fmt.Sprint(seen))
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // uploadLife is how long an unfinished upload is kept: R2's default.
 const uploadLife = 7 * 24 * time.Hour
 
-// store is what the server serves. What it does not implement answers
+// store is the backend. Methods that it does not implement answer
 // NotImplemented.
 type store struct {
 	backend.BackendUnsupported
@@ -37,7 +37,7 @@ type store struct {
 
 var _ backend.Backend = (*store)(nil)
 
-// clean removes what a crash left behind, and uploads that nobody finished.
+// clean removes what a crash left behind, and expired uploads.
 func (s *store) clean(ctx context.Context) error {
 	err := s.change(ctx, func(tx *sqlite.Tx) ([]string, error) {
 		var old []string
@@ -70,7 +70,7 @@ func (s *store) clean(ctx context.Context) error {
 	})
 }
 
-// change commits what do writes and removes the blobs that it made free.
+// change commits the writes of do and removes the blobs that they freed.
 func (s *store) change(ctx context.Context, do func(*sqlite.Tx) ([]string, error)) error {
 	var free []string
 	err := s.catalog.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
@@ -87,7 +87,7 @@ func (s *store) change(ctx context.Context, do func(*sqlite.Tx) ([]string, error
 	return nil
 }
 
-// named keeps the errors of the S3 API; others are logged and become its
+// named returns errors of the S3 API unchanged, and logs others and returns
 // InternalError.
 func (s *store) named(err error) error {
 	if err == nil {
@@ -103,10 +103,10 @@ func (s *store) named(err error) error {
 	return s3err.GetAPIError(s3err.ErrInternalError)
 }
 
-// newID names a holder.
+// newID returns the id of a holder.
 func newID() string { return rand.Text() }
 
-// String names the backend.
+// String returns the name of the backend.
 func (s *store) String() string { return "sortie" }
 
 func (s *store) has(bucket string) error {
@@ -116,12 +116,12 @@ func (s *store) has(bucket string) error {
 	return s3err.GetBucketErr(s3err.ErrNoSuchBucket, bucket)
 }
 
-// HeadBucket says whether there is such a bucket.
+// HeadBucket returns an error if the bucket does not exist.
 func (s *store) HeadBucket(_ context.Context, in *awss3.HeadBucketInput) (*awss3.HeadBucketOutput, error) {
 	return &awss3.HeadBucketOutput{}, s.has(*in.Bucket)
 }
 
-// ListBuckets lists the buckets that the account reaches.
+// ListBuckets lists the buckets that the account can access.
 func (s *store) ListBuckets(_ context.Context, in s3response.ListBucketsInput) (s3response.ListAllMyBucketsResult, error) {
 	result := s3response.ListAllMyBucketsResult{Owner: s3response.CanonicalUser{ID: in.Owner}}
 	for _, name := range []string{s.accepted, s.uploads} {
@@ -132,7 +132,7 @@ func (s *store) ListBuckets(_ context.Context, in s3response.ListBucketsInput) (
 	return result, nil
 }
 
-// GetBucketAcl says that the bucket is its owner's alone.
+// GetBucketAcl returns an ACL for the owner only.
 func (s *store) GetBucketAcl(_ context.Context, in *awss3.GetBucketAclInput) ([]byte, error) {
 	if err := s.has(*in.Bucket); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *store) GetBucketAcl(_ context.Context, in *awss3.GetBucketAclInput) ([]
 	return json.Marshal(auth.ACL{Owner: s.owner})
 }
 
-// GetBucketPolicy lets the worker into the bucket for uploads.
+// GetBucketPolicy allows the worker's account in the uploads bucket.
 func (s *store) GetBucketPolicy(_ context.Context, bucket string) ([]byte, error) {
 	if err := s.has(bucket); err != nil {
 		return nil, err
@@ -151,22 +151,22 @@ func (s *store) GetBucketPolicy(_ context.Context, bucket string) ([]byte, error
 	return workerPolicy(bucket, s.worker)
 }
 
-// GetBucketVersioning says that there are no versions.
+// GetBucketVersioning reports that versioning is off.
 func (s *store) GetBucketVersioning(_ context.Context, bucket string) (s3response.GetBucketVersioningOutput, error) {
 	return s3response.GetBucketVersioningOutput{}, s.has(bucket)
 }
 
-// GetObjectLockConfiguration says that nothing is locked.
+// GetObjectLockConfiguration reports that there are no locks.
 func (s *store) GetObjectLockConfiguration(context.Context, string) ([]byte, error) {
 	return nil, s3err.GetAPIError(s3err.ErrObjectLockConfigurationNotFound)
 }
 
-// GetBucketCors says that there are no rules for browsers.
+// GetBucketCors reports that there are no CORS rules.
 func (s *store) GetBucketCors(context.Context, string) ([]byte, error) {
 	return nil, s3err.GetAPIError(s3err.ErrNoSuchCORSConfiguration)
 }
 
-// GetBucketOwnershipControls says that ACLs mean nothing.
+// GetBucketOwnershipControls reports that ACLs are disabled.
 func (s *store) GetBucketOwnershipControls(context.Context, string) (types.ObjectOwnership, error) {
 	return types.ObjectOwnershipBucketOwnerEnforced, nil
 }
