@@ -80,6 +80,36 @@ func TestTheStateMachineKnowsTheStepsOfTheCore(t *testing.T) {
 	}
 }
 
+// TestStatesAreDescribed checks that statemachines/README.md has a row for each
+// state of the state machine, and none for another.
+func TestStatesAreDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root(t), "statemachines", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "| state | kind | function |")
+	table, _, closed := strings.Cut(table, "\n\n")
+	if !found || !closed {
+		t.Fatal("got no table of states")
+	}
+	want := []string{"Route"}
+	for _, step := range run.Steps() {
+		want = append(want, string(step))
+	}
+	var got []string
+	for _, row := range strings.Split(table, "\n")[2:] {
+		for name := range strings.SplitSeq(strings.Split(row, "|")[1], ",") {
+			got = append(got, strings.TrimSpace(name))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got rows for %q, want %q", got, want)
+	}
+}
+
 // TestDocumentsAreFresh compares the generated parts of the documents with the
 // code. "make generate" writes them.
 func TestDocumentsAreFresh(t *testing.T) {
