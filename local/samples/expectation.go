@@ -7,33 +7,33 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// pinaxMost is the size up to which a pinax.json has to be read.
+// pinaxMost is the largest pinax.json that an exporter has to read, in bytes.
 const pinaxMost = 4 << 20
 
-// ExportOptions are those options of an export that its counts depend on.
+// ExportOptions are the options of an export that change its counts.
 type ExportOptions struct {
 	Recursive bool
-	// MaxDepth is how far below the root, depth 0, children are followed; it
-	// counts only where Recursive is set.
+	// MaxDepth is the depth down to which children are followed; the root has
+	// depth 0. It applies only if Recursive is set.
 	MaxDepth int
 }
 
-// Expectation is what an export should report.
+// Expectation is the result that an export should report.
 type Expectation struct {
-	// Fails says that there is no output, because the root cannot be read.
+	// Fails means that there is no output, because the root cannot be read.
 	Fails bool
 	// Exported counts the records in the output, Incomplete those of them that
-	// lack something, Failed the entities that were found and could not be read.
+	// lack a part, Failed the entities that were found and could not be read.
 	Exported, Incomplete, Failed int
 }
 
 // Expect computes what an export of the entity root should report, by the rules
-// in the package comment. It reads every entity once, and keeps a bit for each
-// and the numbers of one level of the tree.
+// in the package comment. It reads every entity once, and keeps one bit per
+// entity and the numbers of one level of the tree.
 func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 	var sum Expectation
 	seen := make([]uint64, c.source.Len()/64+1)
-	unknown := map[string]bool{} // named, and nowhere
+	unknown := map[string]bool{} // listed, but missing
 	var level, next []int
 	find := func(pi string) {
 		i, ok := c.source.Index(pi)
@@ -70,13 +70,13 @@ func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 	return sum
 }
 
-// lasting trouble is there however often one asks.
+// lasting reports whether a fault persists over retries.
 func lasting(t entityapi.Trouble) bool {
 	return t.Busy == entityapi.Forever || t.Cut == entityapi.Forever
 }
 
-// lacks says whether a record of e misses something that its manifest promises,
-// or the pinax that every entity should have.
+// lacks reports whether a record of e lacks a component that its manifest
+// lists, or the pinax that every entity should have.
 func lacks(e entityapi.Entity) bool {
 	complete := false
 	for _, f := range e.Components {
@@ -93,7 +93,7 @@ func readable(b entityapi.Body) bool {
 		return false
 	}
 	var text bytes.Buffer
-	_, _ = b.WriteTo(&text) // a buffer takes everything
+	_, _ = b.WriteTo(&text) // writes to a buffer do not fail
 	var object map[string]json.RawMessage
 	return json.Unmarshal(text.Bytes(), &object) == nil && object != nil
 }

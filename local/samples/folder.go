@@ -16,15 +16,16 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/nara"
 )
 
-// FromEAD reads the finding aids in dir and all folders below it: every file
-// whose name ends in .xml. A finding aid hangs under the file (tape) that it
-// names; failing that, under the series, then under the collection. What only
-// finding aids name is made from them. Levels above are mentioned, and are
-// entities only if they have a finding aid in dir. Children are in the order of
-// their identifiers, numbers by value.
+// FromEAD reads the finding aids in dir and its subfolders: every file whose
+// name ends in .xml. The parent of a finding aid is the file (tape) that it
+// names; otherwise the series, otherwise the collection. Units that only
+// finding aids name are created from them. Levels above are mentioned, and are
+// entities only if they have a finding aid in dir. Children are ordered by
+// identifier, with numbers by value.
 //
-// XML that is no EAD is passed over. It fails, naming each file, where one cannot
-// be parsed or two have one identifier; and where there is no finding aid.
+// XML that is not EAD is skipped. FromEAD returns an error that names each file
+// that cannot be parsed or that repeats an identifier, and an error if there is
+// no finding aid.
 func FromEAD(dir fs.FS) (*Collection, error) {
 	found := map[string]archive.Unit{}
 	from := map[string]string{}
@@ -38,7 +39,7 @@ func FromEAD(dir fs.FS) (*Collection, error) {
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s: %w", name, err))
 		case from[u.ID] != "":
-			failures = append(failures, fmt.Errorf("%s: its identifier %q is that of %s", name, u.ID, from[u.ID]))
+			failures = append(failures, fmt.Errorf("%s: identifier %q is already used by %s", name, u.ID, from[u.ID]))
 		default:
 			found[u.ID], from[u.ID] = u, name
 		}
@@ -57,13 +58,14 @@ func FromEAD(dir fs.FS) (*Collection, error) {
 }
 
 // FromCatalog reads the conversation lists (.json) and the catalog records
-// (.xml) in dir and all folders below it. Its one root, as a rule, is the
-// collection; under it are series, tapes and conversations. Tapes without a
-// record are made from their conversations; records without a conversation are
-// left out. Files of other kinds, finding aids among them, are passed over.
+// (.xml) in dir and its subfolders. Usually its only root is the collection;
+// under it are series, tapes and conversations. Tapes without a record are
+// created from their conversations; records without a conversation are dropped.
+// Files of other kinds, including finding aids, are skipped.
 //
-// It fails, naming each file, where one cannot be parsed; where two conversations
-// or two records are of one identifier; and where there is no conversation.
+// FromCatalog returns an error that names each file that cannot be parsed or
+// that repeats the identifier of a conversation or record, and an error if
+// there is no conversation.
 func FromCatalog(dir fs.FS) (*Collection, error) {
 	found := map[string]archive.Unit{}
 	from := map[string]string{}
@@ -80,7 +82,7 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 		}
 		for _, u := range units {
 			if other := from[u.ID]; other != "" {
-				fail(name, fmt.Errorf("its conversation %q is in %s too", u.ID, other))
+				fail(name, fmt.Errorf("conversation %q is also in %s", u.ID, other))
 				continue
 			}
 			found[u.ID], from[u.ID] = u, name
@@ -96,7 +98,7 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 		}
 		for _, u := range records {
 			if _, twice := tapes[u.ID]; twice {
-				fail(name, fmt.Errorf("its record of %q is in another file too", u.ID))
+				fail(name, fmt.Errorf("the record of %q is also in another file", u.ID))
 				continue
 			}
 			tapes[u.ID] = u
@@ -115,8 +117,8 @@ func FromCatalog(dir fs.FS) (*Collection, error) {
 	return c, nil
 }
 
-// eachFile reads the files whose names have this ending, in the order of their
-// paths; what begins with a dot is not looked at.
+// eachFile reads the files with this name suffix in the order of their paths;
+// hidden files and folders are skipped.
 func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) error {
 	return fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -140,7 +142,7 @@ func eachFile(dir fs.FS, ending string, use func(name string, content []byte)) e
 	})
 }
 
-// byIdentifier orders units by their identifiers, numbers in them by value.
+// byIdentifier compares units by their identifiers, with numbers by value.
 func byIdentifier(a, b archive.Unit) int { return compareNatural(a.ID, b.ID) }
 
 func compareNatural(a, b string) int {
@@ -162,7 +164,7 @@ func compareNatural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
 }
 
-// run is the digits, or the other characters, that s begins with.
+// run returns the leading digits, or the leading non-digits, of s.
 func run(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool { return isDigit(string(r)) != isDigit(s[:1]) })
 	if end < 0 {
@@ -173,7 +175,7 @@ func run(s string) string {
 
 func isDigit(s string) bool { return s != "" && s[0] <= unicode.MaxASCII && s[0] >= '0' && s[0] <= '9' }
 
-// sorted gives the units of a map in the order of their identifiers.
+// sorted returns the units of a map in the order of their identifiers.
 func sorted(units map[string]archive.Unit) []archive.Unit {
 	list := make([]archive.Unit, 0, len(units))
 	for _, u := range units {

@@ -12,23 +12,23 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 )
 
-func TestFindingAidsHangUnderTheirTape(t *testing.T) {
+func TestFindingAidsAreUnderTheirTape(t *testing.T) {
 	t.Parallel()
 	c := fromEAD(t)
 	roots := c.Roots()
 	if len(roots) != 1 || roots[0].Title != "Tape 7" || roots[0].Entities != 4 || c.Len() != 4 {
-		t.Fatalf("roots %+v, %d entities", roots, c.Len())
+		t.Fatalf("got roots %+v, %d entities", roots, c.Len())
 	}
 	client := serve(t, c)
 	tape := client.entity(roots[0].PI)
 	if tape.Parent != "" {
-		t.Errorf("the root names a parent: %s", tape.Parent)
+		t.Errorf("root: got parent %s, want no parent", tape.Parent)
 	}
 	var titles []string
 	for _, pi := range tape.Children {
 		child := client.entity(pi)
 		if child.Parent != tape.PI {
-			t.Errorf("%s names the parent %s", pi, child.Parent)
+			t.Errorf("%s: got parent %s", pi, child.Parent)
 		}
 		titles = append(titles, client.pinax(child).Title)
 	}
@@ -38,7 +38,7 @@ func TestFindingAidsHangUnderTheirTape(t *testing.T) {
 	}
 }
 
-func TestMistakesOfFindingAidsStayBehind(t *testing.T) {
+func TestKnownErrorsAreDropped(t *testing.T) {
 	t.Parallel()
 	c := fromEAD(t)
 	client := serve(t, c)
@@ -63,22 +63,22 @@ func TestMistakesOfFindingAidsStayBehind(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := client.pinax(entities[2]).Created; got != "1958" {
-		t.Errorf("an estimate over two months is created %q", got)
+		t.Errorf("estimate over two months: got created %q", got)
 	}
 	if got := client.pinax(entities[3]).Created; got != "1958-07-04" {
-		t.Errorf("a date in words is created %q", got)
+		t.Errorf("date in words: got created %q", got)
 	}
 	graph := client.component(entities[1], "cheimarros.json")
 	if strings.Count(graph, `"type": "person"`) != 3 || !strings.Contains(graph, `"alternateName": "Brunner, Ada (Ada Maria), 1901-1980"`) {
 		t.Errorf("two forms of a name are not one person:\n%s", graph)
 	}
-	// What all conversations say of their history is said once, by the tape.
+	// The history that all conversations share is recorded once, by the tape.
 	if n := strings.Count(strings.Join(texts, ""), "Microphones stood on the quay."); n != 1 {
-		t.Errorf("the history is told %d times", n)
+		t.Errorf("got the history %d times, want once", n)
 	}
 }
 
-func TestSeveralTapesAreSeveralRoots(t *testing.T) {
+func TestRoots(t *testing.T) {
 	t.Parallel()
 	item := func(id, file, series string) *fstest.MapFile {
 		s := `<ead><eadheader><eadid>` + id + `</eadid></eadheader><archdesc level="item"><did><unittitle>` + id + `</unittitle>`
@@ -92,7 +92,7 @@ func TestSeveralTapesAreSeveralRoots(t *testing.T) {
 	}
 	tests := map[string]struct {
 		files fstest.MapFS
-		want  []string // titles of roots, with their entities
+		want  []string // titles of roots, with the number of their entities
 	}{
 		"two tapes of one series":       {fstest.MapFS{"a.xml": item("a", "t2", "s"), "b/c.XML": item("b", "t10", "s")}, []string{"t2 2", "t10 2"}},
 		"an item without a tape":        {fstest.MapFS{"a.xml": item("a", "", "s"), "b.xml": item("b", "", "s")}, []string{"s 3"}},
@@ -114,13 +114,13 @@ func TestSeveralTapesAreSeveralRoots(t *testing.T) {
 				got = append(got, r.Title+" "+string(rune('0'+r.Entities)))
 			}
 			if !slices.Equal(got, tt.want) {
-				t.Errorf("roots %v, want %v", got, tt.want)
+				t.Errorf("got roots %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestBrokenFoldersAreRefusedByName(t *testing.T) {
+func TestInvalidFolders(t *testing.T) {
 	t.Parallel()
 	good := &fstest.MapFile{Data: []byte(`<ead><eadheader><eadid>a</eadid></eadheader><archdesc/></ead>`)}
 	tests := map[string]struct {
@@ -135,24 +135,24 @@ func TestBrokenFoldersAreRefusedByName(t *testing.T) {
 		"each holds another": {fstest.MapFS{
 			"a.xml": {Data: []byte(`<ead><eadheader><eadid>a</eadid></eadheader><archdesc><did><archref id="parentFile" href="b"/></did></archdesc></ead>`)},
 			"b.xml": {Data: []byte(`<ead><eadheader><eadid>b</eadid></eadheader><archdesc><did><archref id="parentFile" href="a"/></did></archdesc></ead>`)},
-		}, []string{"hold each other"}},
+		}, []string{"contain each other"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := samples.FromEAD(tt.files)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("got no error")
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("got %q, want %q in it", err, want)
 				}
 			}
 		})
 	}
 	if _, err := samples.FromEAD(os.DirFS("testdata/nowhere")); err == nil || !strings.Contains(err.Error(), "cannot read the folder") {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("missing folder: got %v", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCatalogIsOneTree(t *testing.T) {
 	// 1 collection, 1 series, tapes 7, 8, 9, 20, one conversation each; the
 	// record of tape 10 has no conversation.
 	if roots := c.Roots(); len(roots) != 1 || roots[0].Entities != 10 || c.Len() != 10 || roots[0].Title != "Harbour Tapes" {
-		t.Fatalf("roots %+v, %d entities", c.Roots(), c.Len())
+		t.Fatalf("got roots %+v, %d entities", c.Roots(), c.Len())
 	}
 	client := serve(t, c)
 	texts, entities := client.all(c)
@@ -198,14 +198,14 @@ func TestCatalogIsOneTree(t *testing.T) {
 		t.Errorf("description %q, want %q", conversation.Description, want)
 	}
 	if conversation.Created != "1958-05-30" { // 3 o'clock of the 31st in UTC
-		t.Errorf("created %q", conversation.Created)
+		t.Errorf("got created %q", conversation.Created)
 	}
 	if got := client.pinax(entities[7]).Created; got != "1958" {
-		t.Errorf("an estimate is created %q", got)
+		t.Errorf("estimate: got created %q", got)
 	}
 }
 
-func TestBrokenCatalogsAreRefusedByName(t *testing.T) {
+func TestInvalidCatalogs(t *testing.T) {
 	t.Parallel()
 	list := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(`{"conversations": [` + s + `]}`)} }
 	one := `{"identifier": "c", "tapeNumber": "1"}`
@@ -215,7 +215,7 @@ func TestBrokenCatalogsAreRefusedByName(t *testing.T) {
 	}{
 		"cut JSON":         {fstest.MapFS{"cut.json": {Data: []byte(`{"conversations": [`)}}, []string{"cut.json"}},
 		"no identifier":    {fstest.MapFS{"a.json": list(`{"tapeNumber": "1"}`)}, []string{"a.json", "conversation 1", "no identifier"}},
-		"no tape":          {fstest.MapFS{"a.json": list(`{"identifier": "c"}`)}, []string{"a.json", "c has no tapeNumber"}},
+		"no tape":          {fstest.MapFS{"a.json": list(`{"identifier": "c"}`)}, []string{"a.json", "c: no tapeNumber"}},
 		"twice in a file":  {fstest.MapFS{"a.json": list(one + "," + one)}, []string{"a.json", `"c"`}},
 		"twice":            {fstest.MapFS{"a.json": list(one), "b.json": list(one)}, []string{"a.json", "b.json"}},
 		"broken XML":       {fstest.MapFS{"a.json": list(one), "r.xml": {Data: []byte(`<audiotapes><catalogRecord>`)}}, []string{"r.xml"}},
@@ -228,11 +228,11 @@ func TestBrokenCatalogsAreRefusedByName(t *testing.T) {
 			t.Parallel()
 			_, err := samples.FromCatalog(tt.files)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("got no error")
 			}
 			for _, want := range tt.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("got %q, want %q in it", err, want)
 				}
 			}
 		})

@@ -12,11 +12,11 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// Generate makes a collection of any size: a tree under one root whose entities
-// are numbered in the order of a breadth-first walk. Nothing of it is stored;
-// entity i is computed from seed and i, so that the same seed and shape give the
-// same bytes. Which entities are ill depends on the seed, how many does not. It
-// fails on a shape that cannot be.
+// Generate returns a collection of any size: a tree under one root whose
+// entities are numbered breadth-first. Nothing is stored: entity i is computed
+// from seed and i, so the same seed and shape yield the same bytes. The seed
+// decides which entities have a defect; the shape decides how many. An invalid
+// shape is an error.
 func Generate(seed uint64, shape Shape) (*Collection, error) {
 	shape, err := shape.normal()
 	if err != nil {
@@ -33,15 +33,15 @@ func Generate(seed uint64, shape Shape) (*Collection, error) {
 	return &Collection{source: g, roots: []Root{{PI: g.pi(0), Title: g.unit(0).Title, Entities: shape.Entities}}}, nil
 }
 
-// generated is a source without data.
+// generated is a source that computes its entities.
 type generated struct {
 	seed   uint64
 	shape  Shape
 	ranges []defectRange
 }
 
-// illRange gives an ill to the places of a shuffled row that come before end
-// and in no earlier range.
+// defectRange assigns a defect to the positions of a shuffled sequence before
+// end that no earlier range contains.
 type defectRange struct {
 	end    int
 	defect Defect
@@ -50,14 +50,15 @@ type defectRange struct {
 func (g *generated) Len() int        { return g.shape.Entities }
 func (g *generated) Roots() []string { return []string{g.pi(0)} }
 
-// scatter is odd, so that multiplying by it is a permutation of 32 bits; the
-// PIs of neighbours then look unlike.
+// scatter is odd, so that multiplication by it is a permutation of 32 bits; the
+// PIs of neighbours then look unrelated.
 const (
 	scatter   = 0x9e3779b1
-	gathering = 0x0e217c1e6b9b4d51 // kept apart from other uses of the seed
+	gathering = 0x0e217c1e6b9b4d51 // distinct from other uses of the seed
 )
 
-// pi is a ULID whose random part ends in the scattered number of the entity.
+// pi returns a ULID whose random part ends in the scattered number of the
+// entity.
 func (g *generated) pi(i int) string { return archive.ULID(g.random(uint32(i) * scatter)) }
 
 func (g *generated) random(scattered uint32) (r [10]byte) {
@@ -67,7 +68,7 @@ func (g *generated) random(scattered uint32) (r [10]byte) {
 	return r
 }
 
-// Index reads the number back out of a PI.
+// Index returns the number of the entity with this PI.
 func (g *generated) Index(pi string) (int, bool) {
 	random, ok := archive.ParseULID(pi)
 	if !ok {
@@ -81,7 +82,8 @@ func (g *generated) Index(pi string) (int, bool) {
 	return int(i), true
 }
 
-// inverse is that of an odd number modulo 1<<32, by Newton's method.
+// inverse returns the inverse of an odd number modulo 1<<32, by Newton's
+// method.
 func inverse(odd uint32) uint32 {
 	x := odd
 	for range 5 {
@@ -90,7 +92,7 @@ func inverse(odd uint32) uint32 {
 	return x
 }
 
-// ill is what is wrong with entity i, or empty.
+// defect returns the defect of entity i, or "".
 func (g *generated) defect(i int) Defect {
 	if i == 0 {
 		return g.shape.Root
@@ -109,7 +111,7 @@ func (g *generated) defect(i int) Defect {
 
 func (g *generated) parent(i int) int { return (i - 1) / g.shape.Fanout }
 
-// Entity computes entity i.
+// Entity returns entity i.
 func (g *generated) Entity(i int) entityapi.Entity {
 	defect := g.defect(i)
 	e := entityapi.Entity{PI: g.pi(i), Versions: 1}
@@ -140,7 +142,7 @@ func (g *generated) Entity(i int) entityapi.Entity {
 	return e
 }
 
-// infect makes e ill.
+// infect gives e its defect.
 func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	pinax := slices.IndexFunc(e.Components, func(c entityapi.Component) bool { return c.Name == "pinax.json" })
 	switch defect {
@@ -192,8 +194,8 @@ func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	}
 }
 
-// setOCR puts text, as it stands between quotation marks in JSON, into the
-// entity's note; an entity without a note gets one.
+// setOCR sets the OCR text of the entity's note, in JSON's escaped form; an
+// entity without a note gets one.
 func (g *generated) setOCR(e *entityapi.Entity, text string) {
 	ref := fmt.Sprintf("{\n  \"url\": \"https://cdn.arke.institute/%s/scan.tiff\",\n  \"type\": \"image/tiff\",\n"+
 		"  \"filename\": \"scan.tiff\",\n  \"ocr\": \"%s\"\n}\n", e.PI, text)

@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// In a star every entity but the root is a leaf, so that an ill costs what it
-// costs and nothing else.
-func TestEachIllHasItsOutcome(t *testing.T) {
+// In a star every entity except the root is a leaf, so that a defect affects
+// nothing else.
+func TestDefectOutcomes(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	all := samples.Expectation{Exported: n}
@@ -45,26 +45,26 @@ func TestEachIllHasItsOutcome(t *testing.T) {
 			t.Parallel()
 			want, ok := tests[defect]
 			if !ok {
-				t.Fatal("no outcome is stated")
+				t.Fatal("no expected outcome")
 			}
 			c := mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Count: map[samples.Defect]int{defect: 3}})
 			root := c.Roots()[0].PI
 			if got := c.Expect(root, samples.ExportOptions{Recursive: true, MaxDepth: 5}); got != want {
-				t.Errorf("expects %+v, want %+v", got, want)
+				t.Errorf("got %+v, want %+v", got, want)
 			}
 			c = mustGenerate(t, 5, samples.Shape{Entities: n, Fanout: n, Root: defect})
 			got := c.Expect(c.Roots()[0].PI, samples.ExportOptions{Recursive: true, MaxDepth: 5})
 			switch {
 			case want.Failed > 0 && got != (samples.Expectation{Fails: true, Failed: 1}):
-				t.Errorf("with an ill root expects %+v", got)
+				t.Errorf("with a defective root: got %+v", got)
 			case want.Failed == 0 && (got.Fails || got.Exported != n || got.Incomplete != want.Incomplete/3):
-				t.Errorf("with an ill root expects %+v", got)
+				t.Errorf("with a defective root: got %+v", got)
 			}
 		})
 	}
 }
 
-func TestDepthBoundsAnExport(t *testing.T) {
+func TestMaxDepth(t *testing.T) {
 	t.Parallel()
 	c := mustGenerate(t, 1, samples.Shape{Entities: 31, Fanout: 2}) // 1, 2, 4, 8, 16
 	tests := map[string]struct {
@@ -80,18 +80,18 @@ func TestDepthBoundsAnExport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := c.Expect(c.Roots()[0].PI, tt.options); got != (samples.Expectation{Exported: tt.want}) {
-				t.Errorf("%+v, want %d exported", got, tt.want)
+				t.Errorf("got %+v, want %d exported", got, tt.want)
 			}
 		})
 	}
 	if got := c.Expect("01K9XVBAQZF9EHDRXGBEADTZYY", samples.ExportOptions{}); got != (samples.Expectation{Fails: true, Failed: 1}) {
-		t.Errorf("an unknown root: %+v", got)
+		t.Errorf("unknown root: got %+v", got)
 	}
 }
 
-// The expectation and the server must tell the same story: a plain exporter,
-// written here, counts what it sees over HTTP.
-func TestWhatIsServedIsWhatIsExpected(t *testing.T) {
+// A plain exporter, written here, counts what it reads over HTTP; Expect must
+// agree with it.
+func TestExpectMatchesServedEntities(t *testing.T) {
 	t.Parallel()
 	rate := map[samples.Defect]float64{}
 	for _, defect := range samples.Defects() {
@@ -106,10 +106,10 @@ func TestWhatIsServedIsWhatIsExpected(t *testing.T) {
 		root := c.Roots()[0].PI
 		want := c.Expect(root, samples.ExportOptions{Recursive: true, MaxDepth: math.MaxInt})
 		if want.Fails || want.Failed == 0 || want.Incomplete == 0 {
-			t.Fatalf("seed %d: nothing to see in %+v", seed, want)
+			t.Fatalf("seed %d: got no counts in %+v", seed, want)
 		}
 		if got := crawl(serve(t, c), root); got != want {
-			t.Errorf("seed %d: served %+v, expected %+v", seed, got, want)
+			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
 		}
 	}
 }
@@ -165,45 +165,45 @@ func TestPIsAreULIDs(t *testing.T) {
 		for _, m := range entities {
 			id, err := ulid.ParseStrict(m.PI)
 			if err != nil || !form.MatchString(m.PI) || seen[m.PI] {
-				t.Fatalf("%q is no PI or is there twice: %v", m.PI, err)
+				t.Fatalf("invalid or repeated PI %q: %v", m.PI, err)
 			}
 			if at := ulid.Time(id.Time()).UTC().Format("2006-01-02T15:04:05.000Z"); at != "2025-11-13T05:34:54.719Z" {
-				t.Fatalf("%s was made at %s", m.PI, at)
+				t.Fatalf("%s: got time %s", m.PI, at)
 			}
 			seen[m.PI] = true
 		}
 	}
 }
 
-func TestShapesThatCannotBe(t *testing.T) {
+func TestInvalidShapes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		shape samples.Shape
 		want  string
 	}{
-		"more ill than there are": {samples.Shape{Entities: 3, Count: map[samples.Defect]int{samples.Slow: 3}}, "3 ills for 2"},
-		"an unknown ill":          {samples.Shape{Entities: 3, Count: map[samples.Defect]int{"plague": 1}}, "plague"},
-		"an unknown ill by rate":  {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{"plague": 0}}, "plague"},
-		"a rate over 1":           {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: 1.5}}, "1.5"},
-		"no rate at all":          {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: math.NaN()}}, "NaN"},
-		"an unknown root":         {samples.Shape{Root: "plague"}, "plague"},
-		"negative":                {samples.Shape{Entities: -1}, "negative"},
-		"too many":                {samples.Shape{Entities: 1 << 25}, "more than"},
+		"more defects than entities": {samples.Shape{Entities: 3, Count: map[samples.Defect]int{samples.Slow: 3}}, "3 defects for 2"},
+		"an unknown defect":          {samples.Shape{Entities: 3, Count: map[samples.Defect]int{"plague": 1}}, "plague"},
+		"an unknown defect by rate":  {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{"plague": 0}}, "plague"},
+		"a rate over 1":              {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: 1.5}}, "1.5"},
+		"no rate at all":             {samples.Shape{Entities: 3, Rate: map[samples.Defect]float64{samples.Slow: math.NaN()}}, "NaN"},
+		"an unknown root":            {samples.Shape{Root: "plague"}, "plague"},
+		"negative":                   {samples.Shape{Entities: -1}, "negative"},
+		"too many":                   {samples.Shape{Entities: 1 << 25}, "more than"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := samples.Generate(1, tt.shape); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want one that says %q", err, tt.want)
+				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 		})
 	}
 	if c := mustGenerate(t, 9, samples.Shape{}); c.Len() != 1 || c.Roots()[0].Entities != 1 {
-		t.Error("the zero shape is not one entity")
+		t.Error("the zero shape does not have one entity")
 	}
 }
 
-func TestOCRIsIllAsItShouldBe(t *testing.T) {
+func TestOCRDefects(t *testing.T) {
 	t.Parallel()
 	tests := map[samples.Defect]string{samples.EmptyOCR: `"ocr": ""`, samples.ControlOCR: `\u0007`}
 	for defect, want := range tests {
@@ -212,7 +212,7 @@ func TestOCRIsIllAsItShouldBe(t *testing.T) {
 			c := mustGenerate(t, 1, samples.Shape{Root: defect})
 			client := serve(t, c)
 			if text := client.component(client.entity(c.Roots()[0].PI), "note.ref.json"); !strings.Contains(text, want) {
-				t.Errorf("%s has no %s", text, want)
+				t.Errorf("%s lacks %s", text, want)
 			}
 		})
 	}

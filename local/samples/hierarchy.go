@@ -7,12 +7,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// hierarchy is units on their way into a tree.
+// hierarchy arranges units into a tree.
 type hierarchy struct {
 	units map[string]*archive.Unit
-	// made are those that no description is of; they say what their units have in common.
+	// made are the units without a description; what their units have in common
+	// describes them.
 	made map[string]bool
-	// filled marks those that have taken over what their units have in common.
+	// filled marks the made units that have received what their units have in
+	// common.
 	filled map[string]bool
 }
 
@@ -28,8 +30,8 @@ func newHierarchy(found map[string]archive.Unit) *hierarchy {
 	return h
 }
 
-// hang puts each finding aid under its nearest holder and makes the holders that
-// have no finding aid themselves.
+// hang puts each finding aid under its nearest holder and creates the holders
+// without a finding aid.
 func hang(found map[string]archive.Unit) []archive.Unit {
 	units := sorted(found)
 	unify(units)
@@ -57,8 +59,8 @@ func hang(found map[string]archive.Unit) []archive.Unit {
 	return h.list()
 }
 
-// unify gives a holder one ID where some name it by an identifier and others by
-// its catalog number alone, and takes out a unit that names itself.
+// unify gives a holder one ID if some units name it by an identifier and others
+// only by its catalog number, and removes a unit that names itself.
 func unify(units []archive.Unit) {
 	named := map[string]string{}
 	for _, u := range units {
@@ -78,8 +80,8 @@ func unify(units []archive.Unit) {
 	}
 }
 
-// holder makes what ref names, unless it is there. It hangs under its own
-// nearest holder only if that one is described.
+// holder creates the unit that ref names, unless it exists. Its parent is its
+// nearest holder, and only if that one is described.
 func (h *hierarchy) holder(ref archive.Ref, above []archive.Ref, found map[string]archive.Unit) {
 	if _, there := h.units[ref.ID]; there {
 		return
@@ -94,7 +96,7 @@ func (h *hierarchy) holder(ref archive.Ref, above []archive.Ref, found map[strin
 	h.made[ref.ID] = true
 }
 
-// made is a holder as its units name it.
+// made returns a holder as its units name it.
 func made(ref archive.Ref, above []archive.Ref) archive.Unit {
 	u := archive.Unit{
 		ID: ref.ID, Level: ref.Level, Title: ref.Title, CatalogID: ref.CatalogID, Above: slices.Clone(above),
@@ -105,8 +107,8 @@ func made(ref archive.Ref, above []archive.Ref) archive.Unit {
 	return u
 }
 
-// stack puts conversations under tapes, tapes under series, series under the
-// collection, as the conversations say.
+// stack puts conversations under tapes, tapes under series, and series under
+// the collection, as the conversations say.
 func stack(found, records map[string]archive.Unit) []archive.Unit {
 	h := newHierarchy(found)
 	for _, u := range sorted(found) {
@@ -139,15 +141,15 @@ func stack(found, records map[string]archive.Unit) []archive.Unit {
 	return h.list()
 }
 
-// borneOut says whether a tape's title, "Camp David study table tape number
-// 163", agrees with the series that its conversations are in.
+// borneOut reports whether a tape's title, "Camp David study table tape number
+// 163", agrees with the series of its conversations.
 func borneOut(title string, above []archive.Ref) bool {
 	device, _, ok := strings.Cut(strings.ToLower(title), " tape number")
 	return ok && len(above) > 0 && strings.Contains(strings.ToLower(above[len(above)-1].Title), device)
 }
 
-// list gives the units, holders before what they hold, after telling each
-// holder what its units have in common.
+// list returns the units, holders before their units, after it filled the
+// holders.
 func (h *hierarchy) list() []archive.Unit {
 	all := make(map[string]archive.Unit, len(h.units))
 	below := map[string][]string{}
@@ -170,7 +172,7 @@ func (h *hierarchy) list() []archive.Unit {
 	return list
 }
 
-// fill tells a holder, after all below it, what its units have in common.
+// fill gives a holder, after its descendants, what its units have in common.
 func (h *hierarchy) fill(id string, below map[string][]string) {
 	if h.filled[id] || len(below[id]) == 0 {
 		return

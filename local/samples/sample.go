@@ -9,11 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// SampleRoot is the PI of the sample's root, that of the export contract's examples.
+// SampleRoot is the PI of the sample's root, as in the export contract's
+// examples.
 const SampleRoot = "01K9XVBAQZF9EHDRXGBEADTZYY"
 
-// The sample's facts: who took part when in which conversation, and the history
-// that its finding aids share. Both are of the U.S. National Archives, CC0 1.0.
+// The sample's facts: the participants and times of each conversation, and the
+// history that its finding aids share. Both come from the U.S. National
+// Archives, CC0 1.0.
 var (
 	//go:embed sample/tape-281.tsv
 	sampleTable string
@@ -21,8 +23,8 @@ var (
 	sampleHistory string
 )
 
-// Sample is tape 281 of the White House Tapes (21 October 1971) and its 71
-// conversations: 72 entities under SampleRoot. It is, to the byte, what FromEAD
+// Sample is tape 281 of the White House Tapes (21 October 1971) with its 71
+// conversations: 72 entities under SampleRoot. It is byte for byte what FromEAD
 // makes of the 71 finding aids.
 func Sample() *Collection {
 	units := sampleUnits()
@@ -31,8 +33,8 @@ func Sample() *Collection {
 		found[u.ID] = u
 	}
 	c, err := fromUnits(hang(found))
-	if err != nil { // the table is part of the program
-		panic(fmt.Sprintf("the sample's table is broken: %v", err))
+	if err != nil { // the table is embedded
+		panic(fmt.Sprintf("invalid table of the sample: %v", err))
 	}
 	return c
 }
@@ -60,8 +62,8 @@ func sampleUnits() []archive.Unit {
 	return units
 }
 
-// sampleConversation says what the finding aid of conversation 281-NUMBER says;
-// all of them use the same words.
+// sampleConversation returns the finding aid of conversation 281-NUMBER; all
+// finding aids use the same words.
 func sampleConversation(number, start, end, certainty string, codes []string, parties map[string]sampleParty) archive.Unit {
 	const (
 		day    = "1971-10-21"

@@ -1,39 +1,38 @@
-// Package collection has the collections that a local stack exports, and serves
-// them as the entity API does (see entityapi).
+// Package samples contains the collections that a local stack exports, and
+// serves them as the entity API does (see entityapi).
 //
 //   - Sample is tape 281 of the White House Tapes with its 71 conversations: 72
-//     entities from a table of facts inside the program.
-//   - FromEAD is a folder of finding aids, one entity each, under the tapes that
-//     they name.
-//   - FromCatalog is a folder of conversation lists and catalog records, as one
-//     tree: collection, series, tapes, conversations.
-//   - Generate is any number of made-up entities, with ills on demand.
+//     entities from an embedded table of facts.
+//   - FromEAD reads a folder of finding aids, one entity each, under the tapes
+//     that they name.
+//   - FromCatalog reads a folder of conversation lists and catalog records into
+//     one tree: collection, series, tapes, conversations.
+//   - Generate computes any number of invented entities, with defects on request.
 //
-// A Collection never changes. The same source gives the same bytes, PIs and CIDs
-// in every process; they are computed when they are asked for, and none are kept.
-// Broken input is refused with the name of the file.
+// A Collection never changes. The same source yields the same bytes, PIs and
+// CIDs in every process; they are computed on each request and not stored.
+// Invalid input is an error that names the file.
 //
-// # What an exporter should make of a collection
+// # What an export of a collection should contain
 //
-// Expect says it, from what is served and nothing else, by these rules:
+// Expect computes it from what is served, by these rules:
 //
-//   - An entity that cannot be read at all has failed: 404, merged, deleted, or
-//     503 or broken off however often it is asked for. It is not in the output,
-//     and what only it names is never found. If it is the root, the export fails.
-//   - An entity is incomplete if it has no pinax.json, or one that is no JSON
-//     object or is over 4 MiB; or if any component cannot be had or does not
-//     match its CID. It is in the output, as a lesser record, with its children.
-//     So exported counts the incomplete too, and never the failed.
-//   - A 503 or an answer broken off a few times is asked for again, and then it
-//     is as if it had not been. A slow answer is an answer.
+//   - An entity that cannot be read has failed: 404, merged, deleted, or 503 or
+//     interrupted on every try. It is not in the output, and entities that only
+//     it names are not found. If it is the root, the export fails.
+//   - An entity is incomplete if it has no pinax.json, or one that is not a JSON
+//     object or is over 4 MiB; or if any component is unavailable or does not
+//     match its CID. It is in the output, as a reduced record, with its children.
+//     So exported includes the incomplete and excludes the failed.
+//   - A 503 or an interrupted answer that occurs a few times is retried and has
+//     no other effect. A slow answer is an answer.
 //   - An entity that is named twice, by its parent, by a descendant or by
 //     itself, is exported once.
-//   - What a parent does not name is not found, whatever it says of its parent;
-//     what a parent names is found, whatever it says.
-//   - An OCR text that is empty, or has control bytes in it, changes no count.
+//   - Only what a parent names is found, whatever a child says of its parent.
+//   - An OCR text that is empty or contains control bytes changes no count.
 //
-// An exporter may give up when a source fails dozens of times in a row; that is
-// not foreseen here.
+// An exporter may give up when a source fails dozens of times in a row; Expect
+// ignores that.
 package samples
 
 import (
@@ -43,21 +42,21 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// Collection is a set of archive entities under one or several roots.
+// Collection is a set of archive entities under one or more roots.
 type Collection struct {
 	source entityapi.Source
 	roots  []Root
 }
 
-// Root is an entity that hangs under no other: where an export starts.
+// Root is an entity without a parent, at which an export can start.
 type Root struct {
 	PI    string
 	Title string
-	// Entities counts the root and all below it.
+	// Entities is the number of entities: the root and its descendants.
 	Entities int
 }
 
-// fromUnits hangs units into a tree.
+// fromUnits arranges units into a tree.
 func fromUnits(units []archive.Unit) (*Collection, error) {
 	tree, err := archive.NewTree(units)
 	if err != nil {
@@ -71,14 +70,14 @@ func fromUnits(units []archive.Unit) (*Collection, error) {
 	return c, nil
 }
 
-// Roots are the entities that an export starts at, in a fixed order.
+// Roots returns the roots in a fixed order.
 func (c *Collection) Roots() []Root { return append([]Root(nil), c.roots...) }
 
-// Len counts the entities.
+// Len returns the number of entities.
 func (c *Collection) Len() int { return c.source.Len() }
 
-// Handler serves the collection. Every handler counts anew what goes wrong a
-// number of times; clock times the answers that are slow.
+// Handler serves the collection. Every handler has its own counters of faults
+// that occur a number of times; clock delays slow answers.
 func (c *Collection) Handler(clock entityapi.Clock) http.Handler {
 	return entityapi.Handler(c.source, clock)
 }

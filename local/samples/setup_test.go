@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// manifest is what a client reads of an entity.
+// manifest is the part of an entity that a client reads.
 type manifest struct {
 	PI         string            `json:"pi"`
 	CID        string            `json:"manifest_cid"`
@@ -36,7 +36,7 @@ func serve(t *testing.T, c *samples.Collection) *client {
 	return &client{t, server.URL}
 }
 
-// get gives status and body; a connection that ends early gives status 0.
+// get returns status and body; the status of an interrupted answer is 0.
 func (c *client) get(path string) (int, []byte) {
 	c.t.Helper()
 	response, err := http.Get(c.url + path)
@@ -61,17 +61,18 @@ func (c *client) entity(pi string) manifest {
 	return m
 }
 
-// component gives the bytes of a component, which match its CID.
+// component returns the bytes of a component after it checked their CID.
 func (c *client) component(m manifest, name string) string {
 	c.t.Helper()
 	status, body := c.get("/cat/" + m.Components[name])
 	if status != http.StatusOK || string(cid.Raw(body)) != m.Components[name] {
-		c.t.Fatalf("%s of %s: status %d, %d bytes, or another CID", name, m.PI, status, len(body))
+		c.t.Fatalf("%s of %s: got status %d, %d bytes, or another CID", name, m.PI, status, len(body))
 	}
 	return string(body)
 }
 
-// all gives everything that is served, entity by entity from the roots down, as text.
+// all returns everything that is served as text, entity by entity from the
+// roots.
 func (c *client) all(col *samples.Collection) (texts []string, entities []manifest) {
 	c.t.Helper()
 	var queue []string
@@ -93,7 +94,7 @@ func (c *client) all(col *samples.Collection) (texts []string, entities []manife
 	return texts, entities
 }
 
-// pinax is what tests look at in pinax.json.
+// pinax is the part of pinax.json that tests read.
 type pinax struct {
 	ID, Title, Type, Institution, Created, Language, Description, Rights string
 	Creator, Subjects, Place                                             []string

@@ -1,8 +1,8 @@
-// Package cid computes and reads content identifiers of the two kinds that the
+// Package cid computes and parses the two kinds of content identifiers that the
 // entity API uses: CIDv1, base32, sha2-256, of raw bytes ("bafkrei...") and of
-// DAG-CBOR nodes ("bafyrei..."). It promises true identifiers: Raw(b) is what
-// any IPFS node gives for b in one block. It refuses every other version,
-// codec, hash and base.
+// DAG-CBOR nodes ("bafyrei..."). Raw(b) is the identifier that any IPFS node
+// computes for b in one block. Other versions, codecs, hashes and bases are not
+// supported.
 package cid
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// CID is the text of a content identifier, as it stands in a manifest.
+// CID is the text of a content identifier, as written in a manifest.
 type CID string
 
-// Digest is the sha2-256 of what a CID names.
+// Digest is the sha2-256 of the content that a CID identifies.
 type Digest = [sha256.Size]byte
 
 const (
@@ -26,26 +26,26 @@ const (
 	hashSHA2 = 0x12
 )
 
-// ErrInvalid is for a text that is not a CID of the kinds that this package knows.
+// ErrInvalid is returned for a text that is not a supported CID.
 var ErrInvalid = errors.New("not a CIDv1 in base32 of raw or dag-cbor bytes hashed with sha2-256")
 
 // Multibase "b": RFC 4648 base32, lower case, no padding.
 var alphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Raw is the CID of b as a file in one block.
+// Raw returns the CID of b as a file in one block.
 func Raw(b []byte) CID { return FromDigest(sha256.Sum256(b)) }
 
-// FromDigest is the CID of a file whose sha2-256 is d.
+// FromDigest returns the CID of a file whose sha2-256 is d.
 func FromDigest(d Digest) CID { return encode(codecRaw, d) }
 
-// DagCBOR is the CID of b as an IPLD node in DAG-CBOR.
+// DagCBOR returns the CID of b as an IPLD node in DAG-CBOR.
 func DagCBOR(b []byte) CID { return encode(codecDagCBOR, sha256.Sum256(b)) }
 
 func encode(codec byte, d Digest) CID {
 	return CID("b" + alphabet.EncodeToString(append([]byte{version, codec, hashSHA2, sha256.Size}, d[:]...)))
 }
 
-// Parse reads a CID and gives its digest. Its error is ErrInvalid.
+// Parse parses a CID and returns its digest, or ErrInvalid.
 func Parse(text string) (CID, Digest, error) {
 	encoded, ok := strings.CutPrefix(text, "b")
 	if !ok {
@@ -63,8 +63,8 @@ func Parse(text string) (CID, Digest, error) {
 	return c, Digest(b[4:]), nil
 }
 
-// Bytes is the binary form, as an IPLD link holds it. It is nil for a CID that
-// Parse refuses.
+// Bytes returns the binary form, as used in an IPLD link. It is nil for a CID
+// that Parse rejects.
 func (c CID) Bytes() []byte {
 	if _, _, err := Parse(string(c)); err != nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-func TestRawIsTheKnownIdentifier(t *testing.T) {
+func TestKnownIdentifiers(t *testing.T) {
 	t.Parallel()
-	// The empty block, as IPFS names it everywhere.
+	// The empty block has this identifier in IPFS.
 	if got := cid.Raw(nil); got != "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku" {
 		t.Errorf("Raw(nil) = %s", got)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// period takes the machine-readable time of the event; failing that, its words,
-// and those of unitdate. unitdate/@normal is believed only where its text bears
-// it out: all finding aids of the White House Tapes say 1971-02-16 there.
+// period reads the machine-readable time of the event; otherwise the words of
+// the event and of unitdate. unitdate/@normal counts only if its text agrees
+// with it: all finding aids of the White House Tapes have 1971-02-16 there.
 func (d *document) period() archive.Period {
 	var p archive.Period
 	event := d.desc.withID("odd", "conversationDateTime")
@@ -52,10 +52,10 @@ func unitDate(date *node) (archive.Period, bool) {
 	return p, true
 }
 
-// parties sorts out who took part and who was spoken of.
+// parties separates the participants from the people who were discussed.
 func (d *document) parties(u *archive.Unit) {
 	origin := d.did.withID("origination", "participants")
-	if origin == nil { // an older or another form: whoever the unit comes from
+	if origin == nil { // older and other finding aids: the origin of the unit
 		for _, o := range d.did.elements("origination") {
 			if o.attr("id") == "" {
 				origin = o
@@ -91,8 +91,8 @@ func party(n *node) archive.Party {
 	return archive.Party{Kind: kind, Name: n.words(), Authority: n.attr("authfilenumber")}
 }
 
-// headings are those of the finding aid's access points that have a vocabulary,
-// each once; places and topics of the conversation are among them.
+// headings are the finding aid's access points that have a vocabulary, without
+// duplicates. Places and topics of the conversation are among them.
 func (d *document) headings() []archive.Heading {
 	var found []archive.Heading
 	add := func(n *node) {
@@ -134,13 +134,13 @@ func (d *document) headings() []archive.Heading {
 	return found
 }
 
-// apart are the access points that are read elsewhere, or that say nothing
-// about the unit (the legal categories of the review).
+// apart are the access points that are read elsewhere or do not describe the
+// unit (the legal categories of the review).
 var apart = map[string]bool{
 	"recordingLocation": true, "peopleDiscussed": true, "organizationsDiscussed": true, "PRMPAdeedCategories": true,
 }
 
-// above are the units that hold this one, the highest first.
+// above returns the units that contain this one, the highest first.
 func (d *document) above() []archive.Ref {
 	var refs []archive.Ref
 	for _, holder := range []struct {

@@ -1,18 +1,18 @@
-// Package ead reads finding aids in Encoded Archival Description 2002, one
-// archival unit each, such as the National Archives made for the conversations
-// of the White House Tapes.
+// Package ead parses finding aids in Encoded Archival Description 2002, one
+// archival unit each, such as the National Archives published for the
+// conversations of the White House Tapes.
 //
-// It takes the EAD namespace under any prefix, no namespace, or a DOCTYPE; every
-// encoding that a browser knows; and finding aids in which any element is
-// missing. It fails on what is not well-formed XML, and tells XML of another
-// kind by ErrOther. It reads no DTD and follows no link.
+// It accepts the EAD namespace under any prefix, no namespace, or a DOCTYPE;
+// every encoding that a browser supports; and finding aids in which any element
+// is missing. Input that is not well-formed XML is an error, and XML of another
+// kind is ErrOther. It reads no DTD and follows no link.
 //
-// What is wrong or says nothing in those finding aids stays behind: a date in
-// unitdate/@normal that its own text contradicts, offsets from UTC, the
-// placeholder at the end of an abstract, people "discussed" who are only the
-// participants again, parties that nobody could name, and texts that are the
-// same everywhere (access, acquisition, arrangement). One finding aid is one
-// unit: components inside its dsc are text of that unit, not units.
+// Known errors of those finding aids are dropped: a date in unitdate/@normal
+// that its own text contradicts, offsets from UTC, the placeholder at the end
+// of an abstract, people "discussed" who are only the participants again,
+// unidentified parties, and texts that are the same everywhere (access,
+// acquisition, arrangement). One finding aid is one unit: components inside its
+// dsc are text of that unit, not units.
 package ead
 
 import (
@@ -28,11 +28,11 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// ErrOther is for a document that is well-formed XML and no EAD.
+// ErrOther is returned for a document that is well-formed XML but not EAD.
 var ErrOther = errors.New("not an EAD finding aid")
 
-// Parse reads one finding aid. fallback is its identifier where it has none,
-// usually its file's name.
+// Parse parses one finding aid. fallback is used as its identifier if it has no
+// identifier; usually it is the file's name.
 func Parse(r io.Reader, fallback string) (archive.Unit, error) {
 	root, err := readTree(r)
 	if err != nil {
@@ -48,10 +48,11 @@ func Parse(r io.Reader, fallback string) (archive.Unit, error) {
 	}).unit(fallback), nil
 }
 
-// subjectLog begins a subtitle and names the finding aid, not the recording.
+// subjectLog begins a subtitle that describes the finding aid, not the
+// recording.
 var subjectLog = regexp.MustCompile(`^A Subject Log of (?:the )?`)
 
-// document is the three parts of a finding aid that say something; any may be nil.
+// document is the three parts of a finding aid that are read; any may be nil.
 type document struct {
 	header, desc, did *node
 }
@@ -111,7 +112,8 @@ func (d *document) title() string {
 	return formal
 }
 
-// level reads archdesc/@level; what holds nothing and names a holder is an item.
+// level reads archdesc/@level; a unit without components that has a holder is
+// an item.
 func (d *document) level() archive.Level {
 	level := d.desc.attr("level")
 	if level == "otherlevel" {
@@ -168,7 +170,7 @@ func (d *document) abstract() string {
 
 func (d *document) history() string { return paragraphs(d.desc.child("bioghist")) }
 
-// paragraphs are the <p> below n, or its text where it has none.
+// paragraphs returns the <p> elements below n, or its text if there is no <p>.
 func paragraphs(n *node) string {
 	var found []string
 	for _, p := range n.all("p") {
@@ -188,7 +190,7 @@ func (d *document) place() *node {
 	return d.desc.withID("controlaccess", "recordingLocation").child("geogname")
 }
 
-// rights is the licence that is linked, or else the first words on use.
+// rights returns the linked licence, or else the first text on use.
 func (d *document) rights() string {
 	var use *node
 	for _, n := range d.desc.all("userestrict") {
@@ -221,7 +223,7 @@ func (d *document) digitized() []string {
 	return formats
 }
 
-// forms are words that tell a DCMI type.
+// forms maps words to DCMI types.
 var forms = []struct {
 	words *regexp.Regexp
 	form  string
@@ -231,7 +233,7 @@ var forms = []struct {
 	{regexp.MustCompile(`photo|slide|negative|\bprints?\b|poster|drawing`), "StillImage"},
 }
 
-// form is a DCMI type, as far as the genre or the formats tell.
+// form returns the DCMI type if the genre or the formats imply one.
 func (d *document) form(u archive.Unit) string {
 	if u.Level == archive.LevelCollection || u.Level == archive.LevelSeries {
 		return "Collection"
@@ -282,7 +284,7 @@ func digits(s string) string {
 	return ""
 }
 
-// languageTag gives the BCP 47 tag of <language langcode="eng">: "en".
+// languageTag returns the BCP 47 tag of <language langcode="eng">: "en".
 func languageTag(n *node) string {
 	tag, err := language.Parse(n.attr("langcode"))
 	if err != nil || tag == language.Und {

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/ead"
 )
 
-// aid wraps the inside of <did>, and what comes after it, in a finding aid.
+// aid wraps the content of <did>, and what comes after it, in a finding aid.
 func aid(did, after string) string {
 	return `<ead xmlns="urn:isbn:1-931666-22-9" xmlns:xlink="http://www.w3.org/1999/xlink"><archdesc level="item"><did>` + did + `</did>` + after + `</archdesc></ead>`
 }
@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		"an identifier from the file's name": {aid("", ""), func(u archive.Unit) string { return u.ID + "|" + u.Title }, "name|name"},
 		"a title with its date inside":       {aid(`<unittitle>Letters, <unitdate>1958</unitdate></unittitle>`, ""), func(u archive.Unit) string { return u.Title }, "Letters"},
 		"a title in pieces":                  {aid(`<unittitle>A <emph>very</emph>long<lb/>title</unittitle>`, ""), func(u archive.Unit) string { return u.Title }, "A verylong title"},
-		"unitdate/@normal that its text denies": {
+		"unitdate/@normal contradicted by its text": {
 			aid(`<unitdate normal="1971-02-16/1971-02-16">October 21, 1971</unitdate>`, ""), func(u archive.Unit) string { return u.Period.Created() }, "1971-10-21",
 		},
 		"unitdate/@normal of another year": {aid(`<unitdate normal="1971-02-16">sometime in 1973</unitdate>`, ""), func(u archive.Unit) string { return u.Period.Created() }, ""},
@@ -46,9 +46,9 @@ func TestParse(t *testing.T) {
 		"photographs":           {aid(`<physdesc>3 photographs</physdesc>`, ""), func(u archive.Unit) string { return u.Form }, "StillImage"},
 		"a text":                {aid("", ""), func(u archive.Unit) string { return u.Form }, "Text"},
 		"a language with a tag": {aid(`<langmaterial><language langcode="gsw"/></langmaterial>`, ""), func(u archive.Unit) string { return u.Language }, "gsw"},
-		"a language of no kind": {aid(`<langmaterial><language langcode="???"/></langmaterial>`, ""), func(u archive.Unit) string { return u.Language }, ""},
+		"an unknown language":   {aid(`<langmaterial><language langcode="???"/></langmaterial>`, ""), func(u archive.Unit) string { return u.Language }, ""},
 		"rights in words":       {aid("", `<userestrict><head>Rights</head><p>Ask first.</p></userestrict>`), func(u archive.Unit) string { return u.Rights }, "Ask first."},
-		"a URI that is none":    {aid("", `<controlaccess><subject authfilenumber="sh85">Tides</subject></controlaccess>`), func(u archive.Unit) string { return u.Headings[0].Text + u.Headings[0].URI }, "Tides"},
+		"an invalid URI":        {aid("", `<controlaccess><subject authfilenumber="sh85">Tides</subject></controlaccess>`), func(u archive.Unit) string { return u.Headings[0].Text + u.Headings[0].URI }, "Tides"},
 		"a holder by number":    {aid(`<archref id="parentFile"><unitid>13</unitid></archref>`, ""), func(u archive.Unit) string { return u.Above[0].ID }, "naid-13"},
 		"an entity of HTML":     {`<!DOCTYPE ead SYSTEM "ead.dtd">` + aid(`<unittitle>Tides&nbsp;&amp; wind</unittitle>`, ""), func(u archive.Unit) string { return u.Title }, "Tides & wind"},
 		"a byte order mark":     {"\ufeff" + aid(`<unittitle>Tides</unittitle>`, ""), func(u archive.Unit) string { return u.Title }, "Tides"},
@@ -71,7 +71,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wide is s in UTF-16, little end first, with its mark.
+// wide returns s in UTF-16, little endian, with a byte order mark.
 func wide(s string) string {
 	var b bytes.Buffer
 	b.Write([]byte{0xff, 0xfe})
@@ -118,7 +118,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if u.ID == "" || u.Title == "" {
-			t.Fatalf("a unit without a name: %+v", u)
+			t.Fatalf("got a unit without a name: %+v", u)
 		}
 		archive.Describe(u, archive.PI(u.ID), nil)
 	})

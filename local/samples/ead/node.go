@@ -14,14 +14,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// Bounds of a document; the finding aids that are known have 32 KB and a depth of 8.
+// Limits of a document; known finding aids have 32 KB and a depth of 8.
 const (
 	sizeMost  = 64 << 20
 	depthMost = 200
 )
 
-// node is an element, or text where it has no name. Names are local ones:
-// finding aids come with the EAD namespace under any prefix, and without it.
+// node is an element, or text if it has no name. Names are local names: finding
+// aids use the EAD namespace under any prefix, or none.
 type node struct {
 	name     string
 	attrs    map[string]string
@@ -29,14 +29,15 @@ type node struct {
 	children []*node
 }
 
-// readTree reads a whole document. It resolves no external entity and reads no DTD.
+// readTree parses a whole document. It resolves no external entity and reads no
+// DTD.
 func readTree(r io.Reader) (*node, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, sizeMost+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(raw) > sizeMost {
-		return nil, fmt.Errorf("it is larger than %d MiB", sizeMost>>20)
+		return nil, fmt.Errorf("larger than %d MiB", sizeMost>>20)
 	}
 	utf16 := bytes.HasPrefix(raw, []byte{0xff, 0xfe}) || bytes.HasPrefix(raw, []byte{0xfe, 0xff})
 	if utf16 {
@@ -45,14 +46,14 @@ func readTree(r io.Reader) (*node, error) {
 		}
 	}
 	d := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\ufeff"))))
-	d.Entity = xml.HTMLEntity // &nbsp; and its like, which a DTD would declare
+	d.Entity = xml.HTMLEntity // entities that a DTD would declare, such as &nbsp;
 	d.CharsetReader = func(name string, in io.Reader) (io.Reader, error) {
 		if utf16 && strings.HasPrefix(strings.ToLower(name), "utf-16") {
 			return in, nil
 		}
 		e, err := htmlindex.Get(name)
 		if err != nil {
-			return nil, fmt.Errorf("its encoding %q is unknown", name)
+			return nil, fmt.Errorf("unknown encoding %q", name)
 		}
 		return e.NewDecoder().Reader(in), nil
 	}
@@ -93,19 +94,19 @@ func build(d *xml.Decoder) (*node, error) {
 			return n, nil
 		}
 	}
-	return nil, errors.New("it holds no element")
+	return nil, errors.New("no element")
 }
 
-// blocks are the elements that end a word; text on both sides of any other,
-// <emph> say, may be one word.
+// blocks are the elements that end a word. Text on both sides of any other
+// element, such as <emph>, may be one word.
 var blocks = map[string]bool{
 	"p": true, "lb": true, "head": true, "item": true, "list": true, "unittitle": true, "unitid": true,
 	"unitdate": true, "addressline": true, "entry": true, "row": true, "cell": true,
 	"persname": true, "corpname": true, "famname": true, "geogname": true, "subject": true, "date": true,
 }
 
-// words is the clean text of n and all below it, except where skip says so.
-// It is safe on nil.
+// words returns the clean text of n and its descendants, except those that skip
+// selects. n may be nil.
 func (n *node) words(skip ...string) string {
 	if n == nil {
 		return ""
@@ -133,7 +134,7 @@ func (n *node) collect(b *strings.Builder, skip []string) {
 	}
 }
 
-// attr is safe on nil.
+// attr returns an attribute; n may be nil.
 func (n *node) attr(name string) string {
 	if n == nil {
 		return ""
@@ -141,8 +142,8 @@ func (n *node) attr(name string) string {
 	return n.attrs[name]
 }
 
-// all gives the elements of these names at any depth below n, in the order of
-// the document; no name is every element.
+// all returns the elements with these names at any depth below n, in document
+// order; without a name it returns every element.
 func (n *node) all(names ...string) []*node {
 	var found []*node
 	if n == nil {
@@ -164,7 +165,7 @@ func (n *node) all(names ...string) []*node {
 	return found
 }
 
-// first gives the first element of these names below n, or nil.
+// first returns the first element with one of these names below n, or nil.
 func (n *node) first(names ...string) *node {
 	for _, found := range n.all(names...) {
 		return found
@@ -172,7 +173,8 @@ func (n *node) first(names ...string) *node {
 	return nil
 }
 
-// elements are n's own children of these names; no name is every element.
+// elements returns n's children with these names; without a name it returns
+// every child element.
 func (n *node) elements(names ...string) []*node {
 	var found []*node
 	if n == nil {
@@ -190,7 +192,7 @@ func (n *node) elements(names ...string) []*node {
 	return found
 }
 
-// child is the first of n's own children of this name, or nil.
+// child returns the first of n's children with this name, or nil.
 func (n *node) child(name string) *node {
 	for _, found := range n.elements(name) {
 		return found
@@ -198,7 +200,7 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-// withID gives the first element of this name below n whose id it is, or nil.
+// withID returns the first element with this name and id below n, or nil.
 func (n *node) withID(name, id string) *node {
 	for _, found := range n.all(name) {
 		if found.attrs["id"] == id {

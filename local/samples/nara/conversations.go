@@ -1,12 +1,12 @@
-// Package nara reads what the U.S. National Archives publishes about the White
-// House Tapes beside finding aids: lists of conversations in JSON, and the
+// Package nara parses what the U.S. National Archives publishes about the White
+// House Tapes besides finding aids: lists of conversations in JSON, and the
 // catalog records of the tapes in XML.
 //
-// It fails on what cannot be parsed. What is wrong inside does not get out:
-// character references in JSON strings are resolved (the mistyped &wuot; too), a
-// participant who is listed twice is one, those that nobody could name are told
-// by a flag, offsets from UTC are dropped (they say -05:00 in summer), and a
-// tape that bears another's number is known by its title.
+// Input that cannot be parsed is an error. Known defects of the data are
+// corrected: character references in JSON strings are resolved (the mistyped
+// &wuot; too), repeated participants are merged, unidentified participants are
+// marked by a flag, offsets from UTC are dropped (they are -05:00 in summer),
+// and a tape with another tape's number is identified by its title.
 package nara
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// ErrOther is for JSON or XML that is well-formed and of another kind.
+// ErrOther is returned for JSON or XML that is well-formed and of another kind.
 var ErrOther = errors.New("not a list of the White House Tapes")
 
-// conversation is an entry of the list, as far as it is read.
+// conversation is the part of a list entry that is read.
 type conversation struct {
 	Number   string `json:"conversationNumber"`
 	Tape     string `json:"tapeNumber"`
@@ -67,9 +67,9 @@ type conversation struct {
 	} `json:"publicReleases"`
 }
 
-// ParseConversations reads a list of conversations. A unit's Above ends with
+// ParseConversations parses a list of conversations. A unit's Above ends with
 // its tape, whose ID is TapeID of its number; its Parent is that tape. The name
-// of the set is not used: it differs from that of the series.
+// of the set is not used, because it differs from that of the series.
 func ParseConversations(r io.Reader) ([]archive.Unit, error) {
 	var list struct {
 		Conversations *[]conversation `json:"conversations"`
@@ -78,15 +78,15 @@ func ParseConversations(r io.Reader) ([]archive.Unit, error) {
 	if err := d.Decode(&list); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" {
-			return nil, fmt.Errorf("%w: it is a JSON %s", ErrOther, kind.Value)
+			return nil, fmt.Errorf("%w: a JSON %s", ErrOther, kind.Value)
 		}
 		return nil, fmt.Errorf("cannot read the list of conversations: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("cannot read the list of conversations: there is more behind its end")
+		return nil, errors.New("cannot read the list of conversations: data after its end")
 	}
 	if list.Conversations == nil {
-		return nil, fmt.Errorf("%w: it has no conversations", ErrOther)
+		return nil, fmt.Errorf("%w: no conversations", ErrOther)
 	}
 	units := make([]archive.Unit, 0, len(*list.Conversations))
 	for i, c := range *list.Conversations {
@@ -99,7 +99,7 @@ func ParseConversations(r io.Reader) ([]archive.Unit, error) {
 	return units, nil
 }
 
-// TapeID is the identifier of a tape, in the form that finding aids give it.
+// TapeID returns the identifier of a tape in the form of the finding aids.
 func TapeID(number string) string { return "37-wht-audiotape-" + number }
 
 func (c conversation) unit() (archive.Unit, error) {
@@ -114,10 +114,10 @@ func (c conversation) unit() (archive.Unit, error) {
 		Parent:   TapeID(tape),
 	}
 	if u.ID == "" {
-		return u, errors.New("it has no identifier")
+		return u, errors.New("no identifier")
 	}
 	if tape == "" {
-		return u, fmt.Errorf("%s has no tapeNumber", u.ID)
+		return u, fmt.Errorf("%s: no tapeNumber", u.ID)
 	}
 	if number != "" {
 		u.CallNumber = tape + "-" + number
@@ -162,7 +162,8 @@ func (c conversation) unit() (archive.Unit, error) {
 	return u, nil
 }
 
-// place is where the device stood: the list names the device, not the place.
+// place returns where the recording device was: the list names the device, not
+// the place.
 func place(code, device string) string {
 	switch {
 	case code == "CAB":

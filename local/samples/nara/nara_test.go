@@ -22,7 +22,7 @@ func read(t testing.TB, name string) []byte {
 	return b
 }
 
-func TestTapesAreKnownByTheirTitleWhereTheNumberIsAnothers(t *testing.T) {
+func TestTapeWithAnothersNumber(t *testing.T) {
 	t.Parallel()
 	tapes, err := nara.ParseTapes(bytes.NewReader(read(t, "records.xml")))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestTapesAreKnownByTheirTitleWhereTheNumberIsAnothers(t *testing.T) {
 	}
 	seven := tapes["007"]
 	if seven.Period.Words() != "May 30, 1958 to July 4, 1958" || seven.AltTitle != "Quay room tape number 7" || len(seven.Headings) != 4 {
-		t.Errorf("tape 7 is %+v", seven)
+		t.Errorf("tape 7: got %+v", seven)
 	}
 }
 
@@ -57,14 +57,14 @@ func TestConversationsAreCleaned(t *testing.T) {
 		t.Error(diff)
 	}
 	if !u.Unidentified || u.Released != "1990-12-08" || u.Release != "First Release" || u.Place != "Quay Room" || u.Coordinates != "57.7, 11.9" {
-		t.Errorf("conversation %+v", u)
+		t.Errorf("got conversation %+v", u)
 	}
 	if len(units[1].Participants) != 0 || units[1].Unidentified {
-		t.Errorf("an empty list of participants gave %+v", units[1].Participants)
+		t.Errorf("empty list of participants: got %+v", units[1].Participants)
 	}
 }
 
-func TestOtherKindsAreTold(t *testing.T) {
+func TestOtherKinds(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{`[1]`, `"text"`, `{}`, `{"conversations": null}`} {
 		if _, err := nara.ParseConversations(strings.NewReader(s)); !errors.Is(err, nara.ErrOther) {
@@ -95,7 +95,7 @@ func FuzzParseConversations(f *testing.F) {
 		}
 		for _, u := range units {
 			if u.ID == "" || u.Parent == "" {
-				t.Fatalf("a unit that hangs nowhere: %+v", u)
+				t.Fatalf("got a unit without a parent: %+v", u)
 			}
 			archive.Describe(u, archive.PI(u.ID), nil)
 		}
@@ -111,7 +111,7 @@ func FuzzParseTapes(f *testing.F) {
 		}
 		for number, u := range tapes {
 			if number == "" || u.ID != nara.TapeID(number) {
-				t.Fatalf("tape %q is %+v", number, u)
+				t.Fatalf("tape %q: got %+v", number, u)
 			}
 		}
 	})

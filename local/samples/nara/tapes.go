@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-// catalog is the XML of the tapes' catalog records, as far as it is read.
+// catalog is the part of the tapes' catalog records that is read.
 type catalog struct {
 	Records []struct {
 		CatalogID string `xml:"naraID,attr"`
@@ -38,9 +38,10 @@ type term struct {
 
 var lastNumber = regexp.MustCompile(`([0-9]+)\s*$`)
 
-// ParseTapes reads catalog records and gives the tapes by their numbers, "281".
-// Their Above and Parent are empty: a record does not say what a tape is part of,
-// and its title is no witness (it puts tape 163 into another series).
+// ParseTapes parses catalog records and returns the tapes by their numbers,
+// such as "281". Their Above and Parent are empty: a record does not name the
+// tape's series, and its title is unreliable (it puts tape 163 into another
+// series).
 func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 	d := xml.NewDecoder(r)
 	var c catalog
@@ -54,7 +55,7 @@ func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 			continue
 		}
 		if start.Name.Local != "audiotapes" {
-			return nil, fmt.Errorf("%w: its root element is <%s>", ErrOther, start.Name.Local)
+			return nil, fmt.Errorf("%w: root element <%s>", ErrOther, start.Name.Local)
 		}
 		if err := d.DecodeElement(&c, &start); err != nil {
 			return nil, fmt.Errorf("cannot read the catalog records: %w", err)
@@ -64,7 +65,7 @@ func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 	tapes := make(map[string]archive.Unit, len(c.Records))
 	for _, record := range c.Records {
 		number, title := archive.Clean(record.Number), archive.Clean(record.Title)
-		// Two records bear number 892; the title of one of them says 893.
+		// Two records have number 892; the title of one of them says 893.
 		if m := lastNumber.FindString(title); m != "" && !sameNumber(m, number) {
 			number = pad(m, len(number))
 		}
@@ -72,7 +73,7 @@ func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 			return nil, fmt.Errorf("catalog record %q has no number", archive.Clean(record.CatalogID))
 		}
 		if other, taken := tapes[number]; taken {
-			return nil, fmt.Errorf("two catalog records are of tape %s: %s and %s", number, other.CatalogID, archive.Clean(record.CatalogID))
+			return nil, fmt.Errorf("two catalog records for tape %s: %s and %s", number, other.CatalogID, archive.Clean(record.CatalogID))
 		}
 		u := archive.Unit{
 			ID:        TapeID(number),
@@ -106,7 +107,7 @@ func ParseTapes(r io.Reader) (map[string]archive.Unit, error) {
 
 func orEmpty(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("it holds no element")
+		return errors.New("no element")
 	}
 	return err
 }
