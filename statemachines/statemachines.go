@@ -19,8 +19,8 @@ var run string
 
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z]+)\}`)
 
-// Functions lists the functions that the state machine of a run calls, sorted,
-// each named as its folder is, with a capital: "Admit" is functions/admit.
+// Functions lists the functions that the state machine of a run calls, sorted. Each
+// has the name of a step function with a capital: "Admit" is admit of functions/steps.
 func Functions() []string {
 	var names []string
 	for _, match := range placeholder.FindAllStringSubmatch(run, -1) {

@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// MaxWait is the longest wait that may be asked for, in seconds.
-const MaxWait = 20
+// MaxWait is the longest wait that a request may ask for.
+const MaxWait = 20 * time.Second
 
 // retryAfter is how soon, in seconds, a client that does not wait should come
 // again.
@@ -38,7 +38,7 @@ func Routes(svc *orchestrator.Service, waitCap time.Duration) []httpkit.Route {
 }
 
 func status(svc *orchestrator.Service, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
-	seconds, err := httpkit.IntQuery(r, "wait", 0, MaxWait, 0)
+	seconds, err := httpkit.IntQuery(r, "wait", 0, int(MaxWait.Seconds()), 0)
 	if err != nil {
 		return err
 	}

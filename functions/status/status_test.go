@@ -18,7 +18,7 @@ import (
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
 	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route {
-		return status.Routes(svc, status.MaxWait*time.Second)
+		return status.Routes(svc, status.MaxWait)
 	}, change...)
 }
 

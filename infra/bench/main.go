@@ -46,7 +46,7 @@ func measure(ctx context.Context) error {
 		if function == nil {
 			return fmt.Errorf("the template has no function %s", name)
 		}
-		program := filepath.Join(".build", runtime.GOARCH, name, "bootstrap")
+		program := filepath.Join(".build", runtime.GOARCH, stack.Program(name), "bootstrap")
 		size, zipped, err := sizes(program)
 		if err != nil {
 			return err

@@ -42,7 +42,7 @@ func TestEachFunctionReadsWhatItIsTold(t *testing.T) {
 // reads has the function tell which variables it reads.
 func reads(t *testing.T, name string, function *template.Resource) []string {
 	t.Helper()
-	program := filepath.Join("..", ".build", runtime.GOARCH, name, "bootstrap")
+	program := filepath.Join("..", ".build", runtime.GOARCH, stack.Program(name), "bootstrap")
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%s is not built for this host: make test-infra does that", name)
 	}

@@ -59,8 +59,8 @@ const (
 	loses      use = "loses"      // the queue of what could not be handled
 )
 
-// function is one Lambda function. Its folder, its asset, its metric and its
-// role have the same name.
+// function is one Lambda function. Its metrics, its role and its log group have the
+// same name.
 type function struct {
 	kind kind
 	uses []use
@@ -84,6 +84,25 @@ var functions = map[string]function{
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, addressed, loses}},
 	"relay":     {kind: relay, uses: []use{consumes, publishes, loses}},
+}
+
+// Program is the folder of the function's program below functions. All step
+// functions share one, which selects its handler by SORTIE_STEP.
+func Program(name string) string {
+	if functions[name].kind == step {
+		return "steps"
+	}
+	return name
+}
+
+// Programs lists the programs of all functions, sorted.
+func Programs() []string {
+	var programs []string
+	for _, name := range Functions() {
+		programs = append(programs, Program(name))
+	}
+	slices.Sort(programs)
+	return slices.Compact(programs)
 }
 
 // Functions lists the names of all functions, sorted.

@@ -30,11 +30,11 @@ type house struct {
 	functions map[string]awslambda.Function
 }
 
-// New adds the stack of a stage to the app. The error names every function that
-// is not built.
+// New adds the stack of a stage to the app. The error names every program that is
+// not built.
 func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	var missing []error
-	for _, name := range Functions() {
+	for _, name := range Programs() {
 		if _, err := os.Stat(filepath.Join(s.asset(name), "bootstrap")); err != nil {
 			missing = append(missing, fmt.Errorf("%s is not built for %s: run make functions", name, s.Arch))
 		}
@@ -68,7 +68,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	return h.stack, nil
 }
 
-// asset is the folder of a built function.
+// asset is the folder of a built program.
 func (s Settings) asset(name string) string { return filepath.Join(s.Build, s.Arch, name) }
 
 // name is the name of a resource that people look for, unique in the account.

@@ -14,6 +14,9 @@ func (h *house) addFunctions() {
 	needs := h.needs()
 	for _, name := range Functions() {
 		env := map[string]string{"SORTIE_STAGE": h.settings.Stage}
+		if functions[name].kind == step {
+			env["SORTIE_STEP"] = name
+		}
 		logs := h.newLogGroup("Logs"+capital(name), "")
 		allow := []statement{{[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*logs.AttrArn()}}}
 		for _, u := range functions[name].uses {
@@ -42,7 +45,7 @@ func (h *house) newFunction(name string, env map[string]string, allow []statemen
 	props := &awslambda.FunctionProps{
 		FunctionName: jsii.String(h.name(name)),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"), Architecture: architecture,
-		Code:       awslambda.Code_FromAsset(jsii.String(h.settings.asset(name)), nil),
+		Code:       awslambda.Code_FromAsset(jsii.String(h.settings.asset(Program(name))), nil),
 		MemorySize: num(h.settings.memory(name)), Timeout: awscdk.Duration_Seconds(num(h.settings.timeout(name))),
 		Environment: &variables, Tracing: tracing,
 		LogGroup: awslogs.LogGroup_FromLogGroupName(h.stack, jsii.String("LogsOf"+capital(name)), logs.Ref()),

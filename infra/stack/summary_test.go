@@ -130,7 +130,7 @@ func TestWhatIsNotBuiltIsNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("functions that are not there were deployed")
 	}
-	for _, name := range stack.Functions() {
+	for _, name := range stack.Programs() {
 		if !strings.Contains(err.Error(), name+" is not built for arm64") {
 			t.Errorf("%s is not named in: %v", name, err)
 		}

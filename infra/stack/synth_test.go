@@ -60,7 +60,7 @@ func synth(tb testing.TB, more map[string]any) template.Template {
 		tb.Fatal(err)
 	}
 	settings.Build = tb.TempDir()
-	for _, name := range stack.Functions() {
+	for _, name := range stack.Programs() {
 		folder := filepath.Join(settings.Build, settings.Arch, name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			tb.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
@@ -17,18 +18,16 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents")
 
-// TestEveryFunctionOfTheStateMachineHasItsFolder: ${Launch} is functions/launch.
-func TestEveryFunctionOfTheStateMachineHasItsFolder(t *testing.T) {
+// TestStateMachineCallsTheStepFunctions checks that the state machine's ${Launch} is
+// launch in functions/steps, and that no step function is unused.
+func TestStateMachineCallsTheStepFunctions(t *testing.T) {
 	t.Parallel()
-	names := statemachines.Functions()
-	if len(names) == 0 {
-		t.Fatal("the state machine calls no function")
+	var called []string
+	for _, name := range statemachines.Functions() {
+		called = append(called, strings.ToLower(name))
 	}
-	for _, name := range names {
-		folder := filepath.Join(root(t), "functions", strings.ToLower(name))
-		if !exists(folder) {
-			t.Errorf("the state machine calls ${%s}, and there is no functions/%s", name, strings.ToLower(name))
-		}
+	if got := steps.Functions(); !slices.Equal(got, called) {
+		t.Errorf("got step functions %q, want those of the state machine: %q", got, called)
 	}
 }
 

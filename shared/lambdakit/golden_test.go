@@ -11,15 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/functions/act"
-	"github.com/sortie-dev/sortie/functions/admit"
-	"github.com/sortie-dev/sortie/functions/constrain"
 	"github.com/sortie-dev/sortie/functions/export"
-	"github.com/sortie-dev/sortie/functions/launch"
 	"github.com/sortie-dev/sortie/functions/relay"
-	"github.com/sortie-dev/sortie/functions/supervise"
+	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/functions/sweep"
-	"github.com/sortie-dev/sortie/functions/terminate"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -55,14 +50,11 @@ func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
 	return stage
 }
 
-// handlers are those of the state machine, by the folder's name.
-func handlers(svc *orchestrator.Service) map[run.Step]lambdakit.TaskFunc {
-	return map[run.Step]lambdakit.TaskFunc{
-		run.StepPending: admit.Handler(svc), run.StepQueued: admit.Handler(svc), run.StepConditionRunning: constrain.Handler(svc),
-		run.StepActionRunning: act.Handler(svc), run.StepActionWaiting: act.Handler(svc), run.StepContainerCreating: launch.Handler(svc),
-		run.StepRunning: supervise.Handler(svc), run.StepCancelling: supervise.Handler(svc), run.StepReconciling: supervise.Handler(svc),
-		run.StepTerminating: terminate.Handler(svc),
-	}
+// functionOf names the step function that handles each step.
+var functionOf = map[run.Step]string{
+	run.StepPending: "admit", run.StepQueued: "admit", run.StepConditionRunning: "constrain", run.StepActionRunning: "act",
+	run.StepActionWaiting: "act", run.StepContainerCreating: "launch", run.StepRunning: "supervise", run.StepCancelling: "supervise",
+	run.StepReconciling: "supervise", run.StepTerminating: "terminate",
 }
 
 // fromTheFuture adds a member that nobody knows to a JSON object.
@@ -73,10 +65,7 @@ func fromTheFuture(text json.RawMessage) json.RawMessage {
 // TestInputsOfEarlierReleasesAreTaken: executions in flight meet new code.
 func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 	t.Parallel()
-	for _, step := range []run.Step{
-		run.StepPending, run.StepQueued, run.StepConditionRunning, run.StepActionRunning, run.StepActionWaiting,
-		run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepReconciling, run.StepTerminating,
-	} {
+	for step, function := range functionOf {
 		files, err := filepath.Glob("testdata/v*/steps/" + string(step) + ".json")
 		if err != nil || len(files) == 0 {
 			t.Errorf("no release has left an input of %s (%v)", step, err)
@@ -88,7 +77,7 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 				read(t, name, &g)
 				for _, g := range []golden{g, {fromTheFuture(g.Record), fromTheFuture(g.Input)}} {
 					stage := stageWith(t, g.Record)
-					output, err := handlers(stage.Service)[step](t.Context(), g.Input)
+					output, err := steps.Handlers(stage.Service)[function](t.Context(), g.Input)
 					// The machine of a kept record is nowhere to be seen: that its end
 					// is to be looked for again is an answer.
 					unseen := step == run.StepTerminating && lambdakit.ErrorName(err) == "TryAgain"

@@ -6,12 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/functions/act"
-	"github.com/sortie-dev/sortie/functions/admit"
-	"github.com/sortie-dev/sortie/functions/constrain"
-	"github.com/sortie-dev/sortie/functions/launch"
-	"github.com/sortie-dev/sortie/functions/supervise"
-	"github.com/sortie-dev/sortie/functions/terminate"
+	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -20,13 +15,10 @@ import (
 // by the function that it names, and no function without a state.
 func TestStateMachineAndFunctionsAgree(t *testing.T) {
 	t.Parallel()
-	functions := map[string]lambdakit.TaskFunc{
-		"Admit": admit.Handler(nil), "Constrain": constrain.Handler(nil), "Act": act.Handler(nil),
-		"Launch": launch.Handler(nil), "Supervise": supervise.Handler(nil), "Terminate": terminate.Handler(nil),
-	}
+	functions := steps.Handlers(nil)
 	names := map[string]string{}
-	for name := range functions {
-		names[name] = name
+	for _, name := range statemachines.Functions() {
+		names[name] = strings.ToLower(name)
 	}
 	text, err := statemachines.Run(names)
 	if err != nil {

@@ -16,12 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/sortie-dev/sortie/functions/act"
-	"github.com/sortie-dev/sortie/functions/admit"
-	"github.com/sortie-dev/sortie/functions/constrain"
-	"github.com/sortie-dev/sortie/functions/launch"
-	"github.com/sortie-dev/sortie/functions/supervise"
-	"github.com/sortie-dev/sortie/functions/terminate"
+	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -117,13 +112,10 @@ func (h *house) wire() {
 		Log: slog.New(slog.NewTextHandler(h.log, nil)), Rand: func() float64 { return 0 },
 		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
 	}, h.config)
-	functions := map[string]lambdakit.TaskFunc{
-		"Admit": admit.Handler(h.service), "Constrain": constrain.Handler(h.service), "Act": act.Handler(h.service),
-		"Launch": launch.Handler(h.service), "Supervise": supervise.Handler(h.service), "Terminate": terminate.Handler(h.service),
-	}
+	functions := steps.Handlers(h.service)
 	names := map[string]string{}
-	for name := range functions {
-		names[name] = name
+	for _, name := range statemachines.Functions() {
+		names[name] = strings.ToLower(name)
 	}
 	definition, err := statemachines.Run(names)
 	h.ok(err)

@@ -3,10 +3,7 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/callback"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/executions"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/outputs"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/signer"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -14,7 +11,7 @@ import (
 func main() {
 	p := process.Start("callback")
 	ports := p.Ports()
-	ports.Store, ports.Executions, ports.Signer = store.New(p), executions.New(p), signer.New(p)
-	ports.Outputs, _ = outputs.New(p)
+	ports.Store, ports.Executions, ports.Signer = deployed.Store(p), deployed.Executions(p), deployed.Signer(p)
+	ports.Outputs, _ = deployed.Outputs(p)
 	p.ServeHTTP(callback.Routes(orchestrator.New(ports, p.Settings())), nil)
 }

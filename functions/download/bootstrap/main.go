@@ -3,9 +3,7 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/download"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/clients"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/outputs"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -13,7 +11,7 @@ import (
 func main() {
 	p := process.Start("download")
 	ports := p.Ports()
-	ports.Store = store.New(p)
-	ports.Outputs, _ = outputs.New(p)
-	p.ServeStream(download.Routes(orchestrator.New(ports, p.Settings())), clients.Tokens(p))
+	ports.Store = deployed.Store(p)
+	ports.Outputs, _ = deployed.Outputs(p)
+	p.ServeStream(download.Routes(orchestrator.New(ports, p.Settings())), deployed.ClientTokens(p))
 }

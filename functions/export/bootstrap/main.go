@@ -3,9 +3,7 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/export"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/clients"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/executions"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -13,6 +11,6 @@ import (
 func main() {
 	p := process.Start("export")
 	ports := p.Ports()
-	ports.Store, ports.Executions = store.New(p), executions.New(p)
-	p.ServeHTTP(export.Routes(orchestrator.New(ports, p.Settings())), clients.Tokens(p))
+	ports.Store, ports.Executions = deployed.Store(p), deployed.Executions(p)
+	p.ServeHTTP(export.Routes(orchestrator.New(ports, p.Settings())), deployed.ClientTokens(p))
 }

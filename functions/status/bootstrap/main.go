@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/status"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/clients"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -17,6 +16,6 @@ const longest = 5 * time.Second
 func main() {
 	p := process.Start("status")
 	ports := p.Ports()
-	ports.Store = store.New(p)
-	p.ServeHTTP(status.Routes(orchestrator.New(ports, p.Settings()), longest), clients.Tokens(p))
+	ports.Store = deployed.Store(p)
+	p.ServeHTTP(status.Routes(orchestrator.New(ports, p.Settings()), longest), deployed.ClientTokens(p))
 }

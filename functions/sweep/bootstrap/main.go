@@ -4,10 +4,8 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/executions"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/outputs"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/store"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -18,7 +16,7 @@ func main() {
 	if config.PublicURL != "" {
 		ports.Probe = probe.New(config.PublicURL)
 	}
-	ports.Store, ports.Executions, ports.Runner = store.New(p), executions.New(p), runner.New(p)
-	ports.Outputs, _ = outputs.New(p)
+	ports.Store, ports.Executions, ports.Runner = deployed.Store(p), deployed.Executions(p), runner.New(p)
+	ports.Outputs, _ = deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(orchestrator.New(ports, config)))
 }

@@ -18,9 +18,9 @@ import (
 // changes nothing links nothing: Go then finds its own mark in the file.
 var functionFlags = []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w"}
 
-// Functions lists the names of what is deployed as a function: the worker is
-// none.
-func Functions(repository string) ([]string, error) {
+// Programs lists the folders below functions with a program for Lambda: all that
+// have a bootstrap but the worker, which is a container image.
+func Programs(repository string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(repository, "functions", "*", "bootstrap", "main.go"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the functions: %w", err)
@@ -40,7 +40,7 @@ func Functions(repository string) ([]string, error) {
 // buildAll builds the functions and the CDK app. What is a release is built already,
 // and is marked.
 func (d Deployment) buildAll(ctx context.Context) error {
-	names, err := Functions(d.Repository)
+	names, err := Programs(d.Repository)
 	if err != nil {
 		return err
 	}

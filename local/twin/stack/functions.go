@@ -1,21 +1,19 @@
 package stack
 
 import (
-	"github.com/sortie-dev/sortie/functions/act"
-	"github.com/sortie-dev/sortie/functions/admit"
-	"github.com/sortie-dev/sortie/functions/constrain"
-	"github.com/sortie-dev/sortie/functions/launch"
-	"github.com/sortie-dev/sortie/functions/supervise"
-	"github.com/sortie-dev/sortie/functions/terminate"
+	"strings"
+
+	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Functions are the handlers that the state machine of a run calls, by the
-// names that statemachines.Functions has for them.
+// Functions returns the handlers of the step functions, by the names that
+// statemachines.Functions has for them.
 func Functions(service *orchestrator.Service) map[string]lambdakit.TaskFunc {
-	return map[string]lambdakit.TaskFunc{
-		"Admit": admit.Handler(service), "Constrain": constrain.Handler(service), "Act": act.Handler(service),
-		"Launch": launch.Handler(service), "Supervise": supervise.Handler(service), "Terminate": terminate.Handler(service),
+	functions := map[string]lambdakit.TaskFunc{}
+	for name, handler := range steps.Handlers(service) {
+		functions[strings.ToUpper(name[:1])+name[1:]] = handler
 	}
+	return functions
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -113,7 +112,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
 	routes := slices.Concat(
-		export.Routes(s.service), callback.Routes(s.service), status.Routes(s.service, status.MaxWait*time.Second),
+		export.Routes(s.service), callback.Routes(s.service), status.Routes(s.service, status.MaxWait),
 		download.Routes(s.service), tasks.Routes(s.service, s.config.Version),
 	)
 	handler, err := httpkit.New(httpkit.Config{

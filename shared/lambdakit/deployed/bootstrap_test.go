@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,52 +21,67 @@ import (
 	"time"
 )
 
-// bootstrap is what one function reads, and which SDKs it links.
-type bootstrap struct {
-	reads []string
-	links []string
-}
-
-// What several functions read and link.
+// Variables that several functions read.
 var (
-	table     = []string{"SORTIE_TABLE"}
-	machine   = []string{"SORTIE_STATE_MACHINE"}
-	fly       = []string{"SORTIE_SECRET_FLY", "SORTIE_FLY_APPS", "SORTIE_FLY_URL"}
-	clients   = []string{"SORTIE_SECRET_CLIENTS"}
-	outputs   = []string{"SORTIE_SECRET_OUTPUTS", "SORTIE_UPLOADS_BUCKET", "SORTIE_KEPT_BUCKET", "SORTIE_OUTPUTS_ENDPOINT"}
-	keys      = []string{"SORTIE_KEYS"}
-	settings  = []string{"SORTIE_PUBLIC_URL", "SOURCE_API_URL", "SORTIE_REDIRECT_OVER"}
-	dynamodb  = "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	sfn       = "github.com/aws/aws-sdk-go-v2/service/sfn"
-	kms       = "github.com/aws/aws-sdk-go-v2/service/kms"
-	s3        = "github.com/aws/aws-sdk-go-v2/service/s3"
-	secret    = "github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	bus       = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	machines  = "github.com/superfly/fly-go"
-	heavy     = []string{dynamodb, sfn, kms, s3, secret, bus, machines}
-	untouched = []string{"modernc.org/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
+	step     = []string{"SORTIE_STEP"}
+	table    = []string{"SORTIE_TABLE"}
+	machine  = []string{"SORTIE_STATE_MACHINE"}
+	fly      = []string{"SORTIE_SECRET_FLY", "SORTIE_FLY_APPS", "SORTIE_FLY_URL"}
+	clients  = []string{"SORTIE_SECRET_CLIENTS"}
+	outputs  = []string{"SORTIE_SECRET_OUTPUTS", "SORTIE_UPLOADS_BUCKET", "SORTIE_KEPT_BUCKET", "SORTIE_OUTPUTS_ENDPOINT"}
+	keys     = []string{"SORTIE_KEYS"}
+	settings = []string{"SORTIE_PUBLIC_URL", "SOURCE_API_URL", "SORTIE_REDIRECT_OVER"}
 )
 
-var bootstraps = map[string]bootstrap{
-	"admit":     {slices.Concat(table, machine, settings), []string{dynamodb, sfn}},
-	"constrain": {slices.Concat(table, machine, settings), []string{dynamodb, sfn}},
-	"act":       {slices.Concat(table, machine, settings), []string{dynamodb, sfn}},
-	"launch":    {slices.Concat(table, machine, settings, fly, outputs, keys), []string{dynamodb, sfn, kms, s3, secret, machines}},
-	"supervise": {slices.Concat(table, machine, settings, fly), []string{dynamodb, sfn, secret, machines}},
-	"terminate": {slices.Concat(table, machine, settings, fly, outputs), []string{dynamodb, sfn, s3, secret, machines}},
-	"sweep":     {slices.Concat(table, machine, settings, fly, outputs), []string{dynamodb, sfn, s3, secret, machines}},
-	"export":    {slices.Concat(table, machine, settings, clients), []string{dynamodb, sfn, secret}},
-	"callback":  {slices.Concat(table, machine, settings, keys, outputs), []string{dynamodb, sfn, kms, s3, secret}},
-	"status":    {slices.Concat(table, settings, clients), []string{dynamodb, secret}},
-	"download":  {slices.Concat(table, settings, clients, outputs, []string{"SORTIE_STREAMING"}), []string{dynamodb, s3, secret}},
-	"tasks":     {slices.Concat(table, machine, settings, clients, fly, outputs, keys, []string{"SORTIE_VERSION"}), []string{dynamodb, sfn, kms, s3, secret, machines}},
-	"relay":     {[]string{"SORTIE_BUS"}, []string{dynamodb, bus}},
+// functions are the variables that each function reads beside SORTIE_STAGE.
+var functions = map[string][]string{
+	"admit":     slices.Concat(step, table, machine, settings),
+	"constrain": slices.Concat(step, table, machine, settings),
+	"act":       slices.Concat(step, table, machine, settings),
+	"launch":    slices.Concat(step, table, machine, settings, fly, outputs, keys),
+	"supervise": slices.Concat(step, table, machine, settings, fly),
+	"terminate": slices.Concat(step, table, machine, settings, fly, outputs),
+	"sweep":     slices.Concat(table, machine, settings, fly, outputs),
+	"export":    slices.Concat(table, machine, settings, clients),
+	"callback":  slices.Concat(table, machine, settings, keys, outputs),
+	"status":    slices.Concat(table, settings, clients),
+	"download":  slices.Concat(table, settings, clients, outputs, []string{"SORTIE_STREAMING"}),
+	"tasks":     slices.Concat(table, machine, settings, clients, fly, outputs, keys, []string{"SORTIE_VERSION"}),
+	"relay":     {"SORTIE_BUS"},
 }
 
-// optional are variables that may be left out.
+// program is the folder of a function's program.
+func program(function string) string {
+	if slices.Contains(functions[function], "SORTIE_STEP") {
+		return "steps"
+	}
+	return function
+}
+
+// programs lists the programs of all functions.
+func programs() []string {
+	list := map[string]bool{}
+	for name := range functions {
+		list[program(name)] = true
+	}
+	return slices.Sorted(maps.Keys(list))
+}
+
+const (
+	flyGo       = "github.com/superfly/fly-go"
+	eventBridge = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
+)
+
+// links are the programs that link an SDK which most functions do not use.
+var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}}
+
+// unlinked are packages that no program links.
+var unlinked = []string{"modernc.org/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
+
+// optional are variables that may be absent.
 var optional = []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_OUTPUTS_ENDPOINT", "SORTIE_STREAMING", "SORTIE_VERSION", "SORTIE_REDIRECT_OVER", "SORTIE_PUBLIC_URL", "SOURCE_API_URL"}
 
-// values are good ones for all variables.
+// values has a valid value of each variable but SORTIE_STEP.
 var values = map[string]string{
 	"SORTIE_STAGE": "dev", "SORTIE_TABLE": "sortie-dev", "SORTIE_BUS": "sortie-dev-events",
 	"SORTIE_STATE_MACHINE":  "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-dev-run",
@@ -77,7 +93,7 @@ var values = map[string]string{
 	"SORTIE_STREAMING": "buffered", "SORTIE_VERSION": "v1",
 }
 
-// built is the folder of the built bootstraps: built/NAME/bootstrap.
+// built is the folder of the built programs: NAME/bootstrap.
 var built struct {
 	sync.Once
 	dir string
@@ -87,10 +103,10 @@ var built struct {
 func build(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "bootstraps"); built.err != nil { //nolint:usetesting // it outlives the test that comes first
+		if built.dir, built.err = os.MkdirTemp("", "bootstraps"); built.err != nil { //nolint:usetesting // later tests use it too
 			return
 		}
-		for name := range bootstraps {
+		for _, name := range programs() {
 			cmd := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-buildvcs=false", "-ldflags", "-s -w -buildid=",
 				"-o", filepath.Join(built.dir, name, "bootstrap"), "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap")
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -114,48 +130,60 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// check runs a bootstrap with -check in an environment of its own.
+// check runs the function's program with -check and only the variables of env.
 func check(t *testing.T, name string, env []string) (out, problems []string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), name, "bootstrap"), "-check")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), program(name), "bootstrap"), "-check")
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &stdout, &stderr
-	if _, ok := errors.AsType[*exec.ExitError](cmd.Run()); !ok && cmd.ProcessState == nil {
-		t.Fatal("it does not run")
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
 	}
 	return strings.Fields(stdout.String()), strings.Split(strings.TrimSpace(stderr.String()), "\n"), cmd.ProcessState.ExitCode()
 }
 
-func environment(reads []string) []string {
-	var env []string
-	for _, name := range append(reads, "SORTIE_STAGE") {
-		env = append(env, name+"="+values[name])
+// environment has a valid value for everything that the function reads.
+func environment(function string) []string {
+	env := []string{"SORTIE_STAGE=" + values["SORTIE_STAGE"]}
+	for _, name := range functions[function] {
+		if name == "SORTIE_STEP" {
+			env = append(env, name+"="+function)
+		} else {
+			env = append(env, name+"="+values[name])
+		}
 	}
 	return env
 }
 
-func TestEveryFunctionHasABootstrap(t *testing.T) {
+func TestEveryFunctionHasAProgram(t *testing.T) {
 	t.Parallel()
 	mains, err := filepath.Glob("../../../functions/*/bootstrap/main.go")
-	if err != nil || len(mains) != len(bootstraps)+1 { // the worker's is a container's
-		t.Errorf("there are %d bootstraps (%v), and %d are known here", len(mains)-1, err, len(bootstraps))
+	if want := len(programs()) + 1; err != nil || len(mains) != want { // the worker is a container image
+		t.Errorf("got %d bootstraps (%v), want %d", len(mains), err, want)
 	}
 }
 
-func TestBootstrapsReadTheirVariables(t *testing.T) {
+func TestFunctionsReadTheirVariables(t *testing.T) {
 	t.Parallel()
-	for name, b := range bootstraps {
+	for name, reads := range functions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := append(slices.Clone(b.reads), "SORTIE_STAGE")
+			want := append(slices.Clone(reads), "SORTIE_STAGE")
 			slices.Sort(want)
-			read, _, code := check(t, name, environment(b.reads))
+			read, problems, code := check(t, name, environment(name))
 			if code != 0 || !slices.Equal(read, want) {
-				t.Errorf("it exits with %d and reads %v, want %v", code, read, want)
+				t.Errorf("got exit code %d, variables %v, problems %q; want 0, %v", code, read, problems, want)
 			}
-			_, problems, code := check(t, name, nil)
+			var step []string
+			if program(name) == "steps" {
+				step = []string{"SORTIE_STEP=" + name}
+			}
+			_, problems, code = check(t, name, step)
 			needed := slices.DeleteFunc(want, func(v string) bool {
-				return slices.Contains(optional, v) && (name != "launch" || !strings.HasSuffix(v, "_URL") || v == "SORTIE_FLY_URL")
+				if v == "SORTIE_PUBLIC_URL" || v == "SOURCE_API_URL" {
+					return name != "launch"
+				}
+				return v == "SORTIE_STEP" || slices.Contains(optional, v)
 			})
 			var named []string
 			for _, p := range problems {
@@ -163,15 +191,28 @@ func TestBootstrapsReadTheirVariables(t *testing.T) {
 			}
 			slices.Sort(named)
 			if code != 2 || !slices.Equal(named, needed) {
-				t.Errorf("with nothing it exits with %d and names %q, want %q", code, named, needed)
+				t.Errorf("without variables: got exit code %d and problems %q, want 2 and %q", code, named, needed)
 			}
 		})
 	}
 }
 
-func TestBootstrapsLinkWhatTheyUse(t *testing.T) {
+func TestUnknownStepIsAProblem(t *testing.T) {
 	t.Parallel()
-	for name, b := range bootstraps {
+	for step, want := range map[string]string{
+		"":       "SORTIE_STEP is not set",
+		"launhc": `SORTIE_STEP: "launhc" is not a step function, want one of act, admit, constrain, launch, supervise, terminate`,
+	} {
+		env := slices.DeleteFunc(environment("admit"), func(v string) bool { return strings.HasPrefix(v, "SORTIE_STEP=") })
+		if _, problems, code := check(t, "admit", append(env, "SORTIE_STEP="+step)); code != 2 || !slices.Equal(problems, []string{want}) {
+			t.Errorf("got exit code %d and problems %q, want 2 and %q", code, problems, want)
+		}
+	}
+}
+
+func TestProgramsLinkWhatTheyUse(t *testing.T) {
+	t.Parallel()
+	for _, name := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := exec.CommandContext(t.Context(), "go", "list", "-tags", "lambda.norpc", "-deps", "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap").Output()
@@ -179,39 +220,39 @@ func TestBootstrapsLinkWhatTheyUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			deps := strings.Fields(string(text))
-			for _, sdk := range heavy {
-				if links := slices.Contains(deps, sdk); links != slices.Contains(b.links, sdk) {
-					t.Errorf("it links %s: %v", sdk, links)
+			for sdk, users := range links {
+				if got, want := slices.Contains(deps, sdk), slices.Contains(users, name); got != want {
+					t.Errorf("links %s: got %v, want %v", sdk, got, want)
 				}
 			}
 			for _, dep := range deps {
-				if slices.ContainsFunc(untouched, func(no string) bool { return dep == no || strings.HasPrefix(dep, no+"/") }) {
-					t.Errorf("it links %s", dep)
+				if slices.ContainsFunc(unlinked, func(no string) bool { return dep == no || strings.HasPrefix(dep, no+"/") }) {
+					t.Errorf("got the dependency %s, want none", dep)
 				}
 			}
 		})
 	}
 }
 
-// TestBootstrapsServe plays Lambda's Runtime API: each starts without a call to
-// anybody, and answers an event that is none of its own with an error by name.
-func TestBootstrapsServe(t *testing.T) {
+// TestFunctionsServe runs each function against a fake of Lambda's Runtime API: it
+// starts without a call to AWS and answers a wrong event with InvalidInput.
+func TestFunctionsServe(t *testing.T) {
 	t.Parallel()
-	for name, b := range bootstraps {
+	for name := range functions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			binary := filepath.Join(build(t), name, "bootstrap")
+			binary := filepath.Join(build(t), program(name), "bootstrap")
 			aws := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				t.Errorf("it calls %s %s", r.Method, r.URL)
+				t.Errorf("got a call of AWS: %s %s, want none", r.Method, r.URL)
 			}))
 			t.Cleanup(aws.Close)
-			l := &lambda{began: time.Now(), asked: make(chan time.Time, 1), told: make(chan string, 1), stop: make(chan struct{})}
+			l := &lambda{started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
 			api := httptest.NewServer(l)
 			t.Cleanup(api.Close)
 			cmd := exec.CommandContext(t.Context(), binary)
 			var logs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &logs, &logs
-			cmd.Env = append(environment(b.reads), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
+			cmd.Env = append(environment(name), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
 				"AWS_LAMBDA_FUNCTION_VERSION=3", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL="+aws.URL)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -222,44 +263,46 @@ func TestBootstrapsServe(t *testing.T) {
 			defer cancel()
 			for answer == "" && limit.Err() == nil {
 				select {
-				case at := <-l.asked:
-					init = at.Sub(l.began)
-				case answer = <-l.told:
+				case at := <-l.next:
+					init = at.Sub(l.started)
+				case answer = <-l.answer:
 				case <-limit.Done():
 				}
 			}
 			close(l.stop)
 			_ = cmd.Process.Kill() // it serves until then
-			_ = cmd.Wait()
-			if !strings.Contains(answer, `"errorType":"InvalidInput"`) {
-				t.Errorf("it answers %q; its log: %s", answer, &logs)
+			if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
+				t.Fatal(errors.Join(errors.New("cannot wait for the process"), err))
 			}
-			for _, says := range []string{`"function":"` + name + `"`, `"request_id":"request-1"`, `"cold_start":true`, `"version":"3"`, `"ColdStarts":1`} {
-				if !strings.Contains(logs.String(), says) {
-					t.Errorf("the log does not say %s: %s", says, &logs)
+			if !strings.Contains(answer, `"errorType":"InvalidInput"`) {
+				t.Errorf("got answer %q, want InvalidInput; log: %s", answer, &logs)
+			}
+			for _, want := range []string{`"function":"` + name + `"`, `"request_id":"request-1"`, `"cold_start":true`, `"version":"3"`, `"ColdStarts":1`} {
+				if !strings.Contains(logs.String(), want) {
+					t.Errorf("got log %s, want %s in it", &logs, want)
 				}
 			}
 			if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && runtime.GOOS == "linux" {
-				t.Logf("first event asked for after %d ms, at most %d MB resident", init.Milliseconds(), usage.Maxrss>>10)
+				t.Logf("first event requested after %d ms, at most %d MB resident", init.Milliseconds(), usage.Maxrss>>10)
 			}
 		})
 	}
 }
 
-// lambda is the Runtime API for one event.
+// lambda is the Runtime API with a single event.
 type lambda struct {
-	began time.Time
-	asked chan time.Time
-	told  chan string
-	stop  chan struct{}
-	once  sync.Once
+	started time.Time
+	next    chan time.Time
+	answer  chan string
+	stop    chan struct{}
+	once    sync.Once
 }
 
-// ServeHTTP gives the event once, and takes the answer.
+// ServeHTTP returns the event to the first request for one, and takes the answer.
 func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/invocation/next") {
 		text, _ := io.ReadAll(r.Body)
-		l.told <- string(text)
+		l.answer <- string(text)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -269,7 +312,7 @@ func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-l.stop
 		return
 	}
-	l.asked <- time.Now()
+	l.next <- time.Now()
 	w.Header().Set("Lambda-Runtime-Aws-Request-Id", "request-1")
 	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(10*time.Second).UnixMilli()))
 	_, _ = io.WriteString(w, "[]")

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Host is what a process has of the machine it runs on.
+// Host is a process's access to its operating system.
 type Host struct {
 	Args []string
 	// Env is os.LookupEnv or its like.
@@ -18,10 +18,14 @@ type Host struct {
 	Exit     func(code int)
 }
 
-// Start makes the process of the function called name, the folder's name, on
-// this host. It is for main: everywhere else the host comes in by New.
-func Start(name string) *Process {
-	return New(name, Host{
-		Args: os.Args[1:], Env: os.LookupEnv, Out: os.Stdout, Err: os.Stderr, Clock: clock.System{}, Exit: os.Exit,
-	})
+// Start returns the process of the named function on this host. It is for main;
+// tests pass a Host to New.
+func Start(name string) *Process { return New(name, thisHost()) }
+
+// StartStep returns the process of the step function that SORTIE_STEP names, which
+// must be one of functions. It is for main; tests pass a Host to NewStep.
+func StartStep(functions []string) *Process { return NewStep(functions, thisHost()) }
+
+func thisHost() Host {
+	return Host{Args: os.Args[1:], Env: os.LookupEnv, Out: os.Stdout, Err: os.Stderr, Clock: clock.System{}, Exit: os.Exit}
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -24,12 +25,13 @@ import (
 
 // Process is one function's. New makes it.
 type Process struct {
+	// Name is the function's: the value of the metrics' dimension "function".
+	Name string
 	// Log writes JSON lines.
 	Log *slog.Logger
 	// Stage is the deployment's name (SORTIE_STAGE).
 	Stage string
 
-	name  string
 	host  Host
 	env   *environment
 	check bool
@@ -41,7 +43,7 @@ type Process struct {
 
 // New makes the process of the function called name on a host.
 func New(name string, host Host) *Process {
-	p := &Process{name: name, host: host, env: &environment{lookup: host.Env}, began: host.Clock.Now()}
+	p := &Process{Name: name, host: host, env: &environment{lookup: host.Env}, began: host.Clock.Now()}
 	p.serve = p.loop
 	p.Log = newLog(host.Out, name, p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
 	p.check = slices.Equal(host.Args, []string{"-check"})
@@ -49,6 +51,17 @@ func New(name string, host Host) *Process {
 		p.problem(errors.New("the only argument is -check"))
 	}
 	p.Stage = p.Need("SORTIE_STAGE")
+	return p
+}
+
+// NewStep makes the process of the step function that SORTIE_STEP names, which must
+// be one of functions.
+func NewStep(functions []string, host Host) *Process {
+	name, _ := host.Env("SORTIE_STEP")
+	p := New(cmp.Or(name, "steps"), host)
+	if p.Need("SORTIE_STEP") != "" && !slices.Contains(functions, name) {
+		p.problem(fmt.Errorf("SORTIE_STEP: %q is not a step function, want one of %s", name, strings.Join(functions, ", ")))
+	}
 	return p
 }
 
@@ -121,7 +134,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 		p.Log.InfoContext(ctx, "the process is new", "init_ms", took.Milliseconds())
 	}
 	return ctx, func() {
-		err := c.counts.Write(p.host.Out, p.host.Clock.Now(), metric.Dimensions{Function: p.name, Stage: p.Stage})
+		err := c.counts.Write(p.host.Out, p.host.Clock.Now(), metric.Dimensions{Function: p.Name, Stage: p.Stage})
 		if err != nil {
 			p.Log.ErrorContext(ctx, "cannot write the metrics", "error", err)
 		}

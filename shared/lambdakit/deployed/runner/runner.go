@@ -1,4 +1,4 @@
-// Package runner makes the Runner of a deployed function: Fly Machines.
+// Package runner makes the Runner of a deployed function.
 package runner
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// app is the export contract's.
+// app is the default of SORTIE_FLY_APPS: the app of the export contract.
 const app = "arke-mods-export-worker"
 
-// New reads SORTIE_FLY_APPS, SORTIE_FLY_URL and SORTIE_SECRET_FLY. Machines are
-// made at the pace that Fly allows: one a second and app, three at once. Each
-// process has a pace of its own, so many of them are throttled by Fly, and try
-// again.
+// New returns the Fly Machines of SORTIE_FLY_APPS, with the token of
+// SORTIE_SECRET_FLY; SORTIE_FLY_URL is the Machines API, by default Fly's own. It
+// creates at most one machine per second and app with a burst of 3, which is Fly's
+// limit. Other processes of the function do the same, so Fly may still throttle.
 func New(p *process.Process) port.Runner {
 	secret, err := secrets.Open[secrets.Fly](p.AWS(), p.Need("SORTIE_SECRET_FLY"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
@@ -33,12 +33,12 @@ func New(p *process.Process) port.Runner {
 	return runner
 }
 
-// cluster names this deployment among those whose machines are in the same app:
-// by account, region and stage, for the machines of another are nobody's here.
+// cluster names this deployment by account, region and stage. Several deployments
+// may share an app; each manages only the machines with its own cluster name.
 func cluster(p *process.Process) string {
 	arn := strings.Split(p.Need("SORTIE_STATE_MACHINE"), ":")
 	if len(arn) < 5 {
-		return p.Stage // whoever uses the ARN tells what is wrong with it
+		return p.Stage // stepfunctions.New reports the malformed ARN
 	}
 	return arn[4] + "/" + arn[3] + "/" + p.Stage
 }

@@ -1,4 +1,4 @@
-package outputs_test
+package deployed_test
 
 import (
 	"bytes"
@@ -8,15 +8,15 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/outputs"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// TestRule14AWorkerGetsKeysOfItsOwn: those of its bucket, and never the ones that
-// reach what is kept.
-func TestRule14AWorkerGetsKeysOfItsOwn(t *testing.T) {
+// TestRule14WorkerGetsItsOwnKeys checks that a worker's keys reach the bucket for uploads
+// and never the accepted bucket.
+func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(secrets.Outputs{
 		AccountID: "account", AccessKeyID: "ours", SecretAccessKey: "our secret",
@@ -34,7 +34,7 @@ func TestRule14AWorkerGetsKeysOfItsOwn(t *testing.T) {
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 	}
 	var out bytes.Buffer
-	_, worker := outputs.New(process.New("launch", process.Host{
+	_, worker := deployed.Outputs(process.New("launch", process.Host{
 		Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		Out: &out, Err: &out, Clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		Exit: func(code int) { t.Errorf("it exits with %d: %s", code, &out) },

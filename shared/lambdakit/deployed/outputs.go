@@ -1,6 +1,4 @@
-// Package outputs makes the Outputs of a deployed function: buckets of R2, or of
-// another store that speaks S3.
-package outputs
+package deployed
 
 import (
 	"cmp"
@@ -13,11 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// New reads SORTIE_UPLOADS_BUCKET, SORTIE_KEPT_BUCKET, SORTIE_SECRET_OUTPUTS and
-// SORTIE_OUTPUTS_ENDPOINT (empty for what the secret says, or R2's own). worker
-// is what a launch gives to its worker, which reaches the bucket for uploads
-// alone.
-func New(p *process.Process) (outputs port.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
+// Outputs returns the buckets of SORTIE_UPLOADS_BUCKET and SORTIE_KEPT_BUCKET, in R2
+// or another S3 API, with the keys of SORTIE_SECRET_OUTPUTS. SORTIE_OUTPUTS_ENDPOINT
+// overrides the secret's endpoint. worker returns the bucket and keys for a worker,
+// which reach the uploads only.
+func Outputs(p *process.Process) (outputs port.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
 	uploads, endpoint := p.Need("SORTIE_UPLOADS_BUCKET"), p.Option("SORTIE_OUTPUTS_ENDPOINT", "")
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)

@@ -1,6 +1,4 @@
-// Package clients has the client tokens of a deployed front door: a secret, which
-// may be rotated while processes live.
-package clients
+package deployed
 
 import (
 	"context"
@@ -10,19 +8,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 )
 
-// Tokens reads SORTIE_SECRET_CLIENTS, the secret's name or ARN.
-func Tokens(p *process.Process) httpkit.TokenSource {
+// ClientTokens returns the client tokens of the secret that SORTIE_SECRET_CLIENTS
+// names (name or ARN). The secret may be rotated while the process runs.
+func ClientTokens(p *process.Process) httpkit.TokenSource {
 	secret, err := secrets.Open[secrets.Clients](p.AWS(), p.Need("SORTIE_SECRET_CLIENTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
-	return source{secret}
+	return clientTokens{secret}
 }
 
-type source struct {
+type clientTokens struct {
 	*secrets.Secret[secrets.Clients]
 }
 
-// Current gives the tokens that are good now.
-func (s source) Current(ctx context.Context) ([]string, error) {
+// Current returns the tokens that are valid now.
+func (s clientTokens) Current(ctx context.Context) ([]string, error) {
 	document, err := s.Get(ctx)
 	return document.Tokens, err
 }

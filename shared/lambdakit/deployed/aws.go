@@ -1,0 +1,37 @@
+// Package deployed makes the adapters of a deployed Sortie from a process's
+// variables, for bootstraps. No function makes a call.
+//
+// Its subpackage runner is separate because fly-go doubles the size and the start
+// time of a small function. Measured on status: 9.1 MB with its own SDKs only,
+// 9.5 MB and 1 ms more at the start with every SDK of AWS, 18.4 MB and 5 ms more
+// with fly-go.
+package deployed
+
+import (
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/kms"
+	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Store returns the DynamoDB table of SORTIE_TABLE.
+func Store(p *process.Process) port.Store {
+	store, err := dynamo.Open(p.AWS(), dynamo.Config{Table: p.Need("SORTIE_TABLE"), Clock: p.Clock()})
+	p.Check(err)
+	return store
+}
+
+// Executions returns those of the state machine whose ARN is SORTIE_STATE_MACHINE.
+func Executions(p *process.Process) port.Executions {
+	executions, err := stepfunctions.New(p.AWS(), p.Need("SORTIE_STATE_MACHINE"))
+	p.Check(err)
+	return executions
+}
+
+// Signer returns the KMS keys of SORTIE_KEYS (ids or ARNs); the first one signs.
+func Signer(p *process.Process) port.Signer {
+	signer, err := kms.New(p.AWS(), p.List("SORTIE_KEYS", "")...)
+	p.Check(err)
+	return signer
+}
