@@ -208,6 +208,46 @@ func TestNamesExist(t *testing.T) {
 	}
 }
 
+// TestFoldersAreDescribed checks the tables whose first column is headed
+// "folder": every row names a folder, and every folder beside the README has a
+// row.
+func TestFoldersAreDescribed(t *testing.T) {
+	t.Parallel()
+	root, files := repository(t)
+	for _, d := range documents(t, root, files) {
+		var rows []string
+		for _, table := range d.tables {
+			if table[0] != "folder" || strings.Contains(d.path, "testdata") {
+				continue
+			}
+			for _, cell := range table[1:] {
+				for _, name := range strings.Split(cell, ", ") {
+					if found := link.FindStringSubmatch(name); found != nil {
+						name = path.Dir(found[1])
+					}
+					name = strings.TrimSuffix(strings.Trim(name, "`"), "/")
+					name = strings.TrimPrefix(name, path.Dir(d.path)+"/")
+					if info, err := os.Stat(filepath.Join(root, path.Dir(d.path), name)); err != nil || !info.IsDir() {
+						t.Errorf("%s: got a row for %s, want one for a folder", d.path, name)
+					}
+					rows = append(rows, name)
+				}
+			}
+		}
+		if rows == nil {
+			continue
+		}
+		for _, name := range files {
+			inside, err := filepath.Rel(path.Dir(d.path), name)
+			folder, _, deeper := strings.Cut(filepath.ToSlash(inside), "/")
+			if err == nil && deeper && folder != ".." && folder != "testdata" && !strings.HasPrefix(folder, ".") && !slices.Contains(rows, folder) {
+				t.Errorf("%s: got no row for %s", d.path, folder)
+				rows = append(rows, folder)
+			}
+		}
+	}
+}
+
 // TestExamplesOfHelpParse checks the examples in the help of each command.
 func TestExamplesOfHelpParse(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,8 @@ type document struct {
 	// links are the targets of links, code the texts in backticks, anchors the
 	// slugs of headings.
 	links, code, anchors []string
+	// tables have the first column of each table, with its head.
+	tables [][]string
 	// indented has the lines of code blocks without a fence.
 	indented []int
 }
@@ -64,6 +66,15 @@ func parse(name, text string) document {
 		default:
 			if (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && last == "" {
 				d.indented = append(d.indented, number+1)
+			}
+			if cells := strings.Split(line, "|"); len(cells) > 2 && cells[0] == "" {
+				cell := strings.TrimSpace(cells[1])
+				if !strings.HasPrefix(last, "|") {
+					d.tables = append(d.tables, nil)
+				}
+				if table := &d.tables[len(d.tables)-1]; strings.Trim(cell, "-:") != "" {
+					*table = append(*table, cell)
+				}
 			}
 			for _, target := range link.FindAllStringSubmatch(line, -1) {
 				d.links = append(d.links, target[1])
@@ -123,15 +134,18 @@ func documents(t *testing.T, root string, files []string) []document {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	d := parse("a.md", "# One, `two`\n\nsee [x](y.md#z)\n\n<!-- not run: no -->\n```sh\nls\n```\n\n- a\n  ```json\n  {}\n  ```\n\n    code\n")
+	d := parse("a.md", "# One, `two`\n\nsee [x](y.md#z)\n\n<!-- not run: no -->\n```sh\nls\n```\n\n- a\n  ```json\n  {}\n  ```\n\n| folder | is |\n|---|---|\n| `b` | c |\n\n    code\n")
 	want := []block{{6, "sh", "ls\n", "not run: no"}, {11, "json", "{}\n", ""}}
 	if !slices.Equal(d.blocks, want) {
 		t.Errorf("got the blocks %+v, want %+v", d.blocks, want)
 	}
+	if len(d.tables) != 1 || !slices.Equal(d.tables[0], []string{"folder", "`b`"}) {
+		t.Errorf("got the tables %q", d.tables)
+	}
 	if why, ok := d.blocks[0].is("not run"); !ok || why != "no" {
 		t.Errorf("got the reason %q, want %q", why, "no")
 	}
-	if !slices.Equal(d.links, []string{"y.md#z"}) || !slices.Equal(d.anchors, []string{"one-two"}) || !slices.Equal(d.indented, []int{15}) {
+	if !slices.Equal(d.links, []string{"y.md#z"}) || !slices.Equal(d.anchors, []string{"one-two"}) || !slices.Equal(d.indented, []int{19}) {
 		t.Errorf("got the links %q, anchors %q, indented lines %v", d.links, d.anchors, d.indented)
 	}
 }
