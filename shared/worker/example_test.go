@@ -92,8 +92,8 @@ func ExampleFail() {
 	// error: record 7 has no title
 }
 
-// Start, Complete and Close are the parts of Run, for a program with a main
-// loop of its own.
+// Start, Complete and Close are the parts of Run, for a program with its own
+// main loop.
 func ExampleStart() {
 	plane := controlPlane(nil)
 	defer plane.Close()

@@ -53,7 +53,7 @@ func newChecker(t *testing.T, root string, files []string, all []document) check
 	return c
 }
 
-// link returns what is wrong with a link's target.
+// link checks a link's target.
 func (c checker) link(from, to string) error {
 	if strings.Contains(to, "://") {
 		return nil
@@ -76,12 +76,11 @@ var (
 	pathLike = regexp.MustCompile(`^(\./)?[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)+/?$`)
 	// ours are the endings that only files of the repository have.
 	ours = []string{".go", ".md", ".yaml", ".json", ".sh", ".py", ".txt"}
-	// placeholder is a segment that stands for a name.
+	// placeholder is a segment to replace with a name.
 	placeholder = regexp.MustCompile(`^[A-Z]+$`)
 )
 
-// path returns what is wrong with a word that looks like a path. A placeholder
-// ends what is checked.
+// path checks a word that looks like a path, up to the first placeholder.
 func (c checker) path(from, word string) error {
 	word = strings.TrimSuffix(word, "/")
 	if !pathLike.MatchString(word) {
@@ -112,8 +111,7 @@ func (c checker) path(from, word string) error {
 	return fmt.Errorf("path %s: got no such file or folder", word)
 }
 
-// command returns what is wrong with a command; a whole one has all of its
-// arguments.
+// command checks a command. A whole one has all of its arguments.
 func (c checker) command(from string, words []string, whole bool) error {
 	for len(words) > 0 && regexp.MustCompile(`^[A-Z_]+=`).MatchString(words[0]) {
 		words = words[1:]

@@ -1,7 +1,7 @@
 // Package documents checks the repository's Markdown files. It has tests only.
 //
 // Every link, path, make target, Go package and sortie command line in them
-// exists. Every shell block runs, in order and in a workspace of its own, with a
+// exists. Every shell block runs, in order and in its own workspace, with a
 // Sortie on loopback, unless a comment before it says why it cannot:
 //
 //	<!-- not run: needs an AWS account -->

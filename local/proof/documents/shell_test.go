@@ -13,13 +13,13 @@ func commands(text string) [][]string {
 	var all [][]string
 	var words []string
 	var word strings.Builder
-	begun := false
+	started := false
 	endWord := func() {
-		if begun {
+		if started {
 			words = append(words, word.String())
 		}
 		word.Reset()
-		begun = false
+		started = false
 	}
 	endCommand := func() {
 		endWord()
@@ -44,8 +44,8 @@ func commands(text string) [][]string {
 				all = append(all, commands(inner[:max(strings.LastIndexByte(inner, ')'), 0)])...)
 			}
 			word.WriteString(quoted)
-			begun, i = true, i+length+1
-		case rest[0] == '#' && !begun:
+			started, i = true, i+length+1
+		case rest[0] == '#' && !started:
 			if length := strings.IndexByte(rest, '\n'); length >= 0 {
 				i += length - 1
 			} else {
@@ -58,7 +58,7 @@ func commands(text string) [][]string {
 			}
 			all = append(all, commands(inner)...)
 			word.WriteString("$()")
-			begun, i = true, i+2+len(inner)
+			started, i = true, i+2+len(inner)
 		case strings.ContainsRune(" \t", rune(rest[0])):
 			endWord()
 		case strings.ContainsRune("\n;|&()", rune(rest[0])):
@@ -66,10 +66,10 @@ func commands(text string) [][]string {
 		case rest[0] == '<' || rest[0] == '>':
 			endWord()
 			word.WriteByte(rest[0])
-			begun = true
+			started = true
 		default:
 			word.WriteByte(rest[0])
-			begun = true
+			started = true
 		}
 	}
 	endCommand()
