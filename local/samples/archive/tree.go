@@ -63,7 +63,7 @@ func NewTree(units []Unit) (*Tree, error) {
 		reached += t.Count(r)
 	}
 	if reached != len(units) {
-		return nil, fmt.Errorf("%d units hold each other and hang under no root", len(units)-reached)
+		return nil, fmt.Errorf("%d units contain each other and have no root", len(units)-reached)
 	}
 	return t, nil
 }
