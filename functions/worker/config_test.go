@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 func goodEnv() map[string]string {
@@ -128,7 +131,15 @@ func TestParseOptions(t *testing.T) {
 		{name: "no object", text: `[1]`, wrong: []string{"not a JSON object"}},
 		{name: "null", text: `null`, wrong: []string{"not a JSON object"}},
 		{name: "two objects", text: `{} {}`, wrong: []string{"not one JSON object"}},
-		{name: "unknown", text: `{"validate":true,"MaxDepth":3}`, wrong: []string{"validate is no option", "MaxDepth is no option"}},
+		{name: "unknown", text: `{"validate":true,"MaxDepth":3}`, wrong: []string{"validate is unknown", "MaxDepth is unknown"}},
+		{
+			name: "greatest", text: fmt.Sprintf(`{"maxDepth":%d,"parallelBatchSize":%d}`, limit.ExportDepth, limit.ExportBatch),
+			want: Options{MaxDepth: limit.ExportDepth, ParallelBatchSize: limit.ExportBatch, IncludeOCR: true, CheimarrosMode: "full"},
+		},
+		{
+			name: "out of range", text: fmt.Sprintf(`{"maxDepth":%d,"parallelBatchSize":%d}`, limit.ExportDepth+1, limit.ExportBatch+1),
+			wrong: []string{"maxDepth must be a whole number from 0 to 100", "parallelBatchSize must be a whole number from 1 to 100"},
+		},
 		{
 			name: "wrong types", text: `{"recursive":"yes","maxDepth":1.5,"parallelBatchSize":0,"includeOcr":1,"cheimarrosMode":"most"}`,
 			wrong: []string{"recursive must", "maxDepth must", "parallelBatchSize must", "includeOcr must", "cheimarrosMode must"},

@@ -10,24 +10,19 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Limits of the options. The depth is what a path note can reasonably hold;
-// the batch is bounded because each entity in flight costs a connection and a
-// share of the memory.
-const (
-	maxDepth = 1000
-	maxBatch = 100
-)
-
-// Options are the export contract's. DefaultOptions are its defaults.
+// Options are the options of the export contract (EC-1.3). DefaultOptions
+// returns the defaults.
 type Options struct {
-	// Recursive exports the entity's descendants too, as one collection.
+	// Recursive also exports the descendants of the entity, as one collection.
 	Recursive bool
-	// MaxDepth is how far below the root a recursive export goes, 0 to 1,000;
-	// 0 is the root alone.
+	// MaxDepth is how far below the root a recursive export goes, from 0 (the
+	// root alone) to limit.ExportDepth.
 	MaxDepth int
-	// ParallelBatchSize is how many entities are read at once, 1 to 100.
+	// ParallelBatchSize is how many entities are read at once, from 1 to
+	// limit.ExportBatch. Each costs a connection and a share of the memory.
 	ParallelBatchSize int
 	// IncludeOCR writes the text of files into MODS.
 	IncludeOCR bool
@@ -35,15 +30,14 @@ type Options struct {
 	CheimarrosMode formats.GraphMode
 }
 
-// DefaultOptions are what holds where EXPORT_OPTIONS says nothing.
+// DefaultOptions returns the options of an empty EXPORT_OPTIONS.
 func DefaultOptions() Options {
 	return Options{MaxDepth: 5, ParallelBatchSize: 10, IncludeOCR: true, CheimarrosMode: formats.GraphFull}
 }
 
-// ParseOptions reads EXPORT_OPTIONS, a JSON object; empty text is all
-// defaults, and so is null for any member. Unknown members are refused by
-// name: an option that has no effect is a misunderstanding. All problems are
-// named at once.
+// ParseOptions reads EXPORT_OPTIONS, a JSON object. Empty text, an absent member
+// and null select the defaults. An unknown member is an error, because the
+// caller expects an effect of it. The error names every problem.
 func ParseOptions(text string) (Options, error) {
 	o := DefaultOptions()
 	if strings.TrimSpace(text) == "" {
@@ -74,7 +68,7 @@ func known(name string) bool {
 	return slices.Contains([]string{"recursive", "maxDepth", "parallelBatchSize", "includeOcr", "cheimarrosMode"}, name)
 }
 
-// set takes one member; it gives what is wrong with it.
+// set stores one member and returns what is wrong with it, or "".
 func (o *Options) set(name string, raw json.RawMessage) string {
 	switch name {
 	case "recursive":
@@ -82,9 +76,9 @@ func (o *Options) set(name string, raw json.RawMessage) string {
 	case "includeOcr":
 		return boolean(raw, &o.IncludeOCR)
 	case "maxDepth":
-		return whole(raw, &o.MaxDepth, 0, maxDepth)
+		return whole(raw, &o.MaxDepth, 0, limit.ExportDepth)
 	case "parallelBatchSize":
-		return whole(raw, &o.ParallelBatchSize, 1, maxBatch)
+		return whole(raw, &o.ParallelBatchSize, 1, limit.ExportBatch)
 	case "cheimarrosMode":
 		var mode formats.GraphMode
 		if json.Unmarshal(raw, &mode) != nil ||
@@ -94,7 +88,7 @@ func (o *Options) set(name string, raw json.RawMessage) string {
 		o.CheimarrosMode = mode
 		return ""
 	}
-	return "is no option; the options are recursive, maxDepth, parallelBatchSize, includeOcr and cheimarrosMode"
+	return "is unknown, want recursive, maxDepth, parallelBatchSize, includeOcr or cheimarrosMode"
 }
 
 func boolean(raw json.RawMessage, to *bool) string {

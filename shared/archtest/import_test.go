@@ -22,7 +22,7 @@ type room struct {
 var rooms = []room{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
-	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/adapter/r2"}},
+	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/limit", "shared/port", "shared/fault", "shared/clock", "shared/adapter/r2"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/clock"}},
 	{
 		folder: "functions", may: []string{"shared/orchestrator", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/run"},
@@ -31,10 +31,11 @@ var rooms = []room{
 	{folder: "shared/run", may: []string{"shared/fault"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/fault"},
 	{folder: "shared/clock", bare: true},
+	{folder: "shared/limit", bare: true},
 	{folder: "shared/contract", bare: true},
 	{folder: "shared/port", may: []string{"shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/contract", "shared/fault", "shared/clock"},
+		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/contract", "shared/fault", "shared/clock", "shared/limit"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault"}, bare: true},

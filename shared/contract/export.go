@@ -31,12 +31,6 @@ type ExportOptions struct {
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
 }
 
-// The ranges of the options.
-const (
-	MaxDepthLimit      = 100
-	ParallelBatchLimit = 100
-)
-
 // CheimarrosModes lists how much of an entity's graph an export may contain.
 func CheimarrosModes() []string { return []string{"full", "minimal", "skip"} }
 

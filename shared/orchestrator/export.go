@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -121,11 +122,11 @@ func (s *Service) exportWork(call ExportCall) (run.Work, error) {
 		options = *request.Options
 	}
 	options = options.WithDefaults()
-	if depth := *options.MaxDepth; depth < 0 || depth > contract.MaxDepthLimit {
-		return run.Work{}, fault.Invalid("options.maxDepth", "the depth is 0 (the root alone) to %d", contract.MaxDepthLimit)
+	if depth := *options.MaxDepth; depth < 0 || depth > limit.ExportDepth {
+		return run.Work{}, fault.Invalid("options.maxDepth", "the depth is 0 (the root alone) to %d", limit.ExportDepth)
 	}
-	if size := *options.ParallelBatchSize; size < 1 || size > contract.ParallelBatchLimit {
-		return run.Work{}, fault.Invalid("options.parallelBatchSize", "the batch size is 1 to %d", contract.ParallelBatchLimit)
+	if size := *options.ParallelBatchSize; size < 1 || size > limit.ExportBatch {
+		return run.Work{}, fault.Invalid("options.parallelBatchSize", "the batch size is 1 to %d", limit.ExportBatch)
 	}
 	if !slices.Contains(contract.CheimarrosModes(), *options.CheimarrosMode) {
 		return run.Work{}, fault.Invalid("options.cheimarrosMode", "the mode is one of %s", strings.Join(contract.CheimarrosModes(), ", "))
