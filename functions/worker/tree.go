@@ -7,9 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// tree is what the walk has found so far, in the order in which it is
-// exported. It is the only thing that grows with the collection: about 45
-// bytes for each entity. Nodes lie in blocks, so that growing copies nothing.
+// tree is the set of entities that the walk has found so far, in export order.
+// Only its memory grows with the collection: about 45 bytes for each entity.
+// Nodes are stored in blocks, so that growing copies none of them.
 type tree struct {
 	blocks [][]node
 	size   int
@@ -20,7 +20,7 @@ type tree struct {
 
 type node struct {
 	pi     record.PI
-	parent int32 // number of the node that led here; -1 for the root
+	parent int32 // the number of the node that listed this one; -1 for the root
 	depth  uint16
 }
 
@@ -35,11 +35,11 @@ func newTree(root record.PI) *tree {
 	return t
 }
 
-// add appends a node unless its PI was found before.
-func (t *tree) add(pi record.PI, parent int32, depth uint16) bool {
+// add appends a node unless the tree has its PI.
+func (t *tree) add(pi record.PI, parent int32, depth uint16) {
 	slot := t.find(pi)
 	if t.slots[slot] != 0 {
-		return false
+		return
 	}
 	if t.size%blockSize == 0 {
 		t.blocks = append(t.blocks, make([]node, 0, blockSize))
@@ -51,12 +51,11 @@ func (t *tree) add(pi record.PI, parent int32, depth uint16) bool {
 	if t.size*4 > len(t.slots)*3 {
 		t.grow()
 	}
-	return true
 }
 
 func (t *tree) node(i int) node { return t.blocks[i/blockSize][i%blockSize] }
 
-// position is where node i is, with the path that leads there.
+// position returns the depth of node i and the path from the root to it.
 func (t *tree) position(i int) record.Position {
 	n := t.node(i)
 	at := record.Position{Depth: int(n.depth)}
@@ -69,7 +68,7 @@ func (t *tree) position(i int) record.Position {
 	return at
 }
 
-// find gives the slot that holds the PI, or the free one where it belongs.
+// find returns the slot that holds the PI, or the free slot for it.
 func (t *tree) find(pi record.PI) int {
 	mask := uint64(len(t.slots) - 1)
 	slot := maphash.Bytes(t.seed, pi[:]) & mask
