@@ -85,8 +85,13 @@ func TestTheWorkerContractTakesThePlaceOfTheCallback(t *testing.T) {
 			t.Error(end["outcome"], diff)
 		}
 		metrics, _ := end["metrics"].(map[string]any)
-		if metrics["entities_exported"] != 2.0 || metrics["peak_memory_mb"] != 30.0 || metrics["cpuTimeMs"] == nil {
-			t.Errorf("the metrics are %v", metrics)
+		if metrics["entitiesExported"] != 2.0 || metrics["peakMemoryMb"] != 30.0 || metrics["cpuTimeMs"] == nil {
+			t.Errorf("got metrics %v, want 2 entities, 30 MB and the CPU time", metrics)
+		}
+		for name := range metrics {
+			if strings.Contains(name, "_") {
+				t.Errorf("got metric %s in completed, want camelCase", name)
+			}
 		}
 		if m := last(t, p, "heartbeat")["message"]; m == nil {
 			t.Error("the heartbeats tell no progress")

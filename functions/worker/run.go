@@ -149,6 +149,9 @@ func (w *work) export(ctx context.Context, t *sdk.Task) (sdk.Result, error) {
 		PeakMemoryMB: (w.ports.PeakMemory() + mib - 1) / mib,
 	}
 	w.log.InfoContext(ctx, "export ends", "key", output.OutputPath, "bytes", size, "metrics", metrics)
+	if c.Envelope != nil {
+		return sdk.Result{Output: output, Metrics: taskMetrics(metrics)}, nil
+	}
 	return sdk.Result{Output: output, Metrics: metrics}, nil
 }
 

@@ -38,7 +38,7 @@ func TestAnyProgramIsAWorker(t *testing.T) {
 		t.Errorf("the file is %q, error %v", served, err)
 	}
 	status := start(t, dir, "status", said[0], "--url", url, "--json")
-	if code := status.exit(t); code != 0 || !strings.Contains(status.stdout.String(), "cpuTimeMs") {
+	if code := status.exit(t); code != 0 || !strings.Contains(status.stdout.String(), "cpu_time_ms") {
 		t.Errorf("the status lacks the program's figures: %s", status.stdout)
 	}
 }

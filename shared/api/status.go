@@ -29,7 +29,7 @@ func Status(v orchestrator.View) contract.Status {
 		status.LastHeartbeatAt = v.Heartbeat.At
 	}
 	if r.State.Terminal() && r.Attempt.Report != nil {
-		status.Metrics = r.Attempt.Report.Metrics
+		status.Metrics = contract.ExportMetrics(r.Attempt.Report.Metrics)
 	}
 	if status.Status == contract.StatusSuccess && r.Output != nil {
 		status.OutputKey, status.OutputFileName = r.Output.Key, r.Output.FileName

@@ -102,17 +102,21 @@ func addExport(t *table, name string, took time.Duration, told string) error {
 		Output  struct {
 			Size int64 `json:"byteSize"`
 		} `json:"output"`
-		Metrics struct {
-			// Peak is resident memory, as the kernel tells the worker itself; what
-			// it tells the parent begins with the parent's own.
-			Peak float64 `json:"peak_memory_mb"`
-		} `json:"metrics"`
+		Metrics json.RawMessage `json:"metrics"`
+	}
+	var metrics struct {
+		// Peak is the resident memory that the kernel reports to the worker
+		// itself. The figure that it reports to the parent includes the parent's.
+		Peak float64 `json:"peak_memory_mb"`
 	}
 	if err := json.Unmarshal([]byte(told), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
 		return errors.Join(errors.New("the worker reported no success: "+told), err)
 	}
+	if err := json.Unmarshal(contract.ExportMetrics(report.Metrics), &metrics); err != nil {
+		return fmt.Errorf("cannot read the worker's metrics: %w", err)
+	}
 	t.add(name, "time", "%.2f s", took.Seconds())
-	t.add(name, "peak memory", "%.1f MB", report.Metrics.Peak)
+	t.add(name, "peak memory", "%.1f MB", metrics.Peak)
 	t.add(name, "bytes", "%d", report.Size+report.Output.Size)
 	return nil
 }
