@@ -51,9 +51,8 @@ type work struct {
 	log    *slog.Logger
 }
 
-// callbackPatience is how long a worker that knows only CALLBACK_URL, and so no
-// deadline, tries to call it.
-const callbackPatience = 10 * time.Minute
+// callbackTimeout bounds the retries of the callback, which has no deadline.
+const callbackTimeout = 10 * time.Minute
 
 // Run exports, uploads and reports, by the worker contract where there is a
 // TASK_ENVELOPE and with one callback where there is not. It returns nil when
@@ -90,7 +89,7 @@ func ReportInvalid(ctx context.Context, config Config, ports Ports, why error) e
 func (w *work) run(ctx context.Context, do func(context.Context, *work, *sdk.Task) (sdk.Result, error)) error {
 	t, err := sdk.Start(ctx, w.config.assignment(), sdk.Options{
 		HTTP: w.ports.HTTP, Clock: w.ports.Clock, Jitter: w.ports.Jitter, Log: w.log,
-		Terminated: w.ports.Terminated, Patience: callbackPatience,
+		Terminated: w.ports.Terminated, ReportTimeout: callbackTimeout,
 	})
 	if err != nil {
 		w.log.WarnContext(ctx, "there is nothing to do", "why", err.Error())

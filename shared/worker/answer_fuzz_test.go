@@ -11,30 +11,31 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// saying answers every call with the same.
-type saying struct {
+// fixedAnswer is a transport that answers every call with the same response.
+type fixedAnswer struct {
 	status int
 	after  string
 	body   []byte
 }
 
-func (s saying) RoundTrip(*http.Request) (*http.Response, error) {
+func (s fixedAnswer) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: s.status, Header: http.Header{"Retry-After": {s.after}}, Body: io.NopCloser(bytes.NewReader(s.body)),
 	}, nil
 }
 
-// still is a clock that stands.
-type still struct{ Clock }
+// fixedClock is a clock that does not advance.
+type fixedClock struct{ clock.Clock }
 
-func (still) Now() time.Time { return time.Date(2025, 1, 15, 12, 0, 0, 0, time.UTC) }
+func (fixedClock) Now() time.Time { return time.Date(2025, 1, 15, 12, 0, 0, 0, time.UTC) }
 
-// FuzzAnswer has whatever there is at the address answer a heartbeat: the worker
-// goes on with a token and with addresses that can be used, ends for a reason
-// that the contract knows, or tries again in bounded time.
+// FuzzAnswer answers a heartbeat with anything. The worker keeps a valid token and
+// valid URLs, and either ends for a reason of the contract or retries after a
+// bounded time.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []struct {
 		status      int
@@ -67,27 +68,27 @@ func FuzzAnswer(f *testing.F) {
 		defer cancel(nil)
 		task := &Task{
 			assignment: Assignment{TaskID: "t", Envelope: &contract.TaskEnvelope{TaskID: "t", Attempt: 1, CallbackBaseURL: "http://api.test"}},
-			options:    Options{Clock: still{}, Log: slog.New(slog.DiscardHandler), WorkerID: "w"},
-			http:       &http.Client{Transport: saying{status, after, body}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-			pace:       pace{interval: time.Minute, timeout: 3 * time.Minute}, told: told{percent: -1},
-			link: contract.TokenRenewal{TaskToken: "a.b.c"}, ctx: work, cancel: cancel,
+			options:    Options{Clock: fixedClock{}, Log: slog.New(slog.DiscardHandler), WorkerID: "w"},
+			http:       &http.Client{Transport: fixedAnswer{status, after, body}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+			timing:     timing{interval: time.Minute, timeout: 3 * time.Minute}, progress: progress{percent: -1},
+			grant: contract.TokenRenewal{TaskToken: "a.b.c"}, ctx: work, cancel: cancel,
 		}
 		err := task.heartbeat(t.Context())
-		if link := task.link; !taskToken.MatchString(link.TaskToken) || link.Output != nil && !isAddress(link.Output.URL) || link.Log != nil && !isAddress(link.Log.URL) {
-			t.Errorf("%d %q: the worker goes on with %+v", status, body, link)
+		if g := task.grant; !taskToken.MatchString(g.TaskToken) || g.Output != nil && !isURL(g.Output.URL) || g.Log != nil && !isURL(g.Log.URL) {
+			t.Errorf("%d %q: got grant %+v, want a valid token and valid URLs", status, body, g)
 		}
-		failed, again := errors.AsType[*again](err)
-		switch good := status >= 200 && status < 300; {
-		case again && (failed.after < 0 || failed.after > longestAfter):
-			t.Errorf("%d %q: it is tried again after %s", status, after, failed.after)
-		case err == nil != good && !(good && again):
-			t.Errorf("%d %q gives %v", status, body, err)
-		case (silent(err) || errors.Is(err, ErrCancelled)) != (status == http.StatusConflict || status == http.StatusGone):
-			t.Errorf("%d %q ends the work: %v", status, body, err)
+		failed, again := errors.AsType[*retryableError](err)
+		switch ok := status >= 200 && status < 300; {
+		case again && (failed.after < 0 || failed.after > maxRetryAfter):
+			t.Errorf("%d %q: got a retry after %s, want 0 to %s", status, after, failed.after, maxRetryAfter)
+		case err == nil != ok && !(ok && again):
+			t.Errorf("%d %q: got error %v", status, body, err)
+		case (abandoned(err) || errors.Is(err, ErrCancelled)) != (status == http.StatusConflict || status == http.StatusGone):
+			t.Errorf("%d %q: got error %v, want one that ends the work only for 409 and 410", status, body, err)
 		}
 		cause := context.Cause(work)
-		if task.wished != errors.Is(cause, ErrCancelled) || cause != nil && (len(cause.Error()) > 2*maxMessage || !utf8.ValidString(cause.Error())) {
-			t.Errorf("%d %q: the work ends because of %v", status, body, cause)
+		if task.cancelRequested != errors.Is(cause, ErrCancelled) || cause != nil && (len(cause.Error()) > 2*maxMessage || !utf8.ValidString(cause.Error())) {
+			t.Errorf("%d %q: got cause %v", status, body, cause)
 		}
 	})
 }

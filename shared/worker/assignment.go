@@ -13,23 +13,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Assignment is what a worker was started for. It holds secrets: it is never
-// logged.
+// Assignment is the task that a worker was started for. It contains secrets and
+// must not be logged.
 type Assignment struct {
-	// Envelope is the worker contract's; nil where there is only CallbackURL.
+	// Envelope is the TASK_ENVELOPE of the worker contract. It is nil for a
+	// worker that has only CallbackURL.
 	Envelope *contract.TaskEnvelope
-	// TaskID is in either.
+	// TaskID is set in both cases.
 	TaskID string
-	// BatchID and CallbackURL are the export contract's, where there is no
-	// envelope.
+	// BatchID and CallbackURL are those of the export contract. They are empty if
+	// there is an Envelope.
 	BatchID     string
 	CallbackURL string
 }
 
-// ErrNoTask: the environment holds no task.
-var ErrNoTask = errors.New("there is no task: neither " + contract.EnvelopeVariable + " nor CALLBACK_URL is set")
+// ErrNoTask is returned by ReadAssignment if the environment has neither
+// TASK_ENVELOPE nor CALLBACK_URL.
+var ErrNoTask = errors.New("no task: neither " + contract.EnvelopeVariable + " nor CALLBACK_URL is set")
 
-// limits of an envelope.
 const (
 	maxEnvelope = 1 << 20
 	maxInterval = 24 * time.Hour
@@ -40,10 +41,10 @@ var (
 	taskToken = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// ReadAssignment reads the environment, "NAME=value" each: TASK_ENVELOPE, or
-// the export contract's CALLBACK_URL, TASK_ID and BATCH_ID where there is none.
-// It is ErrNoTask where neither is set. All problems are named at once, without
-// any value.
+// ReadAssignment reads the task from an environment of "NAME=value" entries, such
+// as os.Environ: TASK_ENVELOPE, or else CALLBACK_URL, TASK_ID and BATCH_ID of the
+// export contract. The error is ErrNoTask if there is no task. Otherwise it names
+// every problem and contains no value of a variable.
 func ReadAssignment(environ []string) (Assignment, error) {
 	env := map[string]string{}
 	for _, entry := range environ {
@@ -53,7 +54,7 @@ func ReadAssignment(environ []string) (Assignment, error) {
 	if text := env[contract.EnvelopeVariable]; text != "" {
 		envelope, err := ParseEnvelope([]byte(text))
 		if err != nil {
-			return Assignment{}, fmt.Errorf("%s is not valid: %w", contract.EnvelopeVariable, err)
+			return Assignment{}, fmt.Errorf("invalid %s: %w", contract.EnvelopeVariable, err)
 		}
 		return Assignment{Envelope: &envelope, TaskID: envelope.TaskID}, nil
 	}
@@ -63,10 +64,10 @@ func ReadAssignment(environ []string) (Assignment, error) {
 	}
 	var problems []error
 	if !taskID.MatchString(a.TaskID) {
-		problems = append(problems, errors.New("TASK_ID is not set or is none"))
+		problems = append(problems, errors.New("missing or malformed TASK_ID"))
 	}
-	if !isAddress(a.CallbackURL) {
-		problems = append(problems, errors.New("CALLBACK_URL is no http or https address"))
+	if !isURL(a.CallbackURL) {
+		problems = append(problems, errors.New("malformed CALLBACK_URL: want an http or https URL"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return Assignment{}, err
@@ -74,14 +75,14 @@ func ReadAssignment(environ []string) (Assignment, error) {
 	return a, nil
 }
 
-// ParseEnvelope reads a TaskEnvelope, at most 1 MiB of JSON, and fills in the
-// contract's defaults for its times. Members that it does not know are passed
-// over: a newer control plane may send them. All problems are named at once,
-// without any value.
+// ParseEnvelope reads a TaskEnvelope of at most 1 MiB of JSON and sets the
+// defaults of the contract for absent times. It ignores unknown members, because
+// a newer control plane may send them. The error names every problem and
+// contains no value, because the values are secrets.
 func ParseEnvelope(text []byte) (contract.TaskEnvelope, error) {
 	var e contract.TaskEnvelope
 	if len(text) > maxEnvelope {
-		return e, errors.New("it is over 1 MiB")
+		return e, errors.New("larger than 1 MiB")
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
 		return contract.TaskEnvelope{}, shapeError(err)
@@ -90,65 +91,65 @@ func ParseEnvelope(text []byte) (contract.TaskEnvelope, error) {
 	e.HeartbeatTimeoutMS = cmp.Or(e.HeartbeatTimeoutMS, contract.DefaultHeartbeatTimeoutMS)
 	e.CancelGracePeriodMS = cmp.Or(e.CancelGracePeriodMS, contract.DefaultCancelGracePeriodMS)
 	var problems []error
-	check := func(good bool, problem string) {
-		if !good {
+	check := func(valid bool, problem string) {
+		if !valid {
 			problems = append(problems, errors.New(problem))
 		}
 	}
-	check(taskID.MatchString(e.TaskID), "taskId is missing or is none")
-	check(e.Attempt >= 1, "attempt is not a number from 1")
-	check(isAddress(e.CallbackBaseURL), "callbackBaseUrl is no http or https address")
-	check(taskToken.MatchString(e.TaskToken), "taskToken is missing or is none")
+	check(taskID.MatchString(e.TaskID), "missing or malformed taskId")
+	check(e.Attempt >= 1, "attempt: want a number from 1")
+	check(isURL(e.CallbackBaseURL), "callbackBaseUrl: want an http or https URL")
+	check(taskToken.MatchString(e.TaskToken), "missing or malformed taskToken")
 	for name, ms := range map[string]int64{
 		"heartbeatIntervalMs": e.HeartbeatIntervalMS, "heartbeatTimeoutMs": e.HeartbeatTimeoutMS, "cancelGracePeriodMs": e.CancelGracePeriodMS,
 	} {
-		check(ms > 0 && ms <= maxInterval.Milliseconds(), name+" is not a number of milliseconds up to a day")
+		check(ms > 0 && ms <= maxInterval.Milliseconds(), name+": want 1 to 86400000 milliseconds")
 	}
-	check(e.Output == nil || isAddress(e.Output.URL), "output.url is no http or https address")
-	check(e.Log == nil || isAddress(e.Log.URL), "log.url is no http or https address")
+	check(e.Output == nil || isURL(e.Output.URL), "output.url: want an http or https URL")
+	check(e.Log == nil || isURL(e.Log.URL), "log.url: want an http or https URL")
 	if err := errors.Join(problems...); err != nil {
 		return contract.TaskEnvelope{}, err
 	}
 	return e, nil
 }
 
-// shapeError says what is wrong with JSON and leaves out its values.
+// shapeError describes an error of encoding/json without the values in it.
 func shapeError(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("it is not JSON (byte %d)", syntax.Offset)
+		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
 	}
 	if shape, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && shape.Field != "" {
 		return fmt.Errorf("%s has the wrong type", shape.Field)
 	}
-	return errors.New("it is no object of the contract's shape; a time is RFC 3339")
+	return errors.New("want an object of the contract's shape with RFC 3339 times")
 }
 
-func isAddress(text string) bool {
+func isURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// pace are the times of a conversation.
-type pace struct {
+// timing holds the durations of an envelope.
+type timing struct {
 	interval, timeout, grace time.Duration
 }
 
-func paceOf(e *contract.TaskEnvelope) pace {
+func timingOf(e *contract.TaskEnvelope) timing {
 	if e == nil {
-		return pace{grace: contract.DefaultCancelGracePeriodMS * time.Millisecond}
+		return timing{grace: contract.DefaultCancelGracePeriodMS * time.Millisecond}
 	}
-	return pace{
+	return timing{
 		interval: time.Duration(e.HeartbeatIntervalMS) * time.Millisecond,
 		timeout:  time.Duration(e.HeartbeatTimeoutMS) * time.Millisecond,
 		grace:    time.Duration(e.CancelGracePeriodMS) * time.Millisecond,
 	}
 }
 
-// callLimit bounds one call: three of them fit into the time after which the
-// worker is taken for dead, and an answer is worth 30 s of waiting at most.
-func (p pace) callLimit() time.Duration {
-	if p.timeout == 0 {
+// callTimeout bounds one call, so that three calls fit into the heartbeat
+// timeout.
+func (d timing) callTimeout() time.Duration {
+	if d.timeout == 0 {
 		return maxCall
 	}
-	return min(maxCall, max(p.timeout/3, minCall))
+	return min(maxCall, max(d.timeout/3, minCall))
 }

@@ -7,32 +7,36 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// The causes of a context that ended: see context.Cause. An error that wraps
-// one of them is what Start and Run return for it.
+// These errors are the causes with which the context of the work ends; see
+// context.Cause. The errors of Start and Run wrap them.
 var (
-	// ErrCancelled: somebody wants the task to end. Stop taking on work, clean up
-	// and return; the outcome is CANCELLED.
+	// ErrCancelled means that a cancel of the task was requested. The work stops
+	// taking new input, cleans up and returns. The outcome is CANCELLED.
 	ErrCancelled = errors.New("the task is cancelled")
-	// ErrExpired: the attempt was declared dead (410). Return at once; nothing
-	// more is reported.
+	// ErrExpired means that the control plane declared the attempt dead (410).
+	// The work returns at once. Nothing more is reported.
 	ErrExpired = errors.New("the attempt was declared dead")
-	// ErrMismatch: another attempt or another worker has the task (409). Return at
-	// once; nothing more is reported.
+	// ErrMismatch means that another attempt or another worker has the task
+	// (409). The work returns at once. Nothing more is reported.
 	ErrMismatch = errors.New("another attempt or worker has the task")
-	// ErrEnded: the task had its end before the worker began. Nothing is reported.
-	ErrEnded = errors.New("the task has ended already")
-	// ErrTerminated: the process is asked to stop. Return within the grace period.
-	ErrTerminated = errors.New("the process was asked to stop")
-	// ErrDeadline: the attempt's time is up. The outcome is FAILED, TIMEOUT.
+	// ErrEnded means that the task had ended before the worker started. Nothing
+	// is reported.
+	ErrEnded = errors.New("the task has already ended")
+	// ErrTerminated means that the process received a signal to stop. The work
+	// returns within the grace period.
+	ErrTerminated = errors.New("the process was signalled to stop")
+	// ErrDeadline means that the time of the attempt is over. The outcome is
+	// FAILED with category TIMEOUT.
 	ErrDeadline = errors.New("the attempt reached its deadline")
 )
 
-// ErrUndelivered: the result is known here alone. It is wrapped with the reason.
+// ErrUndelivered means that the control plane did not accept the result. It is
+// wrapped together with the reason.
 var ErrUndelivered = errors.New("the result could not be delivered")
 
-// verdict is the cause that an answer of the control plane is; nil where it is
-// none.
-func verdict(a answer) error {
+// causeOf returns the cause that an answer of the control plane stands for; nil
+// if it does not end the work.
+func causeOf(a answer) error {
 	switch a.status {
 	case http.StatusGone:
 		return ErrExpired
@@ -49,8 +53,8 @@ func verdict(a answer) error {
 	return nil
 }
 
-// silent says whether nothing is to be reported after a cause: nobody would
-// hear it.
-func silent(cause error) bool {
+// abandoned reports whether the control plane no longer accepts reports of the
+// attempt after cause.
+func abandoned(cause error) bool {
 	return errors.Is(cause, ErrExpired) || errors.Is(cause, ErrMismatch) || errors.Is(cause, ErrEnded)
 }

@@ -12,58 +12,59 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Result is what work comes to, besides its error.
+// Result is what the work produced, besides its error. The zero value is valid.
 type Result struct {
-	// Output is what it left; nil is what UploadOutput has put, if anything.
+	// Output describes the output. If it is nil or has no OutputPath, the object
+	// that UploadOutput stored is the output, if any.
 	Output *contract.TaskOutput
-	// Metrics are the work's own figures, anything that is a JSON object. The
-	// contract's are added where it has none of that name.
+	// Metrics are figures of the work: any value that encodes to a JSON object.
+	// The SDK adds the figures of the contract (Options.Usage); on equal names
+	// those of Metrics win. A value of another kind is logged and left out.
 	Metrics any
-	// PartialProgress is any JSON that says how far cancelled work came.
+	// PartialProgress describes how far cancelled work came: any value that
+	// encodes to JSON. It is reported with outcome CANCELLED only.
 	PartialProgress any
 }
 
-// askingTime is how long a worker that was told to stop waits to hear whether
-// that is a cancel.
-const askingTime = 3 * time.Second
+// cancelLookup bounds how long Complete waits after SIGTERM for the answer that
+// says whether a cancel was requested.
+const cancelLookup = 3 * time.Second
 
-// Complete says what the work came to: SUCCEEDED where failure is nil;
-// CANCELLED where it is not and a cancel is wished; FAILED otherwise, with the
-// category that Fail gave it. It gives the control plane's final state, which
-// may be another.
+// Complete reports the outcome: SUCCEEDED if failure is nil, CANCELLED if it is
+// not and a cancel was requested, FAILED otherwise, with the category of Fail. It
+// returns the final state that the control plane decided on, which may differ.
 //
-// It tries until it is heard: see the package comment. The error wraps
-// ErrUndelivered where that failed. Where nothing is to be reported, because
-// nobody would hear it or because the machine is being stopped, the error is
-// that cause and nothing is sent. A Complete may be repeated as it was; another
-// outcome than the first is refused by the control plane.
+// Complete retries as the package comment describes; if it gives up, the error
+// wraps ErrUndelivered. If nothing is to be reported, because the control plane
+// no longer accepts reports or because the machine is being stopped, it sends
+// nothing and returns the cause. Complete may be repeated with the same
+// arguments; the control plane refuses a different outcome.
 func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalState string, err error) {
 	cause := context.Cause(t.ctx)
-	if silent(cause) {
+	if abandoned(cause) {
 		return "", cause
 	}
-	if failure != nil && cause != nil && !errors.Is(cause, ErrDeadline) && !t.cancelWished(ctx) {
+	if failure != nil && cause != nil && !errors.Is(cause, ErrDeadline) && !t.isCancelRequested(ctx) {
 		if cause = context.Cause(t.ctx); !errors.Is(cause, ErrCancelled) {
-			return "", cause // the end of the machine says enough
+			return "", cause // the control plane sees the end of the machine
 		}
 	}
 	if t.assignment.Envelope == nil {
 		return t.callback(ctx, r, failure)
 	}
 	body := t.report(ctx, r, failure, cause)
-	begun := t.options.Clock.Now()
-	err = t.insist(ctx, t.patience(begun), "completed", func(ctx context.Context) error {
+	err = t.retry(ctx, t.retryUntil(t.options.Clock.Now()), "completed", func(ctx context.Context) error {
 		a, err := t.call(ctx, "completed", body)
 		if err != nil {
 			return err
 		}
 		if a.ok() {
-			var said contract.CompletedAnswer
-			_ = json.Unmarshal(a.body, &said)
-			finalState = cmp.Or(said.FinalState, body.Outcome)
+			var accepted contract.CompletedAnswer
+			_ = json.Unmarshal(a.body, &accepted)
+			finalState = cmp.Or(accepted.FinalState, body.Outcome)
 			return nil
 		}
-		if cause := verdict(a); cause != nil {
+		if cause := causeOf(a); cause != nil {
 			return cause
 		}
 		return a.err()
@@ -74,25 +75,25 @@ func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalStat
 	return finalState, nil
 }
 
-// cancelWished says whether a cancel is wished. After SIGTERM it waits for the
-// heartbeat that asks.
-func (t *Task) cancelWished(ctx context.Context) bool {
+// isCancelRequested reports whether a cancel was requested. After SIGTERM it
+// waits for the answer to the heartbeat that the signal caused.
+func (t *Task) isCancelRequested(ctx context.Context) bool {
 	if t.assignment.Envelope != nil && t.terminated() {
-		timer, stop := t.options.Clock.NewTimer(min(askingTime, t.pace.grace/10))
+		timer, stop := t.options.Clock.NewTimer(min(cancelLookup, t.timing.grace/10))
 		defer stop()
 		select {
-		case <-t.heard:
+		case <-t.answered:
 		case <-timer:
 		case <-ctx.Done():
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.wished
+	return t.cancelRequested
 }
 
-// report is the body of completed. What the work gave for it and is not JSON is
-// left out: the result matters more.
+// report builds the body of completed. Values that do not encode to JSON are
+// left out, so that they do not prevent the report.
 func (t *Task) report(ctx context.Context, r Result, failure, cause error) contract.TaskCompleted {
 	body := contract.TaskCompleted{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
@@ -104,13 +105,13 @@ func (t *Task) report(ctx context.Context, r Result, failure, cause error) contr
 	switch {
 	case failure == nil:
 		body.Output = t.output(r.Output)
-	case t.wished || errors.Is(cause, ErrCancelled):
+	case t.cancelRequested || errors.Is(cause, ErrCancelled):
 		body.Outcome = contract.OutcomeCancelled
 		body.CancelledDuringPhase = cmp.Or(t.phase, "processing")
 		if r.PartialProgress != nil {
 			text, err := json.Marshal(r.PartialProgress)
 			if err != nil {
-				t.options.Log.WarnContext(ctx, "the partial progress is not JSON and is left out", "why", err.Error())
+				t.options.Log.WarnContext(ctx, "partial progress left out: not JSON", "why", err.Error())
 			}
 			body.PartialProgress = text
 		}
@@ -121,18 +122,18 @@ func (t *Task) report(ctx context.Context, r Result, failure, cause error) contr
 	return body
 }
 
-// output is what the work says of it, with what was uploaded where it says no
-// other place.
-func (t *Task) output(said *contract.TaskOutput) *contract.TaskOutput {
-	if said == nil || t.uploaded == nil || said.OutputPath != "" {
-		return cmp.Or(said, t.uploaded)
+// output merges the output of the Result with the uploaded object. It is called
+// with the mutex held.
+func (t *Task) output(given *contract.TaskOutput) *contract.TaskOutput {
+	if given == nil || t.uploaded == nil || given.OutputPath != "" {
+		return cmp.Or(given, t.uploaded)
 	}
-	both := *said
-	both.OutputPath, both.ByteSize = t.uploaded.OutputPath, t.uploaded.ByteSize
-	return &both
+	merged := *given
+	merged.OutputPath, merged.ByteSize = t.uploaded.OutputPath, t.uploaded.ByteSize
+	return &merged
 }
 
-// metrics makes one object of the figures, of which the later win.
+// metrics merges figures into one JSON object; later ones win.
 func (t *Task) metrics(ctx context.Context, figures ...any) json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for _, part := range figures {
@@ -141,17 +142,17 @@ func (t *Task) metrics(ctx context.Context, figures ...any) json.RawMessage {
 			err = json.Unmarshal(text, &all)
 		}
 		if err != nil {
-			t.options.Log.WarnContext(ctx, "metrics are no JSON object and are left out", "why", err.Error())
+			t.options.Log.WarnContext(ctx, "metrics left out: not a JSON object", "why", err.Error())
 		}
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return nil // nothing that was read as JSON
+		return nil // cannot happen: every value was decoded from JSON
 	}
 	return text
 }
 
-// callback says it in the export contract's words.
+// callback reports the outcome to CALLBACK_URL.
 func (t *Task) callback(ctx context.Context, r Result, failure error) (string, error) {
 	body := contract.Callback{TaskID: t.assignment.TaskID, BatchID: t.assignment.BatchID, Status: contract.StatusSuccess}
 	outcome := contract.OutcomeSucceeded
@@ -166,7 +167,7 @@ func (t *Task) callback(ctx context.Context, r Result, failure error) (string, e
 			body.Metrics = t.metrics(ctx, r.Metrics)
 		}
 	}
-	err := t.insist(ctx, t.patience(t.options.Clock.Now()), "callback", func(ctx context.Context) error {
+	err := t.retry(ctx, t.retryUntil(t.options.Clock.Now()), "callback", func(ctx context.Context) error {
 		a, err := t.post(ctx, t.assignment.CallbackURL, "", body, maxCall)
 		if err != nil || a.ok() {
 			return err

@@ -1,5 +1,5 @@
-// Package worker is for people who write workers: it does the worker contract's
-// conversation, so that a program has only its work to do.
+// Package worker is the Go SDK for workers of Sortie. It implements the calls
+// of the worker contract, so that a program only has to do its work.
 //
 //	func main() {
 //		os.Exit(worker.Main(func(ctx context.Context, t *worker.Task) (worker.Result, error) {
@@ -12,44 +12,56 @@
 //		}))
 //	}
 //
-// Main reads TASK_ENVELOPE, sends started, sends a heartbeat at each interval,
-// and sends completed with what the function returned. Run does the same for a
-// program that has its own main, and Start, Task.Complete and Task.Close are the
-// parts. A program in another language is wrapped in sortie-exec.
+// Main reads TASK_ENVELOPE from the environment, sends started, sends a
+// heartbeat at each interval, calls the function, and sends completed with what
+// the function returned. Run does the same for a program that has its own main.
+// Start, Task.Complete and Task.Close are the parts of Run. The command
+// sortie-exec wraps a program in any other language.
 //
-//	envelope ──▶ started ──200──▶ your function ──▶ uploads ──▶ completed ──▶ end
+//	envelope ──▶ started ──200──▶ your function ──▶ uploads ──▶ completed ──▶ exit
 //	                │                 ▲    │ Progress
 //	               409           cancel    ▼
-//	                ▼                 │  heartbeats ◀── renewed token, renewed addresses
+//	                ▼                 │  heartbeats ◀── renewed token, renewed URLs
 //	              abort               └── shouldCancel, 409, 410, SIGTERM, deadline
 //
-// # What it promises
+// # Cancellation
 //
-// The context that the function gets ends when the work is to stop, and
-// context.Cause says why: ErrCancelled, ErrExpired, ErrMismatch, ErrEnded,
-// ErrTerminated, ErrDeadline. A function that has not returned when four fifths
-// of the grace period are over is given up: what is due is reported, and Main
-// ends the process.
+// The context of the function ends when the work must stop. context.Cause
+// returns the reason: ErrCancelled, ErrExpired, ErrMismatch, ErrEnded,
+// ErrTerminated or ErrDeadline. If the function has not returned after four
+// fifths of the grace period (see Task.Grace), Run abandons it and reports what
+// is due; Main then ends the process.
 //
-// A result is not lost while the control plane is away: completed is sent again,
-// with full-jitter backoff and no sooner than Retry-After says, until it is
-// accepted, refused, or the envelope's deadline is past (an hour where there is
-// none). Network errors and 401, 408, 425, 429 and 5xx are tried again; any
-// other answer ends it. Heartbeats go on until then. Whatever is sent can be
-// sent twice without harm.
+// After SIGTERM the SDK sends a heartbeat at once to learn whether a cancel was
+// requested. If it was, the outcome is CANCELLED. If not, the machine is being
+// stopped: a failed attempt is not reported, because the control plane sees the
+// end of the machine and does not count it against the retry limit.
 //
-// SIGTERM is a cancel where one is wished, which a heartbeat asks at once.
-// Where none is, the machine is being stopped: then a failed attempt is not
-// reported, because the end of the machine says enough and is not counted.
+// # Heartbeats and progress
 //
-// Where there is no TASK_ENVELOPE but the export contract's CALLBACK_URL, the
-// result is one call of that, in that contract's shape; there are no heartbeats,
-// and no uploads.
+// Heartbeats are sent at the envelope's heartbeatIntervalMs from started until
+// completed is accepted. Between them, a change of the progress is sent as well,
+// at most once a second; changes within that second are coalesced into one
+// heartbeat.
 //
-// # What it refuses
+// # Delivery
 //
-// Nothing is logged that is a secret: no token, no presigned address, no
-// CALLBACK_URL, and no error that quotes one. Redirects are not followed. The
-// package needs the standard library and the contract's shapes alone, starts
-// two goroutines, and Task.Close waits for both.
+// Every call may be sent more than once; the control plane treats repetitions as
+// idempotent. completed is retried with full-jitter backoff, and not before
+// Retry-After, until it is accepted, refused, or the envelope's deadline has
+// passed (Options.ReportTimeout if there is no deadline). Network errors and the
+// statuses 401, 408, 425, 429 and 5xx are retried. Any other status is final.
+//
+// # Workers of the export contract
+//
+// If the environment has no TASK_ENVELOPE but the export contract's
+// CALLBACK_URL, the result is reported with one call of that URL in the shape of
+// that contract. There are no heartbeats and no uploads.
+//
+// # Secrets and resources
+//
+// The package never logs a token, a presigned URL or CALLBACK_URL, nor an error
+// that contains one. It does not follow redirects. It depends on the standard
+// library and on the contract's types. A Task has two goroutines; Task.Close
+// waits for both.
 package worker

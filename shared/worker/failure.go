@@ -9,39 +9,43 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Failure is an error that knows its category: see Fail.
+// Failure is an error with a category of the contract. Fail makes one.
 type Failure struct {
-	// Category is one of the contract's (contract.CategoryUserCode, ...).
+	// Category is one of contract.Categories, such as
+	// contract.CategoryUserCode. If it is empty, it is derived as Fail describes.
 	Category string
-	// Retryable overrides the category's default; nil leaves it.
+	// Retryable overrides the category's retry rule; nil keeps the rule.
 	Retryable *bool
-	// StackTrace may be empty.
+	// StackTrace is reported with the error, cut at 16 KiB. It may be empty.
 	StackTrace string
-	// Err is what happened.
+	// Err is the error. Its message is reported, cut at 2 KiB.
 	Err error
 }
 
-// Fail gives an error its category and says whether another attempt may help.
-// A worker's function returns it, also wrapped.
+// Fail returns err with a category and whether another attempt may succeed. The
+// function of a worker returns it, wrapped or not.
 //
-// An error without a category is USER_CODE; a full disk is INFRASTRUCTURE and
-// an exceeded context deadline TIMEOUT, each with the category's own rule for
-// retries.
+// An error without a Failure has the category USER_CODE, a full disk
+// INFRASTRUCTURE and an exceeded context deadline TIMEOUT, each with the
+// category's retry rule.
 func Fail(category string, retryable bool, err error) error {
 	return &Failure{Category: category, Retryable: &retryable, Err: err}
 }
 
+// Error returns the message of Err.
 func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// How long texts may be: the control plane cuts there too.
+// The control plane cuts texts at the same lengths.
 const (
 	maxMessage = 2 << 10
 	maxTrace   = 16 << 10
 	cutMark    = " [cut]"
 )
 
-// taskError is how an error is reported.
+// taskError converts an error to the error of completed.
 func taskError(err, cause error) *contract.TaskError {
 	e := &contract.TaskError{Category: categoryOf(err, cause), Message: cut(err.Error(), maxMessage)}
 	if failure, ok := errors.AsType[*Failure](err); ok {
@@ -63,11 +67,11 @@ func categoryOf(err, cause error) string {
 	return contract.CategoryUserCode
 }
 
-// cut bounds a text and marks that it did.
-func cut(text string, most int) string {
+// cut shortens text to at most limit bytes of UTF-8 and marks that it did.
+func cut(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len(cutMark)], "") + cutMark
+	return strings.ToValidUTF8(text[:limit-len(cutMark)], "") + cutMark
 }

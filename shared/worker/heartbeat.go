@@ -10,63 +10,100 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// sendHeartbeats sends heartbeats until Close, or until the control plane ends
-// the task.
+// progressInterval is the least time between a call and the heartbeat that
+// reports a change of the progress.
+const progressInterval = time.Second
+
+// progress is the part of a heartbeat that the work sets.
+type progress struct {
+	percent int // -1 if unknown
+	message string
+}
+
+// sendHeartbeats sends heartbeats until Close, or until an answer ends the task.
 func (t *Task) sendHeartbeats() {
-	next, failures := t.pace.interval, 0
+	failures := 0
+	sent := t.options.Clock.Now() // of started
+	due := sent.Add(t.timing.interval)
 	for {
-		timer, stop := t.options.Clock.NewTimer(next)
+		timer, stop := t.options.Clock.NewTimer(due.Sub(t.options.Clock.Now()))
 		select {
-		case <-t.life.Done():
+		case <-t.background.Done():
 			stop()
 			return
-		case <-t.ask:
+		case <-t.progressed:
+			stop()
+			if at := sent.Add(progressInterval); failures == 0 && t.hasNewProgress() && at.Before(due) {
+				due = at
+			}
+			continue
+		case <-t.heartbeatNow:
 			stop()
 		case <-timer:
 		}
-		asking := t.terminated()
-		begun := t.options.Clock.Now()
-		err := t.heartbeat(t.life)
-		switch failed := (*again)(nil); {
-		case t.life.Err() != nil:
+		terminated := t.terminated()
+		sent = t.options.Clock.Now()
+		err := t.heartbeat(t.background)
+		delay := t.timing.interval
+		switch failed := (*retryableError)(nil); {
+		case t.background.Err() != nil:
 			return
 		case err == nil:
-			failures, next = 0, t.pace.interval-t.options.Clock.Now().Sub(begun)
-			if asking {
-				t.answered()
+			failures, delay = 0, t.timing.interval-t.options.Clock.Now().Sub(sent)
+			if terminated {
+				t.markAnswered()
 			}
-		case silent(err) || errors.Is(err, ErrCancelled):
+			t.signalProgress() // it may have changed during the call
+		case abandoned(err) || errors.Is(err, ErrCancelled):
 			t.cancel(err)
-			t.answered()
+			t.markAnswered()
 			return
 		case errors.As(err, &failed):
-			t.options.Log.WarnContext(t.life, "heartbeat failed, trying again", "why", err.Error())
-			next = min(max(pause(failures, t.firstPause(), t.pace.interval, t.options.Jitter()), failed.after), t.pace.interval)
+			t.options.Log.WarnContext(t.background, "heartbeat failed, retrying", "why", err.Error())
+			delay = min(max(backoff(failures, t.firstHeartbeatDelay(), t.timing.interval, t.options.Jitter()), failed.after), t.timing.interval)
 			failures++
 		default:
-			t.options.Log.WarnContext(t.life, "heartbeat was refused", "why", err.Error())
-			next = t.pace.interval
+			t.options.Log.WarnContext(t.background, "heartbeat was refused", "why", err.Error())
+			failures++
 		}
+		due = t.options.Clock.Now().Add(delay)
 	}
 }
 
-// firstPause is shorter where heartbeats are.
-func (t *Task) firstPause() time.Duration { return min(firstPause, t.pace.interval/8) }
+// firstHeartbeatDelay is the first delay between retries of a heartbeat, shorter
+// for short intervals.
+func (t *Task) firstHeartbeatDelay() time.Duration { return min(firstDelay, t.timing.interval/8) }
 
-// answered notes that the control plane was heard after SIGTERM.
-func (t *Task) answered() {
+// markAnswered records that the control plane answered after SIGTERM.
+func (t *Task) markAnswered() {
 	select {
-	case <-t.heard:
+	case <-t.answered:
 	default:
-		close(t.heard)
+		close(t.answered)
 	}
 }
 
-// heartbeat sends one and takes what its answer says. The error is an *again, a
-// cause, or a refusal.
+// signalProgress wakes sendHeartbeats to look at the progress.
+func (t *Task) signalProgress() {
+	select {
+	case t.progressed <- struct{}{}:
+	default:
+	}
+}
+
+// hasNewProgress reports whether the progress differs from the last that a
+// heartbeat delivered.
+func (t *Task) hasNewProgress() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.progress != t.delivered
+}
+
+// heartbeat sends one heartbeat and applies its answer. The error is a
+// *retryableError, a cause, or a refusal.
 func (t *Task) heartbeat(ctx context.Context) error {
 	t.mu.Lock()
-	now := t.told
+	now := t.progress
 	t.mu.Unlock()
 	body := contract.TaskHeartbeat{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
@@ -79,7 +116,7 @@ func (t *Task) heartbeat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if cause := verdict(a); cause != nil {
+	if cause := causeOf(a); cause != nil {
 		return cause
 	}
 	if !a.ok() {
@@ -87,37 +124,38 @@ func (t *Task) heartbeat(ctx context.Context) error {
 	}
 	var said contract.HeartbeatAnswer
 	if json.Unmarshal(a.body, &said) != nil {
-		return &again{err: errors.New("the answer is not the contract's")}
+		return &retryableError{err: errors.New("malformed answer")}
 	}
 	t.renew(said.TokenRenewal)
+	t.mu.Lock()
+	t.delivered = now
+	t.cancelRequested = t.cancelRequested || said.ShouldCancel
+	t.mu.Unlock()
 	if said.ShouldCancel {
-		t.mu.Lock()
-		t.wished = true
-		t.mu.Unlock()
-		t.cancel(wish(said.CancelReason))
+		t.cancel(cancelCause(said.CancelReason))
 	}
 	return nil
 }
 
-// wish is the cause of a cancel, with its reason.
-func wish(reason string) error {
+// cancelCause returns ErrCancelled, wrapped with the reason if there is one.
+func cancelCause(reason string) error {
 	if reason == "" {
 		return ErrCancelled
 	}
 	return fmt.Errorf("%w: %s", ErrCancelled, cut(reason, maxMessage))
 }
 
-// renew takes what is newer than what there was.
+// renew replaces the token and the URLs by valid newer ones.
 func (t *Task) renew(r contract.TokenRenewal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if taskToken.MatchString(r.TaskToken) {
-		t.link.TaskToken, t.link.TokenExpiresAt = r.TaskToken, r.TokenExpiresAt
+		t.grant.TaskToken, t.grant.TokenExpiresAt = r.TaskToken, r.TokenExpiresAt
 	}
-	if r.Output != nil && isAddress(r.Output.URL) {
-		t.link.Output = r.Output
+	if r.Output != nil && isURL(r.Output.URL) {
+		t.grant.Output = r.Output
 	}
-	if r.Log != nil && isAddress(r.Log.URL) {
-		t.link.Log = r.Log
+	if r.Log != nil && isURL(r.Log.URL) {
+		t.grant.Log = r.Log
 	}
 }

@@ -8,29 +8,29 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // The exit codes of Main.
 const (
-	// ExitDone: the work succeeded, and the control plane knows.
+	// ExitDone means that the work succeeded and the control plane accepted the
+	// report.
 	ExitDone = 0
-	// ExitFailed: it did not, or the control plane does not know.
+	// ExitFailed means that the work failed, or that the report was not accepted.
 	ExitFailed = 1
-	// ExitNoTask: the environment has no task, or not a valid one.
+	// ExitNoTask means that the environment has no task, or an invalid one.
 	ExitNoTask = 2
-	// ExitTerminated: the process was asked to stop.
+	// ExitTerminated means that the process was signalled to stop.
 	ExitTerminated = 128 + int(syscall.SIGTERM)
 )
 
-// Main is a whole worker: it reads the environment, does the task, logs JSON
-// lines to stderr and gives the exit code. SIGTERM and SIGINT end the work's
-// context; a second one ends the process.
+// Main runs a whole worker: it reads the environment, does the task, logs JSON
+// lines to standard error and returns the exit code. The first SIGTERM or SIGINT
+// ends the context of the work, the second ends the process.
 func Main(work Func) int {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	a, err := ReadAssignment(os.Environ())
 	if err != nil {
-		log.Error("there is nothing to do", "why", err.Error())
+		log.Error("cannot read the task", "why", err.Error())
 		return ExitNoTask
 	}
 	terminated, stop := Terminated()
@@ -45,8 +45,10 @@ func Main(work Func) int {
 	return ExitFailed
 }
 
-// Terminated gives a channel for Options that is closed by the first SIGTERM or
-// SIGINT; the second one ends the process, unless stop was called before.
+// Terminated returns a channel for Options.Terminated. The first SIGTERM or
+// SIGINT closes it. The second has its default effect and ends the process. stop
+// restores the default effect of both signals and releases the channel; it may be
+// called more than once.
 func Terminated() (closed <-chan struct{}, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -61,14 +63,4 @@ func Terminated() (closed <-chan struct{}, stop func()) {
 		}
 	}()
 	return c, sync.OnceFunc(func() { close(done) })
-}
-
-// hostClock is the host's clock.
-type hostClock struct{}
-
-func (hostClock) Now() time.Time { return time.Now() }
-
-func (hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
 }

@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestAWorkerWithItsOwnClientLeavesNothingBehind: over a real connection; the
-// goroutines are counted at the end.
-func TestAWorkerWithItsOwnClientLeavesNothingBehind(t *testing.T) {
+// TestRunWithDefaultClient uses a real connection. TestMain finds goroutines that
+// it leaves.
+func TestRunWithDefaultClient(t *testing.T) {
 	t.Parallel()
 	var heartbeats atomic.Int64
 	heartbeat := make(chan struct{}, 100)
@@ -40,25 +40,24 @@ func TestAWorkerWithItsOwnClientLeavesNothingBehind(t *testing.T) {
 				<-heartbeat
 			}
 			if seen, ok := task.Envelope(); !ok || seen.TaskToken != "" || seen.Output != nil || seen.RunID != "run-1" {
-				t.Errorf("the work sees %+v", seen)
+				t.Errorf("got envelope %+v, want run-1 without secrets", seen)
 			}
 			return worker.Result{}, ctx.Err()
 		})
 	if err != nil || heartbeats.Load() < 3 {
-		t.Errorf("Run gives %v", err)
+		t.Errorf("got %v after %d heartbeats, want no error after 3", err, heartbeats.Load())
 	}
 }
 
-func TestUsageIsThatOfThisProcess(t *testing.T) {
+func TestUsage(t *testing.T) {
 	t.Parallel()
 	u := worker.Usage()
 	if u.CPUTimeMS == nil || u.PeakMemoryBytes == nil || *u.PeakMemoryBytes < 1<<20 || *u.PeakMemoryBytes > 1<<40 {
-		t.Errorf("the usage is %+v", u)
+		t.Errorf("got %+v, want the CPU time and 1 MiB to 1 TiB of memory", u)
 	}
 }
 
-// TestTheFirstSignalClosesTheChannel is not parallel: it signals the process.
-func TestTheFirstSignalClosesTheChannel(t *testing.T) { //nolint:paralleltest // it signals the process
+func TestTerminatedClosesOnSIGTERM(t *testing.T) { //nolint:paralleltest // it signals the process
 	terminated, stop := worker.Terminated()
 	defer stop()
 	self, err := os.FindProcess(os.Getpid())
@@ -71,18 +70,18 @@ func TestTheFirstSignalClosesTheChannel(t *testing.T) { //nolint:paralleltest //
 	<-terminated
 }
 
-func TestACallerThatGoesAwayIsNotReported(t *testing.T) {
+func TestEndOfCallersContextIsNotReported(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		ctx, cancel := context.WithCancelCause(s.t.Context())
-		gone := errors.New("the caller has gone")
+		gone := errors.New("the caller stopped")
 		err := worker.Run(ctx, s.assignment, s.options, func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
 			cancel(gone)
 			<-ctx.Done()
 			return worker.Result{}, context.Cause(ctx)
 		})
 		if !errors.Is(err, gone) || len(s.plane.of("completed")) != 0 {
-			t.Errorf("Run gives %v", err)
+			t.Errorf("got %v and %d completed, want %v and none", err, len(s.plane.of("completed")), gone)
 		}
 	})
 }

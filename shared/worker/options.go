@@ -9,53 +9,49 @@ import (
 	"os"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Clock is the time of a worker.
-type Clock interface {
-	// Now is the present.
-	Now() time.Time
-	// NewTimer gives a channel that gets the time after d, and what stops it.
-	NewTimer(d time.Duration) (<-chan time.Time, func())
-}
-
-// Options are what a worker may choose. The zero value is good.
+// Options configure a worker. The zero value is valid.
 type Options struct {
-	// HTTP makes the calls; nil is a client of its own. Its Timeout, if it has
-	// one, bounds the uploads too.
+	// HTTP makes the calls and the uploads. Its Timeout bounds both; 0 is best,
+	// because the SDK sets a timeout for each call. nil selects a client that is
+	// closed with the Task.
 	HTTP *http.Client
-	// Clock is the host's where it is nil.
-	Clock Clock
-	// Jitter gives numbers from 0 up to 1, from anywhere at once; nil is
-	// math/rand's.
+	// Clock is the time source; nil selects the system clock.
+	Clock clock.Clock
+	// Jitter returns numbers in [0, 1) and must be safe for concurrent use; nil
+	// selects math/rand/v2.Float64.
 	Jitter func() float64
-	// Log is told of what goes wrong on the way; nil is nobody.
+	// Log receives failed and retried calls; nil discards them. No secret is
+	// logged.
 	Log *slog.Logger
-	// WorkerID names the worker; empty is the host's name and a random part, so
-	// that two processes never have the same.
+	// WorkerID names this worker in every call. It must differ between processes.
+	// Empty selects the host name with a random suffix.
 	WorkerID string
-	// Terminated is closed when the process is asked to stop (SIGTERM). Where it
-	// is not nil, started says that this worker handles SIGTERM.
+	// Terminated is closed when the process is signalled to stop; the function
+	// Terminated returns such a channel. If it is not nil, started announces
+	// handlesSigterm.
 	Terminated <-chan struct{}
-	// Usage are the figures that completed reports; nil reads those of this
-	// process and of the processes that it has waited for.
+	// Usage returns the resource figures that completed reports; nil selects the
+	// function Usage.
 	Usage func() contract.TaskMetrics
-	// Patience is how long completed is tried where the envelope has no
-	// deadline; 0 is an hour.
-	Patience time.Duration
+	// ReportTimeout bounds the retries of started, completed and the callback if
+	// the envelope has no deadline; 0 selects an hour.
+	ReportTimeout time.Duration
 }
 
-// withDefaults fills in what is not chosen. The second result ends what was
-// made for it.
+// withDefaults replaces zero values by defaults. The function that it returns
+// releases what it created.
 func (o Options) withDefaults() (Options, func()) {
-	closing := func() {}
+	release := func() {}
 	if o.HTTP == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
-		o.HTTP, closing = &http.Client{Transport: transport}, transport.CloseIdleConnections
+		o.HTTP, release = &http.Client{Transport: transport}, transport.CloseIdleConnections
 	}
 	if o.Clock == nil {
-		o.Clock = hostClock{}
+		o.Clock = clock.System{}
 	}
 	if o.Jitter == nil {
 		o.Jitter = mathrand.Float64
@@ -69,10 +65,10 @@ func (o Options) withDefaults() (Options, func()) {
 	if o.Usage == nil {
 		o.Usage = Usage
 	}
-	if o.Patience == 0 {
-		o.Patience = time.Hour
+	if o.ReportTimeout == 0 {
+		o.ReportTimeout = time.Hour
 	}
-	return o, closing
+	return o, release
 }
 
 func newWorkerID() string {

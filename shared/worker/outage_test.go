@@ -9,14 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// TestAResultOutlastsAnOutage: the control plane is away for ten minutes, in
-// every way; the result arrives, once, and the worker was never still.
-func TestAResultOutlastsAnOutage(t *testing.T) {
+// The control plane fails for ten minutes in every way. Heartbeats continue, and
+// the result is delivered unchanged.
+func TestResultSurvivesOutage(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
-		begun := time.Now()
+	simulate(t, func(s *fixture) {
+		start := time.Now()
 		away := func(n int) *http.Response {
-			if since := time.Since(begun); since < time.Minute || since > 11*time.Minute {
+			if since := time.Since(start); since < time.Minute || since > 11*time.Minute {
 				return reply(http.StatusOK, "{}")
 			}
 			switch n % 5 {
@@ -38,28 +38,28 @@ func TestAResultOutlastsAnOutage(t *testing.T) {
 		}
 		last := time.Duration(0)
 		for _, heartbeat := range s.plane.of("heartbeat") {
-			if now := heartbeat.at.Sub(begun); now-last > 62*time.Second {
-				t.Errorf("no heartbeat from %s to %s", last, now)
+			if now := heartbeat.at.Sub(start); now-last > 62*time.Second {
+				t.Errorf("got no heartbeat from %s to %s, want one at least every 62 s", last, now)
 			}
-			last = heartbeat.at.Sub(begun)
+			last = heartbeat.at.Sub(start)
 		}
 		tries := s.plane.of("completed")
-		if took := tries[len(tries)-1].at.Sub(begun); took < 11*time.Minute || took > 12*time.Minute {
-			t.Errorf("the result arrived after %s", took)
+		if took := tries[len(tries)-1].at.Sub(start); took < 11*time.Minute || took > 12*time.Minute {
+			t.Errorf("got the result after %s, want 11 to 12 minutes", took)
 		}
 		for _, try := range tries {
 			if string(try.body) != string(tries[0].body) {
-				t.Error("the result changed on the way")
+				t.Errorf("got %s, want the first body %s", try.body, tries[0].body)
 			}
 		}
 	})
 }
 
-// TestAnAcceptedResultWhoseAnswerWasLostIsSentAgain: heartbeats get 410 by then,
-// and that does not keep the worker from asking.
-func TestAnAcceptedResultWhoseAnswerWasLostIsSentAgain(t *testing.T) {
+// The result was accepted and its answer lost, so heartbeats are answered with
+// 410 meanwhile.
+func TestCompletedIsRepeatedAfterLostAnswer(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		s.plane.on("completed", func(n int) *http.Response {
 			if n < 6 {
 				return reply(hang, "")
@@ -68,39 +68,39 @@ func TestAnAcceptedResultWhoseAnswerWasLostIsSentAgain(t *testing.T) {
 		})
 		s.plane.on("heartbeat", always(http.StatusGone, ""))
 		if err := s.run(lasting(time.Second)); err != nil {
-			t.Error(err)
+			t.Errorf("got %v, want no error", err)
 		}
 	})
 }
 
-func TestAResultIsGivenUpAtTheEnd(t *testing.T) {
+func TestResultIsRetriedUntilTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, deadline := range map[string]time.Duration{"no deadline": 0, "deadline": 20 * time.Minute, "past deadline": time.Second} {
-		play(t, func(s *stage) {
+		simulate(t, func(s *fixture) {
 			want := time.Hour
 			if deadline > 0 {
 				s.assignment.Envelope.Deadline, want = time.Now().Add(deadline), max(deadline, time.Minute)
 			}
 			s.plane.on("completed", func(int) *http.Response { return nil })
-			begun := time.Now()
+			start := time.Now()
 			err := s.run(lasting(0))
-			if took := time.Since(begun); !errors.Is(err, worker.ErrUndelivered) || took > want || took < want-31*time.Second {
-				t.Errorf("%s: Run gives %v after %s, want %s", name, err, took, want)
+			if took := time.Since(start); !errors.Is(err, worker.ErrUndelivered) || took > want || took < want-31*time.Second {
+				t.Errorf("%s: got %v after %s, want ErrUndelivered after %s", name, err, took, want)
 			}
 		})
 	}
 }
 
-func TestARefusedResultIsNotSentAgain(t *testing.T) {
+func TestRefusedResultIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]error{
 		http.StatusConflict: worker.ErrMismatch, http.StatusGone: worker.ErrExpired,
 		http.StatusBadRequest: worker.ErrUndelivered, http.StatusTemporaryRedirect: worker.ErrUndelivered,
 	} {
-		play(t, func(s *stage) {
+		simulate(t, func(s *fixture) {
 			s.plane.on("completed", func(int) *http.Response { return reply(status, "{}", "Location", "http://other.test/") })
 			if err := s.run(lasting(0)); !errors.Is(err, want) || !errors.Is(err, worker.ErrUndelivered) || len(s.plane.of("completed")) != 1 {
-				t.Errorf("%d: Run gives %v", status, err)
+				t.Errorf("%d: got %v after %d calls, want %v after 1", status, err, len(s.plane.of("completed")), want)
 			}
 		})
 	}

@@ -27,8 +27,8 @@ const (
 	logURL      = "http://bucket.test/logs/task-1?X-Signature=secret"
 )
 
-// heard is one call that the control plane or the bucket got.
-type heard struct {
+// request is one call that the control plane or the bucket received.
+type request struct {
 	at     time.Time
 	what   string // started, heartbeat, completed, callback, or the key that was put
 	token  string
@@ -36,20 +36,20 @@ type heard struct {
 	body   []byte
 }
 
-func as[T any](t *testing.T, h heard) T {
+func as[T any](t *testing.T, r request) T {
 	t.Helper()
 	var v T
-	if err := json.Unmarshal(h.body, &v); err != nil {
-		t.Fatalf("%s: %v", h.what, err)
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		t.Fatalf("%s: %v", r.what, err)
 	}
 	return v
 }
 
-// plane is a control plane and a bucket without a network. Its answers can be
-// replaced, by what was called and how often it was before.
+// plane is a control plane and a bucket without a network. on replaces its
+// answers by the name of the call and the number of earlier calls of that name.
 type plane struct {
 	mu     sync.Mutex
-	calls  []heard
+	calls  []request
 	answer map[string]func(n int) *http.Response
 }
 
@@ -65,7 +65,7 @@ func (p *plane) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	h := heard{
+	h := request{
 		at: time.Now(), what: path.Base(req.URL.Path), header: req.Header, body: body,
 		token: strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "),
 	}
@@ -88,7 +88,7 @@ func (p *plane) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hang is an answer that never comes.
+// hang stands for an answer that never arrives.
 const hang = 999
 
 func reply(status int, body string, headers ...string) *http.Response {
@@ -101,20 +101,20 @@ func reply(status int, body string, headers ...string) *http.Response {
 	return r.Result()
 }
 
-// always answers the same.
+// always returns the same answer to every call.
 func always(status int, body string) func(int) *http.Response {
 	return func(int) *http.Response { return reply(status, body) }
 }
 
-// on sets the answers to one kind of call.
+// on sets the answers to the calls of one name.
 func (p *plane) on(what string, answer func(n int) *http.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer[what] = answer
 }
 
-func (p *plane) among(what string) []heard {
-	var list []heard
+func (p *plane) among(what string) []request {
+	var list []request
 	for _, c := range p.calls {
 		if c.what == what {
 			list = append(list, c)
@@ -123,25 +123,25 @@ func (p *plane) among(what string) []heard {
 	return list
 }
 
-// of gives the calls of one kind so far.
-func (p *plane) of(what string) []heard {
+// of returns the calls of one name so far.
+func (p *plane) of(what string) []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.among(what)
 }
 
-// one gives the only call of its kind.
-func (p *plane) one(t *testing.T, what string) heard {
+// one returns the only call of its name.
+func (p *plane) one(t *testing.T, what string) request {
 	t.Helper()
 	list := p.of(what)
 	if len(list) != 1 {
-		t.Fatalf("%d calls of %s, want 1", len(list), what)
+		t.Fatalf("got %d calls of %s, want 1", len(list), what)
 	}
 	return list[0]
 }
 
-// stage is a worker with its surroundings, under a clock of its own.
-type stage struct {
+// fixture is a control plane and the options of a worker under a fake clock.
+type fixture struct {
 	t          *testing.T
 	plane      *plane
 	log        *bytes.Buffer
@@ -150,12 +150,13 @@ type stage struct {
 	assignment worker.Assignment
 }
 
-// play runs a test in a bubble. Whatever happens, no secret is in the log.
-func play(t *testing.T, test func(s *stage)) {
+// simulate runs a test with a fake clock and checks that the log contains no
+// secret.
+func simulate(t *testing.T, test func(s *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, log, terminated := newPlane(), &bytes.Buffer{}, make(chan struct{})
-		s := &stage{
+		s := &fixture{
 			t: t, plane: p, log: log, terminate: sync.OnceFunc(func() { close(terminated) }),
 			options: worker.Options{
 				HTTP: &http.Client{Transport: p}, Log: slog.New(slog.NewTextHandler(log, nil)),
@@ -166,7 +167,7 @@ func play(t *testing.T, test func(s *stage)) {
 		test(s)
 		for _, secret := range []string{"secret", "http://"} {
 			if strings.Contains(log.String(), secret) {
-				t.Errorf("the log tells a secret:\n%s", log)
+				t.Errorf("got a secret in the log:\n%s", log)
 			}
 		}
 	})
@@ -182,11 +183,11 @@ func envelope() contract.TaskEnvelope {
 	}
 }
 
-func (s *stage) run(work worker.Func) error {
+func (s *fixture) run(work worker.Func) error {
 	return worker.Run(s.t.Context(), s.assignment, s.options, work)
 }
 
-// lasting is work that takes a time, unless it is stopped.
+// lasting returns work that takes d, unless its context ends.
 func lasting(d time.Duration) worker.Func {
 	return func(ctx context.Context, _ *worker.Task) (worker.Result, error) {
 		select {
@@ -198,8 +199,8 @@ func lasting(d time.Duration) worker.Func {
 	}
 }
 
-// completed is the only completed that was sent.
-func (s *stage) completed() contract.TaskCompleted {
+// completed returns the body of the only completed.
+func (s *fixture) completed() contract.TaskCompleted {
 	s.t.Helper()
 	return as[contract.TaskCompleted](s.t, s.plane.one(s.t, "completed"))
 }

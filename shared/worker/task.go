@@ -13,87 +13,87 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Task is one attempt at a task, from started to completed. Its methods are
-// safe for use by many goroutines.
+// Task is one attempt at a task, from started to completed. Start returns it. Its
+// methods are safe for concurrent use.
 type Task struct {
 	assignment Assignment
 	options    Options
 	http       *http.Client
-	pace       pace
+	timing     timing
 
-	ctx        context.Context //nolint:containedctx // it is what the work is given
-	cancel     context.CancelCauseFunc
-	life       context.Context //nolint:containedctx // of the two goroutines, until Close
-	end        func()
-	heartbeats sync.WaitGroup
-	ask        chan struct{} // wants a heartbeat now; one is enough
-	heard      chan struct{} // closed by the answer to a heartbeat after SIGTERM
+	ctx          context.Context //nolint:containedctx // the work's
+	cancel       context.CancelCauseFunc
+	background   context.Context //nolint:containedctx // of the two goroutines, until Close
+	end          func()
+	goroutines   sync.WaitGroup
+	heartbeatNow chan struct{} // requests a heartbeat; holds at most one request
+	progressed   chan struct{} // the progress may have changed; holds at most one signal
+	answered     chan struct{} // closed by the answer to a heartbeat after SIGTERM
 
-	mu       sync.Mutex
-	link     contract.TokenRenewal // the newest
-	told     told
-	phase    string
-	wished   bool
-	uploaded *contract.TaskOutput
+	mu              sync.Mutex
+	grant           contract.TokenRenewal // the newest
+	progress        progress
+	delivered       progress // by the last heartbeat
+	phase           string
+	cancelRequested bool
+	uploaded        *contract.TaskOutput
 }
 
-// told is what the next heartbeat says.
-type told struct {
-	percent int // -1 for unknown
-	message string
-}
-
-// Start says that the attempt begins, and begins its heartbeats. It tries until
-// the control plane answers; the error wraps a cause (ErrCancelled, ErrEnded,
-// ErrExpired, ErrMismatch) where it answered that the work is not to be done,
-// and ErrTerminated or the context's cause where that came first.
+// Start sends started and begins to send heartbeats. It retries until the control
+// plane answers. The error wraps ErrCancelled, ErrEnded, ErrExpired or
+// ErrMismatch if the answer says that the work is not to be done, and
+// ErrTerminated or the cause of ctx if that came first.
 //
-// The task's context ends with ctx. Close is due after a Start without error.
+// The context of the task ends with ctx. If the error is nil, the caller must
+// call Close.
 func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
-	o, closing := o.withDefaults()
+	o, release := o.withDefaults()
 	client := *o.HTTP
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	t := &Task{
-		assignment: a, options: o, http: &client, pace: paceOf(a.Envelope),
-		ask: make(chan struct{}, 1), heard: make(chan struct{}), told: told{percent: -1},
+		assignment: a, options: o, http: &client, timing: timingOf(a.Envelope),
+		heartbeatNow: make(chan struct{}, 1), progressed: make(chan struct{}, 1), answered: make(chan struct{}),
+		progress: progress{percent: -1}, delivered: progress{percent: -1},
 	}
 	if e := a.Envelope; e != nil {
-		t.link = contract.TokenRenewal{TaskToken: e.TaskToken, TokenExpiresAt: e.TokenExpiresAt, Output: e.Output, Log: e.Log}
+		t.grant = contract.TokenRenewal{TaskToken: e.TaskToken, TokenExpiresAt: e.TokenExpiresAt, Output: e.Output, Log: e.Log}
 	}
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	var end context.CancelFunc
-	t.life, end = context.WithCancel(context.WithoutCancel(ctx))
+	t.background, end = context.WithCancel(context.WithoutCancel(ctx))
 	t.end = func() {
 		end()
 		t.cancel(context.Canceled)
-		t.heartbeats.Wait()
-		closing()
+		t.goroutines.Wait()
+		release()
 	}
-	t.heartbeats.Go(t.watch)
+	t.goroutines.Go(t.watch)
 	if a.Envelope != nil {
 		if err := t.started(); err != nil {
 			t.Close()
-			return nil, fmt.Errorf("the work was not begun: %w", err)
+			return nil, fmt.Errorf("cannot start the work: %w", err)
 		}
-		t.heartbeats.Go(t.sendHeartbeats)
+		t.goroutines.Go(t.sendHeartbeats)
 	}
 	return t, nil
 }
 
-// Close ends the heartbeats and what is left of the task, and waits for it.
+// Close ends the heartbeats and the context of the task and waits for the
+// goroutines. It may be called more than once.
 func (t *Task) Close() { t.end() }
 
-// Context is the work's: it ends when the work is to stop, with a cause.
+// Context returns the context of the work. It ends, with a cause, when the work
+// must stop.
 func (t *Task) Context() context.Context { return t.ctx }
 
-// ID is the task's.
+// ID returns the task id.
 func (t *Task) ID() string { return t.assignment.TaskID }
 
-// WorkerID is this worker's, the same in all that it sends.
+// WorkerID returns the name that the worker has in its calls.
 func (t *Task) WorkerID() string { return t.options.WorkerID }
 
-// Envelope is what the worker was started with, without its secrets; false
-// where it knows the export contract alone.
+// Envelope returns the envelope without its token and URLs. It returns false if
+// the worker was started with CALLBACK_URL only.
 func (t *Task) Envelope() (contract.TaskEnvelope, bool) {
 	if t.assignment.Envelope == nil {
 		return contract.TaskEnvelope{}, false
@@ -103,11 +103,13 @@ func (t *Task) Envelope() (contract.TaskEnvelope, bool) {
 	return e, true
 }
 
-// Grace is how long the work has to return after its context ended.
+// Grace returns how long the work may take to return once its context has ended:
+// four fifths of the envelope's cancelGracePeriodMs, at most 1 s if nothing is
+// reported any more, and at most 4 s after the deadline.
 func (t *Task) Grace() time.Duration {
-	grace, cause := t.pace.grace/5*4, context.Cause(t.ctx)
+	grace, cause := t.timing.grace/5*4, context.Cause(t.ctx)
 	switch {
-	case silent(cause):
+	case abandoned(cause):
 		return min(grace, abortGrace)
 	case errors.Is(cause, ErrDeadline):
 		return min(grace, deadlineMargin/5*4)
@@ -115,75 +117,89 @@ func (t *Task) Grace() time.Duration {
 	return grace
 }
 
-// abortGrace is what work gets whose result nobody wants any more.
-const abortGrace = time.Second
+const (
+	// abortGrace is the grace period of work that is not reported any more.
+	abortGrace = time.Second
+	// deadlineMargin is the part of the attempt's time that is reserved for
+	// reporting the timeout.
+	deadlineMargin = 5 * time.Second
+	// minRetry is how long a result is retried at least, also if it came at the
+	// deadline.
+	minRetry = time.Minute
+)
 
-// Progress notes how far the work is, for the next heartbeat: percent from 0 to
-// 100, beyond which it is bounded, a negative one is unknown; the message is cut
-// at 2 KiB. It makes no call and is cheap enough for an inner loop.
+// Progress sets the progress that heartbeats report: percent from 0 to 100, or
+// negative for unknown, and a message of at most 2 KiB. A larger percent is
+// reported as 100, and a longer message is cut. A change is sent within a second
+// and no more than once a second. Progress makes no call itself and is cheap
+// enough for an inner loop.
 func (t *Task) Progress(percent int, message string) {
+	p := progress{max(-1, min(percent, 100)), message}
 	t.mu.Lock()
-	t.told = told{max(-1, min(percent, 100)), message}
+	changed := t.progress != p
+	t.progress = p
 	t.mu.Unlock()
+	if changed {
+		t.signalProgress()
+	}
 }
 
-// Phase names what the work is doing, for a completed that says CANCELLED.
+// Phase names what the work is doing now. completed reports it with outcome
+// CANCELLED.
 func (t *Task) Phase(name string) {
 	t.mu.Lock()
 	t.phase = name
 	t.mu.Unlock()
 }
 
-// address is the endpoint of the worker contract (WC-1).
-func (t *Task) address(what string) string {
+// endpoint returns the URL of a call (WC-1).
+func (t *Task) endpoint(name string) string {
 	e := t.assignment.Envelope
-	return strings.TrimRight(e.CallbackBaseURL, "/") + "/v1/tasks/" + url.PathEscape(e.TaskID) + "/" + what
+	return strings.TrimRight(e.CallbackBaseURL, "/") + "/v1/tasks/" + url.PathEscape(e.TaskID) + "/" + name
 }
 
 // call posts to an endpoint with the newest token.
-func (t *Task) call(ctx context.Context, what string, body any) (answer, error) {
+func (t *Task) call(ctx context.Context, name string, body any) (answer, error) {
 	t.mu.Lock()
-	token := t.link.TaskToken
+	token := t.grant.TaskToken
 	t.mu.Unlock()
-	return t.post(ctx, t.address(what), token, body, t.pace.callLimit())
+	return t.post(ctx, t.endpoint(name), token, body, t.timing.callTimeout())
 }
 
 func (t *Task) started() error {
-	begun := t.options.Clock.Now()
+	now := t.options.Clock.Now()
 	body := contract.TaskStarted{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
-		StartedAt: begun.UTC(), HandlesSigterm: t.options.Terminated != nil,
+		StartedAt: now.UTC(), HandlesSigterm: t.options.Terminated != nil,
 	}
-	return t.insist(t.ctx, t.patience(begun), "started", func(ctx context.Context) error {
+	return t.retry(t.ctx, t.retryUntil(now), "started", func(ctx context.Context) error {
 		a, err := t.call(ctx, "started", body)
 		if err != nil || a.ok() {
 			return err
 		}
-		if cause := verdict(a); cause != nil {
+		if cause := causeOf(a); cause != nil {
 			return cause
 		}
 		return a.err()
 	})
 }
 
-// patience is until when something is tried from now on.
-func (t *Task) patience(now time.Time) time.Time {
+// retryUntil returns when the retries of a call that starts now end.
+func (t *Task) retryUntil(now time.Time) time.Time {
 	if e := t.assignment.Envelope; e != nil && !e.Deadline.IsZero() {
-		if least := now.Add(leastPatience); e.Deadline.Before(least) {
+		if least := now.Add(minRetry); e.Deadline.Before(least) {
 			return least
 		}
 		return e.Deadline
 	}
-	return now.Add(t.options.Patience)
+	return now.Add(t.options.ReportTimeout)
 }
 
-// leastPatience is what a result gets that came at the deadline.
-const leastPatience = time.Minute
-
-// watch ends the work's context at SIGTERM and when the attempt's time is up.
+// watch ends the context of the work on SIGTERM and when the attempt's time is
+// over.
 func (t *Task) watch() {
 	var limit <-chan time.Time
-	if left := t.left(); left > 0 {
+	if left := t.timeLeft(); left > 0 {
 		timer, stop := t.options.Clock.NewTimer(left - min(deadlineMargin, left/10))
 		defer stop()
 		limit = timer
@@ -191,22 +207,22 @@ func (t *Task) watch() {
 	terminated := t.options.Terminated
 	for {
 		select {
-		case <-t.life.Done():
+		case <-t.background.Done():
 			return
 		case <-limit:
 			t.cancel(ErrDeadline)
 		case <-terminated:
 			terminated = nil
 			t.cancel(ErrTerminated)
-			t.beatNow()
+			t.requestHeartbeat()
 		}
 	}
 }
 
-// left is what the attempt has of its time now: until the deadline, and no
-// longer than its time limit, which begins with the machine. 0 is no limit, and
-// what is over has a moment.
-func (t *Task) left() time.Duration {
+// timeLeft returns the time until the deadline, or the time limit if that is
+// shorter, because the limit starts with the machine. 0 means no limit; a
+// deadline in the past leaves a nanosecond.
+func (t *Task) timeLeft() time.Duration {
 	e := t.assignment.Envelope
 	if e == nil {
 		return 0
@@ -221,12 +237,10 @@ func (t *Task) left() time.Duration {
 	return left
 }
 
-// deadlineMargin is what is kept of the attempt's time to say that it is over.
-const deadlineMargin = 5 * time.Second
-
-func (t *Task) beatNow() {
+// requestHeartbeat makes sendHeartbeats send a heartbeat at once.
+func (t *Task) requestHeartbeat() {
 	select {
-	case t.ask <- struct{}{}:
+	case t.heartbeatNow <- struct{}{}:
 	default:
 	}
 }

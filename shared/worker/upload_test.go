@@ -22,10 +22,10 @@ func upload(text string) worker.Func {
 	}
 }
 
-func TestAnUploadIsTheOutput(t *testing.T) {
+func TestUploadIsTheOutput(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"<mods/>", ""} {
-		play(t, func(s *stage) {
+		simulate(t, func(s *fixture) {
 			s.plane.on("o.xml", func(n int) *http.Response {
 				if n == 0 {
 					return reply(http.StatusServiceUnavailable, "")
@@ -38,20 +38,19 @@ func TestAnUploadIsTheOutput(t *testing.T) {
 			puts := s.plane.of("o.xml")
 			last := puts[len(puts)-1]
 			if len(puts) != 2 || string(last.body) != text || last.token != "" || last.header.Get("Content-Type") != "application/xml" || last.header.Get("X-Amz-Acl") != "private" {
-				t.Errorf("%d puts, the last is %+v", len(puts), last)
+				t.Errorf("got %d uploads, the last %+v, want 2 of %q without a token", len(puts), last, text)
 			}
 			if o := s.completed().Output; o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != int64(len(text)) {
-				t.Errorf("the output is %+v", o)
+				t.Errorf("got output %+v, want %d bytes at the envelope's key", o, len(text))
 			}
 		})
 	}
 }
 
-// TestRenewedTokensAndAddressesAreUsed: for the next heartbeat, the uploads and
-// the result.
-func TestRenewedTokensAndAddressesAreUsed(t *testing.T) {
+// They are used for heartbeats, uploads and completed.
+func TestRenewedTokenAndURLsAreUsed(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		s.plane.on("heartbeat", always(http.StatusOK, renewal))
 		err := s.run(func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 			if _, err := lasting(70*time.Second)(ctx, task); err != nil {
@@ -68,62 +67,62 @@ func TestRenewedTokensAndAddressesAreUsed(t *testing.T) {
 		}
 		heartbeats := s.plane.of("heartbeat")
 		if heartbeats[0].token != firstToken || heartbeats[1].token != secondToken || s.plane.one(t, "completed").token != secondToken {
-			t.Error("the renewed token was not used")
+			t.Errorf("got tokens %q, then %q, want %q, then %q", heartbeats[0].token, heartbeats[1].token, firstToken, secondToken)
 		}
 		if string(s.plane.one(t, "new-log").body) != "line\n" || len(s.plane.of("new-output")) != 1 {
-			t.Error("the renewed addresses were not used")
+			t.Errorf("got %d uploads to the renewed URL, want 1", len(s.plane.of("new-output")))
 		}
 		if o := s.completed().Output; o.FileName != "mine.xml" || o.OutputPath != "exports/task-1/o.xml" || *o.ByteSize != 1 {
-			t.Errorf("the output is %+v", o)
+			t.Errorf("got output %+v, want mine.xml of 1 byte", o)
 		}
 	})
 }
 
-// TestAnExpiredAddressIsRenewedOnTheWay: a refused upload asks for a heartbeat.
-func TestAnExpiredAddressIsRenewedOnTheWay(t *testing.T) {
+// A refused upload requests a heartbeat, whose answer has a new URL.
+func TestExpiredUploadURLIsRenewed(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		s.plane.on("o.xml", always(http.StatusForbidden, ""))
 		s.plane.on("heartbeat", always(http.StatusOK, renewal))
 		if err := s.run(upload("x")); err != nil || len(s.plane.of("new-output")) != 1 {
-			t.Errorf("Run gives %v", err)
+			t.Errorf("got %v and %d uploads to the new URL, want 1", err, len(s.plane.of("new-output")))
 		}
 	})
 }
 
-func TestAnUploadThatIsRefusedFailsTheTask(t *testing.T) {
+func TestRefusedUploadFailsTheTask(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		s.plane.on("o.xml", always(http.StatusForbidden, ""))
 		if err := s.run(upload("x")); err == nil || len(s.plane.of("o.xml")) != 4 {
-			t.Errorf("Run gives %v after %d tries", err, len(s.plane.of("o.xml")))
+			t.Errorf("got %v after %d uploads, want an error after 4", err, len(s.plane.of("o.xml")))
 		}
 		if e := s.completed().Error; e.Category != "INFRASTRUCTURE" || !*e.Retryable {
-			t.Errorf("the error is %+v", e)
+			t.Errorf("got error %+v, want INFRASTRUCTURE, retryable", e)
 		}
 	})
 }
 
-func TestAStalledUploadIsTriedAgain(t *testing.T) {
+func TestStalledUploadIsRetried(t *testing.T) {
 	t.Parallel()
-	play(t, func(s *stage) {
+	simulate(t, func(s *fixture) {
 		s.plane.on("o.xml", func(n int) *http.Response {
 			if n == 0 {
 				return reply(hang, "")
 			}
 			return reply(http.StatusOK, "")
 		})
-		begun := time.Now()
-		if err := s.run(upload("x")); err != nil || time.Since(begun) > 62*time.Second {
-			t.Errorf("Run gives %v after %s", err, time.Since(begun))
+		start := time.Now()
+		if err := s.run(upload("x")); err != nil || time.Since(start) > 62*time.Second {
+			t.Errorf("got %v after %s, want no error after at most 62s", err, time.Since(start))
 		}
 	})
 }
 
-func TestTheExportContractAloneIsOneCallback(t *testing.T) {
+func TestWorkerWithoutEnvelopeMakesOneCallback(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"success": nil, "error": errors.New("Failed to fetch manifest")} {
-		play(t, func(s *stage) {
+		simulate(t, func(s *fixture) {
 			s.assignment = worker.Assignment{TaskID: "task-1", BatchID: "single", CallbackURL: "http://plane.test/callback?token=secret"}
 			s.plane.on("callback", func(n int) *http.Response {
 				if n < 3 {
@@ -133,7 +132,7 @@ func TestTheExportContractAloneIsOneCallback(t *testing.T) {
 			})
 			err := s.run(func(ctx context.Context, task *worker.Task) (worker.Result, error) {
 				if err := task.UploadOutput(ctx, strings.NewReader(""), 0, ""); !errors.Is(err, worker.ErrNoUpload) {
-					t.Errorf("an upload gives %v", err)
+					t.Errorf("got %v from an upload, want ErrNoUpload", err)
 				}
 				<-time.After(5 * time.Minute)
 				return worker.Result{
@@ -142,19 +141,19 @@ func TestTheExportContractAloneIsOneCallback(t *testing.T) {
 				}, failure
 			})
 			if !errors.Is(err, failure) {
-				t.Errorf("%s: Run gives %v", name, err)
+				t.Errorf("%s: got %v, want %v", name, err, failure)
 			}
 			calls := s.plane.of("callback")
 			got := as[contract.Callback](t, calls[len(calls)-1])
 			want := contract.Callback{TaskID: "task-1", BatchID: "single", Status: name}
 			if got.TaskID != want.TaskID || got.BatchID != want.BatchID || got.Status != want.Status || len(s.plane.of("started"))+len(s.plane.of("heartbeat")) > 0 {
-				t.Errorf("%s: the callback is %+v", name, got)
+				t.Errorf("%s: got callback %+v, want %+v and no other call", name, got, want)
 			}
 			if failure == nil && (got.OutputKey != "exports/task-1/a.xml" || got.OutputFileName != "a.xml" || *got.OutputFileSize != 7 || string(got.Metrics) != `{"entities_exported":1}`) {
-				t.Errorf("the callback is %+v", got)
+				t.Errorf("got callback %+v, want the output and the metrics", got)
 			}
 			if failure != nil && (got.Error != failure.Error() || got.OutputKey != "") {
-				t.Errorf("the callback is %+v", got)
+				t.Errorf("got callback %+v, want the error and no output", got)
 			}
 		})
 	}

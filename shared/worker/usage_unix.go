@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// cpuTime is the processor time of this process and those it waited for, in
-// milliseconds.
+// cpuTime returns the processor time of this process and of the children that it
+// has waited for, in milliseconds.
 func cpuTime() *int64 {
 	var total int64
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
@@ -26,7 +26,7 @@ func ownPeak() int64 { return peak(syscall.RUSAGE_SELF) }
 
 func childPeak() int64 { return peak(syscall.RUSAGE_CHILDREN) }
 
-// peak is ru_maxrss: kilobytes, on Darwin bytes.
+// peak returns ru_maxrss in bytes. The system gives kilobytes, Darwin bytes.
 func peak(who int) int64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(who, &u) != nil {
