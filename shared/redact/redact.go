@@ -1,0 +1,189 @@
+// Package redact replaces secrets in the output of workers.
+//
+// A Redactor knows values that it is given, and it recognizes secrets by their
+// form: JSON Web Tokens of one issuer, the signature and the credential of a
+// presigned URL, and the bucket keys in a printed environment. It cannot
+// recognize a secret that the worker has transformed.
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mask replaces a secret.
+const Mask = "[redacted]"
+
+// minSecret is the least length of a value that is masked wherever it occurs. A
+// shorter value may occur in ordinary text.
+const minSecret = 12
+
+// The window bounds the memory of a Writer. Text without white space that is
+// longer is written but for its end, which may begin a secret.
+const (
+	window   = 64 << 10
+	lookback = 8 << 10
+)
+
+const (
+	jwtForm       = `eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`
+	presignedForm = `X-Amz-(?:Signature|Credential|Security-Token)(?:=|%3D)[^&\s"'\\<>]+`
+	bucketForm    = `(?:R2|AWS)_(?:SECRET_ACCESS_KEY|ACCESS_KEY_ID)"?[=:][^\s,}]+`
+)
+
+// Redactor finds secrets. The zero value finds none; New makes one. It is safe
+// for concurrent use.
+type Redactor struct {
+	forms  *regexp.Regexp
+	issuer string
+}
+
+// New returns a Redactor for the tokens of an issuer and for the given values,
+// also as they appear in a URL and in JSON. It ignores values of fewer than 12
+// bytes and those with white space.
+func New(issuer string, secrets ...string) *Redactor {
+	var forms []string
+	for _, s := range secrets {
+		if len(s) < minSecret || strings.ContainsAny(s, " \t\r\n") {
+			continue
+		}
+		quoted, _ := json.Marshal(s) // a string always encodes
+		for _, form := range []string{s, url.QueryEscape(s), string(bytes.Trim(quoted, `"`))} {
+			if form = regexp.QuoteMeta(form); !slices.Contains(forms, form) {
+				forms = append(forms, form)
+			}
+		}
+	}
+	// The longest alternative comes first, because one secret may contain another.
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	forms = append(forms, jwtForm, presignedForm, bucketForm)
+	return &Redactor{forms: regexp.MustCompile(strings.Join(forms, "|")), issuer: issuer}
+}
+
+// Bytes returns text with every secret masked.
+func (r *Redactor) Bytes(text []byte) []byte {
+	var out bytes.Buffer
+	last := 0
+	for _, s := range r.find(text) {
+		out.Write(text[last:s.start])
+		out.Write(s.mask)
+		last = s.end
+	}
+	out.Write(text[last:])
+	return out.Bytes()
+}
+
+// span is a secret in a text, and what replaces it.
+type span struct {
+	start, end int
+	mask       []byte
+}
+
+// find returns the secrets in order.
+func (r *Redactor) find(text []byte) []span {
+	if r.forms == nil {
+		return nil
+	}
+	var list []span
+	for _, at := range r.forms.FindAllIndex(text, -1) {
+		if s := text[at[0]:at[1]]; !bytes.HasPrefix(s, []byte("eyJ")) || r.issued(s) {
+			list = append(list, span{at[0], at[1], maskOf(s)})
+		}
+	}
+	return list
+}
+
+// maskOf keeps the name in front of a value.
+func maskOf(secret []byte) []byte {
+	for _, name := range []string{"X-Amz-", "R2_", "AWS_"} {
+		if i := bytes.IndexAny(secret, "=:%"); i > 0 && bytes.HasPrefix(secret, []byte(name)) {
+			return append(slices.Clone(secret[:i+1]), Mask...)
+		}
+	}
+	return []byte(Mask)
+}
+
+// issued reports whether a token has the issuer. A token whose claims cannot be
+// read is treated as one, because a cut may have damaged it.
+func (r *Redactor) issued(token []byte) bool {
+	_, rest, _ := bytes.Cut(token, []byte("."))
+	payload, _, _ := bytes.Cut(rest, []byte("."))
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(string(payload))
+	if err != nil || json.Unmarshal(text, &claims) != nil {
+		return true
+	}
+	return claims.Issuer == r.issuer
+}
+
+// Writer masks the secrets in a stream, also those that are split over several
+// writes. It holds text back until white space follows it, at most 64 KiB. It is
+// not safe for concurrent use.
+type Writer struct {
+	redactor *Redactor
+	to       io.Writer
+	held     []byte
+	inSecret bool // the text written last was the begin of a secret
+}
+
+// Writer returns a Writer to w. Close writes what it holds back.
+func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{redactor: r, to: w} }
+
+// Write masks and forwards p. The error is that of the underlying writer.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.held = append(w.held, p...)
+	w.skip()
+	cut := bytes.LastIndexAny(w.held, " \t\r\n") + 1
+	if len(w.held)-cut > window {
+		cut = len(w.held) - lookback
+	}
+	if cut == 0 {
+		return len(p), nil
+	}
+	return len(p), w.forward(cut)
+}
+
+// Close forwards the text that is held back. It does not close the underlying
+// writer.
+func (w *Writer) Close() error { return w.forward(len(w.held)) }
+
+// forward writes the masked text up to cut, or up to the secret at cut.
+func (w *Writer) forward(cut int) error {
+	for _, s := range w.redactor.find(w.held) {
+		if s.start >= cut || s.end <= cut {
+			continue
+		}
+		if cut = s.start; cut > 0 {
+			break
+		}
+		// The secret fills the window. What follows belongs to it.
+		w.held, w.inSecret = w.held[:0], true
+		_, err := w.to.Write(s.mask)
+		return err
+	}
+	text := w.redactor.Bytes(w.held[:cut])
+	w.held = append(w.held[:0], w.held[cut:]...)
+	_, err := w.to.Write(text)
+	return err
+}
+
+// skip drops the rest of a secret whose begin was masked.
+func (w *Writer) skip() {
+	if !w.inSecret {
+		return
+	}
+	end := bytes.IndexAny(w.held, " \t\r\n\"'&\\")
+	if end < 0 {
+		w.held = w.held[:0]
+		return
+	}
+	w.held, w.inSecret = append(w.held[:0], w.held[end:]...), false
+}

@@ -1,0 +1,134 @@
+package redact_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sortie-dev/sortie/shared/redact"
+)
+
+// token returns a JSON Web Token of an issuer.
+func token(issuer string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(`{"alg":"ES256","kid":"k1"}`)) + "." + encode([]byte(`{"iss":"`+issuer+`","sub":"task-1"}`)) + ".c2lnbmF0dXJl_-"
+}
+
+const bucketKey = "0123456789abcdefSECRET+/="
+
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	ours, theirs := token("sortie"), token("other")
+	r := redact.New("sortie", bucketKey, "short", "")
+	for name, row := range map[string]struct{ text, want string }{
+		"no secret":         {"line 1\nline 2\n", "line 1\nline 2\n"},
+		"value":             {"key " + bucketKey + ".", "key [redacted]."},
+		"value in a URL":    {"?k=0123456789abcdefSECRET%2B%2F%3D&x=1", "?k=[redacted]&x=1"},
+		"short value":       {"short", "short"},
+		"own token":         {"Bearer " + ours + "\n", "Bearer [redacted]\n"},
+		"token of another":  {"Bearer " + theirs, "Bearer " + theirs},
+		"token in a URL":    {"CALLBACK_URL=https://x.test/callback/t?token=" + ours, "CALLBACK_URL=https://x.test/callback/t?token=[redacted]"},
+		"damaged token":     {"eyJhbGciOiJF.eyJpc3MiOiJzb3J0", "[redacted]"},
+		"presigned URL":     {"PUT https://b.test/k?X-Amz-Credential=AK%2F2025&X-Amz-Date=1&X-Amz-Signature=00ff ok", "PUT https://b.test/k?X-Amz-Credential=[redacted]&X-Amz-Date=1&X-Amz-Signature=[redacted] ok"},
+		"presigned in JSON": {`{"url":"https://b.test/k?X-Amz-Credential=AK\u0026X-Amz-Signature=00ff","key":"k"}`, `{"url":"https://b.test/k?X-Amz-Credential=[redacted]\u0026X-Amz-Signature=[redacted]","key":"k"}`},
+		"environment":       {"R2_SECRET_ACCESS_KEY=abc\nR2_ACCESS_KEY_ID=def\nR2_BUCKET=b", "R2_SECRET_ACCESS_KEY=[redacted]\nR2_ACCESS_KEY_ID=[redacted]\nR2_BUCKET=b"},
+	} {
+		if got := string(r.Bytes([]byte(row.text))); got != row.want {
+			t.Errorf("%s: got %q, want %q", name, got, row.want)
+		}
+	}
+	if got := (&redact.Redactor{}).Bytes([]byte(ours)); string(got) != ours {
+		t.Errorf("zero value: got %s, want the text unchanged", got)
+	}
+}
+
+// A stream has the same result as the whole text, wherever it is split.
+func TestWriterMasksSecretsThatAreSplit(t *testing.T) {
+	t.Parallel()
+	r := redact.New("sortie", bucketKey)
+	text := "a " + token("sortie") + "\n" + bucketKey + " X-Amz-Signature=00ff00ff b\r\n" + token("other") + " end"
+	want := string(r.Bytes([]byte(text)))
+	rapid.Check(t, func(t *rapid.T) {
+		var got bytes.Buffer
+		w := r.Writer(&got)
+		for rest := []byte(text); len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			if written, err := w.Write(rest[:n]); written != n || err != nil {
+				t.Fatalf("got %d, %v, want %d", written, err, n)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want {
+			t.Fatalf("got %q, want %q", got.String(), want)
+		}
+	})
+}
+
+// Text without white space is masked in a bounded window.
+func TestWriterMasksSecretsInLongText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200<<10)
+	huge := token("sortie") + strings.Repeat("s", 300<<10)
+	for name, text := range map[string]string{
+		"at the end":  long + "=" + token("sortie"),
+		"in between":  long + "=" + bucketKey + "." + long,
+		"huge secret": "a=" + huge + "\nend",
+		"only":        huge,
+	} {
+		var got bytes.Buffer
+		w := redact.New("sortie", bucketKey).Writer(&got)
+		for rest := text; rest != ""; {
+			n := min(len(rest), 1000)
+			if _, err := w.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{bucketKey, token("sortie"), "c2lnbmF0dXJl", "ssss"} {
+			if strings.Contains(got.String(), secret) {
+				t.Errorf("%s: got %s in the output", name, secret)
+			}
+		}
+		if strings.HasSuffix(text, "\nend") != strings.HasSuffix(got.String(), "\nend") || !strings.Contains(got.String(), redact.Mask) {
+			t.Errorf("%s: got %.60q... of %d bytes", name, got.String(), got.Len())
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+func TestWriterReturnsTheErrorOfTheTarget(t *testing.T) {
+	t.Parallel()
+	if _, err := redact.New("sortie").Writer(brokenWriter{}).Write([]byte("a ")); err == nil {
+		t.Error("got no error, want that of the writer")
+	}
+}
+
+func FuzzBytes(f *testing.F) {
+	r := redact.New("sortie", bucketKey)
+	for _, seed := range []string{"", bucketKey + bucketKey, token("sortie") + token("sortie"), "eyJ.eyJ.", "X-Amz-Signature=", "R2_ACCESS_KEY_ID=eyJhbGciOiJ"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := r.Bytes([]byte(text))
+		if bytes.Contains(got, []byte(bucketKey)) {
+			t.Errorf("%q: got %q", text, got)
+		}
+		if quoted, err := json.Marshal(text); err == nil && bytes.Contains(r.Bytes(quoted), []byte(bucketKey)) {
+			t.Errorf("%s: got the secret in JSON", quoted)
+		}
+	})
+}
