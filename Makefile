@@ -89,6 +89,10 @@ cost: ## count and price what a deployment in LocalStack is billed for (stop it 
 build: ## build the command line as bin/sortie
 	$(GO) build -trimpath -o bin/sortie ./local/sortie
 
+.PHONY: sortie-exec
+sortie-exec: ## build bin/sortie-exec, one static file that runs any program as a worker
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/sortie-exec ./shared/worker/sortie-exec
+
 .PHONY: fmt
 fmt: ## format all files
 	@git ls-files -z '*.go' | xargs -0 $(GOFUMPT) -l -w

@@ -103,7 +103,7 @@ func TestAnEnvelopeNeedsNoCallbackAndNoBucket(t *testing.T) {
 	for text, want := range map[string]string{
 		envelope + `,"output":{"url":"http://b.test/?t0k3n"}}`: "",
 		envelope + `}`: "R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set",
-		`{"taskToken":"t0k3n"`: "TASK_ENVELOPE is not valid: it is not JSON (byte 20)\nTASK_ID is not set\n" +
+		`{"taskToken":"t0k3n"`: "TASK_ENVELOPE is not valid: not JSON at byte 20\nTASK_ID is not set\n" +
 			"R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set\nCALLBACK_URL is not set",
 	} {
 		c, err := ParseConfig([]string{"TASK_ENVELOPE=" + text, "PI=" + testPI(0), "SOURCE_API_URL=http://s.test"})

@@ -32,6 +32,7 @@ var rooms = []room{
 	{folder: "shared/fault"},
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
+	{folder: "shared/redact", bare: true},
 	{folder: "shared/contract", bare: true},
 	{folder: "shared/port", may: []string{"shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
@@ -50,7 +51,7 @@ var rooms = []room{
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
-	{folder: "shared/worker", may: []string{"shared/contract", "shared/clock"}, bare: true},
+	{folder: "shared/worker", may: []string{"shared/contract", "shared/clock", "shared/redact"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
 	{folder: "statemachines"},
 }

@@ -107,7 +107,7 @@ func all(t *testing.T, env []string, command ...string) {
 	}
 }
 
-func TestAWorkerOfTheSDKConforms(t *testing.T) {
+func TestSDKWorkerConforms(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
@@ -116,14 +116,14 @@ func TestAWorkerOfTheSDKConforms(t *testing.T) {
 	all(t, []string{asWorker + "=1"}, self)
 }
 
-func TestAWorkerThatIsWrittenFromTheTextConforms(t *testing.T) {
+func TestPythonWorkerConforms(t *testing.T) {
 	t.Parallel()
 	all(t, nil, stacktest.Python(t), "testdata/worker.py", seconds)
 }
 
-// TestEachMistakeIsCaughtWithItsSentence: a worker that conforms but for one
+// TestEachMistakeBreaksItsRequirement: a worker that conforms but for one
 // thing is told that one thing.
-func TestEachMistakeIsCaughtWithItsSentence(t *testing.T) {
+func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 	t.Parallel()
 	program := stacktest.Python(t)
 	var playing sync.WaitGroup
@@ -176,8 +176,8 @@ func TestEachMistakeIsCaughtWithItsSentence(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatSaysNothingIsToldSo, with what it printed.
-func TestAWorkerThatSaysNothingIsToldSo(t *testing.T) {
+// TestSilentWorkerIsReportedOnce, with what it printed.
+func TestSilentWorkerIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	report := check(t, nil, []string{"work"}, "/bin/sh", "-c", "echo nothing to do; exit 3")
 	failures := report.Failures()
@@ -186,7 +186,7 @@ func TestAWorkerThatSaysNothingIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAnUnknownScenarioIsNamed(t *testing.T) {
+func TestUnknownScenarioIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := conformance.Check(t.Context(), conformance.Config{Command: []string{"true"}, Clock: clock.System{}, Only: []string{"other"}})
 	if err == nil || !strings.Contains(err.Error(), `"other"`) || !strings.Contains(err.Error(), "renewal") {
@@ -198,9 +198,9 @@ func TestAnUnknownScenarioIsNamed(t *testing.T) {
 	}
 }
 
-// TestThePlaneRefusesAWrongToken: it is a control plane for a worker that is
+// TestPlaneRefusesWrongToken: it is a control plane for a worker that is
 // right.
-func TestThePlaneRefusesAWrongToken(t *testing.T) {
+func TestPlaneRefusesWrongToken(t *testing.T) {
 	t.Parallel()
 	p, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{TaskID: "t", Attempt: 1}, nil)
 	if err != nil {

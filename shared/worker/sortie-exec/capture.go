@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// capture keeps the beginning and the end of what is written to it, a quarter
-// and three quarters of its limit, and cuts the middle. Its memory is bounded by
-// the limit. It may be written from several goroutines.
+// capture keeps the begin and the end of a stream, a quarter and three quarters of
+// its limit, and drops the middle. Its memory is bounded by the limit. It is safe
+// for concurrent use.
 type capture struct {
 	mu      sync.Mutex
 	limit   int
 	head    []byte
 	tail    []byte // a ring, once it is full
-	next    int    // where the ring goes on
+	next    int    // the oldest byte of a full ring
 	written int64
 }
 
@@ -27,11 +27,11 @@ func (c *capture) Write(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	all := len(p)
 	c.written += int64(all)
-	most := c.limit / 4
-	first := min(most-len(c.head), len(p))
+	headLimit := c.limit / 4
+	first := min(headLimit-len(c.head), len(p))
 	c.head = append(c.head, p[:first]...)
 	p = p[first:]
-	ring := c.limit - most
+	ring := c.limit - headLimit
 	if len(p) > ring {
 		p = p[len(p)-ring:]
 	}
@@ -49,18 +49,18 @@ func (c *capture) Write(p []byte) (int, error) {
 	return all, nil
 }
 
-// String is what was kept; where something is missing it says how much.
+// String returns the kept text, with a line in place of the dropped bytes.
 func (c *capture) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tail := string(c.tail[c.next:]) + string(c.tail[:c.next])
-	if gone := c.written - int64(len(c.head)+len(tail)); gone > 0 {
-		return fmt.Sprintf("%s\n[%d bytes are cut here]\n%s", c.head, gone, tail)
+	if dropped := c.written - int64(len(c.head)+len(tail)); dropped > 0 {
+		return fmt.Sprintf("%s\n[%d bytes were cut here]\n%s", c.head, dropped, tail)
 	}
 	return string(c.head) + tail
 }
 
-// lastLine is the last line that is not blank.
+// lastLine returns the last line that is not blank.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

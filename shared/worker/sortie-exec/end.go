@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// rules are what the flags say about exit codes.
+// rules are the meanings that the flags give to exit codes.
 type rules struct {
 	category  map[int]string
 	retryable map[int]bool
@@ -17,8 +17,8 @@ type rules struct {
 
 // end is how a program ended.
 type end struct {
-	code   int            // its exit code, or 128 and the signal's number
-	signal syscall.Signal // 0 where it exited
+	code   int            // the exit code, or 128 + the signal's number
+	signal syscall.Signal // 0 if the program exited
 }
 
 func endOf(status syscall.WaitStatus) end {
@@ -28,33 +28,33 @@ func endOf(status syscall.WaitStatus) end {
 	return end{code: status.ExitStatus()}
 }
 
-// cause is the signal that ended it, also where a shell said so for its own
-// child; 0 where there was none.
-func (e end) cause() syscall.Signal {
+// killedBy returns the signal that ended the program, also if a shell reported it
+// for its child as 128 + number; 0 if there was none.
+func (e end) killedBy() syscall.Signal {
 	if e.signal == 0 && e.code > 128 && e.code < 160 {
 		return syscall.Signal(e.code - 128)
 	}
 	return e.signal
 }
 
-// String says it in a message.
+// String describes the end for a message.
 func (e end) String() string {
 	text := fmt.Sprintf("exit code %d", e.code)
-	if s := e.cause(); s != 0 {
+	if s := e.killedBy(); s != 0 {
 		text = fmt.Sprintf("ended by signal %d (%s)", int(s), s)
 		if s == syscall.SIGKILL {
-			text += ", mostly for want of memory"
+			text += ", usually out of memory"
 		}
 	}
 	return text
 }
 
-// category is what an end that is not 0 means.
-func (r rules) of(e end) string {
+// categoryOf returns the category of an end that is not exit code 0.
+func (r rules) categoryOf(e end) string {
 	if category, ok := r.category[e.code]; ok {
 		return category
 	}
-	switch e.cause() {
+	switch e.killedBy() {
 	case 0:
 		return byCode(e.code)
 	case syscall.SIGXCPU:
@@ -65,7 +65,8 @@ func (r rules) of(e end) string {
 	return contract.CategoryUserCode
 }
 
-// byCode knows the codes of sysexits.h, of timeout(1) and of the shell.
+// byCode returns the category of an exit code by the conventions of sysexits.h,
+// timeout(1) and the shell.
 func byCode(code int) string {
 	switch code {
 	case 64, 77, 78, exitCannotRun, exitNotFound:
@@ -80,10 +81,11 @@ func byCode(code int) string {
 	return contract.CategoryUserCode
 }
 
-// retry is what the flags say; nil leaves it to the category.
-func (r rules) retry(e end) *bool {
-	if says, ok := r.retryable[e.code]; ok {
-		return &says
+// retryableOf returns whether the flags make an end retryable; nil leaves it to
+// the category.
+func (r rules) retryableOf(e end) *bool {
+	if retryable, ok := r.retryable[e.code]; ok {
+		return &retryable
 	}
 	return nil
 }

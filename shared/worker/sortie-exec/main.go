@@ -1,15 +1,18 @@
 //go:build unix
 
-// Sortie-exec wraps any program in the worker contract: it says started, sends
-// heartbeats with the progress that the program tells, ends the program when the
-// task is cancelled, uploads its output and its log, and says completed with
-// what its exit meant.
+// Sortie-exec runs any program as a worker of Sortie. It sends started, sends
+// heartbeats with the progress that the program reports, terminates the program
+// when the task is cancelled, uploads its output and its log, and sends completed
+// with the meaning of its exit code.
 //
 //	sortie-exec [flags] CMD ARG...
 //
-// "sortie-exec --help" has the flags and the exit codes. It is one static file,
-// may be a container's first process, and needs certificates in the image
-// (/etc/ssl/certs) where the control plane is https.
+// "sortie-exec --help" lists the flags and the exit codes. It is one static file
+// that runs in an empty image, can be the first process of a container, and needs
+// certificates in the image (/etc/ssl/certs) if the control plane uses https.
+//
+// In the output that it keeps and passes on, it masks the secrets of the task: the
+// token, presigned URLs, CALLBACK_URL and the bucket's keys.
 package main
 
 import (
@@ -21,8 +24,8 @@ import (
 func main() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	// A closed standard output must not end the wrapper; ignoring the signal would
-	// be inherited by the program.
+	// A closed standard output must not end the wrapper. The signal is not ignored,
+	// because the program would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(wrap(os.Args[1:], os.Environ(), signals))
 }

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-func TestANoteIsANumberAndAMessageOrJSON(t *testing.T) {
+func TestParseNote(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct {
 		percent float64
@@ -25,12 +22,12 @@ func TestANoteIsANumberAndAMessageOrJSON(t *testing.T) {
 	} {
 		n, ok := parseNote(line)
 		if !ok || n.ProgressPct == nil || *n.ProgressPct != want.percent || n.Message == nil || *n.Message != want.message {
-			t.Errorf("%q is %+v, %t", line, n, ok)
+			t.Errorf("%q: got %+v, %t, want %+v", line, n, ok, want)
 		}
 	}
 	for _, line := range []string{"", "working", "NaN x", "{", `{"progressPct":"7"}`, "4 5"[:0]} {
 		if n, ok := parseNote(line); ok {
-			t.Errorf("%q is taken as %+v", line, n)
+			t.Errorf("%q: got %+v, want no note", line, n)
 		}
 	}
 }
@@ -42,28 +39,27 @@ func FuzzParseNote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		n, ok := parseNote(line)
 		if !ok && (n.ProgressPct != nil || n.Message != nil) {
-			t.Errorf("%q is refused and gives %+v", line, n)
+			t.Errorf("%q: got false with %+v, want the zero note", line, n)
 		}
 		if n.ProgressPct != nil && *n.ProgressPct != *n.ProgressPct {
-			t.Errorf("%q gives no number", line)
+			t.Errorf("%q: got NaN, want a number", line)
 		}
 		if n.Metrics != nil && n.Metrics[0] != '{' {
-			t.Errorf("%q gives the metrics %s", line, n.Metrics)
+			t.Errorf("%q: got metrics %s, want an object", line, n.Metrics)
 		}
 	})
 }
 
-func TestALongLineIsPassedOver(t *testing.T) {
+func TestLongProgressLineIsSkipped(t *testing.T) {
 	t.Parallel()
 	var got []string
 	readNotes(strings.NewReader("1 a\n2 "+strings.Repeat("x", 3*maxLine)+"\n3 b\n4 c"), func(n note) { got = append(got, *n.Message) })
 	if strings.Join(got, " ") != "a b c" {
-		t.Errorf("the notes are %q", got)
+		t.Errorf("got messages %q, want a, b, c", got)
 	}
 }
 
-// TestACaptureKeepsBothEnds: whatever is written in whatever pieces.
-func TestACaptureKeepsBothEnds(t *testing.T) {
+func TestCaptureKeepsBothEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(0, 60).Draw(t, "limit")
@@ -77,18 +73,18 @@ func TestACaptureKeepsBothEnds(t *testing.T) {
 		got := c.String()
 		if len(all) <= limit {
 			if got != all {
-				t.Fatalf("%q is kept as %q", all, got)
+				t.Fatalf("got %q, want %q", got, all)
 			}
 			return
 		}
 		head, tail := all[:limit/4], all[len(all)-(limit-limit/4):]
-		if !strings.HasPrefix(got, head) || !strings.HasSuffix(got, tail) || !strings.Contains(got, "bytes are cut here") {
-			t.Fatalf("%q is kept as %q", all, got)
+		if !strings.HasPrefix(got, head) || !strings.HasSuffix(got, tail) || !strings.Contains(got, "bytes were cut here") {
+			t.Fatalf("got %q, want %q and %q with a mark between them", got, head, tail)
 		}
 	})
 }
 
-func TestTheTableOfHelpIsTheTable(t *testing.T) {
+func TestExitCodeTable(t *testing.T) {
 	t.Parallel()
 	r := rules{}
 	for code, want := range map[int]string{
@@ -99,31 +95,8 @@ func TestTheTableOfHelpIsTheTable(t *testing.T) {
 		129: contract.CategoryInfrastructure, 130: contract.CategoryInfrastructure, 134: contract.CategoryUserCode,
 		137: contract.CategoryInfrastructure, 143: contract.CategoryInfrastructure, 152: contract.CategoryTimeout, 255: contract.CategoryUserCode,
 	} {
-		if got := r.of(end{code: code}); got != want {
-			t.Errorf("exit code %d is %s, want %s", code, got, want)
+		if got := r.categoryOf(end{code: code}); got != want {
+			t.Errorf("exit code %d: got %s, want %s", code, got, want)
 		}
-	}
-}
-
-// TestTheProgramIsSmallEnoughForAnyImage: as it is released.
-func TestTheProgramIsSmallEnoughForAnyImage(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the program; run without -short")
-	}
-	name := filepath.Join(t.TempDir(), "sortie-exec")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 8_000_000
-	t.Logf("%d bytes", info.Size())
-	if info.Size() >= most {
-		t.Errorf("it has %d bytes, and %d is the most", info.Size(), most)
 	}
 }

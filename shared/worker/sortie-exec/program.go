@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// program is a process with a group of its own, and what it is connected to.
+// program is a running process in its own process group, and its pipes.
 type program struct {
 	pid     int
 	ended   chan end
@@ -23,26 +23,26 @@ type program struct {
 	readers []*os.File
 }
 
-// The exit codes that are sortie-exec's own.
+// The exit codes of sortie-exec itself.
 const (
 	exitSelf      = 125
 	exitCannotRun = 126
 	exitNotFound  = 127
 )
 
-// drainTime is how long output is waited for that others than the program hold
-// open.
-const drainTime = time.Second
+// drainTimeout bounds the wait for output that another process holds open after
+// the program has ended.
+const drainTimeout = time.Second
 
-// streams are where a program's output goes. A nil writer is the wrapper's own
-// stream; nil notes are no progress.
+// streams are the destinations of a program's output. A nil writer stands for the
+// wrapper's own stream. progress reads the progress pipe.
 type streams struct {
-	stdout, stderr io.Writer
-	notes          func(io.Reader)
+	stdout, stderr io.WriteCloser
+	progress       func(io.Reader)
 }
 
-// start runs a program. Its group dies with it, and where the system can, it
-// dies with this process.
+// start runs a program. Its process group is killed when it ends. On Linux the
+// kernel kills it when this process ends.
 func start(argv, env []string, to streams) (*program, error) {
 	name, err := exec.LookPath(argv[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -65,21 +65,19 @@ func start(argv, env []string, to streams) (*program, error) {
 		p.copies.Go(func() { read(r) })
 		return w, nil
 	}
-	for i, to := range []io.Writer{nil, to.stdout, to.stderr} {
+	for i, to := range []io.WriteCloser{nil, to.stdout, to.stderr} {
 		if to != nil {
-			if files[i], err = connect(func(r io.Reader) { _, _ = io.Copy(to, r) }); err != nil {
+			if files[i], err = connect(func(r io.Reader) { _, _ = io.Copy(to, r); _ = to.Close() }); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if to.notes != nil {
-		file, err := connect(to.notes)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-		env = append(env, fmt.Sprintf("SORTIE_PROGRESS_FD=%d", len(files)-1))
+	file, err := connect(to.progress)
+	if err != nil {
+		return nil, err
 	}
+	files = append(files, file)
+	env = append(env, fmt.Sprintf("SORTIE_PROGRESS_FD=%d", len(files)-1))
 	adopt()
 	process, err := os.StartProcess(name, argv, &os.ProcAttr{Env: env, Files: files, Sys: attributes()})
 	if err != nil {
@@ -87,12 +85,12 @@ func start(argv, env []string, to streams) (*program, error) {
 		return nil, err
 	}
 	p.pid = process.Pid
-	_ = process.Release() // reap waits for it
+	_ = process.Release() // reap waits for the process
 	go p.reap()
 	return p, nil
 }
 
-// exitOf is the exit code of a program that could not be started.
+// exitOf returns the exit code for a program that could not be started.
 func exitOf(err error) int {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		return exitNotFound
@@ -100,8 +98,8 @@ func exitOf(err error) int {
 	return exitCannotRun
 }
 
-// reap waits for the program and for all that were left to this process, until
-// there are none: so a container's first process leaves no zombies.
+// reap waits for the program and for every orphan that this process inherits, so
+// that it leaves no zombies as the first process of a container.
 func (p *program) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -116,12 +114,12 @@ func (p *program) reap() {
 	}
 }
 
-// signal tells the program's whole group.
+// signal sends a signal to the process group.
 func (p *program) signal(s syscall.Signal) { _ = syscall.Kill(-p.pid, s) }
 
-// attend waits for the program's end. Signals are passed on; when ctx ends it
-// gets SIGTERM, and SIGKILL after grace.
-func (p *program) attend(ctx context.Context, signals <-chan os.Signal, grace func() time.Duration) end {
+// wait returns how the program ended. It forwards signals. When ctx ends, it sends
+// SIGTERM, and SIGKILL after grace.
+func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func() time.Duration) end {
 	stop := ctx.Done()
 	kill := make(chan struct{})
 	var killing *time.Timer
@@ -133,7 +131,7 @@ func (p *program) attend(ctx context.Context, signals <-chan os.Signal, grace fu
 	for {
 		select {
 		case e := <-p.ended:
-			p.signal(syscall.SIGKILL) // what is left of its group
+			p.signal(syscall.SIGKILL) // the rest of its group
 			p.drain()
 			return e
 		case s := <-signals:
@@ -151,10 +149,10 @@ func (p *program) attend(ctx context.Context, signals <-chan os.Signal, grace fu
 	}
 }
 
-// drain waits until the output is read, but not for somebody else who holds it
-// open.
+// drain reads the rest of the output, but does not wait longer than drainTimeout
+// for another process that holds a pipe open.
 func (p *program) drain() {
-	late := time.AfterFunc(drainTime, func() {
+	late := time.AfterFunc(drainTimeout, func() {
 		for _, r := range p.readers {
 			_ = r.SetReadDeadline(time.Unix(1, 0))
 		}

@@ -4,10 +4,10 @@ import "syscall"
 
 const prSetChildSubreaper = 36 // linux/prctl.h
 
-// adopt makes the orphans of the program this process' own, so that they are
-// waited for.
+// adopt makes this process the parent of the program's orphans, so that reap waits
+// for them.
 func adopt() {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) //nolint:dogsled // an old kernel does without
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) //nolint:dogsled // an old kernel refuses it
 }
 
 func attributes() *syscall.SysProcAttr {

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// note is a line of progress. An absent member says nothing.
+// note is one line of progress. An absent member changes nothing.
 type note struct {
 	ProgressPct     *float64            `json:"progressPct"`
 	Message         *string             `json:"message"`
@@ -24,11 +24,11 @@ type note struct {
 	Error           *contract.TaskError `json:"error"`
 }
 
-// maxLine is what one line of progress may have; a longer one is passed over.
+// maxLine is the greatest length of a line of progress. A longer line is skipped.
 const maxLine = 64 << 10
 
-// parseNote reads "45 message", "45% message", "45" or a JSON object; false
-// where it is neither.
+// parseNote reads "45 message", "45% message", "45" or a JSON object. It returns
+// false for anything else.
 func parseNote(line string) (note, bool) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "{") {
@@ -50,17 +50,17 @@ func parseNote(line string) (note, bool) {
 	return note{ProgressPct: &percent, Message: &message}, true
 }
 
-// readNotes reads lines until the end and tells what they say.
-func readNotes(from io.Reader, tell func(note)) {
+// readNotes calls apply with every valid line.
+func readNotes(from io.Reader, apply func(note)) {
 	lines := bufio.NewReaderSize(from, maxLine)
 	for {
 		line, err := lines.ReadSlice('\n')
-		if err == nil || err == io.EOF { //nolint:errorlint // a bufio.Reader gives io.EOF itself
+		if err == nil || err == io.EOF { //nolint:errorlint // a bufio.Reader returns io.EOF unwrapped
 			if n, ok := parseNote(string(line)); ok {
-				tell(n)
+				apply(n)
 			}
 		}
-		for err == bufio.ErrBufferFull { //nolint:errorlint // and this one
+		for err == bufio.ErrBufferFull { //nolint:errorlint // likewise
 			_, err = lines.ReadSlice('\n')
 		}
 		if err != nil {

@@ -33,60 +33,68 @@ const help = `sortie-exec runs a program as a worker of Sortie.
 
   sortie-exec [flags] CMD ARG...
 
-It reads TASK_ENVELOPE (or the export contract's CALLBACK_URL and TASK_ID), says
-started, runs CMD, sends heartbeats, and says completed with what CMD came to.
+It reads the task from the environment (TASK_ENVELOPE, or the export contract's
+CALLBACK_URL and TASK_ID), sends started, runs CMD, sends heartbeats, and sends
+completed with the result of CMD.
 
-  --output FILE           upload FILE as the task's output when CMD succeeds
-  --content-type TYPE     of that file (application/octet-stream)
-  --exit LIST=CATEGORY    CMD's exit codes that mean CATEGORY; may be repeated
+Flags:
+
+  --output FILE           upload FILE as the task's output if CMD succeeds
+  --content-type TYPE     content type of FILE (application/octet-stream)
+  --exit LIST=CATEGORY    exit codes of CMD that mean CATEGORY; repeatable
   --user-exit LIST        the same as --exit LIST=USER_CODE
-  --retryable-exit LIST   exit codes after which another attempt may help
-  --final-exit LIST       exit codes after which none does
-  --kill-after DURATION   from SIGTERM to SIGKILL (three fifths of the grace period)
-  --log-limit BYTES       what is kept of CMD's output for the log (1048576)
-  --no-log                pass CMD's output through and keep nothing of it
-  --standalone            run CMD also where there is no task
-  --verbose               tell what happens, not only what goes wrong
-  --help                  this text
+  --retryable-exit LIST   exit codes after which another attempt may succeed
+  --final-exit LIST       exit codes after which no attempt is made
+  --kill-after DURATION   time from SIGTERM to SIGKILL (three fifths of the
+                          grace period)
+  --log-limit BYTES       size of the stored log, without its middle (1048576)
+  --no-log                leave CMD its own output: store no log, mask nothing
+  --standalone            run CMD even if the environment has no task
+  --verbose               log every step, not only failures
+  --help                  print this text
 
-LIST is exit codes and ranges: 3,70-75. CATEGORY is USER_CODE, DATA_QUALITY,
-INFRASTRUCTURE, CONFIGURATION or TIMEOUT.
+LIST is a list of exit codes and ranges, such as 3,70-75. CATEGORY is USER_CODE,
+DATA_QUALITY, INFRASTRUCTURE, CONFIGURATION or TIMEOUT.
 
-Progress. CMD may write lines to the file descriptor that SORTIE_PROGRESS_FD
-names: "45 reading page 9", or JSON with any of
+Environment of CMD: that of sortie-exec without the secrets TASK_ENVELOPE and
+CALLBACK_URL, and with SORTIE_TASK_ID, SORTIE_ATTEMPT, SORTIE_PROGRESS_FD and,
+with --output, SORTIE_OUTPUT (the FILE).
+
+Progress: CMD may write lines to the file descriptor SORTIE_PROGRESS_FD. A line is
+"45 reading page 9", or a JSON object with any of these members:
 
   {"progressPct":45,"message":"...","phase":"...","rowCount":10,
    "partialProgress":{...},"metrics":{...},
    "error":{"category":"DATA_QUALITY","message":"...","retryable":false}}
 
-What "error" says is reported if CMD then fails. CMD also gets SORTIE_TASK_ID,
-SORTIE_ATTEMPT and SORTIE_OUTPUT (the FILE), and not TASK_ENVELOPE and
-CALLBACK_URL, which are secrets.
+A change is sent within a second. "error" is reported if CMD then fails.
 
-What CMD's end means, unless --exit says otherwise:
+Meaning of CMD's end, unless --exit changes it:
 
   exit 0                  SUCCEEDED
-  64, 77, 78, 126, 127    CONFIGURATION (usage, permission, config, cannot run, not found)
-  65, 66                  DATA_QUALITY (bad input, no input)
-  69, 71-76               INFRASTRUCTURE (a service or the system failed, try later)
+  64, 77, 78, 126, 127    CONFIGURATION (usage, permission, configuration,
+                          not executable, not found)
+  65, 66                  DATA_QUALITY (invalid or missing input)
+  69, 71-76               INFRASTRUCTURE (a service or the system failed)
   124, SIGXCPU            TIMEOUT
   SIGKILL, SIGTERM, SIGINT, SIGHUP that sortie-exec did not send
-                          INFRASTRUCTURE (SIGKILL is mostly for want of memory)
+                          INFRASTRUCTURE (SIGKILL usually means out of memory)
   anything else           USER_CODE
 
-129 to 159 mean the signal, as a shell says it. Whether another attempt helps is
-the category's own rule. After a cancel CMD gets SIGTERM, then SIGKILL, and the
-outcome is CANCELLED, whatever its exit code.
+Exit codes 129 to 159 mean the signal 1 to 31, as in a shell. The category decides
+whether the attempt is retried, unless --retryable-exit or --final-exit does. After
+a cancel CMD gets SIGTERM, then SIGKILL, and the outcome is CANCELLED, whatever its
+exit code.
 
-sortie-exec ends with CMD's exit code, or 128 and the signal's number; with 126
-and 127 where CMD cannot be run or found; and with 125 where it failed itself:
-wrong flags, no task, a task that is not wanted, an output or a result that could
-not be delivered.
+Exit code of sortie-exec: that of CMD, or 128 + the number of the signal that ended
+it; 126 if CMD cannot be run; 127 if it is not found; 125 if sortie-exec failed:
+wrong flags, no task, a refused task, or an output or result that could not be
+delivered.
 `
 
 const defaultLogLimit = 1 << 20
 
-// parse reads the flags; flag.ErrHelp where help is wanted.
+// parse reads the flags. The error is flag.ErrHelp for --help.
 func parse(args []string) (settings, error) {
 	s := settings{rules: rules{category: map[int]string{}, retryable: map[int]bool{}}}
 	f := flag.NewFlagSet("sortie-exec", flag.ContinueOnError)
@@ -100,8 +108,8 @@ func parse(args []string) (settings, error) {
 	f.DurationVar(&s.killAfter, "kill-after", 0, "")
 	f.Func("exit", "", func(text string) error {
 		list, category, _ := strings.Cut(text, "=")
-		if !slices.Contains(contract.Categories(), category) || category == contract.CategoryCancelled {
-			return errors.New("want LIST=CATEGORY")
+		if !slices.Contains(categories(), category) {
+			return fmt.Errorf("want LIST=CATEGORY with one of %s", strings.Join(categories(), ", "))
 		}
 		return s.rules.each(list, func(code int) { s.rules.category[code] = category })
 	})
@@ -120,13 +128,18 @@ func parse(args []string) (settings, error) {
 	s.command = f.Args()
 	switch {
 	case len(s.command) == 0:
-		return s, errors.New("no CMD is given")
+		return s, errors.New("missing CMD")
 	case s.logLimit < 0 || s.logLimit > math.MaxInt32:
-		return s, errors.New("--log-limit is out of range")
+		return s, fmt.Errorf("--log-limit: %d is out of range, want 0 to %d", s.logLimit, math.MaxInt32)
 	case s.killAfter < 0:
-		return s, errors.New("--kill-after is negative")
+		return s, fmt.Errorf("--kill-after: %s is negative", s.killAfter)
 	}
 	return s, nil
+}
+
+// categories returns the categories that an exit code can mean.
+func categories() []string {
+	return slices.DeleteFunc(contract.Categories(), func(c string) bool { return c == contract.CategoryCancelled })
 }
 
 // each calls do with every exit code of a list.
@@ -139,7 +152,7 @@ func (rules) each(list string, do func(code int)) error {
 		from, err := strconv.Atoi(first)
 		to, err2 := strconv.Atoi(last)
 		if err != nil || err2 != nil || from < 1 || to > 255 || from > to {
-			return fmt.Errorf("%q is no exit code from 1 to 255", part)
+			return fmt.Errorf("%q: want exit codes from 1 to 255", part)
 		}
 		for code := from; code <= to; code++ {
 			do(code)

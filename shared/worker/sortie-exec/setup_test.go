@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// asSelf makes this test program sortie-exec: it waits for all children that
-// there are, which are others' in a test.
+// asSelf makes the test binary run as sortie-exec. It is a process of its own,
+// because sortie-exec waits for every child process.
 const asSelf = "SORTIE_TEST_EXEC"
 
 func TestMain(m *testing.M) {
@@ -30,18 +30,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stage is a control plane and what sortie-exec is started with.
-type stage struct {
+// fixture is a control plane and the environment of sortie-exec.
+type fixture struct {
 	t     *testing.T
 	plane *conformance.Plane
 	env   []string
 }
 
-func setup(t *testing.T, decide func(c *conformance.Call, n int) *conformance.Answer) *stage {
+func setup(t *testing.T, answer func(c *conformance.Call, n int) *conformance.Answer) *fixture {
+	t.Helper()
+	return setupInterval(t, 50*time.Millisecond, answer)
+}
+
+// setupInterval is setup with a heartbeat interval.
+func setupInterval(t *testing.T, interval time.Duration, answer func(c *conformance.Call, n int) *conformance.Answer) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
-		TaskID: "task-1", Attempt: 2, HeartbeatIntervalMS: 50, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 4000,
-	}, decide)
+		TaskID: "task-1", Attempt: 2, HeartbeatIntervalMS: interval.Milliseconds(), HeartbeatTimeoutMS: max(5000, 2*interval.Milliseconds()), CancelGracePeriodMS: 4000,
+	}, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,17 +56,17 @@ func setup(t *testing.T, decide func(c *conformance.Call, n int) *conformance.An
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{t, plane, []string{variable, "TOKEN=" + plane.Envelope().TaskToken}}
+	return &fixture{t, plane, []string{variable, "TOKEN=" + plane.Envelope().TaskToken}}
 }
 
-// result is how sortie-exec ended.
+// result is the exit code and the output of sortie-exec.
 type result struct {
 	code           int
 	stdout, stderr string
 }
 
-// run runs sortie-exec.
-func (s *stage) run(args ...string) result {
+// run runs sortie-exec to its end.
+func (s *fixture) run(args ...string) result {
 	s.t.Helper()
 	cmd, out := self(s.t, s.env, args...)
 	return ended(s.t, cmd.Run(), out)
@@ -84,7 +90,7 @@ func self(t *testing.T, env []string, args ...string) (*exec.Cmd, *[2]bytes.Buff
 func ended(t *testing.T, err error, out *[2]bytes.Buffer) result {
 	t.Helper()
 	r := result{stdout: out[0].String(), stderr: out[1].String()}
-	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // os/exec gives it as it is
+	if exit, ok := err.(*exec.ExitError); ok { //nolint:errorlint // os/exec returns it unwrapped
 		r.code = exit.ExitCode()
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			t.Fatalf("sortie-exec was killed: %v", err)
@@ -95,34 +101,34 @@ func ended(t *testing.T, err error, out *[2]bytes.Buffer) result {
 	return r
 }
 
-// of gives the calls of an endpoint.
-func (s *stage) of(endpoint string) []*conformance.Call {
+// of returns the calls of an endpoint.
+func (s *fixture) of(endpoint string) []*conformance.Call {
 	return slices.DeleteFunc(s.plane.Calls(), func(c *conformance.Call) bool { return c.Endpoint != endpoint })
 }
 
-// completed is the body of the only completed.
-func (s *stage) completed() map[string]any {
+// completed returns the body of the only completed.
+func (s *fixture) completed() map[string]any {
 	s.t.Helper()
 	calls := s.of("completed")
 	if len(calls) != 1 {
-		s.t.Fatalf("%d completed, want 1", len(calls))
+		s.t.Fatalf("got %d completed, want 1", len(calls))
 	}
 	return calls[0].Fields
 }
 
-// log is what was uploaded as the log.
-func (s *stage) log() string {
+// log returns the uploaded log.
+func (s *fixture) log() string {
 	text, _ := s.plane.Object(s.plane.Envelope().Log.Key)
 	return string(text)
 }
 
-// file gives a name in a folder of the test's own.
+// file returns a path in a temporary folder.
 func file(t *testing.T, name string) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), name)
 }
 
-// appears waits until a file is there, and gives its text.
+// appears waits for a file that ends in a newline and returns its text.
 func appears(t *testing.T, name string) string {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -132,7 +138,7 @@ func appears(t *testing.T, name string) string {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("%s does not appear", name)
+			t.Fatalf("got no file %s after 30s", name)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

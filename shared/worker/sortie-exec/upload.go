@@ -13,34 +13,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// uploadLog stores what was kept of the output. A log that cannot be stored
-// fails nothing; after a cancel it may take a tenth of the grace period.
+// uploadLog stores the captured output. A failure is logged only. After a cancel
+// the upload may take an eighth of the grace period.
 func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 	text := log.String()
 	if w.settings.noLog || text == "" {
 		return
 	}
-	limit := logPatience
+	limit := logTimeout
 	if ctx.Err() != nil {
 		limit = min(limit, t.Grace()/8)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if err := t.UploadLog(ctx, strings.NewReader(text), int64(len(text))); err != nil && !errors.Is(err, worker.ErrNoUpload) {
-		w.log.WarnContext(ctx, "the log is not stored", "why", err.Error())
+		w.log.WarnContext(ctx, "cannot store the log", "why", err.Error())
 	}
 }
 
-// uploadOutput stores the file that the program has written.
+// uploadOutput stores the file that the program wrote.
 func (w *wrapper) uploadOutput(ctx context.Context, t *worker.Task) error {
 	file, err := os.Open(w.settings.output)
 	if err != nil {
-		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the program succeeded without its output: %w", err))
+		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the program succeeded without writing its output: %w", err))
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return worker.Fail(contract.CategoryUserCode, false, errors.Join(errors.New("the output is no file"), err))
+		return worker.Fail(contract.CategoryUserCode, false, errors.Join(errors.New("the output is not a regular file"), err))
 	}
 	return t.UploadOutput(ctx, file, info.Size(), w.settings.contentType)
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,62 +22,88 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// Limits of what is done after the program's end.
 const (
-	logPatience     = 30 * time.Second
+	logTimeout      = 30 * time.Second // of the upload of the log
 	standaloneGrace = 10 * time.Second
 	maxTrace        = 16 << 10
 )
 
-// wrap is the whole of sortie-exec; it gives the exit code.
+// wrap runs sortie-exec and returns its exit code.
 func wrap(args, environ []string, signals <-chan os.Signal) int {
 	s, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Print(help) //nolint:forbidigo // help that was asked for is the output
+		fmt.Print(help) //nolint:forbidigo // help is the output
 		return 0
 	case err != nil:
-		return refuse("%v\nsortie-exec --help tells how it is used.", err)
+		return fail("%v\nRun sortie-exec --help for the usage.", err)
 	}
 	level := slog.LevelWarn
 	if s.verbose {
 		level = slog.LevelInfo
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	w := &wrapper{settings: s, log: log, environ: environ, signals: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}}
-	terminated := w.sort(signals)
+	w := &wrapper{settings: s, log: log, environ: environ, signals: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
+	terminated := w.route(signals)
 	a, err := worker.ReadAssignment(environ)
 	switch {
 	case errors.Is(err, worker.ErrNoTask) && s.standalone:
-		return w.alone(terminated)
+		return w.runStandalone(terminated)
 	case errors.Is(err, worker.ErrNoTask):
-		return refuse("%v\nSortie sets one of them. To run CMD without a task, say --standalone.", err)
+		return fail("%v\nSortie sets one of them. Use --standalone to run CMD without a task.", err)
 	case err != nil:
-		return refuse("%v", err)
+		return fail("%v", err)
 	}
+	w.redactor = redact.New(contract.Issuer, secretsOf(a, environ)...)
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
-		return refuse("--output needs a TASK_ENVELOPE with an address for the output, and this task has none")
+		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
 	err = worker.Run(context.Background(), a, worker.Options{Log: log.With("task_id", a.TaskID), Terminated: terminated}, w.work)
 	switch {
 	case err != nil && w.program == nil && errors.Is(err, worker.ErrTerminated):
 		return worker.ExitTerminated
 	case err != nil && w.program == nil && w.code == exitSelf:
-		return refuse("%v", err)
+		return fail("%v", err)
 	case errors.Is(err, worker.ErrUndelivered), err != nil && w.code == 0, aborted(err):
 		return exitSelf
 	}
 	return w.code
 }
 
+// secretsOf returns the secret values of a task and its environment.
+func secretsOf(a worker.Assignment, environ []string) []string {
+	secrets := []string{a.CallbackURL}
+	if e := a.Envelope; e != nil {
+		secrets = append(secrets, e.TaskToken)
+		for _, upload := range []*contract.Upload{e.Output, e.Log} {
+			if upload == nil {
+				continue
+			}
+			if u, err := url.Parse(upload.URL); err == nil {
+				secrets = append(secrets, u.RawQuery)
+			}
+		}
+	}
+	for _, entry := range environ {
+		switch name, value, _ := strings.Cut(entry, "="); name {
+		case "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "CALLBACK_URL":
+			secrets = append(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// aborted reports whether the control plane no longer accepts reports.
 func aborted(err error) bool {
 	return errors.Is(err, worker.ErrExpired) || errors.Is(err, worker.ErrMismatch)
 }
 
-func refuse(format string, args ...any) int {
+// fail prints an error of sortie-exec and returns its exit code.
+func fail(format string, args ...any) int {
 	fmt.Fprintf(os.Stderr, "sortie-exec: "+format+"\n", args...)
 	return exitSelf
 }
@@ -86,11 +113,12 @@ type wrapper struct {
 	settings settings
 	log      *slog.Logger
 	environ  []string
-	signals  chan os.Signal // to be passed on
+	signals  chan os.Signal // to forward
+	redactor *redact.Redactor
 	program  *program
 	code     int
 
-	mu      sync.Mutex // of what the notes say
+	mu      sync.Mutex // guards the fields that the progress lines set
 	percent int
 	message string
 	rows    *int64
@@ -99,18 +127,17 @@ type wrapper struct {
 	failure *contract.TaskError
 }
 
-// sort closes the channel at the first signal that asks to stop, makes SIGKILL
-// of the next, and passes the others on.
-func (w *wrapper) sort(signals <-chan os.Signal) <-chan struct{} {
+// route closes the returned channel at the first SIGTERM or SIGINT, forwards the
+// second as SIGKILL, and forwards every other signal.
+func (w *wrapper) route(signals <-chan os.Signal) <-chan struct{} {
 	terminated := make(chan struct{})
-	stop := sync.OnceValue(func() bool { close(terminated); return true })
-	asked := false
+	stopping := false
 	go func() {
 		for s := range signals {
 			if s == syscall.SIGTERM || s == syscall.SIGINT {
-				stop()
-				if !asked {
-					asked = true
+				if !stopping {
+					stopping = true
+					close(terminated)
 					continue
 				}
 				s = syscall.SIGKILL
@@ -121,17 +148,17 @@ func (w *wrapper) sort(signals <-chan os.Signal) <-chan struct{} {
 	return terminated
 }
 
-// alone runs the program without a task.
-func (w *wrapper) alone(terminated <-chan struct{}) int {
+// runStandalone runs the program without a task.
+func (w *wrapper) runStandalone(terminated <-chan struct{}) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { <-terminated; cancel() }()
-	p, err := start(w.settings.command, w.environ, streams{notes: func(r io.Reader) { _, _ = io.Copy(io.Discard, r) }})
+	p, err := start(w.settings.command, w.environ, streams{progress: func(r io.Reader) { _, _ = io.Copy(io.Discard, r) }})
 	if err != nil {
-		refuse("%v", err)
+		fail("%v", err)
 		return exitOf(err)
 	}
-	return p.attend(ctx, w.signals, func() time.Duration {
+	return p.wait(ctx, w.signals, func() time.Duration {
 		if w.settings.killAfter > 0 {
 			return w.settings.killAfter
 		}
@@ -142,20 +169,20 @@ func (w *wrapper) alone(terminated <-chan struct{}) int {
 // work runs the program as the work of a task.
 func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, error) {
 	w.percent = -1
-	to := streams{notes: func(r io.Reader) { readNotes(r, func(n note) { w.take(t, n) }) }}
-	log, complaint := newCapture(w.settings.logLimit), newCapture(maxTrace)
+	to := streams{progress: func(r io.Reader) { readNotes(r, func(n note) { w.apply(t, n) }) }}
+	log, stderr := newCapture(w.settings.logLimit), newCapture(maxTrace)
 	if !w.settings.noLog {
-		to.stdout = io.MultiWriter(log, passing{os.Stdout})
-		to.stderr = io.MultiWriter(log, complaint, passing{os.Stderr})
+		to.stdout = w.redactor.Writer(io.MultiWriter(log, lenient{os.Stdout}))
+		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, lenient{os.Stderr}))
 	}
 	p, err := start(w.settings.command, w.environment(t), to)
 	if err != nil {
 		w.code = exitOf(err)
-		refuse("%v", err)
+		fail("%v", err)
 		return worker.Result{}, worker.Fail(contract.CategoryConfiguration, false, fmt.Errorf("cannot run the program: %w", err))
 	}
 	w.program = p
-	e := p.attend(ctx, w.signals, func() time.Duration {
+	e := p.wait(ctx, w.signals, func() time.Duration {
 		grace := t.Grace() / 4 * 3
 		if w.settings.killAfter > 0 {
 			grace = min(grace, w.settings.killAfter)
@@ -166,18 +193,18 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 	if cause := context.Cause(ctx); !aborted(cause) {
 		w.uploadLog(ctx, t, log)
 	}
-	return w.result(ctx, t, e, complaint.String())
+	return w.result(ctx, t, e, stderr.String())
 }
 
-// result is what the program's end means. A program that was told to stop did
-// not succeed, whatever it says.
-func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, complaint string) (worker.Result, error) {
+// result converts the end of the program to a result. A program that was stopped
+// has not succeeded, whatever its exit code.
+func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, stderr string) (worker.Result, error) {
 	w.mu.Lock()
-	r := worker.Result{Metrics: w.metrics, Output: w.outcome()}
+	r := worker.Result{Metrics: w.metrics, Output: w.describedOutput()}
 	if w.partial != nil {
 		r.PartialProgress = w.partial
 	}
-	said := w.failure
+	reported := w.failure
 	w.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
@@ -187,31 +214,32 @@ func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, complaint s
 	case e.code == 0:
 		return r, nil
 	}
-	f := &worker.Failure{Category: w.settings.rules.of(e), Retryable: w.settings.rules.retry(e), StackTrace: complaint}
+	f := &worker.Failure{Category: w.settings.rules.categoryOf(e), Retryable: w.settings.rules.retryableOf(e), StackTrace: stderr}
 	message := e.String()
-	if last := lastLine(complaint); last != "" {
+	if last := lastLine(stderr); last != "" {
 		message += ": " + last
 	}
-	if said != nil {
-		if slices.Contains(contract.Categories(), said.Category) {
-			f.Category = said.Category
+	if reported != nil {
+		if slices.Contains(contract.Categories(), reported.Category) {
+			f.Category = reported.Category
 		}
-		if said.Message != "" {
-			message = said.Message
+		if reported.Message != "" {
+			message = reported.Message
 		}
-		if said.StackTrace != "" {
-			f.StackTrace = said.StackTrace
+		if reported.StackTrace != "" {
+			f.StackTrace = reported.StackTrace
 		}
-		if said.Retryable != nil && f.Retryable == nil {
-			f.Retryable = said.Retryable
+		if reported.Retryable != nil && f.Retryable == nil {
+			f.Retryable = reported.Retryable
 		}
 	}
 	f.Err = errors.New(message)
 	return r, f
 }
 
-// outcome is what is known of the output before it is stored; nil for nothing.
-func (w *wrapper) outcome() *contract.TaskOutput {
+// describedOutput returns what is known of the output before it is stored; nil if
+// nothing is.
+func (w *wrapper) describedOutput() *contract.TaskOutput {
 	if w.rows == nil && w.settings.output == "" {
 		return nil
 	}
@@ -222,8 +250,8 @@ func (w *wrapper) outcome() *contract.TaskOutput {
 	return o
 }
 
-// take notes what a line says.
-func (w *wrapper) take(t *worker.Task, n note) {
+// apply stores the members of a progress line.
+func (w *wrapper) apply(t *worker.Task, n note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n.ProgressPct != nil {
@@ -251,8 +279,8 @@ func (w *wrapper) take(t *worker.Task, n note) {
 	}
 }
 
-// environment is the program's: the wrapper's without the secrets of the
-// conversation.
+// environment returns the environment of the program: that of the wrapper without
+// the task's secrets.
 func (w *wrapper) environment(t *worker.Task) []string {
 	var env []string
 	for _, entry := range w.environ {
@@ -270,8 +298,8 @@ func (w *wrapper) environment(t *worker.Task) []string {
 	return env
 }
 
-// passing writes through and never fails: a reader that has gone does not end
-// the program.
-type passing struct{ to io.Writer }
+// lenient ignores the errors of a writer, so that a closed standard output does not
+// end the program.
+type lenient struct{ to io.Writer }
 
-func (p passing) Write(b []byte) (int, error) { _, _ = p.to.Write(b); return len(b), nil }
+func (l lenient) Write(b []byte) (int, error) { _, _ = l.to.Write(b); return len(b), nil }

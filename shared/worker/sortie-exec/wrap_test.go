@@ -14,9 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/shared/redact"
 )
 
-func TestAProgramIsRunAsATask(t *testing.T) {
+func TestProgramRunsAsTask(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	name := file(t, "out.xml")
@@ -25,22 +26,22 @@ func TestAProgramIsRunAsATask(t *testing.T) {
 		echo "out $SORTIE_TASK_ID $SORTIE_ATTEMPT ${TASK_ENVELOPE-none}"; echo err >&2
 		printf '<mods/>' > "$SORTIE_OUTPUT"; sleep 0.4`)
 	if got.code != 0 || got.stdout != "out task-1 2 none\n" || got.stderr != "err\n" {
-		t.Errorf("it ends with %d and prints\n%s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("got code %d, output %q and %q, want 0, the variables and err", got.code, got.stdout, got.stderr)
 	}
 	heartbeats := s.of("heartbeat")
 	if len(heartbeats) < 2 || heartbeats[len(heartbeats)-1].Fields["progressPct"] != 45.0 || heartbeats[len(heartbeats)-1].Fields["message"] != "reading" {
-		t.Errorf("%d heartbeats", len(heartbeats))
+		t.Errorf("got %d heartbeats, want the last with 45 and reading", len(heartbeats))
 	}
 	if content, _ := s.plane.Object("exports/task-1/output"); string(content) != "<mods/>" {
-		t.Errorf("the output is %q", content)
+		t.Errorf("got output %q, want <mods/>", content)
 	}
 	for _, put := range s.of("put") {
 		if strings.Contains(put.Path, "exports/") && put.Header.Get("Content-Type") != "application/xml" {
-			t.Errorf("the output is %s", put.Header.Get("Content-Type"))
+			t.Errorf("got content type %s, want application/xml", put.Header.Get("Content-Type"))
 		}
 	}
 	if log := s.log(); !strings.Contains(log, "out task-1") || !strings.Contains(log, "err\n") {
-		t.Errorf("the log is %q", log)
+		t.Errorf("got log %q, want both streams", log)
 	}
 	end := s.completed()
 	if diff := cmp.Diff(map[string]any{"outputPath": "exports/task-1/output", "fileName": "out.xml", "byteSize": 7.0, "rowCount": 3.0}, end["output"]); diff != "" {
@@ -48,12 +49,12 @@ func TestAProgramIsRunAsATask(t *testing.T) {
 	}
 	metrics, _ := end["metrics"].(map[string]any)
 	if end["outcome"] != "SUCCEEDED" || metrics["pages"] != 9.0 || metrics["peakMemoryBytes"] == nil || s.of("started")[0].Fields["handlesSigterm"] != true {
-		t.Errorf("completed is %v", end)
+		t.Errorf("got completed %v, want SUCCEEDED with metrics", end)
 	}
 }
 
-// TestAnEndIsReportedAsWhatItMeans: and sortie-exec ends in the same way.
-func TestAnEndIsReportedAsWhatItMeans(t *testing.T) {
+// The exit code of sortie-exec is that of the program.
+func TestExitCodeSelectsTheCategory(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		args      []string
@@ -67,7 +68,7 @@ func TestAnEndIsReportedAsWhatItMeans(t *testing.T) {
 		{[]string{"--exit", "9=DATA_QUALITY", "--final-exit=9", "--", "sh", "-c", "exit 9"}, 9, "DATA_QUALITY", false, "exit code 9"},
 		{[]string{"sh", "-c", "exit 75"}, 75, "INFRASTRUCTURE", nil, "exit code 75"},
 		{[]string{"--user-exit=75", "sh", "-c", "exit 75"}, 75, "USER_CODE", nil, "exit code 75"},
-		{[]string{"sh", "-c", "kill -9 $$"}, 137, "INFRASTRUCTURE", nil, "ended by signal 9 (killed), mostly for want of memory"},
+		{[]string{"sh", "-c", "kill -9 $$"}, 137, "INFRASTRUCTURE", nil, "ended by signal 9 (killed), usually out of memory"},
 		{[]string{"sh", "-c", "kill -SEGV $$"}, 139, "USER_CODE", nil, "ended by signal 11 (segmentation fault)"},
 		{[]string{"/no/such/program"}, 127, "CONFIGURATION", false, "cannot run the program: fork/exec /no/such/program: no such file or directory"},
 		{[]string{"/"}, 126, "CONFIGURATION", false, "cannot run the program: exec: \"/\": is a directory"},
@@ -85,12 +86,12 @@ func TestAnEndIsReportedAsWhatItMeans(t *testing.T) {
 			row.message = row.message[:23]
 		}
 		if got.code != row.code || s.completed()["outcome"] != "FAILED" || e["category"] != row.category || e["retryable"] != row.retryable || message != row.message {
-			t.Errorf("%q ends with %d: %v", row.args, got.code, s.completed())
+			t.Errorf("%q: got code %d, completed %v, want code %d, %s, retryable %v, %q", row.args, got.code, s.completed(), row.code, row.category, row.retryable, row.message)
 		}
 	}
 }
 
-// cancelled tells each heartbeat that a cancel is wished.
+// cancelled answers every heartbeat with a cancel request.
 func cancelled(c *conformance.Call, _ int) *conformance.Answer {
 	if c.Endpoint != "heartbeat" {
 		return nil
@@ -98,38 +99,36 @@ func cancelled(c *conformance.Call, _ int) *conformance.Answer {
 	return &conformance.Answer{Status: http.StatusOK, Body: map[string]any{"acknowledged": true, "shouldCancel": true}}
 }
 
-// TestACancelledProgramGetsTimeToCleanUp: SIGTERM reaches it, what it says is
-// kept, and an exit code of 0 is no success.
-func TestACancelledProgramGetsTimeToCleanUp(t *testing.T) {
+// The program gets SIGTERM, its progress is reported, and its exit code 0 is not a
+// success.
+func TestCancelledProgramCleansUp(t *testing.T) {
 	t.Parallel()
 	s := setup(t, cancelled)
 	got := s.run("sh", "-c", `trap 'echo cleaned up; echo "{\"partialProgress\":{\"rows\":5},\"phase\":\"reading\"}" >&3; exit 0' TERM; sleep 30 & wait`)
 	end := s.completed()
 	if got.code != exitSelf || end["outcome"] != "CANCELLED" || end["cancelledDuringPhase"] != "reading" || !strings.Contains(s.log(), "cleaned up") {
-		t.Errorf("it ends with %d: %v, log %q", got.code, end, s.log())
+		t.Errorf("got code %d, completed %v, log %q, want 125, CANCELLED during reading, cleaned up", got.code, end, s.log())
 	}
 	if diff := cmp.Diff(map[string]any{"rows": 5.0}, end["partialProgress"]); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestAProgramThatDoesNotListenIsKilledWithItsChildren: within the grace, and
-// the cancel is reported.
-func TestAProgramThatDoesNotListenIsKilledWithItsChildren(t *testing.T) {
+func TestProgramThatIgnoresCancelIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	s := setup(t, cancelled)
 	name := file(t, "pid")
-	begun := time.Now()
+	start := time.Now()
 	got := s.run("--kill-after=200ms", "sh", "-c", `trap '' TERM; sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 1; done' `+name+` & while :; do sleep 1; done`)
-	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" || time.Since(begun) > 4*time.Second {
-		t.Errorf("it ends with %d after %s: %v", got.code, time.Since(begun), s.completed())
+	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" || time.Since(start) > 4*time.Second {
+		t.Errorf("got code %d after %s, completed %v, want 137 and CANCELLED within 4s", got.code, time.Since(start), s.completed())
 	}
 	child, err := strconv.Atoi(appears(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Kill(child, 0); err == nil && !zombie(child) {
-		t.Errorf("its child %d lives on", child)
+		t.Errorf("got a live child %d, want it killed", child)
 	}
 }
 
@@ -138,9 +137,7 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// TestNothingIsReportedAfterTheAttemptWasDeclaredDead, and the program ends at
-// once.
-func TestNothingIsReportedAfterTheAttemptWasDeclaredDead(t *testing.T) {
+func TestExpiredAttemptIsNotReported(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *conformance.Call, _ int) *conformance.Answer {
 		if c.Endpoint != "heartbeat" {
@@ -148,15 +145,14 @@ func TestNothingIsReportedAfterTheAttemptWasDeclaredDead(t *testing.T) {
 		}
 		return &conformance.Answer{Status: http.StatusGone, Body: map[string]any{"error": "task_expired"}}
 	})
-	begun := time.Now()
+	start := time.Now()
 	got := s.run("sh", "-c", `trap '' TERM; while :; do sleep 1; done`)
-	if got.code != exitSelf || len(s.of("completed")) != 0 || s.log() != "" || time.Since(begun) > 3*time.Second {
-		t.Errorf("it ends with %d after %s", got.code, time.Since(begun))
+	if got.code != exitSelf || len(s.of("completed")) != 0 || s.log() != "" || time.Since(start) > 3*time.Second {
+		t.Errorf("got code %d after %s with %d completed, want 125 within 3s and none", got.code, time.Since(start), len(s.of("completed")))
 	}
 }
 
-// TestSignalsArePassedOn: SIGTERM as one, and the others as they are.
-func TestSignalsArePassedOn(t *testing.T) {
+func TestSignalsAreForwarded(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	name := file(t, "ready")
@@ -172,36 +168,36 @@ func TestSignalsArePassedOn(t *testing.T) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	got := ended(t, cmd.Wait(), out)
 	if got.code != 7 || got.stdout != "usr1\nterm\n" || len(s.of("completed")) != 0 {
-		t.Errorf("it ends with %d: %s, and %d completed", got.code, got.stdout, len(s.of("completed")))
+		t.Errorf("got code %d, output %q, %d completed, want 7, usr1 and term, none", got.code, got.stdout, len(s.of("completed")))
 	}
 }
 
-func TestOrphansAreWaitedFor(t *testing.T) {
+func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("needs /proc, as Linux has it")
+		t.Skip("needs /proc of Linux")
 	}
 	s := setup(t, nil)
 	name := file(t, "pid")
-	// The grandchild loses its parent, leaves the group and ends.
+	// The grandchild loses its parent and ends.
 	got := s.run("sh", "-c", `sh -c 'sh -c "echo \$\$ > `+name+`" & exit 0'; while [ ! -s `+name+` ]; do sleep 0.01; done
 		i=0; while [ -e /proc/$(cat `+name+`) ] && [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done; [ ! -e /proc/$(cat `+name+`) ]`)
 	if got.code != 0 {
-		t.Errorf("a zombie is left: %d", got.code)
+		t.Errorf("got code %d and a zombie, want 0", got.code)
 	}
 }
 
-func TestALogIsCutInTheMiddle(t *testing.T) {
+func TestLongLogLosesItsMiddle(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	s.run("--log-limit=4000", "sh", "-c", `i=0; while [ $i -lt 5000 ]; do echo "line $i"; i=$((i+1)); done`)
 	log := s.log()
-	if len(log) > 4100 || !strings.HasPrefix(log, "line 0\n") || !strings.HasSuffix(log, "line 4999\n") || !strings.Contains(log, " bytes are cut here]") {
-		t.Errorf("the log has %d bytes: %.40q", len(log), log)
+	if len(log) > 4100 || !strings.HasPrefix(log, "line 0\n") || !strings.HasSuffix(log, "line 4999\n") || !strings.Contains(log, " bytes were cut here]") {
+		t.Errorf("got %d bytes: %.40q, want both ends in 4100", len(log), log)
 	}
 }
 
-func TestWhatIsWrongIsSaid(t *testing.T) {
+func TestUsageErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *conformance.Call, _ int) *conformance.Answer {
 		if c.Endpoint != "started" {
@@ -213,41 +209,80 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		env, args []string
 		want      string
 	}{
-		{nil, []string{"true"}, "there is no task"},
+		{nil, []string{"true"}, "no task"},
 		{nil, []string{"true"}, "--standalone"},
-		{s.env, nil, "no CMD"},
+		{s.env, nil, "missing CMD"},
 		{s.env, []string{"--exit", "0=USER_CODE", "true"}, "exit"},
 		{s.env, []string{"--nonsense", "true"}, "nonsense"},
-		{s.env, []string{"true"}, "the work was not begun: the task is cancelled"},
-		{[]string{"TASK_ENVELOPE={"}, []string{"true"}, "TASK_ENVELOPE is not valid"},
+		{s.env, []string{"true"}, "cannot start the work: the task is cancelled"},
+		{[]string{"TASK_ENVELOPE={"}, []string{"true"}, "invalid TASK_ENVELOPE"},
 		{[]string{"CALLBACK_URL=http://127.0.0.1:1/", "TASK_ID=t"}, []string{"--output=x", "true"}, "--output needs"},
 	} {
 		cmd, out := self(t, row.env, row.args...)
 		if got := ended(t, cmd.Run(), out); got.code != exitSelf || !strings.Contains(got.stderr, row.want) || strings.Contains(got.stderr, "token.") {
-			t.Errorf("%q ends with %d and says %q, want %q", row.args, got.code, got.stderr, row.want)
+			t.Errorf("%q: got code %d, %q, want 125, %q", row.args, got.code, got.stderr, row.want)
 		}
 	}
 }
 
-func TestAProgramRunsAloneWhereThatIsWanted(t *testing.T) {
+func TestStandalone(t *testing.T) {
 	t.Parallel()
 	cmd, out := self(t, nil, "--standalone", "sh", "-c", "echo 50 >&$SORTIE_PROGRESS_FD; cat; exit 3")
 	cmd.Stdin = strings.NewReader("input")
 	if got := ended(t, cmd.Run(), out); got.code != 3 || got.stdout != "input" {
-		t.Errorf("it ends with %d and prints %q", got.code, got.stdout)
+		t.Errorf("got code %d, output %q, want 3, input", got.code, got.stdout)
 	}
 	cmd, out = self(t, nil, "--help")
 	if got := ended(t, cmd.Run(), out); got.code != 0 || got.stdout != help {
-		t.Errorf("help ends with %d", got.code)
+		t.Errorf("got code %d, output %q, want 0 and the help", got.code, got.stdout)
 	}
 }
 
-// TestAMissingOutputIsAFailure: a program that promised one and left none.
-func TestAMissingOutputIsAFailure(t *testing.T) {
+func TestMissingOutputFailsTheTask(t *testing.T) {
 	t.Parallel()
 	s := setup(t, nil)
 	got := s.run("--output", file(t, "none"), "true")
 	if e, _ := s.completed()["error"].(map[string]any); got.code != exitSelf || e["category"] != "USER_CODE" || e["retryable"] != false {
-		t.Errorf("it ends with %d: %v", got.code, s.completed())
+		t.Errorf("got code %d, completed %v, want 125, USER_CODE, final", got.code, s.completed())
+	}
+}
+
+// The interval is longer than the test. The heartbeat is caused by the progress
+// line alone.
+func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
+	t.Parallel()
+	name := file(t, "go")
+	s := setupInterval(t, time.Minute, func(c *conformance.Call, _ int) *conformance.Answer {
+		if c.Endpoint == "heartbeat" && c.Fields["progressPct"] == 45.0 {
+			if err := os.WriteFile(name, []byte("on\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	got := s.run("sh", "-c", `echo "45 reading" >&$SORTIE_PROGRESS_FD; i=0; while [ ! -e `+name+` ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ]`)
+	if n := len(s.of("heartbeat")); got.code != 0 || n != 1 {
+		t.Errorf("got code %d, %d heartbeats, want 0, 1", got.code, n)
+	}
+}
+
+// The program prints its whole environment and that of sortie-exec.
+func TestSecretsAreMaskedInTheOutput(t *testing.T) {
+	t.Parallel()
+	s := setup(t, nil)
+	keys := []string{"R2_ACCESS_KEY_ID=AKIA0123456789AB", "R2_SECRET_ACCESS_KEY=bucket-secret-0123456789"}
+	callback := "https://plane.test/callback/t?token=callback-token-0123"
+	s.env = append(s.env, append(keys, "CALLBACK_URL="+callback, "ALL="+s.env[0]+" "+callback+" bucket-secret-0123456789")...)
+	got := s.run("sh", "-c", `env; env >&2; printf '%s' "$ALL"; exit 1`)
+	reported, _ := s.completed()["error"].(map[string]any)
+	for where, text := range map[string]string{"stdout": got.stdout, "stderr": got.stderr, "log": s.log(), "stack trace": reported["stackTrace"].(string)} { //nolint:forcetypeassert // a failure shows it
+		for _, secret := range []string{s.plane.Envelope().TaskToken, "signature-", "AKIA0123456789AB", "bucket-secret", "callback-token"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("got %s in the %s, want it masked", secret, where)
+			}
+		}
+		if !strings.Contains(text, redact.Mask) || !strings.Contains(text, "SORTIE_TASK_ID=task-1") {
+			t.Errorf("got %s %.200q, want the environment with masks", where, text)
+		}
 	}
 }

@@ -1,0 +1,83 @@
+//go:build unix
+
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// buildRelease builds sortie-exec into an empty folder, as make sortie-exec does.
+func buildRelease(t *testing.T) (folder string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the program; run without -short")
+	}
+	folder = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sortie-exec"), ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return folder
+}
+
+// The program has to fit into any image.
+func TestBinaryIsSmallAndStatic(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(buildRelease(t), "sortie-exec")
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 8_000_000
+	if info.Size() >= most {
+		t.Errorf("got %d bytes, want fewer than %d", info.Size(), most)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	file, err := elf.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("got a dynamically linked program, want a static one")
+		}
+	}
+}
+
+// The root folder has nothing but the program, which also serves as CMD.
+func TestBinaryRunsInAnEmptyRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatal("needs root to change the root folder: run the tests as root")
+		}
+		t.Skip("needs root to change the root folder: run the tests as root")
+	}
+	root := buildRelease(t)
+	s := setup(t, nil)
+	cmd := exec.CommandContext(t.Context(), "/sortie-exec", "/sortie-exec", "--help")
+	cmd.Env, cmd.Dir = s.env, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	text, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") == "" {
+		t.Skip("needs CAP_SYS_CHROOT: run the tests as root outside of a restricted container")
+	}
+	if err != nil || string(text) != help {
+		t.Fatalf("got %v, %q, want the help", err, text)
+	}
+	if end := s.completed(); end["outcome"] != "SUCCEEDED" || !strings.Contains(s.log(), "sortie-exec runs a program") {
+		t.Errorf("got completed %v, log %.60q, want SUCCEEDED and the help", end, s.log())
+	}
+}
