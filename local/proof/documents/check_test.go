@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/command"
@@ -243,6 +244,44 @@ func TestFoldersAreDescribed(t *testing.T) {
 				rows = append(rows, folder)
 			}
 		}
+	}
+}
+
+// TestWorkflowRunsCI checks that the workflow runs .ci/run and that the make
+// targets in it exist.
+func TestWorkflowRunsCI(t *testing.T) {
+	t.Parallel()
+	root, files := repository(t)
+	c := newChecker(t, root, files, nil)
+	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Jobs map[string]struct{ Steps []struct{ Run string } }
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	runs := func(step struct{ Run string }) bool { return step.Run == ".ci/run" }
+	if !slices.ContainsFunc(workflow.Jobs["ci"].Steps, runs) {
+		t.Error("ci.yml: got no step that runs .ci/run")
+	}
+	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, words := range commands(string(script)) {
+		if words[0] == "step" && len(words) > 1 {
+			steps++
+			if err := c.command(".ci/run", words[1:], true); err != nil {
+				t.Errorf(".ci/run: %v", err)
+			}
+		}
+	}
+	if steps == 0 {
+		t.Error(".ci/run: got no steps")
 	}
 }
 
