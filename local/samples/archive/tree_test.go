@@ -17,7 +17,7 @@ func TestTreeRefusesWhatIsNoTree(t *testing.T) {
 		"no identifier":       {[]archive.Unit{{Title: "Tape"}}, "no identifier"},
 		"an identifier twice": {[]archive.Unit{{ID: "a"}, {ID: "a"}}, `identifier "a"`},
 		"a parent elsewhere":  {[]archive.Unit{{ID: "a", Parent: "b"}}, `"b", which is not there`},
-		"a ring":              {[]archive.Unit{{ID: "a", Parent: "b"}, {ID: "b", Parent: "a"}, {ID: "c"}}, "2 units hold each other"},
+		"a ring":              {[]archive.Unit{{ID: "a", Parent: "b"}, {ID: "b", Parent: "a"}, {ID: "c"}}, "2 units contain each other"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
