@@ -78,7 +78,7 @@ func measureKind(ctx context.Context, t *table, name, runner string, runs int) e
 	}
 	t.add(name, "POST to Running, p50 / p99", "%.0f / %.0f ms", millis(percentile(running, 0.5)), millis(percentile(running, 0.99)))
 	t.add(name, "POST to the end, p50 / p99", "%.0f / %.0f ms", millis(percentile(end, 0.5)), millis(percentile(end, 0.99)))
-	t.add(name, "commits, fsyncs, KiB written per run", "%.1f, %.2f, %.0f", float64(written[0])/float64(runs), float64(written[1])/float64(runs), float64(written[2])/float64(runs)/1024)
+	t.add(name, "commits, fsyncs, rows written per run", "%.1f, %.2f, %.0f", float64(written[0])/float64(runs), float64(written[1])/float64(runs), float64(written[2])/float64(runs))
 	if after, err := usageOf(c.command.Process.Pid); err == nil && procErr == nil {
 		t.add(name, "CPU of the stack per run", "%.2f ms", millis(after.cpu-before.cpu)/float64(runs))
 	}

@@ -102,7 +102,7 @@ func keepRunning(config stack.Config, runner string) int {
 		select {
 		case <-hup: // tell what was written since the last time
 			after := s.Stats()
-			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.BytesWritten-before.BytesWritten)
+			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.Rows-before.Rows)
 			before = after
 			continue
 		case <-collect:

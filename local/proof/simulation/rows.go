@@ -33,7 +33,7 @@ type doc struct {
 
 // look reads what was written since the last look.
 func (r *rows) look(ctx context.Context, p *process) error {
-	written := p.db.Stats().BytesWritten
+	written := p.db.Stats().Rows
 	if r.db == p.db && r.written == written {
 		return nil
 	}

@@ -97,7 +97,7 @@ func BenchmarkExecutions(b *testing.B) {
 			if config.DB != nil {
 				stats := config.DB.Stats()
 				b.ReportMetric(float64(stats.Commits)/float64(b.N), "commits/run")
-				b.ReportMetric(float64(stats.BytesWritten)/float64(b.N), "B-written/run")
+				b.ReportMetric(float64(stats.Rows)/float64(b.N), "rows/run")
 			}
 		})
 	}

@@ -2,12 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // Backup writes a consistent copy of the database, as it is now, to the file
@@ -18,7 +19,7 @@ func (d *DB) Backup(ctx context.Context, dst string) error {
 	if err := d.enter(ctx); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
 	}
-	defer d.readers.leave()
+	defer d.leave()
 	return BackupFile(ctx, d.path, dst)
 }
 
@@ -76,16 +77,16 @@ func vacuumInto(ctx context.Context, path, into string) error {
 	if err != nil {
 		return err
 	}
-	c, err := connect(ctx, path)
+	conn, err := connect(path)
 	if err != nil {
 		return err
 	}
-	s, err := c.take("VACUUM INTO ?")
-	if err != nil {
-		return errors.Join(err, c.close())
+	conn.SetInterrupt(ctx.Done())
+	err = sqlitex.Execute(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{into}})
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	_, err = s.ExecContext(ctx, []driver.NamedValue{{Ordinal: 1, Value: into}})
-	return errors.Join(named(err), s.Close(), c.close())
+	return errors.Join(named(err), conn.Close())
 }
 
 func syncFolder(path string) error {

@@ -63,7 +63,7 @@ func BenchmarkWrite(b *testing.B) {
 			changes := float64(after.Changes - before.Changes)
 			b.ReportMetric(changes/b.Elapsed().Seconds(), "changes/s")
 			b.ReportMetric(changes/float64(after.Commits-before.Commits), "changes/commit")
-			b.ReportMetric(float64(after.BytesWritten-before.BytesWritten)/changes, "B-written/change")
+			b.ReportMetric(float64(after.Rows-before.Rows)/changes, "rows/change")
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -20,7 +22,7 @@ const queued = 4096
 type DB struct {
 	path    string
 	lock    *os.File
-	writer  *conn
+	writer  *sqlite.Conn
 	readers *readers
 
 	queue   chan *change
@@ -29,7 +31,7 @@ type DB struct {
 	once    sync.Once
 	closed  error
 
-	commits, changes, bytes atomic.Int64
+	commits, changes, rows atomic.Int64
 }
 
 // Open opens the file, and makes it (mode 0600) where there is none; its folder
@@ -51,14 +53,14 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
-	if d.writer, err = create(ctx, path); err != nil {
+	if d.writer, err = create(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open the database %s: %w", path, err), release(lock))
 	}
 	go d.run()
 	return d, nil
 }
 
-func create(ctx context.Context, path string) (*conn, error) {
+func create(path string) (*sqlite.Conn, error) {
 	// SQLite would make the file readable for everyone; it holds tokens.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -67,7 +69,8 @@ func create(ctx context.Context, path string) (*conn, error) {
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	return connect(ctx, path,
+	return connect(path,
+		"PRAGMA cache_size = -2048", // KiB
 		"PRAGMA journal_mode = WAL",
 		// Reads the schema: a file that is none of SQLite's is found here.
 		"SELECT count(*) FROM sqlite_schema",
@@ -80,7 +83,7 @@ func (d *DB) Close() error {
 	d.once.Do(func() {
 		close(d.closing)
 		<-d.stopped
-		errs := append(d.readers.close(), d.writer.close(), release(d.lock))
+		errs := append(d.readers.close(), d.writer.Close(), release(d.lock))
 		if err := errors.Join(errs...); err != nil {
 			d.closed = fmt.Errorf("cannot close the database %s: %w", d.path, err)
 		}
@@ -96,14 +99,13 @@ type Stats struct {
 	// Commits are transactions that were written with an fsync; Changes are
 	// the calls of Write that were part of them.
 	Commits, Changes int64
-	// BytesWritten went into the write-ahead log, in whole pages; a checkpoint
-	// writes the newest copy of each page once more.
-	BytesWritten int64
+	// Rows are the rows that were inserted, updated or deleted.
+	Rows int64
 }
 
 // Stats tells what was written.
 func (d *DB) Stats() Stats {
-	return Stats{Commits: d.commits.Load(), Changes: d.changes.Load(), BytesWritten: d.bytes.Load()}
+	return Stats{Commits: d.commits.Load(), Changes: d.changes.Load(), Rows: d.rows.Load()}
 }
 
 func errClosed() error { return fault.New(fault.Unavailable, "the database is closed") }

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -275,19 +276,18 @@ func TestAForeignLockIsNamedAndPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := sql.Open("sqlite", db.Path())
+	other, err := zombiezen.OpenConn(db.Path(), zombiezen.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	other.SetMaxOpenConns(1)
-	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+	if err := sqlitex.ExecuteTransient(other, "BEGIN IMMEDIATE", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Write(t.Context(), insert(1, "one")); !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("a write to a locked database: %v", err)
 	}
-	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+	if err := sqlitex.ExecuteTransient(other, "ROLLBACK", nil); err != nil {
 		t.Fatal(err)
 	}
 	// Without a timeout a reader that opens the file just now may be in the way.

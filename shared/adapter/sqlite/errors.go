@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	driver "modernc.org/sqlite"
-	codes "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 )
@@ -25,38 +24,19 @@ var (
 // named turns an error of SQLite into a fault that says what happened and what
 // helps. Errors in our own SQL stay what they are.
 func named(err error) error {
-	var from *driver.Error
-	if !errors.As(err, &from) {
-		return err
-	}
-	switch from.Code() & 0xff {
-	case codes.SQLITE_FULL:
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultFull:
 		return fault.Wrap(err, fault.StoreFull, "the disk has no room left for the database; nothing was changed")
-	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
+	case sqlite.ResultBusy, sqlite.ResultLocked:
 		return fault.Wrap(err, fault.Unavailable, "the database is locked by another program")
-	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
 		return fault.Wrap(fmt.Errorf("%w: %w", ErrDamaged, err), fault.Internal, "the database is damaged; restore a backup")
-	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY, codes.SQLITE_PERM, codes.SQLITE_NOLFS:
+	case sqlite.ResultIOErr, sqlite.ResultCantOpen, sqlite.ResultReadOnly, sqlite.ResultPerm, sqlite.ResultNoLFS:
 		return fault.Wrap(err, fault.Unavailable, "the disk does not let the database be read or written")
-	case codes.SQLITE_NOMEM:
+	case sqlite.ResultNoMem:
 		return fault.Wrap(err, fault.Unavailable, "there is no memory left for the database")
-	case codes.SQLITE_INTERRUPT:
+	case sqlite.ResultInterrupt:
 		return fault.Wrap(err, fault.Unavailable, "the query was interrupted")
 	}
 	return err
-}
-
-// ruinous says whether SQLite may have rolled back more than the statement
-// that failed, so that the whole transaction has to be given up.
-func ruinous(err error) bool {
-	var from *driver.Error
-	if !errors.As(err, &from) {
-		return false
-	}
-	switch from.Code() & 0xff {
-	case codes.SQLITE_FULL, codes.SQLITE_IOERR, codes.SQLITE_NOMEM, codes.SQLITE_BUSY,
-		codes.SQLITE_CORRUPT, codes.SQLITE_INTERRUPT, codes.SQLITE_READONLY:
-		return true
-	}
-	return false
 }

@@ -177,13 +177,13 @@ func (d *DB) alone(c *change) {
 }
 
 func (d *DB) begin() error {
-	err := d.writer.command("BEGIN IMMEDIATE")
+	err := command(d.writer, "BEGIN IMMEDIATE")
 	if err == nil {
 		return nil
 	}
 	// A rollback that failed would leave the last transaction open.
 	d.abandon()
-	if again := d.writer.command("BEGIN IMMEDIATE"); again != nil {
+	if again := command(d.writer, "BEGIN IMMEDIATE"); again != nil {
 		return fmt.Errorf("cannot begin a transaction: %w", again)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (d *DB) begin() error {
 // apply runs the change in a savepoint and notes its result. An error means
 // that the transaction is lost.
 func (d *DB) apply(c *change) (lost error) {
-	if err := d.writer.command("SAVEPOINT change"); err != nil {
+	if err := command(d.writer, "SAVEPOINT change"); err != nil {
 		return err
 	}
 	tx := &Tx{conn: d.writer, ctx: context.Background()}
@@ -204,20 +204,20 @@ func (d *DB) apply(c *change) (lost error) {
 		}()
 		c.err = c.do(tx)
 	}()
-	if tx.ruin != nil {
-		return tx.ruin
+	if tx.lost != nil {
+		return tx.lost
 	}
 	if c.err != nil || c.panicked != nil {
-		if err := d.writer.command("ROLLBACK TO change"); err != nil {
+		if err := command(d.writer, "ROLLBACK TO change"); err != nil {
 			return err
 		}
 	}
-	return d.writer.command("RELEASE change")
+	return command(d.writer, "RELEASE change")
 }
 
 // commit makes durable what the changes wrote and counts it.
 func (d *DB) commit(members []*change) error {
-	if err := d.writer.command("COMMIT"); err != nil {
+	if err := command(d.writer, "COMMIT"); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)
 	}
 	applied := int64(0)
@@ -226,9 +226,10 @@ func (d *DB) commit(members []*change) error {
 			applied++
 		}
 	}
-	const frame = 4096 + 24 // a page and its header in the log
-	if bytes := d.writer.pagesWritten() * frame; bytes != d.bytes.Load() {
-		d.bytes.Store(bytes)
+	rows := int64(0)
+	tx := Tx{conn: d.writer, ctx: context.Background()}
+	if err := tx.QueryRow("SELECT total_changes()").Scan(&rows); err == nil && rows != d.rows.Load() {
+		d.rows.Store(rows)
 		d.commits.Add(1)
 		d.changes.Add(applied)
 	}
@@ -237,5 +238,5 @@ func (d *DB) commit(members []*change) error {
 
 // abandon ends the transaction, which SQLite may have done by itself.
 func (d *DB) abandon() {
-	_ = d.writer.command("ROLLBACK")
+	_ = command(d.writer, "ROLLBACK")
 }

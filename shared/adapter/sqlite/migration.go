@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
@@ -30,8 +32,8 @@ func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 			if _, err := tx.Exec(createMigrations); err != nil {
 				return err
 			}
-			if err := tx.conn.script(steps[version]); err != nil {
-				return tx.note(err)
+			if err := sqlitex.ExecScript(tx.conn, steps[version]); err != nil {
+				return named(err)
 			}
 			_, err := tx.Exec(`INSERT INTO migrations (owner, version) VALUES (?, ?)
 				ON CONFLICT (owner) DO UPDATE SET version = excluded.version`, owner, version+1)

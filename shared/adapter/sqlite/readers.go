@@ -3,99 +3,97 @@ package sqlite
 import (
 	"context"
 	"sync"
+
+	"zombiezen.com/go/sqlite"
 )
 
-// snapshots is how many may be open at once. More would only compete for
-// the same disk and page cache.
+// snapshots is how many reads may run at once. More would only compete for the
+// same disk and page cache.
 const snapshots = 4
 
-// readers are the places of those who read, and the connections that were made
-// for them. The connection that was used last is used first, because it has its
-// statements prepared; so there are as many as were ever needed at once.
+// readers are the connections for reads. The one used last is used first,
+// because its statements are prepared, so there are as many as were ever needed
+// at once. (sqlitex.Pool rotates through all of its connections and starts a
+// goroutine per read, which makes a short read half as fast.)
 type readers struct {
-	places chan struct{}
-
-	mu   sync.Mutex
-	idle []*conn
+	slots chan struct{} // has a value for each read that may start
+	mu    sync.Mutex
+	idle  []*sqlite.Conn
 }
 
 func newReaders() *readers {
-	r := &readers{places: make(chan struct{}, snapshots)}
+	r := &readers{slots: make(chan struct{}, snapshots)}
 	for range snapshots {
-		r.places <- struct{}{}
+		r.slots <- struct{}{}
 	}
 	return r
 }
 
-// leave gives back a place that enter took.
-func (r *readers) leave() { r.places <- struct{}{} }
-
-// take gives a connection to who has a place; nil where all that there are are
-// in use.
-func (r *readers) take() *conn {
+// take returns an idle connection, or nil if all are in use. The caller has a
+// slot.
+func (r *readers) take() *sqlite.Conn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := len(r.idle) - 1
 	if last < 0 {
 		return nil
 	}
-	c := r.idle[last]
+	conn := r.idle[last]
 	r.idle = r.idle[:last]
-	return c
+	return conn
 }
 
-// give keeps the connection for the next who reads.
-func (r *readers) give(c *conn) {
+func (r *readers) put(conn *sqlite.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.idle = append(r.idle, c)
+	r.idle = append(r.idle, conn)
 }
 
-// close waits until all places are given back. There are none from then on.
+// close waits until all reads have ended. No read starts after it.
 func (r *readers) close() (errs []error) {
 	for range snapshots {
-		<-r.places
+		<-r.slots
 	}
-	for c := r.take(); c != nil; c = r.take() {
-		errs = append(errs, c.close())
+	for _, conn := range r.idle {
+		errs = append(errs, conn.Close())
 	}
 	return errs
 }
 
-// Read gives do a view of the database as it is now, which no later change
-// disturbs. do must not keep the Tx, and must not write. It waits for one of a
-// few connections; a ctx that ends stops the wait, and the query between two
-// rows. The error is do's own, or a fault.
+// Read calls do with a read-only transaction on a snapshot of the database that
+// includes every change acknowledged before the call. do must not keep the Tx.
+// Read waits for one of a few connections. The end of ctx stops the wait, and
+// the query between two rows. The error is do's own, ctx's, or a fault.
 func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 	if err := d.enter(ctx); err != nil {
 		return err
 	}
-	defer d.readers.leave()
-	c := d.readers.take()
-	if c == nil {
-		// Its cache is good until the next commit of the writer, which is soon.
+	defer d.leave()
+	conn := d.readers.take()
+	if conn == nil {
 		var err error
-		if c, err = connect(ctx, d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -256"); err != nil {
+		// A reader's cache is valid until the next commit only, hence its size.
+		if conn, err = connect(d.path, "PRAGMA query_only = ON", "PRAGMA cache_size = -256"); err != nil {
 			return err
 		}
 	}
-	if err := c.command("BEGIN"); err != nil {
-		d.readers.give(c)
+	if err := command(conn, "BEGIN"); err != nil {
+		d.readers.put(conn)
 		return err
 	}
-	tx := &Tx{conn: c, ctx: ctx, readOnly: true}
+	tx := &Tx{conn: conn, ctx: ctx, readOnly: true}
 	defer func() {
 		tx.end()
-		if err := c.command("ROLLBACK"); err != nil {
-			_ = c.close() // the next reader makes a new one
+		if err := command(conn, "ROLLBACK"); err != nil {
+			_ = conn.Close() // the next read opens another
 			return
 		}
-		d.readers.give(c)
+		d.readers.put(conn)
 	}()
 	return do(tx)
 }
 
-// enter takes one of the readers' places, which Close waits for.
+// enter waits for a slot. Close waits until leave returns it.
 func (d *DB) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (d *DB) enter(ctx context.Context) error {
 	default:
 	}
 	select {
-	case <-d.readers.places:
+	case <-d.readers.slots:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -114,3 +112,5 @@ func (d *DB) enter(ctx context.Context) error {
 		return errClosed()
 	}
 }
+
+func (d *DB) leave() { d.readers.slots <- struct{}{} }

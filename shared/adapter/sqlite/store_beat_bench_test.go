@@ -45,5 +45,5 @@ func BenchmarkBeats(b *testing.B) {
 	after := db.Stats()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "beats/s")
 	b.ReportMetric(float64(after.Changes-before.Changes)/float64(after.Commits-before.Commits), "beats/fsync")
-	b.ReportMetric(float64(after.BytesWritten-before.BytesWritten)/float64(b.N), "B-written/beat")
+	b.ReportMetric(float64(after.Rows-before.Rows)/float64(b.N), "rows/beat")
 }

@@ -51,7 +51,7 @@ func BenchmarkStoreRuns(b *testing.B) {
 			b.ReportMetric(runs/b.Elapsed().Seconds(), "runs/s")
 			b.ReportMetric(float64(after.Changes-before.Changes)/b.Elapsed().Seconds(), "commits/s")
 			b.ReportMetric(float64(after.Changes-before.Changes)/float64(after.Commits-before.Commits), "commits/fsync")
-			b.ReportMetric(float64(after.BytesWritten-before.BytesWritten)/runs, "B-written/run")
+			b.ReportMetric(float64(after.Rows-before.Rows)/runs, "rows/run")
 			b.ReportMetric(float64(info.Size())/runs, "B-kept/run")
 		})
 	}

@@ -346,7 +346,7 @@ func TestEveryQueryHasItsIndex(t *testing.T) {
 		var plan []string
 		err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
 			plan = nil
-			rows := tx.Query("EXPLAIN QUERY PLAN "+query, 1, 2, 3, 4)
+			rows := tx.Query("EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4}[:strings.Count(query, "?")]...)
 			for rows.Next() {
 				var id, parent, unused int
 				var detail string

@@ -2,68 +2,77 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
+	"reflect"
 	"slices"
+
+	"zombiezen.com/go/sqlite"
 )
 
-// Tx is the database as a change or a read sees it, valid until the function
-// that got it returns. It is not safe for use by many goroutines. Statements
-// are prepared once per connection and found again by their text, so the text
-// has '?' for values and never the values themselves.
+// Tx is one transaction, valid until the function that received it returns. It
+// is not safe for concurrent use. Statements are prepared once per connection
+// and cached by their text, so the text contains '?' for values and never the
+// values themselves.
 //
-// Values may be nil, strings, integers, floats, booleans, bytes, and types
-// made of these; times are stored as numbers that the caller chooses.
+// Values are nil, strings, integers, floats, booleans, bytes, and named types
+// and pointers of these. Times are stored as numbers that the caller chooses.
 type Tx struct {
-	conn     *conn
+	conn     *sqlite.Conn
 	ctx      context.Context
 	readOnly bool
 	open     []*Rows
-	// ruin is the error after which the transaction cannot go on, even where
-	// the change ignores it.
-	ruin error
+	// lost is the error for which SQLite rolled the whole transaction back, as
+	// it may where the disk is full. A later statement would commit by itself.
+	lost error
 }
 
-// Exec runs one statement and tells how many rows it inserted, updated or
+// Exec runs one statement and returns how many rows it inserted, updated or
 // deleted.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	if t.readOnly {
-		return 0, fmt.Errorf("cannot run %q: this transaction only reads", query)
+		return 0, fmt.Errorf("cannot run %q: the transaction is read-only", query)
 	}
-	if t.ruin != nil {
-		return 0, t.ruin
+	rows := t.Query(query, args...)
+	for rows.Next() {
 	}
-	changed, err := t.conn.exec(query, args)
-	return changed, t.note(err)
+	return int64(t.conn.Changes()), rows.Err()
 }
 
-// Query runs one statement that has rows. An error shows in Rows.Err.
+// Query runs one statement that returns rows. Rows.Err returns its error.
 func (t *Tx) Query(query string, args ...any) *Rows {
-	if t.ruin != nil {
-		return &Rows{err: t.ruin}
+	rows := &Rows{tx: t, query: query, err: t.lost}
+	if t.lost != nil {
+		return rows
 	}
-	from, s, err := t.conn.query(query, args)
-	if err != nil {
-		return &Rows{err: t.note(err)}
+	if rows.stmt, rows.err = t.prepare(rows); rows.err != nil {
+		return rows
 	}
-	rows := &Rows{tx: t, query: query, from: from, s: s, values: make([]driver.Value, len(from.Columns()))}
+	for i, arg := range args {
+		if err := bind(rows.stmt, i+1, arg); err != nil {
+			rows.fail(fmt.Errorf("argument %d: %w", i+1, err))
+			return rows
+		}
+	}
 	t.open = append(t.open, rows)
 	return rows
 }
 
-// QueryRow is Query for the first row alone.
-func (t *Tx) QueryRow(query string, args ...any) Row { return Row{t.Query(query, args...)} }
-
-func (t *Tx) note(err error) error {
-	if err != nil && ruinous(err) {
-		t.ruin = err
+// prepare returns the cached statement, or one of its own for a query inside
+// the rows of the same query.
+func (t *Tx) prepare(rows *Rows) (stmt *sqlite.Stmt, err error) {
+	rows.nested = slices.ContainsFunc(t.open, func(r *Rows) bool { return r.query == rows.query })
+	if rows.nested {
+		stmt, _, err = t.conn.PrepareTransient(rows.query)
+	} else {
+		stmt, err = t.conn.Prepare(rows.query)
 	}
-	return err
+	return stmt, named(err)
 }
 
-// end closes what the function left open.
+// QueryRow runs a query of which only the first row is read.
+func (t *Tx) QueryRow(query string, args ...any) Row { return Row{t.Query(query, args...)} }
+
+// end closes the rows that the function left open.
 func (t *Tx) end() {
 	for len(t.open) > 0 {
 		t.open[len(t.open)-1].Close()
@@ -82,74 +91,79 @@ func (t *Tx) end() {
 type Rows struct {
 	tx     *Tx
 	query  string
-	from   driver.Rows
-	s      statement
-	values []driver.Value
+	stmt   *sqlite.Stmt // nil after Close
+	nested bool
 	err    error
 }
 
-// Next goes on to the next row; false at the end or after an error, which
-// closes the rows.
+// Next advances to the next row. It returns false at the end or after an
+// error, and then the rows are closed.
 func (r *Rows) Next() bool {
-	if r.from == nil {
+	if r.stmt == nil {
 		return false
 	}
 	if err := r.tx.ctx.Err(); err != nil {
-		r.err = err
-		r.Close()
+		r.fail(err)
 		return false
 	}
-	err := r.from.Next(r.values)
-	if err == nil {
-		return true
+	more, err := r.stmt.Step()
+	if err != nil {
+		r.fail(err)
+		return false
 	}
-	if !errors.Is(err, io.EOF) {
-		r.err = r.tx.note(fmt.Errorf("cannot run %q: %w", r.query, named(err)))
+	if !more {
+		r.Close()
 	}
-	r.Close()
-	return false
+	return more
 }
 
-// Scan copies the row's columns to where the pointers point, one for each
-// column. NULL goes into a pointer to a pointer, a *[]byte or a sql.Scanner.
+func (r *Rows) fail(err error) {
+	r.err = fmt.Errorf("cannot run %q: %w", r.query, named(err))
+	if r.tx.conn.AutocommitEnabled() {
+		r.tx.lost = r.err
+	}
+	r.Close()
+}
+
+// Scan copies the columns of the row into the variables that the pointers
+// address, one for each column. NULL needs a pointer to a pointer or a *[]byte.
 func (r *Rows) Scan(into ...any) error {
-	if len(into) != len(r.values) {
-		return fmt.Errorf("cannot scan the row of %q: it has %d columns, not %d", r.query, len(r.values), len(into))
+	if columns := r.stmt.ColumnCount(); len(into) != columns {
+		return fmt.Errorf("cannot scan the row of %q: got %d variables, want %d", r.query, len(into), columns)
 	}
 	for i, each := range into {
-		if err := assign(each, r.values[i]); err != nil {
+		if err := scan(r.stmt, i, each); err != nil {
 			return fmt.Errorf("cannot scan column %d of %q: %w", i+1, r.query, err)
 		}
 	}
 	return nil
 }
 
-// Err is the error that ended the rows; nil where they were read to the end.
+// Err returns the error that ended the rows; nil after the last row.
 func (r *Rows) Err() error { return r.err }
 
-// Close gives the statement free. It may be called at any time, and need not
-// be called.
+// Close ends the query. It is idempotent; the end of the transaction closes
+// rows that are still open.
 func (r *Rows) Close() {
-	if r.from == nil {
+	if r.stmt == nil {
 		return
 	}
-	if err := r.from.Close(); err != nil && r.err == nil {
-		r.err = r.tx.note(fmt.Errorf("cannot run %q: %w", r.query, named(err)))
+	if r.nested {
+		_ = r.stmt.Finalize() // repeats the error of Step
+	} else {
+		_ = r.stmt.Reset()
 	}
-	r.from = nil
-	r.tx.conn.give(r.query, r.s)
-	for i, v := range slices.Backward(r.tx.open) {
-		if v == r {
-			r.tx.open = append(r.tx.open[:i], r.tx.open[i+1:]...)
-			return
-		}
+	r.stmt = nil
+	if i := slices.Index(r.tx.open, r); i >= 0 {
+		r.tx.open = slices.Delete(r.tx.open, i, i+1)
 	}
 }
 
 // Row is the one row of a query.
 type Row struct{ rows *Rows }
 
-// Scan is Rows.Scan. ErrNoRow where there is none.
+// Scan copies the columns of the row as Rows.Scan does. It returns ErrNoRow
+// where the query has no rows.
 func (r Row) Scan(into ...any) error {
 	defer r.rows.Close()
 	if !r.rows.Next() {
@@ -161,8 +175,85 @@ func (r Row) Scan(into ...any) error {
 	if err := r.rows.Scan(into...); err != nil {
 		return err
 	}
-	// A statement that changes rows has to be run to its end.
+	// A statement with RETURNING has to run to its end.
 	for r.rows.Next() {
 	}
 	return r.rows.Err()
+}
+
+// bind sets the parameter i, from 1, of the statement.
+func bind(s *sqlite.Stmt, i int, arg any) error {
+	switch v := arg.(type) {
+	case nil:
+		s.BindNull(i)
+		return nil
+	case []byte:
+		if v == nil {
+			s.BindNull(i)
+		} else {
+			s.BindBytes(i, v)
+		}
+		return nil
+	}
+	switch v := reflect.ValueOf(arg); v.Kind() {
+	case reflect.String:
+		s.BindText(i, v.String())
+	case reflect.Bool:
+		s.BindBool(i, v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		s.BindInt64(i, v.Int())
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		s.BindInt64(i, int64(v.Uint())) //nolint:gosec // at most 32 bits
+	case reflect.Float32, reflect.Float64:
+		s.BindFloat(i, v.Float())
+	case reflect.Pointer:
+		if v.IsNil() {
+			s.BindNull(i)
+			return nil
+		}
+		return bind(s, i, v.Elem().Interface())
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			return fmt.Errorf("got a %T, want a string, number, boolean or bytes", arg)
+		}
+		return bind(s, i, v.Bytes())
+	default:
+		return fmt.Errorf("got a %T, want a string, number, boolean or bytes", arg)
+	}
+	return nil
+}
+
+// scan copies the column i, from 0, to the variable that into addresses.
+func scan(s *sqlite.Stmt, i int, into any) error {
+	p := reflect.ValueOf(into)
+	if p.Kind() != reflect.Pointer || p.IsNil() {
+		return fmt.Errorf("got a %T, want a pointer", into)
+	}
+	to, from := p.Elem(), s.ColumnType(i)
+	isBytes := to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.Uint8
+	switch {
+	case from == sqlite.TypeNull && (to.Kind() == reflect.Pointer || isBytes):
+		to.SetZero()
+	case to.Kind() == reflect.Pointer:
+		fresh := reflect.New(to.Type().Elem())
+		if err := scan(s, i, fresh.Interface()); err != nil {
+			return err
+		}
+		to.Set(fresh)
+	case isBytes && (from == sqlite.TypeText || from == sqlite.TypeBlob):
+		bytes := make([]byte, s.ColumnLen(i))
+		s.ColumnBytes(i, bytes)
+		to.SetBytes(bytes)
+	case to.Kind() == reflect.String && (from == sqlite.TypeText || from == sqlite.TypeBlob):
+		to.SetString(s.ColumnText(i))
+	case from == sqlite.TypeInteger && to.CanInt() && !to.OverflowInt(s.ColumnInt64(i)):
+		to.SetInt(s.ColumnInt64(i))
+	case from == sqlite.TypeInteger && to.Kind() == reflect.Bool:
+		to.SetBool(s.ColumnBool(i))
+	case (from == sqlite.TypeInteger || from == sqlite.TypeFloat) && to.CanFloat():
+		to.SetFloat(s.ColumnFloat(i))
+	default:
+		return fmt.Errorf("got %s, want a value for a %s", from, to.Type())
+	}
+	return nil
 }

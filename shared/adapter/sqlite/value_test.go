@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"database/sql"
 	"reflect"
 	"runtime"
 	"testing"
@@ -47,8 +46,6 @@ func TestValuesComeBack(t *testing.T) {
 		{"nil pointer", none, new(*string), none},
 		{"nil bytes", []byte(nil), new([]byte), []byte(nil)},
 		{"pointer", &text, new(*string), &text},
-		{"scanner", "x", new(sql.NullString), sql.NullString{String: "x", Valid: true}},
-		{"null scanner", nil, new(sql.NullInt64), sql.NullInt64{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

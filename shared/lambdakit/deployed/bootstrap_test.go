@@ -76,7 +76,7 @@ const (
 var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}}
 
 // unlinked are packages that no program links.
-var unlinked = []string{"modernc.org/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
+var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
 
 // optional are variables that may be absent.
 var optional = []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_OUTPUTS_ENDPOINT", "SORTIE_STREAMING", "SORTIE_VERSION", "SORTIE_REDIRECT_OVER", "SORTIE_PUBLIC_URL", "SOURCE_API_URL"}
