@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/functions/callback"
@@ -16,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func load(t *testing.T) *apicheck.Document {
@@ -56,6 +58,25 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	}
 	if diff := cmp.Diff(written, served); diff != "" {
 		t.Errorf("openapi.yaml (-) and the front doors (+) differ:\n%s", diff)
+	}
+}
+
+func TestDocumentNamesTheFormats(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct {
+				Name   string
+				Schema struct{ Enum []string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(contract.OpenAPI(), &document); err != nil {
+		t.Fatal(err)
+	}
+	format := document.Paths["/export/{format}"]["post"].Parameters[0]
+	if diff := cmp.Diff(orchestrator.Formats(), format.Schema.Enum); diff != "" || format.Name != "format" {
+		t.Errorf("got %s (+), want the formats of the orchestrator (-):\n%s", format.Name, diff)
 	}
 }
 
