@@ -10,11 +10,9 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // The longest bodies that are read, in bytes. A worker's is bounded by what a
@@ -138,9 +136,6 @@ func parseJSON(body []byte, v any, how Leniency) error {
 	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return fault.Invalid(wrong.Field, "%s is %s, not %s", nameOf(wrong.Field), kindOf(wrong.Type), wrong.Value)
-	}
-	if wrong, ok := errors.AsType[*time.ParseError](err); ok {
-		return fault.Wrap(err, fault.InvalidRequest, "a time of the body is not one of RFC 3339: %q", orchestrator.Cut(wrong.Value, nameLimit))
 	}
 	if err != nil {
 		return notJSON(err)

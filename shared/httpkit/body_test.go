@@ -85,10 +85,20 @@ func TestIntegerWithFractionOrExponent(t *testing.T) {
 			}
 		})
 	}
-	var heartbeat contract.TaskCompleted
+	var completed contract.TaskCompleted
 	body := `{"attempt":1.0,"output":{"byteSize":2e3},"metrics":{"load":1.0}}`
-	if err := parseJSON([]byte(body), &heartbeat, Lenient); err != nil || heartbeat.Attempt != 1 || string(heartbeat.Metrics) != `{"load":1.0}` {
-		t.Errorf("got %+v, %v, want attempt 1 and unchanged metrics", heartbeat, err)
+	if err := parseJSON([]byte(body), &completed, Lenient); err != nil || completed.Attempt != 1 || string(completed.Metrics) != `{"load":1.0}` {
+		t.Errorf("got %+v, %v, want attempt 1 and unchanged metrics", completed, err)
+	}
+}
+
+func TestMalformedTimeNamesTheField(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"", "yesterday", "2026-01-02", "2026-13-02T03:04:05Z", "2026-01-02 03:04:05"} {
+		err := parseJSON([]byte(`{"attempt":1,"workerId":"w","startedAt":"`+value+`"}`), new(contract.TaskStarted), Lenient)
+		if f := fault.Of(err); !fault.Is(err, fault.InvalidRequest) || f.Field != "startedAt" {
+			t.Errorf("%q: got %v, want an invalid startedAt", value, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -142,6 +143,11 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 	}
 	if number, ok := token.(json.Number); ok && t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Int64) {
 		s.note(number.String())
+	}
+	if text, ok := token.(string); ok && t == reflect.TypeFor[time.Time]() {
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			return fault.Invalid(path, "%s is %q, want a time such as 2026-01-02T03:04:05Z (RFC 3339)", path, orchestrator.Cut(text, nameLimit))
+		}
 	}
 	switch token {
 	case json.Delim('{'):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -12,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The limits of what a worker may name itself, in bytes.
+// workerIDLimit is the longest name of a worker, in characters.
 const workerIDLimit = 255
 
 // Refusal is the fault of a worker's call with what the worker contract fixes
@@ -187,8 +188,8 @@ func (c caller) check() error {
 	switch {
 	case c.attempt < 1:
 		return fault.Invalid("attempt", "the attempt is its number, from 1")
-	case c.workerID == "" || len(c.workerID) > workerIDLimit || !clean(c.workerID):
-		return fault.Invalid("workerId", "a worker id has 1 to %d bytes and no control character", workerIDLimit)
+	case c.workerID == "" || utf8.RuneCountInString(c.workerID) > workerIDLimit || !clean(c.workerID):
+		return fault.Invalid("workerId", "malformed workerId, want 1 to %d characters without control characters", workerIDLimit)
 	}
 	return nil
 }
