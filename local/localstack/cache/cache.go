@@ -43,7 +43,7 @@ func (c Cache) Plugin(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.part(ctx, "plugin", digest, func(dir string) error { return components.Plugin.Write(dir) })
+	dir, err := c.Part(ctx, "plugin", digest, func(dir string) error { return components.Plugin.Write(dir) })
 	return filepath.Join(dir, string(components.Plugin)), err
 }
 
@@ -53,7 +53,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.part(ctx, "python", digest, func(dir string) error {
+	dir, err := c.Part(ctx, "python", digest, func(dir string) error {
 		if err := components.Python.Write(dir); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c Cache) DynamoDB(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, err := c.part(ctx, "dynamodb", digest, func(dir string) error {
+	dir, err := c.Part(ctx, "dynamodb", digest, func(dir string) error {
 		if err := components.DynamoDB.Write(dir); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot read which CDK is wanted: %w", err)
 	}
-	dir, err := c.part(ctx, "cdk", components.Digest(text), func(dir string) error {
+	dir, err := c.Part(ctx, "cdk", components.Digest(text), func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "package.json"), text, 0o600); err != nil {
 			return fmt.Errorf("cannot write what npm reads: %w", err)
 		}
@@ -126,8 +126,8 @@ func (c Cache) Home() (string, error) {
 
 func (c Cache) log(part string) string { return filepath.Join(c.Dir, "logs", part+".log") }
 
-// part gives the folder of a part, and fills it where it is not whole.
-func (c Cache) part(ctx context.Context, name, digest string, fill func(dir string) error) (string, error) {
+// Part gives the folder of a part, and fills it where it is not whole.
+func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.Dir, name+"-"+digest)
 	whole := func() bool {
 		_, err := os.Stat(filepath.Join(dir, stamp))

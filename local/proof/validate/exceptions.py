@@ -1,0 +1,40 @@
+"""The valid requests that the server may refuse with 400, each with its reason.
+
+The keys are an operation and the field that the answer names, or its code if it
+names none. The document cannot express these conditions.
+"""
+
+import schemathesis
+from schemathesis.generation import GenerationMode
+
+CURSOR = "a cursor is opaque: the server accepts only those that it issued for this list"
+POLICY = "members of a policy must agree with one another"
+STATE = "the output is not stored yet, or the task has none"
+TIME = "schemathesis sends an empty text where a time may also be null"
+OUTPUT = "an output has a key below the task's own prefix, a file name and a size, or none of them"
+
+REASONS = {
+    ("listTasks", "cursor"): CURSOR,
+    ("export", "policy"): POLICY,
+    ("download", "NOT_READY"): STATE,
+    ("describeOutput", "NOT_READY"): STATE,
+    ("deleteOutput", "NOT_READY"): STATE,
+    ("started", "startedAt"): TIME,
+    ("heartbeat", "heartbeatAt"): TIME,
+    ("completed", "completedAt"): TIME,
+    ("completed", "output"): OUTPUT,
+    ("callback", "output_r2_key"): OUTPUT,
+    ("callback", "output_file_name"): OUTPUT,
+    ("callback", "output_file_size"): OUTPUT,
+}
+
+
+@schemathesis.check
+def refused_with_a_listed_reason(ctx, response, case) -> None:
+    if response.status_code != 400 or case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
+        return
+    problem = response.json() if response.content else {}  # an answer to HEAD has no body
+    operation = case.operation.definition.raw["operationId"]
+    cause = problem.get("field", problem.get("code", "NOT_READY")).split(".")[0]
+    if (operation, cause) not in REASONS:
+        raise AssertionError(f"{operation} refused a valid request: {problem.get('detail')} (field or code {cause})")

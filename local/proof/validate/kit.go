@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sortie-dev/sortie/local/localstack/cache"
+	"github.com/sortie-dev/sortie/local/localstack/needs"
+	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/shared/adapter/clock"
+)
+
+// The pinned versions that no lock file contains.
+const (
+	oapiCodegen     = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
+	generator       = "7.17.0"
+	generatorSHA256 = "25d6bd8273dd2be99979d544b62ea43f0ce1975f1aa582678b5093d1e7fcfce8"
+	mavenCopy       = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+)
+
+// home is this folder, seen from the repository's.
+const home = "local/proof/validate"
+
+// kit is what the checks share.
+type kit struct {
+	quick bool
+	root  string
+	// installed has the validators, work is a folder for this process alone.
+	installed, work string
+	tools           needs.Tools
+	environ         []string
+	servers         []*server
+}
+
+// prepare installs the validators and builds the command line.
+func prepare(ctx context.Context, quick bool) (*kit, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the repository: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, home)); err != nil {
+		return nil, fmt.Errorf("want the repository as working folder: %w", err)
+	}
+	k := &kit{quick: quick, root: root}
+	k.environ = step.Environ(os.Environ(), "NO_COLOR=1", "NODE_NO_WARNINGS=1", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	k.tools, err = needs.Host{Env: os.LookupEnv, Environ: k.environ}.Python(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot run the validators: %w", err)
+	}
+	if err := k.install(ctx); err != nil {
+		return nil, err
+	}
+	if k.work, err = os.MkdirTemp("", "sortie-validate-"); err != nil {
+		return nil, fmt.Errorf("cannot create a folder: %w", err)
+	}
+	return k, k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}})
+}
+
+// close ends the servers and removes the work folder.
+func (k *kit) close() error {
+	var failed []error
+	for _, s := range k.servers {
+		failed = append(failed, s.end())
+	}
+	return errors.Join(append(failed, os.RemoveAll(k.work))...)
+}
+
+func (k *kit) sortie() string            { return filepath.Join(k.work, "sortie") }
+func (k *kit) config(name string) string { return filepath.Join(k.root, home, name) }
+func (k *kit) npm(name string) string {
+	return filepath.Join(k.installed, "node_modules", ".bin", name)
+}
+
+func (k *kit) python(name string) string { return filepath.Join(k.installed, "python", "bin", name) }
+
+func (k *kit) jar() string {
+	return filepath.Join(k.installed, "openapi-generator-cli-"+generator+".jar")
+}
+
+// install fills the folder of these lock files and versions, once.
+func (k *kit) install(ctx context.Context) error {
+	caches, ok := os.LookupEnv("XDG_CACHE_HOME")
+	if !ok || caches == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return fmt.Errorf("cannot find the cache: %w", err)
+		}
+		caches = filepath.Join(user, ".cache")
+	}
+	pinned := []byte(generatorSHA256)
+	locks := []string{"requirements.lock", "package.json", "package-lock.json"}
+	for _, name := range locks {
+		text, err := os.ReadFile(k.config(name))
+		if err != nil {
+			return fmt.Errorf("cannot read a lock file: %w", err)
+		}
+		pinned = append(pinned, text...)
+	}
+	store := cache.Cache{
+		Dir: filepath.Join(caches, "sortie"), Tools: k.tools, Environ: k.environ, Clock: clock.System{},
+		Say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) },
+	}
+	var err error
+	k.installed, err = store.Part(ctx, "validate", recipe.Digest(pinned), func(dir string) error {
+		for _, name := range locks {
+			text, err := os.ReadFile(k.config(name))
+			if err != nil {
+				return fmt.Errorf("cannot read a lock file: %w", err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+				return fmt.Errorf("cannot copy a lock file: %w", err)
+			}
+		}
+		return k.fill(ctx, dir)
+	})
+	return err
+}
+
+func (k *kit) fill(ctx context.Context, dir string) error {
+	k.work, k.installed = dir, dir
+	for _, each := range []struct {
+		what string
+		args []string
+	}{
+		{"create a Python environment", []string{k.tools.Python, "-m", "venv", filepath.Join(dir, "python")}},
+		{"install the Python validators", []string{
+			k.python("pip"), "install", "--disable-pip-version-check", "--no-input", "--quiet", "--no-deps", "--require-hashes",
+			"--requirement", "requirements.lock",
+		}},
+		{"install the Node validators", []string{k.tools.NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}},
+		{"fetch openapi-generator", []string{
+			k.tools.Maven, "--batch-mode", "--quiet", mavenCopy,
+			"-Dartifact=org.openapitools:openapi-generator-cli:" + generator, "-DoutputDirectory=" + dir,
+		}},
+	} {
+		if err := k.exec(ctx, each.what, call{args: each.args, dir: dir}); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(k.jar())
+	if err != nil {
+		return fmt.Errorf("cannot read openapi-generator: %w", err)
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != generatorSHA256 {
+		return fmt.Errorf("openapi-generator %s: got SHA-256 %x, want %s", generator, sum, generatorSHA256)
+	}
+	return nil
+}
+
+// call is one run of a program, in the repository's folder unless dir is set.
+type call struct {
+	args []string
+	dir  string
+	env  []string
+}
+
+// exec runs a program and prints its output if it fails.
+func (k *kit) exec(ctx context.Context, what string, c call) error {
+	if c.dir == "" {
+		c.dir = k.root
+	}
+	var output bytes.Buffer
+	err := step.Run(ctx, what, step.Program{
+		Path: c.args[0], Args: c.args[1:], Dir: c.dir, Env: slices.Concat(k.environ, c.env), Output: &output,
+	})
+	if err != nil {
+		fmt.Printf("%s\n", output.Bytes())
+		return fmt.Errorf("%s: %w", filepath.Base(c.args[0]), err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// Validate checks the OpenAPI document, the server, the state machine and the
+// synthesised template with validators and generators of other projects.
+//
+//	go run ./local/proof/validate [-quick] [-only NAME,...]
+//
+// It runs in the repository's folder. It installs the validators, in the
+// versions and with the hashes of the lock files beside this file, under
+// ${XDG_CACHE_HOME:-~/.cache}/sortie. A finding is a failure unless the
+// configuration of its validator lists it with a reason.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// check is one validator with what it examines.
+type check struct {
+	name string
+	// quick checks need no synthesised template and end in seconds.
+	quick bool
+	run   func(context.Context, *kit) error
+}
+
+func checks() []check {
+	return []check{
+		{"redocly", true, redocly},
+		{"spectral", true, spectral},
+		{"asl-validator", true, stateMachine},
+		{"schemathesis-client", true, clientRequests},
+		{"schemathesis-worker", true, workerRequests},
+		{"oapi-codegen", true, goClient},
+		{"openapi-generator", true, pythonClient},
+		{"cfn-lint", false, cfnLint},
+		{"checkov", false, checkov},
+	}
+}
+
+func main() {
+	quick := flag.Bool("quick", false, "run the quick checks with few examples")
+	only := flag.String("only", "", "run these checks alone, separated by commas")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := validate(ctx, *quick, *only)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "validate:", err)
+		os.Exit(1)
+	}
+}
+
+// validate runs every selected check, also after one that failed.
+func validate(ctx context.Context, quick bool, only string) error {
+	k, err := prepare(ctx, quick)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, c := range checks() {
+		if quick && !c.quick || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
+			continue
+		}
+		began := time.Now()
+		verdict := "ok"
+		if err := c.run(ctx, k); err != nil {
+			failed, verdict = append(failed, fmt.Errorf("%s: %w", c.name, err)), "FAILED"
+		}
+		fmt.Printf("%-20s %-6s %5.1f s\n", c.name, verdict, time.Since(began).Seconds())
+	}
+	failed = append(failed, k.close())
+	return errors.Join(failed...)
+}

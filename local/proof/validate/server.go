@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// token is the client token of every server.
+const token = "validate-client-token"
+
+// image is what runs of a server are started from.
+const image = "registry.fly.io/arke-mods-export-worker:latest"
+
+// startLimit bounds how long a server and its workers take to start.
+const startLimit = time.Minute
+
+// server is a `sortie dev` with a data folder of its own.
+type server struct {
+	URL     string `json:"url"`
+	dir     string
+	command *exec.Cmd
+}
+
+// start runs a server until close. With a worker, runs start that program.
+func (k *kit) start(ctx context.Context, name, worker string) (*server, error) {
+	s := &server{dir: filepath.Join(k.work, name)}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot create a folder: %w", err)
+	}
+	log, err := os.Create(filepath.Join(s.dir, "server.log"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a log: %w", err)
+	}
+	args := []string{"dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"), "--json"}
+	if worker != "" {
+		args = append(args, "--image", image+"="+worker)
+	}
+	s.command = exec.Command(k.sortie(), args...)
+	s.command.Env, s.command.Stderr = append(k.environ, "AUTH_TOKEN="+token), log
+	output, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the server's output: %w", err)
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, fmt.Errorf("cannot start a server: %w", err)
+	}
+	k.servers = append(k.servers, s)
+	context.AfterFunc(ctx, func() { _ = output.Close() })
+	line, err := bufio.NewReader(output).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("got %q from the server, want its addresses: %w", line, err)
+	}
+	return s, nil
+}
+
+// end stops the server and its workers.
+func (s *server) end() error {
+	if err := s.command.Process.Signal(syscall.SIGINT); err != nil {
+		return fmt.Errorf("cannot stop a server: %w", err)
+	}
+	_ = s.command.Wait() // a server that was interrupted fails
+	return nil
+}
+
+// env tells a program where the server is and how it authenticates.
+func (s *server) env() []string { return []string{"SORTIE_URL=" + s.URL, "SORTIE_TOKEN=" + token} }
+
+// attempt is what a worker knows about its attempt.
+type attempt struct{ taskID, callbackToken, workerToken string }
+
+// idle is a worker that writes its environment to the folder DIR and then
+// waits to be killed. It writes whole files alone.
+const idle = `#!/bin/sh
+env >"DIR/$TASK_ID.part" && mv "DIR/$TASK_ID.part" "DIR/$TASK_ID.env"
+exec sleep 7200
+`
+
+// idleWorker writes the program idle.
+func (k *kit) idleWorker() (string, error) {
+	name := filepath.Join(k.work, "idle")
+	text := strings.ReplaceAll(idle, "DIR", k.work)
+	if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		return "", fmt.Errorf("cannot write the idle worker: %w", err)
+	}
+	return name, nil
+}
+
+// submit starts an export whose idle worker has two hours, and returns what
+// the worker knows.
+func (k *kit) submit(ctx context.Context, s *server, pi string) (attempt, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	const policy = `{"timeLimitSeconds":7000,"heartbeatTimeoutSeconds":6000,"heartbeatIntervalSeconds":3000}`
+	body := fmt.Sprintf(`{"pi":%q,"policy":%s}`, pi, policy)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/export/mods", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return attempt{}, fmt.Errorf("cannot submit an export: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return attempt{}, fmt.Errorf("cannot submit an export: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var accepted struct {
+		TaskID string `json:"task_id"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&accepted); err != nil || answer.StatusCode != http.StatusAccepted {
+		return attempt{}, fmt.Errorf("submit an export: got %s (%w), want 202", answer.Status, err)
+	}
+	return k.environment(ctx, accepted.TaskID)
+}
+
+// environment waits for the file that the idle worker of a task writes.
+func (k *kit) environment(ctx context.Context, taskID string) (attempt, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(filepath.Join(k.work, taskID+".env"))
+		if err == nil {
+			return parse(taskID, string(text))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return attempt{}, fmt.Errorf("cannot start the worker of %s: %w", taskID, ctx.Err())
+		}
+	}
+}
+
+func parse(taskID, environment string) (attempt, error) {
+	a := attempt{taskID: taskID}
+	for line := range strings.Lines(environment) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\n"), "=")
+		switch name {
+		case "CALLBACK_URL":
+			_, a.callbackToken, _ = strings.Cut(value, "?token=")
+		case "TASK_ENVELOPE":
+			var envelope struct{ TaskToken string }
+			if err := json.Unmarshal([]byte(value), &envelope); err != nil {
+				return attempt{}, fmt.Errorf("cannot read TASK_ENVELOPE: %w", err)
+			}
+			a.workerToken = envelope.TaskToken
+		}
+	}
+	if a.callbackToken == "" || a.workerToken == "" {
+		return attempt{}, fmt.Errorf("worker of %s: missing token in CALLBACK_URL or TASK_ENVELOPE", taskID)
+	}
+	return a, nil
+}
