@@ -58,6 +58,29 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 		done; \
 	done
 
+# The validators need Node, Java, Maven and Python 3.13 beside Go, as LocalStack
+# does; "validate" also synthesises the template. They are installed once for each
+# state of the lock files in local/proof/validate, with hashes, under
+# ${XDG_CACHE_HOME:-~/.cache}/sortie.
+.PHONY: validate
+validate: ## check the API, generated clients, the template and the state machine with external validators
+	@SOURCE_API_URL=https://entities.example.org $(MAKE) --no-print-directory synth STAGE=dev
+	@$(GO) run ./local/proof/validate
+
+.PHONY: validate-quick
+validate-quick: ## the same with few examples and without the template
+	@$(GO) run ./local/proof/validate -quick
+
+.PHONY: nightly
+nightly: validate race test-localstack test-adapters chaos-localstack ## what is too long for .ci/run, at most 90 minutes
+	@$(MAKE) --no-print-directory sim SEEDS=1000
+	@$(MAKE) --no-print-directory chaos KILLS=100
+
+.PHONY: release-check
+release-check: ## the long simulations before a release (hours)
+	@$(MAKE) --no-print-directory sim SEEDS=10000
+	@$(MAKE) --no-print-directory chaos KILLS=1000
+
 LOCALSTACK_RUN := $(GO) run ./local/localstack
 
 .PHONY: localstack

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/sortie-dev/sortie/local/collection"
+	"github.com/sortie-dev/sortie/local/samples"
 )
 
 // document is the OpenAPI document.
@@ -54,7 +54,7 @@ func workerRequests(ctx context.Context, k *kit) error {
 		return err
 	}
 	for _, operations := range [][]string{{"started", "heartbeat"}, {"completed"}, {"callback"}} {
-		a, err := k.submit(ctx, s, collection.SampleRoot)
+		a, err := k.submit(ctx, s, samples.SampleRoot)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func goClient(ctx context.Context, k *kit) error {
 	if err := k.exec(ctx, "compile the client", call{args: []string{k.tools.Go, "vet", "."}, dir: dir}); err != nil {
 		return err
 	}
-	return k.exec(ctx, "export with the client", call{args: []string{k.tools.Go, "run", ".", collection.SampleRoot}, dir: dir, env: s.env()})
+	return k.exec(ctx, "export with the client", call{args: []string{k.tools.Go, "run", ".", samples.SampleRoot}, dir: dir, env: s.env()})
 }
 
 // pythonClient generates a client in Python, imports all of it, and exports an
@@ -128,7 +128,7 @@ func pythonClient(ctx context.Context, k *kit) error {
 		return err
 	}
 	return k.exec(ctx, "export with the client", call{
-		args: []string{k.python("python"), "-W", "error", k.config("testdata/pyclient/export.py"), collection.SampleRoot},
+		args: []string{k.python("python"), "-W", "error", k.config("testdata/pyclient/export.py"), samples.SampleRoot},
 		env:  append(s.env(), "PYTHONPATH="+dir),
 	})
 }

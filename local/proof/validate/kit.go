@@ -12,10 +12,10 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/local/localstack/cache"
-	"github.com/sortie-dev/sortie/local/localstack/needs"
-	"github.com/sortie-dev/sortie/local/localstack/recipe"
+	"github.com/sortie-dev/sortie/local/localstack/components"
+	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/shared/adapter/clock"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // The pinned versions that no lock file contains.
@@ -31,37 +31,38 @@ const home = "local/proof/validate"
 
 // kit is what the checks share.
 type kit struct {
-	quick bool
-	root  string
+	quick   bool
+	lookup  func(string) (string, bool)
+	environ []string
+
+	root string
 	// installed has the validators, work is a folder for this process alone.
 	installed, work string
-	tools           needs.Tools
-	environ         []string
+	tools           prerequisites.Tools
 	servers         []*server
 }
 
 // prepare installs the validators and builds the command line.
-func prepare(ctx context.Context, quick bool) (*kit, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the repository: %w", err)
+func (k *kit) prepare(ctx context.Context) error {
+	var err error
+	if k.root, err = os.Getwd(); err != nil {
+		return fmt.Errorf("cannot find the repository: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(root, home)); err != nil {
-		return nil, fmt.Errorf("want the repository as working folder: %w", err)
+	if _, err := os.Stat(k.config("")); err != nil {
+		return fmt.Errorf("want the repository as working folder: %w", err)
 	}
-	k := &kit{quick: quick, root: root}
-	k.environ = step.Environ(os.Environ(), "NO_COLOR=1", "NODE_NO_WARNINGS=1", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
-	k.tools, err = needs.Host{Env: os.LookupEnv, Environ: k.environ}.Python(ctx)
+	k.environ = step.Environ(k.environ, "NO_COLOR=1", "NODE_NO_WARNINGS=1", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	k.tools, err = prerequisites.Host{Env: k.lookup, Environ: k.environ}.Python(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot run the validators: %w", err)
+		return fmt.Errorf("cannot run the validators: %w", err)
 	}
 	if err := k.install(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	if k.work, err = os.MkdirTemp("", "sortie-validate-"); err != nil {
-		return nil, fmt.Errorf("cannot create a folder: %w", err)
+		return fmt.Errorf("cannot create a folder: %w", err)
 	}
-	return k, k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}})
+	return k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}})
 }
 
 // close ends the servers and removes the work folder.
@@ -87,7 +88,7 @@ func (k *kit) jar() string {
 
 // install fills the folder of these lock files and versions, once.
 func (k *kit) install(ctx context.Context) error {
-	caches, ok := os.LookupEnv("XDG_CACHE_HOME")
+	caches, ok := k.lookup("XDG_CACHE_HOME")
 	if !ok || caches == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
@@ -109,7 +110,7 @@ func (k *kit) install(ctx context.Context) error {
 		Say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) },
 	}
 	var err error
-	k.installed, err = store.Part(ctx, "validate", recipe.Digest(pinned), func(dir string) error {
+	k.installed, err = store.Part(ctx, "validate", components.Digest(pinned), func(dir string) error {
 		for _, name := range locks {
 			text, err := os.ReadFile(k.config(name))
 			if err != nil {
@@ -125,7 +126,7 @@ func (k *kit) install(ctx context.Context) error {
 }
 
 func (k *kit) fill(ctx context.Context, dir string) error {
-	k.work, k.installed = dir, dir
+	k.installed = dir
 	for _, each := range []struct {
 		what string
 		args []string

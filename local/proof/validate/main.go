@@ -49,7 +49,8 @@ func main() {
 	only := flag.String("only", "", "run these checks alone, separated by commas")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := validate(ctx, *quick, *only)
+	k := &kit{quick: *quick, lookup: os.LookupEnv, environ: os.Environ()}
+	err := validate(ctx, k, *only)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "validate:", err)
@@ -58,14 +59,13 @@ func main() {
 }
 
 // validate runs every selected check, also after one that failed.
-func validate(ctx context.Context, quick bool, only string) error {
-	k, err := prepare(ctx, quick)
-	if err != nil {
+func validate(ctx context.Context, k *kit, only string) error {
+	if err := k.prepare(ctx); err != nil {
 		return err
 	}
 	var failed []error
 	for _, c := range checks() {
-		if quick && !c.quick || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
+		if k.quick && !c.quick || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
 			continue
 		}
 		began := time.Now()
