@@ -27,7 +27,7 @@ test: ## all tests that need Go alone
 
 .PHONY: test-aws
 test-aws: ## play the suite against URL=..., with the client's token in SORTIE_TOKEN
-	@SORTIE_URL="$(URL)" $(GO) test -tags aws ./local/proof/suite -run TestAnAccount -count 1 -v
+	@SORTIE_URL="$(URL)" $(GO) test -tags aws ./local/proof/suite -run TestAccount -count 1 -v
 
 .PHONY: race
 race: ## the same with the race detector

@@ -39,7 +39,7 @@ func (w *world) breaks(t *testing.T) {
 func (w *world) broken(t *testing.T, batch string) contract.Status {
 	t.Helper()
 	client := patient{w, batch}
-	w.target.Stage.Set(t, batch, "wait:"+suite.Pipe(t))
+	w.target.Scripts.Set(t, batch, "wait:"+suite.Pipe(t))
 	task, err := client.begin(t.Context(), batch)
 	if err != nil {
 		t.Fatal(err)

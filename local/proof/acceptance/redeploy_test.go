@@ -20,7 +20,7 @@ func (w *world) redeploys(t *testing.T) {
 	const held, pause = 6, time.Second
 	hold := suite.Pipe(t)
 	client := patient{w, "redeploy.held"}
-	w.target.Stage.Set(t, client.batch, "wait:"+hold+" success")
+	w.target.Scripts.Set(t, client.batch, "wait:"+hold+" success")
 	tasks := make([]string, held)
 	together(held, func(i int) {
 		var err error

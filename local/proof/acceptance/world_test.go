@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
-	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.WordPlayer: suite.Player(os.Environ())})
+	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(os.Environ())})
 }
 
 // TestDeployed holds a deployment to what every Sortie does, and deploys over it.
@@ -120,9 +120,9 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.target.Stage = suite.NewStage(plays)
+	w.target.Scripts = suite.NewScripts(plays)
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
-	around.Worker, around.Supervisor = w.target.Stage.Image(executable), []string{executable, "machine-supervisor"}
+	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, "machine-supervisor"}
 	running, err := fixtures.Start(t.Context(), around)
 	if err != nil {
 		t.Fatal(err)

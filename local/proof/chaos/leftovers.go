@@ -15,7 +15,7 @@ import (
 // checkBucket lists the object store as its owner: outputs by key and size, and
 // nothing else but logs, which it adds to the outputs.
 func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error {
-	_, store, err := outside.OfStack(w.server.addresses)
+	_, store, err := outside.LocalStack(w.server.addresses)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ import (
 type deployment struct {
 	*testing.T
 	client        *outside.Client
-	stage         *suite.Stage
+	stage         *suite.Scripts
 	aws           aws.Config
 	proxy         *cost.Proxy
 	name, machine string
@@ -87,7 +87,7 @@ func (d *deployment) serve(machines, source, token string) {
 		d.Fatal(err)
 	}
 	plays := d.TempDir()
-	d.stage = suite.NewStage(plays)
+	d.stage = suite.NewScripts(plays)
 	around, err := fixtures.Start(d.Context(), fixtures.Config{
 		Machines: machines, Source: source, Token: token, Dir: d.TempDir(), Clock: clock.System{},
 		Log:    slog.New(slog.DiscardHandler),

@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.WordPlayer: suite.Player(os.Environ())})
+	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(os.Environ())})
 }
 
 // TestWhatADeploymentCosts measures one thing after the other on a deployment

@@ -10,13 +10,13 @@ import (
 
 func access() []Test {
 	return []Test{
-		{Name: "a client needs a token", Run: clientsToken},
-		{Name: "health and description are open", Run: openRoutes},
+		{Name: "clients without a valid token get 401", Run: clientsToken},
+		{Name: "health and OpenAPI need no token", Run: openRoutes},
 	}
 }
 
-// clientsToken calls as somebody from elsewhere: programs of the same host may
-// leave the token out.
+// clientsToken sends X-Forwarded-For, because programs on the server's own host
+// may omit the token.
 func clientsToken(c *Case) {
 	order := `{"pi":"` + samples.SampleRoot + `"}`
 	for _, authorization := range []string{"", "Bearer wrong", "Bearer", "Basic dXNlcjpwYXNz", "Bearer " + c.Token + "x"} {
@@ -31,7 +31,7 @@ func clientsToken(c *Case) {
 		} {
 			answer := c.Call(call.method, call.path, call.body, "Authorization", authorization, "X-Forwarded-For", "203.0.113.7")
 			if answer.Status != http.StatusUnauthorized || answer.Header.Get("Www-Authenticate") == "" {
-				c.T.Errorf("%s %s as %.8q: %d %s", call.method, call.path, authorization, answer.Status, answer.Body)
+				c.T.Errorf("%s %s as %.8q: got %d %s, want 401 with WWW-Authenticate", call.method, call.path, authorization, answer.Status, answer.Body)
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func openRoutes(c *Case) {
 	for _, path := range []string{"/healthz", "/openapi.json"} {
 		answer := c.Call(http.MethodGet, path, "", "Authorization", "")
 		if answer.Status != http.StatusOK {
-			c.T.Errorf("GET %s: %d %s", path, answer.Status, answer.Body)
+			c.T.Errorf("GET %s without a token: got %d %s, want 200", path, answer.Status, answer.Body)
 		}
 		correlation := answer.Header.Get("X-Correlation-Id")
 		if id, err := uuid.Parse(correlation); err != nil || id.Version() != 4 {
@@ -49,6 +49,6 @@ func openRoutes(c *Case) {
 		}
 	}
 	if answer := c.Call(http.MethodGet, "/v1/tasks?limit=1", ""); answer.Status != http.StatusOK {
-		c.T.Errorf("with the token: %d %s", answer.Status, answer.Body)
+		c.T.Errorf("GET /v1/tasks with the token: got %d %s, want 200", answer.Status, answer.Body)
 	}
 }

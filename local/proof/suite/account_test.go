@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 )
 
-// TestAnAccount plays the suite against a stack on AWS. It costs what a few
-// exports cost, and needs nothing of the account but the API's URL.
-func TestAnAccount(t *testing.T) {
+// TestAccount runs the suite against a stack on AWS. It costs a few exports and
+// uses nothing of the account but the API's URL.
+func TestAccount(t *testing.T) {
 	t.Parallel()
 	target := suite.Target{
 		Name: "the stack on AWS", URL: os.Getenv("SORTIE_URL"), Token: os.Getenv("SORTIE_TOKEN"), Root: os.Getenv("SORTIE_ROOT"),
@@ -23,17 +23,17 @@ func TestAnAccount(t *testing.T) {
 		},
 		Machines: outside.Machines{URL: fly.DefaultBaseURL, Token: os.Getenv("SORTIE_FLY_TOKEN"), App: os.Getenv("SORTIE_FLY_APP")},
 		Lacks: map[suite.Capability]string{
-			suite.Plays:        "its machines run the published worker",
-			suite.Bash:         "its machines run the published worker",
-			suite.Faults:       "Fly's API cannot be told to lie",
-			suite.SeeObjects:   "the test has no credentials of the buckets",
-			suite.SampleSource: "its workers read the deployment's own collection",
-			suite.FillPool:     "its machines cost money, and others may use them",
-			suite.OwnNotFound:  "API Gateway answers where there is no route",
+			suite.ScriptedWorkers: "its machines run the published worker",
+			suite.Bash:            "its machines run the published worker",
+			suite.Faults:          "Fly's API has no fault injection",
+			suite.SeeObjects:      "the test has no credentials of the buckets",
+			suite.SampleSource:    "its workers read the deployment's own collection",
+			suite.FillPool:        "its machines cost money and can be shared",
+			suite.OwnNotFound:     "API Gateway answers requests for unknown routes",
 		},
 	}
 	if target.URL == "" || target.Token == "" {
-		t.Fatal("SORTIE_URL and SORTIE_TOKEN are needed: make test-aws URL=... with the client's token in SORTIE_TOKEN")
+		t.Fatal("missing SORTIE_URL or SORTIE_TOKEN: run make test-aws URL=... with the client's token in SORTIE_TOKEN")
 	}
 	if target.Root == "" {
 		target.Lacks[suite.AnySource] = "SORTIE_ROOT names no entity to export"

@@ -12,15 +12,16 @@ import (
 
 func callbacks() []Test {
 	return []Test{
-		{Name: "a callback counts once", Needs: []Capability{Plays}, Run: callbackOnce},
-		{Name: "a callback is for its own task", Needs: []Capability{Plays}, Run: ownTask},
-		{Name: "a callback of an attempt that is over is refused", Needs: []Capability{Plays}, Run: overAttempt},
-		{Name: "an output of another task is refused", Needs: []Capability{Plays}, Run: othersOutput},
+		{Name: "repeated callback is idempotent", Requires: []Capability{ScriptedWorkers}, Run: callbackOnce},
+		{Name: "callback token is valid for one task only", Requires: []Capability{ScriptedWorkers}, Run: callbackOfOtherTask},
+		{Name: "callback of an earlier attempt is refused", Requires: []Capability{ScriptedWorkers}, Run: callbackOfEarlierAttempt},
+		{Name: "output key of another task is refused", Requires: []Capability{ScriptedWorkers}, Run: outputOfOtherTask},
 	}
 }
 
-// told is the path and query of a CALLBACK_URL that a worker has left in a file.
-func (c *Case) told(file string) (path string) {
+// awaitCallbackURL waits until a worker has written its CALLBACK_URL to the
+// file, and returns the URL's path and query.
+func (c *Case) awaitCallbackURL(file string) (path string) {
 	c.T.Helper()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
@@ -31,17 +32,18 @@ func (c *Case) told(file string) (path string) {
 		select {
 		case <-look.C:
 		case <-c.T.Context().Done():
-			c.T.Fatal("the worker has told nothing")
+			c.T.Fatal("got no callback URL from the worker")
 		}
 	}
 }
 
-// workerOf begins a run whose worker waits, while the test calls in its name.
-func (c *Case) workerOf(name string, policy ...contract.Policy) (task, path, hold string) {
+// startWaiting starts a run whose worker waits at the pipe hold, so that the
+// test can send the worker's calls to path.
+func (c *Case) startWaiting(name string, policy ...contract.Policy) (task, path, hold string) {
 	c.T.Helper()
 	file, hold := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T)
-	task = c.Play(name, "tell:"+file+" wait:"+hold, policy...)
-	return task, c.told(file), hold
+	task = c.StartScripted(name, "tell:"+file+" wait:"+hold, policy...)
+	return task, c.awaitCallbackURL(file), hold
 }
 
 // asWorker posts a callback without the client's token.
@@ -55,26 +57,26 @@ func (c *Case) asWorker(path, body string) (int, contract.Problem) {
 }
 
 func callbackOnce(c *Case) {
-	task, path, hold := c.workerOf("one")
+	task, path, hold := c.startWaiting("one")
 	const failed = `{"status":"error","error":"first"}`
 	for range 2 {
 		if status, p := c.asWorker(path, failed); status != http.StatusOK {
-			c.T.Errorf("it is answered %d %+v", status, p)
+			c.T.Errorf("callback: got %d %+v, want 200", status, p)
 		}
 	}
 	Release(c.T, hold)
 	if status, p := c.asWorker(path, `{"status":"success"}`); status != http.StatusConflict || p.Error != contract.ErrorTaskAlreadyTerminal || p.State != "FAILED" {
-		c.T.Errorf("the contrary is answered %d %+v", status, p)
+		c.T.Errorf("contradicting callback: got %d %+v, want 409 task_already_terminal of a FAILED attempt", status, p)
 	}
 	if status := c.End(task); status.Error != "first" || status.Attempt != 1 {
-		c.T.Errorf("it ended as %+v", status)
+		c.T.Errorf("got %+v, want the first error after one attempt", status)
 	}
 	c.Events(task)
 }
 
-func ownTask(c *Case) {
-	task, path, hold := c.workerOf("one")
-	_, other, otherHold := c.workerOf("other")
+func callbackOfOtherTask(c *Case) {
+	task, path, hold := c.startWaiting("one")
+	_, other, otherHold := c.startWaiting("other")
 	place, _, _ := strings.Cut(path, "?")
 	_, token, _ := strings.Cut(other, "?")
 	const success = `{"status":"success"}`
@@ -82,26 +84,26 @@ func ownTask(c *Case) {
 		path string
 		want int
 	}{
-		"no token":          {place, http.StatusUnauthorized},
-		"nonsense":          {place + "?token=nonsense", http.StatusUnauthorized},
-		"a bent signature":  {path + "x", http.StatusUnauthorized},
-		"another's token":   {place + "?" + token, http.StatusForbidden},
-		"the client's own":  {place + "?token=" + c.Token, http.StatusUnauthorized},
-		"an unknown task's": {"/callback/export_mods_1_00000000?" + token, http.StatusForbidden},
+		"no token":                  {place, http.StatusUnauthorized},
+		"nonsense":                  {place + "?token=nonsense", http.StatusUnauthorized},
+		"an altered signature":      {path + "x", http.StatusUnauthorized},
+		"the token of another task": {place + "?" + token, http.StatusForbidden},
+		"the client's token":        {place + "?token=" + c.Token, http.StatusUnauthorized},
+		"an unknown task":           {"/callback/export_mods_1_00000000?" + token, http.StatusForbidden},
 	} {
 		if status, p := c.asWorker(row.path, success); status != row.want {
-			c.T.Errorf("%s: %d %+v", name, status, p)
+			c.T.Errorf("%s: got %d %+v, want %d", name, status, p, row.want)
 		}
 	}
 	if answer := c.Call(http.MethodGet, "/status/"+task, "", "Authorization", "Bearer "+strings.TrimPrefix(token, "token="), "X-Forwarded-For", "203.0.113.7"); answer.Status != http.StatusUnauthorized {
-		c.T.Errorf("a worker's token lets a client in: %d", answer.Status)
+		c.T.Errorf("GET /status with a worker's token: got %d, want 401", answer.Status)
 	}
 	if status := c.Await(task, func(contract.Status) bool { return true }); status.Status != contract.StatusProcessing {
-		c.T.Errorf("somebody was let in: %+v", status)
+		c.T.Errorf("got %+v after refused callbacks, want processing", status)
 	}
 	for _, each := range []string{path, other} {
 		if status, p := c.asWorker(each, success); status != http.StatusOK {
-			c.T.Errorf("its own token: %d %+v", status, p)
+			c.T.Errorf("the task's own token: got %d %+v, want 200", status, p)
 		}
 	}
 	Release(c.T, hold)
@@ -109,38 +111,38 @@ func ownTask(c *Case) {
 	c.End(task)
 }
 
-func overAttempt(c *Case) {
+func callbackOfEarlierAttempt(c *Case) {
 	policy := tries(2)
 	policy.TimeLimitSeconds = new(3)
 	policy.CancelGraceSeconds = new(1)
 	file, hold, mark := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T), filepath.Join(c.T.TempDir(), "mark")
-	task := c.Play("one", "once:"+mark+" tell:"+file+" wait:"+hold, policy)
-	path := c.told(file)
+	task := c.StartScripted("one", "once:"+mark+" tell:"+file+" wait:"+hold, policy)
+	path := c.awaitCallbackURL(file)
 	c.Await(task, func(s contract.Status) bool { return s.Attempt == 2 && s.State == "Running" })
 	status, p := c.asWorker(path, `{"status":"success"}`)
 	if status != http.StatusConflict || p.Error != contract.ErrorAttemptMismatch || p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
-		c.T.Errorf("the first attempt's callback is answered %d %+v", status, p)
+		c.T.Errorf("callback of attempt 1: got %d %+v, want 409 attempt_mismatch", status, p)
 	}
 	if status := c.End(task); status.ErrorCode != "RUN_TIMEOUT" || status.Attempt != 2 {
-		c.T.Errorf("it ended as %+v", status)
+		c.T.Errorf("got %+v, want RUN_TIMEOUT in attempt 2", status)
 	}
 	c.Events(task)
 }
 
-func othersOutput(c *Case) {
-	task, path, hold := c.workerOf("one", tries(1))
+func outputOfOtherTask(c *Case) {
+	task, path, hold := c.startWaiting("one", tries(1))
 	for _, key := range []string{"exports/another/a.xml", "a.xml", "exports/" + task + "/../another/a.xml", "exports/" + task} {
 		body := `{"status":"success","output_r2_key":"` + key + `","output_file_name":"a.xml","output_file_size":3}`
 		if status, p := c.asWorker(path, body); status != http.StatusBadRequest || p.Field != "output_r2_key" {
-			c.T.Errorf("%s is answered %d %+v", key, status, p)
+			c.T.Errorf("output key %s: got %d %+v, want 400 for output_r2_key", key, status, p)
 		}
 	}
 	absent := `{"status":"success","output_r2_key":"exports/` + task + `/absent.xml","output_file_name":"a.xml","output_file_size":3}`
 	if status, p := c.asWorker(path, absent); status != http.StatusOK {
-		c.T.Errorf("an output that may still be seen is answered %d %+v", status, p)
+		c.T.Errorf("output that may become visible later: got %d %+v, want 200", status, p)
 	}
 	Release(c.T, hold)
 	if status := c.End(task); status.Status != contract.StatusError || !strings.Contains(status.ErrorCode, "OUTPUT") {
-		c.T.Errorf("without its output it ended as %+v", status)
+		c.T.Errorf("missing output: got %+v, want an error code with OUTPUT", status)
 	}
 }

@@ -1,16 +1,16 @@
-// Package suite is what every Sortie has to do, whoever runs it: tests that
-// know a base URL and a machines API, and nothing of what is behind them.
+// Package suite contains the black-box tests that every Sortie deployment
+// passes. The tests know a base URL and a machines API and nothing behind them.
 //
-//	suite ──HTTP──► Target ──► machines API ──► Stage: the test's own workers
-//	  └──────────── looks ─────┴──► object store
+//	suite ──HTTP──► Target ──► machines API ──► Scripts: the tests' own workers
+//	  └────────── inspects ────┴──► object store
 //
-// Run plays all of it against a Target: the local stack, the stack deployed in
-// LocalStack, a real account. What a target cannot do is declared by it with
-// the reason, is skipped by name, and stands in a list at the end. The tests run
-// side by side on one deployment with one set of settings (Settings): each has
-// batches of its own, by which the machines API knows whom to lie to, and the
-// workers know what to do (Stage). Those that need the deployment for themselves
-// run first, one by one.
+// Run runs all tests against a Target: the local stack, the stack deployed in
+// LocalStack, or an AWS account. A target declares what it cannot do with a
+// reason. The tests that require it are skipped and listed at the end of the
+// log. Tests run in parallel on one deployment with one set of settings
+// (Settings). Each test uses its own batch ids, which select the machines for
+// injected faults and the scripts for workers. Tests that require the
+// deployment for themselves run first, one after the other.
 //
-// A new theme is a file with its tests, and a line in Tests.
+// To add a theme, add a file with its tests and a line in Tests.
 package suite

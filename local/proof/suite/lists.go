@@ -11,49 +11,49 @@ import (
 
 func lists() []Test {
 	return []Test{
-		{Name: "tasks are listed in pages", Needs: []Capability{AnySource}, Run: taskPages},
-		{Name: "events are read in pages", Needs: []Capability{AnySource}, Run: eventPages},
+		{Name: "task list is paginated", Requires: []Capability{AnySource}, Run: taskPages},
+		{Name: "event list is paginated", Requires: []Capability{AnySource}, Run: eventPages},
 	}
 }
 
 func taskPages(c *Case) {
-	var made []string
+	var tasks []string
 	for range 5 {
-		made = append(made, c.Quick("one"))
+		tasks = append(tasks, c.StartShort("one"))
 	}
-	for _, task := range made {
+	for _, task := range tasks {
 		c.End(task)
 	}
-	slices.Reverse(made)
+	slices.Reverse(tasks)
 	for _, query := range []string{"", "&state=Completed"} {
 		var listed []string
 		for cursor := ""; ; {
 			page := outside.Get[contract.TaskList](c.Client, "/v1/tasks?limit=3"+query+cursor)
 			for _, task := range page.Tasks {
-				if slices.Contains(made, task.TaskID) {
+				if slices.Contains(tasks, task.TaskID) {
 					listed = append(listed, task.TaskID)
 				}
 				if query != "" && task.State != "Completed" {
-					c.T.Errorf("%s is %s", task.TaskID, task.State)
+					c.T.Errorf("%s in a list of completed tasks: got state %s", task.TaskID, task.State)
 				}
 			}
-			if len(listed) == len(made) || page.NextCursor == "" {
+			if len(listed) == len(tasks) || page.NextCursor == "" {
 				break
 			}
 			cursor = "&cursor=" + url.QueryEscape(page.NextCursor)
 		}
-		if !slices.Equal(listed, made) {
-			c.T.Errorf("the list%s has %v of %v", query, listed, made)
+		if !slices.Equal(listed, tasks) {
+			c.T.Errorf("list%s: got %v, want %v", query, listed, tasks)
 		}
 	}
-	task := outside.Get[contract.Task](c.Client, "/v1/tasks/"+made[0])
+	task := outside.Get[contract.Task](c.Client, "/v1/tasks/"+tasks[0])
 	if task.State != "Completed" || task.BatchID != c.Batch("one") || task.Attempt != 1 || task.Kind == "" || task.CorrelationID == "" {
-		c.T.Errorf("the task is %+v", task)
+		c.T.Errorf("got task %+v, want Completed in attempt 1 with its batch, kind and correlation id", task)
 	}
 }
 
 func eventPages(c *Case) {
-	task := c.Quick("one")
+	task := c.StartShort("one")
 	c.End(task)
 	whole := c.Events(task)
 	var paged []contract.TaskEvent
@@ -64,6 +64,6 @@ func eventPages(c *Case) {
 	}
 	same := func(a, b contract.TaskEvent) bool { return a.EventID == b.EventID && a.Seq == b.Seq }
 	if len(whole) < 5 || !slices.EqualFunc(whole, paged, same) {
-		c.T.Errorf("the pages have %d of %d events", len(paged), len(whole))
+		c.T.Errorf("got %d events in pages, want the %d events of the whole list, at least 5", len(paged), len(whole))
 	}
 }

@@ -10,18 +10,18 @@ import (
 
 func pools() []Test {
 	return []Test{
-		{Name: "many requests are many runs and few machines", Needs: []Capability{Plays, FillPool}, Alone: true, Run: fullPool},
-		{Name: "many runs fit Fly's buckets", Needs: []Capability{Plays, Faults}, Alone: true, Limits: true, Run: realLimits},
+		{Name: "full pool queues further runs", Requires: []Capability{ScriptedWorkers, FillPool}, Exclusive: true, Run: fullPool},
+		{Name: "many runs stay within Fly's rate limits", Requires: []Capability{ScriptedWorkers, Faults}, Exclusive: true, RealLimits: true, Run: realLimits},
 	}
 }
 
-// many begins that many runs at once.
-func (c *Case) many(n int, words string) []string {
+// startMany starts n runs concurrently.
+func (c *Case) startMany(n int, words string) []string {
 	tasks := make([]string, n)
-	c.Target.Stage.Set(c.T, c.Batch("all"), words)
+	c.Target.Scripts.Set(c.T, c.Batch("all"), words)
 	var clients sync.WaitGroup
 	for i := range tasks {
-		clients.Go(func() { tasks[i] = c.Begin("all", contract.ExportRequest{}) })
+		clients.Go(func() { tasks[i] = c.Start("all", contract.ExportRequest{}) })
 	}
 	clients.Wait()
 	return tasks
@@ -30,17 +30,18 @@ func (c *Case) many(n int, words string) []string {
 func fullPool(c *Case) {
 	limit := c.Target.MaxMachines
 	machines, hold := c.T.TempDir(), Pipe(c.T)
-	tasks := c.many(limit+8, "count:"+machines+" wait:"+hold+" success")
+	tasks := c.startMany(limit+8, "count:"+machines+" wait:"+hold+" success")
 	settled := func(s contract.Status) bool { return s.QueuePosition != nil || s.State == "Running" }
 	for _, task := range tasks {
 		c.Await(task, settled)
 	}
-	// A place is one in the line of all, and so of when all stand in it.
+	// Queue positions are read one after the other, so they are distinct only
+	// once all runs are queued.
 	waiting, placed := 0, map[int]bool{}
 	for _, task := range tasks {
 		status := c.Await(task, settled)
 		if status.Status != contract.StatusProcessing {
-			c.T.Errorf("it ended as %+v", status)
+			c.T.Errorf("got %+v, want processing", status)
 		}
 		if status.QueuePosition != nil {
 			waiting++
@@ -48,34 +49,34 @@ func fullPool(c *Case) {
 		}
 	}
 	if waiting != len(tasks)-limit || len(placed) != waiting {
-		c.T.Errorf("%d wait for a machine, in %d places; want %d", waiting, len(placed), len(tasks)-limit)
+		c.T.Errorf("got %d queued runs in %d positions, want %d", waiting, len(placed), len(tasks)-limit)
 	}
 	Release(c.T, hold)
 	for _, task := range tasks {
-		running, err := os.ReadDir(machines)
-		if err != nil || len(running) > limit {
-			c.T.Errorf("%d machines at once (%v)", len(running), err)
+		current, err := os.ReadDir(machines)
+		if err != nil || len(current) > limit {
+			c.T.Errorf("got %d concurrent machines (%v), want at most %d", len(current), err, limit)
 		}
 		if status := c.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
-			c.T.Errorf("it ended as %+v", status)
+			c.T.Errorf("got %+v, want success in one attempt", status)
 		}
 	}
 }
 
-// realLimits has more runs want a machine at once than Fly makes in many
-// seconds, against all of its rate limits.
+// realLimits starts more machines at once than Fly's rate limits allow within
+// seconds.
 func realLimits(c *Case) {
 	throttled := 0
-	for _, task := range c.many(8, "success") {
+	for _, task := range c.startMany(8, "success") {
 		if status := c.End(task); status.State != "Completed" || status.Attempt != 1 {
-			c.T.Errorf("it ended as %+v", status)
+			c.T.Errorf("got %+v, want Completed in one attempt", status)
 		}
-		told := c.Faults(task)
-		count := strings.Count(told, "start_refused:THROTTLED")
+		events := c.Faults(task)
+		count := strings.Count(events, "start_refused:THROTTLED")
 		throttled += count
-		if len(strings.Fields(told)) != count {
-			c.T.Errorf("its events tell %q", told)
+		if len(strings.Fields(events)) != count {
+			c.T.Errorf("got fault events %q, want throttled starts only", events)
 		}
 	}
-	c.T.Logf("they were throttled %d times", throttled)
+	c.T.Logf("%d starts were throttled", throttled)
 }

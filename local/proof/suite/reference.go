@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// inProcess is the sample, whole, as the export worker makes it when it is
-// called as a function, without any Sortie.
+// inProcess returns the export of the sample collection by the export worker,
+// called as a function.
 func inProcess(t *testing.T, format string) []byte {
 	t.Helper()
 	source := httptest.NewServer(samples.Sample().Handler(clock.System{}))
@@ -28,15 +28,15 @@ func inProcess(t *testing.T, format string) []byte {
 		"CALLBACK_URL=" + client.URL, "SOURCE_API_URL=" + source.URL,
 	}, log, func(worker.BucketAuth) (worker.Uploader, error) { return file, nil })
 	if code != 0 || len(file.body) == 0 {
-		t.Fatalf("the worker in this process ends with %d: %s", code, log)
+		t.Fatalf("worker in this process: got exit code %d, want 0: %s", code, log)
 	}
 	return file.body
 }
 
-// upload keeps the one file that a worker uploads.
+// upload stores the one file that a worker uploads.
 type upload struct{ body []byte }
 
-// Upload reads the body.
+// Upload implements worker.Uploader.
 func (u *upload) Upload(_ context.Context, _ string, body io.ReaderAt, size int64, _ string) (err error) {
 	u.body, err = io.ReadAll(io.NewSectionReader(body, 0, size))
 	return err

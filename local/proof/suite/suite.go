@@ -17,28 +17,28 @@ import (
 
 type plan = faults.Plan
 
-// Test is one thing that every Sortie does.
+// Test is one behaviour of every Sortie deployment.
 type Test struct {
-	// Name is the claim.
+	// Name says the behaviour.
 	Name string
-	// Needs are what the target has to be able to do.
-	Needs []Capability
-	// Alone tests have the target for themselves; Limits turns on the real rate
-	// limits of the machines API for one of them.
-	Alone, Limits bool
-	// Lies are what the machines API does to the machines of the test's batches,
-	// by the batches' names.
+	// Requires lists the capabilities that the target must have.
+	Requires []Capability
+	// Exclusive tests run while no other test does. RealLimits enables the real
+	// rate limits of the machines API for such a test.
+	Exclusive, RealLimits bool
+	// Faults are injected into the machines of the test's batches, by batch
+	// name.
 	Faults map[string][]faults.Rule
-	// Run is the test.
-	Run func(c *Case)
+	Run    func(c *Case)
 }
 
-// Tests lists all of them.
+// Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), lies(), pools(), repeats(), rubbish(), access(), callbacks(), lists())
+	return slices.Concat(exports(), downloads(), workers(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), callbacks(), lists())
 }
 
-// Case is what one test has: its target as a client, and names of its own.
+// Case is the context of one test: its target's client and batch names of its
+// own.
 type Case struct {
 	*outside.Client
 	Target Target
@@ -47,7 +47,7 @@ type Case struct {
 	tasks       *tasks
 }
 
-// tasks are all that a round has begun.
+// tasks collects the ids of all started tasks.
 type tasks struct {
 	mu  sync.Mutex
 	all []string
@@ -59,65 +59,65 @@ func (t *tasks) add(task string) {
 	t.all = append(t.all, task)
 }
 
-// nothing is the last test.
-const nothing = "nothing is left"
+// leftoversTest is the name of the last test.
+const leftoversTest = "no leftovers"
 
-// Run plays all tests against the target, and then looks whether they have left
-// anything behind. t's log ends with what the target could not do.
+// Run runs all tests against the target and then checks that they leave nothing
+// behind. The log ends with what the target cannot do.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	tests, begun := Tests(), &tasks{}
+	tests, started := Tests(), &tasks{}
 	number := make([]byte, 4)
 	if _, err := rand.Read(number); err != nil {
 		t.Fatal(err)
 	}
 	newCase := func(t *testing.T, test Test) *Case {
-		client := &outside.Client{T: t, URL: target.URL, Token: target.Token, Gateway: target.Gateway, Patience: target.Patience}
-		return &Case{client, target, test.Name, hex.EncodeToString(number), begun}
+		client := &outside.Client{T: t, URL: target.URL, Token: target.Token, Gateway: target.Gateway, Timeout: target.Timeout}
+		return &Case{client, target, test.Name, hex.EncodeToString(number), started}
 	}
-	t.Cleanup(func() { target.tell(t, tests) })
+	t.Cleanup(func() { target.logLimitations(t, tests) })
 	for _, test := range tests {
-		if test.Alone {
-			t.Run(test.Name, func(t *testing.T) { newCase(t, test).play(test, plan{RealLimits: test.Limits}) })
+		if test.Exclusive {
+			t.Run(test.Name, func(t *testing.T) { newCase(t, test).run(test, plan{RealLimits: test.RealLimits}) })
 		}
 	}
-	var together plan
+	var shared plan
 	for _, test := range tests {
-		if !test.Alone {
-			together.Rules = append(together.Rules, newCase(t, test).rules(test)...)
+		if !test.Exclusive {
+			shared.Rules = append(shared.Rules, newCase(t, test).rules(test)...)
 		}
 	}
-	if err := target.lie(t.Context(), together); err != nil {
+	if err := target.setFaults(t.Context(), shared); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("together", func(t *testing.T) {
+	t.Run("parallel", func(t *testing.T) {
 		for _, test := range tests {
-			if !test.Alone {
+			if !test.Exclusive {
 				t.Run(test.Name, func(t *testing.T) {
 					t.Parallel()
-					newCase(t, test).play(test)
+					newCase(t, test).run(test)
 				})
 			}
 		}
 	})
-	t.Run(nothing, func(t *testing.T) { newCase(t, Test{}).nothingLeft() })
+	t.Run(leftoversTest, func(t *testing.T) { newCase(t, Test{}).checkLeftovers() })
 }
 
-// play runs the test, under a plan of its own where one is given.
-func (c *Case) play(test Test, own ...plan) {
-	if what, why, lacks := c.Target.lack(test.Needs); lacks {
+// run runs the test, after installing the fault plan if one is given.
+func (c *Case) run(test Test, faultPlan ...plan) {
+	if what, why, lacks := c.Target.lacks(test.Requires); lacks {
 		c.T.Skipf("%s cannot %s: %s", c.Target.Name, what, why)
 	}
-	for _, p := range own {
+	for _, p := range faultPlan {
 		p.Rules = c.rules(test)
-		if err := c.Target.lie(c.T.Context(), p); err != nil {
+		if err := c.Target.setFaults(c.T.Context(), p); err != nil {
 			c.T.Fatal(err)
 		}
 	}
 	test.Run(c)
 }
 
-// rules are the test's lies, told to its own machines.
+// rules returns the test's faults, limited to the machines of its batches.
 func (c *Case) rules(test Test) []faults.Rule {
 	var all []faults.Rule
 	for batch, rules := range test.Faults {
@@ -129,40 +129,41 @@ func (c *Case) rules(test Test) []faults.Rule {
 	return all
 }
 
-// notBatch is what a batch id may not have, and what separates its parts here.
-var notBatch = regexp.MustCompile(`[^A-Za-z0-9]+`)
+// notBatchID matches what a batch id cannot contain, and the separators used
+// here.
+var notBatchID = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// Batch is a batch of the test's own, in this round.
+// Batch returns the test's batch id of that name, unique to this run of the
+// suite.
 func (c *Case) Batch(name string) string {
-	return notBatch.ReplaceAllString(c.name, "-") + "." + name + "." + c.round
+	return notBatchID.ReplaceAllString(c.name, "-") + "." + name + "." + c.round
 }
 
-// Play begins an export of the sample's root whose worker does what the words
-// say instead: see stacktest.Play.
-func (c *Case) Play(name, words string, policy ...contract.Policy) (task string) {
+// StartScripted starts an export of the sample's root whose worker runs the
+// script instead; see stacktest.Play.
+func (c *Case) StartScripted(name, script string, policy ...contract.Policy) (task string) {
 	c.T.Helper()
-	c.Target.Stage.Set(c.T, c.Batch(name), words)
-	return c.Begin(name, contract.ExportRequest{}, policy...)
+	c.Target.Scripts.Set(c.T, c.Batch(name), script)
+	return c.Start(name, contract.ExportRequest{}, policy...)
 }
 
-// Quick begins an export that succeeds, the quickest that the target can make.
-func (c *Case) Quick(name string) (task string) {
+// StartShort starts the shortest successful export that the target offers.
+func (c *Case) StartShort(name string) (task string) {
 	c.T.Helper()
-	return c.Begin(name, c.quick(name))
+	return c.Start(name, c.shortRequest(name))
 }
 
-// quick is such an export's request.
-func (c *Case) quick(name string) contract.ExportRequest {
+func (c *Case) shortRequest(name string) contract.ExportRequest {
 	c.T.Helper()
-	if _, _, lacks := c.Target.lack([]Capability{Plays}); !lacks {
-		c.Target.Stage.Set(c.T, c.Batch(name), "success")
+	if _, _, lacks := c.Target.lacks([]Capability{ScriptedWorkers}); !lacks {
+		c.Target.Scripts.Set(c.T, c.Batch(name), "success")
 	}
 	return contract.ExportRequest{PI: cmp.Or(c.Target.Root, samples.SampleRoot), BatchID: c.Batch(name)}
 }
 
-// Begin begins an export as MODS, of the sample's root where nothing else is
-// asked for, in a batch of the test's.
-func (c *Case) Begin(name string, request contract.ExportRequest, policy ...contract.Policy) (task string) {
+// Start starts a MODS export in the batch of that name. The default root is the
+// sample's.
+func (c *Case) Start(name string, request contract.ExportRequest, policy ...contract.Policy) (task string) {
 	c.T.Helper()
 	if request.PI == "" {
 		request.PI = samples.SampleRoot

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// atOnce are the tests of the suite that run side by side. They wait, mostly,
-// for what a run does; so there are more than there are processors.
+// atOnce is the number of tests that run in parallel. They mostly wait, so it
+// exceeds the number of processors.
 const atOnce = "16"
 
 func TestMain(m *testing.M) {
@@ -24,15 +24,15 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	environ := os.Environ()
-	stacktest.Main(m, os.Args, environ, map[string]stacktest.Program{suite.WordPlayer: suite.Player(environ)})
+	stacktest.Main(m, os.Args, environ, map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(environ)})
 }
 
 const clientToken = "token-of-the-suite"
 
-// TestTheLocalStack plays the suite against a stack in this process.
-func TestTheLocalStack(t *testing.T) {
+// TestLocalStack runs the suite against a stack in this process.
+func TestLocalStack(t *testing.T) {
 	t.Parallel()
-	stage, log := suite.NewStage(t.TempDir()), &stacktest.Log{}
+	stage, log := suite.NewScripts(t.TempDir()), &stacktest.Log{}
 	settings := suite.Settings()
 	maps.Copy(settings, map[string]string{"AUTH_TOKEN": "another-token," + clientToken})
 	config, err := stacktest.Config{Data: t.TempDir(), Settings: settings}.Stack(slog.New(slog.NewTextHandler(log, nil)))
@@ -46,7 +46,7 @@ func TestTheLocalStack(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
-			t.Errorf("the stack does not stop: %v", err)
+			t.Errorf("cannot stop the stack: %v", err)
 		}
 		if t.Failed() {
 			t.Logf("the stack's log:\n%s", log)
@@ -55,18 +55,18 @@ func TestTheLocalStack(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	machines, buckets, err := outside.OfStack(s.Addresses())
+	machines, buckets, err := outside.LocalStack(s.Addresses())
 	if err != nil {
 		t.Fatal(err)
 	}
 	suite.Run(t, suite.Target{
 		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken,
-		Machines: machines, Buckets: buckets, Stage: stage,
+		Machines: machines, Buckets: buckets, Scripts: stage,
 		MaxMachines: config.Settings.Service.MaxMachines, Lacks: withoutBash(t),
 	})
 }
 
-// withoutBash is the one thing that a host may lack.
+// withoutBash returns Bash as missing if this host has no bash or curl.
 func withoutBash(t *testing.T) map[suite.Capability]string {
 	t.Helper()
 	for _, program := range []string{"bash", "curl"} {

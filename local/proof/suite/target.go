@@ -11,62 +11,61 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
 
-// Capability is something that a test needs of its target, as what the target
-// can do.
+// Capability is an ability of a target that some tests require, as the object
+// of "can".
 type Capability string
 
-// The capabilities.
 const (
-	// Plays: machines run the test's workers (Target.Stage).
-	Plays Capability = "run workers of the test's own"
-	// Lies: the machines API does what Target.Machines.Lie says.
-	Faults Capability = "make the machines API lie"
-	// SeeMachines: Target.Machines can be asked.
-	SeeMachines Capability = "see the machines"
-	// SeeObjects: Target.Buckets can be asked.
-	SeeObjects Capability = "see the object store"
+	// ScriptedWorkers: machines run the tests' workers (Target.Scripts).
+	ScriptedWorkers Capability = "run scripted workers"
+	// Faults: Target.Machines.SetFaults works.
+	Faults Capability = "inject faults into the machines API"
+	// SeeMachines: Target.Machines can be queried.
+	SeeMachines Capability = "list machines"
+	// SeeObjects: Target.Buckets can be queried.
+	SeeObjects Capability = "list the object store"
 	// SampleSource: workers read the sample collection.
 	SampleSource Capability = "export the sample collection"
-	// AnySource: workers read a collection that has Target.Root.
+	// AnySource: workers read a collection that contains Target.Root.
 	AnySource Capability = "export a root"
-	// FillPool: Target.MaxMachines is known, and nobody else uses the pool.
+	// FillPool: Target.MaxMachines is known, and the pool has no other users.
 	FillPool Capability = "fill the pool of machines"
-	// OwnNotFound: what no route knows is answered by Sortie.
+	// OwnNotFound: Sortie itself answers requests for unknown routes.
 	OwnNotFound Capability = "answer for unknown routes itself"
-	// OwnEncoding: a request's Content-Encoding is judged by Sortie.
-	OwnEncoding Capability = "judge the encoding of a request itself"
+	// OwnEncoding: Sortie itself checks a request's Content-Encoding.
+	OwnEncoding Capability = "check the encoding of a request itself"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )
 
-// Target is a running Sortie, configured with Settings where it can be.
+// Target is a running Sortie deployment, configured with Settings where
+// possible.
 type Target struct {
-	// Name is what a report calls it.
+	// Name is the target's name in reports.
 	Name string
-	// URL is the API's, with its stage; Token is good for clients.
+	// URL is the API's base URL with its stage. Token is a client token.
 	URL, Token string
-	// Gateway names headers that are added to answers before they are seen.
+	// Gateway names response headers that a gateway adds; they are removed
+	// before checks.
 	Gateway []string
-	// Machines is the API where machines are made.
+	// Machines is the API that creates the machines.
 	Machines outside.Machines
-	// Buckets is the object store.
-	Buckets outside.Buckets
-	// Root is an entity that can be exported; empty is the sample's root.
+	Buckets  outside.Buckets
+	// Root is an entity to export; empty is the sample's root.
 	Root string
-	// Stage is where machines find what they are to do.
-	Stage *Stage
-	// MaxMachines are how many there may be at once.
+	// Scripts holds the scripts of the workers.
+	Scripts *Scripts
+	// MaxMachines is the pool's limit.
 	MaxMachines int
-	// Patience is how long a task may take to do what is awaited; 0 is the
-	// client's default.
-	Patience time.Duration
-	// Lacks says what the target cannot do, and why.
+	// Timeout limits one wait for a task; 0 is the client's default.
+	Timeout time.Duration
+	// Lacks holds the reason for each capability that the target does not have.
 	Lacks map[Capability]string
 }
 
-// Settings are what a target is to be configured with, beside its own addresses
-// and secrets: limits that many tests can share. What a test wants otherwise it
-// asks for with its exports.
+// Settings returns the configuration of a target, without its addresses and
+// secrets: limits that many tests can share. A test that requires other limits
+// requests them with its exports.
 func Settings() map[string]string {
 	return map[string]string{
 		"SORTIE_MAX_MACHINES": "12", "SORTIE_START_TIMEOUT": "1m",
@@ -76,8 +75,9 @@ func Settings() map[string]string {
 	}
 }
 
-// lack says which of the needs the target has not, and why.
-func (t Target) lack(needs []Capability) (what, why string, lacks bool) {
+// lacks returns the first capability in needs that the target does not have,
+// with the reason.
+func (t Target) lacks(needs []Capability) (what, why string, lacks bool) {
 	for _, need := range needs {
 		if why, lacks := t.Lacks[need]; lacks {
 			return string(need), why, true
@@ -86,30 +86,30 @@ func (t Target) lack(needs []Capability) (what, why string, lacks bool) {
 	return "", "", false
 }
 
-// tell lists what the target could not do, and for which tests.
-func (t Target) tell(to *testing.T, tests []Test) {
+// logLimitations lists what the target cannot do and the tests that it skips.
+func (t Target) logLimitations(to *testing.T, tests []Test) {
 	to.Helper()
 	if len(t.Lacks) == 0 {
-		to.Logf("%s can do all that the suite asks for", t.Name)
+		to.Logf("%s has all capabilities", t.Name)
 	}
 	for _, need := range slices.Sorted(maps.Keys(t.Lacks)) {
 		var skipped []string
 		for _, test := range tests {
-			if slices.Contains(test.Needs, need) {
+			if slices.Contains(test.Requires, need) {
 				skipped = append(skipped, test.Name)
 			}
 		}
 		if need == SeeMachines || need == SeeObjects {
-			skipped = append(skipped, "half of "+nothing)
+			skipped = append(skipped, "half of "+leftoversTest)
 		}
-		to.Logf("%s cannot %s: %s. Without it: %s", t.Name, need, t.Lacks[need], strings.Join(skipped, ", "))
+		to.Logf("%s cannot %s: %s; skipped: %s", t.Name, need, t.Lacks[need], strings.Join(skipped, ", "))
 	}
 }
 
-// lie exchanges what goes wrong, where something can.
-func (t Target) lie(ctx context.Context, plan plan) error {
-	if _, _, lacks := t.lack([]Capability{Faults}); lacks {
+// setFaults replaces the fault plan of the machines API, if the target has one.
+func (t Target) setFaults(ctx context.Context, plan plan) error {
+	if _, _, lacks := t.lacks([]Capability{Faults}); lacks {
 		return nil
 	}
-	return t.Machines.Lie(ctx, plan)
+	return t.Machines.SetFaults(ctx, plan)
 }

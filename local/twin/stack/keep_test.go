@@ -122,11 +122,11 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 // stick tells the machines API what to do wrong.
 func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	t.Helper()
-	machines, _, err := outside.OfStack(g.Addresses)
+	machines, _, err := outside.LocalStack(g.Addresses)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := machines.Lie(t.Context(), faults.Plan{Rules: rules}); err != nil {
+	if err := machines.SetFaults(t.Context(), faults.Plan{Rules: rules}); err != nil {
 		t.Fatal(err)
 	}
 }

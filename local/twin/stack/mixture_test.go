@@ -72,7 +72,7 @@ func (g *target) nothingLeft(objects int) {
 	if err := g.stack.Machines().SetFaults(faults.Plan{}); err != nil {
 		g.T.Fatal(err)
 	}
-	machines, buckets, err := outside.OfStack(g.Addresses)
+	machines, buckets, err := outside.LocalStack(g.Addresses)
 	if err != nil {
 		g.T.Fatal(err)
 	}

@@ -9,10 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Buckets is the object store, seen by its owner.
+// Buckets accesses the object store with the owner's credentials.
 type Buckets struct {
 	Endpoint, Region, KeyID, Secret string
-	// Uploads is where workers write, Kept where what was accepted lies.
+	// Uploads is the bucket that workers write to, Accepted the one with
+	// accepted outputs.
 	Uploads, Accepted string
 }
 
@@ -24,7 +25,7 @@ func (b Buckets) client() *s3.Client {
 	})
 }
 
-// Objects lists a bucket: sizes in bytes by key.
+// Objects returns the sizes of a bucket's objects in bytes, by key.
 func (b Buckets) Objects(ctx context.Context, bucket string) (map[string]int64, error) {
 	objects := map[string]int64{}
 	pages := s3.NewListObjectsV2Paginator(b.client(), &s3.ListObjectsV2Input{Bucket: &bucket})
@@ -40,7 +41,7 @@ func (b Buckets) Objects(ctx context.Context, bucket string) (map[string]int64, 
 	return objects, nil
 }
 
-// Logs takes the logs that Sortie has kept out of the objects, and gives them.
+// Logs removes the stored run logs from objects and returns them.
 func Logs(objects map[string]int64) (logs map[string]int64) {
 	logs = map[string]int64{}
 	for key, size := range objects {
@@ -52,14 +53,14 @@ func Logs(objects map[string]int64) (logs map[string]int64) {
 	return logs
 }
 
-// Unfinished lists the keys of uploads in parts that nobody has ended.
+// Unfinished returns the keys of unfinished multipart uploads.
 func (b Buckets) Unfinished(ctx context.Context, bucket string) ([]string, error) {
-	begun, err := b.client().ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})
+	uploads, err := b.client().ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the uploads to %s: %w", bucket, err)
 	}
-	keys := make([]string, 0, len(begun.Uploads))
-	for _, u := range begun.Uploads {
+	keys := make([]string, 0, len(uploads.Uploads))
+	for _, u := range uploads.Uploads {
 		keys = append(keys, *u.Key)
 	}
 	return keys, nil

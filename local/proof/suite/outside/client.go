@@ -13,50 +13,50 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Client calls the API of one Sortie on behalf of one test.
+// Client calls the API of one deployment on behalf of one test.
 type Client struct {
 	T *testing.T
-	// URL is the API's, with the stage in its path where it has one.
+	// URL is the API's base URL, with the stage in its path if it has one.
 	URL string
-	// Token is sent with every call that has no Authorization of its own;
-	// empty sends none.
+	// Token is sent with every call that has no Authorization header. Empty
+	// sends none.
 	Token string
-	// Gateway names the headers that something before Sortie adds to answers,
-	// such as "X-Amzn-Requestid"; they are not held to the document.
+	// Gateway names headers that a gateway adds to responses, such as
+	// "X-Amzn-Requestid". They are not checked against the OpenAPI document.
 	Gateway []string
-	// Patience is how long a task may take to do what is awaited.
-	Patience time.Duration
+	// Timeout limits one call of Await; 0 is five minutes.
+	Timeout time.Duration
 }
 
-// patience is the default of Client.Patience: much longer than anything takes.
-const patience = 5 * time.Minute
+// defaultTimeout is much longer than any task of a test.
+const defaultTimeout = 5 * time.Minute
 
-// Answer is one of the API's, read to its end.
+// Answer is a response with its whole body.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Problem reads the body of a refusal.
+// Problem decodes the body of an error response.
 func (a Answer) Problem(t *testing.T) contract.Problem {
 	t.Helper()
 	return Decode[contract.Problem](t, a.Body)
 }
 
-// Call makes a request and reads the answer; headers come by turns of name and
-// value, and an empty value takes a header away. A body is sent as JSON where
-// no header says otherwise. Redirects are not followed.
+// Call makes a request and reads the response. headers alternates names and
+// values; an empty value removes the header. The default content type of a body
+// is JSON. Redirects are not followed.
 func (c *Client) Call(method, path, body string, headers ...string) Answer {
 	c.T.Helper()
-	answer, err := c.try(c.T.Context(), method, path, body, headers...)
+	answer, err := c.do(c.T.Context(), method, path, body, headers...)
 	if err != nil {
 		c.T.Fatalf("%s %s: %v", method, path, err)
 	}
 	return answer
 }
 
-func (c *Client) try(ctx context.Context, method, path, body string, headers ...string) (Answer, error) {
+func (c *Client) do(ctx context.Context, method, path, body string, headers ...string) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, strings.NewReader(body))
 	if err != nil {
 		return Answer{}, err
@@ -74,7 +74,7 @@ func (c *Client) try(ctx context.Context, method, path, body string, headers ...
 		}
 	}
 	client := http.Client{
-		Transport:     held{c},
+		Transport:     checkedTransport{c},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)
@@ -86,44 +86,44 @@ func (c *Client) try(ctx context.Context, method, path, body string, headers ...
 	return Answer{answer.StatusCode, answer.Header, text}, err
 }
 
-// Get reads what a path has; anything but 200 ends the test.
+// Get decodes the 200 response of a path. Any other status fails the test.
 func Get[T any](c *Client, path string) T {
 	c.T.Helper()
 	answer := c.Call(http.MethodGet, path, "")
 	if answer.Status != http.StatusOK {
-		c.T.Fatalf("GET %s: %d %s", path, answer.Status, answer.Body)
+		c.T.Fatalf("GET %s: got %d %s, want 200", path, answer.Status, answer.Body)
 	}
 	return Decode[T](c.T, answer.Body)
 }
 
-// Export asks for an export in the format, and gives its task.
+// Export submits an export in the format and returns its task id.
 func (c *Client) Export(format string, request contract.ExportRequest) (task string) {
 	c.T.Helper()
 	answer := c.Call(http.MethodPost, "/export/"+format, string(Encode(c.T, request)))
 	if answer.Status != http.StatusAccepted {
-		c.T.Fatalf("POST /export/%s: %d %s", format, answer.Status, answer.Body)
+		c.T.Fatalf("POST /export/%s: got %d %s, want 202", format, answer.Status, answer.Body)
 	}
 	return Decode[contract.ExportAccepted](c.T, answer.Body).TaskID
 }
 
-// Await follows a task until enough says so, or it has ended. A task that does
-// neither in time ends the test, and shows how it stood.
+// Await polls a task until enough returns true or the task has ended. The test
+// fails with the last status if neither happens in time.
 func (c *Client) Await(task string, enough func(contract.Status) bool) contract.Status {
 	c.T.Helper()
-	limit := c.Patience
+	limit := c.Timeout
 	if limit == 0 {
-		limit = patience
+		limit = defaultTimeout
 	}
 	ctx, cancel := context.WithTimeout(c.T.Context(), limit)
 	defer cancel()
 	var last Answer
 	for wait := ""; ; wait = "?wait=5" {
-		answer, err := c.try(ctx, http.MethodGet, "/status/"+task+wait, "")
+		answer, err := c.do(ctx, http.MethodGet, "/status/"+task+wait, "")
 		if err != nil {
-			c.T.Fatalf("waiting for %s: %v; it was %s", task, err, last.Body)
+			c.T.Fatalf("waiting for %s: %v; last status %s", task, err, last.Body)
 		}
 		if last = answer; answer.Status != http.StatusOK {
-			c.T.Fatalf("GET /status: %d %s", answer.Status, answer.Body)
+			c.T.Fatalf("GET /status: got %d %s, want 200", answer.Status, answer.Body)
 		}
 		status := Decode[contract.Status](c.T, answer.Body)
 		if status.Status != contract.StatusProcessing || enough(status) {
@@ -132,23 +132,23 @@ func (c *Client) Await(task string, enough func(contract.Status) bool) contract.
 	}
 }
 
-// End follows a task to its end.
+// End waits for the end of a task.
 func (c *Client) End(task string) contract.Status {
 	c.T.Helper()
 	return c.Await(task, func(contract.Status) bool { return false })
 }
 
-// Running waits until the task's machine runs.
+// Running waits until the task is Running.
 func (c *Client) Running(task string) {
 	c.T.Helper()
 	status := c.Await(task, func(s contract.Status) bool { return s.State == "Running" })
 	if status.State != "Running" {
-		c.T.Fatalf("it does not run: %+v", status)
+		c.T.Fatalf("got %+v, want Running", status)
 	}
 }
 
-// Events reads all events of a task that has ended and holds them to be without
-// gaps, with one end.
+// Events returns all events of an ended task, after checking that their numbers
+// have no gaps and that exactly one is terminal.
 func (c *Client) Events(task string) []contract.TaskEvent {
 	c.T.Helper()
 	events := Get[contract.TaskEvents](c, "/v1/tasks/"+task+"/events?limit=1000").Events
@@ -158,20 +158,20 @@ func (c *Client) Events(task string) []contract.TaskEvent {
 	return events
 }
 
-// Faults are the events of a task that carry a fault, in order: each
-// "type:CODE", with spaces between.
+// Faults returns the events of a task that carry a fault, in order:
+// "type:CODE", separated by spaces.
 func (c *Client) Faults(task string) string {
 	c.T.Helper()
-	var told []string
+	var faults []string
 	for _, e := range c.Events(task) {
 		if e.Fault != nil {
-			told = append(told, strings.TrimPrefix(e.Type, "job.")+":"+e.Fault.Code)
+			faults = append(faults, strings.TrimPrefix(e.Type, "job.")+":"+e.Fault.Code)
 		}
 	}
-	return strings.Join(told, " ")
+	return strings.Join(faults, " ")
 }
 
-// Decode reads JSON, or ends the test.
+// Decode decodes JSON or fails the test.
 func Decode[T any](t *testing.T, text []byte) T {
 	t.Helper()
 	var v T
@@ -181,7 +181,7 @@ func Decode[T any](t *testing.T, text []byte) T {
 	return v
 }
 
-// Encode writes JSON, or ends the test.
+// Encode encodes JSON or fails the test.
 func Encode(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -9,25 +9,25 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
-// app is where the local stack has its machines.
+// app is the app of the local stack's machines.
 const app = "arke-mods-export-worker"
 
-// OfStack gives the views of a local stack, with the credentials that its data
-// folder holds.
-func OfStack(at stack.Addresses) (Machines, Buckets, error) {
+// LocalStack returns the APIs behind a local stack, with the credentials from
+// its data folder.
+func LocalStack(at stack.Addresses) (Machines, Buckets, error) {
 	text, err := os.ReadFile(filepath.Join(at.Data, "stack.json"))
 	if err != nil {
-		return Machines{}, Buckets{}, fmt.Errorf("cannot read the stack's keys: %w", err)
+		return Machines{}, Buckets{}, fmt.Errorf("cannot read the stack's secrets: %w", err)
 	}
-	var memory struct {
+	var stored struct {
 		Secrets map[string]string `json:"secrets"`
 	}
-	if err := json.Unmarshal(text, &memory); err != nil {
-		return Machines{}, Buckets{}, fmt.Errorf("cannot read the stack's keys: %w", err)
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return Machines{}, Buckets{}, fmt.Errorf("cannot decode the stack's secrets: %w", err)
 	}
-	machines := Machines{URL: at.Machines, Token: memory.Secrets["machines-token"], App: app}
+	machines := Machines{URL: at.Machines, Token: stored.Secrets["machines-token"], App: app}
 	return machines, Buckets{
-		Endpoint: at.S3, Region: "auto", KeyID: memory.Secrets["s3-owner-id"], Secret: memory.Secrets["s3-owner-secret"],
+		Endpoint: at.S3, Region: "auto", KeyID: stored.Secrets["s3-owner-id"], Secret: stored.Secrets["s3-owner-secret"],
 		Uploads: at.Bucket, Accepted: at.Bucket + "-kept",
 	}, nil
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// nothingLeft waits until all that the round has begun is at its end and has
-// left what it should: no machine; no upload; and in the bucket for what is
-// kept, at most one object of each run that completed, and none of the others.
-func (c *Case) nothingLeft() {
-	if err := c.Target.lie(c.T.Context(), plan{}); err != nil {
+// checkLeftovers waits until all tasks have ended and every machine and upload
+// is gone. The bucket of accepted outputs may contain one object per completed
+// task.
+func (c *Case) checkLeftovers() {
+	if err := c.Target.setFaults(c.T.Context(), plan{}); err != nil {
 		c.T.Fatal(err)
 	}
 	completed := map[string]bool{}
 	for _, task := range c.tasks.all {
-		if task != "" { // of a test that has failed
+		if task != "" { // empty after a failed test
 			completed[task] = c.End(task).Status == contract.StatusSuccess
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Patience, time.Minute))
+	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Timeout, time.Minute))
 	defer cancel()
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
@@ -35,13 +35,13 @@ func (c *Case) nothingLeft() {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			c.T.Fatalf("this is left: %v (%v)", found, err)
+			c.T.Fatalf("got leftovers %v (%v), want none", found, err)
 		}
 	}
 }
 
 func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found []string, err error) {
-	if _, _, lacks := c.Target.lack([]Capability{SeeMachines}); !lacks {
+	if _, _, lacks := c.Target.lacks([]Capability{SeeMachines}); !lacks {
 		live, err := c.Target.Machines.Live(ctx)
 		if err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 			found = append(found, "machine "+m.Name+" "+m.State)
 		}
 	}
-	if _, _, lacks := c.Target.lack([]Capability{SeeObjects}); lacks {
+	if _, _, lacks := c.Target.lacks([]Capability{SeeObjects}); lacks {
 		return found, nil
 	}
 	buckets := c.Target.Buckets
@@ -62,7 +62,7 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 	if err != nil {
 		return nil, err
 	}
-	outside.Logs(kept) // they stay as long as their tasks
+	outside.Logs(kept) // logs are kept as long as their task
 	counts := map[string]int{}
 	for key := range kept {
 		if task := ofTask(key, completed); task != "" {
@@ -81,7 +81,7 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 	return found, nil
 }
 
-// ofTask is the task among ours that an object belongs to.
+// ofTask returns the task in ours whose object has the key, or "".
 func ofTask(key string, ours map[string]bool) string {
 	for part := range strings.SplitSeq(key, "/") {
 		if _, mine := ours[part]; mine {

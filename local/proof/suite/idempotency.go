@@ -10,53 +10,53 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-func repeats() []Test {
+func idempotencyKeys() []Test {
 	return []Test{
-		{Name: "an idempotency key stands for one run", Needs: []Capability{AnySource}, Run: oneRun},
-		{Name: "a key that comes many times at once is one run", Needs: []Capability{AnySource}, Run: oneRunAtOnce},
+		{Name: "idempotency key returns the existing run", Requires: []Capability{AnySource}, Run: oneRun},
+		{Name: "concurrent requests with one key create one run", Requires: []Capability{AnySource}, Run: oneRunAtOnce},
 	}
 }
 
 func oneRun(c *Case) {
-	body, key := string(outside.Encode(c.T, c.quick("one"))), c.Batch("key")
+	body, key := string(outside.Encode(c.T, c.shortRequest("one"))), c.Batch("key")
 	first := c.Call(http.MethodPost, "/export/mods", body, "Idempotency-Key", key)
 	if first.Status != http.StatusAccepted {
-		c.T.Fatalf("%d %s", first.Status, first.Body)
+		c.T.Fatalf("first request: got %d %s, want 202", first.Status, first.Body)
 	}
 	task := outside.Decode[contract.ExportAccepted](c.T, first.Body).TaskID
 	c.tasks.add(task)
 	for range 2 {
 		again := c.Call(http.MethodPost, "/export/mods", body, "Idempotency-Key", key)
 		if again.Status != http.StatusOK || !bytes.Equal(first.Body, again.Body) {
-			c.T.Errorf("again: %d %s", again.Status, again.Body)
+			c.T.Errorf("repeated request: got %d %s, want 200 with the first answer", again.Status, again.Body)
 		}
-		c.End(task) // and after its end
+		c.End(task) // the second repetition comes after the end
 	}
 	other := string(outside.Encode(c.T, contract.ExportRequest{PI: samples.SampleRoot}))
 	if answer := c.Call(http.MethodPost, "/export/mods", other, "Idempotency-Key", key); answer.Status != http.StatusUnprocessableEntity {
-		c.T.Errorf("another request: %d %s", answer.Status, answer.Body)
+		c.T.Errorf("same key, other request: got %d %s, want 422", answer.Status, answer.Body)
 	}
 }
 
 func oneRunAtOnce(c *Case) {
-	body, key := string(outside.Encode(c.T, c.quick("one"))), c.Batch("key")
+	body, key := string(outside.Encode(c.T, c.shortRequest("one"))), c.Batch("key")
 	answers := make([]outside.Answer, 10)
 	var clients sync.WaitGroup
 	for i := range answers {
 		clients.Go(func() { answers[i] = c.Call(http.MethodPost, "/export/mods", body, "Idempotency-Key", key) })
 	}
 	clients.Wait()
-	made := 0
+	created := 0
 	for _, a := range answers {
 		if a.Status == http.StatusAccepted {
-			made++
+			created++
 		}
 		if a.Status != http.StatusAccepted && a.Status != http.StatusOK || !bytes.Equal(a.Body, answers[0].Body) {
-			c.T.Errorf("it is answered %d %s, and %s before", a.Status, a.Body, answers[0].Body)
+			c.T.Errorf("got %d %s, want the answer %s", a.Status, a.Body, answers[0].Body)
 		}
 	}
-	if made != 1 {
-		c.T.Errorf("%d runs were made", made)
+	if created != 1 {
+		c.T.Errorf("got %d runs, want 1", created)
 	}
 	task := outside.Decode[contract.ExportAccepted](c.T, answers[0].Body).TaskID
 	c.tasks.add(task)

@@ -7,26 +7,27 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 )
 
-func rubbish() []Test {
+func malformed() []Test {
 	return []Test{
-		{Name: "a bad export is refused by the field", Run: badExports},
-		{Name: "a packed body is refused", Needs: []Capability{OwnEncoding}, Run: badEncoding},
-		{Name: "a bad query is refused by its name", Run: badQueries},
-		{Name: "what nobody knows is not found", Run: notFound},
-		{Name: "what no route knows is not found", Needs: []Capability{OwnNotFound}, Run: noRoute},
+		{Name: "invalid export request names the field", Run: badExports},
+		{Name: "compressed body is refused", Requires: []Capability{OwnEncoding}, Run: badEncoding},
+		{Name: "invalid query parameter is named", Run: badQueries},
+		{Name: "unknown task is 404", Run: notFound},
+		{Name: "unknown route is 404", Requires: []Capability{OwnNotFound}, Run: noRoute},
 	}
 }
 
-// refused makes a request and holds its refusal to a status and a field.
-func (c *Case) refused(status int, field, method, path, body string, headers ...string) {
+// wantProblem makes a request and checks the status and the field of the
+// problem that it returns.
+func (c *Case) wantProblem(status int, field, method, path, body string, headers ...string) {
 	c.T.Helper()
 	answer := c.Call(method, path, body, headers...)
 	if answer.Status != status {
-		c.T.Errorf("%s %s with %.80q: %d %s", method, path, body, answer.Status, answer.Body)
+		c.T.Errorf("%s %s with %.80q: got %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
 		return
 	}
 	if p := answer.Problem(c.T); p.Field != field || p.Detail == "" || p.Code == "" {
-		c.T.Errorf("%s %s with %.80q names %q, want %q: %s", method, path, body, p.Field, field, answer.Body)
+		c.T.Errorf("%s %s with %.80q: got field %q, want %q: %s", method, path, body, p.Field, field, answer.Body)
 	}
 }
 
@@ -52,19 +53,19 @@ func badExports(c *Case) {
 		`{` + pi + `,"policy":{"heartbeatTimeoutSeconds":3600,"timeLimitSeconds":9}}`: "policy.heartbeatTimeoutSeconds",
 		`{` + pi + `,"policy":{"retry":{"maxAttempts":0}}}`:                           "policy.retry.maxAttempts",
 	} {
-		c.refused(http.StatusBadRequest, field, http.MethodPost, path, body)
+		c.wantProblem(http.StatusBadRequest, field, http.MethodPost, path, body)
 	}
 	good := `{` + pi + `}`
-	c.refused(http.StatusUnsupportedMediaType, "Content-Type", http.MethodPost, path, good, "Content-Type", "text/plain")
-	c.refused(http.StatusRequestEntityTooLarge, "", http.MethodPost, path, `{`+pi+`,"x":"`+strings.Repeat("x", 1<<20)+`"}`)
-	c.refused(http.StatusBadRequest, "Idempotency-Key", http.MethodPost, path, good, "Idempotency-Key", strings.Repeat("k", 256))
-	c.refused(http.StatusBadRequest, "dry", http.MethodPost, path+"?dry=1", good)
-	c.refused(http.StatusNotFound, "format", http.MethodPost, "/export/pdf", good)
+	c.wantProblem(http.StatusUnsupportedMediaType, "Content-Type", http.MethodPost, path, good, "Content-Type", "text/plain")
+	c.wantProblem(http.StatusRequestEntityTooLarge, "", http.MethodPost, path, `{`+pi+`,"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+	c.wantProblem(http.StatusBadRequest, "Idempotency-Key", http.MethodPost, path, good, "Idempotency-Key", strings.Repeat("k", 256))
+	c.wantProblem(http.StatusBadRequest, "dry", http.MethodPost, path+"?dry=1", good)
+	c.wantProblem(http.StatusNotFound, "format", http.MethodPost, "/export/pdf", good)
 }
 
 func badEncoding(c *Case) {
 	const good = `{"pi":"` + samples.SampleRoot + `"}`
-	c.refused(http.StatusUnsupportedMediaType, "Content-Encoding", http.MethodPost, "/export/mods", good, "Content-Encoding", "gzip")
+	c.wantProblem(http.StatusUnsupportedMediaType, "Content-Encoding", http.MethodPost, "/export/mods", good, "Content-Encoding", "gzip")
 }
 
 func badQueries(c *Case) {
@@ -87,7 +88,7 @@ func badQueries(c *Case) {
 		"/v1/tasks/none/events?after=1e3":      "after",
 		"/v1/tasks?state=Completed&limit=1001": "limit",
 	} {
-		c.refused(http.StatusBadRequest, field, http.MethodGet, path, "")
+		c.wantProblem(http.StatusBadRequest, field, http.MethodGet, path, "")
 	}
 }
 
@@ -95,16 +96,16 @@ func notFound(c *Case) {
 	for _, path := range []string{
 		"/status/export_mods_1_00000000", "/status/a%2Fb", "/status/%25", "/v1/tasks/none", "/v1/tasks/none/events", "/download/none",
 	} {
-		c.refused(http.StatusNotFound, "", http.MethodGet, path, "")
+		c.wantProblem(http.StatusNotFound, "", http.MethodGet, path, "")
 	}
-	c.refused(http.StatusNotFound, "", http.MethodDelete, "/download/none", "")
+	c.wantProblem(http.StatusNotFound, "", http.MethodDelete, "/download/none", "")
 }
 
 func noRoute(c *Case) {
-	c.refused(http.StatusNotFound, "", http.MethodGet, "/v2/tasks", "")
-	c.refused(http.StatusNotFound, "", http.MethodGet, "/v1/replicasets", "")
+	c.wantProblem(http.StatusNotFound, "", http.MethodGet, "/v2/tasks", "")
+	c.wantProblem(http.StatusNotFound, "", http.MethodGet, "/v1/replicasets", "")
 	answer := c.Call(http.MethodPatch, "/v1/tasks", "")
 	if answer.Status != http.StatusMethodNotAllowed || !strings.Contains(answer.Header.Get("Allow"), http.MethodGet) {
-		c.T.Errorf("PATCH: %d %v", answer.Status, answer.Header)
+		c.T.Errorf("PATCH: got %d %v, want 405 with Allow", answer.Status, answer.Header)
 	}
 }

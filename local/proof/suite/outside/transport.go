@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 )
 
-// document is read once.
+// document is the parsed OpenAPI document.
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
-// wire takes answers as they are sent.
+// wire leaves responses as they are sent.
 var wire = func() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
 	transport.DisableCompression = true
@@ -22,12 +22,12 @@ var wire = func() http.RoundTripper {
 	return transport
 }()
 
-// held is a transport that holds what passes to the document.
-type held struct{ client *Client }
+// checkedTransport checks requests and responses against the OpenAPI document.
+type checkedTransport struct{ client *Client }
 
-// RoundTrip sends the request. The document sees it without what stands before
-// Sortie: the path of the API, and the gateway's headers.
-func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. The check sees neither the path
+// prefix of the API nor the gateway's headers.
+func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	described, err := document()
 	if err != nil {
 		return nil, err
@@ -51,9 +51,9 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 		for _, name := range h.client.Gateway {
 			answer.Header.Del(name)
 		}
-		rename(answer.Header)
-		// A reference to the API has the stage before it, and not what leads to
-		// the stage in an emulator.
+		restoreHeaders(answer.Header)
+		// A Location in the API starts with the stage, without the emulator's
+		// prefix.
 		for _, prefix := range []string{base.Path, "/" + path.Base(base.Path)} {
 			if to, ok := strings.CutPrefix(answer.Header.Get("Location"), prefix+"/"); ok {
 				answer.Header.Set("Location", "/"+to)
@@ -61,12 +61,13 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return answer, nil
 	}
-	return described.Transport(exchange(pass), func(err error) { h.client.T.Error(err) }).RoundTrip(&short)
+	return described.Transport(roundTripperFunc(pass), func(err error) { h.client.T.Error(err) }).RoundTrip(&short)
 }
 
-// rename gives headers their names back that API Gateway has changed, where it
-// sends none of its own under them: it streams without Content-Length.
-func rename(header http.Header) {
+// restoreHeaders restores the names of headers that API Gateway has renamed,
+// unless it sends its own header of that name: it streams without
+// Content-Length.
+func restoreHeaders(header http.Header) {
 	for name, values := range header {
 		own, changed := strings.CutPrefix(name, "X-Amzn-Remapped-")
 		if !changed {
@@ -79,8 +80,8 @@ func rename(header http.Header) {
 	}
 }
 
-// exchange is a function that is a transport.
-type exchange func(*http.Request) (*http.Response, error)
+// roundTripperFunc makes a function an http.RoundTripper.
+type roundTripperFunc func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls it.
-func (f exchange) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// RoundTrip implements http.RoundTripper.
+func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,79 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/local/twin/stacktest"
+)
+
+// ScriptedWorkerName is the argument by which a test binary runs
+// ScriptedWorker; its TestMain registers it.
+const ScriptedWorkerName = "player"
+
+// Scripts is a folder with the scripts of workers. BATCH_ID, which every export
+// passes to its worker, names the script's file. It works for machines that are
+// processes on this host.
+type Scripts struct{ dir string }
+
+// NewScripts returns the Scripts in an existing folder.
+func NewScripts(dir string) *Scripts { return &Scripts{dir} }
+
+// Image returns the command for the worker's image in a machines API that runs
+// processes: the test binary as ScriptedWorker.
+func (s *Scripts) Image(executable string) []string {
+	return []string{executable, ScriptedWorkerName, s.dir}
+}
+
+// Set stores the script of a batch's workers; see stacktest.Play.
+func (s *Scripts) Set(t *testing.T, batch, play string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, batch), []byte(play), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ScriptedWorker runs the script of its batch, or the export worker if the
+// batch has no script. environ is the process's environment.
+func ScriptedWorker(environ []string) stacktest.Program {
+	return func(words []string, env map[string]string) int {
+		if len(words) != 1 {
+			fmt.Fprintln(os.Stderr, "missing argument: the folder of the scripts")
+			return 2
+		}
+		if play, err := os.ReadFile(filepath.Join(words[0], filepath.Base(env["BATCH_ID"]))); err == nil {
+			return stacktest.Play(strings.Fields(string(play)), env)
+		}
+		return program.Main(context.Background(), environ, os.Stderr)
+	}
+}
+
+// Pipe creates a named pipe at which a worker waits until Release.
+func Pipe(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Release unblocks all present and later readers of the pipe.
+func Release(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	if _, err := file.Write(bytes.Repeat([]byte("x"), 4096)); err != nil {
+		t.Fatal(err)
+	}
+}
