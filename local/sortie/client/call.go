@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// answerTime is how long an answer may take beyond what was asked to wait.
+	// answerTime limits a call, in addition to the wait that it asks for.
 	answerTime = 30 * time.Second
-	// answerLimit bounds an answer, in bytes.
+	// answerLimit limits a response body, in bytes.
 	answerLimit = 32 << 20
 )
 
-// call is one request for a JSON answer.
+// call describes one request.
 type call struct {
 	method string
 	path   string
 	query  url.Values
 	header http.Header
 	body   any
-	// wait is how long the server was asked to wait.
+	// wait is the time for which the server may delay the response.
 	wait time.Duration
-	// repeat says that the call may be made again.
+	// repeat marks a call that is safe to repeat.
 	repeat bool
 }
 
-// do makes the call, again as long as that may help, and reads the answer into
-// to: JSON, or as it is into a *[]byte. It gives the last answer's header.
+// do sends the request, with retries if it is safe to repeat, and decodes the
+// response into to: as JSON, or unchanged into a *[]byte. It returns the header
+// of the last response.
 func (c *Client) do(ctx context.Context, what call, to any) (http.Header, error) {
 	var header http.Header
 	once := func() (err error) {
@@ -46,7 +47,7 @@ func (c *Client) do(ctx context.Context, what call, to any) (http.Header, error)
 	if !what.repeat {
 		return header, once()
 	}
-	return header, c.bear(ctx, once)
+	return header, c.retry(ctx, once)
 }
 
 func (c *Client) once(ctx context.Context, what call, to any) (http.Header, error) {
@@ -58,7 +59,7 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.broken(ctx, req.URL, err)
+		return nil, c.failure(ctx, req.URL, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
@@ -66,7 +67,7 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
-		return resp.Header, c.broken(ctx, req.URL, err)
+		return resp.Header, c.failure(ctx, req.URL, err)
 	}
 	if raw, ok := to.(*[]byte); ok {
 		*raw = text
@@ -75,14 +76,14 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	if err := json.Unmarshal(text, to); err != nil {
 		return resp.Header, &Problem{
 			Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"),
-			Message: "the answer is none of Sortie's; is the URL right?",
+			Message: notSortie(resp), Foreign: true,
 		}
 	}
 	return resp.Header, nil
 }
 
-// broken tells the caller's own end from the server's.
-func (c *Client) broken(ctx context.Context, target *url.URL, err error) error {
+// failure returns the error of ctx if it has ended, otherwise *Unreachable.
+func (c *Client) failure(ctx context.Context, target *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -94,7 +95,7 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	if what.body != nil {
 		text, err := json.Marshal(what.body)
 		if err != nil {
-			return nil, fmt.Errorf("cannot write the request: %w", err)
+			return nil, fmt.Errorf("cannot encode the request: %w", err)
 		}
 		body = bytes.NewReader(text)
 	}
@@ -102,7 +103,7 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	target.RawQuery = what.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, what.method, target.String(), body)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the request: %w", err)
+		return nil, fmt.Errorf("cannot create the request: %w", err)
 	}
 	maps.Copy(req.Header, what.header)
 	if body != nil {
@@ -118,37 +119,37 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	return req, nil
 }
 
-// bear repeats do while it fails in a way that passes, and patience lasts.
-func (c *Client) bear(ctx context.Context, do func() error) error {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 200*time.Millisecond, 5*time.Second
+// retry repeats do while it fails temporarily, for at most c.outage.
+func (c *Client) retry(ctx context.Context, do func() error) error {
+	delays := backoff.NewExponentialBackOff()
+	delays.InitialInterval, delays.MaxInterval = 200*time.Millisecond, 5*time.Second
 	var since time.Time
 	for {
 		err := do()
-		least, passes := passing(err)
-		if !passes || c.patience <= 0 {
+		least, temporary := retryable(err)
+		if !temporary || c.outage <= 0 {
 			return err
 		}
 		now := c.clock.Now()
 		if since.IsZero() {
 			since = now
 		}
-		pause := max(least, pauses.NextBackOff())
-		if now.Add(pause).Sub(since) > c.patience {
+		delay := max(least, delays.NextBackOff())
+		if now.Add(delay).Sub(since) > c.outage {
 			return err
 		}
-		if c.trouble != nil {
-			c.trouble(err)
+		if c.onRetry != nil {
+			c.onRetry(err)
 		}
-		if err := c.sleep(ctx, pause); err != nil {
+		if err := c.sleep(ctx, delay); err != nil {
 			return err
 		}
 	}
 }
 
-// passing says whether a failure may pass by itself, and how long the server
-// asks to wait for that.
-func passing(err error) (least time.Duration, passes bool) {
+// retryable reports whether a failure is temporary, and the shortest delay that
+// the server asks for.
+func retryable(err error) (least time.Duration, temporary bool) {
 	if _, ok := errors.AsType[*Unreachable](err); ok {
 		return 0, true
 	}
@@ -164,10 +165,10 @@ func passing(err error) (least time.Duration, passes bool) {
 }
 
 func (c *Client) sleep(ctx context.Context, d time.Duration) error {
-	over, stop := c.clock.NewTimer(d)
+	fired, stop := c.clock.NewTimer(d)
 	defer stop()
 	select {
-	case <-over:
+	case <-fired:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Cancel wishes for the end of a task; repeating it changes nothing.
+// Cancel requests the cancellation of a task. It is idempotent.
 func (c *Client) Cancel(ctx context.Context, taskID, reason string) (contract.CancelAnswer, error) {
 	var answer contract.CancelAnswer
 	_, err := c.do(ctx, call{
@@ -18,7 +18,7 @@ func (c *Client) Cancel(ctx context.Context, taskID, reason string) (contract.Ca
 	return answer, err
 }
 
-// Retry asks for a new task with the work of one that has ended. key is the
+// Retry creates a new task with the work of one that has ended. key is the
 // Idempotency-Key, which makes the call safe to repeat.
 func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryAccepted, error) {
 	var answer contract.RetryAccepted
@@ -29,15 +29,15 @@ func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryA
 	return answer, err
 }
 
-// Log is what a worker has written so far.
+// Log is the output that a worker has written so far.
 type Log struct {
 	Attempt int
 	Text    []byte
-	// Ended: nothing is added any more.
+	// Ended reports that the log is complete.
 	Ended bool
 }
 
-// Log reads the log of an attempt; 0 is the last one.
+// Log reads the log of an attempt, 0 for the latest.
 func (c *Client) Log(ctx context.Context, taskID string, attempt int) (Log, error) {
 	what := call{method: http.MethodGet, path: taskPath(taskID, "logs"), repeat: true}
 	if attempt > 0 {

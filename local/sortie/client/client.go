@@ -9,84 +9,87 @@ import (
 	"time"
 )
 
-// Clock times pauses.
+// Clock provides the time and timers.
 type Clock interface {
 	Now() time.Time
-	// NewTimer sends the time once, when d has passed. stop gives it up.
+	// NewTimer sends the time on fired after d. stop releases the timer.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Config is what a Client needs. URL and Clock are required.
+// Config configures a Client. URL and Clock are required.
 type Config struct {
-	// URL is where the server is, such as http://127.0.0.1:8080; a path is kept
-	// in front of the API's own.
+	// URL is the server's address, such as http://127.0.0.1:8080. Without a
+	// scheme it is an http URL. A path is a prefix of the API's paths.
 	URL string
-	// Token is sent as a bearer token; empty sends none.
+	// Token is sent as a bearer token unless it is empty.
 	Token string
-	// Transport makes the calls; nil is one of the client's own.
+	// Transport sends the requests; nil is a copy of http.DefaultTransport.
 	Transport http.RoundTripper
 	Clock     Clock
-	// Agent names the caller in User-Agent.
+	// Agent is the User-Agent header.
 	Agent string
 }
 
-// Client calls one server. It is safe for use by many goroutines.
+// Client calls one server. It is safe for concurrent use.
 type Client struct {
-	base     *url.URL
-	token    string
-	agent    string
-	http     *http.Client
-	clock    Clock
-	patience time.Duration
-	trouble  func(error)
+	base    *url.URL
+	token   string
+	agent   string
+	http    *http.Client
+	clock   Clock
+	outage  time.Duration
+	onRetry func(error)
 }
 
-// New checks the configuration and makes a Client; nothing is sent.
+// New checks the configuration and returns a Client. It sends nothing.
 func New(c Config) (*Client, error) {
 	base, err := parseURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token has a character that no header can carry")
+		return nil, errors.New("the token has a character that is not allowed in a header")
 	}
 	transport := c.Transport
 	if transport == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
-		own.DisableCompression = true                          // lengths and ranges are those of the file
+		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
+		own.DisableCompression = true                          // lengths and ranges refer to the file
 		transport = own
 	}
 	return &Client{
 		base: base, token: c.Token, agent: c.Agent, clock: c.Clock,
 		http: &http.Client{
 			Transport: transport,
-			// Redirects are followed by hand: see Open.
+			// Open follows redirects itself.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
 func parseURL(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
 	base, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("the server's URL cannot be read")
-	case base.Scheme != "http" && base.Scheme != "https", base.Host == "":
-		return nil, fmt.Errorf("the server's URL %q is not of the form http://host:port", base.Redacted())
+		return nil, errors.New("malformed server URL, want http://HOST:PORT")
 	case base.User != nil:
-		return nil, errors.New("the server's URL carries a password; give a token instead")
+		return nil, errors.New("the server URL contains a user or a password, want a token in SORTIE_TOKEN")
+	case base.Scheme != "http" && base.Scheme != "https", base.Host == "":
+		return nil, fmt.Errorf("malformed server URL %q, want http://HOST:PORT", base)
 	case base.RawQuery != "" || base.Fragment != "":
-		return nil, errors.New("the server's URL has a query or a fragment")
+		return nil, fmt.Errorf("the server URL %q has a query or a fragment, want http://HOST:PORT", base)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
 	return base, nil
 }
 
-// Patient gives a client that bears an outage for this long in each call that
-// is safe to repeat, and tells of every failure that it bears; trouble may be
-// nil.
-func (c *Client) Patient(outage time.Duration, trouble func(error)) *Client {
-	patient := *c
-	patient.patience, patient.trouble = outage, trouble
-	return &patient
+// WithRetry returns a client that repeats each call that is safe to repeat
+// while it fails temporarily, for at most outage. onRetry, which may be nil, is
+// called with the error before each repetition.
+func (c *Client) WithRetry(outage time.Duration, onRetry func(error)) *Client {
+	retrying := *c
+	retrying.outage, retrying.onRetry = outage, onRetry
+	return &retrying
 }

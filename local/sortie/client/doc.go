@@ -1,11 +1,11 @@
 // Package client calls Sortie's HTTP API.
 //
-// It promises that a failure is either *Unreachable (no answer came) or
-// *Problem (the server's own words), and that neither names a token or a
-// presigned URL. With Patient, calls that are safe to repeat bear an outage of
-// the server, such as its restart, for as long as was asked. A call that makes
-// something is repeated only under an idempotency key.
+// A failed call returns *Unreachable (no response arrived) or *Problem (the
+// response is an error). Neither contains a token or a presigned URL. A Client
+// from WithRetry repeats calls that are safe to repeat until the server is
+// reachable again or the given time has passed. A call that creates something
+// is repeated only with an idempotency key.
 //
-// It refuses to send its token anywhere but to the server it was made for: a
-// redirect to an object store is followed without it.
+// The token is sent only to the configured server. A redirect to an object
+// store is followed without it.
 package client

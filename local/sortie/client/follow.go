@@ -7,23 +7,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// leastPause is how long a server that does not wait is left alone between two
-// questions.
-const leastPause = time.Second
+// pollInterval is the shortest time between two requests if the server does not
+// wait.
+const pollInterval = time.Second
 
-// Follow asks for a task until it has ended and gives its last status. tell
-// gets each answer with the events since the one before. wait is how long the
-// server is asked to keep each question, in whole seconds, at least one: what
-// happens between two questions is told by the events, at most that much later.
+// Follow polls a task until it has ended and returns its last status. It calls
+// update with each status and the events since the previous one. wait is the
+// time for which the server may delay a response, in whole seconds, at least
+// one; events arrive at most that much later.
 //
-// It ends early with the ctx's error or the first failure that is not borne:
-// see Patient.
-func (c *Client) Follow(ctx context.Context, taskID string, wait time.Duration, tell func(contract.Status, []contract.TaskEvent)) (contract.Status, error) {
+// It returns early with the error of ctx or with the first failure that
+// WithRetry does not cover.
+func (c *Client) Follow(ctx context.Context, taskID string, wait time.Duration, update func(contract.Status, []contract.TaskEvent)) (contract.Status, error) {
 	var last contract.Status
-	seen, patience := 0, time.Duration(0)
+	seen, delay := 0, time.Duration(0)
 	for {
 		asked := c.clock.Now()
-		status, header, err := c.status(ctx, taskID, patience)
+		status, header, err := c.status(ctx, taskID, delay)
 		if err != nil {
 			return last, err
 		}
@@ -34,14 +34,14 @@ func (c *Client) Follow(ctx context.Context, taskID string, wait time.Duration, 
 		if len(events) > 0 {
 			seen = events[len(events)-1].Seq
 		}
-		tell(status, events)
+		update(status, events)
 		if status.Status != contract.StatusProcessing {
 			return status, nil
 		}
-		if patience > 0 && len(events) == 0 {
-			pause := leastPause
-			if asks := retryAfter(header); asks > 0 {
-				pause = min(asks, wait)
+		if delay > 0 && len(events) == 0 {
+			pause := pollInterval
+			if after := retryAfter(header); after > 0 {
+				pause = min(after, wait)
 			}
 			if rest := pause - c.clock.Now().Sub(asked); rest > 0 {
 				if err := c.sleep(ctx, rest); err != nil {
@@ -49,6 +49,6 @@ func (c *Client) Follow(ctx context.Context, taskID string, wait time.Duration, 
 				}
 			}
 		}
-		last, patience = status, max(wait, time.Second)
+		last, delay = status, max(wait, time.Second)
 	}
 }

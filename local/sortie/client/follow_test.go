@@ -80,7 +80,7 @@ func TestFollowTellsEveryStateUntilTheEnd(t *testing.T) {
 				}
 				network := &broken{failures: row.outage, err: errRefused, then: inMemory{server}}
 				var states []string
-				last, err := setup(t, network).Patient(time.Minute, nil).Follow(t.Context(), taskID, 20*time.Second,
+				last, err := setup(t, network).WithRetry(time.Minute, nil).Follow(t.Context(), taskID, 20*time.Second,
 					func(_ contract.Status, events []contract.TaskEvent) {
 						for _, e := range events {
 							states = append(states, e.State)
@@ -106,7 +106,7 @@ func TestFollowTellsEveryStateUntilTheEnd(t *testing.T) {
 func TestFollowEndsWhenTheTaskIsGone(t *testing.T) {
 	t.Parallel()
 	c := setup(t, inMemory{http.NotFoundHandler()})
-	_, err := c.Patient(time.Minute, nil).Follow(t.Context(), taskID, time.Second, func(contract.Status, []contract.TaskEvent) {
+	_, err := c.WithRetry(time.Minute, nil).Follow(t.Context(), taskID, time.Second, func(contract.Status, []contract.TaskEvent) {
 		t.Error("something was told")
 	})
 	if err == nil {

@@ -11,30 +11,29 @@ import (
 	"strings"
 )
 
-// redirects is how often a download may be sent on.
+// redirects limits the redirects of a download.
 const redirects = 3
 
-// Output is a task's output while it is read. Its reader closes Body.
+// Output is an open download of a task's output. The caller closes Body.
 type Output struct {
 	Body io.ReadCloser
-	// FileName is what the server calls the file, as it stands in the header;
-	// empty where it does not say.
+	// FileName is the name in the Content-Disposition header, unchecked; empty
+	// if there is none.
 	FileName string
-	// Start is the place of the body's first byte in the file.
+	// Start is the offset of the body's first byte in the file.
 	Start int64
-	// Size is the whole file's, in bytes; -1 where the server does not say.
+	// Size is the size of the whole file in bytes, -1 if unknown.
 	Size int64
-	// ETag is the file's; only a strong one is kept, because only that one says
-	// that two reads are of the same bytes.
+	// ETag is the file's strong ETag. A weak one does not identify bytes and is
+	// left out.
 	ETag string
 }
 
-// Open begins to read a task's output from the byte from. With an etag the
-// answer begins there only if the file is still that one; otherwise, and where
-// the server knows no ranges, Start is 0.
+// Open starts a download of a task's output at the offset from. Start is 0 if
+// the file no longer has the etag or the server does not support ranges.
 func (c *Client) Open(ctx context.Context, taskID string, from int64, etag string) (*Output, error) {
 	var out *Output
-	err := c.bear(ctx, func() (err error) {
+	err := c.retry(ctx, func() (err error) {
 		out, err = c.open(ctx, taskID, from, etag)
 		return err
 	})
@@ -46,6 +45,7 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 	if err != nil {
 		return nil, err
 	}
+	redirectedBefore := false
 	for range redirects + 1 {
 		req.Header.Set("Accept", "*/*")
 		req.Header.Set("Accept-Encoding", "identity")
@@ -55,7 +55,7 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 		}
 		resp, err := c.http.Do(req)
 		if err != nil {
-			return nil, c.broken(ctx, req.URL, err)
+			return nil, c.failure(ctx, req.URL, err)
 		}
 		switch resp.StatusCode {
 		case http.StatusOK, http.StatusPartialContent:
@@ -67,31 +67,35 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 			http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 			_ = resp.Body.Close()
-			if req, err = onward(ctx, resp, c.agent); err != nil {
+			redirectedBefore = true
+			if req, err = redirected(ctx, resp, c.agent); err != nil {
 				return nil, err
 			}
 		default:
 			err := problem(resp)
-			_ = resp.Body.Close() // what it said is read
+			if p, ok := errors.AsType[*Problem](err); ok && redirectedBefore { // the object store's answer
+				p.Foreign, p.Message = false, "the object store responds with "+resp.Status
+			}
+			_ = resp.Body.Close()
 			return nil, err
 		}
 	}
-	return nil, errors.New("the download was redirected too often")
+	return nil, fmt.Errorf("the download has more than %d redirects", redirects)
 }
 
-// onward makes the request that a redirect asks for. It carries no token: the
-// new address has its own in the URL, and is somebody else's.
-func onward(ctx context.Context, resp *http.Response, agent string) (*http.Request, error) {
+// redirected returns the request for the target of a redirect. It carries no
+// token: the target belongs to another server, and its URL is the credential.
+func redirected(ctx context.Context, resp *http.Response, agent string) (*http.Request, error) {
 	target, err := resp.Location()
 	if err != nil {
-		return nil, errors.New("the download was redirected to nowhere")
+		return nil, errors.New("the redirect of the download has no valid Location")
 	}
 	if target.Scheme != "https" && target.Scheme != resp.Request.URL.Scheme {
-		return nil, fmt.Errorf("the download was redirected to an address with %q, which is not safe", target.Scheme)
+		return nil, fmt.Errorf("the download is redirected to a URL with the scheme %q, want https", target.Scheme)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, errors.New("the download was redirected to an address that is none")
+		return nil, errors.New("the download is redirected to a malformed URL")
 	}
 	if agent != "" {
 		req.Header.Set("User-Agent", agent)
@@ -111,7 +115,7 @@ func output(resp *http.Response) (*Output, error) {
 		var last int64
 		text := resp.Header.Get("Content-Range")
 		if n, _ := fmt.Sscanf(text, "bytes %d-%d/%d", &out.Start, &last, &out.Size); n != 3 || out.Start < 0 || out.Size <= last {
-			return nil, errors.New("the server sent a part of the file and did not say which")
+			return nil, fmt.Errorf("malformed Content-Range %q", text)
 		}
 	}
 	return out, nil

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,36 +19,37 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Unreachable is a call that got no answer, or not the whole of it.
+// Unreachable is a call without a complete response.
 type Unreachable struct {
 	// URL is the server, without path and query.
 	URL string
-	// Refused says that no connection could be made: the server did not see the
-	// call.
+	// Refused reports that no connection was established: the server has not
+	// received the call.
 	Refused bool
 	cause   error
 }
 
 func (u *Unreachable) Error() string { return fmt.Sprintf("cannot reach %s: %v", u.URL, u.cause) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (u *Unreachable) Unwrap() error { return u.cause }
 
-// Problem is an answer that is an error, as RFC 9457 writes it.
+// Problem is an error response (RFC 9457).
 type Problem struct {
 	// Status is the HTTP status.
 	Status int
-	// Code is the fault's; empty where the answer had none, as a proxy's.
+	// Code is the fault's code; empty if the response has none.
 	Code fault.Code
-	// Message says for people what happened.
+	// Message describes the failure.
 	Message string
-	// Field is the part of the request that is wrong; empty where none is.
+	// Field is the wrong part of the request; empty if there is none.
 	Field string
-	// CorrelationID finds the call in the server's logs.
+	// CorrelationID identifies the call in the server's logs.
 	CorrelationID string
-	// RetryAfter is how long the server wants to be left alone; 0 where it does
-	// not say.
+	// RetryAfter is the delay that the server asks for; 0 if there is none.
 	RetryAfter time.Duration
+	// Foreign reports that the response does not come from Sortie.
+	Foreign bool
 }
 
 func (p *Problem) Error() string {
@@ -57,30 +60,32 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Gone says whether the error is the server's word that the thing never was,
-// or is no more.
+// Gone reports whether the server does not know the resource, or no longer.
 func Gone(err error) bool {
 	p, ok := errors.AsType[*Problem](err)
-	return ok && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
+	return ok && !p.Foreign && (p.Status == http.StatusNotFound || p.Status == http.StatusGone)
 }
 
-// unreachable names the failure of a call without its path and query, which
-// may be secrets.
+// unreachable describes the failure of a call without path and query, which may
+// contain secrets.
 func unreachable(target *url.URL, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	u := &Unreachable{URL: target.Scheme + "://" + target.Host, cause: err}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		u.Refused, u.cause = op.Op == "dial", op.Err // the address stands in URL
+		u.Refused, u.cause = op.Op == "dial", op.Err // op.Error repeats the address
+	}
+	if call, ok := errors.AsType[*os.SyscallError](u.cause); ok {
+		u.cause = call.Err
 	}
 	return u
 }
 
-// problemLimit bounds what is read of an answer that is an error, in bytes.
+// problemLimit limits the body of an error response, in bytes.
 const problemLimit = 64 << 10
 
-// problem reads an answer that is an error.
+// problem decodes an error response.
 func problem(resp *http.Response) error {
 	p := &Problem{
 		Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"), RetryAfter: retryAfter(resp.Header),
@@ -91,26 +96,41 @@ func problem(resp *http.Response) error {
 	if err == nil && (kind == "application/problem+json" || kind == "application/json") {
 		err = json.Unmarshal(text, &body)
 	}
-	if err != nil { // the status speaks for itself
+	if err != nil { // only the status is usable
 		body = contract.Problem{}
 	}
 	p.Code, p.Field = fault.Code(body.Code), body.Field
 	if p.CorrelationID == "" {
 		p.CorrelationID = body.CorrelationID
 	}
-	for _, words := range []string{body.Detail, body.Message, body.Title} {
+	for _, text := range []string{body.Detail, body.Message, body.Title} {
 		if p.Message == "" {
-			p.Message = words
+			p.Message = text
 		}
 	}
-	if p.Message == "" {
-		p.Message = fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	switch {
+	case p.Code == "" && resp.StatusCode < 500 && !slices.Contains(gatewayStatuses, resp.StatusCode):
+		p.Foreign, p.Message = true, notSortie(resp)
+	case p.Message == "":
+		p.Message = "the server responds with " + resp.Status
 	}
 	return p
 }
 
-// retryAfter reads the header's seconds. Its other form, a date, is of no use
-// between two clocks.
+// gatewayStatuses are client errors that a gateway before Sortie sends without
+// a code.
+var gatewayStatuses = []int{
+	http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests,
+}
+
+// notSortie describes a response that does not come from Sortie.
+func notSortie(resp *http.Response) string {
+	return fmt.Sprintf("%s://%s is not a Sortie server: it responds with %s and no document of Sortie",
+		resp.Request.URL.Scheme, resp.Request.URL.Host, resp.Status)
+}
+
+// retryAfter returns the seconds of the Retry-After header. It ignores the
+// header's date form, which depends on two clocks.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 || seconds > 24*60*60 {

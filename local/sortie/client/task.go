@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// exportPatience is how long an accepted connection may fail before an export
-// is given up. The key makes the repetition safe.
-const exportPatience = 10 * time.Second
+// exportOutage is the time for which an export whose response was lost is
+// repeated. The idempotency key makes that safe.
+const exportOutage = 10 * time.Second
 
-// Export asks for an export. key is the Idempotency-Key: another call with the
-// same key and request gives the same task, so that it is repeated where the
-// answer was lost; where no connection could be made it fails at once.
+// Export starts an export. key is the Idempotency-Key: another call with the
+// same key and request returns the same task. The call is repeated if its
+// response was lost; without a connection it fails at once.
 func (c *Client) Export(ctx context.Context, format string, request contract.ExportRequest, key string) (contract.ExportAccepted, error) {
 	what := call{
 		method: http.MethodPost, path: "export/" + url.PathEscape(format), body: request,
@@ -26,7 +26,7 @@ func (c *Client) Export(ctx context.Context, format string, request contract.Exp
 	}
 	var accepted contract.ExportAccepted
 	var refused error
-	err := c.Patient(max(exportPatience, c.patience), c.trouble).bear(ctx, func() error {
+	err := c.WithRetry(max(exportOutage, c.outage), c.onRetry).retry(ctx, func() error {
 		_, err := c.once(ctx, what, &accepted)
 		if u, ok := errors.AsType[*Unreachable](err); ok && u.Refused {
 			refused = err
@@ -40,8 +40,8 @@ func (c *Client) Export(ctx context.Context, format string, request contract.Exp
 	return accepted, err
 }
 
-// Status reads a task's status. With wait, in whole seconds, the server answers
-// when the status changes, at the latest when wait is over.
+// Status reads a task's status. With wait, in whole seconds, the server responds
+// when the status changes, at the latest after wait.
 func (c *Client) Status(ctx context.Context, taskID string, wait time.Duration) (contract.Status, error) {
 	status, _, err := c.status(ctx, taskID, wait)
 	return status, err
@@ -57,16 +57,16 @@ func (c *Client) status(ctx context.Context, taskID string, wait time.Duration) 
 	return status, header, err
 }
 
-// Page asks for a page of tasks. The zero value is the first one, of the
-// server's size.
+// Page selects a page of tasks. The zero value is the first page, of the
+// server's default size.
 type Page struct {
-	// State keeps those in this state; empty is all.
+	// State selects the tasks in this state; empty selects all.
 	State  string
 	Limit  int
 	Cursor string
 }
 
-// Tasks reads a page of tasks, the newest first.
+// Tasks reads a page of tasks, newest first.
 func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error) {
 	query := url.Values{}
 	if page.State != "" {
@@ -83,7 +83,7 @@ func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error
 	return list, err
 }
 
-// Events reads all events of a task whose number is above after, in order.
+// Events reads all events of a task with a number above after, in order.
 func (c *Client) Events(ctx context.Context, taskID string, after int) ([]contract.TaskEvent, error) {
 	events := []contract.TaskEvent{}
 	for {

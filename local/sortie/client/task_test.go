@@ -18,10 +18,9 @@ import (
 
 const taskID = "export_mods_1704857234567_a3f8c2d1"
 
-func TestNewRefusesWhatCannotBeCalled(t *testing.T) {
+func TestNewRefusesMalformedURLsAndTokens(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]client.Config{
-		"no scheme":       {URL: "127.0.0.1:8080"},
 		"other scheme":    {URL: "ftp://host"},
 		"no host":         {URL: "http://"},
 		"password in it":  {URL: "http://user:pw@host"},
@@ -32,13 +31,13 @@ func TestNewRefusesWhatCannotBeCalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := client.New(config); err == nil {
-				t.Errorf("New(%q) made a client", config.URL)
+				t.Errorf("New(%q) got no error", config.URL)
 			}
 		})
 	}
 }
 
-func TestExportSendsWhatWasAsked(t *testing.T) {
+func TestExportSendsTheRequest(t *testing.T) {
 	t.Parallel()
 	var got struct {
 		path, key, token, body string
@@ -70,7 +69,7 @@ func TestExportSendsWhatWasAsked(t *testing.T) {
 	}
 }
 
-func TestExportIsRepeatedOnlyWhereItsAnswerWasLost(t *testing.T) {
+func TestExportIsRepeatedIfItsResponseWasLost(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		failure error
@@ -99,7 +98,7 @@ func TestExportIsRepeatedOnlyWhereItsAnswerWasLost(t *testing.T) {
 	}
 }
 
-func TestProblemsAreTheServersWords(t *testing.T) {
+func TestProblemHasTheServersText(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		status int
@@ -111,9 +110,15 @@ func TestProblemsAreTheServersWords(t *testing.T) {
 			map[string]any{"title": "Bad Request", "detail": "the depth is 0 to 100", "code": "INVALID_REQUEST", "field": "options.maxDepth", "status": 400},
 			client.Problem{Status: 400, Code: fault.InvalidRequest, Message: "the depth is 0 to 100", Field: "options.maxDepth"},
 		},
-		"only a title": {404, map[string]any{"title": "Not Found"}, client.Problem{Status: 404, Message: "Not Found"}},
+		"only a title": {404, map[string]any{"title": "Not Found"}, client.Problem{
+			Status: 404, Message: "http://sortie.test is not a Sortie server: it responds with 404 Not Found and no document of Sortie", Foreign: true,
+		}},
+		"a task that is gone": {
+			404, map[string]any{"detail": "Task not found", "code": "NOT_FOUND"},
+			client.Problem{Status: 404, Code: fault.NotFound, Message: "Task not found"},
+		},
 		"not an object": {
-			502, []string{"<html>"}, client.Problem{Status: 502, Message: "the server answered 502 Bad Gateway"},
+			502, []string{"<html>"}, client.Problem{Status: 502, Message: "the server responds with 502 Bad Gateway"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,14 +134,14 @@ func TestProblemsAreTheServersWords(t *testing.T) {
 			if diff := cmp.Diff(row.want, *p); diff != "" {
 				t.Error(diff)
 			}
-			if client.Gone(err) != (row.status == 404) {
-				t.Errorf("Gone is %v", client.Gone(err))
+			if client.Gone(err) != (row.want.Code == fault.NotFound) {
+				t.Errorf("Gone: got %v", client.Gone(err))
 			}
 		})
 	}
 }
 
-func TestAnswersThatAreNoneOfSorties(t *testing.T) {
+func TestResponsesThatAreNotSorties(t *testing.T) {
 	t.Parallel()
 	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("<!doctype html>hello"))
@@ -162,14 +167,14 @@ func TestPatientBearsAnOutage(t *testing.T) {
 		if _, err := c.Status(t.Context(), taskID, 0); err == nil {
 			t.Error("an impatient client waited")
 		}
-		status, err := c.Patient(time.Minute, func(error) { told++ }).Status(t.Context(), taskID, 0)
+		status, err := c.WithRetry(time.Minute, func(error) { told++ }).Status(t.Context(), taskID, 0)
 		if err != nil || status.Status != "success" {
 			t.Errorf("status %q, error %v", status.Status, err)
 		}
 		if told == 0 || told > 6 {
 			t.Errorf("asked again %d times in 40 s with Retry-After: 7", told)
 		}
-		if _, err := c.Patient(time.Minute, nil).Status(t.Context(), taskID, 0); err != nil {
+		if _, err := c.WithRetry(time.Minute, nil).Status(t.Context(), taskID, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -180,7 +185,7 @@ func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		network := &broken{failures: 1 << 30, err: errRefused}
-		_, err := setup(t, network).Patient(time.Minute, nil).Status(t.Context(), taskID, 0)
+		_, err := setup(t, network).WithRetry(time.Minute, nil).Status(t.Context(), taskID, 0)
 		if _, ok := errors.AsType[*client.Unreachable](err); !ok {
 			t.Errorf("error %v", err)
 		}
@@ -189,7 +194,7 @@ func TestPatienceEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = setup(t, network).Patient(time.Minute, nil).Status(ctx, taskID, 0)
+		_, err = setup(t, network).WithRetry(time.Minute, nil).Status(ctx, taskID, 0)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v after the caller's end", err)
 		}

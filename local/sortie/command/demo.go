@@ -106,7 +106,7 @@ func (a *app) tellStory(status contract.Status, events []contract.TaskEvent, fil
 	if err := a.say("\nExported %s.\n\n", summaryLine(status, size)); err != nil {
 		return err
 	}
-	if err := display.WriteStays(a.Stdout, events); err != nil {
+	if err := display.WritePhases(a.Stdout, events); err != nil {
 		return err
 	}
 	return a.say(`

@@ -94,7 +94,7 @@ func explain(err error) report {
 		}
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
-		r.Code, r.Hint = judge(problem)
+		r.Code, r.Hint = outcome(problem)
 	case errors.Is(err, sqlite.ErrInUse):
 		r.Hint = "stop the other one, or choose another folder with --data"
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -116,7 +116,7 @@ func explain(err error) report {
 }
 
 // judge gives a refused call's exit code and what to do.
-func judge(p *client.Problem) (code int, hint string) {
+func outcome(p *client.Problem) (code int, hint string) {
 	switch {
 	case p.Status == http.StatusUnauthorized:
 		return ExitDenied, "set SORTIE_TOKEN to one of the server's tokens"
@@ -138,7 +138,7 @@ func judge(p *client.Problem) (code int, hint string) {
 }
 
 // tell writes the report: for people, or as a line of JSON.
-func (r report) tell(out io.Writer, asJSON bool) {
+func (r report) write(out io.Writer, asJSON bool) {
 	if asJSON {
 		// There is nobody left to tell a failure to.
 		_ = json.NewEncoder(out).Encode(map[string]report{"error": r}) //nolint:errchkjson // as above

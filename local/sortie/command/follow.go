@@ -48,9 +48,9 @@ func (f *follower) close() {
 	}
 }
 
-func (f *follower) trouble(err error) {
+func (f *follower) onRetry(err error) {
 	if f.progress != nil {
-		f.progress.Trouble(err)
+		f.progress.Retrying(err)
 	}
 }
 
@@ -67,11 +67,11 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 	if f.progress != nil && f.app.screen.Draws() {
 		wait = drawnWait
 	}
-	status, err := f.client.Patient(outage, f.trouble).Follow(limited, taskID, wait,
+	status, err := f.client.WithRetry(outage, f.onRetry).Follow(limited, taskID, wait,
 		func(status contract.Status, events []contract.TaskEvent) {
 			f.events = append(f.events, events...)
 			if f.progress != nil {
-				f.progress.Told(status, events)
+				f.progress.Update(status, events)
 			}
 		})
 	switch {
@@ -97,7 +97,7 @@ func (f *follower) save(ctx context.Context, status contract.Status, target stri
 		f.app.note("The run left no output.")
 		return "", 0, nil
 	}
-	job := fetch.Job{Client: f.client.Patient(outage, f.trouble), TaskID: status.TaskID, Size: -1, Trouble: f.trouble}
+	job := fetch.Job{Client: f.client.WithRetry(outage, f.onRetry), TaskID: status.TaskID, Size: -1, OnRetry: f.onRetry}
 	if status.OutputFileSize != nil {
 		job.Size = *status.OutputFileSize
 	}

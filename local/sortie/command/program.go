@@ -61,7 +61,7 @@ func Main(ctx context.Context, p Program) int {
 		return ExitOK
 	}
 	r := explain(err)
-	r.tell(a.screen, a.json || slices.Contains(p.Args, "--json"))
+	r.write(a.screen, a.json || slices.Contains(p.Args, "--json"))
 	return r.Code
 }
 

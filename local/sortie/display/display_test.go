@@ -21,9 +21,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-var rewrite = flag.Bool("rewrite", false, "record the golden files anew")
+var rewrite = flag.Bool("rewrite", false, "write the golden files")
 
-// golden holds the text to testdata/name; what a terminal acts on is written
+// golden compares the text with testdata/name, with control characters spelled
 // out.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -61,7 +61,7 @@ func retried() []contract.TaskEvent {
 		e(1010, "ContainerCreating", "ContainerCreating", "job.machine_created", 1, "148e1", nil),
 		e(1200, "ContainerCreating", "Running", "job.started", 1, "", nil),
 		e(61200, "Running", "Terminating", "job.attempt_ended", 1, "", lost),
-		e(61300, "Terminating", "Retrying", "job.retry_scheduled", 1, "in 2s", nil),
+		e(61300, "Terminating", "Retrying", "job.retry_scheduled", 1, "in 2s", lost),
 		e(63300, "Retrying", "Pending", "job.retry_due", 2, "", nil),
 		e(63301, "Pending", "ContainerCreating", "job.admitted", 2, "", nil),
 		e(63500, "ContainerCreating", "Running", "job.started", 2, "", nil),
@@ -75,21 +75,21 @@ func retried() []contract.TaskEvent {
 	return events
 }
 
-// follow shows the run in the steps in which a client would hear of it.
+// follow shows the run in the steps in which a client receives it.
 func follow(p *display.Progress, c *clock.Virtual) {
-	percent, line := 40, 3
+	percent, position := 40, 3
 	events := retried()
-	p.Told(contract.Status{Status: "processing", State: "Pending", QueuePosition: &line}, events[:2])
+	p.Update(contract.Status{Status: "processing", State: "Pending", QueuePosition: &position}, events[:2])
 	c.Advance(time.Second)
-	p.Told(contract.Status{Status: "processing", State: "Running", Progress: &contract.Progress{Percent: &percent, Message: "entity\x07 29 of 72"}}, events[2:5])
-	p.Trouble(errors.New("cannot reach http://127.0.0.1:8080: connection refused"))
-	p.Trouble(errors.New("cannot reach http://127.0.0.1:8080: connection refused"))
-	p.Told(contract.Status{Status: "processing", State: "Running"}, events[5:10])
-	p.Told(contract.Status{Status: "success", State: "Completed"}, events[10:])
+	p.Update(contract.Status{Status: "processing", State: "Running", Progress: &contract.Progress{Percent: &percent, Message: "entity\x07 29 of 72"}}, events[2:5])
+	p.Retrying(errors.New("cannot reach http://127.0.0.1:8080: connection refused"))
+	p.Retrying(errors.New("cannot reach http://127.0.0.1:8080: connection refused"))
+	p.Update(contract.Status{Status: "processing", State: "Running"}, events[5:10])
+	p.Update(contract.Status{Status: "success", State: "Completed"}, events[10:])
 	p.Downloading(500_000, 1_748_234)
 }
 
-func TestProgressIsPlainLinesWhereNothingIsDrawn(t *testing.T) {
+func TestProgressWithoutTerminalIsPlainLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	c := clock.NewVirtual(begin)
@@ -99,8 +99,8 @@ func TestProgressIsPlainLinesWhereNothingIsDrawn(t *testing.T) {
 	golden(t, "plain.txt", out.String())
 }
 
-// TestProgressIsOneLineOnATerminal stands in a bubble so that the drawing
-// goroutine has nothing to do by itself.
+// TestProgressIsOneLineOnATerminal runs in a bubble, so that the drawing
+// goroutine acts only when the clock advances.
 func TestProgressIsOneLineOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{80, 30} {
@@ -113,13 +113,13 @@ func TestProgressIsOneLineOnATerminal(t *testing.T) {
 				p := display.NewProgress(screen, c)
 				synctest.Wait()
 				events := retried()
-				p.Told(contract.Status{Status: "processing"}, events[:1])
+				p.Update(contract.Status{Status: "processing"}, events[:1])
 				for range 3 {
 					c.Advance(100 * time.Millisecond)
 					synctest.Wait()
 				}
-				slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{ReplaceAttr: withoutTime})).Info("a line of the log")
-				p.Told(contract.Status{Status: "success"}, events[11:12])
+				slog.New(slog.NewTextHandler(screen, &slog.HandlerOptions{ReplaceAttr: withoutTime})).Info("log line")
+				p.Update(contract.Status{Status: "success"}, events[11:12])
 				p.Downloading(1_000_000, 2_000_000)
 				c.Advance(100 * time.Millisecond)
 				synctest.Wait()
@@ -147,13 +147,13 @@ func TestScreenKeepsLinesWhole(t *testing.T) {
 		writers.Go(func() {
 			for range 100 {
 				screen.Line("a line")
-				screen.Draw("never drawn")
+				screen.Draw("not drawn")
 			}
 		})
 	}
 	writers.Wait()
 	if got, want := out.String(), strings.Repeat("a line\n", 800); got != want {
-		t.Error("lines were mixed")
+		t.Errorf("got %d bytes with mixed lines, want %d bytes of whole lines", len(got), len(want))
 	}
 	out.Reset()
 	for _, part := range []string{"begin", "ning and end\nnext", " line\n"} {
@@ -162,20 +162,20 @@ func TestScreenKeepsLinesWhole(t *testing.T) {
 		}
 	}
 	if got := out.String(); got != "beginning and end\nnext line\n" {
-		t.Errorf("wrote %q", got)
+		t.Errorf("got %q, want two whole lines", got)
 	}
 }
 
-func TestStaysAreWhatTheEventsSay(t *testing.T) {
+func TestPhasesHaveTheDurationsOfTheEvents(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := display.WriteStays(&out, retried()); err != nil {
+	if err := display.WritePhases(&out, retried()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "stays.txt", out.String())
+	golden(t, "phases.txt", out.String())
 }
 
-func TestTableAlignsWideAndHostileCells(t *testing.T) {
+func TestTableAlignsAndCleansCells(t *testing.T) {
 	t.Parallel()
 	table := display.NewTable("TASK", "STATE", "")
 	table.Row("export_mods_1", "Running", "x")
@@ -202,7 +202,7 @@ func TestDuration(t *testing.T) {
 		-time.Second:              "-1.0 s",
 	} {
 		if got := display.Duration(d); got != want {
-			t.Errorf("Duration(%v) is %q, want %q", int64(d), got, want)
+			t.Errorf("Duration(%v): got %q, want %q", int64(d), got, want)
 		}
 	}
 }
@@ -218,11 +218,11 @@ func TestBytesAndCount(t *testing.T) {
 		5_000_000_000: {"5.0 GB", "5,000,000,000"},
 	} {
 		if got := [2]string{display.Bytes(n), display.Count(n)}; got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
+			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}
 	if got := display.Count(-1234); got != "-1,234" {
-		t.Errorf("Count(-1234) is %q", got)
+		t.Errorf("Count(-1234): got %q, want -1,234", got)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestClean(t *testing.T) {
 		"bad \xff byte":    "bad \uFFFD byte",
 	} {
 		if got := display.Clean(text); got != want {
-			t.Errorf("Clean(%q) is %q, want %q", text, got, want)
+			t.Errorf("Clean(%q): got %q, want %q", text, got, want)
 		}
 	}
 }

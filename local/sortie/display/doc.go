@@ -1,8 +1,8 @@
-// Package display shows people what happens: the progress of a run, tables and
-// figures.
+// Package display writes text for people: the progress of a run, tables, figures
+// and log lines.
 //
-// Progress is drawn only on a terminal, as one line that is written over and
-// never wider than the terminal. Anywhere else each state is a plain line of its
-// own, and nothing is written over. What comes from a worker or a server is
-// cleaned first: no control character of theirs reaches a terminal.
+// Progress is drawn only on a terminal, as one line that is overwritten and is
+// never wider than the terminal. Elsewhere each state is a plain line. Text from
+// workers and servers is cleaned first: none of its control characters reaches
+// a terminal.
 package display

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Duration writes a duration as people say it: "48 ms", "2.9 s", "12 min 5 s",
-// "3 h 20 min".
+// Duration formats a duration: "48 ms", "2.9 s", "12 min 5 s", "3 h 20 min".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -25,7 +24,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// Bytes writes a size in decimal units: "532 B", "1.7 MB".
+// Bytes formats a size in decimal units: "532 B", "1.7 MB".
 func Bytes(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
@@ -37,7 +36,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f %cB", value, "kMGTP"[unit])
 }
 
-// Count writes a whole number with its thousands apart: "1,748,234".
+// Count formats an integer with thousands separators: "1,748,234".
 func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""

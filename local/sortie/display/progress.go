@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Clock times the redrawing.
+// Clock provides the time and timers.
 type Clock interface {
 	Now() time.Time
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// frame is the pause between two drawings of the live line.
+// frame is the interval at which the live line is redrawn.
 const frame = 100 * time.Millisecond
 
-// Progress shows a run through its states, and then its download. It is safe
-// for use by many goroutines.
+// Progress shows the states of a run, and then its download. It is safe for
+// concurrent use.
 type Progress struct {
 	screen *Screen
 	clock  Clock
@@ -27,10 +27,11 @@ type Progress struct {
 	mu      sync.Mutex
 	first   time.Time
 	current *contract.TaskEvent
-	since   time.Time // by our clock
+	since   time.Time // by the local clock
 	status  contract.Status
 	moved   string
-	trouble string
+	fault   string // the fault shown last
+	failure string
 	turn    int
 
 	stop   chan struct{}
@@ -38,7 +39,7 @@ type Progress struct {
 	closed sync.Once
 }
 
-// NewProgress begins to show a run; Close ends it.
+// NewProgress starts to show a run. The caller closes it.
 func NewProgress(screen *Screen, clock Clock) *Progress {
 	p := &Progress{screen: screen, clock: clock, stop: make(chan struct{})}
 	if screen.Draws() {
@@ -47,7 +48,7 @@ func NewProgress(screen *Screen, clock Clock) *Progress {
 	return p
 }
 
-// Close removes what is drawn. What was told stays.
+// Close removes the live line. Other lines stay.
 func (p *Progress) Close() {
 	p.closed.Do(func() {
 		close(p.stop)
@@ -56,11 +57,11 @@ func (p *Progress) Close() {
 	})
 }
 
-// Told shows the newest answer about the run.
-func (p *Progress) Told(status contract.Status, events []contract.TaskEvent) {
+// Update shows a status of the run and the events since the previous one.
+func (p *Progress) Update(status contract.Status, events []contract.TaskEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.status, p.trouble = status, ""
+	p.status, p.failure = status, ""
 	for _, e := range events {
 		if p.first.IsZero() {
 			p.first = e.OccurredAt
@@ -68,7 +69,7 @@ func (p *Progress) Told(status contract.Status, events []contract.TaskEvent) {
 		if e.From == e.State && !notable(e) {
 			continue
 		}
-		p.screen.Line(strings.TrimRight(fmt.Sprintf("  %9s  %-17s  %s", "+"+Duration(e.OccurredAt.Sub(p.first)), e.State, words(e)), " "))
+		p.screen.Line(strings.TrimRight(fmt.Sprintf("  %9s  %-17s  %s", "+"+Duration(e.OccurredAt.Sub(p.first)), e.State, p.details(e)), " "))
 		if e.From != e.State {
 			p.current, p.since = &e, p.clock.Now()
 		}
@@ -76,25 +77,25 @@ func (p *Progress) Told(status contract.Status, events []contract.TaskEvent) {
 	p.draw()
 }
 
-// Downloading shows how many bytes of total (-1: unknown) are there.
+// Downloading shows the bytes so far and in total (-1: unknown).
 func (p *Progress) Downloading(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trouble = ""
+	p.failure = ""
 	p.moved = fmt.Sprintf("downloading  %s", Bytes(done))
 	if total > 0 {
 		p.moved = fmt.Sprintf("downloading  %s of %s  %d %%", Bytes(done), Bytes(total), done*100/total)
 	}
 }
 
-// Trouble shows a failure that passes.
-func (p *Progress) Trouble(err error) {
+// Retrying shows a failure that is retried.
+func (p *Progress) Retrying(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trouble == "" {
-		p.screen.Line(fmt.Sprintf("  %v; trying again", err))
+	if p.failure == "" {
+		p.screen.Line(fmt.Sprintf("  %v; retrying", err))
 	}
-	p.trouble = err.Error()
+	p.failure = err.Error()
 	p.draw()
 }
 
@@ -118,8 +119,8 @@ func (p *Progress) animate() {
 func (p *Progress) draw() {
 	spinner := []string{"-", "\\", "|", "/"}[p.turn%4]
 	switch {
-	case p.trouble != "":
-		p.screen.Draw(spinner + " " + p.trouble)
+	case p.failure != "":
+		p.screen.Draw(spinner + " " + p.failure)
 	case p.moved != "":
 		p.screen.Draw(spinner + " " + p.moved)
 	case p.current != nil && p.status.Status == contract.StatusProcessing:
@@ -132,7 +133,7 @@ func (p *Progress) draw() {
 func (p *Progress) live() string {
 	parts := []string{fmt.Sprintf("%s  %s", p.current.State, Duration(p.clock.Now().Sub(p.since)))}
 	if at := p.status.QueuePosition; at != nil {
-		parts = append(parts, fmt.Sprintf("%s before it in line", Count(int64(*at))))
+		parts = append(parts, fmt.Sprintf("%s queued before it", Count(int64(*at))))
 	}
 	if p.current.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("attempt %d", p.current.Attempt))
@@ -148,8 +149,8 @@ func (p *Progress) live() string {
 	return strings.Join(parts, "  ")
 }
 
-// notable says whether an event that leaves the state as it is deserves a line:
-// it explains why a run waits or begins again.
+// notable reports whether an event without a new state gets a line, because it
+// explains why a run waits or restarts.
 func notable(e contract.TaskEvent) bool {
 	switch e.Type {
 	case "job.queued", "job.start_refused", "job.cancel_requested", "job.execution_restarted":
@@ -158,11 +159,21 @@ func notable(e contract.TaskEvent) bool {
 	return false
 }
 
-// words says what the state leaves open.
-func words(e contract.TaskEvent) string {
+// details describes an event beyond its state. A fault that is already shown is
+// not repeated.
+func (p *Progress) details(e contract.TaskEvent) string {
 	text := e.Message
 	if e.Fault != nil {
-		text = fmt.Sprintf("%s: %s", e.Fault.Code, e.Fault.Message)
+		fault := fmt.Sprintf("%s: %s", e.Fault.Code, e.Fault.Message)
+		switch {
+		case fault != p.fault:
+			text = fault
+		case text == e.Fault.Message:
+			text = ""
+		}
+		p.fault = fault
+	} else if e.From != e.State {
+		p.fault = ""
 	}
 	if e.Attempt > 1 && e.From != e.State {
 		text = strings.TrimSpace(fmt.Sprintf("attempt %d  %s", e.Attempt, text))

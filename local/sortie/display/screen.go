@@ -10,36 +10,36 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Screen is where people read. It is safe for use by many goroutines: log
-// lines that are written to it go above the line that is drawn.
+// Screen writes lines, and on a terminal a live line below them. It is safe for
+// concurrent use.
 type Screen struct {
 	out   io.Writer
 	width func() int
 
 	mu   sync.Mutex
 	live string
-	// partial is the beginning of a line that was written without its end.
+	// partial is an unfinished line.
 	partial []byte
 }
 
-// NewScreen makes a screen of out. width gives the terminal's columns at the
-// time; nil says that out is no terminal, and nothing is drawn.
+// NewScreen returns a screen that writes to out. width returns the current
+// columns of the terminal; nil means that out is not a terminal.
 func NewScreen(out io.Writer, width func() int) *Screen {
 	return &Screen{out: out, width: width}
 }
 
-// Draws says whether it is a terminal.
+// Draws reports whether the screen is a terminal.
 func (s *Screen) Draws() bool { return s.width != nil }
 
-// Line writes a line that stays.
+// Line writes a permanent line.
 func (s *Screen) Line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.above([]byte(Clean(text) + "\n"))
 }
 
-// Write writes whole lines that stay, above the one that is drawn; the rest of
-// an unfinished line waits for its end.
+// Write writes complete lines permanently, above the live line. An unfinished
+// line is kept until its end is written.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Draw writes the live line over; an empty text removes it. Where nothing is
-// drawn it does nothing.
+// Draw replaces the live line; an empty text removes it. Without a terminal it
+// does nothing.
 func (s *Screen) Draw(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Screen) Draw(text string) {
 	s.put(clearLine + s.fit(text))
 }
 
-// clearLine goes to the beginning of the line and erases it.
+// clearLine moves to the start of the line and erases it.
 const clearLine = "\r\x1b[K"
 
 func (s *Screen) above(lines []byte) {
@@ -74,17 +74,17 @@ func (s *Screen) above(lines []byte) {
 	s.put(clearLine + string(lines) + s.fit(s.live))
 }
 
-// put writes; nobody can be told that the place to tell people is gone.
+// put writes. There is no place to report a failed write of the screen itself.
 func (s *Screen) put(text string) { _, _ = io.WriteString(s.out, text) }
 
-// fit cuts a line to the terminal's width; the last column stays empty,
-// because some terminals wrap there.
+// fit truncates a line to the width of the terminal. The last column stays
+// empty because some terminals wrap there.
 func (s *Screen) fit(text string) string {
 	return runewidth.Truncate(Clean(text), max(s.width()-1, 1), "…")
 }
 
 // Clean makes a text safe for a terminal: control characters become spaces,
-// bytes that are no UTF-8 a mark.
+// invalid UTF-8 becomes U+FFFD.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {

@@ -8,49 +8,49 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Stay is how long a run was in a state.
-type Stay struct {
+// Phase is the time that a run spent in a state.
+type Phase struct {
 	State   string
 	Attempt int
 	Time    time.Duration
-	// Last says that the run is still there.
+	// Last marks the current state.
 	Last bool
 }
 
-// Stays derives from a run's events where it was how long.
-func Stays(events []contract.TaskEvent) []Stay {
-	var stays []Stay
+// Phases derives the phases of a run from its events.
+func Phases(events []contract.TaskEvent) []Phase {
+	var phases []Phase
 	var since time.Time
 	for _, e := range events {
 		if e.From == e.State {
 			continue
 		}
-		if n := len(stays); n > 0 {
-			stays[n-1].Time, stays[n-1].Last = e.OccurredAt.Sub(since), false
+		if n := len(phases); n > 0 {
+			phases[n-1].Time, phases[n-1].Last = e.OccurredAt.Sub(since), false
 		}
-		stays = append(stays, Stay{State: e.State, Attempt: e.Attempt, Last: true})
+		phases = append(phases, Phase{State: e.State, Attempt: e.Attempt, Last: true})
 		since = e.OccurredAt
 	}
-	return stays
+	return phases
 }
 
-// WriteStays writes a run's states with their durations.
-func WriteStays(out io.Writer, events []contract.TaskEvent) error {
+// WritePhases writes the states of a run with their durations.
+func WritePhases(out io.Writer, events []contract.TaskEvent) error {
 	table := NewTable()
-	var all time.Duration
-	for _, s := range Stays(events) {
-		all += s.Time
-		lasted := Duration(s.Time)
+	var total time.Duration
+	for _, s := range Phases(events) {
+		total += s.Time
+		duration := Duration(s.Time)
 		if s.Last {
-			lasted = ""
+			duration = ""
 		}
 		name := s.State
 		if s.Attempt > 1 {
 			name = fmt.Sprintf("%s (attempt %d)", name, s.Attempt)
 		}
-		table.Row("  "+name, lasted)
+		table.Row("  "+name, duration)
 	}
-	table.Row("  in all", Duration(all))
+	table.Row("  total", Duration(total))
 	_, err := table.WriteTo(out)
 	return err
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Table is rows of cells under a head.
+// Table is a text table.
 type Table struct {
 	head []string
 	rows [][]string
 }
 
-// NewTable makes a table with these columns; without any it has no head.
+// NewTable returns a table with these column heads; without any it has no head
+// line.
 func NewTable(head ...string) *Table { return &Table{head: head} }
 
 // Row adds a row. Cells are cleaned.

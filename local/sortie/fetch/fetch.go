@@ -1,10 +1,9 @@
 // Package fetch saves a task's output.
 //
-// It promises that a file appears whole or not at all, under the name that was
-// asked for or the one that the server serves, and that what it had before
-// stays until then. A connection that breaks is made again and goes on where
-// it was, if the bytes are still those of the first one (a strong ETag);
-// otherwise it begins again. The length is verified.
+// A file appears complete or not at all. An existing file is kept unless its
+// content is the same or the job allows its replacement. A broken connection is
+// made again: the download resumes if the bytes are the same (a strong ETag),
+// otherwise it restarts. The length is verified.
 package fetch
 
 import (
@@ -17,36 +16,41 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// patience is how long a server that does not answer is borne in the middle of
-// a download.
-const patience = time.Minute
+// outage is the time for which an unreachable server is retried in the middle
+// of a download.
+const outage = time.Minute
 
-// fruitless is how many connections in a row may end without getting further
-// than any before.
-const fruitless = 5
+// idleLimit is the number of connections in a row that may end without
+// progress.
+const idleLimit = 5
 
 // Job is one output to save.
 type Job struct {
 	Client *client.Client
 	TaskID string
-	// Size is what is expected, in bytes; negative where it is not known.
+	// Format, such as "mods", becomes part of the file name that the server
+	// proposes; empty leaves that name as it is.
+	Format string
+	// Force allows the replacement of an existing file with other content.
+	Force bool
+	// Size is the expected size in bytes, negative if unknown.
 	Size int64
-	// Progress is told how many bytes there are, and will be (-1: unknown).
-	// It may be nil.
+	// Progress, which may be nil, receives the number of bytes so far and in
+	// total (-1: unknown).
 	Progress func(done, total int64)
-	// Trouble is told of each failure that is borne. It may be nil.
-	Trouble func(error)
+	// OnRetry, which may be nil, receives each failure that is retried.
+	OnRetry func(error)
 }
 
-// sink is where bytes go, and can go again from the beginning.
+// sink is a destination that may be restarted.
 type sink interface {
 	io.Writer
-	// Restart forgets what was written.
+	// Restart discards everything written so far.
 	Restart() error
 }
 
-// ToWriter writes the output to w and gives its length. What was written
-// before a failure stays written.
+// ToWriter writes the output to w and returns its length. A failure may leave a
+// part of it written.
 func ToWriter(ctx context.Context, job Job, w io.Writer) (int64, error) {
 	first, err := job.Client.Open(ctx, job.TaskID, 0, "")
 	if err != nil {
@@ -55,35 +59,35 @@ func ToWriter(ctx context.Context, job Job, w io.Writer) (int64, error) {
 	return job.copy(ctx, first, stream{w})
 }
 
-// stream is a sink that cannot take anything back.
+// stream is a sink that cannot restart.
 type stream struct{ io.Writer }
 
 func (stream) Restart() error {
-	return errors.New("the connection broke and the server cannot go on where it was; save to a file instead")
+	return errors.New("the connection broke and the server cannot resume the download; save to a file instead")
 }
 
-// copy writes all of an output whose beginning is open.
+// copy writes the whole output, of which out is the first response.
 func (j Job) copy(ctx context.Context, out *client.Output, to sink) (int64, error) {
 	total := j.Size
 	if out.Size >= 0 {
 		total = out.Size
 	}
 	if j.Size >= 0 && total != j.Size {
-		return 0, errors.Join(fmt.Errorf("the server serves %d bytes of an output of %d", total, j.Size), out.Body.Close())
+		return 0, errors.Join(fmt.Errorf("the server sends %d bytes, want %d", total, j.Size), out.Body.Close())
 	}
-	m := &meter{to: to, total: total, tell: j.Progress}
-	again := j.Client.Patient(patience, j.Trouble)
+	m := &meter{to: to, total: total, progress: j.Progress}
+	again := j.Client.WithRetry(outage, j.OnRetry)
 	furthest, idle := int64(0), 0
 	for {
 		_, err := io.Copy(m, out.Body)
-		_ = out.Body.Close() // it was read to its end, or is of no more use
+		_ = out.Body.Close()
 		switch {
 		case m.failed != nil:
 			return m.done, fmt.Errorf("cannot write the output: %w", m.failed)
 		case ctx.Err() != nil:
 			return m.done, ctx.Err()
 		case total >= 0 && m.done > total:
-			return m.done, fmt.Errorf("the server sent more than the %d bytes that it named", total)
+			return m.done, fmt.Errorf("the server sends more than the announced %d bytes", total)
 		case err == nil && (total < 0 || m.done == total):
 			return m.done, nil
 		case err == nil:
@@ -92,11 +96,11 @@ func (j Job) copy(ctx context.Context, out *client.Output, to sink) (int64, erro
 		if idle++; m.done > furthest {
 			furthest, idle = m.done, 0
 		}
-		if idle >= fruitless {
-			return m.done, fmt.Errorf("the download breaks off at byte %d of %d each time: %w", m.done, total, err)
+		if idle >= idleLimit {
+			return m.done, fmt.Errorf("the download breaks off at byte %d of %d, %d times in a row: %w", m.done, total, idleLimit, err)
 		}
-		if j.Trouble != nil {
-			j.Trouble(fmt.Errorf("the connection broke at byte %d of %d", m.done, total))
+		if j.OnRetry != nil {
+			j.OnRetry(fmt.Errorf("the connection broke at byte %d of %d", m.done, total))
 		}
 		from := m.done
 		if out.ETag == "" {
@@ -110,7 +114,7 @@ func (j Job) copy(ctx context.Context, out *client.Output, to sink) (int64, erro
 		}
 		if out.Start != m.done {
 			if out.Start != 0 {
-				return m.done, errors.Join(errors.New("the server went on at another place than it was asked to"), out.Body.Close())
+				return m.done, errors.Join(fmt.Errorf("the server resumes at byte %d, want %d", out.Start, m.done), out.Body.Close())
 			}
 			if err := to.Restart(); err != nil {
 				return m.done, errors.Join(err, out.Body.Close())
@@ -120,13 +124,13 @@ func (j Job) copy(ctx context.Context, out *client.Output, to sink) (int64, erro
 	}
 }
 
-// meter counts what is written, and tells a failure to write from one to read.
+// meter counts the bytes written and keeps the error of a failed write.
 type meter struct {
-	to     io.Writer
-	done   int64
-	total  int64
-	tell   func(done, total int64)
-	failed error
+	to       io.Writer
+	done     int64
+	total    int64
+	progress func(done, total int64)
+	failed   error
 }
 
 func (m *meter) Write(p []byte) (int, error) {
@@ -136,8 +140,8 @@ func (m *meter) Write(p []byte) (int, error) {
 		m.failed = err
 		return n, err
 	}
-	if m.tell != nil {
-		m.tell(m.done, m.total)
+	if m.progress != nil {
+		m.progress(m.done, m.total)
 	}
 	return n, nil
 }

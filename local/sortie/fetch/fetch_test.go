@@ -25,13 +25,13 @@ const (
 	served = "01K9XVBAQZF9EHDRXGBEADTZYY-collection.xml"
 )
 
-// source serves one file, and breaks the connection in its first answers.
+// source serves one file and breaks the connection in its first responses.
 type source struct {
 	content []byte
 	etag    string
-	// breaks is how many answers end after half of what they should have.
+	// breaks is the number of responses that end halfway.
 	breaks int32
-	// changes is the content from the second answer on; nil is the same one.
+	// changes is the content from the second response on; nil changes nothing.
 	changes []byte
 	name    string
 	answers atomic.Int32
@@ -84,7 +84,7 @@ func someBytes(size int) []byte {
 	return content
 }
 
-func TestToFileSavesWhateverTheConnectionDoes(t *testing.T) {
+func TestToFileSurvivesBrokenConnections(t *testing.T) {
 	t.Parallel()
 	content, other := someBytes(100_000), someBytes(70_000)
 	for name, row := range map[string]struct {
@@ -114,20 +114,20 @@ func TestToFileSavesWhateverTheConnectionDoes(t *testing.T) {
 			}
 			got, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(got, row.want) {
-				t.Errorf("%d other bytes, error %v", len(got), err)
+				t.Errorf("got %d other bytes, error %v", len(got), err)
 			}
 			if size != int64(len(row.want)) || last != size {
-				t.Errorf("size %d, told %d, want %d", size, last, len(row.want))
+				t.Errorf("got size %d, progress %d, want %d", size, last, len(row.want))
 			}
 			if got := row.source.ranges.Load(); got != row.ranges {
-				t.Errorf("went on %d times where it was, want %d", got, row.ranges)
+				t.Errorf("got %d range requests, want %d", got, row.ranges)
 			}
 			assertAlone(t, dir, served)
 		})
 	}
 }
 
-func TestToFileLeavesNothingWhereItFails(t *testing.T) {
+func TestToFileLeavesNothingAfterAFailure(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		handler http.Handler
@@ -149,7 +149,7 @@ func TestToFileLeavesNothingWhereItFails(t *testing.T) {
 				t.Errorf("saved as %s", path)
 			}
 			if got, err := os.ReadFile(filepath.Join(dir, "mine.xml")); err != nil || string(got) != "before" {
-				t.Errorf("the file from before has %q, error %v", got, err)
+				t.Errorf("the existing file: got %q, error %v", got, err)
 			}
 			assertAlone(t, dir, "mine.xml")
 		})
@@ -177,12 +177,12 @@ func TestToFileEndsWithItsCaller(t *testing.T) {
 func TestToFilePlaces(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ target, want string }{
-		"a folder that is there":  {"", served},
-		"a folder that is made":   {"new/er/", "new/er/" + served},
-		"a name":                  {"x.xml", "x.xml"},
-		"a name in a new folder":  {"new/x.xml", "new/x.xml"},
-		"a very long name":        {strings.Repeat("x", 250), strings.Repeat("x", 250)},
-		"a file that is replaced": {"old.xml", "old.xml"},
+		"an existing folder":     {"", served},
+		"a new folder":           {"new/er/", "new/er/" + served},
+		"a name":                 {"x.xml", "x.xml"},
+		"a name in a new folder": {"new/x.xml", "new/x.xml"},
+		"a very long name":       {strings.Repeat("x", 250), strings.Repeat("x", 250)},
+		"an existing file":       {"old.xml", "old.xml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +191,7 @@ func TestToFilePlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			job := setup(t, &source{content: []byte("<mods/>"), name: served})
+			job.Force = true
 			path, _, err := fetch.ToFile(t.Context(), job, dir+"/"+row.target)
 			if err != nil {
 				t.Fatal(err)
@@ -202,6 +203,64 @@ func TestToFilePlaces(t *testing.T) {
 				t.Errorf("read %q, error %v", got, err)
 			}
 		})
+	}
+}
+
+func TestToFileKeepsAnExistingFileWithOtherContent(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		before string
+		force  bool
+		fails  bool
+	}{
+		"other length":         {"old", false, true},
+		"same length":          {"<dcdc/>", false, true},
+		"same content":         {"<mods/>", false, false},
+		"other content, force": {"old", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "x.xml")
+			if err := os.WriteFile(file, []byte(row.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			job := setup(t, &source{content: []byte("<mods/>"), name: served})
+			job.Force = row.force
+			_, _, err := fetch.ToFile(t.Context(), job, file)
+			want := "<mods/>"
+			if row.fails {
+				want = row.before
+			}
+			if errors.Is(err, fetch.ErrExists) != row.fails || !row.fails && err != nil {
+				t.Errorf("got error %v, want ErrExists: %v", err, row.fails)
+			}
+			if got, err := os.ReadFile(file); err != nil || string(got) != want {
+				t.Errorf("got %q (%v), want %q", got, err, want)
+			}
+			assertAlone(t, dir, "x.xml")
+		})
+	}
+}
+
+// TestToFileNamesCarryTheFormat downloads two formats of one record into one
+// folder.
+func TestToFileNamesCarryTheFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for format, row := range map[string]struct{ served, want string }{
+		"mods":    {"P.xml", "P.mods.xml"},
+		"dc":      {"P.xml", "P.dc.xml"},
+		"marcxml": {"P-collection.marcxml.xml", "P-collection.marcxml.xml"},
+		"csv":     {"P.csv", "P.csv"},
+		"tei":     {"P", "P.tei"},
+	} {
+		job := setup(t, &source{content: []byte(format), name: row.served})
+		job.Format = format
+		path, _, err := fetch.ToFile(t.Context(), job, dir)
+		if err != nil || filepath.Base(path) != row.want {
+			t.Errorf("%s: got %s (%v), want %s", row.served, path, err, row.want)
+		}
 	}
 }
 
@@ -217,7 +276,7 @@ func TestToFileWritesToADevice(t *testing.T) {
 	}
 }
 
-func TestToFileLeavesALinkALink(t *testing.T) {
+func TestToFileKeepsALink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file.xml"), filepath.Join(dir, "link.xml")
@@ -225,14 +284,15 @@ func TestToFileLeavesALinkALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := setup(t, &source{content: []byte("<mods/>"), name: served})
+	job.Force = true
 	if path, _, err := fetch.ToFile(t.Context(), job, link); err != nil || path != link {
 		t.Fatalf("saved as %s, error %v", path, err)
 	}
 	if to, err := os.Readlink(link); err != nil || to != "file.xml" {
-		t.Errorf("the link leads to %q, error %v", to, err)
+		t.Errorf("link: got target %q, error %v, want file.xml", to, err)
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != "<mods/>" {
-		t.Errorf("the file behind it has %q, error %v", got, err)
+		t.Errorf("target of the link: got %q, error %v", got, err)
 	}
 }
 
@@ -243,11 +303,11 @@ func TestToWriter(t *testing.T) {
 		source *source
 		fails  bool
 	}{
-		"at once":            {&source{content: content}, false},
-		"after a break":      {&source{content: content, etag: `"v1"`, breaks: 1}, false},
-		"what cannot go on":  {&source{content: content, breaks: 1}, true},
-		"what has changed":   {&source{content: content, etag: `"v1"`, breaks: 1, changes: someBytes(9)}, true},
-		"a name is not used": {&source{content: content, name: "/etc/passwd"}, false},
+		"at once":        {&source{content: content}, false},
+		"after a break":  {&source{content: content, etag: `"v1"`, breaks: 1}, false},
+		"without ranges": {&source{content: content, breaks: 1}, true},
+		"after a change": {&source{content: content, etag: `"v1"`, breaks: 1, changes: someBytes(9)}, true},
+		"a hostile name": {&source{content: content, name: "/etc/passwd"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +337,7 @@ func TestFileName(t *testing.T) {
 		strings.Repeat("x", 1000): "task",
 	} {
 		if got := fetch.FileName(served, "task"); got != want {
-			t.Errorf("FileName(%q) is %q, want %q", served, got, want)
+			t.Errorf("FileName(%q): got %q, want %q", served, got, want)
 		}
 	}
 }
@@ -289,12 +349,12 @@ func FuzzFileName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, served string) {
 		dir := filepath.Join("some", "folder")
 		if got := filepath.Dir(filepath.Join(dir, fetch.FileName(served, "task"))); got != dir {
-			t.Errorf("%q leads to %s", served, got)
+			t.Errorf("FileName(%q): got a file in %s, want %s", served, got, dir)
 		}
 	})
 }
 
-// assertAlone says that the folder has the file and nothing else.
+// assertAlone checks that the folder has no other file.
 func assertAlone(t *testing.T, dir, name string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,24 +15,33 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
-// ToFile saves the output and gives the file's path and length. A target that
-// is a folder, or ends in a slash, gets a file of the served name; an empty one
-// is the current folder. A file that is there already, also one behind a link,
-// is replaced at the end; a device or a pipe is written to as it comes. Folders
-// that are missing are made.
+// ErrExists reports that the target exists with other content and Job.Force is
+// not set.
+var ErrExists = errors.New("the file exists with other content")
+
+// ToFile saves the output and returns the file's path and length. If target is
+// a folder or ends in a slash, the file gets the name that the server proposes,
+// with the job's format; an empty target is the current folder. Missing folders
+// are created. A symbolic link stays one. A device or a pipe is written
+// directly.
 func ToFile(ctx context.Context, job Job, target string) (path string, size int64, err error) {
 	first, err := job.Client.Open(ctx, job.TaskID, 0, "")
 	if err != nil {
 		return "", 0, err
 	}
-	path = place(target, FileName(first.FileName, job.TaskID))
+	path = place(target, withFormat(FileName(first.FileName, job.TaskID), job.Format))
 	file := path
-	if behind, err := filepath.EvalSymlinks(path); err == nil {
-		file = behind // a link stays a link
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		file = resolved
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
+	info, err := os.Stat(path)
+	exists := err == nil
+	if exists && info.Mode()&(fs.ModeCharDevice|fs.ModeNamedPipe) != 0 {
 		size, err = job.toDevice(ctx, first, path)
 		return path, size, err
+	}
+	if exists && !job.Force && first.Size >= 0 && info.Mode().IsRegular() && info.Size() != first.Size {
+		return "", 0, errors.Join(fmt.Errorf("%s: %w", path, ErrExists), first.Body.Close())
 	}
 	part, err := newPart(file)
 	if err != nil {
@@ -40,17 +50,56 @@ func ToFile(ctx context.Context, job Job, target string) (path string, size int6
 	if size, err = job.copy(ctx, first, part); err != nil {
 		return "", 0, errors.Join(err, part.drop())
 	}
+	if exists && !job.Force {
+		same, err := sameContent(file, part.file.Name())
+		if err != nil {
+			return "", 0, errors.Join(err, part.drop())
+		}
+		if !same {
+			return "", 0, errors.Join(fmt.Errorf("%s: %w", path, ErrExists), part.drop())
+		}
+		return path, size, part.drop()
+	}
 	if err := part.keep(file); err != nil {
 		return "", 0, err
 	}
 	return path, size, nil
 }
 
-// toDevice writes an output whose beginning is open to what is no ordinary file.
+// sameContent compares two files.
+func sameContent(a, b string) (bool, error) {
+	var sums [2][sha256.Size]byte
+	for i, name := range []string{a, b} {
+		file, err := os.Open(name)
+		if err != nil {
+			return false, fmt.Errorf("cannot compare the output with the existing file: %w", err)
+		}
+		hash := sha256.New()
+		_, err = io.Copy(hash, file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return false, fmt.Errorf("cannot compare the output with the existing file: %w", err)
+		}
+		hash.Sum(sums[i][:0])
+	}
+	return sums[0] == sums[1], nil
+}
+
+// withFormat inserts the format before the extension of a name, so that two
+// formats of one record have different names.
+func withFormat(name, format string) string {
+	extension := filepath.Ext(name)
+	stem := strings.TrimSuffix(name, extension)
+	if format == "" || strings.HasSuffix(stem, "."+format) || extension == "."+format {
+		return name
+	}
+	return stem + "." + format + extension
+}
+
+// toDevice writes the output to a device or a pipe.
 func (j Job) toDevice(ctx context.Context, first *client.Output, path string) (int64, error) {
 	device, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("cannot open the place of the output: %w", err), first.Body.Close())
+		return 0, errors.Join(fmt.Errorf("cannot open the target of the output: %w", err), first.Body.Close())
 	}
 	size, err := j.copy(ctx, first, stream{device})
 	if closed := device.Close(); closed != nil {
@@ -59,8 +108,8 @@ func (j Job) toDevice(ctx context.Context, first *client.Output, path string) (i
 	return size, err
 }
 
-// FileName makes a name for a file of what a server says: its last part, and
-// the fallback where that is none, is hidden or has control characters.
+// FileName returns the last element of the name that a server proposes, or the
+// fallback if that is empty, hidden, too long or has control characters.
 func FileName(served, fallback string) string {
 	name := served[strings.LastIndexAny(served, `/\`)+1:]
 	if name == "" || len(name) > 255 || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, unicode.IsControl) {
@@ -80,52 +129,52 @@ func place(target, name string) string {
 	return target
 }
 
-// part is a file that is not whole yet, beside the one it will be.
+// part is an incomplete file beside its final place.
 type part struct{ file *os.File }
 
-// newPart makes the file. Unlike os.CreateTemp it leaves the permissions to
-// the user's umask: the file is going to be an ordinary one.
+// newPart creates the file. Unlike os.CreateTemp it leaves the permissions to
+// the user's umask.
 func newPart(path string) (*part, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("cannot save to %s: it is no ordinary file", path)
+		return nil, fmt.Errorf("cannot save to %s: not a regular file", path)
 	}
 	dir, base := filepath.Split(path)
 	if dir != "" {
-		if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // the user's umask decides
-			return nil, fmt.Errorf("cannot make the folder of the output: %w", err)
+		if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // the user's umask applies
+			return nil, fmt.Errorf("cannot create the folder of the output: %w", err)
 		}
 	}
 	if len(base) > 200 { // a name has at most 255 bytes
 		base = base[:200]
 	}
 	for n := 1; n <= 1000; n++ {
-		file, err := os.OpenFile(fmt.Sprintf("%s.%s.%d-%d.part", dir, base, os.Getpid(), n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the user's umask decides
+		file, err := os.OpenFile(fmt.Sprintf("%s.%s.%d-%d.part", dir, base, os.Getpid(), n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // the user's umask applies
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot make the file of the output: %w", err)
+			return nil, fmt.Errorf("cannot create the file of the output: %w", err)
 		}
 		return &part{file}, nil
 	}
-	return nil, fmt.Errorf("cannot save to %s: too many unfinished downloads lie beside it", path)
+	return nil, fmt.Errorf("cannot save to %s: it has too many unfinished downloads beside it", path)
 }
 
 func (p *part) Write(b []byte) (int, error) { return p.file.Write(b) }
 
 func (p *part) Restart() error {
 	if err := p.file.Truncate(0); err != nil {
-		return fmt.Errorf("cannot begin the file again: %w", err)
+		return fmt.Errorf("cannot restart the file: %w", err)
 	}
 	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("cannot begin the file again: %w", err)
+		return fmt.Errorf("cannot restart the file: %w", err)
 	}
 	return nil
 }
 
 func (p *part) drop() error { return errors.Join(p.file.Close(), os.Remove(p.file.Name())) }
 
-// keep gives the file its name.
+// keep moves the file to its final place.
 func (p *part) keep(path string) error {
 	if err := p.file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("cannot save the output: %w", err), p.drop())
