@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -68,35 +69,24 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// sources parses every Go file of the repository.
+// sources parses every tracked Go file outside of testdata.
 func sources(t *testing.T) []source {
 	t.Helper()
 	top := root(t)
 	set := token.NewFileSet()
 	var list []source
-	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+	for _, name := range trackedFiles(t) {
+		if !strings.HasSuffix(name, ".go") || strings.Contains("/"+name, "/testdata/") || strings.HasPrefix(name, ".") {
+			continue
+		}
+		file, err := parser.ParseFile(set, filepath.Join(top, filepath.FromSlash(name)), nil, parser.ParseComments)
+		if errors.Is(err, fs.ErrNotExist) { // removed, and not committed yet
+			continue
+		}
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		if entry.IsDir() {
-			if name != top && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "out") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		file, err := parser.ParseFile(set, name, nil, parser.ParseComments)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(top, name)
-		list = append(list, source{filepath.ToSlash(relative), file, set})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		list = append(list, source{name, file, set})
 	}
 	return list
 }

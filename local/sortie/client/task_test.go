@@ -114,7 +114,8 @@ func TestProblemHasTheServersText(t *testing.T) {
 			Status: 404, Message: "http://sortie.test is not a Sortie server: it responds with 404 Not Found and no document of Sortie", Foreign: true,
 		}},
 		"a task that is gone": {
-			404, map[string]any{"detail": "Task not found", "code": "NOT_FOUND"},
+			404,
+			map[string]any{"detail": "Task not found", "code": "NOT_FOUND"},
 			client.Problem{Status: 404, Code: fault.NotFound, Message: "Task not found"},
 		},
 		"not an object": {
