@@ -33,6 +33,7 @@ var rooms = []room{
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
 	{folder: "shared/redact", bare: true},
+	{folder: "shared/setting", bare: true},
 	{folder: "shared/contract", bare: true},
 	{folder: "shared/port", may: []string{"shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
@@ -42,7 +43,7 @@ var rooms = []room{
 	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault"}, bare: true},
 	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/run", "shared/adapter"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
-	{folder: "shared/lambdakit/process", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
+	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
 	{folder: "shared/lambdakit/metric"},

@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
 // serve is a stack in this process, until SIGTERM. Its addresses go out as one
@@ -42,10 +43,9 @@ func serve(args []string) int {
 		return failed(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
-		value, ok := map[string]string{"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String()}[name]
-		return value, ok
-	})
+	settings, err := stack.SettingsFrom(setting.Map(map[string]string{
+		"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String(),
+	}), nil)
 	if err != nil {
 		return failed(err)
 	}

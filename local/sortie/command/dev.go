@@ -73,7 +73,7 @@ func (a *app) logger(level slog.Level) *slog.Logger {
 
 // startStack starts the system that the flags ask for.
 func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*stack.Stack, stack.Settings, error) {
-	settings, err := stack.SettingsFrom(a.Env)
+	settings, err := stack.SettingsFrom(a.Env, a.Environ)
 	if err != nil {
 		return nil, settings, advised{error: err, code: ExitUsage, hint: "these are environment variables; the README has a table of them"}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
 // Config says what to start.
@@ -56,16 +57,29 @@ type Settings struct {
 	Service orchestrator.Config
 }
 
-// SettingsFrom reads AUTH_TOKEN (several, separated by commas) and what
-// orchestrator.ConfigFrom reads. The error names every problem at once.
-func SettingsFrom(lookup func(string) (string, bool)) (Settings, error) {
+// SettingsFrom reads AUTH_TOKEN (several tokens with commas between them) and the
+// variables of orchestrator.ConfigFrom. environ is the whole environment
+// ("NAME=value"), in which misspelt variables are problems. The error joins every
+// problem.
+func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
 	service, err := orchestrator.ConfigFrom(lookup)
+	err = errors.Join(err, setting.Misspelt(environ, variables()))
 	given, _ := lookup("AUTH_TOKEN")
 	tokens, tokensErr := httpkit.Tokens(given)
 	if tokensErr != nil {
 		err = errors.Join(err, tokensErr)
 	}
 	return Settings{Tokens: tokens, Service: service}, err
+}
+
+// variables lists the SORTIE_ variables of the local system, of the command line and
+// of workers.
+func variables() []string {
+	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD"}
+	for _, s := range orchestrator.Settings() {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // Addresses tell where the parts are.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
 // Config is what a test says about its stack.
@@ -33,10 +34,7 @@ const sweepInterval = 100 * time.Millisecond
 
 // Stack is the stack's own configuration.
 func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
-	settings, err := stack.SettingsFrom(func(name string) (string, bool) {
-		value, ok := c.Settings[name]
-		return value, ok
-	})
+	settings, err := stack.SettingsFrom(setting.Map(c.Settings), nil)
 	if err != nil {
 		return stack.Config{}, fmt.Errorf("cannot configure the stack: %w", err)
 	}

@@ -13,17 +13,20 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// environment reads variables and remembers which, and what was wrong.
+// environment reads variables and records their names and every problem.
 type environment struct {
-	lookup   func(string) (string, bool)
+	lookup   setting.Lookup
+	known    []string // those that the function reads if they are set
 	read     []string // those that are set
 	problems []error
 }
 
-// get reads a variable; empty is absent.
+// get returns a variable's value. An empty one counts as absent.
 func (e *environment) get(name string) (string, bool) {
+	e.known = append(e.known, name)
 	value, ok := e.lookup(name)
 	if !ok || value == "" {
 		return "", false
@@ -34,7 +37,7 @@ func (e *environment) get(name string) (string, bool) {
 	return value, true
 }
 
-// Need reads a variable without which the function cannot work.
+// Need returns the value of a required variable.
 func (p *Process) Need(name string) string {
 	value, ok := p.env.get(name)
 	if !ok {
@@ -43,7 +46,7 @@ func (p *Process) Need(name string) string {
 	return value
 }
 
-// Option reads a variable that may be left out.
+// Option returns the value of a variable, or the fallback if it is absent.
 func (p *Process) Option(name, fallback string) string {
 	if value, ok := p.env.get(name); ok {
 		return value
@@ -51,25 +54,22 @@ func (p *Process) Option(name, fallback string) string {
 	return fallback
 }
 
-// List reads a variable with several values, with commas between them. An empty
-// fallback makes it one that is needed.
+// List returns the values of a variable, which has commas between them. With an empty
+// fallback the variable is required.
 func (p *Process) List(name, fallback string) []string {
 	value := p.Option(name, fallback)
 	if value == "" {
 		p.problem(fmt.Errorf("%s is not set", name))
 		return nil
 	}
-	var list []string
-	for part := range strings.SplitSeq(value, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			p.problem(fmt.Errorf("%s has an empty value between its commas", name))
-		}
-		list = append(list, part)
+	list, err := setting.ParseList(value)
+	if err != nil {
+		p.problem(fmt.Errorf("%s: %w", name, err))
 	}
 	return list
 }
 
-// Settings reads the service's configuration (orchestrator.ConfigFrom).
+// Settings returns the configuration of orchestrator.ConfigFrom.
 func (p *Process) Settings() orchestrator.Config {
 	config, err := orchestrator.ConfigFrom(p.env.get)
 	if err != nil {
@@ -78,34 +78,34 @@ func (p *Process) Settings() orchestrator.Config {
 	return config
 }
 
-// Check takes the error of what was made from the environment. Where variables
-// are missing it says nothing new.
+// Check records the error of a constructor whose arguments are variables. It ignores
+// the error if variables already have problems, which cause it.
 func (p *Process) Check(err error) {
 	if err != nil && len(p.env.problems) == 0 {
 		p.problem(err)
 	}
 }
 
-// problem notes one, once.
+// problem records a problem once.
 func (p *Process) problem(err error) {
 	if !slices.ContainsFunc(p.env.problems, func(known error) bool { return known.Error() == err.Error() }) {
 		p.env.problems = append(p.env.problems, err)
 	}
 }
 
-// answerLimit is how long one request to AWS waits for the answer to begin. The
-// services that are called through it answer in milliseconds; a connection that
-// broke unseen while the process was frozen never does, and would hold a call
-// until Lambda's deadline instead of being tried again.
+// answerLimit is how long one request to AWS waits for the response headers. The
+// services answer in milliseconds. A connection that broke while the process was
+// frozen never answers, and without the limit the call would wait until Lambda's
+// deadline instead of being retried.
 const answerLimit = 10 * time.Second
 
-// AWS is the configuration of the AWS SDK, from the variables that Lambda sets.
-// Credentials are the function's role's; they are good for as long as the
-// process lives. AWS_ENDPOINT_URL leads to a stand-in for AWS, and
-// AWS_ENDPOINT_URL_DYNAMODB and its like to one for a service.
+// AWS returns the configuration of the AWS SDK, from the variables that Lambda sets.
+// The credentials are those of the function's role and are valid for as long as the
+// process lives. AWS_ENDPOINT_URL names another implementation of AWS,
+// AWS_ENDPOINT_URL_DYNAMODB and the like one of a single service.
 //
-// It is not the SDK's own loader: that links the clients of SSO and STS, and
-// looks for files, none of which is there.
+// The SDK's own loader is not used: it links the clients of SSO and STS and reads
+// files that Lambda does not have.
 func (p *Process) AWS() aws.Config {
 	value := func(name string) string {
 		text, _ := p.host.Env(name)
@@ -119,7 +119,7 @@ func (p *Process) AWS() aws.Config {
 		Region: value("AWS_REGION"),
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			if !credentials.HasKeys() {
-				return aws.Credentials{}, errors.New("the environment has no credentials")
+				return aws.Credentials{}, errors.New("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set")
 			}
 			return credentials, nil
 		}),
@@ -134,10 +134,10 @@ func (p *Process) AWS() aws.Config {
 	return config
 }
 
-// endpoints tells the SDK's clients of the variables with a service's endpoint.
+// endpoints finds the endpoint of a service in its variable.
 type endpoints func(variable string) string
 
-// GetServiceBaseEndpoint is what the clients ask for.
+// GetServiceBaseEndpoint implements the interface that the SDK's clients look for.
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (endpoint string, found bool, err error) {
 	endpoint = e("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
 	return endpoint, endpoint != "", nil

@@ -54,7 +54,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	t.Parallel()
 	b := setup(t, map[string]string{"SORTIE_KEYS": "a,,b", "SORTIE_MACHINE_CPUS": "many"}, "-check")
 	wire(b)
-	for _, says := range []string{"SORTIE_STAGE is not set\n", "SORTIE_TABLE is not set\n", "SORTIE_KEYS has an empty", "SORTIE_MACHINE_CPUS: "} {
+	for _, says := range []string{"SORTIE_STAGE is not set\n", "SORTIE_TABLE is not set\n", `SORTIE_KEYS: "a,,b" has an empty`, "SORTIE_MACHINE_CPUS: "} {
 		if !strings.Contains(b.err.String(), says) {
 			t.Errorf("it says nothing of %q: %s", says, &b.err)
 		}
@@ -66,6 +66,12 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	wire(b)
 	if b.code != 2 || b.err.String() != "made of nothing\n" {
 		t.Errorf("it exits with %d, and says %s", b.code, &b.err)
+	}
+	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_TABEL": "t", "SORTIE_TABLE": "t", "SORTIE_KEYS": "a", "SORTIE_OTHER": "x"}, "-check")
+	b.Need("SORTIE_TABLE")
+	b.ServeTask(nothing)
+	if want := "SORTIE_TABEL: unknown variable, did you mean SORTIE_TABLE?\n"; b.code != 2 || b.err.String() != want {
+		t.Errorf("got exit code %d and %q, want 2 and %q", b.code, &b.err, want)
 	}
 	b = setup(t, deployed, "-help")
 	b.ServeTask(nothing)

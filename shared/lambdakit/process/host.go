@@ -10,8 +10,9 @@ import (
 // Host is a process's access to its operating system.
 type Host struct {
 	Args []string
-	// Env is os.LookupEnv or its like.
-	Env func(name string) (string, bool)
+	// Env is os.LookupEnv or its like, Environ os.Environ's list.
+	Env     func(name string) (string, bool)
+	Environ []string
 	// Out takes log lines and metrics, Err the problems of -check.
 	Out, Err io.Writer
 	Clock    clock.Clock
@@ -27,5 +28,5 @@ func Start(name string) *Process { return New(name, thisHost()) }
 func StartStep(functions []string) *Process { return NewStep(functions, thisHost()) }
 
 func thisHost() Host {
-	return Host{Args: os.Args[1:], Env: os.LookupEnv, Out: os.Stdout, Err: os.Stderr, Clock: clock.System{}, Exit: os.Exit}
+	return Host{Args: os.Args[1:], Env: os.LookupEnv, Environ: os.Environ(), Out: os.Stdout, Err: os.Stderr, Clock: clock.System{}, Exit: os.Exit}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
 // Process is one function's. New makes it.
@@ -90,9 +91,12 @@ func randomHex(n int) string {
 	return hex.EncodeToString(text)
 }
 
-// run serves, or, with -check, tells how the environment is. It returns where
-// the host's Exit does.
+// run serves the handler or, with -check, prints the variables or the problems. It
+// returns only if the host's Exit does.
 func (p *Process) run(handler any) {
+	if err := setting.Misspelt(p.host.Environ, p.env.known); err != nil {
+		p.problem(err)
+	}
 	switch problems := errors.Join(p.env.problems...); {
 	case problems != nil && p.check:
 		for line := range strings.SplitSeq(problems.Error(), "\n") {

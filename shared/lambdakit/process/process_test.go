@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +36,7 @@ func setup(t *testing.T, env map[string]string, args ...string) *bench {
 	t.Helper()
 	b := &bench{code: -1}
 	b.Process = New("status", Host{
-		Args: args, Out: &b.out, Err: &b.err, Clock: clock.NewVirtual(time.UnixMilli(1_795_262_400_000)),
+		Args: args, Environ: slices.Sorted(maps.Keys(env)), Out: &b.out, Err: &b.err, Clock: clock.NewVirtual(time.UnixMilli(1_795_262_400_000)),
 		Env:  func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		Exit: func(code int) { b.code = code },
 	})

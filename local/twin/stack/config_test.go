@@ -1,0 +1,34 @@
+package stack_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/setting"
+)
+
+func TestEveryProblemOfTheEnvironmentIsReported(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{"SORTIE_MAX_MACHINES": "-1", "AUTH_TOKEN": "a,,b", "SORTIE_RETRY_DEALY": "1s"}
+	_, err := stack.SettingsFrom(setting.Map(values), []string{"SORTIE_MAX_MACHINES=-1", "SORTIE_RETRY_DEALY=1s", "PATH=/bin"})
+	for _, want := range []string{"SORTIE_MAX_MACHINES: ", "AUTH_TOKEN", "SORTIE_RETRY_DEALY: unknown variable, did you mean SORTIE_RETRY_DELAY?"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestVariablesOfOtherProgramsAreNoProblem has the variables that a shell may export
+// for a deployment, a test or a worker.
+func TestVariablesOfOtherProgramsAreNoProblem(t *testing.T) {
+	t.Parallel()
+	_, err := stack.SettingsFrom(setting.Map(nil), []string{
+		"SORTIE_URL=http://x", "SORTIE_TOKEN=x", "SORTIE_STAGE=dev", "SORTIE_STEP=admit", "SORTIE_TABLE=t", "SORTIE_BUS=b", "SORTIE_KEYS=k",
+		"SORTIE_STATE_MACHINE=arn", "SORTIE_SECRET_FLY=f", "SORTIE_VERSION=v", "SORTIE_CHECK=c", "SORTIE_TASK_ID=t", "SORTIE_ATTEMPT=1",
+		"SORTIE_OUTPUT=o", "SORTIE_PROGRESS_FD=3", "SORTIE_CLOUDFLARE=x",
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
