@@ -1,4 +1,5 @@
-// Localstack starts, fills and stops LocalStack, and tests what is deployed there.
+// Localstack starts and stops LocalStack, deploys to it, and tests the
+// deployment.
 //
 //	go run ./local/localstack --help
 package main
@@ -16,7 +17,7 @@ import (
 )
 
 func main() {
-	// Machines are this program again, as these two.
+	// Machines run this program again with one of these arguments.
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case command.WordWorker:

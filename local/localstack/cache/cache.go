@@ -1,10 +1,9 @@
-// Package cache installs the parts of LocalStack into one folder, and finds
-// them there again.
+// Package cache installs the components of LocalStack into one folder.
 //
-// A part has a folder that is named after it and the digest of what it was made
-// from: another recipe makes another folder, and never changes one that is in
-// use. A folder without its stamp was left half made and is made anew. Several
-// processes may install at once: one does, the others wait for it.
+// The folder of a component is named after it and the digest of its inputs, so
+// a change of the inputs makes another folder and never changes one that is in
+// use. A folder without a stamp file is incomplete and is made again. If
+// several processes install at once, one installs and the others wait.
 package cache
 
 import (
@@ -22,22 +21,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Cache is the folder.
+// Cache is the cache folder.
 type Cache struct {
 	// Dir is an absolute path.
 	Dir   string
 	Tools prerequisites.Tools
-	// Environ is what pip, Maven and npm are run with, as NAME=VALUE.
+	// Environ is the environment of pip, Maven and npm, as NAME=VALUE.
 	Environ []string
 	Clock   clock.Clock
-	// Say tells what was done, in a line.
+	// Say receives progress, one line per call.
 	Say func(format string, args ...any)
 }
 
-// stamp is the file whose presence says that a folder is whole.
+// stamp is the file that marks a folder as complete.
 const stamp = ".whole"
 
-// Plugin gives the folder to be put on PYTHONPATH.
+// Plugin returns the folder for PYTHONPATH.
 func (c Cache) Plugin(ctx context.Context) (string, error) {
 	digest, err := components.Plugin.Digest()
 	if err != nil {
@@ -47,7 +46,7 @@ func (c Cache) Plugin(ctx context.Context) (string, error) {
 	return filepath.Join(dir, string(components.Plugin)), err
 }
 
-// Python gives the file of the Python that LocalStack is installed for.
+// Python returns the Python executable for which LocalStack is installed.
 func (c Cache) Python(ctx context.Context) (string, error) {
 	digest, err := components.Python.Digest()
 	if err != nil {
@@ -61,7 +60,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 		if err := step.Run(ctx, "make a Python environment", environment); err != nil {
 			return err
 		}
-		// The lock is whole, and its versions are what is wanted: nothing is resolved.
+		// The lock file is complete, so pip resolves nothing.
 		return step.Run(ctx, "install LocalStack with pip", step.Program{
 			Path: pythonIn(dir), Env: c.Environ, Log: c.log("python"),
 			Args: []string{
@@ -75,7 +74,7 @@ func (c Cache) Python(ctx context.Context) (string, error) {
 
 func pythonIn(dir string) string { return filepath.Join(dir, "bin", "python") }
 
-// DynamoDB gives the folder of DynamoDB Local's jars.
+// DynamoDB returns the folder of DynamoDB Local's jars.
 func (c Cache) DynamoDB(ctx context.Context) (string, error) {
 	digest, err := components.DynamoDB.Digest()
 	if err != nil {
@@ -96,16 +95,16 @@ func (c Cache) DynamoDB(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "jars"), err
 }
 
-// CDK gives the folder of the programs cdk and cdklocal, in the versions of a
+// CDK returns the folder of the programs cdk and cdklocal, in the versions of a
 // package.json.
 func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	text, err := os.ReadFile(packages)
 	if err != nil {
-		return "", fmt.Errorf("cannot read which CDK is wanted: %w", err)
+		return "", fmt.Errorf("cannot read the CDK's versions: %w", err)
 	}
 	dir, err := c.Part(ctx, "cdk", components.Digest(text), func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "package.json"), text, 0o600); err != nil {
-			return fmt.Errorf("cannot write what npm reads: %w", err)
+			return fmt.Errorf("cannot write the package.json: %w", err)
 		}
 		return step.Run(ctx, "install the CDK's command line with npm", step.Program{
 			Path: c.Tools.NPM, Dir: dir, Env: c.Environ, Log: c.log("cdk"),
@@ -115,18 +114,18 @@ func (c Cache) CDK(ctx context.Context, packages string) (string, error) {
 	return filepath.Join(dir, "node_modules", ".bin"), err
 }
 
-// Home gives a home folder for programs that keep things in theirs.
+// Home returns a home folder for programs that store files in theirs.
 func (c Cache) Home() (string, error) {
 	dir := filepath.Join(c.Dir, "home")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return "", fmt.Errorf("cannot make the cache: %w", err)
+		return "", fmt.Errorf("cannot create the cache: %w", err)
 	}
 	return dir, nil
 }
 
 func (c Cache) log(part string) string { return filepath.Join(c.Dir, "logs", part+".log") }
 
-// Part gives the folder of a part, and fills it where it is not whole.
+// Part returns the folder of a component and fills it if it is incomplete.
 func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir string) error) (string, error) {
 	dir := filepath.Join(c.Dir, name+"-"+digest)
 	whole := func() bool {
@@ -137,7 +136,7 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 		return dir, nil
 	}
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
-		return "", fmt.Errorf("cannot make the cache: %w", err)
+		return "", fmt.Errorf("cannot create the cache: %w", err)
 	}
 	unlock, err := c.lock(ctx, dir+".lock")
 	if err != nil {
@@ -149,10 +148,10 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 	}
 	begun := c.Clock.Now()
 	if err := os.RemoveAll(dir); err != nil {
-		return "", fmt.Errorf("cannot clear a half-made folder: %w", err)
+		return "", fmt.Errorf("cannot clear an incomplete folder: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a container's user reads the plugin
-		return "", fmt.Errorf("cannot make the cache: %w", err)
+		return "", fmt.Errorf("cannot create the cache: %w", err)
 	}
 	if err := fill(dir); err != nil {
 		return "", err
@@ -164,10 +163,11 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 	return dir, nil
 }
 
-// lockPause is the pause between two looks at a lock that another process has.
+// lockPause is the interval at which lock polls a lock that another process
+// holds.
 const lockPause = 200 * time.Millisecond
 
-// lock waits for a lock on a file; the kernel releases it with its process.
+// lock waits for a file lock. The kernel releases it when the process ends.
 func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error)
 		}
 		if clock.Sleep(ctx, c.Clock, lockPause) != nil {
 			_ = file.Close()
-			return nil, fmt.Errorf("stopped while another process installs: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("interrupted while another process installs: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// setup gives an empty cache whose npm notes its calls in a file, and then does
-// as the script says.
+// setup returns an empty cache whose npm records its calls in a file and then
+// runs the script.
 func setup(t *testing.T, script string) (c Cache, calls string) {
 	t.Helper()
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
 	npm := filepath.Join(dir, "npm")
-	// A fork while the file is open to be written would make it busy.
+	// A fork while the file is open for writing would make it busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(npm, []byte("#!/bin/sh\necho called >>"+calls+"\n"+script), 0o755); err != nil {
@@ -34,7 +34,7 @@ func setup(t *testing.T, script string) (c Cache, calls string) {
 
 const installs = "mkdir -p node_modules/.bin && touch node_modules/.bin/cdklocal"
 
-func TestManyAtOnceInstallAPartOnce(t *testing.T) {
+func TestConcurrentInstallation(t *testing.T) {
 	t.Parallel()
 	c, calls := setup(t, "sleep 0.3; "+installs)
 	var all sync.WaitGroup
@@ -54,7 +54,7 @@ func TestManyAtOnceInstallAPartOnce(t *testing.T) {
 	}
 }
 
-func TestAPartThatFailedIsMadeAnew(t *testing.T) {
+func TestFailedInstallationIsRepeated(t *testing.T) {
 	t.Parallel()
 	c, calls := setup(t, `if [ ! -e ../again ]; then touch ../again half; echo 'network is unreachable'; exit 1; fi; [ ! -e half ] && `+installs)
 	_, err := c.CDK(t.Context(), wanted(t))
@@ -69,7 +69,7 @@ func TestAPartThatFailedIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestThePluginIsItsModulesAndItsEntryPoints(t *testing.T) {
+func TestPluginFolder(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t, "")
 	dir, err := c.Plugin(t.Context())

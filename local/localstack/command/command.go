@@ -1,9 +1,9 @@
-// Package command is the command line of local/localstack: it finds the
-// repository, the cache and the machine's programs, and calls the packages
-// beside it.
+// Package command is the command line of local/localstack. It finds the
+// repository, the cache and the host's programs, and calls the packages beside
+// it.
 //
 // Progress goes to standard error, results go to standard output. An error says
-// what to do about it, or shows the end of the log of what failed.
+// what to do, or shows the end of the log of the failed program.
 package command
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Program is what a command knows of the process that it runs in.
+// Program is the process of a command.
 type Program struct {
 	// Args are the arguments after the program's name.
 	Args   []string
@@ -35,13 +35,13 @@ type Program struct {
 	Env     func(string) (string, bool)
 	Environ []string
 	Clock   clock.Clock
-	// Executable is this program's file, which machines run again as their
+	// Executable is this program's file. Machines run it again as their
 	// supervisor and as the export worker.
 	Executable string
 }
 
-// Main runs the command that the arguments name, until it is done or ctx ends,
-// and gives the exit code.
+// Main runs the command of the arguments until it is done or ctx ends, and
+// returns the exit code.
 func Main(ctx context.Context, p Program) int {
 	a := &app{Program: p}
 	root := a.root()
@@ -60,7 +60,7 @@ func Main(ctx context.Context, p Program) int {
 	return 1
 }
 
-// app is one invocation.
+// app is one invocation of the program.
 type app struct {
 	Program
 }
@@ -86,17 +86,17 @@ The environment decides:
 	return root
 }
 
-// does makes a command's action.
+// does wraps a function as a command's action.
 func does(action func(context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error { return action(cmd.Context()) }
 }
 
-// say tells progress.
+// say prints progress.
 func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.Stderr, "  "+format+"\n", args...)
 }
 
-// lookup gives a variable, or what it is where it is not set.
+// lookup returns a variable, or fallback if it is not set.
 func (a *app) lookup(name, fallback string) string {
 	if value, ok := a.Env(name); ok && value != "" {
 		return value
@@ -104,14 +104,15 @@ func (a *app) lookup(name, fallback string) string {
 	return fallback
 }
 
-// module is how the repository's folder is known.
+// module identifies the repository's folder.
 const module = "module github.com/sortie-dev/sortie\n"
 
-// repository is the folder of the repository that this was called in.
+// repository returns the folder of the repository that contains the working
+// directory.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("cannot find the working folder: %w", err)
+		return "", fmt.Errorf("cannot find the working directory: %w", err)
 	}
 	for {
 		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -120,13 +121,13 @@ func repository() (string, error) {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("call this inside of Sortie's repository")
+			return "", errors.New("not in Sortie's repository: run this command inside of it")
 		}
 		dir = parent
 	}
 }
 
-// place is where a command works.
+// place is the repository, the cache and the server of a command.
 type place struct {
 	repository string
 	cache      cache.Cache
@@ -146,7 +147,7 @@ func (a *app) place() (place, error) {
 	given := a.lookup("LOCALSTACK_PORT", "4566")
 	port, err := strconv.Atoi(given)
 	if err != nil || port < 1 || port > 65535 {
-		return place{}, fmt.Errorf("LOCALSTACK_PORT %q is no port: give a number from 1 to 65535", given)
+		return place{}, fmt.Errorf("LOCALSTACK_PORT %q: want a port from 1 to 65535", given)
 	}
 	p := place{
 		repository: root,
@@ -158,12 +159,12 @@ func (a *app) place() (place, error) {
 	case "docker":
 		p.docker = true
 	default:
-		return place{}, fmt.Errorf("LOCALSTACK is %q: it may be python or docker", way)
+		return place{}, fmt.Errorf("LOCALSTACK %q: want python or docker", way)
 	}
 	return p, nil
 }
 
-// equipped finds the machine's programs too.
+// equipped returns the place with the host's programs.
 func (a *app) equipped(ctx context.Context) (place, error) {
 	p, err := a.place()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// call runs a command with an environment that has an empty cache and no
-// programs, and gives what it says.
+// call runs a command with an empty cache and without programs, and returns its
+// output.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	all := map[string]string{"LOCALSTACK_CACHE": t.TempDir(), "PATH": t.TempDir(), "HOME": t.TempDir()}
@@ -27,7 +27,7 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, stdout
 	return code, out.String(), problems.String()
 }
 
-func TestWhatCannotWorkIsToldWithWhatToDo(t *testing.T) {
+func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		env  map[string]string
@@ -56,16 +56,16 @@ func TestWhatCannotWorkIsToldWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestThereMayBeNothingToStop(t *testing.T) {
+func TestStopWithoutServer(t *testing.T) {
 	t.Parallel()
 	if code, _, said := call(t, map[string]string{"LOCALSTACK_PORT": "1"}, "stop"); code != 0 || !strings.Contains(said, "port 1") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }
 
-// TestTheEnvironmentOfTestsIsThatOfAClientUntilSomethingIsDeployed: and then it
-// says where that is.
-func TestTheEnvironmentOfTestsIsThatOfAClientUntilSomethingIsDeployed(t *testing.T) {
+// Before a deployment the variables are those of an AWS client; afterwards they
+// also name what is deployed.
+func TestEnv(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env := map[string]string{"LOCALSTACK_CACHE": dir, "LOCALSTACK_PORT": "4999"}
@@ -92,7 +92,7 @@ func TestTheEnvironmentOfTestsIsThatOfAClientUntilSomethingIsDeployed(t *testing
 	}
 }
 
-func TestAnInterruptIsNoFailure(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -106,8 +106,8 @@ func TestAnInterruptIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestOnlyAdaptersWithSuchATestAreTested: the others need no LocalStack.
-func TestOnlyAdaptersWithSuchATestAreTested(t *testing.T) {
+// Adapters without such a test need no LocalStack.
+func TestAdapterTests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, file := range []string{"dynamo/port_localstack_test.go", "dynamo/localstack_test.go", "kms/localstack_test.go", "fly/runner_test.go"} {

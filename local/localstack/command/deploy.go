@@ -14,20 +14,20 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
 )
 
-// stage is the name of what is deployed in LocalStack.
+// stage is the stage that is deployed in LocalStack.
 const stage = "local"
 
-// How far the ports of the Machines API and of the collection are above the
+// The ports of the Machines API and of the sample collection, relative to the
 // server's.
 const machinesAbove, sourceAbove = 1000, 1001
 
-// above is an address that is that far above the server's.
+// above returns the address with that offset from the server's port.
 func (p place) above(n int) string { return "127.0.0.1:" + strconv.Itoa(p.server.Port+n) }
 
-// packages is the file that says which CDK is wanted.
+// packages is the file with the CDK's versions.
 func (p place) packages() string { return filepath.Join(p.repository, "infra", "package.json") }
 
-// deployment is what is, or will be, deployed.
+// deployment returns the deployment of this place.
 func (a *app) deployment(ctx context.Context, p place) (deployment.Deployment, error) {
 	d := deployment.Deployment{
 		Repository: p.repository, Work: filepath.Join(p.server.Dir, "deployment"), Server: p.server.URL(), OS: deployment.HostOS,
@@ -51,7 +51,7 @@ func (a *app) deploy() *cobra.Command {
 	release := ""
 	c := &cobra.Command{
 		Use:   "deploy",
-		Short: "Build what infra describes, and deploy it to the LocalStack that runs",
+		Short: "Build what infra describes and deploy it to the running LocalStack",
 		Long: `Build the functions for this machine's processor, deploy what infra describes to the
 LocalStack that runs, and fill its secrets. It may be called again: what has
 changed is deployed over what is there.
@@ -61,8 +61,8 @@ read a collection on the port after it: "localstack machines" serves both.`,
 		Example: "  localstack deploy\n  localstack deploy --setting SORTIE_RETRY_DELAY=1s",
 		Args:    cobra.NoArgs,
 	}
-	c.Flags().StringArrayVar(&settings, "setting", nil, "NAME=VALUE of Sortie's settings (repeatable)")
-	c.Flags().StringVar(&release, "release", "", "deploy what was built last once more, as a release of this name")
+	c.Flags().StringArrayVar(&settings, "setting", nil, "set NAME=VALUE of Sortie's settings (repeatable)")
+	c.Flags().StringVar(&release, "release", "", "deploy the last build again as a release of this name")
 	c.RunE = does(func(ctx context.Context) error {
 		p, err := a.equipped(ctx)
 		if err != nil {
@@ -79,7 +79,7 @@ read a collection on the port after it: "localstack machines" serves both.`,
 		for _, each := range settings {
 			name, value, found := strings.Cut(each, "=")
 			if !found {
-				return fmt.Errorf("--setting %q: give NAME=VALUE", each)
+				return fmt.Errorf("--setting %q: want NAME=VALUE", each)
 			}
 			d.Settings[name] = value
 		}
@@ -99,7 +99,7 @@ read a collection on the port after it: "localstack machines" serves both.`,
 func (a *app) destroy() *cobra.Command {
 	return &cobra.Command{
 		Use:   "destroy",
-		Short: "Remove what was deployed, with its data",
+		Short: "Remove the deployment with its data",
 		Args:  cobra.NoArgs,
 		RunE: does(func(ctx context.Context) error {
 			p, err := a.equipped(ctx)
@@ -118,7 +118,7 @@ func (a *app) destroy() *cobra.Command {
 func (a *app) env() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print the variables by which other programs find what is deployed",
+		Short: "Print the variables with which other programs find the deployment",
 		Long: `Print the variables by which other programs find LocalStack and what is deployed
 there: those of every AWS client, SORTIE_URL and SORTIE_TOKEN of the command line
 "sortie", and what the tests read.`,
@@ -144,7 +144,7 @@ there: those of every AWS client, SORTIE_URL and SORTIE_TOKEN of the command lin
 	}
 }
 
-// variables are the environment of tests; outputs are nil where nothing is
+// variables returns the environment of tests; outputs are nil if nothing is
 // deployed.
 func variables(p place, outputs deployment.Outputs) []string {
 	list := deployment.Client(p.server.URL())

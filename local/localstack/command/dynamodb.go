@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// dynamoDB runs a DynamoDB Local for the tests of its adapter while use goes on.
-// They are thousands of small calls: past LocalStack, which would pass each of
-// them on, they take seconds instead of minutes, and leave it to the others.
+// dynamoDB runs a DynamoDB Local for the tests of its adapter while use runs.
+// The tests make thousands of small calls, which take seconds without
+// LocalStack between and minutes with it.
 func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Context, endpoint string) error) error {
 	jars, err := p.cache.DynamoDB(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *app) dynamoDB(ctx context.Context, p place, use func(ctx context.Contex
 	return use(ctx, "http://"+address)
 }
 
-// answers waits until somebody listens at the address, or the program has ended.
+// answers waits until the address accepts connections or the program ends.
 func (a *app) answers(ctx context.Context, address string, ended <-chan error) error {
 	for {
 		if connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
@@ -65,13 +65,13 @@ func (a *app) answers(ctx context.Context, address string, ended <-chan error) e
 			return ctx.Err()
 		case err := <-ended:
 			stop()
-			return errors.Join(errors.New("DynamoDB Local does not start"), err)
+			return errors.Join(errors.New("DynamoDB Local did not start"), err)
 		}
 	}
 }
 
-// testTable tests the adapter of DynamoDB, with a DynamoDB Local of its own
-// where there is one.
+// testTable tests the adapter of DynamoDB, with its own DynamoDB Local if that
+// is installed.
 func (a *app) testTable(ctx context.Context, p place, output *lines, packages []string) error {
 	env := variables(p, nil)
 	if p.docker {

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/fixtures"
 )
 
-// The words that make this program a machine's.
+// The arguments with which this program runs as part of a machine.
 const (
 	WordWorker     = "worker"
 	WordSupervisor = "machine-supervisor"
@@ -20,7 +20,7 @@ const (
 func (a *app) machines() *cobra.Command {
 	return &cobra.Command{
 		Use:   "machines",
-		Short: "Serve the machines and the sample collection that a deployment needs, until Ctrl-C",
+		Short: "Serve the machines and the sample collection that a deployment uses, until Ctrl-C",
 		Long: `Serve the Machines API that what is deployed calls, whose machines are processes of
 this host, and the sample collection that the export worker reads. Ctrl-C stops
 both.`,

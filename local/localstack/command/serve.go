@@ -15,7 +15,7 @@ import (
 func (a *app) start() *cobra.Command {
 	return &cobra.Command{
 		Use:   "start",
-		Short: "Install LocalStack where it is missing, and start it",
+		Short: "Install LocalStack if it is missing, and start it",
 		Long: `Install LocalStack where it is missing, start it in the background, and wait until
 it is ready. One that runs already stays.
 
@@ -26,7 +26,7 @@ It keeps nothing: what is deployed is gone with "stop".`,
 			if err != nil {
 				return err
 			}
-			// The CDK's command line is for later, and is fetched meanwhile.
+			// The CDK's command line is needed later and installed meanwhile.
 			both, ctx := errgroup.WithContext(ctx)
 			both.Go(func() error { return a.serve(ctx, p) })
 			both.Go(func() error {
@@ -47,7 +47,7 @@ func (a *app) serve(ctx context.Context, p place) error {
 	return p.server.Start(ctx, way)
 }
 
-// way installs what the server needs.
+// way installs what the server needs and returns how to run it.
 func (a *app) way(ctx context.Context, p place) (server.Way, error) {
 	plugin, err := p.cache.Plugin(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *app) way(ctx context.Context, p place) (server.Way, error) {
 func (a *app) stop() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop",
-		Short: "Stop LocalStack, and remove all but what was downloaded",
+		Short: "Stop LocalStack and remove everything except downloads",
 		Args:  cobra.NoArgs,
 		RunE: does(func(ctx context.Context) error {
 			p, err := a.place()
@@ -87,14 +87,14 @@ func (a *app) stop() *cobra.Command {
 				return err
 			}
 			if _, err := os.Stat(p.server.Dir); os.IsNotExist(err) {
-				a.say("no LocalStack was started on port %d", p.server.Port)
+				a.say("no LocalStack runs on port %d", p.server.Port)
 				return nil
 			}
 			begun := a.Clock.Now()
 			if err := p.server.Stop(ctx); err != nil {
 				return err
 			}
-			a.say("LocalStack has stopped after %.1f s", a.Clock.Now().Sub(begun).Seconds())
+			a.say("LocalStack stopped in %.1f s", a.Clock.Now().Sub(begun).Seconds())
 			return nil
 		}),
 	}
@@ -103,7 +103,7 @@ func (a *app) stop() *cobra.Command {
 func (a *app) status() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Tell whether LocalStack runs; exit code 1 where it does not",
+		Short: "Print whether LocalStack runs; exit code 1 if it does not",
 		Args:  cobra.NoArgs,
 		RunE: does(func(ctx context.Context) error {
 			p, err := a.place()

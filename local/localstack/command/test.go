@@ -19,11 +19,11 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/acceptance"
 )
 
-// trials are the tests of what is deployed.
-const trials = "./local/proof/acceptance"
+// acceptanceTests is the package of the tests of a deployment.
+const acceptanceTests = "./local/proof/acceptance"
 
-// adapterTests are the packages of adapters that have a test with LocalStack alone,
-// and those of which DynamoDB Local is enough.
+// adapterTests returns the adapters whose tests need LocalStack, and those
+// whose tests need only DynamoDB Local.
 func adapterTests(p place) (alone, table []string, err error) {
 	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "adapter", "*", "*localstack_test.go"))
 	if err != nil {
@@ -40,34 +40,34 @@ func adapterTests(p place) (alone, table []string, err error) {
 		}
 	}
 	if len(alone) == 0 || len(table) == 0 {
-		return nil, nil, errors.New("no adapter has a test with LocalStack, or that of DynamoDB has none")
+		return nil, nil, errors.New("found no adapter tests for LocalStack, or none for DynamoDB Local")
 	}
 	return alone, table, nil
 }
 
 func (a *app) test() *cobra.Command {
-	return a.trial(&cobra.Command{
+	return a.acceptance(&cobra.Command{
 		Use:   "test",
-		Short: "Start, deploy, play the suite, deploy over runs in flight, destroy and stop",
+		Short: "Start, deploy, run the suite, deploy again during runs, destroy and stop",
 		Long: `Start LocalStack, deploy to it, play the suite that every Sortie passes, deploy
-another release while runs are in flight, remove what was deployed, and stop. A
-LocalStack that runs already is used.`,
+another release while runs are in flight, remove what was deployed, and stop.
+A running LocalStack is used.`,
 	}, "TestDeployed")
 }
 
 func (a *app) chaos() *cobra.Command {
-	return a.trial(&cobra.Command{
+	return a.acceptance(&cobra.Command{
 		Use:   "chaos",
-		Short: "Start, deploy, kill processes of functions during 100 runs, break functions, destroy and stop",
+		Short: "Start, deploy, kill functions during 100 runs, break functions, destroy and stop",
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions for good, remove what was
 deployed, and stop.`,
 	}, "TestStruck")
 }
 
-// trial makes a command that deploys to LocalStack and plays a test of what is
-// deployed.
-func (a *app) trial(c *cobra.Command, test string) *cobra.Command {
+// acceptance returns a command that deploys to LocalStack and runs a test of
+// the deployment.
+func (a *app) acceptance(c *cobra.Command, test string) *cobra.Command {
 	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
 		d, err := a.deployment(ctx, p)
 		if err != nil {
@@ -83,7 +83,7 @@ func (a *app) trial(c *cobra.Command, test string) *cobra.Command {
 		if err := d.Fill(ctx); err != nil {
 			return err
 		}
-		err = a.goTest(ctx, p, output, variables(p, outputs), trials, "-run", "^"+test+"$")
+		err = a.goTest(ctx, p, output, variables(p, outputs), acceptanceTests, "-run", "^"+test+"$")
 		if err != nil || keep {
 			return err
 		}
@@ -97,7 +97,7 @@ func (a *app) adapters() *cobra.Command {
 		Short: "Start, run the tests of the adapters of AWS, and stop",
 		Long: `Start LocalStack, hold the adapters of Step Functions, KMS, EventBridge and Secrets
 Manager to the tests of their ports, and that of DynamoDB with a DynamoDB Local of
-its own, and stop. A LocalStack that runs already is used.`,
+its own, and stop. A running LocalStack is used.`,
 	}, func(ctx context.Context, p place, output *lines, _ bool) error {
 		if err := a.serve(ctx, p); err != nil {
 			return err
@@ -113,12 +113,12 @@ its own, and stop. A LocalStack that runs already is used.`,
 	})
 }
 
-// passing makes a command that tries something with LocalStack, and leaves nothing
-// unless it is told to.
+// passing returns a command that runs something with LocalStack and removes
+// everything afterwards, unless --keep is set.
 func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, output *lines, keep bool) error) *cobra.Command {
 	keep := false
 	c.Args = cobra.NoArgs
-	c.Flags().BoolVar(&keep, "keep", false, "leave LocalStack and what is deployed there, to look at it")
+	c.Flags().BoolVar(&keep, "keep", false, "do not stop LocalStack afterwards")
 	c.RunE = does(func(ctx context.Context) error {
 		p, err := a.equipped(ctx)
 		if err != nil {
@@ -130,20 +130,21 @@ func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, o
 			a.say("the end of LocalStack's log:\n%s", p.server.Tail(ctx))
 		}
 		if !keep {
-			// Whatever has ended the context: nothing is left.
+			// Clean up even if the context has ended.
 			err = errors.Join(err, p.server.Stop(context.WithoutCancel(ctx)))
 		}
-		a.say("all of it took %.1f s", a.Clock.Now().Sub(begun).Seconds())
+		a.say("total: %.1f s", a.Clock.Now().Sub(begun).Seconds())
 		return err
 	})
 	return c
 }
 
-// prepare builds what is deployed, and has a LocalStack run that is ready for it.
+// prepare builds the deployment and starts a LocalStack for it.
 func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) error {
 	maps.Copy(d.Settings, acceptance.Settings())
 	if !p.server.Running(ctx) {
-		// What is left of another would be in the way of what is prepared now.
+		// Leftovers of an earlier server would be mixed with what is prepared
+		// now.
 		if err := p.server.Stop(ctx); err != nil {
 			return err
 		}
@@ -159,11 +160,11 @@ func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) err
 	return preparation.Wait()
 }
 
-// goTest runs tests with the tag localstack.
+// goTest runs tests with the build tag localstack.
 func (a *app) goTest(ctx context.Context, p place, output io.Writer, env []string, packages ...string) error {
 	begun := a.Clock.Now()
 	what := strings.Join(packages, " ")
-	err := step.Run(ctx, "pass the tests of "+what, step.Program{
+	err := step.Run(ctx, "run the tests of "+what, step.Program{
 		Path: p.cache.Tools.Go, Args: append([]string{"test", "-tags", "localstack", "-count", "1", "-timeout", "15m"}, packages...),
 		Dir: p.repository, Env: step.Environ(a.Environ, append(env, "SORTIE_LOCALSTACK_PROGRAM="+a.Executable)...), Output: output,
 	})
@@ -171,13 +172,13 @@ func (a *app) goTest(ctx context.Context, p place, output io.Writer, env []strin
 	return err
 }
 
-// lines lets several programs write to one place.
+// lines lets several programs write to one writer.
 type lines struct {
 	mu sync.Mutex
 	to io.Writer
 }
 
-// Write passes a piece on, whole.
+// Write writes p in one call.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

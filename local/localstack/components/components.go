@@ -1,9 +1,9 @@
-// Package recipe holds what LocalStack is made of here: the versions of its
-// Python packages, DynamoDB Local's coordinates, and the plugin that LocalStack gets.
+// Package components pins what LocalStack is installed from: the versions of
+// its Python packages, DynamoDB Local's coordinates, and the plugin.
 //
-// It is data. Nothing of LocalStack or DynamoDB Local is in it: they are
-// fetched by name, each under its own licence. A part has a digest, so that
-// what was installed from another recipe is never taken for it.
+// It contains no part of LocalStack or DynamoDB Local: both are fetched by
+// name, each under its own licence. Each part has a digest, so that an
+// installation of another version is never reused.
 package components
 
 import (
@@ -16,32 +16,32 @@ import (
 	"path/filepath"
 )
 
-// Version is LocalStack's, the last that is free. The plugin replaces private
-// methods of this very release.
+// Version is the last free version of LocalStack. The plugin replaces private
+// methods of exactly this release.
 const Version = "4.14.0"
 
 // Image is the same release for Docker.
 const Image = "localstack/localstack:" + Version
 
-// Part is a file or folder of the recipe.
+// Part is one embedded file or folder.
 type Part string
 
 const (
-	// Python lists every Python package with its version. A free choice of
-	// them does not work: cbor2 6 is taken then, with which LocalStack finds
-	// none of its own parts.
+	// Python lists every Python package with its version. Unpinned versions
+	// fail: pip then installs cbor2 6, with which LocalStack finds none of its
+	// own modules.
 	Python Part = "requirements.lock"
 	// DynamoDB is a Maven project that depends on DynamoDB Local.
 	DynamoDB Part = "pom.xml"
-	// Plugin is a folder for PYTHONPATH: the modules, and beside them the
-	// entry points by which LocalStack finds them.
+	// Plugin is a folder for PYTHONPATH: the modules, and the entry points by
+	// which LocalStack finds them.
 	Plugin Part = "plugin"
 )
 
 //go:embed requirements.lock pom.xml all:plugin
 var files embed.FS
 
-// Digest names a part's content in 16 characters.
+// Digest returns 16 characters that identify the part's content.
 func (p Part) Digest() (string, error) {
 	var all []byte
 	err := p.each(func(name string, text []byte) error {
@@ -51,21 +51,21 @@ func (p Part) Digest() (string, error) {
 	return Digest(all), err
 }
 
-// Digest names any content in 16 characters.
+// Digest returns 16 characters that identify content.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Write puts a part under its own name into a folder that exists.
+// Write writes a part under its own name into an existing folder.
 func (p Part) Write(dir string) error {
 	return p.each(func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // the container's user reads it
-			return fmt.Errorf("cannot write the recipe: %w", err)
+			return fmt.Errorf("cannot write a component: %w", err)
 		}
 		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // likewise
-			return fmt.Errorf("cannot write the recipe: %w", err)
+			return fmt.Errorf("cannot write a component: %w", err)
 		}
 		return nil
 	})
@@ -83,7 +83,7 @@ func (p Part) each(visit func(name string, text []byte) error) error {
 		return visit(name, text)
 	})
 	if err != nil {
-		return fmt.Errorf("cannot read %s of the recipe: %w", p, err)
+		return fmt.Errorf("cannot read component %s: %w", p, err)
 	}
 	return nil
 }

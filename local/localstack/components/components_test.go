@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestEveryPythonPackageHasOneVersionAndNoHost: the lock is read without
-// resolving anything, from whatever index pip is set up for.
-func TestEveryPythonPackageHasOneVersionAndNoHost(t *testing.T) {
+// The lock file is installed without resolution, from whichever index pip is
+// configured for.
+func TestRequirementsArePinned(t *testing.T) {
 	t.Parallel()
 	text := read(t, Python)
 	pinned := regexp.MustCompile(`^[A-Za-z0-9._-]+(\[[a-z,]+\])?==[0-9A-Za-z.]+$`)
@@ -34,7 +34,7 @@ func TestEveryPythonPackageHasOneVersionAndNoHost(t *testing.T) {
 	}
 }
 
-func TestNoPartNamesAHost(t *testing.T) {
+func TestNoHostNames(t *testing.T) {
 	t.Parallel()
 	for _, part := range []Part{Python, DynamoDB} {
 		text := strings.ReplaceAll(read(t, part), "http://maven.apache.org/POM/4.0.0", "")
@@ -44,8 +44,8 @@ func TestNoPartNamesAHost(t *testing.T) {
 	}
 }
 
-// TestEveryEntryPointIsThere: LocalStack says nothing where a module is missing.
-func TestEveryEntryPointIsThere(t *testing.T) {
+// LocalStack reports nothing if a module is missing.
+func TestEntryPointsExist(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := Plugin.Write(dir); err != nil {
@@ -74,7 +74,7 @@ func TestEveryEntryPointIsThere(t *testing.T) {
 	}
 }
 
-func TestAPartHasADigestOfItsOwn(t *testing.T) {
+func TestDigests(t *testing.T) {
 	t.Parallel()
 	seen := map[string]Part{}
 	for _, part := range []Part{Python, DynamoDB, Plugin} {

@@ -14,12 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/step"
 )
 
-// functionFlags build a function as it is built for AWS, but that a build that
-// changes nothing links nothing: Go then finds its own mark in the file.
+// functionFlags build a function as for AWS, except that an unchanged function
+// is not linked again: Go finds its build id in the file.
 var functionFlags = []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w"}
 
-// Programs lists the folders below functions with a program for Lambda: all that
-// have a bootstrap but the worker, which is a container image.
+// Programs returns the folders below functions with a program for Lambda: all
+// with a bootstrap except the worker, which is a container image.
 func Programs(repository string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(repository, "functions", "*", "bootstrap", "main.go"))
 	if err != nil {
@@ -32,13 +32,13 @@ func Programs(repository string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s has no functions", repository)
+		return nil, fmt.Errorf("no functions in %s", repository)
 	}
 	return names, nil
 }
 
-// buildAll builds the functions and the CDK app. What is a release is built already,
-// and is marked.
+// buildAll builds the functions and the CDK app. A release is built already and
+// gets a mark.
 func (d Deployment) buildAll(ctx context.Context) error {
 	names, err := Programs(d.Repository)
 	if err != nil {
@@ -60,8 +60,8 @@ func (d Deployment) buildAll(ctx context.Context) error {
 	return nil
 }
 
-// buildFunctions compiles what the functions have in common once, and then links
-// them.
+// buildFunctions compiles the packages of all functions once, and then links
+// the functions.
 func (d Deployment) buildFunctions(ctx context.Context, names []string) error {
 	environ := step.Environ(d.Environ, "CGO_ENABLED=0", "GOOS="+d.OS, "GOARCH="+runtime.GOARCH)
 	var packages []string
@@ -84,30 +84,30 @@ func (d Deployment) buildFunctions(ctx context.Context, names []string) error {
 	})
 }
 
-// built is the folder of a function's file.
+// built returns the folder of a function's file.
 func (d Deployment) built(name string) string {
 	return filepath.Join(d.Repository, "infra", ".build", runtime.GOARCH, name)
 }
 
-// mark tells the release in a file beside a function's: what is deployed is
-// another then.
+// mark writes the release into a file beside each function, which changes the
+// function's digest.
 func (d Deployment) mark(name string) error {
 	file := filepath.Join(d.built(name), "release")
 	if d.Release == "" {
 		if err := os.RemoveAll(file); err != nil {
-			return fmt.Errorf("cannot take a function's release away: %w", err)
+			return fmt.Errorf("cannot remove a function's release: %w", err)
 		}
 		return nil
 	}
 	if err := os.WriteFile(file, []byte(d.Release), 0o600); err != nil {
-		return fmt.Errorf("cannot tell a function's release: %w", err)
+		return fmt.Errorf("cannot write a function's release: %w", err)
 	}
 	return nil
 }
 
 func bootstrap(name string) string { return "./functions/" + name + "/bootstrap" }
 
-// buildApp compiles the CDK app, so that no command of the CDK has to.
+// buildApp compiles the CDK app once for all commands of the CDK.
 func (d Deployment) buildApp(ctx context.Context) error {
 	return d.timed("built the CDK app", func() error {
 		return d.build(ctx, "the CDK app", filepath.Join(d.Repository, "infra"), d.Environ,
@@ -120,7 +120,7 @@ func (d Deployment) build(ctx context.Context, what, dir string, environ, args [
 	return step.Run(ctx, "build "+what, step.Program{Path: d.Tools.Go, Args: args, Dir: dir, Env: environ, Log: log})
 }
 
-// variable gives a variable of an environment, empty where there is none.
+// variable returns a variable of an environment, or "".
 func variable(environ []string, name string) string {
 	for _, each := range environ {
 		if value, ok := strings.CutPrefix(each, name+"="); ok {
@@ -130,5 +130,6 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// HostOS is what functions run on that are processes of this host.
+// HostOS is the operating system of functions that run as processes of this
+// host.
 const HostOS = runtime.GOOS

@@ -1,12 +1,13 @@
 // Package deployment builds Sortie's functions and its CDK app, and deploys
-// them to a LocalStack that runs.
+// them to a running LocalStack.
 //
 //	functions/*/bootstrap ──go build──► infra/.build ─┐
 //	infra ──go build──► the app ──cdk synth───────────┴► cdk.out ──cdklocal deploy──► LocalStack
 //
-// What is deployed is what infra describes, built for the host's processor,
-// because LocalStack runs it as a process. It reaches no account: every step has
-// LocalStack's address and keys, and none of the environment's.
+// It deploys what infra describes, built for the host's processor, because
+// LocalStack runs functions as processes. It cannot reach an account: every
+// step has LocalStack's address and keys, and no AWS variables of the
+// environment.
 package deployment
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// The account, region and keys of LocalStack; it checks signatures with these.
+// The account, region and keys of LocalStack, with which it checks signatures.
 const (
 	account = "000000000000"
 	Region  = "us-east-1"
@@ -35,40 +36,42 @@ const (
 
 // Deployment is one stage in one LocalStack.
 type Deployment struct {
-	// Repository is its folder, Work one that goes with the server.
+	// Repository is the repository's folder; Work is a folder that is removed
+	// with the server.
 	Repository, Work string
 	// Server is LocalStack's URL.
 	Server string
-	// OS is what the functions run on: the host's, or linux in a container.
+	// OS is the operating system of the functions: the host's, or linux in a
+	// container.
 	OS    string
 	Tools prerequisites.Tools
-	// CDK is the folder of cdklocal, Home a home folder for it.
+	// CDK is the folder of cdklocal; Home is its home folder.
 	CDK, Home string
-	// Environ is what the steps are run with, as NAME=VALUE.
+	// Environ is the environment of the steps, as NAME=VALUE.
 	Environ []string
 	Clock   clock.Clock
-	// Say tells what was done, in a line.
+	// Say receives progress, one line per call.
 	Say func(format string, args ...any)
 
-	// Stage names it.
+	// Stage is the name of the stage.
 	Stage string
 	// Machines is the URL of the Machines API that the functions call.
 	Machines string
-	// Settings are those of orchestrator.Settings that differ from the stack's.
+	// Settings are the run settings that differ from the stack's.
 	Settings map[string]string
-	// Release is a word that goes with the functions' files. With one, what was
-	// built last is deployed once more, and replaces what is there.
+	// Release is a name that is deployed with the functions' files. If it is
+	// set, the last build is deployed again and replaces the functions.
 	Release string
 }
 
-// Outputs are what the stack tells, by name.
+// Outputs are the outputs of the stack by name.
 type Outputs map[string]string
 
-// Client is the environment of an AWS client of LocalStack.
+// Client returns the environment of an AWS client of LocalStack.
 func Client(server string) []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + server,
-		// Else S3 is looked for at host names of its own, which need a DNS.
+		// Without it S3 has virtual host names, which need a DNS.
 		"AWS_ENDPOINT_URL_S3=" + server,
 		"AWS_ACCESS_KEY_ID=" + Key, "AWS_SECRET_ACCESS_KEY=" + Key,
 		"AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,
@@ -76,10 +79,10 @@ func Client(server string) []string {
 	}
 }
 
-// Run builds and deploys, over what is deployed already.
+// Run builds and deploys, over an existing deployment if there is one.
 func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 	if err := os.MkdirAll(d.Work, 0o750); err != nil {
-		return nil, fmt.Errorf("cannot make the deployment's folder: %w", err)
+		return nil, fmt.Errorf("cannot create the deployment's folder: %w", err)
 	}
 	both, preparing := errgroup.WithContext(ctx)
 	both.Go(func() error { return d.Prepare(preparing) })
@@ -90,15 +93,15 @@ func (d Deployment) Run(ctx context.Context) (Outputs, error) {
 	return d.Deploy(ctx)
 }
 
-// Prepare builds all, or marks what is built as a release, and writes the
-// template. It needs no server.
+// Prepare builds everything, or marks the last build as a release, and writes
+// the template. It needs no server.
 func (d Deployment) Prepare(ctx context.Context) error {
 	if err := d.buildAll(ctx); err != nil {
 		return err
 	}
 	settings, err := json.Marshal(d.Settings)
 	if err != nil {
-		return fmt.Errorf("cannot tell the settings: %w", err)
+		return fmt.Errorf("cannot encode the settings: %w", err)
 	}
 	return d.timed("wrote the template", func() error {
 		return d.cdk(ctx, "write the template", filepath.Join(d.Repository, "infra"), "synth", "--quiet", "--app", d.app(), "--output", d.template(),
@@ -108,7 +111,7 @@ func (d Deployment) Prepare(ctx context.Context) error {
 	})
 }
 
-// Bootstrap makes what the CDK itself needs in an account, once per server.
+// Bootstrap creates the CDK's own resources, once per server.
 func (d Deployment) Bootstrap(ctx context.Context) error {
 	stamp := filepath.Join(d.Work, "bootstrapped")
 	if _, err := os.Stat(stamp); err == nil {
@@ -122,7 +125,7 @@ func (d Deployment) Bootstrap(ctx context.Context) error {
 	})
 }
 
-// Deploy deploys what Prepare has made.
+// Deploy deploys the result of Prepare.
 func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
 	err := d.timed("deployed", func() error {
 		return d.cdk(ctx, "deploy", d.Work, "deploy", "--all", "--app", d.template(), "--require-approval", "never",
@@ -134,25 +137,25 @@ func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
 	return d.Outputs()
 }
 
-// Outputs are those of the last deployment; an error that is fs.ErrNotExist
-// where there was none.
+// Outputs returns the outputs of the last deployment. The error is
+// fs.ErrNotExist if there was no deployment.
 func (d Deployment) Outputs() (Outputs, error) {
 	text, err := os.ReadFile(d.outputs())
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what the stack tells: %w", err)
+		return nil, fmt.Errorf("cannot read the stack's outputs: %w", err)
 	}
 	var stacks map[string]Outputs
 	if err := json.Unmarshal(text, &stacks); err != nil {
-		return nil, fmt.Errorf("cannot read what the stack tells: %w", err)
+		return nil, fmt.Errorf("cannot read the stack's outputs: %w", err)
 	}
 	outputs, ok := stacks["sortie-"+d.Stage]
 	if !ok {
-		return nil, errors.New("the stack sortie-" + d.Stage + " tells nothing")
+		return nil, errors.New("the stack sortie-" + d.Stage + " has no outputs")
 	}
 	return outputs, nil
 }
 
-// Destroy removes the stack, with its data.
+// Destroy removes the stack with its data.
 func (d Deployment) Destroy(ctx context.Context) error {
 	return d.timed("destroyed", func() error {
 		if err := d.cdk(ctx, "destroy", d.Work, "destroy", "--all", "--force", "--app", d.template()); err != nil {
@@ -166,14 +169,14 @@ func (d Deployment) app() string      { return filepath.Join(d.Repository, "infr
 func (d Deployment) template() string { return filepath.Join(d.Work, "cdk.out") }
 func (d Deployment) outputs() string  { return filepath.Join(d.Work, "outputs.json") }
 
-// cdk runs cdklocal in a folder: that of infra has a cdk.json, whose app the
-// command would look for.
+// cdk runs cdklocal in a folder other than infra, whose cdk.json names an app
+// that the command would look for.
 func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...string) error {
 	environ := step.Environ(d.Environ, slices.Concat(Client(d.Server), []string{
 		"HOME=" + d.Home,
 		"PATH=" + d.CDK + string(os.PathListSeparator) + filepath.Dir(d.Tools.Node) + string(os.PathListSeparator) + variable(d.Environ, "PATH"),
 		"CDK_DISABLE_CLI_TELEMETRY=true", "CDK_DISABLE_LEGACY_EXPORT_WARNING=1",
-		// Node 20 does what is needed.
+		// Node 20 is sufficient.
 		"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1",
 	})...)
 	return step.Run(ctx, what, step.Program{
@@ -182,7 +185,7 @@ func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...
 	})
 }
 
-// timed tells how long something took that went well.
+// timed runs a step and reports its duration if it succeeds.
 func (d Deployment) timed(what string, do func() error) error {
 	begun := d.Clock.Now()
 	if err := do(); err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// cdklocal notes its words and its environment, and tells outputs as the CDK
-// does.
+// cdklocal records its arguments and its environment, and writes outputs as the
+// CDK does.
 const cdklocal = `#!/bin/sh
 echo "$@" >>"$HOME/calls"
 env | grep -E '^(AWS|CDK)' >>"$HOME/env"
@@ -32,8 +32,8 @@ while [ $# -gt 0 ]; do
 done
 `
 
-// setup gives a deployment of a small repository, whose programs do nothing but
-// note how they were called, in the folder.
+// setup returns a deployment of a small repository whose programs only record
+// their calls in the folder.
 func setup(t *testing.T) (d Deployment, notes string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func write(t *testing.T, file, text string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A fork while the file is open to be written would make it busy.
+	// A fork while the file is open for writing would make it busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
@@ -74,7 +74,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-func TestADeploymentIsBuiltSynthesisedAndTold(t *testing.T) {
+func TestDeployment(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
 	for range 2 {
@@ -97,9 +97,8 @@ func TestADeploymentIsBuiltSynthesisedAndTold(t *testing.T) {
 	}
 }
 
-// TestNoAccountIsEverReached: neither the keys nor the profile of whoever
-// calls this come through to the CDK.
-func TestNoAccountIsEverReached(t *testing.T) {
+// The caller's AWS keys and profile do not reach the CDK.
+func TestNoAccountIsReached(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
 	if _, err := d.Run(t.Context()); err != nil {
@@ -116,7 +115,7 @@ func TestNoAccountIsEverReached(t *testing.T) {
 	}
 }
 
-func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
+func TestFunctionsAreBuiltForTheirSystem(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
 	if err := d.buildAll(t.Context()); err != nil {
@@ -137,9 +136,9 @@ func TestFunctionsAreBuiltForWhereTheyRun(t *testing.T) {
 	}
 }
 
-// TestAReleaseIsAFileBesideEachFunction, and the next deployment without one has
-// none.
-func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
+// A release is a file beside each function; the next deployment without a
+// release removes it.
+func TestReleaseMark(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
 	var files []string
@@ -173,7 +172,7 @@ func TestAReleaseIsAFileBesideEachFunction(t *testing.T) {
 	}
 }
 
-func TestAFailedDeploymentShowsTheEndOfItsLog(t *testing.T) {
+func TestFailedDeploymentShowsLog(t *testing.T) {
 	t.Parallel()
 	d, notes := setup(t)
 	write(t, filepath.Join(notes, "bin", "cdklocal"), "#!/bin/sh\n[ $1 != deploy ] || { echo 'sortie-local | CREATE_FAILED | Sweep'; exit 1; }\n")
@@ -182,7 +181,7 @@ func TestAFailedDeploymentShowsTheEndOfItsLog(t *testing.T) {
 	}
 }
 
-func TestTheSecretsGetTheTokens(t *testing.T) {
+func TestSecrets(t *testing.T) {
 	t.Parallel()
 	d, _ := setup(t)
 	var mu sync.Mutex

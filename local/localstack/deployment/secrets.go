@@ -9,15 +9,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// The tokens of a deployment in LocalStack: that of clients, and that of the
-// Machines API. They open what listens on loopback alone.
+// The tokens of a deployment in LocalStack: the clients' and that of the
+// Machines API. They grant access only to loopback.
 const (
 	ClientToken   = "localstack-client"
 	MachinesToken = "localstack-machines"
 )
 
-// Fill puts into the secrets what others have issued. The stack itself has
-// filled that of the outputs.
+// Fill stores the secrets that others issue. The stack itself stores that of
+// the outputs.
 func (d Deployment) Fill(ctx context.Context) error {
 	cfg := aws.Config{
 		BaseEndpoint: aws.String(d.Server), Region: Region,

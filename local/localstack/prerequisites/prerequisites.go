@@ -1,7 +1,8 @@
-// Package needs finds the programs that LocalStack is installed and run with.
+// Package prerequisites finds the programs with which LocalStack is installed
+// and run.
 //
-// It names everything that is missing at once, with how to get it, and it
-// believes a program only when it has told its version. It installs nothing.
+// It reports everything that is missing at once, with how to get it. A program
+// counts only if it prints its version. The package installs nothing.
 package prerequisites
 
 import (
@@ -18,52 +19,53 @@ import (
 	"time"
 )
 
-// Host is where programs are looked for.
+// Host is the machine on which programs are looked up.
 type Host struct {
 	// Env looks up PATH, HOME, PYTHON313, PYENV_ROOT and JAVA_HOME.
 	Env func(string) (string, bool)
-	// Environ is what the programs are run with, as NAME=VALUE.
+	// Environ is the environment of the programs, as NAME=VALUE.
 	Environ []string
-	// Arch is the processor's, as Go names it; empty is this program's.
+	// Arch is the processor in Go's notation; empty means this program's.
 	Arch string
 }
 
-// Tools are the files of the programs. Those of the other way are empty.
+// Tools are the paths of the programs. Those that the chosen way does not use
+// are empty.
 type Tools struct {
 	Python, Java, Maven string
 	Docker              string
 	Go, Node, NPM       string
 }
 
-// Missing is what a machine lacks.
+// Missing is the list of missing prerequisites.
 type Missing []string
 
-// Error lists all of it.
+// Error returns the list, one prerequisite per line.
 func (m Missing) Error() string {
 	return "this machine lacks:\n  - " + strings.Join(m, "\n  - ")
 }
 
-// Python finds what LocalStack needs in a Python environment.
+// Python returns the tools for LocalStack in a Python environment.
 func (h Host) Python(ctx context.Context) (Tools, error) {
 	s := &search{h, ctx, nil}
 	tools := s.common()
 	tools.Python = s.python()
 	tools.Java = s.java()
-	tools.Maven = s.program("mvn", "Maven, by which DynamoDB Local is fetched: apt install maven, or brew install maven")
+	tools.Maven = s.program("mvn", "Maven, which fetches DynamoDB Local: apt install maven, or brew install maven")
 	if arch := s.arch(); arch != "amd64" {
-		s.lack("an x86-64 processor (this is %s), for which DynamoDB Local's library is made: use Docker, with LOCALSTACK=docker", arch)
+		s.lack("an x86-64 processor for DynamoDB Local's native library (this is %s): use Docker with LOCALSTACK=docker", arch)
 	}
 	return tools, s.result()
 }
 
-// Docker finds what LocalStack needs in a container.
+// Docker returns the tools for LocalStack in a container.
 func (h Host) Docker(ctx context.Context) (Tools, error) {
 	s := &search{h, ctx, nil}
 	tools := s.common()
-	tools.Docker = s.program("docker", "Docker's command line: https://docs.docker.com/engine/install, or leave LOCALSTACK=docker out")
+	tools.Docker = s.program("docker", "Docker's command line: https://docs.docker.com/engine/install, or omit LOCALSTACK=docker")
 	if tools.Docker != "" {
 		if text, err := s.run(tools.Docker, "version", "--format", "{{.Server.Version}}"); err != nil {
-			s.lack("a Docker engine that answers: start it, or leave LOCALSTACK=docker out (docker version: %s)", firstLine(text))
+			s.lack("a running Docker engine: start it, or omit LOCALSTACK=docker (docker version: %s)", firstLine(text))
 		}
 	}
 	return tools, s.result()
@@ -95,8 +97,8 @@ func (s *search) arch() string {
 	return runtime.GOARCH
 }
 
-// common is what both ways need: the functions and the CDK app are built with
-// Go, and the CDK runs on Node.
+// common looks up what both ways use: Go builds the functions and the CDK app,
+// and the CDK runs on Node.
 func (s *search) common() Tools {
 	t := Tools{Go: s.program("go", "Go: https://go.dev/dl"), NPM: s.program("npm", "npm, which comes with Node: https://nodejs.org")}
 	t.Node, _ = s.look("node")
@@ -126,7 +128,7 @@ func (s *search) java() string {
 	return file
 }
 
-// look finds a program on PATH.
+// look looks up a program on PATH.
 func (s *search) look(name string) (string, bool) {
 	path, _ := s.Env("PATH")
 	for _, dir := range filepath.SplitList(path) {
@@ -146,10 +148,10 @@ func (s *search) program(name, how string) string {
 	return file
 }
 
-// answerWithin is more than enough to tell a version.
+// answerWithin is the time limit for a program to print its version.
 const answerWithin = 20 * time.Second
 
-// run asks a program, and gives all that it prints.
+// run runs a program and returns all of its output.
 func (s *search) run(file string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, answerWithin)
 	defer cancel()
@@ -157,14 +159,14 @@ func (s *search) run(file string, args ...string) (string, error) {
 	command.Env, command.WaitDelay = s.Environ, time.Second
 	text, err := command.CombinedOutput()
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return string(text), fmt.Errorf("cannot ask %s: %w", file, err)
+		return string(text), fmt.Errorf("cannot run %s: %w", file, err)
 	}
 	return string(text), nil
 }
 
 var number = regexp.MustCompile(`^v?(\d+)`)
 
-// major is the first number of a version; 0 where there is none.
+// major returns the first number of a version, or 0.
 func major(version string) int {
 	found := number.FindStringSubmatch(strings.TrimSpace(version))
 	if found == nil {
@@ -178,7 +180,7 @@ func major(version string) int {
 }
 
 func told(file, text string) string {
-	return fmt.Sprintf(" (%s says %q)", file, firstLine(text))
+	return fmt.Sprintf(" (%s printed %q)", file, firstLine(text))
 }
 
 func firstLine(text string) string {

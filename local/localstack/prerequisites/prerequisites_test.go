@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// machine is a host whose programs answer as a test says: by name, a shell
-// script's body.
+// machine returns a host with these programs: by name, the body of a shell
+// script.
 func machine(t *testing.T, programs map[string]string) (host Host, bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -33,7 +33,7 @@ func install(t *testing.T, file, body string) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A fork while the file is open to be written would make it busy.
+	// A fork while the file is open for writing would make it busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
@@ -51,7 +51,7 @@ func whole() map[string]string {
 	}
 }
 
-func TestAMachineThatHasEverythingIsGoodForBothWays(t *testing.T) {
+func TestCompleteHost(t *testing.T) {
 	t.Parallel()
 	host, bin := machine(t, whole())
 	tools, err := host.Python(t.Context())
@@ -69,7 +69,7 @@ func TestAMachineThatHasEverythingIsGoodForBothWays(t *testing.T) {
 	}
 }
 
-func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
+func TestEverythingMissingIsReported(t *testing.T) {
 	t.Parallel()
 	host, _ := machine(t, nil)
 	host.Arch = "arm64"
@@ -79,7 +79,7 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 		want []string
 	}{
 		{"python", func() error { _, err := host.Python(t.Context()); return err }, []string{
-			"Go:", "npm,", "Node 20 or newer:", "Python 3.13 with venv:", "pyenv install 3.13", "PYTHON313", "17 or newer", "Maven", "an x86-64 processor (this is arm64)", "LOCALSTACK=docker",
+			"Go:", "npm,", "Node 20 or newer:", "Python 3.13 with venv:", "pyenv install 3.13", "PYTHON313", "17 or newer", "Maven", "(this is arm64)", "LOCALSTACK=docker",
 		}},
 		{"docker", func() error { _, err := host.Docker(t.Context()); return err }, []string{"Go:", "npm,", "Node 20 or newer:", "Docker's command line"}},
 	} {
@@ -98,12 +98,12 @@ func TestAllThatIsMissingIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsTooOldIsMissing(t *testing.T) {
+func TestOldProgramIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ program, body, want string }{
-		"node":                     {"node", "echo v18.19.0", `says "v18.19.0"`},
+		"node":                     {"node", "echo v18.19.0", `printed "v18.19.0"`},
 		"node that fails":          {"node", "exit 1", "Node 20 or newer"},
-		"java":                     {"java", `echo 'java version "1.8.0_381"' >&2`, `says "java version \"1.8.0_381\""`},
+		"java":                     {"java", `echo 'java version "1.8.0_381"' >&2`, `printed "java version \"1.8.0_381\""`},
 		"java that is none":        {"java", "echo 'Unable to locate a Java Runtime' >&2; exit 1", "Unable to locate"},
 		"python":                   {"python3.13", "echo 3.12", "Python 3.13 with venv:"},
 		"python without ensurepip": {"python3.13", "echo ModuleNotFoundError >&2; exit 1", "apt install python3.13-venv"},
@@ -126,17 +126,17 @@ func TestAProgramThatIsTooOldIsMissing(t *testing.T) {
 	}
 }
 
-func TestADockerWithoutItsEngineIsMissing(t *testing.T) {
+func TestDockerWithoutEngine(t *testing.T) {
 	t.Parallel()
 	programs := whole()
 	programs["docker"] = "echo 'Cannot connect to the Docker daemon'; exit 1"
 	host, _ := machine(t, programs)
-	if _, err := host.Docker(t.Context()); err == nil || !strings.Contains(err.Error(), "a Docker engine that answers") {
+	if _, err := host.Docker(t.Context()); err == nil || !strings.Contains(err.Error(), "a running Docker engine") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestPythonIsFoundWhereItMayBe(t *testing.T) {
+func TestPythonLookup(t *testing.T) {
 	t.Parallel()
 	without := func() map[string]string {
 		programs := whole()
@@ -189,7 +189,7 @@ func TestPythonIsFoundWhereItMayBe(t *testing.T) {
 	}
 }
 
-func TestAWrongPYTHON313IsToldInsteadOfAnotherBeingTaken(t *testing.T) {
+func TestWrongPYTHON313(t *testing.T) {
 	t.Parallel()
 	host, _ := machine(t, whole())
 	set(&host, "PYTHON313", "/nowhere/python")

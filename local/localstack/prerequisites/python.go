@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// question is answered by a Python that can make virtual environments.
+// question is a script that only a Python with virtual environments can run.
 const question = "import ensurepip, ssl, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
-// python finds a Python 3.13: LocalStack 4.14 runs on no other.
+// python finds a Python 3.13: LocalStack 4.14 runs on no other version.
 func (s *search) python() string {
 	const how = "Python 3.13 with venv%s: pyenv install 3.13, uv python install 3.13, apt install python3.13-venv or brew install python@3.13; PYTHON313 may name its file"
 	if named, ok := s.Env("PYTHON313"); ok && named != "" {
@@ -27,7 +27,7 @@ func (s *search) python() string {
 	return ""
 }
 
-// pythons are the files that may be a Python 3.13, the likeliest first.
+// pythons returns the files that may be a Python 3.13, the most likely first.
 func (s *search) pythons() []string {
 	var files []string
 	for _, name := range []string{"python3.13", "python3"} {
@@ -40,7 +40,7 @@ func (s *search) pythons() []string {
 		home, _ := s.Env("HOME")
 		root = filepath.Join(home, ".pyenv")
 	}
-	// The newest patch is the last; the pattern is a good one.
+	// The newest patch version is the last; the pattern is valid.
 	versions, _ := filepath.Glob(filepath.Join(root, "versions", "3.13*", "bin", "python"))
 	slices.Reverse(versions)
 	files = append(files, versions...)

@@ -10,21 +10,21 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/components"
 )
 
-// Docker runs a server as a container of the pinned image, with the plugin
-// mounted. The container shares the host's network: functions in it call the
-// host's loopback, and the server listens there, as in the other way.
+// Docker runs a server as a container of the pinned image with the plugin
+// mounted. The container shares the host's network: the server listens on the
+// host's loopback, and functions in it call the host's loopback.
 type Docker struct {
-	// Docker is the file of the command line.
+	// Docker is the path of the command line.
 	Docker string
 	// Plugin is the folder of the plugin.
 	Plugin string
 }
 
-// mounted is where the container finds the plugin.
+// mounted is the path of the plugin in the container.
 const mounted = "/opt/sortie"
 
 func (d Docker) start(ctx context.Context, s Server) (state, error) {
-	// It is noted even where this fails: a container may have begun to run.
+	// The state is recorded even if this fails: a container may run.
 	begun := state{Container: "sortie-localstack-" + strconv.Itoa(s.Port), Docker: d.Docker}
 	if text, err := exec.CommandContext(ctx, d.Docker, d.args(s, begun.Container)...).CombinedOutput(); err != nil {
 		return begun, fmt.Errorf("cannot start the container: %w: %s", err, strings.TrimSpace(string(text)))
@@ -32,7 +32,7 @@ func (d Docker) start(ctx context.Context, s Server) (state, error) {
 	return begun, nil
 }
 
-// args are the words after "docker".
+// args returns the arguments of docker.
 func (d Docker) args(s Server, name string) []string {
 	args := []string{
 		"run", "--detach", "--rm", "--name", name, "--network", "host",
@@ -44,13 +44,13 @@ func (d Docker) args(s Server, name string) []string {
 	return append(args, components.Image)
 }
 
-// running asks Docker.
+// running reports whether the container runs.
 func (s state) running(ctx context.Context) bool {
 	text, err := exec.CommandContext(ctx, s.Docker, "inspect", "--format", "{{.State.Running}}", s.Container).Output()
 	return err == nil && strings.TrimSpace(string(text)) == "true"
 }
 
-// remove kills the container and removes it.
+// remove kills and removes the container.
 func (s state) remove(ctx context.Context) error {
 	if !s.running(ctx) {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestTheContainerIsThePinnedImageOnTheHostsLoopback holds the whole command
-// line: there is no engine in every place where this is tested.
-func TestTheContainerIsThePinnedImageOnTheHostsLoopback(t *testing.T) {
+// The test compares the whole command line, because not every host has a Docker
+// engine.
+func TestContainerArguments(t *testing.T) {
 	t.Parallel()
 	got := Docker{Plugin: "/cache/plugin"}.args(Server{Port: 4599}, "sortie-localstack-4599")
 	want := []string{
@@ -30,9 +30,8 @@ func TestTheContainerIsThePinnedImageOnTheHostsLoopback(t *testing.T) {
 	}
 }
 
-// TestAContainerThatDoesNotStartIsToldAndCleared: this Docker knows the image
-// not, and says of every container that it runs.
-func TestAContainerThatDoesNotStartIsToldAndCleared(t *testing.T) {
+// This Docker does not know the image and reports every container as running.
+func TestContainerFailsToStart(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setup(t)
 	calls := filepath.Join(t.TempDir(), "calls")
@@ -48,7 +47,7 @@ case $1 in run) echo 'manifest unknown'; exit 125;; inspect) echo true;; esac`)
 	}
 }
 
-func TestAContainerThatEndsAtOnceShowsItsLog(t *testing.T) {
+func TestContainerEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setup(t)
 	docker := fake(t, `case $1 in inspect) echo false;; logs) echo 'license is wanted';; esac`)
@@ -58,11 +57,11 @@ func TestAContainerThatEndsAtOnceShowsItsLog(t *testing.T) {
 	}
 }
 
-// fake is a program with a shell script's body.
+// fake returns a program with this shell script as its body.
 func fake(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "docker")
-	// A fork while the file is open to be written would make it busy.
+	// A fork while the file is open for writing would make it busy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {

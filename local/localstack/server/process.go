@@ -16,8 +16,8 @@ import (
 
 // Python runs a server as a Python program.
 type Python struct {
-	// Python is the file of the Python that LocalStack is installed for, Java
-	// that of the Java for DynamoDB Local.
+	// Python is the Python executable for which LocalStack is installed, Java
+	// the one that runs DynamoDB Local.
 	Python, Java string
 	// Plugin and DynamoDB are the folders of the plugin and of the jars. Home
 	// is a home folder.
@@ -30,21 +30,22 @@ func (p Python) start(_ context.Context, s Server) (state, error) {
 	files := filepath.Join(s.Dir, "files")
 	temporary := filepath.Join(files, "tmp")
 	if err := os.MkdirAll(temporary, 0o750); err != nil {
-		return state{}, fmt.Errorf("cannot make the server's folder: %w", err)
+		return state{}, fmt.Errorf("cannot create the server's folder: %w", err)
 	}
 	log, err := os.Create(s.Log())
 	if err != nil {
-		return state{}, fmt.Errorf("cannot keep the server's log: %w", err)
+		return state{}, fmt.Errorf("cannot create the server's log: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	// The last argument, which LocalStack does not read, makes the process known.
+	// LocalStack ignores the last argument, which identifies the process.
 	command := exec.Command(p.Python, "-m", "localstack.runtime.main", s.Dir)
 	command.Dir, command.Stdout, command.Stderr = s.Dir, log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C is not for it
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's Ctrl-C must not reach it
 	command.Env = append(
 		s.settings(),
 		"PATH="+p.Path, "HOME="+p.Home, "LANG=C.UTF-8", "PYTHONPATH="+p.Plugin, "PYTHONUNBUFFERED=1",
-		// Where there is a /.dockerenv, LocalStack else takes the root folder for its own.
+		// If there is a /.dockerenv, LocalStack would otherwise use the root
+		// folder.
 		"OVERRIDE_IN_DOCKER=0", "FILESYSTEM_ROOT="+files,
 		// Functions' code is unpacked here.
 		"TMPDIR="+temporary,
@@ -54,37 +55,39 @@ func (p Python) start(_ context.Context, s Server) (state, error) {
 		return state{}, fmt.Errorf("cannot start LocalStack: %w", err)
 	}
 	pid := command.Process.Pid
-	go func() { _ = command.Wait() }() // so that an early end is seen
+	go func() { _ = command.Wait() }() // to detect an early end
 	return state{PID: pid}, nil
 }
 
-// tableAbove is how far DynamoDB Local's port is above the server's.
+// tableAbove is the port of DynamoDB Local relative to the server's.
 const tableAbove = 1002
 
-// settings are LocalStack's own variables, in either way.
+// settings are LocalStack's own variables, for Python and Docker.
 func (s Server) settings() []string {
 	return []string{
 		"GATEWAY_LISTEN=127.0.0.1:" + strconv.Itoa(s.Port),
-		// Nothing is asked of, or told to, the network.
+		// No calls to the network.
 		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1", "DNS_ADDRESS=0",
 		"TZ=UTC",
 		"LAMBDA_RUNTIME_EXECUTOR=local-process", "LAMBDA_SYNCHRONOUS_CREATE=1",
-		// An asynchronous invocation that failed is else tried again after a minute.
+		// Otherwise a failed asynchronous invocation is retried after a minute.
 		"LAMBDA_RETRY_BASE_DELAY=1",
-		// A stream's records reach their function in 0.1 s instead of 1 s, also after a pause.
+		// A stream's records reach their function in 0.1 s instead of 1 s, even
+		// after a pause.
 		"LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC=0.1", "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC=1",
-		// Presigned URLs are else good with any signature, of any age and length.
+		// Otherwise presigned URLs are accepted with any signature, age and
+		// length.
 		"S3_SKIP_SIGNATURE_VALIDATION=0",
-		// The other provider wants a mock of Kinesis.
+		// The other provider needs a mock of Kinesis.
 		"PROVIDER_OVERRIDE_DYNAMODB=v2", "DYNAMODB_IN_MEMORY=1",
-		// Functions ask DynamoDB Local itself: one database for whatever keys.
+		// Functions call DynamoDB Local directly: one database for all keys.
 		"DYNAMODB_LOCAL_PORT=" + strconv.Itoa(s.Port+tableAbove), "DYNAMODB_SHARE_DB=1",
-		// A line for each call is a tenth of its cost.
+		// A log line per call is a tenth of the call's cost.
 		"LS_LOG=warning",
 	}
 }
 
-// lives says whether it still runs.
+// lives reports whether the process still runs.
 func (s state) lives(ctx context.Context) bool {
 	if s.Container != "" {
 		return s.running(ctx)
@@ -92,8 +95,8 @@ func (s state) lives(ctx context.Context) bool {
 	return syscall.Kill(s.PID, 0) == nil
 }
 
-// clear kills the server's processes: they keep nothing, and LocalStack takes ten
-// seconds to end by itself.
+// clear kills the server's processes: they store nothing, and LocalStack takes
+// ten seconds to end by itself.
 func (s Server) clear(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -113,7 +116,7 @@ func (s Server) clear(ctx context.Context) error {
 	}
 }
 
-// Tail is the end of the server's log.
+// Tail returns the end of the server's log.
 func (s Server) Tail(ctx context.Context) string {
 	noted, err := s.state()
 	if err != nil {
@@ -122,13 +125,14 @@ func (s Server) Tail(ctx context.Context) string {
 	return s.tail(ctx, noted)
 }
 
-// Functions lists the processes of the functions, as those of a server in
+// Functions lists the processes of the functions of a server that runs in
 // Python.
 func (s Server) Functions(ctx context.Context) ([]int, error) {
 	return s.listed(ctx, func(line []byte) bool { return function(line, s.Dir) })
 }
 
-// processes are all that have the server's folder in their command line.
+// processes returns the processes with the server's folder in their command
+// line.
 func (s Server) processes(ctx context.Context) ([]int, error) {
 	return s.listed(ctx, func(line []byte) bool { return ofServer(line, s.Dir) })
 }

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// listed are the processes of this host whose command line, ended by a space, is
-// what is looked for. What cannot be read is gone, or somebody else's; a process
-// that has ended and is not waited for has no command line.
+// listed returns the processes of this host whose command line, followed by a
+// space, matches. A process whose command line cannot be read is gone or
+// belongs to another user; a zombie has no command line.
 func (s Server) listed(_ context.Context, is func(line []byte) bool) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

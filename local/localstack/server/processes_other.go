@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// listed are the processes of this host whose command line, ended by a space, is
-// what is looked for.
+// listed returns the processes of this host whose command line, followed by a
+// space, matches.
 func (s Server) listed(ctx context.Context, is func(line []byte) bool) ([]int, error) {
 	text, err := exec.CommandContext(ctx, "ps", "-axww", "-o", "pid=,command=").Output()
 	if err != nil {

@@ -1,13 +1,13 @@
 // Package server starts and stops one LocalStack.
 //
-// A server has a port and a folder. The folder has its state, its log and all
-// that it keeps on disk; with Stop it goes, and so does every process that has
-// the folder's name in its command line: the server, DynamoDB Local, and the
-// functions' bootstraps. Nothing of a server outlives it, and it keeps nothing:
-// what was deployed is gone with it.
+// A server has a port and a folder. The folder contains its state, its log and
+// all of its files. Stop removes the folder and kills every process with the
+// folder's name in its command line: the server, DynamoDB Local, and the
+// functions' bootstraps. So nothing of a server outlives it, including what was
+// deployed.
 //
-// It runs as a Python program, or as a container (Docker). Start returns when
-// it is ready, and is idempotent.
+// A server runs as a Python program or as a container (Docker). Start is
+// idempotent and returns when the server is ready.
 package server
 
 import (
@@ -27,75 +27,76 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Server is one, running or not.
+// Server is a server, running or not.
 type Server struct {
-	// Port is on loopback, and serves every AWS API.
+	// Port is a loopback port that serves every AWS API.
 	Port int
 	// Dir is the server's own folder, an absolute path.
 	Dir   string
 	Clock clock.Clock
-	// Say tells what was done, in a line.
+	// Say receives progress, one line per call.
 	Say func(format string, args ...any)
 }
 
 // Way is how a server is run.
 type Way interface {
-	// start begins to run it; its log goes to the folder. What it returns with
-	// an error is what may have been begun.
+	// start starts the server; its log goes to the folder. The result is valid
+	// even with an error: a process may have been started.
 	start(ctx context.Context, s Server) (state, error)
 }
 
-// state is what the folder says about a server that was started.
+// state is the folder's record of a started server.
 type state struct {
-	// PID is the server's process; 0 where it is a container.
+	// PID is the server's process; 0 for a container.
 	PID int `json:"pid,omitempty"`
-	// Container is its name, and Docker the program that knows it.
+	// Container is the container's name, and Docker the path of the command
+	// line.
 	Container string `json:"container,omitempty"`
 	Docker    string `json:"docker,omitempty"`
 }
 
-// URL is where it serves.
+// URL returns the server's address.
 func (s Server) URL() string { return "http://127.0.0.1:" + strconv.Itoa(s.Port) }
 
-// Log is the file with what it prints.
+// Log returns the path of the server's log.
 func (s Server) Log() string { return filepath.Join(s.Dir, "log") }
 
 func (s Server) stateFile() string { return filepath.Join(s.Dir, "server.json") }
 
-// startLimit is ten times what a start takes on two busy cores.
+// startLimit is ten times the duration of a start on two busy cores.
 const startLimit = 2 * time.Minute
 
-// Start starts it, unless it runs already, and waits until it is ready.
+// Start starts the server unless it runs already, and waits until it is ready.
 func (s Server) Start(ctx context.Context, way Way) error {
 	if s.Ready(ctx) {
 		if _, err := s.state(); err != nil {
-			return fmt.Errorf("something else answers on port %d already: stop it, or choose another port with LOCALSTACK_PORT", s.Port)
+			return fmt.Errorf("port %d is used by another program: stop it, or choose another port with LOCALSTACK_PORT", s.Port)
 		}
-		s.Say("LocalStack runs already on %s", s.URL())
+		s.Say("LocalStack already runs on %s", s.URL())
 		return nil
 	}
 	if err := s.clean(ctx); err != nil {
 		return err
 	}
 	if probe, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))); err != nil {
-		return fmt.Errorf("port %d is taken: stop what has it, or choose another with LOCALSTACK_PORT: %w", s.Port, err)
+		return fmt.Errorf("port %d is taken: stop the program that uses it, or choose another port with LOCALSTACK_PORT: %w", s.Port, err)
 	} else if err := probe.Close(); err != nil {
 		return fmt.Errorf("cannot free port %d: %w", s.Port, err)
 	}
 	begun := s.Clock.Now()
 	if err := os.MkdirAll(s.Dir, 0o750); err != nil {
-		return fmt.Errorf("cannot make the server's folder: %w", err)
+		return fmt.Errorf("cannot create the server's folder: %w", err)
 	}
 	if err := s.launch(ctx, way); err != nil {
-		// The context may be what has ended: what was begun is cleared all the same.
+		// Clean up even if the context has ended.
 		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
 	s.Say("LocalStack is ready on %s after %.1f s", s.URL(), s.Clock.Now().Sub(begun).Seconds())
 	return nil
 }
 
-// clean ends and removes what a server that was killed has left. A folder in which
-// none was begun has what was prepared for this one, and stays.
+// clean removes what a killed server left. A folder without a recorded server
+// contains what was prepared for this one, and stays.
 func (s Server) clean(ctx context.Context) error {
 	for _, trace := range []string{s.stateFile(), s.Log()} {
 		if _, err := os.Stat(trace); err == nil {
@@ -123,15 +124,15 @@ func (s Server) launch(ctx context.Context, way Way) error {
 	return nil
 }
 
-// lookPause is the pause between two looks at whether it is ready, or gone.
+// lookPause is the polling interval of Start and Stop.
 const lookPause = 100 * time.Millisecond
 
-// pause waits a moment; false where ctx ends meanwhile.
+// pause waits for lookPause; it returns false if ctx ends first.
 func (s Server) pause(ctx context.Context) bool {
 	return clock.Sleep(ctx, s.Clock, lookPause) == nil
 }
 
-// Ready says whether a LocalStack on the port has come up.
+// Ready reports whether a LocalStack on the port is ready.
 func (s Server) Ready(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -150,7 +151,7 @@ func (s Server) Ready(ctx context.Context) bool {
 	return answer.StatusCode == http.StatusOK && json.NewDecoder(answer.Body).Decode(&stage) == nil && stage.Completed
 }
 
-// Running says whether it was started, and answers.
+// Running reports whether the server was started and answers.
 func (s Server) Running(ctx context.Context) bool {
 	_, err := s.state()
 	return err == nil && s.Ready(ctx)
@@ -159,10 +160,10 @@ func (s Server) Running(ctx context.Context) bool {
 func (s Server) note(started state) error {
 	text, err := json.Marshal(started)
 	if err != nil {
-		return fmt.Errorf("cannot note the server: %w", err)
+		return fmt.Errorf("cannot record the server: %w", err)
 	}
 	if err := os.WriteFile(s.stateFile(), text, 0o600); err != nil {
-		return fmt.Errorf("cannot note the server: %w", err)
+		return fmt.Errorf("cannot record the server: %w", err)
 	}
 	return nil
 }
@@ -176,8 +177,8 @@ func (s Server) state() (state, error) {
 	return noted, json.Unmarshal(text, &noted)
 }
 
-// Stop stops it and removes its folder. Where none runs, it removes what was
-// left; it may be called at any time.
+// Stop stops the server and removes its folder. If no server runs, it removes
+// leftovers; it may be called at any time.
 func (s Server) Stop(ctx context.Context) error {
 	noted, err := s.state()
 	switch {
@@ -198,7 +199,7 @@ func (s Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (s Server) tail(ctx context.Context, of state) string {
 	if of.Container != "" {
 		return of.logs(context.WithoutCancel(ctx))

@@ -18,7 +18,7 @@ import (
 )
 
 // The test binary is also the Python that runs LocalStack, and the Java that
-// LocalStack starts: both ignore what they are not told here.
+// LocalStack starts.
 func TestMain(m *testing.M) {
 	switch {
 	case slices.Contains(os.Args, "localstack.runtime.main"):
@@ -49,7 +49,7 @@ func localStack() {
 	os.Exit(1)
 }
 
-// setup gives a server that was never started, and how to run it.
+// setup returns a server that was never started, and how to run it.
 func setup(t *testing.T) (Server, Python, *[]string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func setup(t *testing.T) (Server, Python, *[]string) {
 	return s, Python{Python: executable, Java: "java", Plugin: "/plugin", DynamoDB: "/jars", Home: t.TempDir(), Path: "/bin"}, &said
 }
 
-func TestStartWaitsUntilItIsReadyAndStopLeavesNothing(t *testing.T) {
+func TestStartAndStop(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
 	if s.Running(t.Context()) {
@@ -104,9 +104,8 @@ func TestStartWaitsUntilItIsReadyAndStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatWasPreparedForAServerStays: a deployment is built while LocalStack is
-// still being installed.
-func TestWhatWasPreparedForAServerStays(t *testing.T) {
+// A deployment is built while LocalStack is being installed.
+func TestPreparedFilesStay(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
 	prepared := filepath.Join(s.Dir, "deployment", "template")
@@ -124,7 +123,7 @@ func TestWhatWasPreparedForAServerStays(t *testing.T) {
 	}
 }
 
-func TestASecondStartFindsTheServerThatRuns(t *testing.T) {
+func TestSecondStart(t *testing.T) {
 	t.Parallel()
 	s, way, said := setup(t)
 	for range 2 {
@@ -132,12 +131,12 @@ func TestASecondStartFindsTheServerThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if pids := s.pids(t); len(pids) != 2 || !strings.Contains((*said)[1], "runs already") {
+	if pids := s.pids(t); len(pids) != 2 || !strings.Contains((*said)[1], "already runs") {
 		t.Errorf("processes %v, said %q", pids, *said)
 	}
 }
 
-func TestWhatAKilledServerHasLeftGoesWithTheNextStart(t *testing.T) {
+func TestStartRemovesLeftovers(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
 	if err := s.Start(t.Context(), way); err != nil {
@@ -164,7 +163,7 @@ func TestWhatAKilledServerHasLeftGoesWithTheNextStart(t *testing.T) {
 	}
 }
 
-func TestAServerThatEndsAtOnceShowsItsLog(t *testing.T) {
+func TestServerEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
 	way.Home = filepath.Join(way.Home, "broken")
@@ -177,7 +176,7 @@ func TestAServerThatEndsAtOnceShowsItsLog(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenIsTold(t *testing.T) {
+func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	s, way, _ := setup(t)
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
@@ -199,9 +198,8 @@ func TestAPortThatIsTakenIsTold(t *testing.T) {
 	}
 }
 
-// TestProcessesOfOthersAreNoneOfTheServers: a folder's name that begins alike is
-// another's.
-func TestProcessesOfOthersAreNoneOfTheServers(t *testing.T) {
+// A folder whose name has the same prefix belongs to another server.
+func TestOtherProcessesAreIgnored(t *testing.T) {
 	t.Parallel()
 	const dir = "/a/server-45"
 	for line, want := range map[string]bool{

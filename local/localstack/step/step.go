@@ -1,9 +1,7 @@
-// Package step runs the programs that others are made of: pip, Maven, npm, Go,
-// the CDK.
+// Package step runs external programs: pip, Maven, npm, Go, the CDK.
 //
-// What a program prints goes into a file; where the program fails, the error
-// has the end of it, so that nobody has to look for the file. A program and all
-// that it has started end with the context.
+// The output of a program goes to a file. If the program fails, the error
+// contains the end of it. The program and its children end with the context.
 package step
 
 import (
@@ -18,44 +16,45 @@ import (
 	"time"
 )
 
-// Program is one call.
+// Program is one call of a program.
 type Program struct {
 	// Path is the program's file.
 	Path string
 	Args []string
-	// Dir is its working folder; empty is this process's.
+	// Dir is the working directory; empty means this process's.
 	Dir string
-	// Env is its whole environment, as NAME=VALUE.
+	// Env is the whole environment, as NAME=VALUE.
 	Env []string
-	// Log is the file that gets its output, anew. Where Output is set, that
-	// gets it instead.
+	// Log is the file for the output; it is truncated first. If Output is set,
+	// the output goes there instead.
 	Log    string
 	Output io.Writer
 }
 
-// Failure is a program that failed.
+// Failure is the error of a failed program.
 type Failure struct {
-	// What was to be done, for "cannot ...".
+	// What is the purpose of the call, completing "cannot ...".
 	What string
-	// Tail is the end of what the program printed.
+	// Tail is the end of the program's output.
 	Tail string
-	// Log is the file that has all of it.
+	// Log is the file with the whole output.
 	Log string
 	Err error
 }
 
-// Error has the tail, for it is what a reader needs.
+// Error includes the tail.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("cannot %s: %v; the end of %s:\n%s", f.What, f.Err, f.Log, f.Tail)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// patience is what a program may take to end when it is asked to.
+// patience is how long a program may take to end after SIGTERM.
 const patience = 10 * time.Second
 
-// Run runs a program to its end. What says what it is for, as "install ...".
+// Run runs a program to its end. What is the purpose of the call, such as
+// "install ...".
 func Run(ctx context.Context, what string, p Program) error {
 	if p.Output != nil {
 		if err := run(ctx, p, p.Output); err != nil && ctx.Err() == nil {
@@ -64,11 +63,11 @@ func Run(ctx context.Context, what string, p Program) error {
 		return ended(ctx, what)
 	}
 	if err := os.MkdirAll(filepath.Dir(p.Log), 0o750); err != nil {
-		return fmt.Errorf("cannot keep a log: %w", err)
+		return fmt.Errorf("cannot create a log: %w", err)
 	}
 	log, err := os.Create(p.Log)
 	if err != nil {
-		return fmt.Errorf("cannot keep a log: %w", err)
+		return fmt.Errorf("cannot create a log: %w", err)
 	}
 	err = run(ctx, p, log)
 	if closed := log.Close(); err == nil && closed != nil {
@@ -89,21 +88,22 @@ func run(ctx context.Context, p Program, output io.Writer) error {
 	return command.Run()
 }
 
-// ended says that the context ended a step, whatever became of its program.
+// ended returns the error of a step that the context ended, whatever its
+// program returned.
 func ended(ctx context.Context, what string) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped while trying to %s: %w", what, context.Cause(ctx))
+		return fmt.Errorf("interrupted while trying to %s: %w", what, context.Cause(ctx))
 	}
 	return nil
 }
 
-// tailLines and tailBytes bound what an error shows of a log.
+// tailLines and tailBytes limit the part of a log in an error.
 const (
 	tailLines = 30
 	tailBytes = 6 << 10
 )
 
-// Tail gives the last lines of a file, as far as it can be read.
+// Tail returns the last lines of a file, as far as it can be read.
 func Tail(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -116,8 +116,8 @@ func Tail(name string) string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// Environ is an environment with variables replaced or added, and without
-// those of AWS: no step may ever reach an account.
+// Environ returns an environment with variables replaced or added, and without
+// those of AWS, so that no step can reach an account.
 func Environ(environ []string, set ...string) []string {
 	own := map[string]bool{}
 	for _, each := range set {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-func TestAProgramThatFailsShowsTheEndOfWhatItPrinted(t *testing.T) {
+func TestFailedProgramShowsOutput(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "logs", "pip.log")
 	err := Run(t.Context(), "install", sh("seq 1 1000; echo 'no space left' >&2; exit 3", log))
@@ -31,7 +31,7 @@ func TestAProgramThatFailsShowsTheEndOfWhatItPrinted(t *testing.T) {
 	}
 }
 
-func TestAProgramThatSucceedsHasItsOutputInTheLog(t *testing.T) {
+func TestOutputIsLogged(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	if err := Run(t.Context(), "speak", sh("echo $WORD", log, "WORD=hello")); err != nil {
@@ -42,8 +42,8 @@ func TestAProgramThatSucceedsHasItsOutputInTheLog(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheContextEndsWhatAProgramHasStarted: npm and Maven start others.
-func TestTheEndOfTheContextEndsWhatAProgramHasStarted(t *testing.T) {
+// npm and Maven start other processes.
+func TestContextEndsChildren(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -68,14 +68,14 @@ func TestTheEndOfTheContextEndsWhatAProgramHasStarted(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	// The pipe ends once nobody holds it any more.
+	// The pipe ends once no process holds it.
 	if rest, err := io.ReadAll(reader); err != nil || len(rest) != 0 {
 		t.Errorf("it still says %q, error %v", rest, err)
 	}
 }
 
-// TestNoStepSeesAnAccount: whoever has one configured tests here all the same.
-func TestNoStepSeesAnAccount(t *testing.T) {
+// Tests do not use an account that the host is configured for.
+func TestEnvironHasNoAccount(t *testing.T) {
 	t.Parallel()
 	got := Environ(
 		[]string{"PATH=/bin", "AWS_PROFILE=prod", "AWS_ACCESS_KEY_ID=AKIA", "CDK_DEFAULT_ACCOUNT=1", "HOME=/root"},
