@@ -15,15 +15,17 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Routes lists what this front door serves.
-func Routes(svc *orchestrator.Service) []httpkit.Route {
-	call := func(name string, handle func(*orchestrator.Service, http.ResponseWriter, *http.Request) error) httpkit.Route {
+func Routes(svc *orchestrator.Workers) []httpkit.Route {
+	call := func(name string, handle func(*orchestrator.Workers, http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{
 			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/" + name, Access: httpkit.ForWorkers,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return handle(svc, w, r) },
@@ -39,10 +41,10 @@ func Routes(svc *orchestrator.Service) []httpkit.Route {
 	}
 }
 
-func callback(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
-	bearer, err := svc.VerifyToken(r.Context(), tokenOf(r), contract.AudienceCallback, r.PathValue("task_id"))
+func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+	bearer, err := svc.AuthenticateCallback(r.Context(), tokenOf(r), r.PathValue("task_id"))
 	if err != nil {
-		return fmt.Errorf("cannot let the worker in: %w", err)
+		return fmt.Errorf("cannot authenticate the worker: %w", err)
 	}
 	var body contract.Callback
 	if err := httpkit.DecodeJSON(w, r, &body, httpkit.Lenient); err != nil {
@@ -51,7 +53,8 @@ func callback(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request)
 	if err := isObject("metrics", body.Metrics); err != nil {
 		return err
 	}
-	if err := svc.Callback(r.Context(), bearer, body); err != nil {
+	report := func() (run.Report, error) { return api.Callback(bearer.TaskID, body) }
+	if err := svc.Callback(r.Context(), bearer, report); err != nil {
 		return fmt.Errorf("cannot take the callback: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, contract.CallbackReceived{Received: true})

@@ -17,8 +17,9 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // forger makes tokens that are almost right.
@@ -38,7 +39,7 @@ func newForger(t *testing.T, stage *apitest.Stage, taskID, audience string) forg
 	now := apitest.Began.Unix()
 	return forger{stage: stage, kid: keys[0].ID, public: keys[0].Public, claims: map[string]any{
 		"tenantId": apitest.Tenant, "workspaceId": "main", "runId": taskID, "taskId": taskID, "attempt": 1,
-		"iss": contract.Issuer, "aud": audience, "sub": taskID,
+		"iss": limit.Issuer, "aud": audience, "sub": taskID,
 		"iat": now, "nbf": now, "exp": now + 3600, "jti": "x",
 	}}
 }
@@ -79,29 +80,29 @@ func with(name string, value any) map[string]any { return map[string]any{name: v
 // other one's, and a good body.
 func doors() map[string]door {
 	return map[string]door{
-		"callback":  {contract.AudienceCallback, contract.AudienceWorker, "/callback/%s", `{"status":"success"}`},
-		"started":   {contract.AudienceWorker, contract.AudienceCallback, "/v1/tasks/%s/started", `{"attempt":1,"workerId":"w"}`},
-		"heartbeat": {contract.AudienceWorker, contract.AudienceCallback, "/v1/tasks/%s/heartbeat", `{"attempt":1,"workerId":"w"}`},
-		"completed": {contract.AudienceWorker, contract.AudienceCallback, "/v1/tasks/%s/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`},
+		"callback":  {token.AudienceCallback, token.AudienceWorker, "/callback/%s", `{"status":"success"}`},
+		"started":   {token.AudienceWorker, token.AudienceCallback, "/v1/tasks/%s/started", `{"attempt":1,"workerId":"w"}`},
+		"heartbeat": {token.AudienceWorker, token.AudienceCallback, "/v1/tasks/%s/heartbeat", `{"attempt":1,"workerId":"w"}`},
+		"completed": {token.AudienceWorker, token.AudienceCallback, "/v1/tasks/%s/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`},
 	}
 }
 
 type door struct{ audience, other, path, body string }
 
-func (d door) knock(t *testing.T, stage *apitest.Stage, task, token string) apitest.Answer {
+func (d door) knock(t *testing.T, stage *apitest.Stage, task, text string) apitest.Answer {
 	t.Helper()
 	path := fmt.Sprintf(d.path, task)
-	if d.audience == contract.AudienceCallback {
-		return stage.Call(t, http.MethodPost, path+"?"+url.Values{"token": {token}}.Encode(), d.body)
+	if d.audience == token.AudienceCallback {
+		return stage.Call(t, http.MethodPost, path+"?"+url.Values{"token": {text}}.Encode(), d.body)
 	}
 	// What cannot stand in a header is cut off before.
-	token = strings.Map(func(c rune) rune {
+	text = strings.Map(func(c rune) rune {
 		if c < ' ' {
 			return -1
 		}
 		return c
-	}, token)
-	return stage.Call(t, http.MethodPost, path, d.body, "Authorization", "Bearer "+token)
+	}, text)
+	return stage.Call(t, http.MethodPost, path, d.body, "Authorization", "Bearer "+text)
 }
 
 func TestForgedTokensAreRefused(t *testing.T) {
@@ -229,10 +230,10 @@ func TestATokenOfAnotherAttemptIsRefused(t *testing.T) {
 // otherToken is the good token of the same attempt for the other contract.
 func otherToken(t *testing.T, stage *apitest.Stage, task string, d door) string {
 	t.Helper()
-	if d.audience == contract.AudienceCallback {
+	if d.audience == token.AudienceCallback {
 		return stage.Envelope(t, task).TaskToken
 	}
-	return newForger(t, stage, task, contract.AudienceCallback).signed(t, nil, nil)
+	return newForger(t, stage, task, token.AudienceCallback).signed(t, nil, nil)
 }
 
 func hmacToken(t *testing.T, f forger) string {

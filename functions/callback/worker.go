@@ -5,17 +5,19 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// admit lets a worker in and reads what it says.
-func admit[T any](svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) (bearer orchestrator.Bearer, body T, err error) {
-	token, _ := httpkit.BearerToken(r)
-	bearer, err = svc.VerifyToken(r.Context(), token, contract.AudienceWorker, r.PathValue("task_id"))
+// admit authenticates a worker and decodes its body.
+func admit[T any](svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) (bearer orchestrator.Bearer, body T, err error) {
+	text, _ := httpkit.BearerToken(r)
+	bearer, err = svc.Authenticate(r.Context(), text, r.PathValue("task_id"))
 	if err != nil {
-		return bearer, body, fmt.Errorf("cannot let the worker in: %w", err)
+		return bearer, body, fmt.Errorf("cannot authenticate the worker: %w", err)
 	}
 	return bearer, body, httpkit.DecodeJSON(w, r, &body, httpkit.Lenient)
 }
@@ -24,35 +26,35 @@ func acknowledged(at time.Time) contract.Acknowledged {
 	return contract.Acknowledged{Acknowledged: true, ServerTime: at}
 }
 
-func started(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskStarted](svc, w, r)
 	if err != nil {
 		return err
 	}
-	at, err := svc.Started(r.Context(), bearer, body)
+	at, err := svc.Started(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.HandlesSigterm)
 	if err != nil {
 		return fmt.Errorf("cannot take the start: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, acknowledged(at))
 }
 
-func heartbeat(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskHeartbeat](svc, w, r)
 	if err != nil {
 		return err
 	}
-	alive, err := svc.Heartbeat(r.Context(), bearer, body)
+	alive, err := svc.Heartbeat(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.ProgressPct, body.Message)
 	if err != nil {
 		return fmt.Errorf("cannot take the heartbeat: %w", err)
 	}
-	answer := contract.HeartbeatAnswer{Acknowledged: acknowledged(alive.At), TokenRenewal: alive.Renewed}
+	answer := contract.HeartbeatAnswer{Acknowledged: acknowledged(alive.At), TokenRenewal: api.Renewal(alive.Renewed)}
 	if alive.Cancel != nil {
 		answer.ShouldCancel, answer.CancelReason = true, *alive.Cancel
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }
 
-func completed(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func completed(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskCompleted](svc, w, r)
 	if err != nil {
 		return err
@@ -60,7 +62,8 @@ func completed(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request
 	if err := isObject("metrics", body.Metrics); err != nil {
 		return err
 	}
-	final, at, err := svc.Completed(r.Context(), bearer, body)
+	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
+	final, at, err := svc.Completed(r.Context(), bearer, by, func() (run.Report, error) { return api.Completion(bearer.TaskID, body) })
 	if err != nil {
 		return fmt.Errorf("cannot take the completion: %w", err)
 	}

@@ -53,7 +53,7 @@ func (h hand) body(attempt int, more string) string {
 func (h hand) cancel(t *testing.T) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
-	if _, err := h.stage.Service.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
+	if _, err := h.stage.System.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -30,7 +30,7 @@ const bufferSize = 64 << 10
 const noteLimit = 10 * time.Second
 
 // Routes lists what this front door serves.
-func Routes(svc *orchestrator.Service) []httpkit.Route {
+func Routes(svc *orchestrator.Downloads) []httpkit.Route {
 	const pattern = "/download/{task_id}"
 	return []httpkit.Route{
 		{
@@ -44,7 +44,7 @@ func Routes(svc *orchestrator.Service) []httpkit.Route {
 	}
 }
 
-func remove(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func remove(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request) error {
 	if err := svc.DeleteOutput(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id")); err != nil {
 		return fmt.Errorf("cannot delete the output: %w", err)
 	}
@@ -53,7 +53,7 @@ func remove(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) e
 	return nil
 }
 
-func download(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request) error {
 	d, err := svc.Output(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot find the output: %w", err)
@@ -151,7 +151,7 @@ func contentType(own string) string {
 
 // send streams the part. Once the status is out, whatever goes wrong breaks the
 // connection.
-func send(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p part) error {
+func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p part) error {
 	ctx := r.Context()
 	span := p.span
 	if p.whole {
@@ -194,7 +194,7 @@ func pass(w http.ResponseWriter, body io.Reader, size int64) error {
 
 // note says that the output was downloaded. The client has it either way, so a
 // failure is only logged; the output then stays for its whole time.
-func note(ctx context.Context, svc *orchestrator.Service, d orchestrator.Downloadable) {
+func note(ctx context.Context, svc *orchestrator.Downloads, d orchestrator.Downloadable) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
 	if err := svc.Downloaded(ctx, d); err != nil {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,7 +20,7 @@ const content = "<mods>0123456789</mods>"
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) (stage *apitest.Stage, task string) {
 	t.Helper()
-	stage = apitest.New(t, apitest.NewParts(t), download.Routes, change...)
+	stage = apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) }, change...)
 	return stage, stage.Success(t, "collection.xml", "application/xml", content)
 }
 
@@ -148,13 +150,13 @@ func TestVersions(t *testing.T) {
 
 func TestThereIsNothingToDownload(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	pending := stage.Accept(t)
 	failed := stage.Failure(t, "no manifest")
 	expired := stage.Success(t, "a.xml", "", content)
 	lost := stage.Success(t, "a.xml", "", content)
 	stage.Clock.Advance(time.Hour)
-	if err := stage.Service.DeleteOutput(t.Context(), port.Identity{Tenant: apitest.Tenant}, expired); err != nil {
+	if err := stage.System.DeleteOutput(t.Context(), port.Identity{Tenant: apitest.Tenant}, expired); err != nil {
 		t.Fatal(err)
 	}
 	stage.Objects.Clear()
@@ -238,7 +240,7 @@ func TestBrokenReadBreaksTheConnection(t *testing.T) {
 
 func TestEmptyOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	task := stage.Success(t, "a.xml", "application/xml", "")
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
@@ -251,7 +253,7 @@ func TestEmptyOutput(t *testing.T) {
 
 func TestClientThatGoesAwayIsNoDownload(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	// More than the sockets between the two hold.
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 64<<20))
 	response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)

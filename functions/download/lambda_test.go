@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // stream asks for a download as API Gateway does, of a function that streams.
@@ -81,7 +83,7 @@ func TestLambdaStreamsWhatAServerWould(t *testing.T) {
 
 func TestLambdaStreamsAllOfALargeOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	const size = 8 << 20
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", size))
 	response := stream(t, stage, "GET", task)
@@ -116,7 +118,7 @@ func TestLambdasStreamBreaksWithTheObjectStore(t *testing.T) {
 
 func TestAClientOfLambdaThatGoesAwayIsNoDownload(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), download.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 1<<20))
 	response := stream(t, stage, "GET", task)
 	if _, err := io.ReadFull(response.Body, make([]byte, 10)); err != nil {

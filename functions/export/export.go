@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -23,16 +25,16 @@ import (
 const accepted = "Export job started. Use task_id to check status."
 
 // Routes lists what this front door serves.
-func Routes(svc *orchestrator.Service) []httpkit.Route {
+func Routes(svc *orchestrator.Requests) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, w, r) },
 	}}
 }
 
-func export(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func export(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	format := r.PathValue("format")
-	if !slices.Contains(orchestrator.Formats(), format) {
+	if !slices.Contains(limit.Formats(), format) {
 		return unknownFormat()
 	}
 	key, err := httpkit.IdempotencyKey(r)
@@ -43,10 +45,13 @@ func export(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) e
 	if err := httpkit.DecodeJSON(w, r, &request, httpkit.Strict); err != nil {
 		return err
 	}
-	run, existing, err := svc.Export(r.Context(), orchestrator.ExportCall{
-		Identity: httpkit.CallerOf(r.Context()), Format: format, Request: request,
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
-	})
+	submission, err := api.Export(format, request)
+	if err != nil {
+		return err
+	}
+	submission.Identity, submission.CorrelationID = httpkit.CallerOf(r.Context()), httpkit.CorrelationID(r.Context())
+	submission.IdempotencyKey = key
+	run, existing, err := svc.Submit(r.Context(), submission)
 	if err != nil {
 		return fmt.Errorf("cannot accept the export: %w", err)
 	}
@@ -62,8 +67,8 @@ func export(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) e
 
 // unknownFormat is the 404 that says which formats there are.
 func unknownFormat() error {
-	formats := orchestrator.Formats()
-	p := httpkit.ProblemOf(fault.New(fault.NotFound, "there is no such export format; there is: %s", strings.Join(formats, ", ")))
+	formats := limit.Formats()
+	p := httpkit.ProblemOf(fault.New(fault.NotFound, "unknown export format, want one of %s", strings.Join(formats, ", ")))
 	p.Body.Field, p.Body.Formats = "format", formats
 	return p
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -17,7 +19,7 @@ const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), export.Routes)
+	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests) })
 }
 
 func accepted(t *testing.T, answer apitest.Answer) contract.ExportAccepted {

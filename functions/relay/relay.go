@@ -54,7 +54,7 @@ type Failure struct {
 
 // Handler tells the events of a batch. It counts the metrics EventsRelayed and
 // RelayFailures, of changes.
-func Handler(svc *orchestrator.Service, decode Decode) lambdakit.TaskFunc {
+func Handler(svc *orchestrator.Relay, decode Decode) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
 		changes := make([]orchestrator.Change, 0, len(batch.Records))
 		events := 0

@@ -60,7 +60,7 @@ type stage struct {
 func setup(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{T: t, bus: &bus{refuse: map[string]bool{}}, counts: map[string]int{}}
-	service := orchestrator.New(orchestrator.Ports{Publisher: s.bus, Log: slog.New(slog.NewTextHandler(&s.log, nil))}, orchestrator.Config{})
+	service := orchestrator.NewRelay(s.bus, slog.New(slog.NewTextHandler(&s.log, nil)))
 	s.handle = relay.Handler(service, decode)
 	return s
 }
@@ -153,7 +153,7 @@ func TestWhatWasNotToldIsHandedOverAgain(t *testing.T) {
 	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
 		t.Errorf("the answer is %s", answer)
 	}
-	if log := s.log.String(); strings.Count(log, "was not told") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "bus is full") {
+	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "bus is full") {
 		t.Errorf("the log says\n%s", log)
 	}
 	s.bus.refuse = nil
@@ -191,7 +191,7 @@ func FuzzRelay(f *testing.F) {
 	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"poison"}}},null]}`)
 	f.Add(`{"Records":null}`)
 	f.Fuzz(func(t *testing.T, input string) {
-		service := orchestrator.New(orchestrator.Ports{Publisher: &bus{}, Log: slog.New(slog.DiscardHandler)}, orchestrator.Config{})
+		service := orchestrator.NewRelay(&bus{}, slog.New(slog.DiscardHandler))
 		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
 			t.Errorf("%s is %v", input, err)

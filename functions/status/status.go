@@ -29,7 +29,7 @@ const retryAfter = "2"
 // Routes lists what this front door serves. No request waits longer than
 // waitCap, which is for deployments that cut long requests; whoever asked for
 // more is answered then.
-func Routes(svc *orchestrator.Service, waitCap time.Duration) []httpkit.Route {
+func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients,
 		Query:  []string{"wait"},
@@ -37,7 +37,7 @@ func Routes(svc *orchestrator.Service, waitCap time.Duration) []httpkit.Route {
 	}}
 }
 
-func status(svc *orchestrator.Service, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
+func status(svc *orchestrator.Queries, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
 	seconds, err := httpkit.IntQuery(r, "wait", 0, int(MaxWait.Seconds()), 0)
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route {
-		return status.Routes(svc, status.MaxWait)
+	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route {
+		return status.Routes(svc.Queries, status.MaxWait)
 	}, change...)
 }
 
@@ -165,7 +165,7 @@ func TestWaitAnswersAtTheChange(t *testing.T) {
 
 func TestWaitEndsWithItsTime(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return status.Routes(svc, 5*time.Second) })
+	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, 5*time.Second) })
 	task := stage.Accept(t)
 	told := make(chan string)
 	go func() {

@@ -16,43 +16,62 @@ import (
 )
 
 // Handlers returns the handler of each step function by the function's name.
-func Handlers(svc *orchestrator.Service) map[string]lambdakit.TaskFunc {
+func Handlers(s *orchestrator.System) map[string]lambdakit.TaskFunc {
 	return map[string]lambdakit.TaskFunc{
-		// admit acquires a slot of the run's pool, or queues the run for one.
-		"admit": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepPending: lambdakit.Routing(svc.Admit),
-			run.StepQueued:  lambdakit.Waiting(svc.AwaitSlot),
-		}),
-		// constrain evaluates the job's constraints before the first attempt.
-		"constrain": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepConditionRunning: lambdakit.Routing(svc.Constrain),
-		}),
-		// act executes the job's action for a violated constraint, and waits where
-		// the action is to wait.
-		"act": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepActionRunning: lambdakit.Routing(svc.Act),
-			run.StepActionWaiting: lambdakit.Waiting(svc.AwaitAction),
-		}),
-		// launch creates the attempt's machine under a name that was committed
-		// before. If a machine of that name exists, launch adopts it.
-		"launch": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepContainerCreating: lambdakit.Waiting(svc.Launch),
-		}),
-		// supervise waits for the end of an attempt, asks a cancelled worker to
-		// stop, and reconciles a run whose state timed out or failed.
-		"supervise": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepRunning:     lambdakit.Waiting(svc.Supervise),
-			run.StepCancelling:  lambdakit.Waiting(svc.StopWorker),
-			run.StepReconciling: lambdakit.Routing(svc.Reconcile),
-		}),
-		// terminate destroys the machine, verifies and accepts the output, and
-		// decides how the run continues. It returns TryAgain while the machine
-		// still exists.
-		"terminate": lambdakit.Steps(map[run.Step]lambdakit.Step{
-			run.StepTerminating: lambdakit.Routing(svc.Terminate),
-		}),
+		"admit": Admit(s.Admission), "constrain": Constrain(s.Conditions), "act": Act(s.Conditions),
+		"launch": Launch(s.Launches), "supervise": Supervise(s.Supervision), "terminate": Terminate(s.Termination),
 	}
 }
 
 // Functions lists the names of the step functions, sorted.
-func Functions() []string { return slices.Sorted(maps.Keys(Handlers(nil))) }
+func Functions() []string { return slices.Sorted(maps.Keys(Handlers(&orchestrator.System{}))) }
+
+// Admit acquires a slot of the run's pool, or queues the run for one.
+func Admit(s *orchestrator.Admission) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepPending: lambdakit.Routing(s.Admit),
+		run.StepQueued:  lambdakit.Waiting(s.AwaitSlot),
+	})
+}
+
+// Constrain evaluates the job's constraints before the first attempt.
+func Constrain(s *orchestrator.Conditions) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepConditionRunning: lambdakit.Routing(s.Constrain),
+	})
+}
+
+// Act runs the job's action for a violated constraint, and waits if the action is
+// to wait.
+func Act(s *orchestrator.Conditions) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepActionRunning: lambdakit.Routing(s.Act),
+		run.StepActionWaiting: lambdakit.Waiting(s.AwaitAction),
+	})
+}
+
+// Launch creates the attempt's machine under a name that was committed before. If
+// a machine of that name exists, it is adopted.
+func Launch(s *orchestrator.Launches) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepContainerCreating: lambdakit.Waiting(s.Launch),
+	})
+}
+
+// Supervise waits for the end of an attempt, asks a cancelled worker to stop, and
+// reconciles a run whose state timed out or failed.
+func Supervise(s *orchestrator.Supervision) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepRunning:     lambdakit.Waiting(s.Supervise),
+		run.StepCancelling:  lambdakit.Waiting(s.StopWorker),
+		run.StepReconciling: lambdakit.Routing(s.Reconcile),
+	})
+}
+
+// Terminate destroys the machine, verifies and accepts the output, and decides how
+// the run continues. It returns TryAgain while the machine still exists.
+func Terminate(s *orchestrator.Termination) lambdakit.TaskFunc {
+	return lambdakit.Steps(map[run.Step]lambdakit.Step{
+		run.StepTerminating: lambdakit.Routing(s.Terminate),
+	})
+}

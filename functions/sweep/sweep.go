@@ -47,7 +47,7 @@ type Change struct {
 // Handler makes one sweep, or looks at the run of an execution that ended. Its
 // output is an empty object; its error joins what went wrong, while everything
 // else was done.
-func Handler(svc *orchestrator.Service) lambdakit.TaskFunc {
+func Handler(svc *orchestrator.Sweeper) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, in Input) (struct{}, error) {
 		switch in.DetailType {
 		case "", scheduled:
@@ -62,7 +62,7 @@ func Handler(svc *orchestrator.Service) lambdakit.TaskFunc {
 	})
 }
 
-func changed(ctx context.Context, svc *orchestrator.Service, c Change) error {
+func changed(ctx context.Context, svc *orchestrator.Sweeper, c Change) error {
 	var ref run.Ref
 	if err := json.Unmarshal([]byte(c.Input), &ref); err != nil || ref.Tenant == "" || ref.ID == "" || c.Name == "" || c.Status == "" {
 		return lambdakit.InvalidInput{Cause: errors.New("the event has no status, no name, or no input that refers to a run")}

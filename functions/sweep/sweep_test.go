@@ -15,9 +15,9 @@ import (
 
 func TestSweepRemovesWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.Service) []httpkit.Route { return nil })
+	stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
 	stage.Success(t, "a.xml", "application/xml", "<a/>")
-	handler := sweep.Handler(stage.Service)
+	handler := sweep.Handler(stage.System.Sweeper)
 	if _, err := handler(t.Context(), json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestSweepKnowsItsEvents(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.Service) []httpkit.Route { return nil })
-			_, err := sweep.Handler(stage.Service)(t.Context(), json.RawMessage(row.event))
+			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
+			_, err := sweep.Handler(stage.System.Sweeper)(t.Context(), json.RawMessage(row.event))
 			if name := lambdakit.ErrorName(err); name != row.failure {
 				t.Errorf("the error is %q: %v", name, err)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // cancel answers 202 while the end is to come, and 200 once the task has ended.
-func cancel(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request, httpkit.Strict); err != nil {
 		return err
@@ -46,7 +46,7 @@ func cancelled(r run.Run) (result, message string) {
 	return contract.CancelRequested, "the attempt is over and is cleaned up; then the task ends"
 }
 
-func retry(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func retry(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) er
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}, httpkit.Strict); err != nil {
 		return err
 	}
-	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryCall{
+	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: r.PathValue("task_id"),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 	})

@@ -7,15 +7,15 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// keySet serves the public keys, for whoever wants to check a worker's token. It
-// may be kept for as long as two keys overlap at least.
-func keySet(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
-	keys, err := svc.Keys(r.Context())
+// keySet serves the public keys that verify workers' tokens. Clients may cache it
+// for less than two keys overlap.
+func keySet(signer port.Signer, w http.ResponseWriter, r *http.Request) error {
+	keys, err := signer.Keys(r.Context())
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot read the verification keys: %w", err)
 	}
 	set := contract.KeySet{Keys: make([]contract.Key, 0, len(keys))}
 	for _, key := range keys {

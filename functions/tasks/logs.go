@@ -16,15 +16,15 @@ const (
 	headerEnded   = "X-Log-Ended"
 )
 
-// logs serves what the worker of an attempt has written, as it is.
-func logs(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+// logs serves the log of an attempt unchanged.
+func logs(svc *orchestrator.Logs, w http.ResponseWriter, r *http.Request) error {
 	attempt, err := httpkit.IntQuery(r, "attempt", 1, math.MaxInt32, 0)
 	if err != nil {
 		return err
 	}
 	log, err := svc.Log(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), attempt)
 	if err != nil {
-		return fmt.Errorf("cannot tell the log: %w", err)
+		return fmt.Errorf("cannot read the log: %w", err)
 	}
 	w.Header().Set(headerAttempt, strconv.Itoa(log.Attempt))
 	w.Header().Set(headerEnded, strconv.FormatBool(log.Ended))

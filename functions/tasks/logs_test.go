@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/callback"
-	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -33,7 +33,7 @@ func wantNoLog(t *testing.T, stage *apitest.Stage, path string) {
 // shortened is a long log as it is served: both ends, and what is missing.
 func shortened(t *testing.T, whole string) string {
 	t.Helper()
-	short := string(orchestrator.Shorten([]byte(whole), orchestrator.LogLimit))
+	short := string(orchestrator.Shorten([]byte(whole), limit.Log))
 	begin, end, cut := strings.Cut(short, "\n[")
 	if !cut || len(short) > 1<<20 || !strings.HasPrefix(whole, begin) || !strings.HasSuffix(whole, end[strings.Index(end, "\n")+1:]) ||
 		!strings.Contains(end, "bytes are cut out here]") {
@@ -74,7 +74,7 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 		t.Errorf("%d logs are kept", n)
 	}
 	stage.Clock.Advance(8 * 24 * time.Hour)
-	if err := stage.Service.Sweep(t.Context(), 0); err != nil {
+	if err := stage.System.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	wantNoLog(t, stage, path+"?attempt=1")
@@ -86,8 +86,9 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 // TestALogIsWhatTheWorkerUploaded, where the runner tells none.
 func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route {
-		return append(tasks.Routes(svc, "v1.2.3"), callback.Routes(svc)...)
+	parts := apitest.NewParts(t)
+	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
 	})
 	task := stage.Accept(t)
 	stage.Start(t, task)

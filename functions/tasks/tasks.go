@@ -29,38 +29,40 @@ const (
 
 // Routes lists what this front door serves. version is the program's own, for
 // /healthz.
-func Routes(svc *orchestrator.Service, version string) []httpkit.Route {
+func Routes(
+	queries *orchestrator.Queries, requests *orchestrator.Requests, texts *orchestrator.Logs, signer port.Signer, version string,
+) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks", Access: httpkit.ForClients,
 			Query:  []string{"state", "cursor", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}", Access: httpkit.ForClients,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients,
 			Query:  []string{"after", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(queries, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients,
 			Query:  []string{"attempt"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(texts, w, r) },
 		},
 		{
 			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/cancel", Access: httpkit.ForClients,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(requests, w, r) },
 		},
 		{
 			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/retry", Access: httpkit.ForClients,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(requests, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(svc, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(signer, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/healthz", Access: httpkit.ForAll,
@@ -72,7 +74,7 @@ func Routes(svc *orchestrator.Service, version string) []httpkit.Route {
 	}
 }
 
-func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -95,7 +97,7 @@ func list(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }
 
-func task(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	view, err := svc.Task(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the task: %w", err)
@@ -103,7 +105,7 @@ func task(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) err
 	return httpkit.WriteJSON(w, http.StatusOK, api.Task(view))
 }
 
-func events(svc *orchestrator.Service, w http.ResponseWriter, r *http.Request) error {
+func events(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
@@ -19,7 +20,15 @@ import (
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") })
+	parts := apitest.NewParts(t)
+	return apitest.New(t, parts, routes(parts.Signer))
+}
+
+// routes returns the routes under test.
+func routes(signer port.Signer) func(*orchestrator.System) []httpkit.Route {
+	return func(s *orchestrator.System) []httpkit.Route {
+		return tasks.Routes(s.Queries, s.Requests, s.Logs, signer, "v1.2.3")
+	}
 }
 
 func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
@@ -147,7 +156,8 @@ func TestBadQueriesAreNamed(t *testing.T) {
 
 func TestOpenRoutesNeedNoToken(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.Service) []httpkit.Route { return tasks.Routes(svc, "v1.2.3") },
+	parts := apitest.NewParts(t)
+	stage := apitest.New(t, parts, routes(parts.Signer),
 		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
 		t.Errorf("health is %+v", health)
@@ -167,9 +177,12 @@ func TestOpenRoutesNeedNoToken(t *testing.T) {
 func TestOthersTasksAreNotThere(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	r, _, err := stage.Service.Export(t.Context(), orchestrator.ExportCall{
-		Identity: port.Identity{Tenant: "tenant-b"}, Format: "mods", Request: contract.ExportRequest{PI: apitest.PI},
-	})
+	submission, err := api.Export("mods", contract.ExportRequest{PI: apitest.PI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	submission.Identity = port.Identity{Tenant: "tenant-b"}
+	r, _, err := stage.System.Submit(t.Context(), submission)
 	if err != nil {
 		t.Fatal(err)
 	}

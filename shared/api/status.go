@@ -1,8 +1,10 @@
-// Package show makes of runs what clients see of them: the export contract's
-// status, the task and the events of the API.
+// Package api maps between the wire types of package contract and the domain, in
+// both directions: requests become submissions and reports, runs become the status,
+// the task and the events that clients read, assignments become the environment of
+// a worker.
 //
-// It is pure, and it leaves out on purpose: tokens, environments, machine
-// images and whatever else is nobody's business stays in the record.
+// It is pure. It checks what a request asks for and names the field of a problem.
+// Tokens, environments and machine images of a record are never shown to clients.
 package api
 
 import (
@@ -18,7 +20,7 @@ import (
 func Status(v orchestrator.View) contract.Status {
 	r := v.Run
 	status := contract.Status{
-		TaskID: r.TaskID, BatchID: r.BatchID, Status: orchestrator.StatusOf(r),
+		TaskID: r.TaskID, BatchID: r.BatchID, Status: statusOf(r),
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
 		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.MachineID,
@@ -43,6 +45,17 @@ func Status(v orchestrator.View) contract.Status {
 		}
 	}
 	return status
+}
+
+// statusOf returns the state in the export contract's three words.
+func statusOf(r run.Run) string {
+	switch {
+	case !r.State.Terminal():
+		return contract.StatusProcessing
+	case r.State == run.Completed:
+		return contract.StatusSuccess
+	}
+	return contract.StatusError
 }
 
 func position(v orchestrator.View) *int {

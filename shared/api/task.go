@@ -1,8 +1,6 @@
 package api
 
 import (
-	"time"
-
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -61,24 +59,6 @@ func workerOf(v orchestrator.View) *contract.Worker {
 		}
 	}
 	return worker
-}
-
-// policyOf is what a run is held to in the words of the request that asks.
-func policyOf(p run.Policy) contract.Policy {
-	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
-	policy := contract.Policy{
-		TimeLimitSeconds: seconds(p.TimeLimit), StartTimeoutSeconds: seconds(p.StartTimeout),
-		HeartbeatIntervalSeconds: seconds(p.HeartbeatInterval), HeartbeatTimeoutSeconds: seconds(p.HeartbeatTimeout),
-		CancelGraceSeconds: seconds(p.CancelGrace),
-		Retry: &contract.RetryPolicy{
-			MaxAttempts: &p.Retry.MaxAttempts, InitialDelaySeconds: seconds(p.Retry.InitialDelay),
-			Multiplier: &p.Retry.Multiplier, MaxDelaySeconds: seconds(p.Retry.MaxDelay), Jitter: &p.Retry.Jitter,
-		},
-	}
-	for _, c := range p.Retry.Categories {
-		policy.Retry.Categories = append(policy.Retry.Categories, string(c))
-	}
-	return policy
 }
 
 // Event is one item of GET /v1/tasks/{task_id}/events.

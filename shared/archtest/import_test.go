@@ -22,27 +22,28 @@ type room struct {
 var rooms = []room{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
-	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/limit", "shared/port", "shared/fault", "shared/clock", "shared/adapter/r2"}},
-	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/clock"}},
+	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/adapter/r2"}},
+	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/orchestrator", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/run"},
+		folder: "functions", may: []string{"shared/orchestrator", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
-	{folder: "shared/run", may: []string{"shared/fault"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/run", may: []string{"shared/fault", "shared/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/fault"},
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
 	{folder: "shared/redact", bare: true},
 	{folder: "shared/setting", bare: true},
+	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", bare: true},
 	{folder: "shared/port", may: []string{"shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/contract", "shared/fault", "shared/clock", "shared/limit"},
+		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/token"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
-	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault"}, bare: true},
-	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/run", "shared/adapter"}}, // a stage for tests
-	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/run"}, never: []string{"github.com/aws/"}},
+	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},
+	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter"}}, // a stage for tests
+	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
@@ -52,7 +53,7 @@ var rooms = []room{
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
-	{folder: "shared/worker", may: []string{"shared/contract", "shared/clock", "shared/redact"}, bare: true},
+	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
 	{folder: "statemachines"},
 }

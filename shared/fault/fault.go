@@ -28,7 +28,12 @@ const (
 	CategoryCancel Category = "CANCELLED"
 )
 
-// Retryable says whether another attempt helps as a rule (WC-6).
+// Categories lists the six categories.
+func Categories() []Category {
+	return []Category{UserCode, DataQuality, Infrastructure, Configuration, Timeout, CategoryCancel}
+}
+
+// Retryable reports whether another attempt helps by default (WC-6).
 func (c Category) Retryable() bool {
 	return c == UserCode || c == Infrastructure || c == Timeout
 }

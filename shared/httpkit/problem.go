@@ -68,7 +68,7 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	}
 	if refusal, ok := errors.AsType[*orchestrator.Refusal](cause); ok {
 		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
-		p.Body.State = refusal.State
+		p.Body.State = string(refusal.State)
 	}
 	if a.status == http.StatusUnauthorized {
 		p.Header.Set("WWW-Authenticate", `Bearer realm="sortie"`)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // nameLimit is how much of a field's name is told back, in bytes.
@@ -98,7 +98,7 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 			return notJSON(err)
 		}
 		name, _ := token.(string)
-		at := join(path, orchestrator.Cut(name, nameLimit))
+		at := join(path, limit.Cut(name, nameLimit))
 		if seen[name] && (s.how == Strict || t != nil) {
 			return fault.Invalid(at, "%s stands there twice", at)
 		}
@@ -146,7 +146,7 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 	}
 	if text, ok := token.(string); ok && t == reflect.TypeFor[time.Time]() {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			return fault.Invalid(path, "%s is %q, want a time such as 2026-01-02T03:04:05Z (RFC 3339)", path, orchestrator.Cut(text, nameLimit))
+			return fault.Invalid(path, "%s is %q, want a time such as 2026-01-02T03:04:05Z (RFC 3339)", path, limit.Cut(text, nameLimit))
 		}
 	}
 	switch token {

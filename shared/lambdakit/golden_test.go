@@ -34,7 +34,7 @@ type golden struct {
 	Input  json.RawMessage `json:"input"`
 }
 
-func noRoutes(*orchestrator.Service) []httpkit.Route { return nil }
+func noRoutes(*orchestrator.System) []httpkit.Route { return nil }
 
 // stageWith sets a stage whose store has the record.
 func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
@@ -77,7 +77,7 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 				read(t, name, &g)
 				for _, g := range []golden{g, {fromTheFuture(g.Record), fromTheFuture(g.Input)}} {
 					stage := stageWith(t, g.Record)
-					output, err := steps.Handlers(stage.Service)[function](t.Context(), g.Input)
+					output, err := steps.Handlers(stage.System)[function](t.Context(), g.Input)
 					// The machine of a kept record is nowhere to be seen: that its end
 					// is to be looked for again is an answer.
 					unseen := step == run.StepTerminating && lambdakit.ErrorName(err) == "TryAgain"
@@ -167,12 +167,12 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
 	switch name {
 	case "schedule", "status_change":
-		if output, err := sweep.Handler(stage.Service)(t.Context(), event); err != nil || string(output) != `{}` {
+		if output, err := sweep.Handler(stage.System.Sweeper)(t.Context(), event); err != nil || string(output) != `{}` {
 			t.Errorf("the sweep answers %s (%v)", output, err)
 		}
 	case "stream":
 		told := &telling{}
-		svc := orchestrator.New(orchestrator.Ports{Publisher: told, Log: slog.New(slog.DiscardHandler)}, orchestrator.Config{})
+		svc := orchestrator.NewRelay(told, slog.New(slog.DiscardHandler))
 		output, err := relay.Handler(svc, dynamo.NewEvents)(t.Context(), event)
 		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(*told) != 1 || (*told)[0].Event.Type != run.EventAccepted || (*told)[0].TaskID == "" {
 			t.Errorf("the relay answers %s (%v) and has told %+v", output, err, *told)
@@ -181,7 +181,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		server, err := httpkit.New(httpkit.Config{
 			Tokens: []string{"a-client"}, Client: port.Identity{Tenant: apitest.Tenant, Workspace: "main"},
 			Clock: stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
-		}, export.Routes(stage.Service)...)
+		}, export.Routes(stage.System.Requests)...)
 		if err != nil {
 			t.Fatal(err)
 		}

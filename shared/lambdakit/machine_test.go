@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -15,7 +16,7 @@ import (
 // by the function that it names, and no function without a state.
 func TestStateMachineAndFunctionsAgree(t *testing.T) {
 	t.Parallel()
-	functions := steps.Handlers(nil)
+	functions := steps.Handlers(&orchestrator.System{})
 	names := map[string]string{}
 	for _, name := range statemachines.Functions() {
 		names[name] = strings.ToLower(name)

@@ -1,11 +1,109 @@
-// Package limit declares the ranges of the values that clients send. The API, the
-// worker and the tests read each range from here.
+// Package limit declares what several packages must agree on: the export
+// formats, the ranges and sizes of fields, and the layout of object keys. Each
+// exists here once; everything else ranges over it or calls it.
+//
+// It imports the standard library only, so that a worker can import it.
 package limit
 
-// ExportDepth is the greatest maxDepth of an export: how far below its root a
-// recursive export goes. 0 is the root alone.
-const ExportDepth = 100
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
-// ExportBatch is the greatest parallelBatchSize of an export: how many entities
-// its worker reads at once. The least is 1.
-const ExportBatch = 100
+// Issuer is the iss of every token that Sortie signs.
+const Issuer = "sortie"
+
+// Formats lists the export formats.
+func Formats() []string { return []string{"mods", "dc", "marcxml"} }
+
+// CheimarrosModes lists the values of the export option cheimarrosMode: how much
+// of an entity's graph an export contains.
+func CheimarrosModes() []string { return []string{"full", "minimal", "skip"} }
+
+// The highest values of the export options.
+const (
+	// ExportDepth is that of maxDepth: how far below its root a recursive export
+	// goes. 0 is the root alone.
+	ExportDepth = 100
+	// ExportBatch is that of parallelBatchSize: how many entities the worker reads
+	// at once. The lowest is 1.
+	ExportBatch = 100
+)
+
+// The sizes of fields in bytes. Message, StackTrace, Phase and Object are cut or
+// replaced where they are longer; longer values of the others are refused.
+const (
+	BatchID        = 128
+	IdempotencyKey = 255
+	FileName       = 255
+	ObjectKey      = 1024
+	Token          = 4096
+	Phase          = 255
+	Message        = 2 << 10
+	StackTrace     = 16 << 10
+	// Object is the size of a JSON object that a worker defines, such as metrics.
+	Object = 16 << 10
+	// Log is the size of a stored log: half of it from the start of the output,
+	// half from its end.
+	Log = 1 << 20
+)
+
+// The longest durations.
+const (
+	TimeLimit = 14 * 24 * time.Hour
+	Retention = 365 * 24 * time.Hour
+	// Duration applies to every other setting of a duration.
+	Duration = 30 * 24 * time.Hour
+	// TokenTTL is the longest life of a worker's token (WC-2.4).
+	TokenTTL = 2 * time.Hour
+	// CallbackSlack is how long a callback token outlives its attempt's deadline.
+	CallbackSlack = time.Hour
+	// TokenLife exceeds the life of every token: a callback token covers the
+	// longest start limit, the longest time limit and the slack.
+	TokenLife = Duration + TimeLimit + CallbackSlack
+)
+
+// WorkerID is the length of a worker id in characters.
+const WorkerID = 255
+
+// The highest values of a retry policy. The lowest are 1.
+const (
+	Attempts   = 100
+	Multiplier = 10.0
+)
+
+var (
+	pi    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+	plain = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
+)
+
+// ValidPI reports whether a text has the form of a PI: a ULID, 128 bits in
+// Crockford's base 32.
+func ValidPI(text string) bool { return pi.MatchString(text) }
+
+// ValidBatchID reports whether a text can be a batch id. It becomes an
+// environment variable and a log field, so it has 1 to BatchID letters, digits,
+// '.', '_', ':' and '-'.
+func ValidBatchID(text string) bool { return len(text) <= BatchID && plain.MatchString(text) }
+
+// Printable reports whether a text is UTF-8 without control characters.
+func Printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f })
+}
+
+// Cut shortens a text to at most limit bytes at a character boundary and marks
+// the cut. Invalid UTF-8 is replaced.
+func Cut(text string, limit int) string {
+	const mark = " … (cut)"
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}

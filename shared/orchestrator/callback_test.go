@@ -103,7 +103,7 @@ func TestRule4ATokenOutlivesItsAttempt(t *testing.T) {
 	h.ok(err)
 	until := h.record(task).Deadline().Add(time.Hour)
 	verify := func() error {
-		_, err := h.service.VerifyToken(h.Context(), address.Query().Get("token"), contract.AudienceCallback, task)
+		_, err := h.service.AuthenticateCallback(h.Context(), address.Query().Get("token"), task)
 		return err
 	}
 	h.clock.to(until.Add(-time.Second))

@@ -6,9 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// changes tells waiting readers of this process that a run was committed here.
-// It is a shortcut: other processes commit too, so readers also look again by
-// themselves.
+// changes wakes readers of this process when a run is committed here. Other
+// processes commit too, so a reader also polls.
 type changes struct {
 	mu      sync.Mutex
 	waiting map[run.Ref]map[chan struct{}]struct{}
@@ -18,20 +17,20 @@ func newChanges() *changes {
 	return &changes{waiting: map[run.Ref]map[chan struct{}]struct{}{}}
 }
 
-// watch gives a channel that is closed at the run's next commit, and a function
-// that gives the watch up.
+// watch returns a channel that is closed at the run's next commit, and a function
+// that ends the watch.
 func (c *changes) watch(ref run.Ref) (<-chan struct{}, func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told := make(chan struct{})
+	changed := make(chan struct{})
 	if c.waiting[ref] == nil {
 		c.waiting[ref] = map[chan struct{}]struct{}{}
 	}
-	c.waiting[ref][told] = struct{}{}
-	return told, func() {
+	c.waiting[ref][changed] = struct{}{}
+	return changed, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.waiting[ref], told)
+		delete(c.waiting[ref], changed)
 		if len(c.waiting[ref]) == 0 {
 			delete(c.waiting, ref)
 		}
@@ -41,8 +40,8 @@ func (c *changes) watch(ref run.Ref) (<-chan struct{}, func()) {
 func (c *changes) notify(ref run.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for told := range c.waiting[ref] {
-		close(told)
+	for changed := range c.waiting[ref] {
+		close(changed)
 	}
 	delete(c.waiting, ref)
 }

@@ -1,12 +1,27 @@
-// Package orchestrator has the use cases of Sortie, one per handler, and owns
-// the ports they stand on.
+// Package orchestrator implements the use cases of Sortie.
 //
-// Each use case does the same four things: load the run, let package run
-// decide, commit what was decided, act. It promises that whatever it answers
-// with a 2xx is committed, that losing a race is a normal answer, and that
-// every act is repeated until it is recorded as done, by the handler, the
-// relay or the sweep.
+// Each use case loads a run, lets package run decide, commits the decision and
+// then acts on its effects. A successful return means that the decision is
+// committed. Losing a race is a normal result: the use case decides again on the
+// newer record. Every effect may be repeated and is repeated, by the handler or by
+// the sweep, until the record shows that it was done.
 //
-// It refuses to know HTTP, an SDK, or the wall clock: see httpkit, the adapters
-// and Clock.
+// The types follow the ports that they need:
+//
+//	Records       Store, Clock, Log          read runs, commit facts without effects
+//	Lifecycle     Records, Executions        commit facts, grant slots, act on effects
+//	Requests      Lifecycle                  submit, retry, cancel
+//	Queries       Records                    tasks, lists, events, waiting for a change
+//	Tokens        Signer                     sign and verify workers' tokens
+//	Workers       Lifecycle, Tokens, Outputs started, heartbeat, completed, callback
+//	Admission     Lifecycle                  states Pending and Queued
+//	Conditions    Lifecycle                  states Condition* and Action*
+//	Launches      Machines, Tokens, Outputs  state ContainerCreating
+//	Supervision   Machines                   states Running, Cancelling, Reconciling
+//	Termination   Machines, Outputs, Logs    state Terminating
+//	Sweeper       Machines, Outputs          reconcile records with everything else
+//	Relay         Publisher                  publish the events of commits
+//
+// The package knows no HTTP, no wire types, no SDK, no environment and no wall
+// clock; see packages api and port.
 package orchestrator

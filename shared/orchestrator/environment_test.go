@@ -13,14 +13,13 @@ import (
 // TestMachineEnvironmentOfAnExport checks the variables of EC-10.
 func TestMachineEnvironmentOfAnExport(t *testing.T) {
 	t.Parallel()
-	h := setup(t, func(c *orchestrator.Config) {
-		c.Bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
-	})
+	h := setup(t)
+	h.bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
 	for request, batch := range map[*contract.ExportRequest]string{
 		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: &contract.ExportOptions{MaxDepth: new(7)}}: "single",
 		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", BatchID: "batch-1"}:                                 "batch-1",
 	} {
-		r, _, err := h.service.Export(t.Context(), orchestrator.ExportCall{Identity: client, Format: "mods", Request: *request})
+		r, _, err := h.service.Export(t.Context(), export{Format: "mods", Request: *request})
 		h.ok(err)
 		h.step()
 		env := h.runner.last().spec.Env

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -302,7 +303,7 @@ func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
-	key := orchestrator.OutputPrefix(task) + "out.xml"
+	key := limit.OutputPrefix(task) + "out.xml"
 	body := h.upload(h.runner.last(), "<out/>", 6)
 	changes := 0
 	var change func()

@@ -3,9 +3,7 @@ package orchestrator_test
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -40,7 +38,10 @@ type house struct {
 	calls   *executions
 	runner  *runner
 	outputs *outputs
-	service *orchestrator.Service
+	signer  port.Signer
+	chance  chance
+	bucket  orchestrator.WorkerBucket
+	service system
 	config  orchestrator.Config
 	log     *bytes.Buffer
 	// probe is whether workers can reach the service; nil is yes.
@@ -97,22 +98,11 @@ func (h *house) wire() {
 	h.Cleanup(func() { _ = db.Close() })
 	inner, err := sqlite.NewStore(h.Context(), db, h.clock)
 	h.ok(err)
-	signer, err := keyfile.Open(filepath.Join(dir, "keys.pem"))
+	h.signer, err = keyfile.Open(filepath.Join(dir, "keys.pem"))
 	h.ok(err)
 	h.store, h.calls = &store{Store: inner}, &executions{lost: map[string]int{}, unsure: map[string]int{}}
-	ids := 0
-	h.service = orchestrator.New(orchestrator.Ports{
-		Store: h.store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Signer: signer, Clock: h.clock,
-		Probe: func(ctx context.Context) error {
-			if h.probe == nil {
-				return nil
-			}
-			return h.probe(ctx)
-		},
-		Log: slog.New(slog.NewTextHandler(h.log, nil)), Rand: func() float64 { return 0 },
-		Hex: func(n int) string { ids++; return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, ids)) },
-	}, h.config)
-	functions := steps.Handlers(h.service)
+	h.service = h.system(wiring{log: slog.New(slog.NewTextHandler(h.log, nil))})
+	functions := steps.Handlers(h.service.System)
 	names := map[string]string{}
 	for _, name := range statemachines.Functions() {
 		names[name] = strings.ToLower(name)
@@ -182,12 +172,6 @@ func (h *house) accept() string {
 	r, _, err := h.service.Export(h.Context(), exportCall())
 	h.ok(err)
 	return r.TaskID
-}
-
-func exportCall() orchestrator.ExportCall {
-	return orchestrator.ExportCall{
-		Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"},
-	}
 }
 
 // step does everything that is due now.
@@ -289,7 +273,7 @@ func (h *house) report(m *machine, body contract.Callback) error {
 	address, err := url.Parse(m.spec.Env["CALLBACK_URL"])
 	h.ok(err)
 	ctx := h.Context()
-	claims, err := h.service.VerifyToken(ctx, address.Query().Get("token"), contract.AudienceCallback, m.spec.Env["TASK_ID"])
+	claims, err := h.service.AuthenticateCallback(ctx, address.Query().Get("token"), m.spec.Env["TASK_ID"])
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -45,7 +46,7 @@ func TestRule5ALateMachineLeavesNothing(t *testing.T) {
 			Ref: h.record(task).Ref(), Step: run.StepTerminating, Execution: run.ExecutionName(h.record(task).Ref(), 1),
 		})
 		h.ok(err)
-		h.outputs.shelves[port.Uploads][orchestrator.OutputPrefix(task)+"late.xml"] = "<late/>"
+		h.outputs.shelves[port.Uploads][limit.OutputPrefix(task)+"late.xml"] = "<late/>"
 		m.hidden = false
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // hand is the worker in a machine, led by the hand.
@@ -24,11 +25,11 @@ type hand struct {
 func (h *house) worker(m *machine) hand { return hand{h, m, "worker of " + m.Name} }
 
 // bearer is the worker as its envelope's token says.
-func (w hand) bearer() orchestrator.Bearer {
+func (w hand) bearer() token.Bearer {
 	w.Helper()
 	var e contract.TaskEnvelope
 	w.ok(json.Unmarshal([]byte(w.m.spec.Env[contract.EnvelopeVariable]), &e))
-	b, err := w.service.VerifyToken(w.Context(), e.TaskToken, contract.AudienceWorker, e.TaskID)
+	b, err := w.service.Authenticate(w.Context(), e.TaskToken, e.TaskID)
 	w.ok(err)
 	return b
 }
@@ -203,8 +204,8 @@ func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
 	h.ok(w.started(false))
 	before, commits := h.stands(task, run.Running), len(h.store.commits)
 	known := w.bearer()
-	unknown := orchestrator.Bearer{Claims: known.Claims, IssuedAt: known.IssuedAt, ExpiresAt: known.ExpiresAt}
-	for _, bearer := range []orchestrator.Bearer{known, unknown, known, unknown} {
+	unknown := token.Bearer{Claims: known.Claims, IssuedAt: known.IssuedAt, ExpiresAt: known.ExpiresAt}
+	for _, bearer := range []token.Bearer{known, unknown, known, unknown} {
 		h.pass(time.Second)
 		_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 1, WorkerID: w.id})
 		h.ok(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // TestRule1EffectsFollowTheirCommit: what comes later would mend an execution
@@ -113,14 +114,14 @@ func TestRule11EachAttemptHasATokenOfItsOwn(t *testing.T) {
 	task := h.post()
 	for attempt := 1; attempt <= 2; attempt++ {
 		r := h.stands(task, run.Running)
-		want := contract.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: attempt}
+		want := token.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: attempt}
 		w := h.worker(h.runner.last())
 		if got := w.bearer().Claims; got != want {
 			t.Errorf("the envelope's token is for %+v, want %+v", got, want)
 		}
 		address, err := url.Parse(w.m.spec.Env["CALLBACK_URL"])
 		h.ok(err)
-		callback, err := h.service.VerifyToken(t.Context(), address.Query().Get("token"), contract.AudienceCallback, task)
+		callback, err := h.service.AuthenticateCallback(t.Context(), address.Query().Get("token"), task)
 		if h.ok(err); callback.Claims != want {
 			t.Errorf("the callback's token is for %+v, want %+v", callback.Claims, want)
 		}
@@ -128,7 +129,7 @@ func TestRule11EachAttemptHasATokenOfItsOwn(t *testing.T) {
 		w.lives(2*time.Minute, 30*time.Second)
 		alive, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: attempt, WorkerID: w.id})
 		h.ok(err)
-		renewed, err := h.service.VerifyToken(t.Context(), alive.Renewed.TaskToken, contract.AudienceWorker, task)
+		renewed, err := h.service.Authenticate(t.Context(), alive.Renewed.Token, task)
 		if h.ok(err); renewed.Claims != want || !renewed.ExpiresAt.After(bearer.ExpiresAt) {
 			t.Errorf("the renewed token is for %+v until %v, want %+v", renewed.Claims, renewed.ExpiresAt, want)
 		}

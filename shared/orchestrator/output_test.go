@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -16,7 +17,7 @@ import (
 // upload leaves an output of a machine's worker, none where body is empty, and
 // makes the callback that tells its size.
 func (h *house) upload(m *machine, body string, size int64) contract.Callback {
-	key := orchestrator.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
+	key := limit.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
 	if body != "" {
 		h.outputs.shelves[port.Uploads][key] = body
 	}

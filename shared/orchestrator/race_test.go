@@ -2,13 +2,12 @@ package orchestrator_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // raced is a store before whose next commit, but for those that are skipped,
@@ -20,12 +19,9 @@ type raced struct {
 }
 
 // slow is the service whose commits are raced.
-func (h *house) slow(store *raced) *orchestrator.Service {
+func (h *house) slow(store *raced) system {
 	store.Store = h.store
-	return orchestrator.New(orchestrator.Ports{
-		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock,
-		Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 },
-	}, h.config)
+	return h.system(wiring{store: store})
 }
 
 // Commit implements port.Store.
@@ -49,7 +45,7 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 			h := setup(t)
 			task := h.post()
 			h.stands(task, run.Running)
-			cancel := func(service *orchestrator.Service) {
+			cancel := func(service system) {
 				_, err := service.Cancel(t.Context(), client, task, "")
 				h.ok(err)
 			}
@@ -61,8 +57,8 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 				cancel(slow)
 			} else {
 				other.first = func() { cancel(h.service) }
-				claims := contract.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: 1}
-				h.ok(slow.Callback(t.Context(), orchestrator.Bearer{Claims: claims}, success()))
+				claims := token.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: 1}
+				h.ok(slow.Callback(t.Context(), token.Bearer{Claims: claims}, success()))
 			}
 			if other.first != nil {
 				t.Fatal("nobody lost a race")
@@ -89,11 +85,11 @@ func TestRule6NoSlotIsLostBetweenTwoCommits(t *testing.T) {
 			h.stands(holder, run.Running)
 			h.ok(h.report(h.runner.last(), success()))
 			waiter := h.accept()
-			admit := func(service *orchestrator.Service) {
+			admit := func(service system) {
 				_, err := service.Admit(t.Context(), h.input(waiter, run.StepPending))
 				h.ok(err)
 			}
-			terminate := func(service *orchestrator.Service) {
+			terminate := func(service system) {
 				_, err := service.Terminate(t.Context(), h.input(holder, run.StepTerminating))
 				h.ok(err)
 			}

@@ -7,60 +7,70 @@ import (
 	"time"
 )
 
-// sweepEvery is how often a sweep is due where the configuration does not say.
-const sweepEvery = time.Minute
+// defaultSweepInterval applies if the configuration has none.
+const defaultSweepInterval = time.Minute
 
-// gap is the time after which a note about the reception is old: a sweep has
-// been missed. Two intervals, less what a schedule may be off.
-func (s *Service) gap() time.Duration { return s.every() * 7 / 4 }
-
-func (s *Service) every() time.Duration {
-	if s.config.SweepInterval == 0 {
-		return sweepEvery
-	}
-	return s.config.SweepInterval
+// Reception is the record of whether workers can reach the API. No worker is
+// declared dead for a silence that may be caused by this side.
+type Reception struct {
+	*Records
+	interval time.Duration
 }
 
-// NoteReception finds out whether calls of workers can be received, and notes it.
-// An answer that is none, and a gap in the notes, start the time since when they
-// can be received anew: no worker is held to a silence that may be ours. A sweep
-// begins with it; where sweeps take long it is also called beside them, each
-// SweepInterval. It needs Probe beside Store and Clock; without one, whoever
-// calls it is the proof.
-func (s *Service) RecordReception(ctx context.Context) error {
-	note, err := s.ports.Store.Reception(ctx)
+// NewReception returns the reception record of a store.
+func NewReception(records *Records, config Config) *Reception {
+	interval := config.SweepInterval
+	if interval == 0 {
+		interval = defaultSweepInterval
+	}
+	return &Reception{records, interval}
+}
+
+// Probe calls the API at its public address, as a worker does. An error means that
+// workers cannot reach it.
+type Probe func(ctx context.Context) error
+
+// SelfProbe is the Probe of a process that serves the API itself: its call of
+// RecordReception is the proof.
+func SelfProbe(context.Context) error { return nil }
+
+// gap is the age above which the record is out of date: a sweep was missed. It is
+// less than two intervals because a schedule may be early.
+func (s *Reception) gap() time.Duration { return s.interval * 7 / 4 }
+
+// record probes the API and stores the result. A failed probe and a gap in the
+// records restart the time since when workers can reach it.
+func (s *Reception) record(ctx context.Context, probe Probe) error {
+	note, err := s.store.Reception(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot read the note about the reception: %w", err)
+		return fmt.Errorf("cannot read the reception record: %w", err)
 	}
-	var unheard error
-	if s.ports.Probe != nil {
-		unheard = s.ports.Probe(ctx)
-	}
+	unreachable := probe(ctx)
 	now := s.now()
-	gap := now.Sub(note.ProbedAt)
-	if unheard == nil && !note.Since.IsZero() && gap >= 0 && gap < s.every()/2 {
-		return nil // somebody else has just noted it
+	age := now.Sub(note.ProbedAt)
+	if unreachable == nil && !note.Since.IsZero() && age >= 0 && age < s.interval/2 {
+		return nil // another process has just recorded it
 	}
 	switch {
-	case unheard != nil:
+	case unreachable != nil:
 		note.Since = time.Time{}
-		unheard = fmt.Errorf("workers cannot reach this Sortie: %w", unheard)
-	case note.Since.IsZero() || gap < 0 || gap > s.gap():
+		unreachable = fmt.Errorf("workers cannot reach the API: %w", unreachable)
+	case note.Since.IsZero() || age < 0 || age > s.gap():
 		note.Since = now
 	}
 	note.ProbedAt = now
-	if err := s.ports.Store.RecordReception(ctx, note); err != nil {
-		return errors.Join(unheard, fmt.Errorf("cannot note the reception: %w", err))
+	if err := s.store.RecordReception(ctx, note); err != nil {
+		return errors.Join(unreachable, fmt.Errorf("cannot store the reception record: %w", err))
 	}
-	return unheard
+	return unreachable
 }
 
-// reception tells since when calls can be received. blind says that nobody knows
-// whether they can be now.
-func (s *Service) reception(ctx context.Context) (since time.Time, blind bool, err error) {
-	note, err := s.ports.Store.Reception(ctx)
+// current returns since when workers can reach the API. unknown reports that the
+// record is out of date or that the last probe failed.
+func (s *Reception) current(ctx context.Context) (since time.Time, unknown bool, err error) {
+	note, err := s.store.Reception(ctx)
 	if err != nil {
-		return time.Time{}, true, fmt.Errorf("cannot read the note about the reception: %w", err)
+		return time.Time{}, true, fmt.Errorf("cannot read the reception record: %w", err)
 	}
 	age := s.now().Sub(note.ProbedAt)
 	return note.Since, note.Since.IsZero() || age < -s.gap() || age > s.gap(), nil

@@ -8,20 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // DefaultImage is the export contract's image.
 const DefaultImage = "registry.fly.io/arke-mods-export-worker:latest"
-
-// The longest that some limits may be.
-const (
-	timeLimitMost = 14 * 24 * time.Hour
-	retentionMost = 365 * 24 * time.Hour
-	anyLimitMost  = 30 * 24 * time.Hour
-	// tokenTTLMost is the limit of WC-2.4.
-	tokenTTLMost = 2 * time.Hour
-)
 
 // Setting is one variable of the configuration, as the README tells it.
 type Setting struct {
@@ -44,20 +36,20 @@ func settings() []setting {
 		number("SORTIE_MACHINE_CPUS", "1", "shared CPUs of a machine", 1, 16, func(c *Config) *int { return &c.CPUs }),
 		memory(),
 		number("SORTIE_MAX_MACHINES", "16", "machines at once; 0 is no limit", 0, 100_000, func(c *Config) *int { return &c.MaxMachines }),
-		span("SORTIE_START_TIMEOUT", "10m", "until a machine must run", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).StartTimeout }),
-		span("SORTIE_TIME_LIMIT", "1h", "how long an attempt may run", 3*time.Second, timeLimitMost, func(c *Config) *time.Duration { return &policy(c).TimeLimit }),
-		span("SORTIE_HEARTBEAT_INTERVAL", "30s", "how often a worker is asked to call", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).HeartbeatInterval }),
-		span("SORTIE_HEARTBEAT_TIMEOUT", "90s", "how long a worker may be silent; at least twice the interval", 2*time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).HeartbeatTimeout }),
-		span("SORTIE_CANCEL_GRACE", "30s", "how long a worker may take to end when asked to", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).CancelGrace }),
-		span("SORTIE_QUEUE_TIMEOUT", "24h", "how long a run may wait for a machine's place", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).QueueTimeout }),
-		span("SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, retentionMost, func(c *Config) *time.Duration { return &policy(c).OutputRetention }),
-		span("SORTIE_DOWNLOAD_RETENTION", "1h", "how long it is kept once its last byte was sent", 0, retentionMost, func(c *Config) *time.Duration { return &c.DownloadRetention }),
-		span("SORTIE_RECORD_RETENTION", "168h", "how long a task is known after its end; not shorter than the output's", time.Second, retentionMost, func(c *Config) *time.Duration { return &policy(c).RecordRetention }),
+		span("SORTIE_START_TIMEOUT", "10m", "until a machine must run", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).StartTimeout }),
+		span("SORTIE_TIME_LIMIT", "1h", "how long an attempt may run", 3*time.Second, limit.TimeLimit, func(c *Config) *time.Duration { return &policy(c).TimeLimit }),
+		span("SORTIE_HEARTBEAT_INTERVAL", "30s", "how often a worker is asked to call", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).HeartbeatInterval }),
+		span("SORTIE_HEARTBEAT_TIMEOUT", "90s", "how long a worker may be silent; at least twice the interval", 2*time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).HeartbeatTimeout }),
+		span("SORTIE_CANCEL_GRACE", "30s", "how long a worker may take to end when asked to", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).CancelGrace }),
+		span("SORTIE_QUEUE_TIMEOUT", "24h", "how long a run may wait for a machine's place", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).QueueTimeout }),
+		span("SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, limit.Retention, func(c *Config) *time.Duration { return &policy(c).OutputRetention }),
+		span("SORTIE_DOWNLOAD_RETENTION", "1h", "how long it is kept once its last byte was sent", 0, limit.Retention, func(c *Config) *time.Duration { return &c.DownloadRetention }),
+		span("SORTIE_RECORD_RETENTION", "168h", "how long a task is known after its end; not shorter than the output's", time.Second, limit.Retention, func(c *Config) *time.Duration { return &policy(c).RecordRetention }),
 		number("SORTIE_MAX_ATTEMPTS", "3", "tries at a run whose worker is lost", 1, 100, func(c *Config) *int { return &policy(c).Retry.MaxAttempts }),
 		number("SORTIE_FURTHER_STARTS", "3", "further tries at a machine that never started", 0, 100, func(c *Config) *int { return &policy(c).Retry.MaxFurtherStarts }),
-		span("SORTIE_RETRY_DELAY", "2s", "before the second try; doubled for each further one", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).Retry.InitialDelay }),
-		span("SORTIE_RETRY_MAX_DELAY", "60s", "the longest such delay", time.Second, anyLimitMost, func(c *Config) *time.Duration { return &policy(c).Retry.MaxDelay }),
-		span("SORTIE_TOKEN_TTL", "1h", "how long a worker's token is good; renewed by heartbeats, and longer where the start limit asks for it", time.Minute, tokenTTLMost, func(c *Config) *time.Duration { return &c.TokenTTL }),
+		span("SORTIE_RETRY_DELAY", "2s", "before the second try; doubled for each further one", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).Retry.InitialDelay }),
+		span("SORTIE_RETRY_MAX_DELAY", "60s", "the longest such delay", time.Second, limit.Duration, func(c *Config) *time.Duration { return &policy(c).Retry.MaxDelay }),
+		span("SORTIE_TOKEN_TTL", "1h", "how long a worker's token is good; renewed by heartbeats, and longer where the start limit asks for it", time.Minute, limit.TokenTTL, func(c *Config) *time.Duration { return &c.TokenTTL }),
 		size("SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never does", func(c *Config) *int64 { return &c.RedirectOver }),
 		span("SORTIE_PRESIGN_FOR", "15m", "how long such a redirect is good", time.Second, 7*24*time.Hour, func(c *Config) *time.Duration { return &c.PresignFor }),
 		address("SORTIE_PUBLIC_URL", "where workers reach this Sortie; empty is the address it listens on", func(c *Config) *string { return &c.PublicURL }),
@@ -93,44 +85,33 @@ func ConfigFrom(lookup func(string) (string, bool)) (Config, error) {
 		}
 	}
 	if len(problems) == 0 {
-		c.fit(given)
-		problems = c.contradictions()
+		problems = c.validate(given)
 	}
 	return c, errors.Join(problems...)
 }
 
-// fit makes the defaults of what was not given agree with what was.
-func (c *Config) fit(given map[string]bool) {
-	p := &c.Policy
-	fitHeartbeats(p, given["SORTIE_HEARTBEAT_INTERVAL"], given["SORTIE_HEARTBEAT_TIMEOUT"])
-	if !given["SORTIE_RECORD_RETENTION"] {
-		p.RecordRetention = max(p.RecordRetention, p.OutputRetention)
-	}
-	if !given["SORTIE_RETRY_MAX_DELAY"] {
-		p.Retry.MaxDelay = max(p.Retry.MaxDelay, p.Retry.InitialDelay)
-	}
+// policySettings maps the fields of run.Policy to settings.
+var policySettings = map[string]string{
+	"startTimeout": "SORTIE_START_TIMEOUT", "timeLimit": "SORTIE_TIME_LIMIT",
+	"heartbeatInterval": "SORTIE_HEARTBEAT_INTERVAL", "heartbeatTimeout": "SORTIE_HEARTBEAT_TIMEOUT",
+	"cancelGrace": "SORTIE_CANCEL_GRACE", "queueTimeout": "SORTIE_QUEUE_TIMEOUT",
+	"outputRetention": "SORTIE_OUTPUT_RETENTION", "recordRetention": "SORTIE_RECORD_RETENTION",
+	"retry.maxAttempts": "SORTIE_MAX_ATTEMPTS", "retry.maxFurtherStarts": "SORTIE_FURTHER_STARTS",
+	"retry.initialDelay": "SORTIE_RETRY_DELAY", "retry.maxDelay": "SORTIE_RETRY_MAX_DELAY",
 }
 
-// contradictions are problems of settings that are well-formed by themselves.
-func (c Config) contradictions() []error {
-	var found []error
-	p := c.Policy
-	if p.HeartbeatTimeout < 2*p.HeartbeatInterval {
-		found = append(found, fmt.Errorf("SORTIE_HEARTBEAT_TIMEOUT: %s is less than twice SORTIE_HEARTBEAT_INTERVAL (%s)", p.HeartbeatTimeout, p.HeartbeatInterval))
+// validate adapts the defaults to what is given, and returns the rules that the
+// policy breaks.
+func (c *Config) validate(given map[string]bool) (problems []error) {
+	c.Policy.Fit(run.Given{
+		HeartbeatInterval: given["SORTIE_HEARTBEAT_INTERVAL"], HeartbeatTimeout: given["SORTIE_HEARTBEAT_TIMEOUT"],
+		RecordRetention: given["SORTIE_RECORD_RETENTION"],
+		InitialDelay:    true, MaxDelay: given["SORTIE_RETRY_MAX_DELAY"],
+	})
+	for _, v := range c.Policy.Validate() {
+		problems = append(problems, fmt.Errorf("%s: %s", policySettings[v.Field], v.Problem))
 	}
-	if p.HeartbeatTimeout >= p.TimeLimit {
-		found = append(found, fmt.Errorf("SORTIE_HEARTBEAT_TIMEOUT: %s is not less than SORTIE_TIME_LIMIT (%s)", p.HeartbeatTimeout, p.TimeLimit))
-	}
-	if p.StartTimeout > tokenTTLMost {
-		found = append(found, fmt.Errorf("SORTIE_START_TIMEOUT: %s is more than the longest life of a worker's token (%s)", p.StartTimeout, tokenTTLMost))
-	}
-	if p.RecordRetention < p.OutputRetention {
-		found = append(found, fmt.Errorf("SORTIE_RECORD_RETENTION: %s is less than SORTIE_OUTPUT_RETENTION (%s)", p.RecordRetention, p.OutputRetention))
-	}
-	if p.Retry.MaxDelay < p.Retry.InitialDelay {
-		found = append(found, fmt.Errorf("SORTIE_RETRY_MAX_DELAY: %s is less than SORTIE_RETRY_DELAY (%s)", p.Retry.MaxDelay, p.Retry.InitialDelay))
-	}
-	return found
+	return problems
 }
 
 func text(name, fallback, meaning string, at func(*Config) *string) setting {

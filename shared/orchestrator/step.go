@@ -10,24 +10,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// StepInput is what the state machine gives a handler.
+// StepInput is the input of a step of the state machine.
 type StepInput struct {
 	run.Ref
 	Step run.Step `json:"step"`
-	// Execution is the name of the execution that calls.
+	// Execution is the name of the calling execution.
 	Execution string `json:"execution"`
-	// Generation and Token are those of a token state. A generation of 0 is that
-	// of no wait: the token is completed at once.
+	// Generation and Token belong to a token state. Generation 0 belongs to no
+	// wait: its token is completed at once.
 	Generation int    `json:"generation,omitempty"`
 	Token      string `json:"token,omitempty"`
-	// Carried is the whole document of the execution, for the steps that look
-	// at why they were entered.
+	// Carried is the execution's document, for the steps that need the reason why
+	// they were entered.
 	Carried Carried `json:"carried,omitzero"`
 }
 
-// Carried is the part of an execution's document that says what went wrong.
+// Carried is the part of an execution's document that describes a failure.
 type Carried struct {
-	// Generation is that of the token state which was left; 0 where there was none.
+	// Generation is that of the token state that was left; 0 if there was none.
 	Generation int        `json:"generation,omitempty"`
 	Error      *StepError `json:"error,omitempty"`
 }
@@ -38,39 +38,52 @@ type StepError struct {
 	Cause string `json:"Cause"`
 }
 
-// TryAgain is the error of a handler that could not do its work now. The state
-// machine retries it by this name, with backoff, for a day.
+// failed reports whether a call of a handler failed. A timeout is no failure, nor
+// is a record that has moved on.
+func (c Carried) failed() bool {
+	if c.Error == nil {
+		return false
+	}
+	switch c.Error.Error {
+	case "States.Timeout", "States.HeartbeatTimeout", movedOn:
+		return false
+	}
+	return true
+}
+
+// TryAgain is the error of a step that cannot do its work now. The state machine
+// retries it by this name, with backoff, for a day.
 type TryAgain struct{ Cause error }
 
 func (e TryAgain) Error() string { return "try again: " + e.Cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e TryAgain) Unwrap() error { return e.Cause }
 
-// again makes TryAgain of what passes by itself, and leaves the rest. Whatever
-// wraps a TryAgain is one: the state machine knows errors by their outermost
-// name.
+// again turns temporary errors into TryAgain and returns others unchanged. An error
+// that wraps a TryAgain is wrapped once more: the state machine matches the
+// outermost name.
 func again(err error) error {
 	if _, ok := errors.AsType[TryAgain](err); ok {
 		return TryAgain{err}
 	}
 	f, ok := errors.AsType[*fault.Fault](err)
-	passing := ok && (f.Code == fault.Unavailable || f.Code == fault.Throttled || f.Code == fault.StoreFull)
-	if passing || errors.Is(err, port.ErrConflict) || errors.Is(err, context.DeadlineExceeded) {
+	temporary := ok && (f.Code == fault.Unavailable || f.Code == fault.Throttled || f.Code == fault.StoreFull)
+	if temporary || errors.Is(err, port.ErrConflict) || errors.Is(err, context.DeadlineExceeded) {
 		return TryAgain{err}
 	}
 	return err
 }
 
-// load reads the run of a step. stale says that the execution which calls was
-// replaced by another; it has to end without touching anything.
-func (s *Service) load(ctx context.Context, in StepInput) (r run.Run, stale bool, err error) {
-	r, err = s.ports.Store.Load(ctx, in.Ref)
+// load reads the run of a step. stale reports that the calling execution was
+// replaced; it must end without a change.
+func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bool, err error) {
+	r, err = s.store.Load(ctx, in.Ref)
 	if err != nil {
 		return run.Run{}, false, again(fmt.Errorf("cannot load the run: %w", err))
 	}
 	if in.Execution != run.ExecutionName(r.Ref(), r.Execution.Start) {
-		s.ports.Log.WarnContext(ctx, "an execution that was replaced still runs; it is ended",
+		s.log.WarnContext(ctx, "an execution that was replaced still runs and is ended",
 			"run_id", r.ID, "execution", in.Execution)
 		return r, true, nil
 	}
@@ -82,15 +95,30 @@ func ended(r run.Run) run.Route {
 	return run.Route{Ref: r.Ref(), Next: run.StepCancelled, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
 }
 
-// enterWait stores the token of a token state. waiting is false where the
-// record has left that state already: the token is then completed at once.
-func (s *Service) enterWait(ctx context.Context, in StepInput) (r run.Run, waiting bool, err error) {
+// plainStep applies a fact and returns the execution's next step.
+func (s *Lifecycle) plainStep(ctx context.Context, in StepInput, f fact) (run.Route, error) {
+	r, stale, err := s.load(ctx, in)
+	if err != nil {
+		return run.Route{}, err
+	}
+	if stale {
+		return ended(r), nil
+	}
+	if r, err = s.applyTo(ctx, r, f); err != nil {
+		return run.Route{}, again(err)
+	}
+	return run.RouteOf(r, s.now()), nil
+}
+
+// enterWait stores the token of a token state. waiting is false if the record has
+// left that state already; the token is then completed at once.
+func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, waiting bool, err error) {
 	r, stale, err := s.load(ctx, in)
 	if err != nil {
 		return r, false, err
 	}
 	if stale {
-		return r, false, s.ports.Executions.Stop(ctx, in.Execution, "another execution has taken this run over")
+		return r, false, s.executions.Stop(ctx, in.Execution, "another execution has taken over this run")
 	}
 	r, err = s.applyTo(ctx, r, is(run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token}))
 	if err != nil {
@@ -100,4 +128,10 @@ func (s *Service) enterWait(ctx context.Context, in StepInput) (r run.Run, waiti
 		return r, true, nil
 	}
 	return r, false, s.complete(ctx, r, in.Step, in.Token)
+}
+
+// wait is enterWait for states whose handler only stores the token.
+func (s *Lifecycle) wait(ctx context.Context, in StepInput) error {
+	_, _, err := s.enterWait(ctx, in)
+	return err
 }

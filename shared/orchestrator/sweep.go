@@ -8,25 +8,37 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// sweepBatch is how many records one part of a sweep takes at a time.
+// sweepBatch is how many records one part of a sweep reads at a time.
 const sweepBatch = 500
 
-// strayWait is how long a sweep waits for a machine that nobody wants to be
-// gone: others wait for the sweep.
+// strayWait is how long a sweep waits until a machine that it destroyed is gone.
 const strayWait = time.Second
 
-// Sweep holds the record against the runner, the executions and the clock, and
-// mends what differs. early is how far ahead of its time a record counts as
-// overdue: 0 as a rule, more after a restart, when whoever was to act may be
-// gone. One part that fails does not keep the others from their work, nor does
-// one that takes long, where ctx has a deadline: each has half of the time that
-// is left. The error joins what went wrong. It needs all ports but Signer. Sweeps
-// may overlap.
-func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
+// Sweeper reconciles the records with the runner, the executions, the object store
+// and the clock. Sweeps may overlap.
+type Sweeper struct {
+	*Machines
+	outputs   *Outputs
+	reception *Reception
+	probe     Probe
+	deletions int
+}
+
+// NewSweeper returns a Sweeper.
+func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, probe Probe, config Config) *Sweeper {
+	return &Sweeper{machines, outputs, reception, probe, config.Deletions}
+}
+
+// Sweep runs every part of a sweep and returns the joined errors of all. early is
+// how far ahead of its time a record counts as overdue: 0, or more after a restart,
+// when the process that had to act may be gone. If ctx has a deadline, each part
+// gets half of the remaining time, so that a slow part does not starve the others.
+func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	var failed []error
 	for _, part := range []func(context.Context) error{
 		s.RecordReception, s.sweepMachines,
@@ -38,8 +50,13 @@ func (s *Service) Sweep(ctx context.Context, early time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// inHalf does a part of a sweep in half of the time that is left.
-func (s *Service) inHalf(ctx context.Context, part func(context.Context) error) error {
+// RecordReception probes whether workers can reach the API and stores the result.
+// A sweep starts with it. If sweeps take long, it is also called beside them, once
+// per SweepInterval.
+func (s *Sweeper) RecordReception(ctx context.Context) error { return s.reception.record(ctx, s.probe) }
+
+// inHalf runs a part in half of the remaining time.
+func (s *Sweeper) inHalf(ctx context.Context, part func(context.Context) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return part(ctx)
@@ -49,11 +66,11 @@ func (s *Service) inHalf(ctx context.Context, part func(context.Context) error) 
 	return part(ctx)
 }
 
-// sweepMachines tells each run what the runner shows about its machine, and
-// destroys every machine that no run wants. Most machines run for a run that
-// knows it; those are passed over without a read of each.
-func (s *Service) sweepMachines(ctx context.Context) error {
-	machines, err := s.ports.Runner.List(ctx)
+// sweepMachines commits to each run what the runner shows about its machine, and
+// destroys machines that no run needs. Most machines are running and belong to a
+// Running run; those need no read of the record.
+func (s *Sweeper) sweepMachines(ctx context.Context) error {
+	machines, err := s.runner.List(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot list the machines: %w", err)
 	}
@@ -67,24 +84,24 @@ func (s *Service) sweepMachines(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (s *Service) sweepMachine(ctx context.Context, m port.Machine) error {
+func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
 	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
-	r, err := s.ports.Store.Load(ctx, ref)
+	r, err := s.store.Load(ctx, ref)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return err
 	}
-	wanted := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
+	needed := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
 		(r.Attempt.MachineID == m.ID || r.Attempt.MachineID == "" && r.Attempt.MachineName == m.Name)
-	if !wanted {
+	if !needed {
 		if m.Phase == port.MachineGone {
 			return nil
 		}
-		s.ports.Log.WarnContext(ctx, "a machine that no run wants is destroyed",
+		s.log.WarnContext(ctx, "a machine that no run needs is destroyed",
 			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
 		if r.State.Terminal() {
-			return s.discard(ctx, m, ref, strayWait)
+			return s.discard(ctx, s.outputs, m, ref, strayWait)
 		}
-		return s.ports.Runner.Destroy(ctx, m.ID)
+		return s.runner.Destroy(ctx, m.ID)
 	}
 	if r.Attempt.MachineID == "" {
 		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
@@ -97,10 +114,10 @@ func (s *Service) sweepMachine(ctx context.Context, m port.Machine) error {
 	return s.seen(ctx, ref, m.Owner.Attempt, m)
 }
 
-// sweepUnlisted looks up, one by one, the machines that the list does not show:
-// absence proves nothing, a lookup does. settled are those of the list that run,
-// and are the ones of runs that are Running.
-func (s *Service) sweepUnlisted(ctx context.Context, machines []port.Machine) (settled []bool, err error) {
+// sweepUnlisted inspects, one by one, the machines of runs that the list does not
+// contain: absence from a list proves nothing, an inspection does. settled marks
+// the machines of the list that are running and belong to a Running run.
+func (s *Sweeper) sweepUnlisted(ctx context.Context, machines []port.Machine) (settled []bool, err error) {
 	listed := make(map[string]int, len(machines))
 	for i := range machines {
 		listed[machines[i].ID] = i
@@ -109,14 +126,14 @@ func (s *Service) sweepUnlisted(ctx context.Context, machines []port.Machine) (s
 	var failed []error
 	var after run.Ref
 	for {
-		placed, err := s.ports.Store.WithMachine(ctx, after, sweepBatch)
+		placed, err := s.store.WithMachine(ctx, after, sweepBatch)
 		if err != nil {
 			return settled, errors.Join(append(failed, fmt.Errorf("cannot read the runs with a machine: %w", err))...)
 		}
 		for _, p := range placed {
 			after = p.Run
-			i, is := listed[p.MachineID]
-			if !is {
+			i, ok := listed[p.MachineID]
+			if !ok {
 				failed = append(failed, s.sweepAbsent(ctx, p))
 				continue
 			}
@@ -130,42 +147,42 @@ func (s *Service) sweepUnlisted(ctx context.Context, machines []port.Machine) (s
 	}
 }
 
-func (s *Service) sweepAbsent(ctx context.Context, p port.Placement) error {
-	m, err := s.ports.Runner.Inspect(ctx, p.MachineID)
+func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
+	m, err := s.runner.Inspect(ctx, p.MachineID)
 	if errors.Is(err, port.ErrNotFound) {
-		r, err := s.ports.Store.Load(ctx, p.Run)
+		r, err := s.store.Load(ctx, p.Run)
 		if errors.Is(err, port.ErrNotFound) || err == nil && (port.PlacementOf(r) != p || s.now().Before(r.Attempt.StartBy)) {
-			return nil // it has moved on, or the machine may not be visible yet
+			return nil // the run has moved on, or the machine may not be visible yet
 		}
 		if err != nil {
 			return fmt.Errorf("cannot load the run: %w", err)
 		}
 		m = port.Machine{ID: p.MachineID, Phase: port.MachineGone}
 	} else if err != nil {
-		return fmt.Errorf("cannot look up machine %s: %w", p.MachineID, err)
+		return fmt.Errorf("cannot inspect machine %s: %w", p.MachineID, err)
 	}
 	return s.seen(ctx, p.Run, p.Attempt, m)
 }
 
-// sweepDue asks about the executions that should have acted on their record.
-func (s *Service) sweepDue(ctx context.Context, early time.Duration) error {
-	refs, err := s.ports.Store.Due(ctx, s.now().Add(early), sweepBatch)
+// sweepDue checks the executions that should have acted on their record.
+func (s *Sweeper) sweepDue(ctx context.Context, early time.Duration) error {
+	refs, err := s.store.Due(ctx, s.now().Add(early), sweepBatch)
 	if err != nil {
-		return fmt.Errorf("cannot read what is due: %w", err)
+		return fmt.Errorf("cannot read the overdue runs: %w", err)
 	}
 	var failed []error
 	for _, ref := range refs {
-		if err := s.askExecution(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
-			failed = append(failed, fmt.Errorf("cannot mend run %s: %w", ref.ID, err))
+		if err := s.checkExecution(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
+			failed = append(failed, fmt.Errorf("cannot reconcile run %s: %w", ref.ID, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// askExecution does again what is pending, starts what never started, and finds
-// the executions that ended without their run.
-func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
-	r, err := s.ports.Store.Load(ctx, ref)
+// checkExecution repeats pending effects, starts an execution that never started,
+// and finds executions that ended without their run.
+func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -174,14 +191,14 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 			return err
 		}
 	}
-	execution, err := s.ports.Executions.Describe(ctx, run.ExecutionName(ref, r.Execution.Start))
+	execution, err := s.executions.Describe(ctx, run.ExecutionName(ref, r.Execution.Start))
 	switch {
 	case errors.Is(err, port.ErrNotFound):
 		return s.effect(ctx, r, run.Effect{Kind: run.EffectStart, Execution: run.ExecutionName(ref, r.Execution.Start)})
 	case err != nil:
-		return fmt.Errorf("cannot ask about the execution: %w", err)
+		return fmt.Errorf("cannot describe the execution: %w", err)
 	case execution.Status == port.ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
-		return nil // it was asked early, and has time left
+		return nil // it was checked early and has time left
 	case execution.Status == port.ExecutionRunning || r.State.Terminal():
 		_, err = s.applyTo(ctx, r, is(run.ExecutionChecked{Done: execution.Status != port.ExecutionRunning}))
 		return err
@@ -189,9 +206,35 @@ func (s *Service) askExecution(ctx context.Context, ref run.Ref) error {
 	return s.replaceExecution(ctx, r, execution)
 }
 
-// replaceExecution begins a run's execution anew, or gives the run up. execution
+// ExecutionEnded checks a run whose execution is reported to have ended. If it
+// ended without its run, it is replaced at once; the sweep would wait for ActBy.
+// Reports may be repeated. One about an execution that was replaced, or about a run
+// that has ended or expired, is ignored. Unavailable while the execution is still
+// shown as running.
+func (s *Sweeper) ExecutionEnded(ctx context.Context, ref run.Ref, name string) error {
+	r, err := s.store.Load(ctx, ref)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot load the run: %w", err)
+	}
+	if r.State.Terminal() || name != run.ExecutionName(ref, r.Execution.Start) {
+		return nil
+	}
+	execution, err := s.executions.Describe(ctx, name)
+	switch {
+	case errors.Is(err, port.ErrNotFound), err == nil && execution.Status == port.ExecutionRunning:
+		return fault.New(fault.Unavailable, "the end of execution %s is not visible yet", name)
+	case err != nil:
+		return fmt.Errorf("cannot describe the execution: %w", err)
+	}
+	return s.replaceExecution(ctx, r, execution)
+}
+
+// replaceExecution starts a new execution of a run, or orphans the run. execution
 // is the one that ended without the run's end, of the start in r.
-func (s *Service) replaceExecution(ctx context.Context, r run.Run, execution port.Execution) error {
+func (s *Sweeper) replaceExecution(ctx context.Context, r run.Run, execution port.Execution) error {
 	cause := string(execution.Status)
 	if execution.Error != "" {
 		cause += ": " + execution.Error
@@ -200,26 +243,26 @@ func (s *Service) replaceExecution(ctx context.Context, r run.Run, execution por
 	if err != nil || r.State != run.Orphaned {
 		return err
 	}
-	// Nobody is served what a lost attempt has left. What cannot be removed now
-	// is left to the bucket's own rule, or goes with the machine.
-	return s.clear(ctx, r, nil)
+	// The uploads of a lost attempt are not served. What cannot be removed now is
+	// left to the bucket's lifecycle rule, or is removed with the machine.
+	return s.outputs.clear(ctx, r, nil)
 }
 
-// sweepPools derives leases and lines from the records, and grants what is free.
-func (s *Service) sweepPools(ctx context.Context) error {
-	pools, err := s.ports.Store.Pools(ctx)
+// sweepPools derives leases and queues from the records, and grants free slots.
+func (s *Sweeper) sweepPools(ctx context.Context) error {
+	pools, err := s.store.Pools(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read the pools: %w", err)
 	}
 	var failed []error
 	for _, p := range pools {
-		mended, err := s.ports.Store.Reconcile(ctx, p.Tenant, p.Pool)
+		changed, err := s.store.Reconcile(ctx, p.Tenant, p.Pool)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("cannot mend pool %s: %w", p.Pool, err))
+			failed = append(failed, fmt.Errorf("cannot reconcile pool %s: %w", p.Pool, err))
 			continue
 		}
-		if mended > 0 {
-			s.ports.Log.WarnContext(ctx, "leases differed from the records and were mended", "pool", p.Pool, "rows", mended)
+		if changed > 0 {
+			s.log.WarnContext(ctx, "leases differed from the records and were reconciled", "pool", p.Pool, "rows", changed)
 		}
 		if p.Queued > 0 {
 			s.fill(ctx, p.Tenant, p.Pool)
@@ -228,13 +271,13 @@ func (s *Service) sweepPools(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// sweepOutputs deletes what has expired, a batch after the other. One that fails,
-// or is not whole, is the last: what is left of it is the next sweep's.
-func (s *Service) sweepOutputs(ctx context.Context) error {
+// sweepOutputs deletes expired objects batch by batch. A batch that fails, or is
+// not full, is the last: the next sweep continues.
+func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 	for {
-		refs, err := s.ports.Store.OutputsDue(ctx, s.now(), sweepBatch)
+		refs, err := s.store.OutputsDue(ctx, s.now(), sweepBatch)
 		if err != nil {
-			return fmt.Errorf("cannot read which outputs have expired: %w", err)
+			return fmt.Errorf("cannot read the expired outputs: %w", err)
 		}
 		if err := s.deleteAll(ctx, refs); err != nil || len(refs) < sweepBatch {
 			return err
@@ -242,26 +285,26 @@ func (s *Service) sweepOutputs(ctx context.Context) error {
 	}
 }
 
-// deleteAll deletes the bytes of several runs at once, as long as there is time:
-// each waits for the object store more than it does anything.
-func (s *Service) deleteAll(ctx context.Context, refs []run.Ref) error {
+// deleteAll deletes the expired objects of runs concurrently until ctx ends; each
+// deletion mostly waits for the object store.
+func (s *Sweeper) deleteAll(ctx context.Context, refs []run.Ref) error {
 	failed := make([]error, len(refs)+1)
 	var group errgroup.Group
-	group.SetLimit(max(s.config.Deletions, 1))
+	group.SetLimit(max(s.deletions, 1))
 	for i, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
 		one := func() error {
-			if err := s.deleteExpired(ctx, ref); !errors.Is(err, port.ErrNotFound) {
+			if err := s.outputs.deleteExpired(ctx, ref); !errors.Is(err, port.ErrNotFound) {
 				failed[i] = err
 			}
 			return nil
 		}
-		if s.config.Deletions > 1 {
+		if s.deletions > 1 {
 			group.Go(one)
 		} else {
-			_ = one() // here, where a caller's panic belongs to the caller
+			_ = one() // in this goroutine, so that a panic reaches the caller
 		}
 	}
 	_ = group.Wait()
@@ -269,13 +312,13 @@ func (s *Service) deleteAll(ctx context.Context, refs []run.Ref) error {
 	return errors.Join(failed...)
 }
 
-func (s *Service) sweepRecords(ctx context.Context) error {
+func (s *Sweeper) sweepRecords(ctx context.Context) error {
 	for {
-		forgotten, err := s.ports.Store.Purge(ctx, s.now(), sweepBatch)
+		purged, err := s.store.Purge(ctx, s.now(), sweepBatch)
 		if err != nil {
-			return fmt.Errorf("cannot forget expired records: %w", err)
+			return fmt.Errorf("cannot purge expired records: %w", err)
 		}
-		if forgotten < sweepBatch {
+		if purged < sweepBatch {
 			return nil
 		}
 	}

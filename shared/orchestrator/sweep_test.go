@@ -3,14 +3,12 @@ package orchestrator_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	system "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -57,9 +55,7 @@ func TestASweepReadsNoRunByItselfWhoseMachineRuns(t *testing.T) {
 	h.post()
 	lost := h.post()
 	store := &watched{Store: h.store}
-	service := orchestrator.New(orchestrator.Ports{
-		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-	}, h.config)
+	service := h.system(wiring{store: store})
 	h.ok(service.Sweep(t.Context(), 0))
 	if store.loads != 0 {
 		t.Errorf("%d runs were read one by one, and nothing had happened to any", store.loads)
@@ -85,9 +81,7 @@ func TestAPlatformThatHangsLeavesTheSweepTime(t *testing.T) {
 	h := setup(t)
 	asked := false
 	store := &watched{Store: h.store, due: func(ctx context.Context) { asked = ctx.Err() == nil }}
-	service := orchestrator.New(orchestrator.Ports{
-		Store: store, Executions: h.calls, Runner: mute{h.runner}, Outputs: h.outputs, Clock: system.System{}, Log: slog.New(slog.DiscardHandler),
-	}, h.config)
+	service := h.system(wiring{store: store, runner: mute{h.runner}, clock: systemclock.System{}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := service.Sweep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || !asked {
@@ -121,7 +115,7 @@ func (s *bucket) Delete(ctx context.Context, on port.Bucket, key string) error {
 
 // expire leaves so many outputs that are to be deleted, and a service that
 // deletes some at once.
-func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) *orchestrator.Service {
+func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) system {
 	h.Helper()
 	for range many {
 		h.completed()
@@ -129,10 +123,7 @@ func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth 
 	h.clock.to(h.clock.now.Add(25 * time.Hour))
 	config := h.config
 	config.Deletions = atOnce
-	return orchestrator.New(orchestrator.Ports{
-		Store: h.store.Store, Executions: h.calls, Runner: h.runner, Outputs: &bucket{outputs: h.outputs, deleting: deleting},
-		Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-	}, config)
+	return h.system(wiring{store: h.store.Store, outputs: &bucket{outputs: h.outputs, deleting: deleting}, config: &config})
 }
 
 // kept holds the bucket and the records to have so many outputs left.
@@ -201,9 +192,7 @@ func TestASweepDeletesAllThatIsDue(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	store := &watched{Store: h.store, crowd: 2}
-	service := orchestrator.New(orchestrator.Ports{
-		Store: store, Executions: h.calls, Runner: h.runner, Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-	}, h.config)
+	service := h.system(wiring{store: store})
 	h.completed()
 	h.clock.to(h.clock.now.Add(25 * time.Hour))
 	h.ok(service.Sweep(t.Context(), 0))

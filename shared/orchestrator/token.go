@@ -2,155 +2,74 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
+	"crypto/ecdsa"
 	"fmt"
 	"net/url"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// tokenLimit is the longest token that is looked at, in bytes.
-const tokenLimit = 4096
-
-// callbackSlack is how long past the attempt's deadline its callback token is
-// good.
-const callbackSlack = time.Hour
-
-// TokenLifeMost is longer than any token is good: the longest start limit and
-// time limit of an attempt, and the slack.
-const TokenLifeMost = anyLimitMost + timeLimitMost + callbackSlack
-
-// tokenClaims are all claims of a token.
-type tokenClaims struct {
-	contract.Claims
-	jwt.RegisteredClaims
+// Tokens signs and verifies the tokens of workers.
+type Tokens struct {
+	signer   port.Signer
+	clock    clock.Clock
+	hex      Hex
+	verifier *token.Verifier
 }
 
-// Validate refuses claims that the library leaves optional.
-func (c tokenClaims) Validate() error {
-	if c.ExpiresAt == nil || c.NotBefore == nil || c.IssuedAt == nil || c.Attempt < 1 || c.TaskID == "" {
-		return errors.New("a claim is missing")
-	}
-	return nil
+// NewTokens returns Tokens under the signer's keys.
+func NewTokens(signer port.Signer, c clock.Clock, hex Hex) *Tokens {
+	return &Tokens{signer: signer, clock: c, hex: hex, verifier: token.NewVerifier(c)}
 }
 
-// callbackURL is the CALLBACK_URL of the run's attempt, with its token.
-func (s *Service) callbackURL(ctx context.Context, r run.Run) (string, error) {
-	token, err := s.mint(ctx, claimsOf(r), contract.AudienceCallback, r.Deadline().Add(callbackSlack))
+// Verify checks a token as token.Verifier does, under the keys that the signer
+// publishes now.
+func (s *Tokens) Verify(ctx context.Context, text, audience, taskID string) (token.Bearer, error) {
+	keys, err := s.signer.Keys(ctx)
 	if err != nil {
-		return "", err
+		return token.Bearer{}, fmt.Errorf("cannot read the verification keys: %w", err)
 	}
-	query := url.Values{"token": {token}}
-	return s.config.PublicURL + "/callback/" + url.PathEscape(r.TaskID) + "?" + query.Encode(), nil
-}
-
-// Keys lists the public halves of the keys that sign tokens, the current one
-// first. It needs Signer alone.
-func (s *Service) Keys(ctx context.Context) ([]port.VerificationKey, error) {
-	keys, err := s.ports.Signer.Keys(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the verification keys: %w", err)
-	}
-	return keys, nil
+	return s.verifier.Verify(text, audience, taskID, func(id string) *ecdsa.PublicKey {
+		for _, key := range keys {
+			if key.ID == id {
+				return key.Public
+			}
+		}
+		return nil
+	})
 }
 
 // mint signs a token for an attempt.
-func (s *Service) mint(ctx context.Context, claims contract.Claims, audience string, until time.Time) (string, error) {
-	keyID, err := s.ports.Signer.Current(ctx)
+func (s *Tokens) mint(ctx context.Context, claims token.Claims, audience string, until time.Time) (string, error) {
+	keyID, err := s.signer.Current(ctx)
 	if err != nil {
-		return "", fmt.Errorf("cannot find the key to sign with: %w", err)
+		return "", fmt.Errorf("cannot find the signing key: %w", err)
 	}
-	now := s.now()
-	token := jwt.NewWithClaims(jwt.SigningMethodES256, tokenClaims{
-		Claims: claims,
-		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: contract.Issuer, Audience: jwt.ClaimStrings{audience}, Subject: claims.TaskID,
-			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
-			ExpiresAt: jwt.NewNumericDate(until), ID: s.ports.Hex(16),
-		},
+	key := token.Key{ID: keyID, Sign: func(message []byte) ([]byte, error) { return s.signer.Sign(ctx, keyID, message) }}
+	return token.Mint(key, claims, token.Use{
+		Audience: audience, ID: s.hex(16), IssuedAt: s.clock.Now().UTC(), ExpiresAt: until,
 	})
-	token.Header["kid"] = keyID
-	text, err := token.SigningString()
-	if err != nil {
-		return "", fmt.Errorf("cannot write the token: %w", err)
-	}
-	signature, err := s.ports.Signer.Sign(ctx, keyID, []byte(text))
-	if err != nil {
-		return "", fmt.Errorf("cannot sign the token: %w", err)
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-func claimsOf(r run.Run) contract.Claims {
-	return contract.Claims{
+// callbackURL returns the CALLBACK_URL of the run's attempt with its token.
+func (s *Tokens) callbackURL(ctx context.Context, r run.Run, publicURL string) (string, error) {
+	text, err := s.mint(ctx, claimsOf(r), token.AudienceCallback, r.Deadline().Add(limit.CallbackSlack))
+	if err != nil {
+		return "", err
+	}
+	query := url.Values{"token": {text}}
+	return publicURL + "/callback/" + url.PathEscape(r.TaskID) + "?" + query.Encode(), nil
+}
+
+func claimsOf(r run.Run) token.Claims {
+	return token.Claims{
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
 	}
 }
 
-// Bearer is who a good token speaks for, and how long it is good.
-type Bearer struct {
-	contract.Claims
-	IssuedAt, ExpiresAt time.Time
-
-	proven *proven // nil: the token is not remembered
-}
-
-func (b Bearer) ref() run.Ref { return run.Ref{Tenant: b.TenantID, ID: b.RunID} }
-
-// VerifyToken checks signature, time, issuer and audience of a token, and that
-// it is for the task. It needs Signer and Clock. Faults: Unauthenticated for a
-// token that is not good here, Forbidden for one of another task.
-func (s *Service) VerifyToken(ctx context.Context, token, audience, taskID string) (Bearer, error) {
-	if token == "" {
-		return Bearer{}, fault.New(fault.Unauthenticated, "a token is needed: the one of CALLBACK_URL, or as Authorization: Bearer")
-	}
-	if len(token) > tokenLimit {
-		return Bearer{}, fault.New(fault.Unauthenticated, "the token is not valid")
-	}
-	keys, err := s.Keys(ctx)
-	if err != nil {
-		return Bearer{}, err
-	}
-	claims, proven, err := s.claimsIn(token, audience, keys)
-	if err != nil {
-		return Bearer{}, fault.Wrap(err, fault.Unauthenticated, "the token is not valid")
-	}
-	if claims.TaskID != taskID || claims.Subject != taskID {
-		return Bearer{}, fault.New(fault.Forbidden, "the token is for another task")
-	}
-	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time, proven}, nil
-}
-
-// claimsIn are the claims of a token that is good now, and is for the audience.
-func (s *Service) claimsIn(token, audience string, keys []port.VerificationKey) (*tokenClaims, *proven, error) {
-	rules := []jwt.ParserOption{
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
-		jwt.WithIssuer(contract.Issuer), jwt.WithAudience(audience),
-		jwt.WithTimeFunc(s.now), jwt.WithStrictDecoding(),
-	}
-	if known := s.verified.find(token, keys); known != nil {
-		claims := known.all()
-		return claims, known, jwt.NewValidator(rules...).Validate(claims)
-	}
-	var by port.VerificationKey
-	claims := &tokenClaims{}
-	_, err := jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
-		for _, by = range keys {
-			if t.Header["kid"] == by.ID {
-				return by.Public, nil
-			}
-		}
-		return nil, errors.New("unknown key")
-	}, rules...)
-	if err != nil {
-		return nil, nil, err
-	}
-	return claims, s.verified.add(token, by, claims), nil
-}
+func refOf(c token.Claims) run.Ref { return run.Ref{Tenant: c.TenantID, ID: c.RunID} }

@@ -2,13 +2,11 @@ package orchestrator_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -39,10 +37,7 @@ func TestRule7OneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
 	for _, m := range h.runner.made {
 		m.ends(1)
 	}
-	service := orchestrator.New(orchestrator.Ports{
-		Store: h.store, Executions: h.calls, Runner: blind{h.runner, h.record(first).Attempt.MachineID},
-		Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-	}, h.config)
+	service := h.system(wiring{runner: blind{h.runner, h.record(first).Attempt.MachineID}})
 	if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "nobody answers") {
 		t.Errorf("the sweep tells %v", err)
 	}
@@ -61,10 +56,7 @@ func TestRule7AbsenceFromAListProvesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
-	service := orchestrator.New(orchestrator.Ports{
-		Store: h.store, Executions: h.calls, Runner: unlisting{h.runner},
-		Outputs: h.outputs, Clock: h.clock, Log: slog.New(slog.DiscardHandler),
-	}, h.config)
+	service := h.system(wiring{runner: unlisting{h.runner}})
 	for range 5 {
 		h.ok(service.Sweep(t.Context(), 0))
 		h.stands(task, run.Running)

@@ -101,3 +101,13 @@ type Exit struct {
 	Requested bool
 	At        time.Time
 }
+
+// MachineLogs is a capability of a Runner: it reads the output of a machine's
+// program.
+type MachineLogs interface {
+	// Logs returns what the program has written so far to its standard output and
+	// error, in the order of the writes. The platform may have shortened it, and
+	// then marks the cut. Logs works for a while after the machine is gone.
+	// ErrNotFound if the platform does not know the machine or keeps no log.
+	Logs(ctx context.Context, id string) ([]byte, error)
+}

@@ -1,64 +1,174 @@
 package run
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// Policy is what a run is held to. Durations are whole seconds.
+// Policy limits a run. Durations are whole seconds.
 type Policy struct {
 	// StartTimeout is how long a machine may take from the create call until it
 	// is seen running.
 	StartTimeout time.Duration `json:"startTimeout"`
 	// TimeLimit is how long an attempt may run; nothing extends it.
 	TimeLimit time.Duration `json:"timeLimit"`
-	// HeartbeatInterval is how often a worker is asked to call, and
-	// HeartbeatTimeout how long it may be silent once it was heard.
+	// HeartbeatInterval is how often a worker should call, HeartbeatTimeout how
+	// long it may be silent after its first call.
 	HeartbeatInterval time.Duration `json:"heartbeatInterval"`
 	HeartbeatTimeout  time.Duration `json:"heartbeatTimeout"`
-	// CancelGrace is how long a worker may take to end when it is asked to.
+	// CancelGrace is how long a worker may take to end after a cancel request.
 	CancelGrace time.Duration `json:"cancelGrace"`
 	// QueueTimeout is how long a run may wait for a slot.
 	QueueTimeout time.Duration `json:"queueTimeout"`
-	// OutputRetention counts from the moment the output is kept,
-	// RecordRetention from the run's end.
+	// OutputRetention counts from the output's acceptance, RecordRetention from
+	// the run's end.
 	OutputRetention time.Duration `json:"outputRetention"`
 	RecordRetention time.Duration `json:"recordRetention"`
 	Retry           Retry         `json:"retry"`
 }
 
-// Retry says how often and when a run is tried again.
+// Retry is a retry policy.
 type Retry struct {
 	// MaxAttempts counts all attempts whose machine started; 1 is no retry.
 	MaxAttempts int `json:"maxAttempts"`
-	// MaxFurtherStarts counts the further tries after a machine that never
-	// started; they spend no attempt. 0 is none.
+	// MaxFurtherStarts counts the retries after machines that never started; they
+	// use up no attempt. 0 is none.
 	MaxFurtherStarts int           `json:"maxFurtherStarts"`
 	InitialDelay     time.Duration `json:"initialDelay"`
 	Multiplier       float64       `json:"multiplier"`
 	MaxDelay         time.Duration `json:"maxDelay"`
-	// Jitter is the part of the delay that chance may take away, 0 to 1.
+	// Jitter is the fraction of the delay that is randomly taken off, 0 to 1.
 	Jitter float64 `json:"jitter"`
-	// Categories are the only ones whose failures are tried again; none is what
-	// each fault says of itself (WC-6). Machines that never
-	// started, and those that somebody else stopped, are not held to them.
+	// Categories are the only ones whose failures are retried; empty leaves the
+	// decision to the fault (WC-6). They do not apply to machines that never
+	// started or that were stopped from outside.
 	Categories []fault.Category `json:"categories,omitempty"`
 }
 
-// allows says whether the client wants failures of the category tried again.
+// allows reports whether the client allows retries of the category.
 func (r Retry) allows(c fault.Category) bool {
 	return len(r.Categories) == 0 || slices.Contains(r.Categories, c)
 }
 
-// Delay is the time before the next try after n failures (n >= 1): initial,
-// times the multiplier for each further failure, at most the maximum, less the
-// part of the jitter that roll (0 <= roll < 1) takes. It is at least a second.
-func (r Retry) Delay(n int, roll float64) time.Duration {
+// Delay is the backoff after n failures (n >= 1): the initial delay, times the
+// multiplier for each further failure, at most the maximum, less the jitter times
+// rand (0 <= rand < 1). It is at least a second.
+func (r Retry) Delay(n int, rand float64) time.Duration {
 	delay := float64(r.InitialDelay) * math.Pow(max(r.Multiplier, 1), float64(max(n, 1)-1))
 	delay = min(delay, float64(r.MaxDelay))
-	delay *= 1 - r.Jitter*roll
+	delay *= 1 - r.Jitter*rand
 	return max(time.Duration(delay), time.Second)
+}
+
+// Violation is a rule that a policy breaks.
+type Violation struct {
+	// Field is the JSON path of the field in Policy, such as "retry.maxDelay".
+	Field string
+	// Problem is what is wrong and what would be right.
+	Problem string
+}
+
+// Validate returns the rules that the policy breaks, in the order of its fields.
+func (p Policy) Validate() []Violation {
+	var found []Violation
+	broken := func(field, format string, args ...any) {
+		found = append(found, Violation{field, fmt.Sprintf(format, args...)})
+	}
+	within := func(field string, value, least, most time.Duration) {
+		if value < least || value > most || value%time.Second != 0 {
+			broken(field, "%s is out of range, want %d to %d whole seconds", value, least/time.Second, most/time.Second)
+		}
+	}
+	within("startTimeout", p.StartTimeout, time.Second, limit.TokenTTL)
+	within("timeLimit", p.TimeLimit, 3*time.Second, limit.TimeLimit)
+	within("heartbeatInterval", p.HeartbeatInterval, time.Second, limit.TimeLimit)
+	within("heartbeatTimeout", p.HeartbeatTimeout, 2*time.Second, limit.TimeLimit)
+	if p.HeartbeatTimeout < 2*p.HeartbeatInterval {
+		broken("heartbeatTimeout", "%s is too short, want at least twice the heartbeat interval of %s", p.HeartbeatTimeout, p.HeartbeatInterval)
+	}
+	if p.HeartbeatTimeout >= p.TimeLimit {
+		broken("heartbeatTimeout", "%s is too long, want less than the time limit of %s", p.HeartbeatTimeout, p.TimeLimit)
+	}
+	within("cancelGrace", p.CancelGrace, time.Second, limit.TimeLimit)
+	within("queueTimeout", p.QueueTimeout, time.Second, limit.Duration)
+	within("outputRetention", p.OutputRetention, time.Second, limit.Retention)
+	within("recordRetention", p.RecordRetention, time.Second, limit.Retention)
+	if p.RecordRetention < p.OutputRetention {
+		broken("recordRetention", "%s is too short, want at least the output retention of %s", p.RecordRetention, p.OutputRetention)
+	}
+	return append(found, p.Retry.validate()...)
+}
+
+func (r Retry) validate() []Violation {
+	var found []Violation
+	broken := func(field, format string, args ...any) {
+		found = append(found, Violation{"retry." + field, fmt.Sprintf(format, args...)})
+	}
+	if r.MaxAttempts < 1 || r.MaxAttempts > limit.Attempts {
+		broken("maxAttempts", "%d is out of range, want 1 to %d", r.MaxAttempts, limit.Attempts)
+	}
+	if r.MaxFurtherStarts < 0 || r.MaxFurtherStarts > limit.Attempts {
+		broken("maxFurtherStarts", "%d is out of range, want 0 to %d", r.MaxFurtherStarts, limit.Attempts)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"initialDelay", r.InitialDelay}, {"maxDelay", r.MaxDelay}} {
+		if d.value < time.Second || d.value > limit.TimeLimit || d.value%time.Second != 0 {
+			broken(d.field, "%s is out of range, want 1 to %d whole seconds", d.value, limit.TimeLimit/time.Second)
+		}
+	}
+	if r.MaxDelay < r.InitialDelay {
+		broken("maxDelay", "%s is too short, want at least the initial delay of %s", r.MaxDelay, r.InitialDelay)
+	}
+	if r.Multiplier < 1 || r.Multiplier > limit.Multiplier {
+		broken("multiplier", "%g is out of range, want 1 to %g", r.Multiplier, limit.Multiplier)
+	}
+	if r.Jitter < 0 || r.Jitter > 1 {
+		broken("jitter", "%g is out of range, want 0 to 1", r.Jitter)
+	}
+	for _, c := range r.Categories {
+		if c == fault.CategoryCancel || !slices.Contains(fault.Categories(), c) {
+			broken("categories", "unknown or final category %q, want categories that can be retried", c)
+		}
+	}
+	return found
+}
+
+// Given names the fields that a request or a setting sets explicitly.
+type Given struct{ HeartbeatInterval, HeartbeatTimeout, RecordRetention, InitialDelay, MaxDelay bool }
+
+// Fit adapts the fields that are not given to those that are. A request that
+// shortens the time limit alone need not mention heartbeats.
+func (p *Policy) Fit(given Given) {
+	if given.HeartbeatInterval || given.HeartbeatTimeout || p.HeartbeatTimeout >= p.TimeLimit {
+		p.fitHeartbeats(given)
+	}
+	if !given.RecordRetention {
+		p.RecordRetention = max(p.RecordRetention, p.OutputRetention)
+	}
+	if !given.MaxDelay {
+		p.Retry.MaxDelay = max(p.Retry.MaxDelay, p.Retry.InitialDelay)
+	}
+	if !given.InitialDelay {
+		p.Retry.InitialDelay = min(p.Retry.InitialDelay, p.Retry.MaxDelay)
+	}
+}
+
+func (p *Policy) fitHeartbeats(given Given) {
+	switch {
+	case given.HeartbeatTimeout:
+	case given.HeartbeatInterval:
+		p.HeartbeatTimeout = 3 * p.HeartbeatInterval
+	default:
+		p.HeartbeatTimeout = max(min(p.HeartbeatTimeout, p.TimeLimit-time.Second), 2*time.Second)
+	}
+	if !given.HeartbeatInterval {
+		p.HeartbeatInterval = max(min(p.HeartbeatInterval, p.HeartbeatTimeout/3), time.Second).Truncate(time.Second)
+	}
 }

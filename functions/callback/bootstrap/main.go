@@ -1,4 +1,4 @@
-// The function callback: the front door of everything that workers call.
+// The function callback: the routes that workers call.
 package main
 
 import (
@@ -10,8 +10,10 @@ import (
 
 func main() {
 	p := process.Start("callback")
-	ports := p.Ports()
-	ports.Store, ports.Executions, ports.Signer = deployed.Store(p), deployed.Executions(p), deployed.Signer(p)
-	ports.Outputs, _ = deployed.Outputs(p)
-	p.ServeHTTP(callback.Routes(orchestrator.New(ports, p.Settings())), nil)
+	config := p.Settings()
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	objects, _ := deployed.Outputs(p)
+	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(life, tokens, objects, config)), nil)
 }

@@ -1,4 +1,4 @@
-// The function download: the front door of /download/{task_id}.
+// The function download: the routes of /download/{task_id}.
 package main
 
 import (
@@ -10,8 +10,8 @@ import (
 
 func main() {
 	p := process.Start("download")
-	ports := p.Ports()
-	ports.Store = deployed.Store(p)
-	ports.Outputs, _ = deployed.Outputs(p)
-	p.ServeStream(download.Routes(orchestrator.New(ports, p.Settings())), deployed.ClientTokens(p))
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	objects, _ := deployed.Outputs(p)
+	downloads := orchestrator.NewDownloads(orchestrator.NewOutputs(records, objects), p.Settings())
+	p.ServeStream(download.Routes(downloads), deployed.ClientTokens(p))
 }

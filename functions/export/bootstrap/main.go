@@ -1,4 +1,4 @@
-// The function export: the front door of POST /export/{format}.
+// The function export: the route POST /export/{format}.
 package main
 
 import (
@@ -10,7 +10,8 @@ import (
 
 func main() {
 	p := process.Start("export")
-	ports := p.Ports()
-	ports.Store, ports.Executions = deployed.Store(p), deployed.Executions(p)
-	p.ServeHTTP(export.Routes(orchestrator.New(ports, p.Settings())), deployed.ClientTokens(p))
+	config := p.Settings()
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	p.ServeHTTP(export.Routes(orchestrator.NewRequests(life, p.Hex, config)), deployed.ClientTokens(p))
 }

@@ -13,7 +13,5 @@ func main() {
 	p := process.Start("relay")
 	bus, err := eventbridge.New(p.AWS(), p.Need("SORTIE_BUS"))
 	p.Check(err)
-	ports := p.Ports()
-	ports.Publisher = bus
-	p.ServeEvent(relay.Handler(orchestrator.New(ports, orchestrator.Config{}), dynamo.NewEvents))
+	p.ServeEvent(relay.Handler(orchestrator.NewRelay(bus, p.Log), dynamo.NewEvents))
 }

@@ -1,4 +1,4 @@
-// The function status: the front door of GET /status/{task_id}.
+// The function status: the route GET /status/{task_id}.
 package main
 
 import (
@@ -10,12 +10,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// longest is how long a request may wait: each that does holds a process.
+// longest is how long a request may wait; each waiting request occupies a process.
 const longest = 5 * time.Second
 
 func main() {
 	p := process.Start("status")
-	ports := p.Ports()
-	ports.Store = deployed.Store(p)
-	p.ServeHTTP(status.Routes(orchestrator.New(ports, p.Settings()), longest), deployed.ClientTokens(p))
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	p.ServeHTTP(status.Routes(orchestrator.NewQueries(records), longest), deployed.ClientTokens(p))
 }

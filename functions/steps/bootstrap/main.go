@@ -5,6 +5,8 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/steps"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -13,20 +15,37 @@ import (
 
 func main() {
 	p := process.StartStep(steps.Functions())
-	ports, config := p.Ports(), p.Settings()
-	ports.Store, ports.Executions = deployed.Store(p), deployed.Executions(p)
+	config := p.Settings()
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	var handler lambdakit.TaskFunc
 	switch p.Name {
+	case "admit":
+		handler = steps.Admit(orchestrator.NewAdmission(life))
+	case "constrain":
+		handler = steps.Constrain(orchestrator.NewConditions(life))
+	case "act":
+		handler = steps.Act(orchestrator.NewConditions(life))
 	case "launch":
 		// The worker's environment contains both addresses.
 		p.Need("SORTIE_PUBLIC_URL")
 		p.Need("SOURCE_API_URL")
-		ports.Runner, ports.Signer = runner.New(p), deployed.Signer(p)
-		ports.Outputs, config.CurrentBucket = deployed.Outputs(p)
+		machines := orchestrator.NewMachines(life, runner.New(p))
+		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+		objects, bucket := deployed.Outputs(p)
+		handler = steps.Launch(orchestrator.NewLaunches(
+			machines, tokens, orchestrator.NewOutputs(records, objects), bucket, api.Environment, p.Rand, config,
+		))
 	case "supervise":
-		ports.Runner = runner.New(p)
+		machines := orchestrator.NewMachines(life, runner.New(p))
+		handler = steps.Supervise(orchestrator.NewSupervision(machines, orchestrator.NewReception(records, config)))
 	case "terminate":
-		ports.Runner = runner.New(p)
-		ports.Outputs, _ = deployed.Outputs(p)
+		machines := runner.New(p)
+		objects, _ := deployed.Outputs(p)
+		handler = steps.Terminate(orchestrator.NewTermination(
+			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
+			orchestrator.NewLogs(records, machines, objects), p.Rand, config,
+		))
 	}
-	p.ServeTask(steps.Handlers(orchestrator.New(ports, config))[p.Name])
+	p.ServeTask(handler)
 }

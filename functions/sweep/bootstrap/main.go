@@ -1,4 +1,4 @@
-// The function sweep: a schedule calls it, and executions that ended badly.
+// The function sweep: a schedule invokes it, and so do executions that failed.
 package main
 
 import (
@@ -12,11 +12,16 @@ import (
 
 func main() {
 	p := process.Start("sweep")
-	ports, config := p.Ports(), p.Settings()
+	config := p.Settings()
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	probing := orchestrator.SelfProbe
 	if config.PublicURL != "" {
-		ports.Probe = probe.New(config.PublicURL)
+		probing = probe.New(config.PublicURL)
 	}
-	ports.Store, ports.Executions, ports.Runner = deployed.Store(p), deployed.Executions(p), runner.New(p)
-	ports.Outputs, _ = deployed.Outputs(p)
-	p.ServeEvent(sweep.Handler(orchestrator.New(ports, config)))
+	machines := orchestrator.NewMachines(life, runner.New(p))
+	objects, _ := deployed.Outputs(p)
+	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
+		machines, orchestrator.NewOutputs(records, objects), orchestrator.NewReception(records, config), probing, config,
+	)))
 }

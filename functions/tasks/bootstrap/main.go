@@ -1,4 +1,4 @@
-// The function tasks: the front door of /v1/tasks and of what describes the API.
+// The function tasks: the routes of /v1/tasks and of the API's description.
 package main
 
 import (
@@ -11,9 +11,12 @@ import (
 
 func main() {
 	p := process.Start("tasks")
-	ports := p.Ports()
-	ports.Store, ports.Executions = deployed.Store(p), deployed.Executions(p)
-	ports.Runner, ports.Signer = runner.New(p), deployed.Signer(p)
-	ports.Outputs, _ = deployed.Outputs(p)
-	p.ServeHTTP(tasks.Routes(orchestrator.New(ports, p.Settings()), p.Version()), deployed.ClientTokens(p))
+	config := p.Settings()
+	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	objects, _ := deployed.Outputs(p)
+	p.ServeHTTP(tasks.Routes(
+		orchestrator.NewQueries(records), orchestrator.NewRequests(life, p.Hex, config),
+		orchestrator.NewLogs(records, runner.New(p), objects), deployed.Signer(p), p.Version(),
+	), deployed.ClientTokens(p))
 }

@@ -37,10 +37,10 @@ func (a answer) given() bool { return a.status != 0 && a.status < http.StatusInt
 func (a answer) ok() bool { return a.status == http.StatusOK }
 
 // serving makes what workers call of a process's use cases.
-func (w *world) serving(service *orchestrator.Service) (http.Handler, error) {
+func (w *world) serving(system *orchestrator.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
 		Loopback: true, Client: client, Clock: w.time, Log: w.log, NewID: func() string { return w.hex(16) },
-	}, callback.Routes(service)...)
+	}, callback.Routes(system.Workers)...)
 }
 
 // send makes a call: it can be lost, or its answer, and arrive once more later.

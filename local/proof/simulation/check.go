@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -151,7 +151,7 @@ func (w *world) checkEnd(ctx context.Context) {
 // uploads counts what lies in the bucket of a task.
 func (w *world) uploads(task string) (count int) {
 	for key := range w.buckets.buckets[port.Uploads] {
-		if strings.HasPrefix(key, orchestrator.OutputPrefix(task)) {
+		if strings.HasPrefix(key, limit.OutputPrefix(task)) {
 			count++
 		}
 	}
@@ -192,7 +192,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	var kept []byte
 	isKept := false
 	for key, body := range w.buckets.buckets[port.Accepted] {
-		if strings.HasPrefix(key, orchestrator.OutputPrefix(r.TaskID)) {
+		if strings.HasPrefix(key, limit.OutputPrefix(r.TaskID)) {
 			isKept = true
 			if r.Output != nil && r.Output.Key == key {
 				kept = body

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -34,10 +36,12 @@ func (w *world) ask(do func() error) error {
 func (w *world) arrive(key string, policy *contract.Policy) {
 	var accepted run.Run
 	err := w.ask(func() (err error) {
-		accepted, _, err = w.service.Export(context.Background(), orchestrator.ExportCall{
-			Identity: client, Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Policy: policy},
-			IdempotencyKey: key, CorrelationID: key,
-		})
+		submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Policy: policy})
+		if err != nil {
+			return err
+		}
+		submission.Identity, submission.IdempotencyKey, submission.CorrelationID = client, key, key
+		accepted, _, err = w.system.Submit(context.Background(), submission)
 		return err
 	})
 	if err != nil {
@@ -79,7 +83,7 @@ func (w *world) drawPolicy() *contract.Policy {
 func (w *world) again(task string) {
 	var accepted run.Run
 	err := w.ask(func() (err error) {
-		accepted, _, err = w.service.Retry(context.Background(), orchestrator.RetryCall{
+		accepted, _, err = w.system.Retry(context.Background(), orchestrator.RetryRequest{
 			Identity: client, TaskID: task, IdempotencyKey: "again " + task, CorrelationID: "again",
 		})
 		return err
@@ -113,7 +117,7 @@ func (w *world) meddle(task string) {
 func (w *world) cancel(task string) {
 	var stands run.Run
 	err := w.ask(func() (err error) {
-		stands, err = w.service.Cancel(context.Background(), client, task, "user_requested")
+		stands, err = w.system.Cancel(context.Background(), client, task, "user_requested")
 		return err
 	})
 	w.note("cancel of %s: %v", task, err)

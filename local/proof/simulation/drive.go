@@ -117,7 +117,7 @@ func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) 
 		early, w.early = 24*time.Hour, false
 	}
 	w.attempted(func() {
-		if err := w.service.Sweep(ctx, early); err != nil {
+		if err := w.system.Sweep(ctx, early); err != nil {
 			w.note("sweep: %v", err)
 		}
 	}, func() {})

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -54,15 +55,14 @@ func (w *world) begin(ctx context.Context) error {
 	w.lives++
 	store := flaky.New(inner, flaky.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), func(err error) { w.broken("misuse of the store: %v", err) })
 	executions := &executions{process: p}
-	service := orchestrator.New(orchestrator.Ports{
-		Store: &mortalStore{store, p}, Executions: executions, Runner: mortalRunner{w.machines, p},
-		Outputs: w.buckets, Signer: w.signer, Clock: w.time, Log: w.log,
-		Rand: w.random.Float64, Hex: w.hex, Probe: w.probe,
-	}, w.config)
-	if p.api, err = w.serving(service); err != nil {
+	system := orchestrator.NewSystem(
+		&mortalStore{store, p}, executions, mortalRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,
+		chance{w}, w.probe, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, w.config,
+	)
+	if p.api, err = w.serving(system); err != nil {
 		return err
 	}
-	functions := stack.Functions(service)
+	functions := stack.Functions(system)
 	machine, err := stateMachine()
 	if err != nil {
 		return err
@@ -86,9 +86,18 @@ func (w *world) begin(ctx context.Context) error {
 			return p.call(ctx, functions[function], payload)
 		},
 	})
-	w.process, w.service, w.engine = p, service, executions.Engine
+	w.process, w.system, w.engine = p, system, executions.Engine
 	return err
 }
+
+// chance draws from the world's random numbers.
+type chance struct{ w *world }
+
+// Float64 implements orchestrator.Chance.
+func (c chance) Float64() float64 { return c.w.random.Float64() }
+
+// Hex implements orchestrator.Chance.
+func (c chance) Hex(n int) string { return c.w.hex(n) }
 
 // stateMachine is the file of the runs' state machine, with each function under
 // its own name.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -175,7 +175,7 @@ func (p *worker) finish() {
 	case draw < w.plan.lost+0.14:
 		p.report(contract.Callback{Status: contract.StatusSuccess})
 	default:
-		upload := p.upload(orchestrator.OutputPrefix(p.task()) + "out.xml")
+		upload := p.upload(limit.OutputPrefix(p.task()) + "out.xml")
 		p.report(contract.Callback{
 			Status: contract.StatusSuccess, OutputKey: upload.OutputPath, OutputFileName: upload.FileName, OutputFileSize: upload.ByteSize,
 		})

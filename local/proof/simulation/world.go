@@ -55,7 +55,7 @@ type world struct {
 	config   orchestrator.Config
 
 	process *process
-	service *orchestrator.Service
+	system  *orchestrator.System
 	engine  *engine.Engine
 	// lives are those of the process; steps are counted by Run.
 	lives, steps int

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 func (a *app) keys() *cobra.Command {
@@ -36,7 +36,7 @@ at most) is dropped.`,
 	}
 	c.RunE = does(func(context.Context, []string) error {
 		path := filepath.Join(data, stack.KeysFile)
-		done, err := keyfile.Rotate(path, a.Clock.Now(), orchestrator.TokenLifeMost)
+		done, err := keyfile.Rotate(path, a.Clock.Now(), limit.TokenLife)
 		if errors.Is(err, fs.ErrNotExist) {
 			return missing(path, err)
 		}

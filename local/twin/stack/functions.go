@@ -10,9 +10,9 @@ import (
 
 // Functions returns the handlers of the step functions, by the names that
 // statemachines.Functions has for them.
-func Functions(service *orchestrator.Service) map[string]lambdakit.TaskFunc {
+func Functions(system *orchestrator.System) map[string]lambdakit.TaskFunc {
 	functions := map[string]lambdakit.TaskFunc{}
-	for name, handler := range steps.Handlers(service) {
+	for name, handler := range steps.Handlers(system) {
 		functions[strings.ToUpper(name[:1])+name[1:]] = handler
 	}
 	return functions

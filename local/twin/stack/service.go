@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -96,13 +97,11 @@ func (s *Stack) startService(ctx context.Context) error {
 
 func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) {
 	config := s.serviceConfig()
-	ports, err := s.ports()
+	executions := &lateExecutions{}
+	signer, err := s.wireSystem(executions, config)
 	if err != nil {
 		return nil, err
 	}
-	executions := &lateExecutions{}
-	ports.Executions = executions
-	s.service = orchestrator.New(ports, config)
 	if err := s.startEngine(ctx); err != nil {
 		return nil, err
 	}
@@ -112,8 +111,9 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
 	routes := slices.Concat(
-		export.Routes(s.service), callback.Routes(s.service), status.Routes(s.service, status.MaxWait),
-		download.Routes(s.service), tasks.Routes(s.service, s.config.Version),
+		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
+		download.Routes(s.system.Downloads),
+		tasks.Routes(s.system.Queries, s.system.Requests, s.system.Logs, signer, s.config.Version),
 	)
 	handler, err := httpkit.New(httpkit.Config{
 		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner,
@@ -132,42 +132,45 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 		config.PublicURL = s.addresses.URL
 	}
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
-	worker := s.bucketKeys(secretWorker)
-	config.Bucket = orchestrator.WorkerBucket{
-		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
-		Bucket: bucketUploads, Endpoint: s.addresses.S3,
-	}
 	return config
 }
 
-func (s *Stack) ports() (orchestrator.Ports, error) {
+// wireSystem makes the use cases on the stack's adapters, and returns the signer of
+// their tokens.
+func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Config) (port.Signer, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
 		Uploads: bucketUploads, Accepted: bucketKept, Clock: s.clock,
 	})
 	if err != nil {
-		return orchestrator.Ports{}, fmt.Errorf("cannot reach the object store: %w", err)
+		return nil, fmt.Errorf("cannot reach the object store: %w", err)
 	}
 	signer, err := keyfile.Open(filepath.Join(s.addresses.Data, KeysFile))
 	if err != nil {
-		return orchestrator.Ports{}, fmt.Errorf("cannot open the signing keys: %w", err)
+		return nil, fmt.Errorf("cannot open the signing keys: %w", err)
 	}
 	runner := s.config.Runner
 	if runner == nil {
 		if runner, err = s.flyRunner(); err != nil {
-			return orchestrator.Ports{}, fmt.Errorf("cannot reach the machines: %w", err)
+			return nil, fmt.Errorf("cannot reach the machines: %w", err)
 		}
 	}
-	return orchestrator.Ports{
-		Store: s.store, Runner: runner, Outputs: outputs, Signer: signer,
-		Clock: s.clock, Log: s.config.Log, Rand: roll, Hex: randomHex,
-	}, nil
+	worker := s.bucketKeys(secretWorker)
+	bucket := orchestrator.FixedBucket(orchestrator.WorkerBucket{
+		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
+		Bucket: bucketUploads, Endpoint: s.addresses.S3,
+	})
+	s.system = orchestrator.NewSystem(
+		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, orchestrator.SelfProbe,
+		bucket, api.Environment, config,
+	)
+	return signer, nil
 }
 
 // startEngine wires the state machine's functions to their handlers.
 func (s *Stack) startEngine(ctx context.Context) error {
-	functions := Functions(s.service)
+	functions := Functions(s.system)
 	names := map[string]string{}
 	for name := range functions {
 		names[name] = name

@@ -47,7 +47,7 @@ type Stack struct {
 	store    *sqlite.Store
 	bucket   *s3.Server
 	machines *flymachines.Server
-	service  *orchestrator.Service
+	system   *orchestrator.System
 	engine   *engine.Engine
 	servers  []*http.Server
 
@@ -261,7 +261,7 @@ func (s *Stack) startLoops(ctx context.Context) {
 // receives.
 func (s *Stack) receive(ctx context.Context) {
 	for {
-		if err := s.service.RecordReception(ctx); err != nil && ctx.Err() == nil {
+		if err := s.system.RecordReception(ctx); err != nil && ctx.Err() == nil {
 			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
 		}
 		if !s.rest(ctx) {
@@ -284,7 +284,7 @@ func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
 	var purged time.Time
 	for {
-		err := s.service.Sweep(ctx, early)
+		err := s.system.Sweep(ctx, early)
 		early = 0
 		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
 			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
@@ -304,5 +304,11 @@ func (s *Stack) rest(ctx context.Context) bool {
 	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }
 
-// roll gives random numbers for jitter.
-func roll() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy
+// chance is the host's source of random numbers and ids.
+type chance struct{}
+
+// Float64 returns a random number, 0 <= n < 1.
+func (chance) Float64() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy
+
+// Hex returns n random bytes in hexadecimal.
+func (chance) Hex(n int) string { return randomHex(n) }

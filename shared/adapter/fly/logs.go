@@ -11,7 +11,6 @@ import (
 	"github.com/superfly/fly-go/tokens"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -21,7 +20,7 @@ const (
 	logsLimit = 8 << 20
 )
 
-var _ orchestrator.MachineLogs = (*Runner)(nil)
+var _ port.MachineLogs = (*Runner)(nil)
 
 // logReader asks for a machine's output, of which the client knows nothing.
 type logReader struct {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestOnlyASortieThatAnswersIsReached(t *testing.T) {
@@ -48,7 +50,7 @@ const refusal = `{"type":"urn:sortie:problem:unauthenticated","status":401,"code
 // TestTheWorkersDoorIsKnockedAt: no other one shows that heartbeats are taken.
 func TestTheWorkersDoorIsKnockedAt(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), callback.Routes)
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })
 	var broken atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() && r.Method == http.MethodPost {

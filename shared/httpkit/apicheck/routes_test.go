@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 func load(t *testing.T) *apicheck.Document {
@@ -38,7 +38,7 @@ type described struct {
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
 	routes := slices.Concat(
-		export.Routes(nil), callback.Routes(nil), status.Routes(nil, time.Second), download.Routes(nil), tasks.Routes(nil, ""),
+		export.Routes(nil), callback.Routes(nil), status.Routes(nil, time.Second), download.Routes(nil), tasks.Routes(nil, nil, nil, nil, ""),
 	)
 	served := map[string]described{}
 	for _, route := range routes {
@@ -75,7 +75,7 @@ func TestDocumentNamesTheFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	format := document.Paths["/export/{format}"]["post"].Parameters[0]
-	if diff := cmp.Diff(orchestrator.Formats(), format.Schema.Enum); diff != "" || format.Name != "format" {
+	if diff := cmp.Diff(limit.Formats(), format.Schema.Enum); diff != "" || format.Name != "format" {
 		t.Errorf("got %s (+), want the formats of the orchestrator (-):\n%s", format.Name, diff)
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // PI is one that may be exported.
@@ -18,10 +21,12 @@ const PI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 // Accept makes a run, which is then Pending.
 func (s *Stage) Accept(t *testing.T) (taskID string) {
 	t.Helper()
-	r, _, err := s.Service.Export(t.Context(), orchestrator.ExportCall{
-		Identity: port.Identity{Tenant: Tenant, Workspace: "main"}, Format: orchestrator.Formats()[0],
-		Request: contract.ExportRequest{PI: PI}, CorrelationID: "of-the-test",
-	})
+	submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: PI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	submission.Identity, submission.CorrelationID = port.Identity{Tenant: Tenant, Workspace: "main"}, "of-the-test"
+	r, _, err := s.System.Submit(t.Context(), submission)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,7 @@ func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.S
 // Admit brings a pending run to ContainerCreating, or into the line.
 func (s *Stage) Admit(t *testing.T, taskID string) {
 	t.Helper()
-	if _, err := s.Service.Admit(t.Context(), s.input(t, taskID, run.StepPending)); err != nil {
+	if _, err := s.System.Admit(t.Context(), s.input(t, taskID, run.StepPending)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -51,7 +56,7 @@ func (s *Stage) Admit(t *testing.T, taskID string) {
 func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	t.Helper()
 	s.Admit(t, taskID)
-	if err := s.Service.Launch(t.Context(), s.input(t, taskID, run.StepContainerCreating)); err != nil {
+	if err := s.System.Launch(t.Context(), s.input(t, taskID, run.StepContainerCreating)); err != nil {
 		t.Fatal(err)
 	}
 	if state := s.Run(t, taskID).State; state != run.Running {
@@ -82,7 +87,7 @@ func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnv
 // Supervise stores the token of the state Running, as its handler does.
 func (s *Stage) Supervise(t *testing.T, taskID string) {
 	t.Helper()
-	if err := s.Service.Supervise(t.Context(), s.input(t, taskID, run.StepRunning)); err != nil {
+	if err := s.System.Supervise(t.Context(), s.input(t, taskID, run.StepRunning)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,10 +95,10 @@ func (s *Stage) Supervise(t *testing.T, taskID string) {
 // Judge has the run's state judged, as when its time is up.
 func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	t.Helper()
-	if err := s.Service.RecordReception(t.Context()); err != nil {
+	if err := s.System.RecordReception(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Service.Reconcile(t.Context(), s.input(t, taskID, run.StepReconciling)); err != nil {
+	if _, err := s.System.Reconcile(t.Context(), s.input(t, taskID, run.StepReconciling)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,10 +107,10 @@ func (s *Stage) Reconcile(t *testing.T, taskID string) {
 func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	t.Helper()
 	r := s.Run(t, taskID)
-	bearer := orchestrator.Bearer{Claims: contract.Claims{
+	bearer := token.Bearer{Claims: token.Claims{
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
 	}}
-	if err := s.Service.Callback(t.Context(), bearer, body); err != nil {
+	if err := s.System.Callback(t.Context(), bearer, func() (run.Report, error) { return api.Callback(taskID, body) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,7 +127,7 @@ func (s *Stage) Write(t *testing.T, taskID, text string) {
 // Settle brings a run whose attempt is over to what comes of it.
 func (s *Stage) Settle(t *testing.T, taskID string) {
 	t.Helper()
-	if _, err := s.Service.Terminate(t.Context(), s.input(t, taskID, run.StepTerminating)); err != nil {
+	if _, err := s.System.Terminate(t.Context(), s.input(t, taskID, run.StepTerminating)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -132,7 +137,7 @@ func (s *Stage) Settle(t *testing.T, taskID string) {
 func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	t.Helper()
 	s.machines.end(s.Run(t, taskID).Attempt.MachineID)
-	if err := s.Service.Sweep(t.Context(), 0); err != nil {
+	if err := s.System.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	s.Settle(t, taskID)
@@ -143,7 +148,7 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	t.Helper()
 	taskID = s.Accept(t)
 	s.Start(t, taskID)
-	key, size := orchestrator.OutputPrefix(taskID)+"output.xml", int64(len(content))
+	key, size := limit.OutputPrefix(taskID)+"output.xml", int64(len(content))
 	s.Objects.Lay(port.Uploads, key, contentType, content)
 	s.Report(t, taskID, contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: fileName, OutputFileSize: &size,

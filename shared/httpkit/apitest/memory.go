@@ -58,7 +58,7 @@ func (m *machines) end(id string) {
 	m.gone[id] = true
 }
 
-// Logs implements orchestrator.MachineLogs.
+// Logs implements port.MachineLogs.
 func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -64,7 +65,7 @@ type Settings struct {
 // Stage is one server with what stands behind it.
 type Stage struct {
 	Parts
-	Service *orchestrator.Service
+	System  *orchestrator.System
 	Objects *Objects
 	URL     string
 	// Client checks what it gets; it follows no redirect.
@@ -80,7 +81,7 @@ type Stage struct {
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
 // New sets a stage with the routes that serve makes.
-func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.Route, change ...func(*Settings)) *Stage {
+func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
 	s := &Stage{Parts: parts, Objects: newObjects(), machines: newMachines(), logs: &logs{}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -94,11 +95,11 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.Service) []httpkit.
 	for _, f := range change {
 		f(&settings)
 	}
-	s.Service = orchestrator.New(orchestrator.Ports{
-		Store: s.Store, Executions: executions{}, Runner: s.machines, Outputs: s.Objects, Signer: s.Signer,
-		Clock: s.Clock, Log: log, Rand: func() float64 { return 0 }, Hex: randomHex,
-	}, settings.Service)
-	handler, err := httpkit.New(settings.Server, serve(s.Service)...)
+	s.System = orchestrator.NewSystem(
+		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, orchestrator.SelfProbe,
+		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, settings.Service,
+	)
+	handler, err := httpkit.New(settings.Server, serve(s.System)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,14 @@ func serviceConfig() orchestrator.Config {
 	}
 }
 
-func randomHex(n int) string {
+// chance is random but for Float64.
+type chance struct{}
+
+// Float64 implements orchestrator.Chance.
+func (chance) Float64() float64 { return 0 }
+
+// Hex implements orchestrator.Chance.
+func (chance) Hex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // it never fails
 	return hex.EncodeToString(b)

@@ -44,7 +44,7 @@ var functions = map[string][]string{
 	"sweep":     slices.Concat(table, machine, settings, fly, outputs),
 	"export":    slices.Concat(table, machine, settings, clients),
 	"callback":  slices.Concat(table, machine, settings, keys, outputs),
-	"status":    slices.Concat(table, settings, clients),
+	"status":    slices.Concat(table, clients),
 	"download":  slices.Concat(table, settings, clients, outputs, []string{"SORTIE_STREAMING"}),
 	"tasks":     slices.Concat(table, machine, settings, clients, fly, outputs, keys, []string{"SORTIE_VERSION"}),
 	"relay":     {"SORTIE_BUS"},

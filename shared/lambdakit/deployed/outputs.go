@@ -15,7 +15,7 @@ import (
 // or another S3 API, with the keys of SORTIE_SECRET_OUTPUTS. SORTIE_OUTPUTS_ENDPOINT
 // overrides the secret's endpoint. worker returns the bucket and keys for a worker,
 // which reach the uploads only.
-func Outputs(p *process.Process) (outputs port.Outputs, worker func(context.Context) (orchestrator.WorkerBucket, error)) {
+func Outputs(p *process.Process) (outputs port.Outputs, worker orchestrator.BucketSource) {
 	uploads, endpoint := p.Need("SORTIE_UPLOADS_BUCKET"), p.Option("SORTIE_OUTPUTS_ENDPOINT", "")
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)

@@ -20,7 +20,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
@@ -80,12 +79,11 @@ func (p *Process) Version() string {
 // Clock is the host's.
 func (p *Process) Clock() clock.Clock { return p.host.Clock }
 
-// Ports are those that every process has: clock, log and chance.
-func (p *Process) Ports() orchestrator.Ports {
-	return orchestrator.Ports{Clock: p.host.Clock, Log: p.Log, Rand: mathrand.Float64, Hex: randomHex}
-}
+// Rand returns a random number, 0 <= n < 1.
+func (p *Process) Rand() float64 { return mathrand.Float64() } //nolint:gosec // jitter needs no secrecy
 
-func randomHex(n int) string {
+// Hex returns n random bytes in hexadecimal.
+func (p *Process) Hex(n int) string {
 	text := make([]byte, n)
 	_, _ = rand.Read(text) // it cannot fail (crypto/rand)
 	return hex.EncodeToString(text)

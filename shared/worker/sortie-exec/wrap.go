@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/worker"
 )
@@ -58,7 +59,7 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	case err != nil:
 		return fail("%v", err)
 	}
-	w.redactor = redact.New(contract.Issuer, secretsOf(a, environ)...)
+	w.redactor = redact.New(limit.Issuer, secretsOf(a, environ)...)
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
 		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}

@@ -1,19 +1,20 @@
-package orchestrator
+package api
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// FuzzCompletion holds whatever a worker says of its end to the limits of a
-// record: it is refused by the name of a field, or bounded, and what was taken
-// once is taken again as the same.
+// FuzzCompletion checks that every completion is refused with the name of a field,
+// or becomes a report within the limits that is the same when it is repeated.
 func FuzzCompletion(f *testing.F) {
 	for _, seed := range []string{
 		`{"outcome":"SUCCEEDED"}`, `{"outcome":"SUCCEEDED","output":{"outputPath":"exports/t/attempt-1/output","byteSize":4}}`,
@@ -25,31 +26,30 @@ func FuzzCompletion(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	r := run.Run{TaskID: "t"}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var body contract.TaskCompleted
 		if json.Unmarshal(text, &body) != nil {
 			return
 		}
-		report, err := completionOf(r, body)
+		report, err := Completion("t", body)
 		if err != nil {
 			if named := fault.Of(err); named.Code != fault.InvalidRequest || named.Field == "" {
-				t.Fatalf("%s is refused with %v", text, err)
+				t.Fatalf("got error %v for %s, want an InvalidRequest that names a field", err, text)
 			}
 			return
 		}
-		again, err := completionOf(r, body)
+		again, err := Completion("t", body)
 		if err != nil || again.Digest != report.Digest {
-			t.Fatalf("%s is %s and then %s (%v)", text, report.Digest, again.Digest, err)
+			t.Fatalf("got digest %s and then %s (%v) for %s, want one digest", report.Digest, again.Digest, err, text)
 		}
-		holdReport(t, text, report)
+		checkReport(t, text, report)
 		if report.Success != (report.Outcome == run.OutcomeSucceeded) {
-			t.Fatalf("%s is a success: %v", text, report.Success)
+			t.Fatalf("got success %t for %s with outcome %s", report.Success, text, report.Outcome)
 		}
 	})
 }
 
-// FuzzCallback is FuzzCompletion for the export contract's older words.
+// FuzzCallback is FuzzCompletion for the callback of the export contract.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"success"}`, `{"task_id":"t","status":"success","output_r2_key":"exports/t/x.xml","output_file_name":"x.xml","output_file_size":4}`,
@@ -59,48 +59,47 @@ func FuzzCallback(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	r := run.Run{TaskID: "t"}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var body contract.Callback
 		if json.Unmarshal(text, &body) != nil {
 			return
 		}
-		report, err := reportOf(r, body)
+		report, err := Callback("t", body)
 		if err != nil {
 			if named := fault.Of(err); named.Code != fault.InvalidRequest || named.Field == "" {
-				t.Fatalf("%s is refused with %v", text, err)
+				t.Fatalf("got error %v for %s, want an InvalidRequest that names a field", err, text)
 			}
 			return
 		}
-		if again, err := reportOf(r, body); err != nil || again.Digest != report.Digest {
-			t.Fatalf("%s is %s and then %s (%v)", text, report.Digest, again.Digest, err)
+		if again, err := Callback("t", body); err != nil || again.Digest != report.Digest {
+			t.Fatalf("got digest %s and then %s (%v) for %s, want one digest", report.Digest, again.Digest, err, text)
 		}
-		holdReport(t, text, report)
+		checkReport(t, text, report)
 		if report.Success == (report.Error != "") {
-			t.Fatalf("%s is a success: %v, with the error %q", text, report.Success, report.Error)
+			t.Fatalf("got success %t with error %q for %s", report.Success, report.Error, text)
 		}
 	})
 }
 
-// holdReport holds what is kept of a worker's last word to its limits.
-func holdReport(t *testing.T, text []byte, report run.Report) {
+// checkReport checks a report against its limits.
+func checkReport(t *testing.T, text []byte, report run.Report) {
 	t.Helper()
-	for what, limit := range map[string]int{report.Error: messageLimit, report.StackTrace: stackTraceLimit, report.Phase: phaseLimit} {
-		if len(what) > limit || !utf8.ValidString(what) {
-			t.Fatalf("%d bytes are kept of %s", len(what), text)
+	for what, most := range map[string]int{report.Error: limit.Message, report.StackTrace: limit.StackTrace, report.Phase: limit.Phase} {
+		if len(what) > most || !utf8.ValidString(what) {
+			t.Fatalf("got a text of %d bytes for %s, want at most %d of UTF-8", len(what), text, most)
 		}
 	}
 	for _, own := range []json.RawMessage{report.Metrics, report.Output, report.Partial} {
-		if len(own) > ownObjectLimit || own != nil && !json.Valid(own) {
-			t.Fatalf("kept of %s is %s", text, own)
+		if len(own) > limit.Object || own != nil && !json.Valid(own) {
+			t.Fatalf("got object %s for %s, want JSON within the limit", own, text)
 		}
 	}
-	if u := report.Upload; u != nil && (!strings.HasPrefix(u.Key, OutputPrefix("t")) || strings.Contains(u.Key, "/../") || strings.ContainsAny(u.FileName, "/\\")) {
-		t.Fatalf("%s may upload to %+v", text, u)
+	if u := report.Upload; u != nil && (!strings.HasPrefix(u.Key, limit.OutputPrefix("t")) || strings.Contains(u.Key, "/../") || strings.ContainsAny(u.FileName, "/\\")) {
+		t.Fatalf("got upload %+v for %s, want one inside the task's prefix", u, text)
 	}
 }
 
-// FuzzPolicy holds whatever a request asks for to what a run can be held to.
+// FuzzPolicy checks that every accepted policy is valid.
 func FuzzPolicy(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"timeLimitSeconds":3}`, `{"timeLimitSeconds":1209600,"heartbeatTimeoutSeconds":1209599}`,
@@ -110,29 +109,30 @@ func FuzzPolicy(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	config, err := ConfigFrom(func(string) (string, bool) { return "", false })
-	if err != nil {
-		f.Fatal(err)
+	defaults := run.Policy{
+		StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
+		CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour, OutputRetention: 24 * time.Hour, RecordRetention: 168 * time.Hour,
+		Retry: run.Retry{
+			MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5,
+		},
+	}
+	if broken := defaults.Validate(); len(broken) > 0 {
+		f.Fatalf("got defaults that break %v, want valid defaults", broken)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var asked contract.Policy
 		if json.Unmarshal(text, &asked) != nil {
 			return
 		}
-		p, err := policyOf(config.Policy, &asked)
+		p, err := policyFrom(defaults, &asked)
 		if err != nil {
 			if named := fault.Of(err); named.Code != fault.InvalidRequest || !strings.HasPrefix(named.Field, "policy.") {
-				t.Fatalf("%s is refused with %v", text, err)
+				t.Fatalf("got error %v for %s, want an InvalidRequest that names a field", err, text)
 			}
 			return
 		}
-		config := config
-		config.Policy = p
-		if found := config.contradictions(); len(found) > 0 {
-			t.Fatalf("%s is taken and contradicts itself: %v", text, found)
-		}
-		if p.TimeLimit > timeLimitMost || p.CancelGrace < 1 || p.Retry.Multiplier < 1 || p.Retry.Jitter < 0 || p.Retry.Jitter > 1 || p.Retry.MaxAttempts < 1 {
-			t.Fatalf("%s is taken as %+v", text, p)
+		if broken := p.Validate(); len(broken) > 0 {
+			t.Fatalf("got policy %+v for %s, which breaks %v", p, text, broken)
 		}
 	})
 }

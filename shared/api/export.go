@@ -1,0 +1,76 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Export checks the body of POST /export/{format} and returns its submission
+// without an identity, a key and a correlation id. Faults: NotFound for the
+// format, InvalidRequest with the field.
+func Export(format string, request contract.ExportRequest) (orchestrator.Submission, error) {
+	if !slices.Contains(limit.Formats(), format) {
+		return orchestrator.Submission{}, fault.New(fault.NotFound, "unknown export format %q, want one of %s", format, strings.Join(limit.Formats(), ", "))
+	}
+	if !limit.ValidPI(request.PI) {
+		return orchestrator.Submission{}, fault.Invalid("pi", "malformed PI, want a ULID: 26 characters of 0-9 and A-Z without I, L, O and U, the first at most 7")
+	}
+	if request.BatchID != "" && !limit.ValidBatchID(request.BatchID) {
+		return orchestrator.Submission{}, fault.Invalid("batch_id", "malformed batch id, want 1 to %d letters, digits, '.', '_', ':' and '-'", limit.BatchID)
+	}
+	options, err := optionsOf(request.Options)
+	if err != nil {
+		return orchestrator.Submission{}, err
+	}
+	work := run.Work{Kind: "export", Format: format, PI: request.PI, Options: options}
+	return orchestrator.Submission{
+		Work: work, BatchID: request.BatchID, Digest: digest(work, request),
+		Policy: func(defaults run.Policy) (run.Policy, error) { return policyFrom(defaults, request.Policy) },
+	}, nil
+}
+
+// optionsOf checks the options and encodes them with their defaults, as the worker
+// gets them.
+func optionsOf(given *contract.ExportOptions) (json.RawMessage, error) {
+	options := contract.ExportOptions{}
+	if given != nil {
+		options = *given
+	}
+	options = options.WithDefaults()
+	if depth := *options.MaxDepth; depth < 0 || depth > limit.ExportDepth {
+		return nil, fault.Invalid("options.maxDepth", "%d is out of range, want 0 (the root alone) to %d", depth, limit.ExportDepth)
+	}
+	if size := *options.ParallelBatchSize; size < 1 || size > limit.ExportBatch {
+		return nil, fault.Invalid("options.parallelBatchSize", "%d is out of range, want 1 to %d", size, limit.ExportBatch)
+	}
+	if modes := limit.CheimarrosModes(); !slices.Contains(modes, *options.CheimarrosMode) {
+		return nil, fault.Invalid("options.cheimarrosMode", "unknown mode, want one of %s", strings.Join(modes, ", "))
+	}
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(options); err != nil {
+		return nil, fmt.Errorf("cannot encode the options: %w", err)
+	}
+	return json.RawMessage(bytes.TrimSpace(text.Bytes())), nil
+}
+
+// digest identifies what is requested, whatever the spelling of its JSON.
+func digest(work run.Work, request contract.ExportRequest) string {
+	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, request.BatchID)
+	if request.Policy != nil {
+		policy, _ := json.Marshal(request.Policy) //nolint:errchkjson // numbers and strings always have a JSON form
+		text = fmt.Appendf(text, " %q", policy)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,28 @@
+package limit
+
+import "strconv"
+
+// OutputPrefix is the prefix of the keys that the workers of a task may upload
+// to.
+func OutputPrefix(taskID string) string { return "exports/" + taskID + "/" }
+
+// AttemptPrefix is the prefix of the keys that the envelope of one attempt grants.
+func AttemptPrefix(taskID string, attempt int) string {
+	return OutputPrefix(taskID) + "attempt-" + strconv.Itoa(attempt) + "/"
+}
+
+// AttemptOutput is the key of the output that an envelope grants.
+func AttemptOutput(taskID string, attempt int) string {
+	return AttemptPrefix(taskID, attempt) + "output"
+}
+
+// AttemptLog is the key of the log that an envelope grants.
+func AttemptLog(taskID string, attempt int) string { return AttemptPrefix(taskID, attempt) + "log" }
+
+// LogPrefix is the prefix of the stored logs of a task.
+func LogPrefix(tenant, taskID string) string { return tenant + "/logs/" + taskID + "/" }
+
+// LogKey is the key of the stored log of an attempt.
+func LogKey(tenant, taskID string, attempt int) string {
+	return LogPrefix(tenant, taskID) + strconv.Itoa(attempt) + ".log"
+}

@@ -1,0 +1,60 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Admission handles the states Pending and Queued.
+type Admission struct{ *Lifecycle }
+
+// NewAdmission returns the handlers of Pending and Queued.
+func NewAdmission(life *Lifecycle) *Admission { return &Admission{life} }
+
+// Admit handles the state Pending: it wakes a run that is due, and takes a slot of
+// its pool or enqueues it. It may be repeated: a run that was admitted before goes
+// to Reconciling.
+func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) {
+	r, stale, err := s.load(ctx, in)
+	if err != nil {
+		return run.Route{}, err
+	}
+	if stale {
+		return ended(r), nil
+	}
+	if r.State == run.PreRun || r.State == run.Retrying {
+		if r, err = s.applyTo(ctx, r, is(run.Due{})); err != nil {
+			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
+		}
+	}
+	if r.State != run.Pending {
+		return s.admittedRoute(r), nil
+	}
+	before := r.Attempt.Number
+	r, err = s.takeSlot(ctx, r)
+	if err != nil {
+		return run.Route{}, again(fmt.Errorf("cannot admit the run: %w", err))
+	}
+	if r.State != run.Pending && r.Attempt.Number == before {
+		return s.admittedRoute(r), nil
+	}
+	return run.RouteOf(r, s.now()), nil
+}
+
+// admittedRoute is the route of a run that was admitted before: to its end, to a
+// wait, or to Reconciling. It has no generation, so that no state takes over the
+// wait of another execution.
+func (s *Admission) admittedRoute(r run.Run) run.Route {
+	route := run.RouteOf(r, s.now())
+	route.Generation = 0
+	if !r.State.Terminal() && r.State != run.PreRun && r.State != run.Retrying {
+		route.Next = run.StepReconciling
+	}
+	return route
+}
+
+// AwaitSlot handles the state Queued: it stores the token, which the commit that
+// grants the slot completes.
+func (s *Admission) AwaitSlot(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }

@@ -1,0 +1,73 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Config configures the use cases. Zero values are not defaults, except where a
+// field says so.
+type Config struct {
+	// Policy applies to runs whose request does not ask for another one.
+	Policy run.Policy
+	// Pool is the pool of every run. MaxMachines is its limit; 0 is no limit.
+	Pool        string
+	MaxMachines int
+	// Image, Region, CPUs and MemoryMB (a multiple of 256) describe the machine.
+	Image    string
+	Region   string
+	CPUs     int
+	MemoryMB int
+	// PublicURL is the address of this API for workers, SourceURL the address of
+	// the entity API that they read.
+	PublicURL string
+	SourceURL string
+	// TokenTTL is the life of a worker's token, at most 2 hours. A token covers
+	// the start limit of its run even if that is longer.
+	TokenTTL time.Duration
+	// RedirectOver is the size in bytes above which a download is redirected to
+	// the bucket; 0 never redirects. PresignFor is the life of such a URL.
+	RedirectOver int64
+	PresignFor   time.Duration
+	// DownloadRetention is how long an output is kept after its last byte was
+	// sent.
+	DownloadRetention time.Duration
+	// SweepInterval is the interval between calls of RecordReception; 0 is one
+	// minute.
+	SweepInterval time.Duration
+	// Deletions is how many expired outputs a sweep deletes concurrently; 0 and 1
+	// delete them one by one, without a goroutine.
+	Deletions int
+	// LaunchWait is how long a launch waits to see its machine run, ExitWait how
+	// long a worker that has reported may take to exit, DestroyWait how long one
+	// call waits for a machine to be gone. 1 s to 60 s.
+	LaunchWait, ExitWait, DestroyWait time.Duration
+}
+
+// WorkerBucket is the bucket of the export contract with the workers' credentials.
+type WorkerBucket struct {
+	AccountID       string
+	AccessKeyID     string
+	SecretAccessKey string
+	Bucket          string
+	// Endpoint is set if R2 is not Cloudflare's, Region if that store has regions.
+	Endpoint string
+	Region   string
+}
+
+// BucketSource returns the bucket for the next launch. Its keys may change while
+// the process lives.
+type BucketSource func(ctx context.Context) (WorkerBucket, error)
+
+// FixedBucket returns a BucketSource whose keys never change.
+func FixedBucket(b WorkerBucket) BucketSource {
+	return func(context.Context) (WorkerBucket, error) { return b, nil }
+}
+
+// Hex returns n random bytes in hexadecimal.
+type Hex func(n int) string
+
+// Rand returns a random number, 0 <= n < 1.
+type Rand func() float64

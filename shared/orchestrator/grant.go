@@ -1,0 +1,77 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// Grant is what a worker needs to call and to upload, until ExpiresAt. It is a
+// secret.
+type Grant struct {
+	Token       string
+	Output, Log UploadURL
+	ExpiresAt   time.Time
+}
+
+// UploadURL is a presigned URL for one PUT of one object.
+type UploadURL struct{ URL, Key string }
+
+// grants issues tokens with upload URLs.
+type grants struct {
+	*Tokens
+	outputs port.Outputs
+	ttl     time.Duration
+}
+
+// first issues the grant of an attempt. It is valid for the configured time, but
+// never shorter than until the first heartbeat of a machine that starts late.
+func (s grants) first(ctx context.Context, r run.Run) (Grant, error) {
+	life := min(max(s.ttl, r.Policy.StartTimeout+r.Policy.HeartbeatTimeout), limit.TokenTTL)
+	return s.issue(ctx, claimsOf(r), life)
+}
+
+// renewal issues a grant if less than half of the token's life is left; nil
+// otherwise.
+func (s grants) renewal(ctx context.Context, bearer token.Bearer) (*Grant, error) {
+	life := bearer.ExpiresAt.Sub(bearer.IssuedAt)
+	if bearer.ExpiresAt.Sub(s.clock.Now()) >= life/2 {
+		return nil, nil
+	}
+	grant, err := s.issue(ctx, bearer.Claims, life)
+	if err != nil {
+		return nil, err
+	}
+	return &grant, nil
+}
+
+// issue signs a token and upload URLs of the same life. Each attempt has its own
+// keys: a late upload of an earlier attempt cannot become the output.
+func (s grants) issue(ctx context.Context, claims token.Claims, life time.Duration) (g Grant, err error) {
+	now := s.clock.Now().UTC().Round(0)
+	g.ExpiresAt = now.Add(life).Truncate(time.Second)
+	if g.Token, err = s.mint(ctx, claims, token.AudienceWorker, g.ExpiresAt); err != nil {
+		return Grant{}, err
+	}
+	ttl := g.ExpiresAt.Sub(now)
+	if g.Output, err = s.upload(ctx, limit.AttemptOutput(claims.TaskID, claims.Attempt), ttl); err != nil {
+		return Grant{}, err
+	}
+	if g.Log, err = s.upload(ctx, limit.AttemptLog(claims.TaskID, claims.Attempt), ttl); err != nil {
+		return Grant{}, err
+	}
+	return g, nil
+}
+
+func (s grants) upload(ctx context.Context, key string, ttl time.Duration) (UploadURL, error) {
+	address, err := s.outputs.PresignPut(ctx, key, "", ttl)
+	if err != nil {
+		return UploadURL{}, fmt.Errorf("cannot sign the upload URL of %s: %w", key, err)
+	}
+	return UploadURL{URL: address, Key: key}, nil
+}

@@ -1,0 +1,108 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// Alive is the result of a heartbeat.
+type Alive struct {
+	// At is when it was received.
+	At time.Time
+	// Cancel is the reason of the cancel request; nil if there is none.
+	Cancel *string
+	// Renewed replaces the worker's grant if its token has less than half of its
+	// life left; nil otherwise.
+	Renewed *Grant
+}
+
+// Heartbeat records a worker's heartbeat: one conditional write beside the run.
+// It ignores the worker's clock. progress is in percent and is clamped to 0 to
+// 100; nil and an empty message keep the previous values.
+func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller, progress *int, message string) (Alive, error) {
+	alive := Alive{At: s.now()}
+	heartbeat := run.Heartbeat{
+		Attempt: by.Attempt, WorkerID: by.WorkerID, At: alive.At, Message: limit.Cut(message, limit.Message),
+	}
+	if progress != nil {
+		heartbeat.Progress = new(min(max(*progress, 0), 100))
+	}
+	recorded, err := s.recordHeartbeat(ctx, bearer, by, heartbeat)
+	if err != nil {
+		return alive, err
+	}
+	if alive.Cancel = recorded.Cancel; alive.Cancel != nil {
+		r, err := s.store.Load(ctx, refOf(bearer.Claims))
+		if err != nil {
+			return alive, fmt.Errorf("cannot load the run: %w", err)
+		}
+		s.markCancelDelivered(ctx, r, by.Attempt)
+	}
+	alive.Renewed, err = s.grants.renewal(ctx, bearer)
+	if err != nil {
+		// The old token is still valid, and the next heartbeat retries.
+		s.log.WarnContext(ctx, "cannot renew a worker's token", "task_id", bearer.TaskID, "error", err.Error())
+	}
+	return alive, nil
+}
+
+// recordHeartbeat writes the open heartbeat item. It reads the run only if the
+// token was not compared with it before, or if there is no open item.
+func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by Caller, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	if bearer.Matched() && by.check() == nil && by.Attempt == bearer.Attempt {
+		recorded, err := s.writeHeartbeat(ctx, refOf(bearer.Claims), heartbeat)
+		if !errors.Is(err, port.ErrNotFound) {
+			return recorded, err
+		}
+	}
+	r, err := s.runOf(ctx, bearer, by)
+	if err != nil {
+		return run.Heartbeat{}, err
+	}
+	return s.heartbeat(ctx, r, heartbeat)
+}
+
+// heartbeat writes the open item of a run that was just read. If there is none,
+// the record opens one or gives the reason for the refusal.
+func (s *Workers) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+	if !errors.Is(err, port.ErrNotFound) {
+		return recorded, err
+	}
+	after, err := s.applyTo(ctx, r, func(now run.Run) run.Fact {
+		return run.WorkerContacted{
+			Attempt: heartbeat.Attempt, WorkerID: heartbeat.WorkerID, Progress: heartbeat.Progress, Message: heartbeat.Message,
+			Missing: now.Attempt.WorkerID == heartbeat.WorkerID,
+		}
+	})
+	if err != nil {
+		return run.Heartbeat{}, s.refused(ctx, after, heartbeat.Attempt, err, "commit the heartbeat")
+	}
+	return s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+}
+
+// writeHeartbeat writes the item and restarts the execution's heartbeat clock. If
+// that restart fails, the run is only reconciled earlier.
+func (s *Workers) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.store.Heartbeat(ctx, ref, heartbeat)
+	if errors.Is(err, port.ErrNotFound) {
+		return recorded, err
+	}
+	if err != nil {
+		return recorded, fmt.Errorf("cannot record the heartbeat: %w", err)
+	}
+	if recorded.Token == "" {
+		return recorded, nil
+	}
+	if err := s.executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, port.ErrTokenGone) {
+		s.log.WarnContext(ctx, "cannot forward a heartbeat to the execution", "run_id", ref.ID, "error", err.Error())
+	}
+	return recorded, nil
+}

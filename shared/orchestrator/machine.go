@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// overtakeLimit is how long a worker's report may be ahead of the commit of its
+// machine's id.
+const overtakeLimit = 2 * time.Second
+
+// Machines reads the machines of runs and commits what it sees.
+type Machines struct {
+	*Lifecycle
+	runner port.Runner
+}
+
+// NewMachines returns the machines of a runner.
+func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
+
+// seen commits what the runner shows about an attempt's machine.
+func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine port.Machine) error {
+	var f run.Fact
+	switch machine.Phase {
+	case port.MachineRunning:
+		f = run.MachineRunning{Attempt: attempt}
+	case port.MachineGone:
+		f = run.MachineGone{Attempt: attempt, Exit: exitOf(machine)}
+	default:
+		return nil
+	}
+	_, err := s.apply(ctx, ref, is(f))
+	return err
+}
+
+func exitOf(machine port.Machine) *run.Exit {
+	if machine.Exit == nil {
+		return nil
+	}
+	return &run.Exit{
+		Code: machine.Exit.Code, Signal: machine.Exit.Signal,
+		OOM: machine.Exit.OOM, Requested: machine.Exit.Requested,
+	}
+}
+
+// look inspects the machine of a run. An error, and a machine that the runner does
+// not know, prove nothing: the phase is empty.
+func (s *Machines) look(ctx context.Context, r run.Run) (phase string, exit *run.Exit) {
+	machine, err := s.runner.Inspect(ctx, r.Attempt.MachineID)
+	switch {
+	case err != nil:
+		s.warn(ctx, r, "cannot inspect the machine", err)
+	case machine.Phase == port.MachineRunning:
+		return run.PhaseRunning, nil
+	case machine.Phase == port.MachineGone:
+		return run.PhaseGone, exitOf(machine)
+	}
+	return "", nil
+}
+
+// goneWithin waits until the machine is gone and returns its exit. A machine that
+// the platform does not know is gone too, but not before visibleBy: the records
+// may be restored from a backup, and the machines not.
+func (s *Machines) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
+	machine, err := s.runner.Wait(ctx, id, port.MachineGone, limit)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, !s.now().Before(visibleBy), nil
+	}
+	return exitOf(machine), err == nil && machine.Phase == port.MachineGone, err
+}
+
+// discard destroys a machine that no run needs and waits at most limit until it
+// is gone. Its worker may have uploaded after the run's uploads were cleared, so
+// they are cleared again.
+func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine, ref run.Ref, limit time.Duration) error {
+	if err := s.runner.Destroy(ctx, m.ID); err != nil {
+		return err
+	}
+	if _, gone, err := s.goneWithin(ctx, m.ID, limit, time.Time{}); !gone {
+		return err // a sweep finds it again
+	}
+	r, err := s.store.Load(ctx, ref)
+	if err != nil || !r.State.Terminal() {
+		return err
+	}
+	return outputs.clearUploads(ctx, r)
+}
+
+// id returns the id of the attempt's machine; empty if there is none. The worker
+// of a fast program may report before its launch has committed the id.
+func (s *Machines) id(ctx context.Context, r run.Run) (string, error) {
+	if r.Attempt.MachineID != "" {
+		return r.Attempt.MachineID, nil
+	}
+	latest, err := s.awaitID(ctx, r)
+	if err != nil || latest != "" {
+		return latest, err
+	}
+	machines, err := s.runner.List(ctx)
+	if err != nil {
+		return "", fmt.Errorf("cannot list the machines: %w", err)
+	}
+	for _, m := range machines {
+		if m.Owner == ownerOf(r) {
+			return m.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// awaitID reads the record again; if the worker has reported, until it has the
+// machine's id, at most overtakeLimit.
+func (s *Machines) awaitID(ctx context.Context, r run.Run) (string, error) {
+	timeUp, stop := s.clock.NewTimer(overtakeLimit)
+	defer stop()
+	for {
+		changed, endWatch := s.changes.watch(r.Ref())
+		latest, err := s.store.Load(ctx, r.Ref())
+		if err != nil || latest.Attempt.MachineID != "" || r.Attempt.Report == nil {
+			endWatch()
+			return latest.Attempt.MachineID, err
+		}
+		select {
+		case <-changed:
+		case <-timeUp:
+			endWatch()
+			return "", nil
+		case <-ctx.Done():
+			endWatch()
+			return "", ctx.Err()
+		}
+	}
+}
+
+func ownerOf(r run.Run) port.MachineOwner {
+	return port.MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number}
+}

@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Outputs accepts, clears and deletes the objects of runs.
+type Outputs struct {
+	*Records
+	outputs port.Outputs
+}
+
+// NewOutputs returns the outputs of runs in an object store.
+func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outputs{records, outputs} }
+
+// accept verifies the output of a worker that reported success, and copies it to
+// the bucket that no worker can write. wrong is why there is no output to accept.
+func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, wrong *fault.Fault, err error) {
+	report := r.Attempt.Report
+	if r.Attempt.Outcome != run.OutcomeSucceeded || r.Cancel != nil || report == nil || report.Upload == nil {
+		return nil, nil, nil
+	}
+	upload := *report.Upload
+	object, err := s.outputs.Head(ctx, port.Uploads, upload.Key)
+	if err == nil && object.Size == upload.Size {
+		object, err = s.outputs.Accept(ctx, upload.Key, object.ETag)
+	}
+	if errors.Is(err, port.ErrNotFound) {
+		// An earlier try may have accepted it and cleared the upload.
+		object, err = s.outputs.Head(ctx, port.Accepted, upload.Key)
+	}
+	switch {
+	case errors.Is(err, port.ErrNotFound):
+		return nil, fault.New(fault.OutputMissing, "the reported output %s is not in the bucket", upload.Key), nil
+	case errors.Is(err, port.ErrChanged):
+		return nil, nil, TryAgain{err}
+	case err != nil:
+		return nil, nil, err
+	case object.Size != upload.Size:
+		return nil, fault.New(fault.OutputMismatch, "the output %s has %d bytes, want the reported %d",
+			upload.Key, object.Size, upload.Size), nil
+	}
+	return &run.Output{Upload: upload, ETag: object.ETag, ContentType: object.ContentType}, nil, nil
+}
+
+// clear removes the uploads of an attempt, and what was accepted of it if there is
+// no accepted output.
+func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) error {
+	nothing := r.Attempt.Outcome == run.OutcomeSucceeded && r.Cancel == nil && r.Attempt.Report.Upload == nil && r.Attempt.WorkerID == ""
+	if r.Attempt.MachineName == "" || nothing {
+		return nil
+	}
+	if accepted != nil && r.Attempt.Number == 1 {
+		// No other attempt has uploaded, and the worker has named its output. Deletes
+		// are free, and the two listings of a prefix are not. The bucket's lifecycle
+		// rule removes what the worker uploaded beside it.
+		return errors.Join(
+			s.outputs.Delete(ctx, port.Uploads, accepted.Key),
+			s.outputs.Delete(ctx, port.Uploads, limit.AttemptLog(r.TaskID, 1)),
+		)
+	}
+	if err := s.clearUploads(ctx, r); err != nil {
+		return err
+	}
+	if accepted == nil && r.Attempt.Outcome == run.OutcomeSucceeded {
+		return s.outputs.DeletePrefix(ctx, port.Accepted, limit.OutputPrefix(r.TaskID))
+	}
+	return nil
+}
+
+// clearUploads removes everything that workers have uploaded for a run.
+func (s *Outputs) clearUploads(ctx context.Context, r run.Run) error {
+	return s.outputs.DeletePrefix(ctx, port.Uploads, limit.OutputPrefix(r.TaskID))
+}
+
+// deleteExpired deletes the objects of a run that have expired: its output, and
+// with the record its logs.
+func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {
+		if err := s.outputs.Delete(ctx, port.Accepted, r.Output.Key); err != nil {
+			return fmt.Errorf("cannot delete the output: %w", err)
+		}
+		if r, err = s.applyTo(ctx, r, is(run.OutputDeleted{})); err != nil {
+			return err
+		}
+	}
+	if len(r.Logs) == 0 || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
+		return nil
+	}
+	if err := s.outputs.DeletePrefix(ctx, port.Accepted, limit.LogPrefix(r.Tenant, r.TaskID)); err != nil {
+		return fmt.Errorf("cannot delete the logs: %w", err)
+	}
+	_, err = s.applyTo(ctx, r, is(run.LogsDeleted{}))
+	return err
+}

@@ -1,0 +1,140 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// pollInterval is how often a waiting reader polls for commits of other
+// processes.
+const pollInterval = time.Second
+
+// Queries reads tasks for clients.
+type Queries struct{ *Records }
+
+// NewQueries returns the queries on records.
+func NewQueries(records *Records) *Queries { return &Queries{records} }
+
+// View is a run with what its record does not contain.
+type View struct {
+	Run run.Run
+	// QueuePosition is the number of runs ahead of it in the queue; -1 if it is not
+	// queued.
+	QueuePosition int
+	// Heartbeat is the worker's last heartbeat; nil if there was none or the worker
+	// has ended.
+	Heartbeat *run.Heartbeat
+}
+
+// Task reads one task of the caller's tenant. NotFound if it does not exist or
+// has expired.
+func (s *Queries) Task(ctx context.Context, who port.Identity, taskID string) (View, error) {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return View{}, err
+	}
+	return s.view(ctx, r)
+}
+
+// AwaitChange is Task, but it waits at most limit until the task ends or its
+// state, attempt or queue position changes.
+func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID string, limit time.Duration) (View, error) {
+	first, err := s.Task(ctx, who, taskID)
+	if err != nil || limit <= 0 || first.Run.State.Terminal() {
+		return first, err
+	}
+	timeUp, stop := s.clock.NewTimer(limit)
+	defer stop()
+	for {
+		changed, endWatch := s.changes.watch(first.Run.Ref())
+		now, err := s.Task(ctx, who, taskID)
+		if err != nil || now.differs(first) {
+			endWatch()
+			return now, err
+		}
+		poll, stopPoll := s.clock.NewTimer(pollInterval)
+		over := false
+		select {
+		case <-changed:
+		case <-poll:
+		case <-timeUp:
+			over = true
+		case <-ctx.Done():
+			over = true
+		}
+		stopPoll()
+		endWatch()
+		if over {
+			return now, nil
+		}
+	}
+}
+
+func (v View) differs(other View) bool {
+	return v.Run.State != other.Run.State || v.Run.Attempt.Number != other.Run.Attempt.Number ||
+		v.QueuePosition != other.QueuePosition
+}
+
+// Tasks reads a page of the caller's tasks, newest first.
+func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page) (views []View, next string, err error) {
+	runs, next, err := s.store.List(ctx, who.Tenant, page)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot list the tasks: %w", err)
+	}
+	views = make([]View, 0, len(runs))
+	for _, r := range runs {
+		v, err := s.view(ctx, r)
+		if err != nil {
+			return nil, "", err
+		}
+		views = append(views, v)
+	}
+	return views, next, nil
+}
+
+// Events reads at most limit (1 to 1000) events of a task with a number above
+// after. more reports whether there are further ones.
+func (s *Queries) Events(ctx context.Context, who port.Identity, taskID string, after, limit int) (events []run.Event, more bool, err error) {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return nil, false, err
+	}
+	events, err = s.store.Events(ctx, r.Ref(), after, limit+1)
+	if err != nil {
+		return nil, false, fmt.Errorf("cannot read the events: %w", err)
+	}
+	if len(events) > limit {
+		return events[:limit], true, nil
+	}
+	return events, false, nil
+}
+
+func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
+	v := View{Run: r, QueuePosition: -1}
+	if r.State == run.Running && r.Attempt.WorkerID != "" {
+		heartbeat, err := s.store.LastHeartbeat(ctx, r.Ref())
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return v, fmt.Errorf("cannot read the last heartbeat: %w", err)
+		}
+		if err == nil {
+			v.Heartbeat = &heartbeat
+		}
+	}
+	if r.State != run.Pending || r.Slot.State != run.SlotQueued {
+		return v, nil
+	}
+	position, err := s.store.Position(ctx, r)
+	switch {
+	case errors.Is(err, port.ErrNotFound): // it was granted its slot meanwhile
+	case err != nil:
+		return v, fmt.Errorf("cannot read the queue position: %w", err)
+	default:
+		v.QueuePosition = position
+	}
+	return v, nil
+}

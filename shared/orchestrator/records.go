@@ -1,0 +1,139 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// commitTries bounds how often a lost race is decided again. Only a defect loses
+// that often.
+const commitTries = 100
+
+// Records reads runs and commits facts that have no effect outside the store.
+// Readers of the same Records that wait for a run see its commits at once. It is
+// safe for concurrent use.
+type Records struct {
+	store   port.Store
+	clock   clock.Clock
+	log     *slog.Logger
+	changes *changes
+}
+
+// NewRecords returns the records of a store.
+func NewRecords(store port.Store, c clock.Clock, log *slog.Logger) *Records {
+	return &Records{store: store, clock: c, log: log, changes: newChanges()}
+}
+
+// now returns the time without its monotonic part: it is compared with stored
+// times.
+func (s *Records) now() time.Time { return s.clock.Now().UTC().Round(0) }
+
+// find reads a task of the caller's tenant.
+func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
+	r, err := s.store.Find(ctx, who.Tenant, taskID)
+	if errors.Is(err, port.ErrNotFound) {
+		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
+	}
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot find the task: %w", err)
+	}
+	return r, nil
+}
+
+// fact makes the fact to decide on from the newest record.
+type fact func(r run.Run) run.Fact
+
+func is(f run.Fact) fact { return func(run.Run) run.Fact { return f } }
+
+// applyTo decides a fact about a record that was just read and commits the
+// decision. It returns the newest record, changed or not.
+func (s *Records) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, error) {
+	return s.decide(ctx, r, f, s.commit)
+}
+
+// decide decides and commits, again while other commits come first.
+func (s *Records) decide(
+	ctx context.Context, r run.Run, f fact, commit func(context.Context, run.Decision) (run.Run, error),
+) (run.Run, error) {
+	for range commitTries {
+		d, err := run.Decide(r, f(r), s.now())
+		if err != nil || !d.Changed {
+			return r, err
+		}
+		after, err := commit(ctx, d)
+		if !errors.Is(err, port.ErrConflict) {
+			return after, err
+		}
+		if r, err = s.store.Load(ctx, r.Ref()); err != nil {
+			return run.Run{}, err
+		}
+	}
+	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
+
+// commit writes a decision that leaves slots and executions alone.
+func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
+	if d.Lease != "" || len(d.Effects) > 0 {
+		return run.Run{}, fmt.Errorf("the decision about run %s has effects, want none", d.Run.ID)
+	}
+	if err := s.write(ctx, []run.Decision{d}); err != nil {
+		return run.Run{}, err
+	}
+	d.Run.Version++
+	return d.Run, nil
+}
+
+// write commits decisions together, logs their events and wakes waiting readers.
+func (s *Records) write(ctx context.Context, decisions []run.Decision) error {
+	writes := make([]port.Write, len(decisions))
+	for i, d := range decisions {
+		writes[i] = port.WriteOf(d)
+	}
+	if err := s.store.Commit(ctx, writes...); err != nil {
+		return err
+	}
+	for _, d := range decisions {
+		s.committed(ctx, d)
+	}
+	return nil
+}
+
+// committed logs the events of a commit and wakes waiting readers.
+func (s *Records) committed(ctx context.Context, d run.Decision) {
+	for _, e := range d.Events {
+		s.logEvent(ctx, d.Run, e)
+	}
+	s.changes.notify(d.Run.Ref())
+}
+
+func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
+	level, attrs := slog.LevelInfo, attrsOf(r)
+	attrs = append(attrs, slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
+	if e.Message != "" {
+		attrs = append(attrs, slog.String("message", e.Message))
+	}
+	if e.Fault != nil {
+		level = slog.LevelWarn
+		attrs = append(attrs, slog.String("fault", string(e.Fault.Code)))
+	}
+	s.log.LogAttrs(ctx, level, string(e.Type), attrs...)
+}
+
+func attrsOf(r run.Run) []slog.Attr {
+	return []slog.Attr{
+		slog.String("run_id", r.ID), slog.String("task_id", r.TaskID), slog.Int("attempt", r.Attempt.Number),
+		slog.String("state", string(r.State)), slog.String("correlation_id", r.CorrelationID),
+	}
+}
+
+func (s *Records) warn(ctx context.Context, r run.Run, message string, err error) {
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(attrsOf(r), slog.String("error", err.Error()))...)
+}

@@ -1,0 +1,140 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Requests serves clients that change tasks.
+type Requests struct {
+	*Lifecycle
+	hex    Hex
+	policy run.Policy
+	image  string
+}
+
+// NewRequests returns Requests with the configured image and default policy.
+func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
+	return &Requests{Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image}
+}
+
+// Submission is a request for a run.
+type Submission struct {
+	Identity port.Identity
+	// Work is what to do. An empty Image is the configured one.
+	Work    run.Work
+	BatchID string
+	// Policy returns the policy of the run for the default policy.
+	Policy func(defaults run.Policy) (run.Policy, error)
+	// IdempotencyKey may be empty. Digest identifies what is requested; requests
+	// with the same key must have the same digest.
+	IdempotencyKey string
+	Digest         string
+	CorrelationID  string
+}
+
+// Submit creates a run. It returns after the commit; this call or the sweep then
+// starts the execution. existing reports that the idempotency key was known and
+// nothing was written. Faults: InvalidRequest with the field,
+// IdempotencyMismatch.
+func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existing bool, err error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return r, false, err
+	}
+	policy, err := in.Policy(s.policy)
+	if err != nil {
+		return r, false, err
+	}
+	work := in.Work
+	if work.Image == "" {
+		work.Image = s.image
+	}
+	return s.create(ctx, run.Run{
+		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace,
+		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: work, Policy: policy,
+	}, in.IdempotencyKey, in.Digest)
+}
+
+// RetryRequest is a request for a new run of the work of one that has ended.
+type RetryRequest struct {
+	Identity       port.Identity
+	TaskID         string
+	IdempotencyKey string
+	CorrelationID  string
+}
+
+// Retry creates a run with the work and the policy of a task that has ended,
+// whatever its outcome. existing as for Submit. Faults: NotFound as for
+// Queries.Task, NotEnded, IdempotencyMismatch.
+func (s *Requests) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return r, false, err
+	}
+	old, err := s.find(ctx, in.Identity, in.TaskID)
+	if err != nil {
+		return r, false, err
+	}
+	if !old.State.Terminal() {
+		return r, false, fault.New(fault.NotEnded, "the task is %s, want a task that has ended", old.State)
+	}
+	return s.create(ctx, run.Run{
+		Tenant: old.Tenant, Workspace: old.Workspace, BatchID: old.BatchID, RetryOf: old.TaskID,
+		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy, Constrained: old.Constrained,
+	}, in.IdempotencyKey, "retry of "+old.TaskID)
+}
+
+// Cancel requests the end of a task, in any state. It is idempotent and cannot be
+// undone. It returns the record after the request; a task that has ended is
+// returned unchanged. NotFound as for Queries.Task.
+func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return run.Run{}, err
+	}
+	r, err = s.applyTo(ctx, r, is(run.CancelRequested{By: who.Subject, Reason: limit.Cut(reason, limit.Message)}))
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot commit the cancel request: %w", err)
+	}
+	return r, nil
+}
+
+// create assigns the ids of a new run and stores it, or returns the run of the
+// key's first use.
+func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+	now := s.now()
+	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.hex(4))
+	r.ID = r.TaskID
+	d := run.New(r, now)
+	var under *port.IdempotencyKey
+	if key != "" {
+		under = &port.IdempotencyKey{Key: key, Digest: digest}
+	}
+	known, err := s.store.Create(ctx, port.WriteOf(d), under)
+	switch {
+	case errors.Is(err, port.ErrKeyTaken):
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the Idempotency-Key was used for another request; use a new key for a new request")
+	case err != nil:
+		return run.Run{}, false, fmt.Errorf("cannot store the run: %w", err)
+	case known != nil:
+		return *known, true, nil
+	}
+	d.Run.Version = 1
+	s.committed(ctx, d)
+	s.act(ctx, d.Run, d.Effects)
+	return d.Run, false, nil
+}
+
+func checkKey(key string) error {
+	printable := func(c rune) bool { return c >= ' ' && c <= '~' }
+	if len(key) > limit.IdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return !printable(c) }) {
+		return fault.Invalid("Idempotency-Key", "malformed Idempotency-Key, want 1 to %d printable ASCII characters", limit.IdempotencyKey)
+	}
+	return nil
+}

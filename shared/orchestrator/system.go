@@ -1,0 +1,57 @@
+package orchestrator
+
+import (
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// System has every use case but Relay, for a process that serves all of them.
+type System struct {
+	*Requests
+	*Queries
+	*Downloads
+	*Logs
+	*Workers
+	*Admission
+	*Conditions
+	*Launches
+	*Supervision
+	*Termination
+	*Sweeper
+}
+
+// Chance is the source of random numbers and ids.
+type Chance interface {
+	// Float64 is a Rand, Hex is a Hex.
+	Float64() float64
+	Hex(n int) string
+}
+
+// NewSystem wires every use case.
+func NewSystem(
+	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
+	c clock.Clock, log *slog.Logger, chance Chance, probe Probe, bucket BucketSource, environment Environment, config Config,
+) *System {
+	records := NewRecords(store, c, log)
+	life := NewLifecycle(records, executions, config)
+	machines := NewMachines(life, runner)
+	tokens := NewTokens(signer, c, chance.Hex)
+	objects := NewOutputs(records, outputs)
+	logs := NewLogs(records, runner, outputs)
+	reception := NewReception(records, config)
+	return &System{
+		Requests:    NewRequests(life, chance.Hex, config),
+		Queries:     NewQueries(records),
+		Downloads:   NewDownloads(objects, config),
+		Logs:        logs,
+		Workers:     NewWorkers(life, tokens, outputs, config),
+		Admission:   NewAdmission(life),
+		Conditions:  NewConditions(life),
+		Launches:    NewLaunches(machines, tokens, objects, bucket, environment, chance.Float64, config),
+		Supervision: NewSupervision(machines, reception),
+		Termination: NewTermination(machines, objects, logs, chance.Float64, config),
+		Sweeper:     NewSweeper(machines, objects, reception, probe, config),
+	}
+}

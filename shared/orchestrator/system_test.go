@@ -1,0 +1,111 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	systemclock "github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// system is the use cases as the HTTP handlers call them: with wire types.
+type system struct{ *orchestrator.System }
+
+// wiring replaces parts of a fixture's system; nil keeps them.
+type wiring struct {
+	store   port.Store
+	runner  port.Runner
+	outputs port.Outputs
+	clock   systemclock.Clock
+	log     *slog.Logger
+	config  *orchestrator.Config
+}
+
+// system wires the use cases on the parts of the fixture.
+func (h *house) system(w wiring) system {
+	if w.store == nil {
+		w.store = h.store
+	}
+	if w.runner == nil {
+		w.runner = h.runner
+	}
+	if w.outputs == nil {
+		w.outputs = h.outputs
+	}
+	if w.clock == nil {
+		w.clock = h.clock
+	}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	if w.config == nil {
+		w.config = &h.config
+	}
+	probe := func(ctx context.Context) error {
+		if h.probe == nil {
+			return nil
+		}
+		return h.probe(ctx)
+	}
+	bucket := func(context.Context) (orchestrator.WorkerBucket, error) { return h.bucket, nil }
+	return system{orchestrator.NewSystem(
+		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.chance, probe,
+		bucket, api.Environment, *w.config,
+	)}
+}
+
+// chance counts instead of drawing.
+type chance struct{ ids int }
+
+func (*chance) Float64() float64 { return 0 }
+
+func (c *chance) Hex(n int) string {
+	c.ids++
+	return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, c.ids))
+}
+
+// export is a request for an export with its headers.
+type export struct {
+	Format         string
+	Request        contract.ExportRequest
+	IdempotencyKey string
+}
+
+func exportCall() export {
+	return export{Format: "mods", Request: contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY"}}
+}
+
+func (s system) Export(ctx context.Context, call export) (run.Run, bool, error) {
+	submission, err := api.Export(call.Format, call.Request)
+	if err != nil {
+		return run.Run{}, false, err
+	}
+	submission.Identity, submission.IdempotencyKey = client, call.IdempotencyKey
+	return s.Submit(ctx, submission)
+}
+
+func (s system) Started(ctx context.Context, b token.Bearer, body contract.TaskStarted) (time.Time, error) {
+	return s.System.Started(ctx, b, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.HandlesSigterm)
+}
+
+func (s system) Heartbeat(ctx context.Context, b token.Bearer, body contract.TaskHeartbeat) (orchestrator.Alive, error) {
+	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
+	return s.System.Heartbeat(ctx, b, by, body.ProgressPct, body.Message)
+}
+
+func (s system) Completed(ctx context.Context, b token.Bearer, body contract.TaskCompleted) (run.Outcome, time.Time, error) {
+	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
+	return s.System.Completed(ctx, b, by, func() (run.Report, error) { return api.Completion(b.TaskID, body) })
+}
+
+func (s system) Callback(ctx context.Context, b token.Bearer, body contract.Callback) error {
+	return s.System.Callback(ctx, b, func() (run.Report, error) { return api.Callback(b.TaskID, body) })
+}

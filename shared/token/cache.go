@@ -1,0 +1,117 @@
+package token
+
+import (
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// cacheSize is the number of tokens after which the cache starts over.
+const cacheSize = 32 << 10
+
+// cache holds the claims of workers' tokens whose signature was verified. What
+// can change is checked on every call: the published keys and the time.
+type cache struct {
+	mu     sync.RWMutex
+	tokens map[[sha256.Size]byte]*verified
+	// origins holds one copy of each origin. The signers in its keys have no public
+	// half.
+	origins map[origin]*origin
+}
+
+// signer is the key that signed a token.
+type signer struct {
+	id     string
+	public *ecdsa.PublicKey
+}
+
+// origin is what many tokens have in common.
+type origin struct {
+	by                signer
+	tenant, workspace string
+}
+
+// verified is a token with a valid signature, without what all cached tokens
+// share.
+type verified struct {
+	origin                         *origin
+	run, task                      string
+	attempt                        int
+	issuedAt, notBefore, expiresAt int64 // Unix seconds, the resolution of a token
+	matched                        atomic.Bool
+}
+
+func newCache() *cache {
+	return &cache{tokens: map[[sha256.Size]byte]*verified{}, origins: map[origin]*origin{}}
+}
+
+// find returns a cached token whose key is still published under the same id; nil
+// if the signature must be verified.
+func (c *cache) find(token string, keys Keys) *verified {
+	c.mu.RLock()
+	found := c.tokens[sha256.Sum256([]byte(token))]
+	c.mu.RUnlock()
+	if found == nil {
+		return nil
+	}
+	if public := keys(found.origin.by.id); public == nil || !public.Equal(found.origin.by.public) {
+		return nil
+	}
+	return found
+}
+
+// add caches a token. It returns nil for tokens that are not a worker's: a
+// callback token is used once.
+func (c *cache) add(token string, by signer, claims *all) *verified {
+	if len(claims.Audience) != 1 || claims.Audience[0] != AudienceWorker || claims.Subject != claims.TaskID {
+		return nil
+	}
+	v := &verified{
+		run: claims.RunID, task: claims.TaskID, attempt: claims.Attempt,
+		issuedAt: claims.IssuedAt.Unix(), notBefore: claims.NotBefore.Unix(), expiresAt: claims.ExpiresAt.Unix(),
+	}
+	if v.run == v.task {
+		v.run = v.task // one string in memory
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.tokens) >= cacheSize {
+		clear(c.tokens)
+		clear(c.origins)
+	}
+	v.origin = c.shared(origin{by, claims.TenantID, claims.WorkspaceID})
+	c.tokens[sha256.Sum256([]byte(token))] = v
+	return v
+}
+
+// shared returns the stored copy of an origin. The caller holds c.mu.
+func (c *cache) shared(o origin) *origin {
+	key := o
+	key.by.public = nil
+	known := c.origins[key]
+	if known == nil || !known.by.public.Equal(o.by.public) {
+		known = &o
+		c.origins[key] = known
+	}
+	return known
+}
+
+// claims returns the claims as the token has them.
+func (v *verified) claims() *all {
+	date := func(at int64) *jwt.NumericDate { return jwt.NewNumericDate(time.Unix(at, 0)) }
+	return &all{
+		Claims: Claims{
+			TenantID: v.origin.tenant, WorkspaceID: v.origin.workspace, RunID: v.run, TaskID: v.task, Attempt: v.attempt,
+		},
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{AudienceWorker}, Subject: v.task,
+			IssuedAt: date(v.issuedAt), NotBefore: date(v.notBefore), ExpiresAt: date(v.expiresAt),
+		},
+	}
+}

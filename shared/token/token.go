@@ -1,0 +1,82 @@
+package token
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// The audiences of tokens.
+const (
+	// AudienceCallback is for the export contract's POST /callback/{task_id}.
+	AudienceCallback = "sortie:callback"
+	// AudienceWorker is for the worker contract's /v1/tasks/{task_id}/... .
+	AudienceWorker = "sortie:worker"
+)
+
+// Claims name the attempt that a token authorizes.
+type Claims struct {
+	TenantID    string `json:"tenantId"`
+	WorkspaceID string `json:"workspaceId"`
+	RunID       string `json:"runId"`
+	TaskID      string `json:"taskId"`
+	Attempt     int    `json:"attempt"`
+}
+
+// all is every claim of a token.
+type all struct {
+	Claims
+	jwt.RegisteredClaims
+}
+
+// Validate requires the claims that the library treats as optional.
+func (c all) Validate() error {
+	if c.ExpiresAt == nil || c.NotBefore == nil || c.IssuedAt == nil || c.Attempt < 1 || c.TaskID == "" {
+		return errors.New("a claim is missing")
+	}
+	return nil
+}
+
+// Use is what a token is for and how long.
+type Use struct {
+	Audience string
+	// ID becomes jti.
+	ID string
+	// IssuedAt and ExpiresAt are written in whole seconds. The token is valid from
+	// a minute before IssuedAt, for clocks that differ.
+	IssuedAt, ExpiresAt time.Time
+}
+
+// Key signs messages: Sign returns 64 bytes, R and S of ECDSA on P-256 with
+// SHA-256. ID becomes the token's kid.
+type Key struct {
+	ID   string
+	Sign func(message []byte) ([]byte, error)
+}
+
+// Mint signs a token.
+func Mint(key Key, claims Claims, use Use) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, all{
+		Claims: claims,
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{use.Audience}, Subject: claims.TaskID, ID: use.ID,
+			IssuedAt: jwt.NewNumericDate(use.IssuedAt), NotBefore: jwt.NewNumericDate(use.IssuedAt.Add(-time.Minute)),
+			ExpiresAt: jwt.NewNumericDate(use.ExpiresAt),
+		},
+	})
+	token.Header["kid"] = key.ID
+	text, err := token.SigningString()
+	if err != nil {
+		return "", fmt.Errorf("cannot encode the token: %w", err)
+	}
+	signature, err := key.Sign([]byte(text))
+	if err != nil {
+		return "", fmt.Errorf("cannot sign the token: %w", err)
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+}

@@ -1,0 +1,90 @@
+package token
+
+import (
+	"crypto/ecdsa"
+	"errors"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// Bearer is the holder of a valid token.
+type Bearer struct {
+	Claims
+	IssuedAt, ExpiresAt time.Time
+
+	verified *verified // nil if the token is not in the cache
+}
+
+// Matched reports whether MarkMatched was called for this token: its claims were
+// compared with the record of their run.
+func (b Bearer) Matched() bool { return b.verified != nil && b.verified.matched.Load() }
+
+// MarkMatched records that the claims match the record of their run. A run never
+// changes its workspace or its task id, so later calls need not read it again.
+func (b Bearer) MarkMatched() {
+	if b.verified != nil {
+		b.verified.matched.Store(true)
+	}
+}
+
+// Keys finds the public key of a kid; nil if it is not published.
+type Keys func(id string) *ecdsa.PublicKey
+
+// Verifier verifies tokens. It is safe for concurrent use.
+type Verifier struct {
+	clock clock.Clock
+	cache *cache
+}
+
+// NewVerifier returns a Verifier with an empty cache.
+func NewVerifier(c clock.Clock) *Verifier { return &Verifier{clock: c, cache: newCache()} }
+
+// Verify checks a token's signature, times, issuer and audience, and that it is
+// for the task. Faults: Unauthenticated for a token that is not valid,
+// Forbidden for a valid token of another task.
+func (v *Verifier) Verify(token, audience, taskID string, keys Keys) (Bearer, error) {
+	if token == "" {
+		return Bearer{}, fault.New(fault.Unauthenticated, "missing token, want the one of CALLBACK_URL or Authorization: Bearer")
+	}
+	if len(token) > limit.Token {
+		return Bearer{}, fault.New(fault.Unauthenticated, "invalid token")
+	}
+	claims, known, err := v.claims(token, audience, keys)
+	if err != nil {
+		return Bearer{}, fault.Wrap(err, fault.Unauthenticated, "invalid token")
+	}
+	if claims.TaskID != taskID || claims.Subject != taskID {
+		return Bearer{}, fault.New(fault.Forbidden, "the token is for another task")
+	}
+	return Bearer{claims.Claims, claims.IssuedAt.Time, claims.ExpiresAt.Time, known}, nil
+}
+
+// claims returns the claims of a token that is valid now for the audience.
+func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, error) {
+	rules := []jwt.ParserOption{
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithIssuer(limit.Issuer), jwt.WithAudience(audience), jwt.WithTimeFunc(v.clock.Now), jwt.WithStrictDecoding(),
+	}
+	if known := v.cache.find(token, keys); known != nil {
+		claims := known.claims()
+		return claims, known, jwt.NewValidator(rules...).Validate(claims)
+	}
+	var by signer
+	claims := &all{}
+	_, err := jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		by.id, _ = t.Header["kid"].(string)
+		if by.public = keys(by.id); by.public == nil {
+			return nil, errors.New("unknown key")
+		}
+		return by.public, nil
+	}, rules...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return claims, v.cache.add(token, by, claims), nil
+}

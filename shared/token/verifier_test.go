@@ -1,0 +1,178 @@
+package token_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// key is a signing key under an id that the test chooses.
+type key struct {
+	id      string
+	private *ecdsa.PrivateKey
+}
+
+func newKey(t testing.TB, id string) key {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key{id, private}
+}
+
+func (k key) signing() token.Key {
+	return token.Key{ID: k.id, Sign: func(message []byte) ([]byte, error) {
+		sum := sha256.Sum256(message)
+		r, s, err := ecdsa.Sign(rand.Reader, k.private, sum[:])
+		if err != nil {
+			return nil, err
+		}
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...), nil
+	}}
+}
+
+func published(keys ...key) token.Keys {
+	return func(id string) *ecdsa.PublicKey {
+		for _, k := range keys {
+			if k.id == id {
+				return &k.private.PublicKey
+			}
+		}
+		return nil
+	}
+}
+
+func mint(t *testing.T, k key, claims token.Claims) string {
+	t.Helper()
+	text, err := token.Mint(k.signing(), claims, token.Use{
+		Audience: token.AudienceWorker, ID: "x", IssuedAt: epoch, ExpiresAt: epoch.Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestVerifyChecksACachedToken verifies a token, changes what it depends on, and
+// verifies it again: the cache must not keep it valid.
+func TestVerifyChecksACachedToken(t *testing.T) {
+	t.Parallel()
+	own, other := newKey(t, "own"), newKey(t, "other")
+	claims := token.Claims{TenantID: "a", WorkspaceID: "w", RunID: "job:1", TaskID: "t", Attempt: 1}
+	valid := mint(t, own, claims)
+	flipped := func(at int) string {
+		text := []byte(valid)
+		text[at] ^= 1
+		return string(text)
+	}
+	for name, test := range map[string]struct {
+		token, audience, task string
+		after                 time.Duration
+		keys                  token.Keys
+		want                  fault.Code
+	}{
+		"unchanged":              {},
+		"just before it expires": {after: time.Hour - time.Second},
+		"a further key":          {keys: published(other, own)},
+		"expired":                {after: time.Hour, want: fault.Unauthenticated},
+		"not valid yet":          {after: -61 * time.Second, want: fault.Unauthenticated},
+		"key withdrawn":          {keys: published(), want: fault.Unauthenticated},
+		"id of another key":      {keys: published(key{"own", other.private}), want: fault.Unauthenticated},
+		"changed claims":         {token: flipped(90), want: fault.Unauthenticated},
+		"changed signature":      {token: flipped(len(valid) - 20), want: fault.Unauthenticated},
+		"other audience":         {audience: token.AudienceCallback, want: fault.Unauthenticated},
+		"other task":             {task: "u", want: fault.Forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := &settable{clock.NewVirtual(epoch), epoch}
+			verifier := token.NewVerifier(now)
+			first, err := verifier.Verify(valid, token.AudienceWorker, "t", published(own))
+			if err != nil || first.Claims != claims {
+				t.Fatalf("got claims %+v and error %v, want %+v", first.Claims, err, claims)
+			}
+			now.at = epoch.Add(test.after)
+			keys := test.keys
+			if keys == nil {
+				keys = published(own)
+			}
+			for range 2 {
+				again, err := verifier.Verify(or(test.token, valid), or(test.audience, token.AudienceWorker), or(test.task, "t"), keys)
+				switch {
+				case test.want != "" && !fault.Is(err, test.want):
+					t.Errorf("got error %v, want %s", err, test.want)
+				case test.want == "" && (err != nil || again != first):
+					t.Errorf("got bearer %+v and error %v, want %+v", again, err, first)
+				}
+			}
+		})
+	}
+}
+
+// settable is a clock whose time the test sets, also back.
+type settable struct {
+	clock.Clock
+	at time.Time
+}
+
+// Now implements clock.Clock.
+func (s *settable) Now() time.Time { return s.at }
+
+func or(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
+}
+
+// TestVerifyCachesTokensOfTenantsAndKeys alternates between two keys of one id:
+// tokens of the other key must not come from the cache.
+func TestVerifyCachesTokensOfTenantsAndKeys(t *testing.T) {
+	t.Parallel()
+	keys := []key{newKey(t, "k"), newKey(t, "k")}
+	verifier := token.NewVerifier(clock.NewVirtual(epoch))
+	tokens := map[token.Claims][2]string{}
+	for _, claims := range []token.Claims{
+		{TenantID: "a", WorkspaceID: "w", RunID: "1", TaskID: "1", Attempt: 1},
+		{TenantID: "a", WorkspaceID: "x", RunID: "job:1", TaskID: "2", Attempt: 2},
+		{TenantID: "b", WorkspaceID: "w", RunID: "1", TaskID: "1", Attempt: 1},
+	} {
+		tokens[claims] = [2]string{mint(t, keys[0], claims), mint(t, keys[1], claims)}
+	}
+	for _, current := range []int{0, 0, 1, 1, 0} {
+		for claims, both := range tokens {
+			bearer, err := verifier.Verify(both[current], token.AudienceWorker, claims.TaskID, published(keys[current]))
+			if err != nil || bearer.Claims != claims {
+				t.Errorf("got claims %+v and error %v, want %+v", bearer.Claims, err, claims)
+			}
+			if _, err := verifier.Verify(both[1-current], token.AudienceWorker, claims.TaskID, published(keys[current])); !fault.Is(err, fault.Unauthenticated) {
+				t.Errorf("got error %v for a token of the other key, want Unauthenticated", err)
+			}
+		}
+	}
+}
+
+func TestMatchedIsRemembered(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, "k")
+	verifier := token.NewVerifier(clock.NewVirtual(epoch))
+	text := mint(t, k, token.Claims{TenantID: "a", WorkspaceID: "w", RunID: "t", TaskID: "t", Attempt: 1})
+	first, err := verifier.Verify(text, token.AudienceWorker, "t", published(k))
+	if err != nil || first.Matched() {
+		t.Fatalf("got matched %t and error %v, want a new bearer", first.Matched(), err)
+	}
+	first.MarkMatched()
+	if again, err := verifier.Verify(text, token.AudienceWorker, "t", published(k)); err != nil || !again.Matched() {
+		t.Errorf("got matched %t and error %v, want true", again.Matched(), err)
+	}
+}
