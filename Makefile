@@ -111,7 +111,7 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 .PHONY: cost
 cost: ## count and price what a deployment in LocalStack is billed for (stop it afterwards)
 	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \
-	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/proof/cost -run WhatADeploymentCosts -count 1 -v -timeout 10m -args -rewrite
+	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/proof/cost -run TestDeploymentCost -count 1 -v -timeout 10m -args -rewrite
 
 .PHONY: build
 build: ## build the command line, bin/sortie

@@ -62,7 +62,7 @@ func (a *app) chaos() *cobra.Command {
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions for good, remove what was
 deployed, and stop.`,
-	}, "TestStruck")
+	}, "TestFaults")
 }
 
 // acceptance returns a command that deploys to LocalStack and runs a test of

@@ -16,26 +16,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// breaks has functions fail in a way that nobody foresaw, one after the other.
-// None is mended: this is the last that is done to a deployment.
+// breaks replaces functions by ones that fail with an unexpected error, one
+// after the other. They are not restored, so this is the last test of a
+// deployment.
 func (w *world) breaks(t *testing.T) {
 	code := broken(t)
 	t.Run("without supervise, terminate ends the run", func(t *testing.T) {
 		w.replace(t, "supervise", code)
 		if status := w.broken(t, "breaks.supervise"); status.State != "Failed" {
-			t.Errorf("it ended as %+v", status)
+			t.Errorf("got %+v", status)
 		}
 	})
-	t.Run("without terminate too, the sweep gives the run up", func(t *testing.T) {
+	t.Run("without supervise and terminate, the sweep orphans the run", func(t *testing.T) {
 		w.replace(t, "terminate", code)
 		if status := w.broken(t, "breaks.terminate"); status.State != "Orphaned" {
-			t.Errorf("it ended as %+v", status)
+			t.Errorf("got %+v", status)
 		}
 	})
 }
 
-// broken follows a run whose worker would wait for ever to its end, after which
-// it has no machine.
+// broken follows a run whose worker never ends to its end, and checks that no
+// machine is left.
 func (w *world) broken(t *testing.T, batch string) contract.Status {
 	t.Helper()
 	client := patient{w, batch}
@@ -64,20 +65,20 @@ func (w *world) broken(t *testing.T, batch string) contract.Status {
 		}
 		select {
 		case <-t.Context().Done():
-			t.Fatalf("%s has a machine left: %v", task, machines)
+			t.Fatalf("%s: leftover machines %v", task, machines)
 		case <-time.After(between):
 		}
 	}
 }
 
-// replace puts another file in a function's place.
+// replace replaces a function's file.
 func (w *world) replace(t *testing.T, name string, code []byte) {
 	t.Helper()
 	input := struct{ ZipFile []byte }{code}
 	awstest.Prepare(t, w.aws, "PUT /2015-03-31/functions/"+w.function(name)+"/code", input, nil)
 }
 
-// broken is the program of that name, built and packed.
+// broken returns the program of that name, built and packed.
 func broken(t *testing.T) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bootstrap")

@@ -15,11 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// kills strikes processes of functions, whatever they do, at random moments
-// while a hundred runs are on their way.
+// kills kills processes of functions at random moments during a hundred runs.
 func (w *world) kills(t *testing.T) {
 	const runs, clients, blows = 100, 20, 100
-	first := patient{w, "kills.first"} // there are processes once something was called
+	first := patient{w, "kills.first"} // a function has a process after its first call
 	task, err := first.begin(t.Context(), "kills-first")
 	if err != nil {
 		t.Fatal(err)
@@ -28,12 +27,12 @@ func (w *world) kills(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pids, err := w.server.Functions(t.Context()); err != nil || len(pids) == 0 {
-		t.Fatalf("no process of a function is seen, where they would be with LOCALSTACK=python: %v", err)
+		t.Fatalf("found no process of a function, want some with LOCALSTACK=python: %v", err)
 	}
 	seed := rand.Uint64()
 	ctx, stop := context.WithCancel(t.Context())
 	struck := make(chan int)
-	go func() { struck <- w.strike(ctx, blows, rand.New(rand.NewPCG(seed, 0))) }()
+	go func() { struck <- w.inject(ctx, blows, rand.New(rand.NewPCG(seed, 0))) }()
 	var next sync.Mutex
 	begun, ends := 0, make([]contract.Status, runs)
 	together(clients, func(int) {
@@ -60,20 +59,20 @@ func (w *world) kills(t *testing.T) {
 	seen := map[string]bool{}
 	for _, status := range ends {
 		if seen[status.TaskID] {
-			t.Errorf("two requests were one run: %s", status.TaskID)
+			t.Errorf("got run %s for two requests", status.TaskID)
 		}
 		seen[status.TaskID] = true
 		w.wellEnded(t, status)
 	}
-	t.Logf("%d processes were killed; seed %d", <-struck, seed)
+	t.Logf("killed %d processes; seed %d", <-struck, seed)
 }
 
-// The pauses between two blows.
+// The pauses between two kills.
 const leastPause, mostPause = 100 * time.Millisecond, 600 * time.Millisecond
 
-// strike kills so many processes, or fewer where ctx ends before, and counts
-// them.
-func (w *world) strike(ctx context.Context, blows int, random *rand.Rand) int {
+// inject kills that many processes, or fewer if ctx ends first, and returns
+// their number.
+func (w *world) inject(ctx context.Context, blows int, random *rand.Rand) int {
 	count := 0
 	for count < blows {
 		select {

@@ -19,15 +19,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// patient is a client that asks again where it gets no good answer, as clients
-// do whose server is being replaced.
+// patient is a client that retries until it gets a good answer, as clients do
+// while a server is replaced.
 type patient struct {
 	world *world
 	batch string
 }
 
-// begin begins an export, and tries again under the same key until it is
-// accepted: an answer that was lost is not another run.
+// begin submits an export, with retries under the same idempotency key until it
+// is accepted.
 func (p patient) begin(ctx context.Context, key string) (task string, err error) {
 	body, err := json.Marshal(contract.ExportRequest{PI: samples.SampleRoot, BatchID: p.batch})
 	if err != nil {
@@ -51,7 +51,7 @@ func (p patient) end(ctx context.Context, task string) (contract.Status, error) 
 	}
 }
 
-// between is the pause before a call is tried again.
+// between is the pause before a retry.
 const between = 200 * time.Millisecond
 
 func (p patient) insist(ctx context.Context, method, path string, body []byte, key string, into any) error {
@@ -59,8 +59,8 @@ func (p patient) insist(ctx context.Context, method, path string, body []byte, k
 		code, text, err := p.call(ctx, method, path, body, key)
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("%s %s: no good answer in time, the last was %d %s (%w)", method, path, code, text, err)
-		case err == nil && code/100 == 2: // 200 instead of 202 is the answer to a key that was there
+			return fmt.Errorf("%s %s: no good answer in time, last answer %d %s (%w)", method, path, code, text, err)
+		case err == nil && code/100 == 2: // 200 instead of 202 answers a known key
 			return json.Unmarshal(text, into)
 		case err == nil && code < http.StatusInternalServerError && code != http.StatusTooManyRequests:
 			return fmt.Errorf("%s %s: %d %s", method, path, code, text)
@@ -91,7 +91,7 @@ func (p patient) call(ctx context.Context, method, path string, body []byte, key
 	return answer.StatusCode, text, err
 }
 
-// together runs so many at once.
+// together runs that many calls concurrently.
 func together(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -100,11 +100,12 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-// wellEnded holds a run to its end in peace: completed, told once, without a gap.
+// wellEnded checks that a run has completed, with one terminal event and no
+// gap.
 func (w *world) wellEnded(t *testing.T, status contract.Status) {
 	t.Helper()
 	if status.State != "Completed" {
-		t.Errorf("%s ended as %+v", status.TaskID, status)
+		t.Errorf("%s: got %+v", status.TaskID, status)
 	}
 	client := &outside.Client{T: t, URL: w.target.URL, Token: w.target.Token, Gateway: w.target.Gateway}
 	if err := stacktest.CheckEvents(client.Events(status.TaskID)); err != nil {

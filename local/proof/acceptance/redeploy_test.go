@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 )
 
-// redeploys replaces every function, its file and its environment, under runs
-// whose workers are at work, and under a client that begins others meanwhile.
+// redeploys replaces every function, its file and its environment, during runs
+// whose workers are active, while a client submits more runs.
 func (w *world) redeploys(t *testing.T) {
 	const held, pause = 6, time.Second
 	hold := suite.Pipe(t)
@@ -70,7 +70,7 @@ func (w *world) redeploys(t *testing.T) {
 		t.Fatalf("%v: %s", err, said.Bytes())
 	}
 	if !strings.Contains(said.String(), w.target.URL) {
-		t.Errorf("the second deployment is elsewhere: %s", said.Bytes())
+		t.Errorf("second deployment: got another URL %s", said.Bytes())
 	}
 	suite.Release(t, hold)
 	together(held, func(i int) {
@@ -80,7 +80,7 @@ func (w *world) redeploys(t *testing.T) {
 			return
 		}
 		if status.Attempt != 1 {
-			t.Errorf("%s took %d attempts", status.TaskID, status.Attempt)
+			t.Errorf("%s: got %d attempts, want 1", status.TaskID, status.Attempt)
 		}
 		w.wellEnded(t, status)
 	})
@@ -91,5 +91,5 @@ func (w *world) redeploys(t *testing.T) {
 		}
 		w.wellEnded(t, status)
 	}
-	t.Logf("%d runs were held through the deployment, and %d begun during it; %s", held, len(fresh), strings.Join(strings.Fields(said.String()), " "))
+	t.Logf("%d runs were active during the deployment, %d were submitted meanwhile; %s", held, len(fresh), strings.Join(strings.Fields(said.String()), " "))
 }

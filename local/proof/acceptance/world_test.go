@@ -25,8 +25,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// atOnce are the tests that run side by side. They wait, mostly, and so there
-// are more than there are processors.
+// atOnce is the number of concurrent tests. They mostly wait, so it exceeds the
+// number of processors.
 const atOnce = "32"
 
 func TestMain(m *testing.M) {
@@ -42,23 +42,23 @@ func TestMain(m *testing.M) {
 func TestDeployed(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the suite", func(t *testing.T) { suite.Run(t, w.target) })
-	t.Run("another release is deployed while runs are in flight", w.redeploys)
+	t.Run("another release is deployed during runs", w.redeploys)
 }
 
-// TestStruck does to a deployment what nobody does on purpose.
+// TestFaults does to a deployment what nobody does on purpose.
 //
 //nolint:paralleltest // likewise
-func TestStruck(t *testing.T) {
+func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	t.Run("processes of functions are killed", w.kills)
 	t.Run("a function is broken", w.breaks)
 }
 
-// world is the deployment and what stands around it.
+// world is the deployment with its fixtures.
 type world struct {
 	target suite.Target
 	aws    aws.Config
-	// stage names the deployment, program is "localstack".
+	// stage is the name of the deployment; program is "localstack".
 	stage, program string
 	server         server.Server
 }
@@ -87,8 +87,8 @@ func newWorld(t *testing.T) *world {
 			},
 			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
 			Lacks: map[suite.Capability]string{
-				suite.OwnNotFound: "API Gateway answers where there is no route",
-				suite.OwnEncoding: "LocalStack unpacks a body that says it is packed, and fails where it is not",
+				suite.OwnNotFound: "API Gateway answers itself if there is no route",
+				suite.OwnEncoding: "LocalStack decompresses a body with Content-Encoding and fails if it is not compressed",
 			},
 		},
 	}
@@ -103,14 +103,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// begin has machines made, and the sweep called.
+// begin starts the fixtures and the sweep.
 func (w *world) begin(t *testing.T, around fixtures.Config) {
 	t.Helper()
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is left of a test that is killed goes with the server.
+	// What a killed test leaves is removed with the server.
 	dir := filepath.Join(w.server.Dir, "machines")
 	plays := filepath.Join(dir, "plays")
 	if err := os.MkdirAll(plays, 0o700); err != nil {
@@ -140,11 +140,12 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	})
 }
 
-// sweepPause is between two sweeps; the deployment's own schedule has a minute.
+// sweepPause is the pause between two sweeps; the deployment's own schedule has
+// a minute.
 const sweepPause = 2 * time.Second
 
-// sweep calls the sweep as its schedule does, again and again. What goes wrong
-// with one is in the function's log.
+// sweep calls the sweep repeatedly, as its schedule does. Its errors are in the
+// function's log.
 func (w *world) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		event := json.RawMessage(`{"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}`)
@@ -158,5 +159,5 @@ func (w *world) sweep(ctx context.Context) {
 	}
 }
 
-// function is the deployed name of a function.
+// function returns the deployed name of a function.
 func (w *world) function(name string) string { return "sortie-" + w.stage + "-" + name }

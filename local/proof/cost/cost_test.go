@@ -11,18 +11,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-func TestABillIsItemised(t *testing.T) {
+func TestBill(t *testing.T) {
 	t.Parallel()
 	lines := Bill(Usage{Transitions: 8, WriteUnits: 60, ReadUnits: 0})
 	if len(lines) != 2 || lines[0].Kind != Transitions || math.Abs(lines[0].Dollars()-0.0002) > 1e-9 {
-		t.Errorf("the bill is %+v", lines)
+		t.Errorf("got bill %+v", lines)
 	}
 	if total := Dollars(Usage{Transitions: 8, WriteUnits: 60}); math.Abs(total*1e6-237.5) > 1e-6 {
-		t.Errorf("it is %v dollars", total)
+		t.Errorf("got %v dollars", total)
 	}
 }
 
-func TestEveryKindHasAPrice(t *testing.T) {
+func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{
 		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
@@ -34,26 +34,26 @@ func TestEveryKindHasAPrice(t *testing.T) {
 	}
 }
 
-func TestPollingCostsARoundEachHalfMinute(t *testing.T) {
+func TestPolling(t *testing.T) {
 	t.Parallel()
 	hour := Polling(Usage{Transitions: 6}, time.Hour)
 	if hour[Transitions] != 6+3*120 || hour[LambdaRequests] != 120 {
-		t.Errorf("an hour of polling is %v", hour)
+		t.Errorf("an hour of polling: got %v", hour)
 	}
 }
 
-func TestAValueHasTheSizeThatDynamoDBStores(t *testing.T) {
+func TestValueSize(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[int]map[string]any{
 		3: {"S": "abc"}, 5: {"B": "aGVsbG8="}, 2: {"N": "12"}, 13: {"BOOL": true},
 	} {
 		if is := size(value); is != want {
-			t.Errorf("%v has %d bytes, want %d", value, is, want)
+			t.Errorf("%v: got %d bytes, want %d", value, is, want)
 		}
 	}
 }
 
-func TestTheProxyCountsByFunction(t *testing.T) {
+func TestProxyCountsByFunction(t *testing.T) {
 	t.Parallel()
 	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("X-Amz-Target") {
@@ -109,11 +109,11 @@ func TestTheProxyCountsByFunction(t *testing.T) {
 	} {
 		for kind, units := range want {
 			if counted[function][kind] != units {
-				t.Errorf("%s used %v %s, want %v", function, counted[function][kind], kind, units)
+				t.Errorf("%s: got %v %s, want %v", function, counted[function][kind], kind, units)
 			}
 		}
 	}
 	if again, _ := p.Take(); len(again) != 0 {
-		t.Errorf("and again %v", again)
+		t.Errorf("second Take: got %v", again)
 	}
 }

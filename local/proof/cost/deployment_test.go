@@ -26,8 +26,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// deployment is one in LocalStack, with the proxy before what its functions
-// call.
+// deployment is a deployment in LocalStack whose functions call it through the
+// proxy.
 type deployment struct {
 	*testing.T
 	client        *outside.Client
@@ -35,16 +35,16 @@ type deployment struct {
 	aws           aws.Config
 	proxy         *cost.Proxy
 	name, machine string
-	// template is what was deployed, log what functions have logged.
+	// template is the deployed template, log what functions have logged.
 	template, log string
-	// memory is each function's, in GB.
+	// memory is each function's memory in GB.
 	memory map[string]float64
 }
 
 func deployed(t *testing.T) *deployment {
 	t.Helper()
 	var missing []string
-	need := func(name string) string {
+	demand := func(name string) string {
 		if os.Getenv(name) == "" {
 			missing = append(missing, name)
 		}
@@ -53,14 +53,14 @@ func deployed(t *testing.T) *deployment {
 	d := &deployment{
 		T: t, aws: awstest.LocalStack(t), memory: map[string]float64{},
 		client: &outside.Client{
-			T: t, URL: need("SORTIE_URL"), Token: need("SORTIE_TOKEN"),
+			T: t, URL: demand("SORTIE_URL"), Token: demand("SORTIE_TOKEN"),
 			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
 		},
-		name: "sortie-" + need("SORTIE_STAGE") + "-", machine: need("SORTIE_STATE_MACHINE"),
-		log: filepath.Join(need("SORTIE_LOCALSTACK_DIR"), "functions.log"),
+		name: "sortie-" + demand("SORTIE_STAGE") + "-", machine: demand("SORTIE_STATE_MACHINE"),
+		log: filepath.Join(demand("SORTIE_LOCALSTACK_DIR"), "functions.log"),
 	}
 	d.template = filepath.Join(filepath.Dir(d.log), "deployment", "cdk.out", d.name[:len(d.name)-1]+".template.json")
-	machines, source, token := need("SORTIE_MACHINES_ADDR"), need("SORTIE_SOURCE_ADDR"), need("SORTIE_MACHINES_TOKEN")
+	machines, source, token := demand("SORTIE_MACHINES_ADDR"), demand("SORTIE_SOURCE_ADDR"), demand("SORTIE_MACHINES_TOKEN")
 	if len(missing) > 0 {
 		t.Fatalf("%v are not set: \"make cost\" sets them", missing)
 	}
@@ -79,7 +79,7 @@ func deployed(t *testing.T) *deployment {
 	return d
 }
 
-// serve serves machines and the collection.
+// serve runs the machines and the collection.
 func (d *deployment) serve(machines, source, token string) {
 	d.Helper()
 	executable, err := os.Executable()
@@ -108,7 +108,7 @@ func (d *deployment) ask(operation string, input, output any) {
 	awstest.Prepare(d.T, d.aws, operation, input, output)
 }
 
-// lead has a function call the proxy, until the test's end.
+// lead makes a function call the proxy until the test ends.
 func (d *deployment) lead(function, proxy string) {
 	d.Helper()
 	path := "/2015-03-31/functions/" + d.name + function + "/configuration"
@@ -150,7 +150,7 @@ func (d *deployment) pause(long time.Duration) {
 	select {
 	case <-fired:
 	case <-d.Context().Done():
-		d.Fatal("the time is over")
+		d.Fatal("timed out")
 	}
 }
 
@@ -161,7 +161,8 @@ func (d *deployment) sweep() {
 	d.ask("POST /2015-03-31/functions/"+d.name+"sweep/invocations", event, nil)
 }
 
-// moment is when something begins, as executions and as the log have it.
+// moment is the start of a measurement, on the clocks of the executions and of
+// the log.
 type moment struct {
 	at  time.Time
 	log int64
@@ -187,8 +188,8 @@ func (d *deployment) row(name string, do func()) cost.Row {
 	return cost.Row{Name: name, Usage: used, States: states}
 }
 
-// count gives what was used while do did something, and the states that
-// executions entered. A sweep belongs to nobody, but for what it writes.
+// count returns the usage during do, and the states that executions entered.
+// The usage of a sweep is not attributed, except its writes.
 func (d *deployment) count(do func()) (cost.Usage, []string) {
 	d.Helper()
 	d.awaitExecutions()
@@ -198,7 +199,7 @@ func (d *deployment) count(do func()) (cost.Usage, []string) {
 	})
 }
 
-// during is count beside an execution that goes on.
+// during is count while an execution runs.
 func (d *deployment) during(do func()) (cost.Usage, []string) {
 	d.Helper()
 	d.settle()
@@ -219,7 +220,7 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 			continue
 		}
 		calls := d.invocations(begun, function)
-		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function] // nobody counts on AWS
+		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function] // the time of counting is not billed on AWS
 		switch function {
 		case "export", "callback", "status", "download", "tasks":
 			calls[cost.APIRequests] = calls[cost.LambdaRequests]
@@ -229,19 +230,20 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 		used = used.Plus(calls)
 	}
 	if used[cost.LambdaRequests] == 0 {
-		d.Fatalf("%s has nothing of what was done", d.log)
+		d.Fatalf("%s: no usage recorded", d.log)
 	}
 	states := d.entered(begun)
 	used[cost.Transitions] = float64(len(states))
 	return used, states
 }
 
-// settle waits until nothing more is counted: the stream's consumer comes last.
+// settle waits until the counters no longer change: the stream's consumer comes
+// last.
 func (d *deployment) settle() { d.pause(3 * time.Second) }
 
-// report is how LocalStack's plugin ends what an invocation has logged; the line
-// before all of it names the function. Lines of Lambda's own are not written where
-// the functions are deployed with SystemLogLevel WARN.
+// report is the line with which LocalStack's plugin ends an invocation's log;
+// the first line names the function. Lambda's own lines are not written if
+// functions are deployed with SystemLogLevel WARN.
 var (
 	report = regexp.MustCompile(`(?m)^REPORT RequestId: .*Duration: ([0-9.]+) ms`)
 	own    = regexp.MustCompile(`(?m)^(START|END|REPORT) RequestId: .*\n`)
@@ -249,12 +251,12 @@ var (
 	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
 )
 
-// probed is in the log of an invocation by which the sweep has seen whether
-// workers can reach their Sortie: it belongs to the sweep, and to no run.
+// probed marks an invocation with which the sweep tested whether workers can
+// reach this Sortie. It belongs to the sweep, not to a run.
 const probed = `"route":"/healthz"`
 
-// logged is what a function has logged since then, one text an invocation. The
-// sweep's probes are a function of their own, "probe".
+// logged returns what a function has logged since then, one text per
+// invocation. The sweep's probes are listed as the function "probe".
 func (d *deployment) logged(begun moment, function string) []string {
 	d.Helper()
 	text, err := os.ReadFile(d.log)
@@ -274,7 +276,7 @@ func (d *deployment) logged(begun moment, function string) []string {
 	return own
 }
 
-// invocations are what a function's log says of it.
+// invocations parses a function's log.
 func (d *deployment) invocations(begun moment, function string) cost.Usage {
 	d.Helper()
 	used := cost.Usage{}
@@ -297,12 +299,12 @@ func (d *deployment) invocations(begun moment, function string) cost.Usage {
 		used[cost.LambdaRequests]++
 		used[cost.LambdaGBs] += ms / 1000 * d.memory[function]
 		body = own.ReplaceAllString(body, "")
-		used[cost.LogGB] += float64(len(body)+26*strings.Count(body, "\n")) / 1e9 // CloudWatch counts 26 bytes more for each line
+		used[cost.LogGB] += float64(len(body)+26*strings.Count(body, "\n")) / 1e9 // CloudWatch counts 26 extra bytes per line
 	}
 	return used
 }
 
-// metrics counts the metrics of its own that a function tells.
+// metrics counts the custom metrics that a function publishes.
 func (d *deployment) metrics(begun moment, function string) float64 {
 	d.Helper()
 	names := map[string]bool{}
@@ -314,7 +316,7 @@ func (d *deployment) metrics(begun moment, function string) float64 {
 	return float64(len(names))
 }
 
-// execution is one, as ListExecutions tells it.
+// execution is an element of ListExecutions.
 type execution struct {
 	ExecutionArn string      `json:"executionArn"`
 	Status       string      `json:"status"`
@@ -330,11 +332,11 @@ func (d *deployment) executions() []execution {
 	return page.Executions
 }
 
-// mostSweeps bounds waiting: two minutes, and what the sweeps take.
+// mostSweeps limits the wait: two minutes plus the duration of the sweeps.
 const mostSweeps = 240
 
-// awaitExecutions waits until none runs, and has the sweep look for machines
-// that are gone.
+// awaitExecutions waits until no execution runs, and calls the sweep to find
+// machines that are gone.
 func (d *deployment) awaitExecutions() {
 	d.Helper()
 	for n := range mostSweeps {
@@ -352,12 +354,11 @@ func (d *deployment) awaitExecutions() {
 		}
 		d.sweep()
 	}
-	d.Fatalf("executions do not end: %+v", d.executions())
+	d.Fatalf("executions did not end: %+v", d.executions())
 }
 
-// entered are the states that the executions since then have entered: each is
-// a transition, and so is each retry, of which there are none where nothing
-// fails.
+// entered returns the states that executions have entered since then. Each is a
+// transition, and so is each retry, of which there are none without failures.
 func (d *deployment) entered(begun moment) []string {
 	d.Helper()
 	var states []string

@@ -14,8 +14,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documents")
 
 const (
-	// kept has the last measurement.
-	kept = "testdata/measured.json"
+	// stored is the file with the last measurement.
+	stored = "testdata/measured.json"
 
 	end = "<!-- end -->"
 )
@@ -24,16 +24,16 @@ const (
 // measurement. "make generate" writes them.
 func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
-	measured, err := cost.Read(kept)
+	measured, err := cost.Read(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell(t, measured)
+	refresh(t, measured)
 }
 
-// tell compares the generated parts of the documents with what was measured, or
-// writes them.
-func tell(t *testing.T, measured cost.Measured) {
+// refresh compares the generated parts of the documents with the measurement,
+// or writes them.
+func refresh(t *testing.T, measured cost.Measured) {
 	t.Helper()
 	top, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// key is where an item is.
+// key identifies an item.
 type key struct {
 	Table string
 	Key   item
 }
 
-// keysOf are the items of a TransactWriteItems.
+// keysOf returns the keys of the items of a TransactWriteItems.
 func keysOf(in map[string]any) []key {
 	text, err := json.Marshal(in["TransactItems"])
 	if err != nil {
@@ -29,7 +29,7 @@ func keysOf(in map[string]any) []key {
 	}
 	var keys []key
 	for _, action := range actions {
-		for _, each := range action { // of Put, Update, Delete, ConditionCheck, one
+		for _, each := range action { // exactly one of Put, Update, Delete, ConditionCheck
 			if each.Key == nil {
 				each.Key = item{}
 				for _, name := range []string{schema.Partition.Name, schema.Sort.Name} {
@@ -42,7 +42,7 @@ func keysOf(in map[string]any) []key {
 	return keys
 }
 
-// items reads items, nil for one that there is not.
+// items reads items; the result is nil for a missing item.
 func (p *Proxy) items(ctx context.Context, header http.Header, keys []key) []item {
 	found := make([]item, len(keys))
 	header = header.Clone()
@@ -60,7 +60,7 @@ func (p *Proxy) items(ctx context.Context, header http.Header, keys []key) []ite
 	return found
 }
 
-// consumed are the units that an answer tells, over all of its tables.
+// consumed returns the units that an answer reports, over all of its tables.
 func consumed(answer []byte) float64 {
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }

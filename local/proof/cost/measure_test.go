@@ -23,12 +23,12 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(os.Environ())})
 }
 
-// TestWhatADeploymentCosts measures one thing after the other on a deployment
-// that nobody else uses, prints the tables, and holds the goals.
-func TestWhatADeploymentCosts(t *testing.T) {
+// TestDeploymentCost measures one row after the other on a deployment
+// without other clients, prints the tables, and checks the goals.
+func TestDeploymentCost(t *testing.T) {
 	t.Parallel()
 	d := deployed(t)
-	d.count(d.warm) // a first call of each function fetches secrets and keys
+	d.count(d.warm) // the first call of each function fetches secrets and keys
 	measured := cost.Measured{On: time.Now().UTC().Format(time.DateOnly), With: "LocalStack 4.14.0 and DynamoDB Local"}
 	measured.Rows = append(
 		measured.Rows,
@@ -42,19 +42,19 @@ func TestWhatADeploymentCosts(t *testing.T) {
 	}
 	for _, goal := range measured.Goals() {
 		if !goal.Met() {
-			t.Errorf("%s: %v, and %v is the goal", goal.Claim, goal.Is, goal.AtMost)
+			t.Errorf("%s: got %v, want at most %v", goal.Claim, goal.Is, goal.AtMost)
 		}
 	}
 	if *rewrite {
-		if err := measured.Write(kept); err != nil {
+		if err := measured.Write(stored); err != nil {
 			t.Fatal(err)
 		}
-		tell(t, measured)
+		refresh(t, measured)
 	}
 }
 
-// begin accepts an export whose worker does what the words say; none is the
-// export worker.
+// begin submits an export whose worker follows the script; without a script it
+// is the export worker.
 func (d *deployment) begin(name, words string, policy *contract.Policy) (task string) {
 	d.Helper()
 	if words != "" {
@@ -63,15 +63,15 @@ func (d *deployment) begin(name, words string, policy *contract.Policy) (task st
 	return d.client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, BatchID: name, Policy: policy})
 }
 
-// ended waits for the end without a call of the API: how often a client asks is
-// its own business.
+// ended waits for the end without calling the API, because the client's polling
+// is not part of the row.
 func (d *deployment) ended(task, state string) {
 	d.Helper()
 	d.awaitExecutions()
 	status := outside.Get[contract.Status](d.client, "/status/"+task)
 	d.Logf("%s %s", task, status.State)
 	if status.State != state {
-		d.Fatalf("%s is %+v", task, status)
+		d.Fatalf("%s: got %+v", task, status)
 	}
 }
 
@@ -83,40 +83,41 @@ func (d *deployment) warm() {
 	}
 }
 
-// plain is an export that is asked about once and downloaded once.
+// plain is an export with one status request and one download.
 func (d *deployment) plain() {
 	task := d.begin("plain", "", nil)
 	d.ended(task, "Completed")
 	if answer := d.client.Call(http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusOK {
-		d.Fatalf("the output is answered with %d", answer.Status)
+		d.Fatalf("download: got %d", answer.Status)
 	}
 }
 
-// lost is the same whose first worker ends without a word; a sweep finds that.
+// lost is the same with a first worker that exits without a report; a sweep
+// finds it.
 func (d *deployment) lost() {
 	mark := filepath.Join(d.TempDir(), "mark")
 	d.ended(d.begin("lost", "once:"+mark+" exit:3 success", nil), "Completed")
 }
 
-// limit is a run whose only attempt is ended at its time limit.
+// limit is a run whose only attempt reaches its time limit.
 func (d *deployment) limit() {
 	policy := &contract.Policy{TimeLimitSeconds: new(5), CancelGraceSeconds: new(1), Retry: &contract.RetryPolicy{MaxAttempts: new(1)}}
 	d.ended(d.begin("limit", "wait:"+suite.Pipe(d.T), policy), "Failed")
 }
 
-// cancelled is a run that a client cancels, whose worker ends when it is asked to.
+// cancelled is a run that a client cancels and whose worker stops on request.
 func (d *deployment) cancelled() {
 	policy := &contract.Policy{CancelGraceSeconds: new(1)}
 	task := d.begin("cancelled", "wait:"+suite.Pipe(d.T), policy)
 	d.client.Running(task)
 	if answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "{}"); answer.Status/100 != 2 {
-		d.Fatalf("the cancel is answered with %d %s", answer.Status, answer.Body)
+		d.Fatalf("cancel: got %d %s", answer.Status, answer.Body)
 	}
 	d.ended(task, "Cancelled")
 }
 
-// retried makes a run that has failed, and gives what tries it again and sees
-// that well.
+// retried submits a run that fails, and returns a function that retries it and
+// checks its success.
 func (d *deployment) retried() func() {
 	mark := filepath.Join(d.TempDir(), "mark")
 	task := d.begin("retried", "once:"+mark+" exit:3 success", &contract.Policy{Retry: &contract.RetryPolicy{MaxAttempts: new(1)}})
@@ -124,23 +125,24 @@ func (d *deployment) retried() func() {
 	return func() {
 		answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/retry", "{}")
 		if answer.Status/100 != 2 {
-			d.Fatalf("the retry is answered with %d %s", answer.Status, answer.Body)
+			d.Fatalf("retry: got %d %s", answer.Status, answer.Body)
 		}
 		d.ended(outside.Decode[contract.RetryAccepted](d.T, answer.Body).TaskID, "Completed")
 	}
 }
 
-// beatsMeasured are sent to know what an hour's cost; one each 30 s are 120.
-const beatsMeasured, beatsOfAnHour = 20, 120
+// heartbeatsMeasured is the number of heartbeats that are sent; an hour at 30 s
+// has 120.
+const heartbeatsMeasured, beatsOfAnHour = 20, 120
 
-// heartbeats measures them beside a run that only waits, in the worker's name.
+// heartbeats measures heartbeats in the name of a worker that only waits.
 func (d *deployment) heartbeats() cost.Row {
 	file, hold := filepath.Join(d.TempDir(), "envelope"), suite.Pipe(d.T)
 	task := d.begin("beats", "envelope:"+file+" wait:"+hold+" success", nil)
 	d.client.Running(task)
 	text, err := os.ReadFile(file)
 	for ; os.IsNotExist(err); text, err = os.ReadFile(file) {
-		d.pause(50 * time.Millisecond) // the machine runs before its program does
+		d.pause(50 * time.Millisecond) // the machine runs before its program starts
 	}
 	if err != nil {
 		d.Fatal(err)
@@ -149,27 +151,27 @@ func (d *deployment) heartbeats() cost.Row {
 	say := func(what string, body any) {
 		answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/"+what, string(outside.Encode(d.T, body)), "Authorization", "Bearer "+envelope.TaskToken)
 		if answer.Status != http.StatusOK {
-			d.Fatalf("%s is answered with %d %s", what, answer.Status, answer.Body)
+			d.Fatalf("%s: got %d %s", what, answer.Status, answer.Body)
 		}
 	}
 	say("started", contract.TaskStarted{Attempt: 1, WorkerID: "measured"})
 	used, _ := d.during(func() {
-		for n := range beatsMeasured {
+		for n := range heartbeatsMeasured {
 			say("heartbeat", contract.TaskHeartbeat{Attempt: 1, WorkerID: "measured", ProgressPct: &n})
 		}
 	})
 	say("completed", contract.TaskCompleted{Attempt: 1, WorkerID: "measured", Outcome: contract.OutcomeSucceeded})
 	suite.Release(d.T, hold)
 	d.ended(task, "Completed")
-	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / beatsMeasured)}
+	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / heartbeatsMeasured)}
 }
 
-// A month has so many sweeps, one each minute; a few are measured.
+// The number of sweeps of a month, one each minute; a few are measured.
 const sweepsMeasured, sweepsOfAMonth = 5, 30 * 24 * 60
 
-// idle is what is there, and what it does, while nothing runs.
+// idle measures the stack without runs.
 func (d *deployment) idle() cost.Row {
-	d.sweep() // which may have something to clear up
+	d.sweep() // may clean up first
 	d.settle()
 	before := d.since()
 	d.proxy.Take()
@@ -185,7 +187,7 @@ func (d *deployment) idle() cost.Row {
 		Plus(cost.Usage{cost.MetricMonths: d.metrics(before, "sweep") + d.metrics(before, "probe")})}
 }
 
-// standing is what the template has that costs by the month.
+// standing returns the resources of the template that are billed by the month.
 func (d *deployment) standing() cost.Usage {
 	text, err := os.ReadFile(d.template)
 	if err != nil {

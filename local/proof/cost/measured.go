@@ -6,34 +6,34 @@ import (
 	"os"
 )
 
-// Row is one thing that was measured.
+// Row is one measurement.
 type Row struct {
 	Name  string `json:"name"`
 	Usage Usage  `json:"usage"`
-	// Transitions names the states that were entered, in order.
+	// Transitions are the names of the entered states, in order.
 	States []string `json:"states,omitempty"`
 }
 
-// The names of the rows that goals are about.
+// The names of the rows that have goals.
 const (
 	RowPlain      = "an export"
 	RowLost       = "an export whose first worker is lost"
 	RowLimit      = "a run into its time limit"
-	RowCancelled  = "a run that is cancelled while its worker is at work"
+	RowCancelled  = "a run that is cancelled while its worker is active"
 	RowRetried    = "an export that a client has tried again"
-	RowHeartbeats = "an hour of 30 s heartbeats"
+	RowHeartbeats = "an hour of heartbeats at 30 s"
 	RowIdle       = "a month without a run"
 )
 
-// Measured is what "make cost" has found.
+// Measured is the result of "make cost".
 type Measured struct {
-	// On is the day, as 2006-01-02; With the emulator and its version.
+	// On is the date, as 2006-01-02; With is the emulator and its version.
 	On   string `json:"on"`
 	With string `json:"with"`
 	Rows []Row  `json:"rows"`
 }
 
-// Row finds a row by its name.
+// Row returns a row by its name.
 func (m Measured) Row(name string) (Row, bool) {
 	for _, row := range m.Rows {
 		if row.Name == name {
@@ -43,7 +43,7 @@ func (m Measured) Row(name string) (Row, bool) {
 	return Row{}, false
 }
 
-// Read reads what was measured.
+// Read reads a measurement.
 func Read(file string) (Measured, error) {
 	var m Measured
 	text, err := os.ReadFile(file)
@@ -51,33 +51,34 @@ func Read(file string) (Measured, error) {
 		err = json.Unmarshal(text, &m)
 	}
 	if err != nil {
-		return m, fmt.Errorf("cannot read what was measured: %w", err)
+		return m, fmt.Errorf("cannot read the measurement: %w", err)
 	}
 	return m, nil
 }
 
-// Write keeps what was measured.
+// Write stores a measurement.
 func (m Measured) Write(file string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
 		err = os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // a document that everybody may read
 	}
 	if err != nil {
-		return fmt.Errorf("cannot keep what was measured: %w", err)
+		return fmt.Errorf("cannot store the measurement: %w", err)
 	}
 	return nil
 }
 
-// Goal is a limit of what something may use or cost.
+// Goal is a limit of a usage or cost.
 type Goal struct {
 	Claim      string
 	Is, AtMost float64
 }
 
-// Met says whether it is kept.
+// Met reports whether the goal is met.
 func (g Goal) Met() bool { return g.Is <= g.AtMost }
 
-// Goals are held to what was measured; a row that is missing has no goals.
+// Goals returns the goals with their measured values; a missing row has no
+// goals.
 func (m Measured) Goals() []Goal {
 	var goals []Goal
 	if plain, ok := m.Row(RowPlain); ok {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// What the usual state machine does that waits for a job: Wait, a Lambda that
-// asks, a Choice, and again.
+// The usual state machine that waits for a job polls: Wait, a Lambda function
+// that asks, a Choice, and again.
 const (
 	pollInterval    = 30 * time.Second
 	pollTransitions = 3.0
-	pollSeconds     = 0.1 // a Lambda that reads one item and asks one machine
+	pollSeconds     = 0.1 // a Lambda function that reads one item and inspects one machine
 	pollMemoryGB    = 0.25
 )
 
-// Polling is what a run costs that a polling state machine waits for, instead of
-// a task token: the same run, without the transitions and heartbeats of waiting,
-// and with so many rounds as its duration has.
+// Polling returns the usage of the same run under a state machine that polls
+// instead of waiting for a task token: without the transitions and heartbeats
+// of waiting, and with as many rounds as fit into its duration.
 //
-// Start and end are taken to cost what ours cost, which is to its favour.
+// Its start and end are assumed to cost as much as ours, which favours polling.
 func Polling(plain Usage, lasts time.Duration) Usage {
 	rounds := math.Ceil(lasts.Seconds() / pollInterval.Seconds())
 	return plain.Plus(Usage{

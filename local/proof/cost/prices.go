@@ -1,7 +1,7 @@
 package cost
 
-// PricesOf is when the prices were written down: AWS's public list for
-// us-east-1, arm64, on demand, the first tier of each, and R2's list.
+// PricesOf is the date of the prices: AWS's public list for us-east-1, arm64,
+// on demand, the first tier of each, and R2's list.
 const PricesOf = "June 2025"
 
 // prices are US dollars per unit.
@@ -12,51 +12,51 @@ var prices = map[Kind]float64{
 	Transitions:    0.025 / 1e3,
 	WriteUnits:     0.625 / 1e6,
 	ReadUnits:      0.125 / 1e6,
-	Signatures:     0.15 / 1e4, // all asymmetric keys but RSA of 2048 bits
-	Events:         1.00 / 1e6, // custom ones; those of AWS and of schedules are free
+	Signatures:     0.15 / 1e4, // all asymmetric keys except RSA of 2048 bits
+	Events:         1.00 / 1e6, // custom events; those of AWS and of schedules are free
 	SecretCalls:    0.05 / 1e4,
 	BucketWrites:   4.50 / 1e6,
 	BucketReads:    0.36 / 1e6,
 	QueueRequests:  0.40 / 1e6,
 	LogGB:          0.50,
-	OutGB:          0.09, // from AWS; R2 asks nothing
+	OutGB:          0.09, // from AWS; R2 is free
 
 	KeyMonths:    1.00,
 	SecretMonths: 0.40,
 	AlarmMonths:  0.10,
-	MetricMonths: 0.30, // as long as it is told
+	MetricMonths: 0.30, // while it is published
 }
 
-// Assumption is something that was not counted.
+// Assumption is an uncounted cost.
 type Assumption struct {
 	What, Why string
 }
 
-// LaunchSeconds are added to each launch: the function waits for a machine of
-// Fly to be created and to run, which is a matter of milliseconds where machines
-// are processes.
+// LaunchSeconds is added to each launch: the function waits until Fly has
+// created and started a machine, which takes milliseconds if machines are
+// processes.
 const LaunchSeconds = 2.0
 
-// Assumptions lists them.
+// Assumptions lists the assumptions.
 func Assumptions() []Assumption {
 	return []Assumption{
 		{
-			"Lambda's time is the time that LocalStack reports, as it is",
-			"less what counting takes; it holds waiting for DynamoDB Local and LocalStack on two shared processors, which is longer than AWS's, and no cold start",
+			"Lambda's time is the time that LocalStack reports",
+			"less the time of counting; it includes waiting for DynamoDB Local and LocalStack on two shared processors, which is longer than on AWS, and no cold start",
 		},
-		{"a launch takes 2 s more", "that is as long as it waits for a machine of Fly; locally it waits for a process"},
+		{"a launch takes 2 s more", "this is how long it waits for a machine of Fly; locally it waits for a process"},
 		{
 			"units of transactions are counted from the items before and after, by the rules of DynamoDB's guide",
-			"DynamoDB Local tells other numbers for them",
+			"DynamoDB Local reports other numbers for them",
 		},
 		{
-			"the access log of the API and the log of the state machine are not in it",
+			"the access log of the API and the log of the state machine are not included",
 			"LocalStack writes neither as AWS does; a kilobyte of log costs $0.50 for a million",
 		},
 		{
-			"metrics of its own are priced while nothing runs; a busy stack tells about forty, $12 a month",
-			"they cost by the hour in which they are told, not by the run",
+			"custom metrics are priced while nothing runs; a busy stack publishes about forty, $12 a month",
+			"they are billed by the hour in which they are published, not by the run",
 		},
-		{"an asked-for status is one request", "a client that waits asks again every 5 s; what it does is its own"},
+		{"a status request is one request", "a client that waits repeats it every 5 s; its polling is not included"},
 	}
 }

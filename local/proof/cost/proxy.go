@@ -18,13 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Proxy stands between functions and an emulator of AWS, and counts by function
-// what their calls are billed for. A function's endpoint is the proxy's URL with
-// the function's name as path. It is safe for use by many goroutines.
+// Proxy is a proxy between functions and an emulator of AWS. It counts, by
+// function, what their calls are billed for. A function's endpoint is the
+// proxy's URL with the function's name as its path. It is safe for concurrent
+// use.
 //
-// It asks DynamoDB for the capacity of single calls; for transactions, whose
-// capacity DynamoDB Local tells wrong, it reads the items before and after. Both
-// change nothing that a function sees.
+// It requests the consumed capacity of single calls. For transactions, whose
+// capacity DynamoDB Local reports wrongly, it reads the items before and after.
+// Functions see neither.
 type Proxy struct {
 	next    *url.URL
 	forward *httputil.ReverseProxy
@@ -36,22 +37,22 @@ type Proxy struct {
 	own    map[string]time.Duration
 }
 
-// NewProxy makes a proxy in front of an emulator's URL.
+// NewProxy returns a proxy for an emulator's URL.
 func NewProxy(emulator string, clock clock.Clock) (*Proxy, error) {
 	next, err := url.Parse(emulator)
 	if err != nil {
 		return nil, fmt.Errorf("cannot count in front of %q: %w", emulator, err)
 	}
 	p := &Proxy{next: next, clock: clock, counts: map[string]Usage{}, own: map[string]time.Duration{}}
-	// The host that was signed stays.
+	// Keep the host that was signed.
 	p.forward = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = next.Scheme, next.Host, r.In.Host
 	}}
 	return p, nil
 }
 
-// Take gives what was counted since the last time, by function, and how long
-// each function has waited because it was counted.
+// Take returns what was counted since the last call, by function, and how long
+// each function waited for the counting.
 func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +61,7 @@ func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
 	return used, own
 }
 
-// aside does what no function has asked for.
+// aside makes a call that no function made.
 func (p *Proxy) aside(function string, do func()) {
 	begun := p.clock.Now()
 	do()
@@ -76,7 +77,7 @@ func (p *Proxy) add(function string, used Usage) {
 	p.counts[function] = p.counts[function].Plus(used)
 }
 
-// ServeHTTP counts a call and passes it on.
+// ServeHTTP counts a call and forwards it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	target := r.Header.Get("X-Amz-Target")
 	if target == "" {
@@ -100,8 +101,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// call is what a call of a service other than DynamoDB is billed as. Those of
-// Step Functions are not: its transitions are.
+// call returns how a call of a service other than DynamoDB is billed. Calls of
+// Step Functions are free; its transitions are billed.
 func call(target string, body []byte) Usage {
 	service, operation, _ := strings.Cut(target, ".")
 	switch service {
@@ -120,8 +121,8 @@ func call(target string, body []byte) Usage {
 	return nil
 }
 
-// objectCall is what a call of the object store is billed as: reads are cheap,
-// deletions free, everything else is dear.
+// objectCall returns how a call of the object store is billed: reads are cheap,
+// deletions free, everything else is expensive.
 func objectCall(r *http.Request) Usage {
 	asked := r.URL.Query()
 	lists := asked.Has("list-type") || asked.Has("uploads") || asked.Has("uploadId") // objects, uploads, an upload's parts
@@ -134,7 +135,7 @@ func objectCall(r *http.Request) Usage {
 	return Usage{BucketWrites: 1}
 }
 
-// table passes a call of DynamoDB on and counts its units.
+// table forwards a call of DynamoDB and counts its units.
 func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operation string) {
 	var in map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -151,7 +152,7 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 	p.aside(function, func() { before = p.items(r.Context(), r.Header, touched) })
 	answer, err := p.send(r.Context(), r.Header, in)
 	if err != nil {
-		http.Error(w, "the emulator does not answer", http.StatusBadGateway)
+		http.Error(w, "no answer from the emulator", http.StatusBadGateway)
 		return
 	}
 	written := 0.0
@@ -161,7 +162,7 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 	}
 	used := Usage{WriteUnits: written}
 	if told := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
-		used[WriteUnits] = max(told, 1) // one that is refused costs its item's size
+		used[WriteUnits] = max(told, 1) // a refused write costs its item's size
 	} else if operation != "TransactWriteItems" {
 		used = Usage{ReadUnits: told}
 	}
@@ -172,10 +173,10 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 		}
 	}
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body) // who has gone does not need it
+	_, _ = w.Write(answer.body) // the client may have left
 }
 
-// reply is an answer of the emulator, read to its end.
+// reply is a complete answer of the emulator.
 type reply struct {
 	status int
 	header http.Header
@@ -200,7 +201,7 @@ func (p *Proxy) send(ctx context.Context, header http.Header, in any) (reply, er
 		return reply{}, err
 	}
 	text, err := io.ReadAll(answer.Body)
-	// What was changed on the way has another checksum.
+	// A changed body has another checksum.
 	answer.Header.Del("X-Amz-Crc32")
 	return reply{answer.StatusCode, answer.Header, text}, errors.Join(err, answer.Body.Close())
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Report is the README's section, as markdown.
+// Report returns the cost tables as Markdown.
 func (m Measured) Report() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Counted on %s with %s; list prices of us-east-1 and of R2 as of %s.\n\n", m.On, m.With, PricesOf)
@@ -30,7 +30,7 @@ func (m Measured) Report() string {
 	return text.String()
 }
 
-// itemise shows a row's bill: by the million, where it is about a run.
+// itemise returns a row's bill, per million for rows about a run.
 func (m Measured) itemise(text *strings.Builder, row Row) {
 	times, of := 1e6, " a million"
 	if row.Name == RowIdle {
@@ -43,7 +43,7 @@ func (m Measured) itemise(text *strings.Builder, row Row) {
 	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage)*times)
 }
 
-// compare sets a run beside the same under a polling state machine.
+// compare compares a run with the same under a polling state machine.
 func (m Measured) compare(text *strings.Builder) {
 	plain, ok := m.Row(RowPlain)
 	if !ok {
@@ -70,7 +70,7 @@ func spell(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours())) + " h"
 }
 
-// figure is a number with the digits that matter.
+// figure formats a number with its significant digits.
 func figure(n float64) string {
 	switch {
 	case n == float64(int64(n)):

@@ -8,10 +8,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 )
 
-// item is an item of the table, as DynamoDB's JSON has it.
+// item is an item of the table in DynamoDB's JSON.
 type item map[string]map[string]any
 
-// size of a value; one of a kind that the table does not have counts as its JSON.
+// size returns the size of a value. A kind that the table does not use counts
+// as its JSON.
 func size(value map[string]any) int {
 	for kind, v := range value {
 		text, isText := v.(string)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Kind is something that is billed.
+// Kind is a billed quantity.
 type Kind string
 
-// The kinds; what one unit is stands at each.
+// The kinds, each with its unit.
 const (
 	APIRequests    Kind = "API Gateway requests"
 	LambdaRequests Kind = "Lambda invocations"
@@ -28,13 +28,13 @@ const (
 	KeyMonths    Kind = "KMS key, month"
 	SecretMonths Kind = "secret, month"
 	AlarmMonths  Kind = "metric of an alarm, month"
-	MetricMonths Kind = "metric of its own, month"
+	MetricMonths Kind = "custom metric, month"
 )
 
-// Usage is how many units of each kind were used.
+// Usage is the number of units of each kind.
 type Usage map[Kind]float64
 
-// Plus gives the sum; neither is changed.
+// Plus returns the sum and changes neither operand.
 func (u Usage) Plus(other Usage) Usage {
 	sum := maps.Clone(u)
 	if sum == nil {
@@ -46,7 +46,7 @@ func (u Usage) Plus(other Usage) Usage {
 	return sum
 }
 
-// Times gives n times as much.
+// Times returns n times the usage.
 func (u Usage) Times(n float64) Usage {
 	product := Usage{}
 	for kind, units := range u {
@@ -61,10 +61,10 @@ type Line struct {
 	Units, Price float64
 }
 
-// Dollars is what the item costs.
+// Dollars returns the cost of the item.
 func (l Line) Dollars() float64 { return l.Units * l.Price }
 
-// Bill is what a usage costs, the dearest first.
+// Bill returns the cost of a usage, item by item, the most expensive first.
 func Bill(u Usage) []Line {
 	var lines []Line
 	for _, kind := range slices.Sorted(maps.Keys(u)) {
@@ -84,7 +84,7 @@ func Bill(u Usage) []Line {
 	return lines
 }
 
-// Dollars is what a usage costs in all.
+// Dollars returns the total cost of a usage.
 func Dollars(u Usage) float64 {
 	total := 0.0
 	for _, line := range Bill(u) {

@@ -1,6 +1,5 @@
-// Broken is a function that fails in a way that nobody foresaw: its error has a
-// name that no state of the state machine tries again. It takes the place of a
-// deployed function in a test.
+// Broken is a function that fails with an error that no state of the state
+// machine retries. A test deploys it in place of a function.
 package main
 
 import (
