@@ -3,7 +3,7 @@
 // world around them that is slow, lossy and mean. One number, the seed, decides
 // everything that happens, so that a failure can be had again.
 //
-//	clients ──► Service ──► flaky store ──► SQLite
+//	clients ──► Service ──► fake.Store  ──► SQLite
 //	   ▲          │  ▲
 //	   └─ world ◄─┘  └── engine (single steps)
 //	      machines, workers, buckets, lost calls, crashes

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/flaky"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -53,7 +53,7 @@ func (w *world) begin(ctx context.Context) error {
 	}
 	p.store = inner
 	w.lives++
-	store := flaky.New(inner, flaky.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), func(err error) { w.broken("misuse of the store: %v", err) })
+	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), func(err error) { w.broken("misuse of the store: %v", err) })
 	executions := &executions{process: p}
 	system := orchestrator.NewSystem(
 		&mortalStore{store, p}, executions, mortalRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,

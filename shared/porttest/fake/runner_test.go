@@ -1,4 +1,4 @@
-package runnerfake_test
+package fake_test
 
 import (
 	"context"
@@ -6,34 +6,31 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
-	"github.com/sortie-dev/sortie/shared/porttest/flaky"
-	"github.com/sortie-dev/sortie/shared/porttest/runnerfake"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func program(p runnerfake.Process) int {
+func program(p fake.Process) int {
 	return porttest.RunnerProgram(func(key string) string { return p.Env[key] }, p.Terminated, p.Killed)
 }
 
 func TestRunner(t *testing.T) {
 	t.Parallel()
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
-		next := flaky.Applied // the fate of the next launch
-		r := runnerfake.New(runnerfake.Config{
-			Programs: map[string]runnerfake.Program{"program": program}, Clock: clock.System{}, Complain: t.Errorf,
-			Plan: func(c flaky.Call) flaky.Fate {
+		next := fake.Applied // the fate of the next launch
+		r := fake.NewRunner(fake.RunnerConfig{
+			Programs: map[string]fake.Program{"program": program}, Clock: clock.System{}, Complain: t.Errorf,
+			Plan: func(c fake.Call) fake.Fate {
 				if c.Method != "Launch" {
-					return flaky.Applied
+					return fake.Applied
 				}
 				fate := next
-				next = flaky.Applied
+				next = fake.Applied
 				return fate
 			},
 		})
@@ -48,21 +45,21 @@ func TestRunner(t *testing.T) {
 				case porttest.RunnerIsFull:
 					r.Refuse(name, fault.New(fault.Capacity, "no room"))
 				case porttest.RunnerLosesRequest:
-					next = flaky.Lost
+					next = fake.Lost
 				case porttest.RunnerLosesAnswer:
-					next = flaky.Unsure
+					next = fake.Unsure
 				}
 			},
 		}
 	})
 }
 
-func TestItComplainsAboutItsCaller(t *testing.T) {
+func TestRunnerReportsMisuse(t *testing.T) {
 	t.Parallel()
-	var heard []string
-	r := runnerfake.New(runnerfake.Config{
-		Programs: map[string]runnerfake.Program{"program": program}, Clock: clock.System{},
-		Complain: func(format string, _ ...any) { heard = append(heard, format) },
+	var reports []string
+	r := fake.NewRunner(fake.RunnerConfig{
+		Programs: map[string]fake.Program{"program": program}, Clock: clock.System{},
+		Complain: func(format string, _ ...any) { reports = append(reports, format) },
 	})
 	defer r.Close()
 	if _, err := r.List(t.Context()); err != nil {
@@ -76,19 +73,19 @@ func TestItComplainsAboutItsCaller(t *testing.T) {
 	if _, err := r.Wait(ctx, r.Machines()[0].ID, port.MachineEnding, 0); err != nil {
 		t.Error(err)
 	}
-	for i, want := range []string{"without a deadline", "nobody owns", "Wait for"} {
-		if i >= len(heard) || !strings.Contains(heard[i], want) {
-			t.Errorf("complaints %q, want %q", heard, want)
+	for i, want := range []string{"without a deadline", "incomplete owner", "Wait for"} {
+		if i >= len(reports) || !strings.Contains(reports[i], want) {
+			t.Errorf("got reports %q, want %q", reports, want)
 		}
 	}
 }
 
-func TestTheVirtualClockEndsGraceAndWaits(t *testing.T) {
+func TestVirtualClockEndsGraceAndWaits(t *testing.T) {
 	t.Parallel()
 	now := clock.NewVirtual(time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC))
-	r := runnerfake.New(runnerfake.Config{
+	r := fake.NewRunner(fake.RunnerConfig{
 		Clock:    now,
-		Programs: map[string]runnerfake.Program{"stubborn": func(p runnerfake.Process) int { <-p.Killed; return 1 }},
+		Programs: map[string]fake.Program{"stubborn": func(p fake.Process) int { <-p.Killed; return 1 }},
 	})
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

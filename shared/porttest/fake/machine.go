@@ -1,4 +1,4 @@
-package runnerfake
+package fake
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// machine is one of the fake's.
+// machine is one machine of a Runner.
 type machine struct {
 	id      string
 	spec    port.LaunchSpec
@@ -31,7 +31,7 @@ type machine struct {
 func newMachine(id string, spec port.LaunchSpec, clock clock.Clock) *machine {
 	region := spec.Region
 	if region == "" {
-		region = "here"
+		region = "local"
 	}
 	return &machine{
 		id: id, spec: spec, clock: clock,
@@ -51,15 +51,15 @@ func (m *machine) look() port.Machine {
 
 func (m *machine) gone() bool { return m.look().Phase == port.MachineGone }
 
-// show changes what is seen. m.mu is held.
+// show changes the visible state. The caller holds m.mu.
 func (m *machine) show(change func(*port.Machine)) {
 	change(&m.now)
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// run runs the program, unless the machine was taken back before. A machine
-// that was killed is gone at once, whatever its program does.
+// run runs the program, unless the machine was stopped before. A killed machine
+// is gone at once, before its program returns.
 func (m *machine) run(program Program) {
 	m.mu.Lock()
 	runs := m.now.Phase == port.MachineCreating && !m.signalled && !m.dead
@@ -132,7 +132,7 @@ func (m *machine) destroy() {
 	m.end(exit)
 }
 
-// wait looks until the phase is reached or the limit is over.
+// wait returns when the phase is reached or the limit has passed.
 func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	over, stop := m.clock.NewTimer(limit)
 	defer stop()
@@ -148,7 +148,7 @@ func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.
 		case <-over:
 			return m.look(), nil
 		case <-ctx.Done():
-			return port.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was given up")
+			return port.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was cancelled")
 		}
 	}
 }

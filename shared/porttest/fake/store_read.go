@@ -1,4 +1,4 @@
-package flaky
+package fake
 
 import (
 	"context"
@@ -8,18 +8,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Load implements orchestrator.Store.
+// Load implements port.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	return s.one("Load", func() (run.Run, error) { return s.inner.Load(ctx, ref) })
 }
 
-// Find implements orchestrator.Store.
+// Find implements port.Store.
 func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
 	return s.one("Find", func() (run.Run, error) { return s.inner.Find(ctx, tenant, taskID) })
 }
 
 func (s *Store) one(method string, read func() (run.Run, error)) (run.Run, error) {
-	return give(s, method, false, func() (run.Run, error) {
+	return ask(s, method, false, func() (run.Run, error) {
 		r, err := read()
 		if err == nil {
 			s.witness.saw(r)
@@ -28,12 +28,12 @@ func (s *Store) one(method string, read func() (run.Run, error)) (run.Run, error
 	})
 }
 
-// Events implements orchestrator.Store.
+// Events implements port.Store.
 func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
-	return give(s, "Events", false, func() ([]run.Event, error) { return s.inner.Events(ctx, ref, after, limit) })
+	return ask(s, "Events", false, func() ([]run.Event, error) { return s.inner.Events(ctx, ref, after, limit) })
 }
 
-// List implements orchestrator.Store.
+// List implements port.Store.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) (runs []run.Run, next string, err error) {
 	runs, err = s.many("List", func() (found []run.Run, err error) {
 		found, next, err = s.inner.List(ctx, tenant, page)
@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) (runs [
 }
 
 func (s *Store) many(method string, read func() ([]run.Run, error)) ([]run.Run, error) {
-	return give(s, method, false, func() ([]run.Run, error) {
+	return ask(s, method, false, func() ([]run.Run, error) {
 		runs, err := read()
 		for _, r := range runs {
 			s.witness.saw(r)
@@ -55,42 +55,42 @@ func (s *Store) many(method string, read func() ([]run.Run, error)) ([]run.Run, 
 	})
 }
 
-// Line implements orchestrator.Store.
+// Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	return give(s, "Line", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
+	return ask(s, "Queue", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
-// Position implements orchestrator.Store.
+// Position implements port.Store.
 func (s *Store) Position(ctx context.Context, r run.Run) (int, error) {
-	return give(s, "Position", false, func() (int, error) { return s.inner.Position(ctx, r) })
+	return ask(s, "Position", false, func() (int, error) { return s.inner.Position(ctx, r) })
 }
 
-// Pools implements orchestrator.Store.
+// Pools implements port.Store.
 func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
-	return give(s, "Pools", false, func() ([]port.PoolUse, error) { return s.inner.Pools(ctx) })
+	return ask(s, "Pools", false, func() ([]port.PoolUse, error) { return s.inner.Pools(ctx) })
 }
 
-// Due implements orchestrator.Store.
+// Due implements port.Store.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	return give(s, "Due", false, func() ([]run.Ref, error) { return s.inner.Due(ctx, now, limit) })
+	return ask(s, "Due", false, func() ([]run.Ref, error) { return s.inner.Due(ctx, now, limit) })
 }
 
-// WithMachine implements orchestrator.Store.
+// WithMachine implements port.Store.
 func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
-	return give(s, "WithMachine", false, func() ([]port.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
+	return ask(s, "WithMachine", false, func() ([]port.Placement, error) { return s.inner.WithMachine(ctx, after, limit) })
 }
 
-// OutputsDue implements orchestrator.Store.
+// OutputsDue implements port.Store.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	return give(s, "OutputsDue", false, func() ([]run.Ref, error) { return s.inner.OutputsDue(ctx, now, limit) })
+	return ask(s, "OutputsDue", false, func() ([]run.Ref, error) { return s.inner.OutputsDue(ctx, now, limit) })
 }
 
-// LastBeat implements orchestrator.Store.
+// LastHeartbeat implements port.Store.
 func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
-	return give(s, "LastBeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
+	return ask(s, "LastHeartbeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
-// Reception implements orchestrator.Store.
+// Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
-	return give(s, "Reception", false, func() (port.Reception, error) { return s.inner.Reception(ctx) })
+	return ask(s, "Reception", false, func() (port.Reception, error) { return s.inner.Reception(ctx) })
 }

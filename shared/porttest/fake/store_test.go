@@ -1,4 +1,4 @@
-package flaky_test
+package fake_test
 
 import (
 	"errors"
@@ -9,18 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
-	"github.com/sortie-dev/sortie/shared/porttest/flaky"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -38,11 +34,11 @@ func inner(t *testing.T) port.Store {
 	return store
 }
 
-// The suite misuses its store on purpose, and sees nothing of the witness.
-func TestWithoutAPlanItIsAStore(t *testing.T) {
+// The suite misuses its store on purpose, so reports are discarded.
+func TestStore(t *testing.T) {
 	t.Parallel()
 	porttest.Store(t, func(t *testing.T) port.Store {
-		return flaky.New(inner(t), nil, func(error) {})
+		return fake.NewStore(inner(t), nil, func(error) {})
 	})
 }
 
@@ -53,11 +49,11 @@ func newRun(id string) port.Write {
 	}, newYear))
 }
 
-func TestItFailsInBothWays(t *testing.T) {
+func TestStoreFailsInBothWays(t *testing.T) {
 	t.Parallel()
 	behind := inner(t)
-	plan := flaky.Script(flaky.Lost, flaky.Unsure, flaky.Applied, flaky.Lost, flaky.Unsure)
-	store := flaky.New(behind, plan, func(err error) { t.Error(err) })
+	plan := fake.Script(fake.Lost, fake.Unsure, fake.Applied, fake.Lost, fake.Unsure)
+	store := fake.NewStore(behind, plan, func(err error) { t.Error(err) })
 	tests := []struct {
 		id            string
 		failed, there bool
@@ -98,21 +94,21 @@ func TestItFailsInBothWays(t *testing.T) {
 
 func TestASeedIsAPlan(t *testing.T) {
 	t.Parallel()
-	fates := func(seed uint64) (all []flaky.Fate) {
-		plan := flaky.Seeded(seed, 0.2)
+	fates := func(seed uint64) (all []fake.Fate) {
+		plan := fake.Seeded(seed, 0.2)
 		for n := range 1000 {
-			all = append(all, plan(flaky.Call{Number: n, Write: true}))
+			all = append(all, plan(fake.Call{Number: n, Write: true}))
 		}
 		return all
 	}
 	if !slices.Equal(fates(1), fates(1)) || slices.Equal(fates(1), fates(2)) {
 		t.Fatal("a plan is not its seed's own")
 	}
-	counts := map[flaky.Fate]int{}
+	counts := map[fake.Fate]int{}
 	for _, fate := range fates(1) {
 		counts[fate]++
 	}
-	for _, fate := range []flaky.Fate{flaky.Lost, flaky.Unsure} {
+	for _, fate := range []fake.Fate{fake.Lost, fake.Unsure} {
 		if counts[fate] < 50 || counts[fate] > 150 {
 			t.Errorf("of 1000 calls %d have the fate %d", counts[fate], fate)
 		}
@@ -123,7 +119,7 @@ func TestASeedIsAPlan(t *testing.T) {
 // again after every failure brings its runs to their ends.
 func TestAPatientCallerGetsThrough(t *testing.T) {
 	t.Parallel()
-	store := flaky.New(inner(t), flaky.Seeded(7, 0.4), func(err error) { t.Error(err) })
+	store := fake.NewStore(inner(t), fake.Seeded(7, 0.4), func(err error) { t.Error(err) })
 	for i := range 20 {
 		ref := run.Ref{Tenant: "acme", ID: fmt.Sprint(i)}
 		for {
@@ -159,10 +155,10 @@ func TestAPatientCallerGetsThrough(t *testing.T) {
 	}
 }
 
-func TestMisuseIsTold(t *testing.T) {
+func TestStoreReportsMisuse(t *testing.T) {
 	t.Parallel()
-	commit := func(change func(*port.Write)) func(*flaky.Store, run.Run) {
-		return func(s *flaky.Store, r run.Run) {
+	commit := func(change func(*port.Write)) func(*fake.Store, run.Run) {
+		return func(s *fake.Store, r run.Run) {
 			d, err := run.Decide(r, run.Enqueued{Pool: "p", Limit: 1}, newYear)
 			if err != nil {
 				panic(err)
@@ -172,8 +168,8 @@ func TestMisuseIsTold(t *testing.T) {
 			_ = s.Commit(t.Context(), w)
 		}
 	}
-	create := func(change func(*port.Write), key string) func(*flaky.Store, run.Run) {
-		return func(s *flaky.Store, _ run.Run) {
+	create := func(change func(*port.Write), key string) func(*fake.Store, run.Run) {
+		return func(s *fake.Store, _ run.Run) {
 			w := newRun("b")
 			change(&w)
 			_, _ = s.Create(t.Context(), w, &port.IdempotencyKey{Key: key})
@@ -182,45 +178,45 @@ func TestMisuseIsTold(t *testing.T) {
 	nothing := func(*port.Write) {}
 	tests := []struct {
 		name string
-		do   func(*flaky.Store, run.Run)
+		do   func(*fake.Store, run.Run)
 		want string // empty: no misuse
 	}{
-		{"a commit as it should be", commit(nothing), ""},
-		{"a create as it should be", create(nothing, "k"), ""},
-		{"an old version is a lost race", commit(func(w *port.Write) { w.Run.Version = 1 }), ""},
-		{"a version that nobody was shown", commit(func(w *port.Write) { w.Run.Version = 3 }), "on version 3"},
-		{"a version of none", commit(func(w *port.Write) { w.Run.Version = 0 }), "on version 0"},
-		{"a run that nobody was shown", commit(func(w *port.Write) { w.Run.ID = "x" }), "nobody was shown"},
-		{"an event left out", commit(func(w *port.Write) { w.Events = nil }), "events that lead from"},
-		{"a gap", commit(func(w *port.Write) { w.Events[0].Seq++ }), "where number 2 belongs"},
-		{"a count that goes back", commit(func(w *port.Write) { w.Events, w.Run.EventCount = nil, 0 }), "events that lead from 1 to 0"},
-		{"an event without an id", commit(func(w *port.Write) { w.Events[0].ID = "" }), "belongs"},
+		{"a correct commit", commit(nothing), ""},
+		{"a correct create", create(nothing, "k"), ""},
+		{"an old version", commit(func(w *port.Write) { w.Run.Version = 1 }), ""},
+		{"a version that never returned", commit(func(w *port.Write) { w.Run.Version = 3 }), "on version 3"},
+		{"version zero", commit(func(w *port.Write) { w.Run.Version = 0 }), "on version 0"},
+		{"a run that never returned", commit(func(w *port.Write) { w.Run.ID = "x" }), "never returned"},
+		{"a missing event", commit(func(w *port.Write) { w.Events = nil }), "event count changes from"},
+		{"a gap in the numbers", commit(func(w *port.Write) { w.Events[0].Seq++ }), "want number 2"},
+		{"a decreasing event count", commit(func(w *port.Write) { w.Events, w.Run.EventCount = nil, 0 }), "event count changes from 1 to 0"},
+		{"an event without an id", commit(func(w *port.Write) { w.Events[0].ID = "" }), "want number"},
 		{"a state that no event leads to", commit(func(w *port.Write) { w.Run.State = run.Failed }), "its events lead to Pending"},
 		{"an illegal transition", commit(func(w *port.Write) {
 			w.Run.State, w.Events[0].State = run.Running, run.Running
 		}), "from Pending to Running"},
-		{"a slot without its lease", commit(func(w *port.Write) { w.Lease = "" }), "lease change"},
-		{"another lease", commit(func(w *port.Write) { w.Lease = run.LeaseTake }), "lease change"},
-		{"nothing", func(s *flaky.Store, _ run.Run) { _ = s.Commit(t.Context()) }, "a commit of nothing"},
-		{"twice", func(s *flaky.Store, r run.Run) {
+		{"a slot without its lease change", commit(func(w *port.Write) { w.Lease = "" }), "lease change"},
+		{"a wrong lease change", commit(func(w *port.Write) { w.Lease = run.LeaseTake }), "lease change"},
+		{"no writes", func(s *fake.Store, _ run.Run) { _ = s.Commit(t.Context()) }, "an empty commit"},
+		{"a run twice", func(s *fake.Store, r run.Run) {
 			d, err := run.Decide(r, run.CancelRequested{}, newYear)
 			if err != nil {
 				panic(err)
 			}
 			_ = s.Commit(t.Context(), port.WriteOf(d), port.WriteOf(d))
-		}, "twice at once"},
-		{"a key of none", create(nothing, ""), "a key of 0 characters"},
+		}, "twice in one commit"},
+		{"an empty key", create(nothing, ""), "a key of 0 characters"},
 		{"a long key", create(nothing, strings.Repeat("k", 256)), "a key of 256 characters"},
-		{"a new run with a version", create(func(w *port.Write) { w.Run.Version = 1 }, "k"), "version 1 already"},
-		{"a new run further on", create(func(w *port.Write) { w.Run.State = run.Running }, "k"), "in Running"},
+		{"a new run with a version", create(func(w *port.Write) { w.Run.Version = 1 }, "k"), "with version 1"},
+		{"a new run in Running", create(func(w *port.Write) { w.Run.State = run.Running }, "k"), "in Running"},
 		{"a new run without an event", create(func(w *port.Write) { w.Events = nil }, "k"), "first event"},
 		{"a new run without a task", create(func(w *port.Write) { w.Run.TaskID = "" }, "k"), "a task id"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var told []string
-			store := flaky.New(inner(t), nil, func(err error) { told = append(told, err.Error()) })
+			var reports []string
+			store := fake.NewStore(inner(t), nil, func(err error) { reports = append(reports, err.Error()) })
 			if _, err := store.Create(t.Context(), newRun("a"), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -239,9 +235,9 @@ func TestMisuseIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.do(store, r)
-			all := strings.Join(told, "\n")
+			all := strings.Join(reports, "\n")
 			if (test.want == "") != (all == "") || !strings.Contains(all, test.want) {
-				t.Fatalf("told %q, want %q", all, test.want)
+				t.Fatalf("got reports %q, want %q", all, test.want)
 			}
 		})
 	}

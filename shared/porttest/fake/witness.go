@@ -1,4 +1,4 @@
-package flaky
+package fake
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// witness remembers the newest record of each run that anyone was shown, and
-// holds writes against it.
+// witness remembers the newest record of each run that the store returned, and
+// compares writes with it.
 type witness struct {
-	tell func(error)
-	mu   sync.Mutex
-	seen map[run.Ref]run.Run
+	report func(error)
+	mu     sync.Mutex
+	seen   map[run.Ref]run.Run
 }
 
-// saw notes a record that the store holds, or held.
+// saw records what the store returned or stored.
 func (w *witness) saw(r run.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 		misuse("without a tenant, an id or a task id")
 	}
 	if r.Version != 0 {
-		misuse("which has version %d already", r.Version)
+		misuse("with version %d, want 0", r.Version)
 	}
 	if r.State != run.Pending && r.State != run.PreRun {
 		misuse("in %s", r.State)
@@ -51,13 +51,13 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 
 func (w *witness) commits(writes []port.Write) {
 	if len(writes) == 0 {
-		w.tell(fmt.Errorf("misuse: a commit of nothing"))
+		w.report(fmt.Errorf("misuse: an empty commit"))
 	}
 	refs := map[run.Ref]bool{}
 	for _, each := range writes {
 		misuse := w.misuse("commit", each.Run)
 		if refs[each.Run.Ref()] {
-			misuse("twice at once")
+			misuse("twice in one commit")
 		}
 		refs[each.Run.Ref()] = true
 		numbered(each, misuse)
@@ -66,29 +66,31 @@ func (w *witness) commits(writes []port.Write) {
 		w.mu.Unlock()
 		switch {
 		case !ok:
-			misuse("that nobody was shown")
+			misuse("that the store never returned")
 		case each.Run.Version < 1 || each.Run.Version > known.Version:
-			misuse("on version %d; the newest that anyone was shown is %d", each.Run.Version, known.Version)
+			misuse("on version %d; the newest version returned is %d", each.Run.Version, known.Version)
 		case each.Run.Version == known.Version:
 			follows(known, each, misuse)
 		}
-		// An older version is one that has lost its race.
+		// An older version has lost its race, which is allowed.
 	}
 }
 
-// numbered checks that the events lead up to the record's count without gaps.
+// numbered checks that the events have the last numbers up to the record's count,
+// without gaps.
 func numbered(w port.Write, misuse func(string, ...any)) {
 	for i, e := range w.Events {
 		if want := w.Run.EventCount - len(w.Events) + 1 + i; e.Seq != want || e.ID == "" {
-			misuse("with event %d (id %q) where number %d belongs", e.Seq, e.ID, want)
+			misuse("with event %d (id %q), want number %d", e.Seq, e.ID, want)
 		}
 	}
 }
 
-// follows checks that the write may come after the record it was decided on.
+// follows checks that the write is a legal successor of the record it was decided
+// on.
 func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if gap := w.Run.EventCount - len(w.Events) - before.EventCount; gap != 0 {
-		misuse("with %d events that lead from %d to %d", len(w.Events), before.EventCount, w.Run.EventCount)
+		misuse("with %d events, but the event count changes from %d to %d", len(w.Events), before.EventCount, w.Run.EventCount)
 	}
 	state := before.State
 	for _, e := range w.Events {
@@ -98,10 +100,10 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 		state = e.State
 	}
 	if state != w.Run.State {
-		misuse("in %s, and its events lead to %s", w.Run.State, state)
+		misuse("in %s, but its events lead to %s", w.Run.State, state)
 	}
 	if want := leaseOf(before.Slot, w.Run.Slot); w.Lease != want {
-		misuse("with the lease change %q, and its slot says %q", w.Lease, want)
+		misuse("with the lease change %q, but its slot needs %q", w.Lease, want)
 	}
 }
 
@@ -132,6 +134,6 @@ func leaseOf(before, now run.Slot) run.LeaseChange {
 
 func (w *witness) misuse(doing string, r run.Run) func(string, ...any) {
 	return func(how string, args ...any) {
-		w.tell(fmt.Errorf("misuse: %s of run %s %s", doing, r.ID, fmt.Sprintf(how, args...)))
+		w.report(fmt.Errorf("misuse: %s of run %s %s", doing, r.ID, fmt.Sprintf(how, args...)))
 	}
 }

@@ -1,10 +1,4 @@
-// Package runnerfake is a Runner in memory: its programs are functions.
-//
-// It keeps the Runner's promises, fails on a plan in both ways (the call is not
-// made; it is made and reported failed), and tells of callers that break the
-// port's contract. It refuses to be a platform: everything is visible at once,
-// and nothing outlives it.
-package runnerfake
+package fake
 
 import (
 	"context"
@@ -18,41 +12,40 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/flaky"
 )
 
-// Program is what an image runs; it returns the exit code.
+// Program is what an image runs. It returns the exit code.
 type Program func(Process) int
 
-// Process is a machine, as its program sees it.
+// Process is a machine as its program sees it.
 type Process struct {
 	MachineID string
 	Env       map[string]string
-	// Terminated is closed by SIGTERM, Killed by SIGKILL. Nobody waits for a
-	// program that was killed.
+	// Terminated is closed by SIGTERM, Killed by SIGKILL. A killed machine is
+	// gone at once, before its program returns.
 	Terminated, Killed <-chan struct{}
 }
 
-// Config is what a Runner needs; Programs and Clock are required.
-type Config struct {
-	// Programs are the images that there are.
+// RunnerConfig configures a Runner. Programs and Clock are required.
+type RunnerConfig struct {
+	// Programs maps each image to its program.
 	Programs map[string]Program
 	Clock    clock.Clock
-	// Plan tells the fate of calls: which are not made, which are made and
-	// reported failed. nil makes them all.
-	Plan flaky.Plan
-	// Complain is told what a caller does that the port does not allow, as by
-	// testing.T.Errorf. nil is silence.
+	// Plan decides the fate of each call. A nil Plan applies all.
+	Plan Plan
+	// Complain reports calls that the port does not allow, as testing.T.Errorf
+	// does. nil discards the reports.
 	Complain func(format string, args ...any)
 }
 
-// Runner is the fake. It is safe for use by many goroutines.
+// Runner runs machines as goroutines. Changes are visible at once. It is safe
+// for concurrent use.
 type Runner struct {
-	cfg      Config
+	calls
+	cfg      RunnerConfig
 	programs sync.WaitGroup
 
 	mu       sync.Mutex
-	calls    int
 	next     int
 	machines []*machine
 	refusals map[string]error
@@ -61,18 +54,15 @@ type Runner struct {
 
 var _ port.Runner = (*Runner)(nil)
 
-// New makes a Runner without machines. Close ends it.
-func New(cfg Config) *Runner {
+// NewRunner returns a Runner without machines. The caller closes it.
+func NewRunner(cfg RunnerConfig) *Runner {
 	if cfg.Complain == nil {
 		cfg.Complain = func(string, ...any) {}
 	}
-	if cfg.Plan == nil {
-		cfg.Plan = func(flaky.Call) flaky.Fate { return flaky.Applied }
-	}
-	return &Runner{cfg: cfg, refusals: map[string]error{}}
+	return &Runner{cfg: cfg, calls: calls{plan: cfg.Plan}, refusals: map[string]error{}}
 }
 
-// Close kills all machines and waits for their programs, which have to notice.
+// Close kills all machines and waits for their programs to return.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -83,15 +73,15 @@ func (r *Runner) Close() {
 	r.programs.Wait()
 }
 
-// Refuse makes the next launch under the name fail with err; no machine is
-// made.
+// Refuse makes the next launch under the name return err without creating a
+// machine.
 func (r *Runner) Refuse(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.refusals[name] = err
 }
 
-// Occupy makes a live machine of that name that is not Sortie's.
+// Occupy creates a live machine of that name that does not belong to Sortie.
 func (r *Runner) Occupy(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +90,8 @@ func (r *Runner) Occupy(name string) {
 	m.now.Phase = port.MachineRunning
 }
 
-// Machines tells all machines that were ever made, in their order.
+// Machines returns all machines in the order of their creation, including those
+// that are gone.
 func (r *Runner) Machines() []port.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,40 +102,37 @@ func (r *Runner) Machines() []port.Machine {
 	return all
 }
 
-// call makes one, as its fate is.
-func (r *Runner) call(ctx context.Context, method string, write bool, do func() error) error {
+// ask makes a call as the plan decides, and reports one without a deadline.
+func (r *Runner) ask(ctx context.Context, method, subject string, write bool, do func() error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		r.cfg.Complain("%s was called without a deadline", method)
 	}
-	r.mu.Lock()
-	r.calls++
-	fate := r.cfg.Plan(flaky.Call{Number: r.calls, Method: method, Write: write})
-	r.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return fault.Wrap(err, fault.Unavailable, "%s: the context has ended", method)
-	}
-	if fate == flaky.Lost {
-		return fault.New(fault.Unavailable, "%s: the call was lost", method)
-	}
-	err := do()
-	if fate == flaky.Unsure && (err == nil || fault.Is(err, fault.Unavailable)) {
-		return fault.New(fault.Unavailable, "%s: the answer was lost", method)
+	var refused error
+	err := r.call(ctx, method, subject, write, func() error {
+		err := do()
+		if err != nil && !fault.Is(err, fault.Unavailable) {
+			refused = err // the platform's refusal is known even where an answer can be lost
+		}
+		return err
+	})
+	if refused != nil {
+		return refused
 	}
 	return err
 }
 
-// Launch makes the machine or adopts it; see orchestrator.Runner.
-func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (made port.Machine, err error) {
-	err = r.call(ctx, "Launch", true, func() error {
+// Launch implements port.Runner.
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (created port.Machine, err error) {
+	err = r.ask(ctx, "Launch", spec.Name, true, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		made, err = r.launch(spec)
+		created, err = r.launch(spec)
 		return err
 	})
 	if err != nil {
 		return port.Machine{}, err
 	}
-	return made, nil
+	return created, nil
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
@@ -156,28 +144,28 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.Machine, error) {
 	}
 	printable := !strings.ContainsFunc(spec.Owner.Tenant+spec.Owner.RunID, func(c rune) bool { return c < ' ' || c > '~' })
 	if !validName.MatchString(spec.Name) || spec.Image == "" || spec.MemoryMB%256 != 0 || !printable || r.closed {
-		return port.Machine{}, fault.New(fault.LaunchRefused, "cannot launch %q: the specification is not one of a machine", spec.Name)
+		return port.Machine{}, fault.New(fault.LaunchRefused, "cannot launch %q: invalid specification", spec.Name)
 	}
 	if spec.Owner.RunID == "" || spec.Owner.Tenant == "" || spec.Owner.Attempt < 1 {
-		r.cfg.Complain("Launch of %q: nobody owns the machine: %+v", spec.Name, spec.Owner)
+		r.cfg.Complain("Launch of %q: incomplete owner %+v", spec.Name, spec.Owner)
 	}
 	for _, m := range r.machines {
 		if m.spec.Name != spec.Name || m.gone() {
 			continue
 		}
 		if m.foreign || m.spec.Owner != spec.Owner {
-			return port.Machine{}, fault.New(fault.LaunchRefused, "the name %q belongs to another machine", spec.Name)
+			return port.Machine{}, fault.New(fault.LaunchRefused, "the name %q is taken by another machine", spec.Name)
 		}
 		return m.look(), nil
 	}
 	program, ok := r.cfg.Programs[spec.Image]
 	if !ok {
-		return port.Machine{}, fault.New(fault.Image, "there is no image %q", spec.Image)
+		return port.Machine{}, fault.New(fault.Image, "unknown image %q", spec.Image)
 	}
 	m := r.add(spec)
-	made := m.look()
+	created := m.look()
 	r.programs.Go(func() { m.run(program) })
-	return made, nil
+	return created, nil
 }
 
 func (r *Runner) add(spec port.LaunchSpec) *machine {
@@ -197,9 +185,9 @@ func (r *Runner) find(id string) *machine {
 	return r.machines[i]
 }
 
-// Inspect looks one machine up; see orchestrator.Runner.
+// Inspect implements port.Runner.
 func (r *Runner) Inspect(ctx context.Context, id string) (now port.Machine, err error) {
-	err = r.call(ctx, "Inspect", false, func() error {
+	err = r.ask(ctx, "Inspect", id, false, func() error {
 		m := r.find(id)
 		if m == nil {
 			return fmt.Errorf("cannot look up machine %q: %w", id, port.ErrNotFound)
@@ -213,12 +201,12 @@ func (r *Runner) Inspect(ctx context.Context, id string) (now port.Machine, err 
 	return now, nil
 }
 
-// Wait waits for a phase; see orchestrator.Runner.
+// Wait implements port.Runner.
 func (r *Runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (now port.Machine, err error) {
 	if limit < time.Second || limit > time.Minute || (phase != port.MachineRunning && phase != port.MachineGone) {
-		r.cfg.Complain("Wait for %q for %v", phase, limit)
+		r.cfg.Complain("Wait for phase %q and %v", phase, limit)
 	}
-	err = r.call(ctx, "Wait", false, func() error {
+	err = r.ask(ctx, "Wait", id, false, func() error {
 		m := r.find(id)
 		if m == nil {
 			return fmt.Errorf("cannot wait for machine %q: %w", id, port.ErrNotFound)
@@ -232,9 +220,9 @@ func (r *Runner) Wait(ctx context.Context, id string, phase port.MachinePhase, l
 	return now, nil
 }
 
-// List tells the live machines; see orchestrator.Runner.
+// List implements port.Runner.
 func (r *Runner) List(ctx context.Context) (found []port.Machine, err error) {
-	err = r.call(ctx, "List", false, func() error {
+	err = r.ask(ctx, "List", "", false, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, m := range r.machines {
@@ -250,9 +238,9 @@ func (r *Runner) List(ctx context.Context) (found []port.Machine, err error) {
 	return found, nil
 }
 
-// Stop sends SIGTERM and, later, SIGKILL; see orchestrator.Runner.
+// Stop implements port.Runner.
 func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error {
-	return r.call(ctx, "Stop", true, func() error {
+	return r.ask(ctx, "Stop", id, true, func() error {
 		if m := r.find(id); m != nil {
 			m.stop(grace)
 		}
@@ -260,9 +248,9 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 	})
 }
 
-// Destroy kills the machine; see orchestrator.Runner.
+// Destroy implements port.Runner.
 func (r *Runner) Destroy(ctx context.Context, id string) error {
-	return r.call(ctx, "Destroy", true, func() error {
+	return r.ask(ctx, "Destroy", id, true, func() error {
 		if m := r.find(id); m != nil {
 			m.destroy()
 		}

@@ -1,0 +1,90 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Store is another Store with failures and a check of its callers. It is safe
+// for concurrent use.
+type Store struct {
+	calls
+	inner   port.Store
+	witness witness
+}
+
+var _ port.Store = (*Store)(nil)
+
+// NewStore wraps inner. All users of inner must share the wrapper, or misuse,
+// which is called for every call that the port does not allow, reports correct
+// calls too.
+func NewStore(inner port.Store, plan Plan, misuse func(error)) *Store {
+	return &Store{
+		inner: inner, calls: calls{plan: plan},
+		witness: witness{report: misuse, seen: map[run.Ref]run.Run{}},
+	}
+}
+
+// Create implements port.Store.
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+	s.witness.creates(first, key)
+	return result(context.Background(), &s.calls, "Create", "", true, func() (existing *run.Run, err error) {
+		if existing, err = s.inner.Create(ctx, first, key); err != nil {
+			return nil, err
+		}
+		if existing != nil {
+			s.witness.saw(*existing)
+		} else {
+			s.witness.saw(after(first))
+		}
+		return existing, nil
+	})
+}
+
+// Commit implements port.Store.
+func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
+	s.witness.commits(writes)
+	return s.call(context.Background(), "Commit", "", true, func() error {
+		if err := s.inner.Commit(ctx, writes...); err != nil {
+			return err
+		}
+		for _, w := range writes {
+			s.witness.saw(after(w))
+		}
+		return nil
+	})
+}
+
+// after is the record as the store keeps it.
+func after(w port.Write) run.Run {
+	w.Run.Version++
+	return w.Run
+}
+
+// Heartbeat implements port.Store.
+func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
+	return ask(s, "Heartbeat", true, func() (run.Heartbeat, error) { return s.inner.Heartbeat(ctx, ref, b) })
+}
+
+// RecordReception implements port.Store.
+func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
+	return s.call(context.Background(), "RecordReception", "", true, func() error { return s.inner.RecordReception(ctx, r) })
+}
+
+// Reconcile implements port.Store.
+func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
+	return ask(s, "Reconcile", true, func() (int, error) { return s.inner.Reconcile(ctx, tenant, pool) })
+}
+
+// Purge implements port.Store.
+func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
+	return ask(s, "Purge", true, func() (int, error) { return s.inner.Purge(ctx, now, limit) })
+}
+
+// ask is result without a context: the inner store checks its own.
+func ask[T any](s *Store, method string, write bool, do func() (T, error)) (T, error) {
+	return result(context.Background(), &s.calls, method, "", write, do)
+}
