@@ -337,7 +337,7 @@ func TestTheOutputOfACompletionIsKept(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	target := h.stage.Envelope(t, h.task).Output
-	h.stage.Objects.Lay(port.Uploads, target.Key, "application/xml", "<a/>")
+	h.stage.Objects.Store(port.Uploads, target.Key, "application/xml", "<a/>")
 	body := fmt.Sprintf(`,"outcome":"SUCCEEDED","output":{"outputPath":%q,"byteSize":4,"rowCount":9,"fileName":"a.xml"}`, target.Key)
 	takes(t, h.call(t, "completed", h.body(1, body)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 	h.stage.Settle(t, h.task)

@@ -2,11 +2,11 @@ package relay_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,49 +17,38 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// bus is a publisher that refuses the events with some ids.
-type bus struct {
-	told   []port.PublishedEvent
-	refuse map[string]bool
-}
-
-// Publish implements port.Publisher.
-func (b *bus) Publish(_ context.Context, events []port.PublishedEvent) (failed []int, err error) {
-	for i, e := range events {
-		if b.refuse[e.Event.ID] {
-			failed = append(failed, i)
-			err = fault.New(fault.Unavailable, "the bus is full")
-			continue
-		}
-		b.told = append(b.told, e)
-	}
-	return failed, err
-}
-
-func (b *bus) ids() string {
-	var ids []string
-	for _, e := range b.told {
-		ids = append(ids, e.Event.ID)
-	}
-	return strings.Join(ids, " ")
-}
-
-// stage is the function with a bus, its log and its metrics.
+// stage is the function with a publisher, its log and its metrics.
 type stage struct {
 	*testing.T
-	bus    *bus
+	bus    *fake.Publisher
+	lost   []string // ids of events that the publisher loses
 	log    bytes.Buffer
 	counts map[string]int
 	handle lambdakit.TaskFunc
 }
 
+// ids returns the ids of the published events.
+func (s *stage) ids() string {
+	var ids []string
+	for _, e := range s.bus.Events() {
+		ids = append(ids, e.Event.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
 func setup(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, bus: &bus{refuse: map[string]bool{}}, counts: map[string]int{}}
+	s := &stage{T: t, counts: map[string]int{}}
+	s.bus = fake.NewPublisher(func(c fake.Call) fake.Fate {
+		if slices.Contains(s.lost, c.Subject) {
+			return fake.Lost
+		}
+		return fake.Applied
+	})
 	service := orchestrator.NewRelay(s.bus, slog.New(slog.NewTextHandler(&s.log, nil)))
 	s.handle = relay.Handler(service, decode)
 	return s
@@ -118,7 +107,7 @@ func TestEventsAreToldInTheirOrder(t *testing.T) {
 	if answer := s.relay(image("r", "a", "b"), image("other", "c"), image("no run"), "", image("r", "d")); answer != none {
 		t.Errorf("the answer is %s", answer)
 	}
-	if ids := s.bus.ids(); ids != "a b c d" {
+	if ids := s.ids(); ids != "a b c d" {
 		t.Errorf("told were %s", ids)
 	}
 	if diff := cmp.Diff(map[string]int{"EventsRelayed": 4}, s.counts); diff != "" {
@@ -131,10 +120,10 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.relay(image("r", "a"))
-	if len(s.bus.told) != 1 {
-		t.Fatalf("told were %v", s.bus.told)
+	if got := s.ids(); got != "a" {
+		t.Fatalf("got events %q published, want %q", got, "a")
 	}
-	told := s.bus.told[0]
+	told := s.bus.Events()[0]
 	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
 		t.Errorf("told was %+v", told)
 	}
@@ -149,14 +138,14 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 func TestWhatWasNotToldIsHandedOverAgain(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.bus.refuse["c"], s.bus.refuse["d"] = true, true
+	s.lost = []string{"c", "d"}
 	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
 		t.Errorf("the answer is %s", answer)
 	}
-	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "bus is full") {
+	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "the call was lost") {
 		t.Errorf("the log says\n%s", log)
 	}
-	s.bus.refuse = nil
+	s.lost = nil
 	if answer := s.relay(image("r", "b", "c", "d"), image("r", "e")); answer != none || s.counts["RelayFailures"] != 1 {
 		t.Errorf("the answer is %s, the metrics are %v", answer, s.counts)
 	}
@@ -170,7 +159,7 @@ func TestPoisonHoldsUpNothing(t *testing.T) {
 		if answer := s.relay(image("r", "a"), poison, image("r", "b")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
 			t.Errorf("%s: the answer is %s", name, answer)
 		}
-		if ids := s.bus.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
+		if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
 			t.Errorf("%s: told were %s, and the log says %s", name, ids, &s.log)
 		}
 	}
@@ -191,7 +180,7 @@ func FuzzRelay(f *testing.F) {
 	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"poison"}}},null]}`)
 	f.Add(`{"Records":null}`)
 	f.Fuzz(func(t *testing.T, input string) {
-		service := orchestrator.NewRelay(&bus{}, slog.New(slog.DiscardHandler))
+		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
 		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
 			t.Errorf("%s is %v", input, err)

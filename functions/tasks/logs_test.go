@@ -100,7 +100,7 @@ func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 	path := "/v1/tasks/" + task + "/logs"
 	wantNoLog(t, stage, path)
 	whole := strings.Repeat("x", 2<<20) + "!"
-	stage.Objects.Lay(port.Uploads, envelope.Log.Key, "text/plain", whole)
+	stage.Objects.Store(port.Uploads, envelope.Log.Key, "text/plain", whole)
 	cut := shortened(t, whole)
 	wantLog(t, stage, path, cut, "1", "false")
 	answer = stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`, "Authorization", "Bearer "+envelope.TaskToken)

@@ -42,7 +42,7 @@ var rooms = []room{
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},
-	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter"}}, // a stage for tests
+	{folder: "shared/httpkit/apitest", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter"}}, // for bootstraps alone

@@ -1,7 +1,6 @@
 package lambdakit_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -171,11 +171,11 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 			t.Errorf("the sweep answers %s (%v)", output, err)
 		}
 	case "stream":
-		told := &telling{}
-		svc := orchestrator.NewRelay(told, slog.New(slog.DiscardHandler))
+		publisher := fake.NewPublisher(nil)
+		svc := orchestrator.NewRelay(publisher, slog.New(slog.DiscardHandler))
 		output, err := relay.Handler(svc, dynamo.NewEvents)(t.Context(), event)
-		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(*told) != 1 || (*told)[0].Event.Type != run.EventAccepted || (*told)[0].TaskID == "" {
-			t.Errorf("the relay answers %s (%v) and has told %+v", output, err, *told)
+		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Event.Type != run.EventAccepted || publisher.Events()[0].TaskID == "" {
+			t.Errorf("got %s (%v) and events %+v", output, err, publisher.Events())
 		}
 	case "request":
 		server, err := httpkit.New(httpkit.Config{
@@ -190,14 +190,6 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 			t.Errorf("the front door answers %s (%v)", answer, err)
 		}
 	}
-}
-
-// telling is a Publisher that remembers.
-type telling []port.PublishedEvent
-
-func (p *telling) Publish(_ context.Context, events []port.PublishedEvent) ([]int, error) {
-	*p = append(*p, events...)
-	return nil, nil
 }
 
 func read(t *testing.T, name string, v any) {

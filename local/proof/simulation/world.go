@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -104,7 +105,7 @@ func newWorld(seed uint64, dir string) *world {
 	}}))
 	w.machines = &machines{w: w, byID: map[string]*machine{}}
 	w.buckets = newBuckets(w)
-	w.signer = newSigner()
+	w.signer = fake.NewSigner(nil, "simulation")
 	w.plan = w.drawPlan()
 	w.config = w.drawConfig()
 	return w

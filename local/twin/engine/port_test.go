@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
 // TestExecutions runs the port's suite on an engine that is driven by Run.
@@ -55,7 +56,9 @@ func TestExecutions(t *testing.T) {
 			}
 			return running
 		}
-		h := porttest.ExecutionsHarness{Executions: begin(), Reopen: begin}
+		// The fake that wraps executions must not change what they do.
+		wrapped := func() port.Executions { return fake.NewExecutions(begin(), nil) }
+		h := porttest.ExecutionsHarness{Executions: wrapped(), Reopen: wrapped}
 		t.Cleanup(func() { end() })
 		h.Pass = func(d time.Duration) {
 			now.Advance(d)

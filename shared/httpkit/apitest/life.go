@@ -149,7 +149,7 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	taskID = s.Accept(t)
 	s.Start(t, taskID)
 	key, size := limit.OutputPrefix(taskID)+"output.xml", int64(len(content))
-	s.Objects.Lay(port.Uploads, key, contentType, content)
+	s.Objects.Store(port.Uploads, key, contentType, content)
 	s.Report(t, taskID, contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: fileName, OutputFileSize: &size,
 	})

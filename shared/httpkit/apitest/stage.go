@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -66,7 +67,7 @@ type Settings struct {
 type Stage struct {
 	Parts
 	System  *orchestrator.System
-	Objects *Objects
+	Objects *fake.Outputs
 	URL     string
 	// Client checks what it gets; it follows no redirect.
 	Client *http.Client
@@ -83,7 +84,7 @@ var document = sync.OnceValues(func() (*apicheck.Document, error) { return apich
 // New sets a stage with the routes that serve makes.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
-	s := &Stage{Parts: parts, Objects: newObjects(), machines: newMachines(), logs: &logs{}}
+	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), machines: newMachines(), logs: &logs{}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	settings := Settings{
 		Server: httpkit.Config{
