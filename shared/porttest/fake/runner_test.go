@@ -6,14 +6,12 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
-
 
 func program(p fake.Process) int {
 	return porttest.RunnerProgram(func(key string) string { return p.Env[key] }, p.Terminated, p.Killed)
