@@ -13,26 +13,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Config is what is checked, and how.
+// Config selects what is checked, and how.
 type Config struct {
-	// Command starts the worker. It should work for ten intervals at least.
+	// Command starts the worker, as sortie dev --image does: the program is found
+	// by the caller's PATH, and arguments that name a file become absolute. The
+	// worker should work for at least ten intervals.
 	Command []string
-	// Environ is what it gets beside TASK_ENVELOPE; SORTIE_CHECK names the
-	// scenario, for a worker that wants to know.
+	// Environ is added to the environment of a machine, "NAME=value" each.
+	// SORTIE_CHECK names the scenario.
 	Environ []string
 	Clock   clock.Clock
-	// Interval is heartbeatIntervalMs, 250 ms where it is 0; Timeout the time
-	// without a call that a worker is given, 6 intervals where it is 0; Grace is
-	// cancelGracePeriodMs, 5 s where it is 0.
+	// Interval is heartbeatIntervalMs (default 250 ms), Timeout the longest time
+	// without a call (default 6 intervals), Grace cancelGracePeriodMs (default 5 s).
 	Interval, Timeout, Grace time.Duration
-	// Limit is how long one scenario may last, 60 s where it is 0.
+	// Limit bounds one scenario (default 60 s).
 	Limit time.Duration
-	// Abort is how long "at once" may take, 2 s where it is 0.
+	// Abort is how long "at once" may take (default 2 s).
 	Abort time.Duration
-	// Only names the scenarios; empty is all.
+	// Only names the scenarios to run; empty selects all.
 	Only []string
-	// Tell is called with the verdicts of each scenario as it ends; may be nil.
-	Tell func([]Verdict)
+	// Report is called with the new verdicts of each scenario when it ends. It may
+	// be nil.
+	Report func(scenario string, verdicts []Verdict)
 }
 
 func (c Config) withDefaults() Config {
@@ -49,37 +51,51 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check runs the scenarios, one after the other. The error is one of the kit:
-// no command, an unknown scenario, a command that cannot be started.
+// Check runs the scenarios one after the other. The error is one of the kit: no
+// command, an unknown scenario, a command that cannot be started.
 func Check(ctx context.Context, c Config) (Report, error) {
 	c = c.withDefaults()
 	if len(c.Command) == 0 {
-		return Report{}, errors.New("no command is given")
+		return Report{}, errors.New("no command")
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(Scenarios(), name) {
-			return Report{}, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Scenarios(), ", "))
+			return Report{}, fmt.Errorf("unknown scenario %q: want one of %s", name, strings.Join(Scenarios(), ", "))
 		}
 	}
-	report := Report{Conforms: true}
+	report := Report{Contract: "worker"}
+	var first *session
 	for _, s := range scenarios {
-		if len(c.Only) > 0 && !slices.Contains(c.Only, s.name) {
+		switch {
+		case len(c.Only) > 0 && !slices.Contains(c.Only, s.name):
+			continue
+		case first == nil:
+		case len(first.plane.Calls()) == 0, first.callsBack() && !s.export:
+			report.Skipped = append(report.Skipped, s.name)
+			continue
+		case s.export && !first.callsBack():
 			continue
 		}
-		verdicts, err := c.play(ctx, s)
+		run, err := c.run(ctx, s)
 		if err != nil {
 			return report, err
 		}
-		report.Verdicts = append(report.Verdicts, verdicts...)
-		if c.Tell != nil {
-			c.Tell(verdicts)
+		if first == nil {
+			first = run
+		}
+		if run.callsBack() {
+			report.Contract = "export"
+		}
+		verdicts := report.add(run.verdicts)
+		if c.Report != nil {
+			c.Report(s.name, verdicts)
 		}
 	}
 	report.Conforms = len(report.Failures()) == 0
 	return report, nil
 }
 
-// Scenarios lists the names of the scenarios, in order.
+// Scenarios returns the names of the scenarios in order.
 func Scenarios() []string {
 	var names []string
 	for _, s := range scenarios {
@@ -88,72 +104,71 @@ func Scenarios() []string {
 	return names
 }
 
-// stage is one scenario being played.
-type stage struct {
+// session is one run of the worker in a scenario.
+type session struct {
 	config Config
 	plane  *Plane
 	worker *process
-	begun  time.Time
+	start  time.Time
 
 	mu      sync.Mutex
-	endBy   time.Time // when the worker is stopped
-	event   time.Time // when what the scenario is about happened
+	stopAt  time.Time // when the kit kills the worker
+	event   time.Time // when the first special answer was given
 	stopped bool      // by the kit
 
 	scenario string
 	verdicts []Verdict
 }
 
-func (c Config) play(ctx context.Context, s scenario) ([]Verdict, error) {
-	st := &stage{config: c, scenario: s.name, begun: c.Clock.Now(), endBy: c.Clock.Now().Add(c.Limit)}
-	ready := make(chan struct{}) // the worker is known
+func (c Config) run(ctx context.Context, s scenario) (*session, error) {
+	st := &session{config: c, scenario: s.name, start: c.Clock.Now(), stopAt: c.Clock.Now().Add(c.Limit)}
+	ready := make(chan struct{}) // closed when st.worker is set
 	plane, err := NewPlane(c.Clock, contract.TaskEnvelope{
 		TaskID: "check_" + s.name + "_7.a~b", RunID: "check:2026-11-21T09:00:00Z", TenantID: "default", WorkspaceID: "default",
-		Attempt: 3, EnqueuedAt: st.begun.UTC(), Deadline: st.begun.Add(time.Hour).UTC(),
+		Attempt: 3, EnqueuedAt: st.start.UTC(), Deadline: st.start.Add(time.Hour).UTC(),
 		HeartbeatIntervalMS: c.Interval.Milliseconds(), HeartbeatTimeoutMS: c.Timeout.Milliseconds(), CancelGracePeriodMS: c.Grace.Milliseconds(),
 	}, func(call *Call, n int) *Answer {
 		<-ready
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		if call.Endpoint == "completed" && s.decide == nil {
-			st.within(c.Abort + time.Second)
+		if call.Endpoint == endpointCallback || call.Endpoint == "completed" && s.answer == nil {
+			st.stopWithin(c.Abort + time.Second)
 		}
-		if s.decide == nil {
+		if s.answer == nil {
 			return nil
 		}
-		return s.decide(st, call, n)
+		return s.answer(st, call, n)
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer plane.Close()
 	st.plane = plane
-	variable, err := plane.Variable()
+	st.worker, err = launch(c, plane, s.name)
+	close(ready)
 	if err != nil {
 		return nil, err
 	}
-	env := append(slices.Clone(c.Environ), variable, "SORTIE_CHECK="+s.name)
-	if st.worker, err = launch(c.Clock, c.Command, env); err != nil {
-		close(ready)
-		return nil, err
-	}
-	close(ready)
 	st.wait(ctx)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	plane.Close() // no call is on its way any more
-	st.general()
-	s.judge(st)
-	return st.verdicts, nil
+	plane.Close() // waits for the calls in flight
+	if st.callsBack() {
+		st.checkCallback()
+		return st, nil
+	}
+	st.checkCalls()
+	s.check(st)
+	return st, nil
 }
 
-// wait until the worker has ended or has to.
-func (st *stage) wait(ctx context.Context) {
+// wait returns when the worker has ended, or kills it when its time is over.
+func (st *session) wait(ctx context.Context) {
 	defer st.worker.stop()
 	for {
 		st.mu.Lock()
-		left := st.endBy.Sub(st.config.Clock.Now())
+		left := st.stopAt.Sub(st.config.Clock.Now())
 		st.mu.Unlock()
 		timer, stop := st.config.Clock.NewTimer(min(left, 50*time.Millisecond))
 		select {
@@ -172,46 +187,62 @@ func (st *stage) wait(ctx context.Context) {
 	}
 }
 
-// within stops the worker after d, unless that is due before.
-func (st *stage) within(d time.Duration) {
-	if at := st.config.Clock.Now().Add(d); at.Before(st.endBy) {
-		st.endBy = at
+// stopWithin kills the worker after d, unless it is killed sooner.
+func (st *session) stopWithin(d time.Duration) {
+	if at := st.config.Clock.Now().Add(d); at.Before(st.stopAt) {
+		st.stopAt = at
 	}
 }
 
-// happens notes the time of what the scenario is about, the first time.
-func (st *stage) happens() {
+// markEvent records the time of the first special answer.
+func (st *session) markEvent() {
 	if st.event.IsZero() {
 		st.event = st.config.Clock.Now()
 	}
 }
 
-// verdict judges a sentence.
-func (st *stage) verdict(s Sentence, m Mark, detail string, args ...any) {
-	st.verdicts = append(st.verdicts, Verdict{st.scenario, s, m, fmt.Sprintf(detail, args...)})
+// note records an observation.
+func (st *session) note(r Requirement, detail string) {
+	st.verdicts = append(st.verdicts, Verdict{Scenario: st.scenario, Requirement: r, Mark: Note, Detail: detail})
 }
 
-// keeps judges a sentence by a condition.
-func (st *stage) keeps(s Sentence, kept bool, detail string, args ...any) {
-	if kept {
-		st.verdict(s, Kept, "")
+// fail records a failure, with a cause if several requirements fail for it.
+func (st *session) fail(r Requirement, m Mark, cause, detail string, args ...any) {
+	st.verdicts = append(st.verdicts, Verdict{Scenario: st.scenario, Requirement: r, Mark: m, Detail: fmt.Sprintf(detail, args...), cause: cause})
+}
+
+// require records whether a requirement is met.
+func (st *session) require(r Requirement, met bool, detail string, args ...any) {
+	if !met {
+		st.fail(r, Failed, "", detail, args...)
 		return
 	}
-	st.verdict(s, Broken, detail, args...)
+	st.verdicts = append(st.verdicts, Verdict{Scenario: st.scenario, Requirement: r, Mark: Passed})
 }
 
-// of gives the calls of an endpoint.
-func (st *stage) of(endpoint string) []*Call {
-	var list []*Call
-	for _, c := range st.plane.Calls() {
-		if c.Endpoint == endpoint {
-			list = append(list, c)
-		}
+// calls returns the calls of an endpoint.
+func (st *session) calls(endpoint string) []*Call {
+	return slices.DeleteFunc(st.plane.Calls(), func(c *Call) bool { return c.Endpoint != endpoint })
+}
+
+// callsAfter returns the calls of an endpoint after the first special answer.
+func (st *session) callsAfter(endpoint string) []*Call {
+	return slices.DeleteFunc(st.calls(endpoint), func(c *Call) bool { return !c.At.After(st.event) })
+}
+
+// callsBack reports whether the worker implements the export contract only.
+func (st *session) callsBack() bool {
+	return len(st.calls(endpointCallback)) > 0 && len(st.calls("started")) == 0
+}
+
+// endedEarly is the cause of everything that a worker misses because it ended
+// without completed.
+const endedEarly = "ended-early"
+
+// earlyEnd returns endedEarly if the worker ended by itself without completed.
+func (st *session) earlyEnd() string {
+	if !st.stopped && len(st.calls("completed")) == 0 {
+		return endedEarly
 	}
-	return list
-}
-
-// since gives the calls of an endpoint after what the scenario is about.
-func (st *stage) since(endpoint string) []*Call {
-	return slices.DeleteFunc(st.of(endpoint), func(c *Call) bool { return !c.At.After(st.event) })
+	return ""
 }

@@ -19,13 +19,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// asWorker makes this test program a worker that uses the SDK.
+// asWorker makes the test binary a worker that uses the SDK.
 const asWorker = "SORTIE_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -43,27 +44,27 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// How fast it goes here: work is 12 intervals, and a worker is given 15 without
-// a call, because the host may be busy.
+// The work takes 12 intervals. The time between two calls may be 15 intervals,
+// because the host may be busy.
 const (
 	interval = 200 * time.Millisecond
 	timeout  = 15 * interval
 	work     = 12 * interval
 )
 
-// seconds tells the Python worker the same.
+// seconds is the same for the Python worker.
 var seconds = fmt.Sprintf("--seconds=%.1f", work.Seconds())
 
-// busy bounds how many workers run at once: they mostly wait.
-var busy = make(chan struct{}, 8)
+// running bounds the number of workers that run at once.
+var running = make(chan struct{}, 8)
 
-// check runs the kit on a command and gives its verdicts.
+// check runs the kit on a command and returns its report.
 func check(t *testing.T, env []string, only []string, command ...string) conformance.Report {
 	t.Helper()
-	busy <- struct{}{}
-	defer func() { <-busy }()
+	running <- struct{}{}
+	defer func() { <-running }()
 	report, err := conformance.Check(t.Context(), conformance.Config{
-		Command: command, Environ: append(os.Environ(), env...), Clock: clock.System{}, Only: only,
+		Command: command, Environ: env, Clock: clock.System{}, Only: only,
 		Interval: interval, Timeout: timeout,
 	})
 	if err != nil {
@@ -72,37 +73,38 @@ func check(t *testing.T, env []string, only []string, command ...string) conform
 	return report
 }
 
-// all wants that nothing is wrong in any scenario and every sentence is judged.
-func all(t *testing.T, env []string, command ...string) {
+// checkAll fails if the worker fails in any scenario, or if a requirement is not
+// checked.
+func checkAll(t *testing.T, env []string, command ...string) {
 	t.Helper()
 	var (
-		mu      sync.Mutex
-		playing sync.WaitGroup
-		report  conformance.Report
+		mu     sync.Mutex
+		checks sync.WaitGroup
+		report conformance.Report
 	)
 	for _, name := range conformance.Scenarios() {
-		playing.Go(func() {
+		checks.Go(func() {
 			one := check(t, env, []string{name}, command...)
 			mu.Lock()
 			defer mu.Unlock()
 			report.Verdicts = append(report.Verdicts, one.Verdicts...)
 			if !one.Conforms {
-				t.Errorf("the worker does not conform in %s", name)
+				t.Errorf("%s: got a worker that does not conform", name)
 			}
 		})
 	}
-	playing.Wait()
+	checks.Wait()
 	for _, v := range report.Failures() {
 		t.Errorf("%s: %s %s: %s", v.Scenario, v.Mark, v.Name, v.Detail)
 	}
-	judged := map[string]bool{}
+	checked := map[string]bool{}
 	for _, v := range report.Verdicts {
-		judged[v.Name] = true
+		checked[v.Name] = true
 	}
-	for name := range strings.FieldsSeq("started started-409 bearer secret address json attempt worker-id times progress interval alive " +
+	for name := range strings.FieldsSeq("started started-409 bearer secret endpoint json attempt worker-id times progress interval alive " +
 		"heartbeat-retry backoff heartbeat-410 cancel sigterm renewal completed completed-once completed-retry completed-409 ends") {
-		if !judged[name] {
-			t.Errorf("the sentence %q was not judged", name)
+		if !checked[name] {
+			t.Errorf("got no check of requirement %q", name)
 		}
 	}
 }
@@ -113,22 +115,21 @@ func TestSDKWorkerConforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all(t, []string{asWorker + "=1"}, self)
+	checkAll(t, []string{asWorker + "=1"}, self)
 }
 
 func TestPythonWorkerConforms(t *testing.T) {
 	t.Parallel()
-	all(t, nil, stacktest.Python(t), "testdata/worker.py", seconds)
+	checkAll(t, nil, stacktest.Python(t), "testdata/worker.py", seconds)
 }
 
-// TestEachMistakeBreaksItsRequirement: a worker that conforms but for one
-// thing is told that one thing.
+// A worker that makes one mistake fails the requirements of that mistake only.
 func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 	t.Parallel()
 	program := stacktest.Python(t)
-	var playing sync.WaitGroup
-	defer playing.Wait()
-	for mistake, row := range map[string]struct{ scenario, sentence string }{
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	for mistake, row := range map[string]struct{ scenario, requirements string }{
 		"hard-coded-attempt":      {"work", "attempt"},
 		"new-worker-id-each-time": {"work", "worker-id"},
 		"no-started":              {"work", "started"},
@@ -147,42 +148,110 @@ func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 		"no-content-type":         {"work", "json"},
 		"local-time":              {"work", "times"},
 		"float-progress":          {"work", "progress"},
-		"completed-once-only":     {"result-unheard", "completed-retry"},
-		"two-outcomes":            {"result-unheard", "completed-retry"},
+		"completed-once-only":     {"result-unanswered", "completed-retry"},
+		"two-outcomes":            {"result-unanswered", "completed-retry"},
 		"completed-forever":       {"result-refused", "completed-409"},
 		"no-completed":            {"work", "completed"},
 		"unknown-category":        {"work", "error"},
 		"heartbeats-after-end":    {"work", "completed-once"},
 		"never-ends":              {"work", "ends"},
 	} {
-		playing.Go(func() {
+		checks.Go(func() {
 			report := check(t, nil, []string{row.scenario}, program, "testdata/worker.py", seconds, "--broken", mistake)
-			var broken []string
+			var failed []string
 			for _, v := range report.Failures() {
-				broken = append(broken, v.Name)
+				failed = append(failed, v.Name)
 			}
-			want := strings.Fields(row.sentence)
-			if len(broken) == 0 || !slices.Contains(broken, want[0]) || slices.ContainsFunc(broken, func(name string) bool { return !slices.Contains(want, name) }) {
-				t.Errorf("%s: it is told that %v is broken, want %v", mistake, broken, want)
+			want := strings.Fields(row.requirements)
+			if len(failed) == 0 || !slices.Contains(failed, want[0]) || slices.ContainsFunc(failed, func(name string) bool { return !slices.Contains(want, name) }) {
+				t.Errorf("%s: got failures of %v, want %v", mistake, failed, want)
 				for _, v := range report.Failures() {
 					t.Log(mistake, v.Name, v.Detail)
 				}
 			}
 			text, err := json.Marshal(report)
 			if err != nil || strings.Contains(string(text), "token.") || strings.Contains(string(text), "signature-") {
-				t.Errorf("%s: the report tells a secret: %s", mistake, text)
+				t.Errorf("%s: got a secret in the report: %s", mistake, text)
 			}
 		})
 	}
 }
 
-// TestSilentWorkerIsReportedOnce, with what it printed.
+// A worker that makes no call fails once, and the other scenarios do not run.
 func TestSilentWorkerIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	report := check(t, nil, []string{"work"}, "/bin/sh", "-c", "echo nothing to do; exit 3")
+	report := check(t, nil, nil, "/bin/sh", "-c", "echo nothing to do; exit 3")
 	failures := report.Failures()
-	if len(failures) != 1 || failures[0].Name != "started" || !strings.Contains(failures[0].Detail, "nothing to do") {
-		t.Errorf("the failures are %+v", failures)
+	if len(failures) != 1 || failures[0].Name != "started" || !strings.Contains(failures[0].Detail, "nothing to do") || len(report.Skipped) != len(conformance.Scenarios())-1 {
+		t.Errorf("got failures %+v, skipped %v, want started with the output, and the other scenarios", failures, report.Skipped)
+	}
+}
+
+// The mistake shows in every scenario.
+func TestOneMistakeIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	python := stacktest.Python(t)
+	for name, row := range map[string]struct {
+		command     []string
+		requirement string
+		also        int
+	}{
+		"wrong attempt":  {[]string{python, "testdata/worker.py", seconds, "--broken", "hard-coded-attempt"}, "attempt", 2},
+		"ends too early": {[]string{python, "testdata/worker.py", "--seconds=0.01"}, "interval", 2},
+		"crashes":        {[]string{python, "testdata/worker.py", seconds, "--broken", "crashes"}, "completed", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := check(t, nil, []string{"work", "cancel", "expired"}, row.command...)
+			failures := report.Failures()
+			if len(failures) != 1 || failures[0].Name != row.requirement || len(failures[0].Also) != row.also || failures[0].Scenario != "work" {
+				t.Errorf("got failures %+v, want one of %s in work and %d more scenarios", failures, row.requirement, row.also)
+			}
+		})
+	}
+}
+
+// The worker is a shell script without TASK_ENVELOPE (EC-9.3).
+func TestWorkerThatOnlyCallsBackIsChecked(t *testing.T) {
+	t.Parallel()
+	const call = `curl -sS -o /dev/null -H 'Content-Type: application/json' -d "$body" "$CALLBACK_URL"; `
+	const put = `printf '<mods/>' | curl -sS -o /dev/null -T - "$R2_ENDPOINT/$R2_BUCKET/exports/$TASK_ID/a.xml"; `
+	success := `body='{"task_id":"'$TASK_ID'","batch_id":"'$BATCH_ID'","status":"success","output_r2_key":"exports/'$TASK_ID'/a.xml","output_file_name":"a.xml","output_file_size":7}'; `
+	for name, row := range map[string]struct{ script, want string }{
+		"success":        {put + success + call, ""},
+		"error":          {`body='{"task_id":"'$TASK_ID'","batch_id":"'$BATCH_ID'","status":"error","error":"no manifest"}'; ` + call, ""},
+		"no error text":  {`body='{"task_id":"'$TASK_ID'","batch_id":"'$BATCH_ID'","status":"error"}'; ` + call, "callback-error"},
+		"other task":     {`body='{"task_id":"other","batch_id":"single","status":"error","error":"x"}'; ` + call, "callback"},
+		"twice":          {put + success + call + call, "callback"},
+		"no object":      {success + call, "callback-output"},
+		"prints the URL": {put + success + call + `echo "$CALLBACK_URL"`, "callback-secret"},
+		"never ends":     {put + success + call + `sleep 100`, "callback-ends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := check(t, nil, nil, "sh", "-c", row.script)
+			var failed []string
+			for _, v := range report.Failures() {
+				failed = append(failed, v.Name)
+			}
+			if report.Contract != "export" || strings.Join(failed, " ") != row.want || len(report.Skipped) == 0 {
+				t.Errorf("got contract %s, failures %+v, skipped %v, want export, [%s]", report.Contract, report.Failures(), report.Skipped, row.want)
+			}
+		})
+	}
+}
+
+// The environment is that of a machine of the local system, and nothing of the
+// caller's.
+func TestWorkerGetsTheEnvironmentOfAMachine(t *testing.T) {
+	t.Parallel()
+	report := check(t, []string{"EXTRA=yes"}, nil, "sh", "-c", `env | cut -d= -f1 | sort | tr '\n' ' '; echo; [ "$PWD" = "$HOME" ] && [ -d "$TMPDIR" ] && echo "in $PATH"`)
+	got := report.Failures()[0].Detail
+	want := "BATCH_ID CALLBACK_URL EXPORT_FORMAT EXPORT_OPTIONS EXTRA FLY_ALLOC_ID FLY_APP_NAME FLY_IMAGE_REF FLY_MACHINE_ID FLY_MACHINE_VERSION " +
+		"FLY_PRIVATE_IP FLY_PROCESS_GROUP FLY_REGION FLY_VM_MEMORY_MB HOME PATH PI PRIMARY_REGION PWD R2_ACCESS_KEY_ID R2_ACCOUNT_ID R2_BUCKET " +
+		"R2_ENDPOINT R2_REGION R2_SECRET_ACCESS_KEY SORTIE_CHECK SOURCE_API_URL TASK_ENVELOPE TASK_ID TMPDIR"
+	if got = strings.ReplaceAll(strings.ReplaceAll(got, "OLDPWD ", ""), "SHLVL ", ""); !strings.Contains(got, want) || !strings.Contains(got, "in "+flymachines.DefaultPath) {
+		t.Errorf("got %q, want %s and PATH %s", got, want, flymachines.DefaultPath)
 	}
 }
 
@@ -190,16 +259,14 @@ func TestUnknownScenarioIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := conformance.Check(t.Context(), conformance.Config{Command: []string{"true"}, Clock: clock.System{}, Only: []string{"other"}})
 	if err == nil || !strings.Contains(err.Error(), `"other"`) || !strings.Contains(err.Error(), "renewal") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	_, err = conformance.Check(t.Context(), conformance.Config{Command: []string{filepath.Join(t.TempDir(), "none")}, Clock: clock.System{}})
 	if !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-// TestPlaneRefusesWrongToken: it is a control plane for a worker that is
-// right.
 func TestPlaneRefusesWrongToken(t *testing.T) {
 	t.Parallel()
 	p, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{TaskID: "t", Attempt: 1}, nil)
@@ -219,6 +286,6 @@ func TestPlaneRefusesWrongToken(t *testing.T) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusUnauthorized || len(p.Calls()) != 1 {
-		t.Errorf("the answer is %s", resp.Status)
+		t.Errorf("got %s and %d calls, want 401 and 1", resp.Status, len(p.Calls()))
 	}
 }

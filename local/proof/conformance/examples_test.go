@@ -46,20 +46,30 @@ func TestExamplesConform(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var playing sync.WaitGroup
-			defer playing.Wait()
+			var checks sync.WaitGroup
+			defer checks.Wait()
 			for _, scenario := range conformance.Scenarios() {
-				playing.Go(func() {
+				checks.Go(func() {
 					report := check(t, nil, []string{scenario}, command(scenario)...)
 					for _, v := range report.Failures() {
 						t.Errorf("%s: %s %s: %s", scenario, v.Mark, v.Name, v.Detail)
 					}
 					uploads := func(v conformance.Verdict) bool { return v.Name == "note-upload" && v.Detail == "yes" }
 					if scenario == "work" && !slices.ContainsFunc(report.Verdicts, uploads) {
-						t.Error("got no upload, want the output at the address of the envelope")
+						t.Error("got no upload, want the output at the URL of the envelope")
 					}
 				})
 			}
 		})
+	}
+}
+
+// The callback of the example is its only call.
+func TestCallbackExampleConforms(t *testing.T) {
+	t.Parallel()
+	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
+	report := check(t, nil, nil, "sh", filepath.Join(examples, "shell", "callback.sh"))
+	if !report.Conforms || report.Contract != "export" {
+		t.Errorf("got contract %s, failures %+v, want a worker that conforms to export", report.Contract, report.Failures())
 	}
 }

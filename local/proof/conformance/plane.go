@@ -9,47 +9,61 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
+
+// endpointCallback is the endpoint of the export contract's CALLBACK_URL.
+const endpointCallback = "callback"
+
+// bucketName is the bucket of a worker with credentials.
+const bucketName = "arke-exports"
 
 // Call is one request of a worker.
 type Call struct {
 	At     time.Time
 	Method string
 	Path   string
-	// Endpoint is started, heartbeat, completed or put; empty for anything else.
+	// Endpoint is started, heartbeat, completed, callback or put; empty for anything
+	// else.
 	Endpoint string
 	Header   http.Header
 	Body     []byte
-	// Fields is the body as JSON; nil where it is no object.
+	// Fields is the body; nil if it is not a JSON object.
 	Fields map[string]any
-	// Status is the answer's; 0 where there was none.
+	// Status is that of the answer; 0 if there was none.
 	Status int
-	// Token is the one that was due when the call came in.
+	// Token is the token that was valid when the call arrived.
 	Token string
 }
 
-// Answer is what a call gets.
+// Answer is the answer to a call.
 type Answer struct {
 	Status int
-	// Body is written as JSON. Members that no worker knows are added.
+	// Body is written as JSON, with additional members that a worker has to ignore.
 	Body map[string]any
 	// Drop closes the connection without an answer.
 	Drop bool
 }
 
-// Plane plays the control plane and the bucket for one worker.
+// Plane plays the control plane, the bucket and the entity API for one worker. It
+// is safe for concurrent use.
 type Plane struct {
 	clock  clock.Clock
 	server *httptest.Server
-	// decide gives the answer to the n-th call of an endpoint, from 0; nil is the
-	// good one. It is called by one goroutine at a time.
-	decide func(c *Call, n int) *Answer
+	// special returns the answer to the n-th call of an endpoint, from 0; nil
+	// selects the usual one.
+	special func(c *Call, n int) *Answer
+	source  http.Handler
+
+	// address is the base URL; key and keyID are those of the bucket.
+	address, callbackURL, keyID, key string
 
 	mu       sync.Mutex
 	envelope contract.TaskEnvelope
@@ -61,19 +75,22 @@ type Plane struct {
 
 const maxBody = 8 << 20
 
-// NewPlane starts one on a port of its own, with an envelope whose addresses are
-// its own. decide may be nil. Close is due.
-func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, decide func(c *Call, n int) *Answer) (*Plane, error) {
+// NewPlane starts a Plane on a free port and sets the URLs and the token of the
+// envelope. answer returns the answer to the n-th call of an endpoint, from 0, or
+// nil for the usual one; it may be nil. The caller must call Close.
+func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, answer func(c *Call, n int) *Answer) (*Plane, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("cannot play the control plane: %w", err)
+		return nil, fmt.Errorf("cannot listen for the worker: %w", err)
 	}
-	p := &Plane{clock: clock, decide: decide, objects: map[string][]byte{}}
+	p := &Plane{clock: clock, special: answer, source: http.StripPrefix("/source", samples.Sample().Handler(clock)), objects: map[string][]byte{}}
 	p.server = &httptest.Server{
 		Listener: listener,
 		Config:   &http.Server{Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: time.Minute},
 	}
 	address := "http://" + listener.Addr().String()
+	p.address, p.keyID, p.key = address, "check-key-id", p.secret("bucket-key-")
+	p.callbackURL = address + "/callback/" + url.PathEscape(envelope.TaskID) + "?token=" + p.secret("callback.")
 	signature := p.secret("signature-")
 	p.token = p.secret("token.")
 	envelope.CallbackBaseURL = address + "/edge"
@@ -93,28 +110,28 @@ func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, decide func(c *
 	return p, nil
 }
 
-// Close ends it.
+// Close stops the server and waits for the calls in flight.
 func (p *Plane) Close() { p.server.CloseClientConnections(); p.server.Close() }
 
-// Variable is the environment entry that starts a worker.
+// Variable returns the envelope as an entry of an environment.
 func (p *Plane) Variable() (string, error) {
 	var members map[string]any
 	text, err := json.Marshal(p.envelope)
 	if err == nil {
 		err = json.Unmarshal(text, &members)
 	}
-	members["memberOfANewerVersion"] = map[string]any{"nobody": "knows"}
+	members["memberOfANewerVersion"] = map[string]any{"nested": true}
 	if text, err2 := json.Marshal(members); err == nil && err2 == nil {
 		return contract.EnvelopeVariable + "=" + string(text), nil
 	}
-	return "", errors.New("the envelope cannot be written")
+	return "", errors.New("cannot encode the envelope")
 }
 
-// Envelope is what the worker is given.
+// Envelope returns the envelope of the worker.
 func (p *Plane) Envelope() contract.TaskEnvelope { return p.envelope }
 
-// Renew makes a new token and gives the members that tell it. The old one is no
-// longer good for calls that come in later.
+// Renew creates a new token and returns the members of an answer that announce it.
+// The old token is invalid for later calls.
 func (p *Plane) Renew() map[string]any {
 	token := p.secret("renewed.")
 	p.mu.Lock()
@@ -123,14 +140,14 @@ func (p *Plane) Renew() map[string]any {
 	return map[string]any{"taskToken": token, "tokenExpiresAt": p.clock.Now().Add(time.Hour).Format(time.RFC3339)}
 }
 
-// Calls gives what came in so far, in order.
+// Calls returns the calls so far, in order.
 func (p *Plane) Calls() []*Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]*Call(nil), p.calls...)
 }
 
-// Object gives what was put under a key.
+// Object returns the object that was stored under a key.
 func (p *Plane) Object(key string) ([]byte, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,9 +164,13 @@ func (p *Plane) secret(prefix string) string {
 }
 
 func (p *Plane) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/source/") {
+		p.source.ServeHTTP(w, r)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		http.Error(w, "the body broke off", http.StatusBadRequest)
+		http.Error(w, "truncated body", http.StatusBadRequest)
 		return
 	}
 	p.mu.Lock()
@@ -184,11 +205,17 @@ func (p *Plane) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endpoint names what a request is for.
+// endpoint names the endpoint of a request.
 func (p *Plane) endpoint(r *http.Request) string {
 	if key, ok := strings.CutPrefix(r.URL.Path, "/bucket/"); ok && r.Method == http.MethodPut &&
 		(key == p.envelope.Output.Key || key == p.envelope.Log.Key) {
 		return "put"
+	}
+	if strings.HasPrefix(r.URL.Path, "/s3/"+bucketName+"/") && r.Method == http.MethodPut {
+		return "put"
+	}
+	if r.URL.RequestURI() == strings.TrimPrefix(p.callbackURL, p.address) {
+		return endpointCallback
 	}
 	for _, name := range []string{"started", "heartbeat", "completed"} {
 		if r.Method == http.MethodPost && r.URL.Path == "/edge/v1/tasks/"+p.envelope.TaskID+"/"+name {
@@ -198,25 +225,29 @@ func (p *Plane) endpoint(r *http.Request) string {
 	return ""
 }
 
-// answer is the decided one, else the good one. A wrong token gets 401 whatever
-// was decided.
+// answer returns the special answer, or else the usual one. A wrong token always
+// gets 401.
 func (p *Plane) answer(c *Call, n int) Answer {
 	switch {
 	case c.Endpoint == "":
 		return Answer{Status: http.StatusNotFound, Body: map[string]any{"error": "not_found"}}
 	case c.Endpoint == "put":
 		p.mu.Lock()
-		p.objects[strings.TrimPrefix(strings.SplitN(c.Path, "?", 2)[0], "/bucket/")] = c.Body
+		path, _, _ := strings.Cut(c.Path, "?")
+		if unescaped, err := url.PathUnescape(path); err == nil {
+			path = unescaped
+		}
+		p.objects[strings.TrimPrefix(strings.TrimPrefix(path, "/bucket/"), "/s3/"+bucketName+"/")] = c.Body
 		p.mu.Unlock()
 		return Answer{Status: http.StatusOK}
-	case c.Header.Get("Authorization") != "Bearer "+c.Token:
-		if c.Endpoint == "completed" && p.decide != nil {
-			p.decide(c, n) // the scenario has to know that the worker is done
+	case c.Endpoint != endpointCallback && c.Header.Get("Authorization") != "Bearer "+c.Token:
+		if c.Endpoint == "completed" && p.special != nil {
+			p.special(c, n) // the scenario has to know that the worker is done
 		}
 		return Answer{Status: http.StatusUnauthorized, Body: map[string]any{"error": "unauthenticated"}}
 	}
-	if p.decide != nil {
-		if a := p.decide(c, n); a != nil {
+	if p.special != nil {
+		if a := p.special(c, n); a != nil {
 			return *a
 		}
 	}
@@ -224,6 +255,8 @@ func (p *Plane) answer(c *Call, n int) Answer {
 	switch c.Endpoint {
 	case "heartbeat":
 		body["shouldCancel"] = false
+	case endpointCallback:
+		body = map[string]any{"received": true}
 	case "completed":
 		body["finalState"] = c.Fields["outcome"]
 	}

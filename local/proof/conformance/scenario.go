@@ -9,66 +9,71 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// scenario is a conversation with its own answers, and what is judged in it.
+// scenario is a run of the worker with its own answers and checks.
 type scenario struct {
-	name   string
-	decide func(st *stage, c *Call, n int) *Answer
-	judge  func(st *stage)
+	name string
+	// answer returns a special answer to the n-th call of an endpoint, from 0; nil
+	// selects the usual one.
+	answer func(st *session, c *Call, n int) *Answer
+	check  func(st *session)
+	// export scenarios are for workers that implement the export contract only.
+	export bool
 }
 
-// scenarios are in the order in which they are played.
+// scenarios are in the order in which they run.
 var scenarios = []scenario{
-	{"work", nil, judgeWork},
-	{"start-refused", decideStartRefused, judgeStartRefused},
-	{"start-unheard", decideStartUnheard, judgeStartUnheard},
-	{"heartbeats-fail", decideHeartbeatsFail, judgeHeartbeatsFail},
-	{"expired", decideExpired, judgeExpired},
-	{"cancel", decideCancel, judgeCancel},
-	{"sigterm", decideSigterm, judgeSigterm},
-	{"renewal", decideRenewal, judgeRenewal},
-	{"result-unheard", decideResultUnheard, judgeResultUnheard},
-	{"result-refused", decideResultRefused, judgeResultRefused},
+	{name: "work", check: checkWork},
+	{name: "start-refused", answer: answerStartRefused, check: checkStartRefused},
+	{name: "start-unanswered", answer: answerStartUnanswered, check: checkStartUnanswered},
+	{name: "heartbeats-fail", answer: answerHeartbeatsFail, check: checkHeartbeatsFail},
+	{name: "expired", answer: answerExpired, check: checkExpired},
+	{name: "cancel", answer: answerCancel, check: checkCancel},
+	{name: "sigterm", answer: answerSIGTERM, check: checkSIGTERM},
+	{name: "renewal", answer: answerRenewal, check: checkRenewal},
+	{name: "result-unanswered", answer: answerResultUnanswered, check: checkResultUnanswered},
+	{name: "result-refused", answer: answerResultRefused, check: checkResultRefused},
+	{name: "callback-unanswered", answer: answerCallbackUnanswered, check: func(*session) {}, export: true},
 }
 
-// turn is the heartbeat at which most scenarios do what they are about: the
-// worker is at work then.
-const turn = 1
+// eventHeartbeat is the number of the heartbeat that gets the special answer. The
+// worker is at work by then.
+const eventHeartbeat = 1
 
 func refusal(status int, kind string, more map[string]any) *Answer {
-	body := map[string]any{"error": kind, "message": "as the check wants it"}
+	body := map[string]any{"error": kind, "message": "sent by the conformance check"}
 	maps.Copy(body, more)
 	return &Answer{Status: status, Body: body}
 }
 
-func decideStartRefused(st *stage, c *Call, _ int) *Answer {
+func answerStartRefused(st *session, c *Call, _ int) *Answer {
 	if c.Endpoint != "started" {
 		return nil
 	}
-	st.happens()
-	st.within(st.config.Abort)
+	st.markEvent()
+	st.stopWithin(st.config.Abort)
 	return refusal(http.StatusConflict, contract.ErrorTaskAlreadyTerminal, map[string]any{"state": contract.OutcomeCancelled})
 }
 
-func judgeStartRefused(st *stage) {
+func checkStartRefused(st *session) {
 	if st.event.IsZero() {
-		return // there was no started, which is judged elsewhere
+		return // there was no started, which checkCalls reports
 	}
-	st.keeps(sentenceStartedRefused, len(st.of("heartbeat")) == 0 && !st.completedOtherThan(contract.OutcomeCancelled) && !st.stopped,
-		"%s", st.wentOn())
+	st.require(reqStartedRefused, len(st.calls("heartbeat")) == 0 && !st.completedOtherThan(contract.OutcomeCancelled) && !st.stopped,
+		"%s", st.activity())
 }
 
-// wentOn says what a worker did that should have aborted.
-func (st *stage) wentOn() string {
-	text := fmt.Sprintf("afterwards it sent %d heartbeats and %d completed", len(st.since("heartbeat")), len(st.since("completed")))
+// activity describes what a worker did that had to abort.
+func (st *session) activity() string {
+	text := fmt.Sprintf("it then sent %d heartbeats and %d completed", len(st.callsAfter("heartbeat")), len(st.callsAfter("completed")))
 	if st.stopped {
 		text += fmt.Sprintf(", and its process had not ended after %s", st.config.Abort)
 	}
 	return text
 }
 
-// completedOtherThan says whether a completed has another outcome.
-func (st *stage) completedOtherThan(outcome string) bool {
-	for _, c := range st.of("completed") {
+// completedOtherThan reports whether a completed has another outcome.
+func (st *session) completedOtherThan(outcome string) bool {
+	for _, c := range st.calls("completed") {
 		if c.Fields["outcome"] != outcome {
 			return true
 		}
@@ -76,44 +81,44 @@ func (st *stage) completedOtherThan(outcome string) bool {
 	return false
 }
 
-func decideStartUnheard(st *stage, c *Call, n int) *Answer {
+func answerStartUnanswered(st *session, c *Call, n int) *Answer {
 	switch {
 	case c.Endpoint == "started" && n == 0:
-		st.happens()
+		st.markEvent()
 		return &Answer{Drop: true}
 	case c.Endpoint == "started" && n == 1:
 		return refusal(http.StatusServiceUnavailable, "unavailable", nil)
 	case c.Endpoint == "completed":
-		st.within(st.config.Abort)
+		st.stopWithin(st.config.Abort)
 	}
 	return nil
 }
 
-func judgeStartUnheard(st *stage) {
-	if n := len(st.of("started")); n < 3 {
-		st.verdict(noteStartedRetry, Noted, "no: it was sent %d times, and never heard", n)
+func checkStartUnanswered(st *session) {
+	if n := len(st.calls("started")); n < 3 {
+		st.note(noteStartedRetry, fmt.Sprintf("no: it was sent %d times and never answered", n))
 		return
 	}
-	st.verdict(noteStartedRetry, Noted, "yes")
+	st.note(noteStartedRetry, "yes")
 }
 
-// burst is how long heartbeats fail, in intervals, and most how many may be sent
-// meanwhile by a worker that waits longer after each.
+// Heartbeats fail for outageIntervals. A worker with backoff sends at most
+// maxRetries meanwhile.
 const (
-	burst = 3
-	most  = 16
+	outageIntervals = 3
+	maxRetries      = 16
 )
 
-func decideHeartbeatsFail(st *stage, c *Call, n int) *Answer {
+func answerHeartbeatsFail(st *session, c *Call, n int) *Answer {
 	if c.Endpoint == "completed" {
-		st.within(st.config.Abort)
+		st.stopWithin(st.config.Abort)
 	}
-	if c.Endpoint != "heartbeat" || n < turn {
+	if c.Endpoint != "heartbeat" || n < eventHeartbeat {
 		return nil
 	}
-	st.happens()
+	st.markEvent()
 	switch {
-	case c.At.Sub(st.event) > burst*st.config.Interval:
+	case c.At.Sub(st.event) > outageIntervals*st.config.Interval:
 		return nil
 	case n%3 == 2:
 		return refusal(http.StatusInternalServerError, "internal", nil)
@@ -121,111 +126,111 @@ func decideHeartbeatsFail(st *stage, c *Call, n int) *Answer {
 	return &Answer{Drop: true}
 }
 
-func judgeHeartbeatsFail(st *stage) {
-	if !st.occasion(sentenceRetry) {
+func checkHeartbeatsFail(st *session) {
+	if !st.reached(reqRetry) {
 		return
 	}
-	failed, heard := 0, 0
-	for _, c := range st.since("heartbeat") {
+	failed, answered := 0, 0
+	for _, c := range st.callsAfter("heartbeat") {
 		if c.Status == http.StatusOK {
-			heard++
+			answered++
 		} else {
 			failed++
 		}
 	}
 	switch {
-	case heard == 0 && len(st.of("completed")) > 0 && st.config.Clock.Now().Sub(st.event) < (burst+2)*st.config.Interval:
-		st.verdict(sentenceRetry, Unproven, "the worker ended before heartbeats were answered again; let it work longer")
+	case answered == 0 && len(st.calls("completed")) > 0 && st.config.Clock.Now().Sub(st.event) < (outageIntervals+2)*st.config.Interval:
+		st.fail(reqRetry, Unproven, "", "the worker ended before heartbeats were answered again: let it work longer")
 	default:
-		st.keeps(sentenceRetry, heard > 0 && len(st.of("completed")) > 0,
-			"after heartbeats had failed for %s it sent %d that were heard, and %d completed", burst*st.config.Interval, heard, len(st.of("completed")))
+		st.require(reqRetry, answered > 0 && len(st.calls("completed")) > 0,
+			"after heartbeats had failed for %s, %d heartbeats were answered and %d completed sent", outageIntervals*st.config.Interval, answered, len(st.calls("completed")))
 	}
-	st.keeps(sentenceBackoff, failed <= most, "it sent %d heartbeats in %s while they failed", failed+1, burst*st.config.Interval)
+	st.require(reqBackoff, failed <= maxRetries, "it sent %d heartbeats in %s of failures", failed+1, outageIntervals*st.config.Interval)
 }
 
-func decideExpired(st *stage, c *Call, n int) *Answer {
+func answerExpired(st *session, c *Call, n int) *Answer {
 	if c.Endpoint == "completed" {
-		st.within(st.config.Abort)
+		st.stopWithin(st.config.Abort)
 	}
-	if c.Endpoint == "started" || c.Endpoint == "heartbeat" && n < turn || st.event.IsZero() && c.Endpoint == "completed" {
+	if c.Endpoint == "started" || c.Endpoint == "heartbeat" && n < eventHeartbeat || st.event.IsZero() && c.Endpoint == "completed" {
 		return nil
 	}
-	st.happens()
-	st.within(st.config.Abort)
+	st.markEvent()
+	st.stopWithin(st.config.Abort)
 	return refusal(http.StatusGone, contract.ErrorTaskExpired, nil)
 }
 
-func judgeExpired(st *stage) {
-	if !st.occasion(sentenceGone) {
+func checkExpired(st *session) {
+	if !st.reached(reqExpired) {
 		return
 	}
 	succeeded := false
-	for _, c := range st.since("completed") {
+	for _, c := range st.callsAfter("completed") {
 		succeeded = succeeded || c.Fields["outcome"] == contract.OutcomeSucceeded
 	}
-	st.keeps(sentenceGone, len(st.since("heartbeat")) == 0 && !succeeded && !st.stopped, "%s", st.wentOn())
+	st.require(reqExpired, len(st.callsAfter("heartbeat")) == 0 && !succeeded && !st.stopped, "%s", st.activity())
 }
 
-func decideCancel(st *stage, c *Call, n int) *Answer {
+func answerCancel(st *session, c *Call, n int) *Answer {
 	if c.Endpoint == "completed" {
-		st.within(st.config.Abort)
+		st.stopWithin(st.config.Abort)
 	}
-	if c.Endpoint != "heartbeat" || n < turn {
+	if c.Endpoint != "heartbeat" || n < eventHeartbeat {
 		return nil
 	}
-	st.happens()
-	st.within(st.config.Grace + st.config.Abort)
+	st.markEvent()
+	st.stopWithin(st.config.Grace + st.config.Abort)
 	return &Answer{Status: http.StatusOK, Body: map[string]any{"acknowledged": true, "shouldCancel": true, "cancelReason": "user_requested"}}
 }
 
-func judgeCancel(st *stage) {
-	if st.occasion(sentenceCancel) {
-		st.judgeCancelled(sentenceCancel)
+func checkCancel(st *session) {
+	if st.reached(reqCancel) {
+		st.checkCancelled(reqCancel)
 	}
 }
 
-// judgeCancelled judges what a worker does that is to end.
-func (st *stage) judgeCancelled(s Sentence) {
-	after := st.since("completed")
+// checkCancelled checks the end of a worker after a cancel request.
+func (st *session) checkCancelled(r Requirement) {
+	after := st.callsAfter("completed")
 	if len(after) == 0 {
-		st.verdict(s, Broken, "no completed came within %s", st.config.Grace)
+		st.fail(r, Failed, "", "got no completed within %s", st.config.Grace)
 		return
 	}
 	first := after[0]
 	took := first.At.Sub(st.event)
-	st.keeps(s, first.Fields["outcome"] == contract.OutcomeCancelled && took <= st.config.Grace,
-		"completed came after %s with %v", took.Round(time.Millisecond), first.Fields["outcome"])
+	st.require(r, first.Fields["outcome"] == contract.OutcomeCancelled && took <= st.config.Grace,
+		"got completed after %s with %v", took.Round(time.Millisecond), first.Fields["outcome"])
 	_, phase := first.Fields["cancelledDuringPhase"].(string)
-	st.verdict(notePhase, Noted, "%s", yes(phase || first.Fields["partialProgress"] != nil))
-	st.keeps(sentenceTolerant, !st.stopped, "the process had not ended %s after completed was answered", st.config.Abort)
+	st.note(notePhase, yes(phase || first.Fields["partialProgress"] != nil))
+	st.require(reqEnds, !st.stopped, "the process had not ended %s after completed was answered", st.config.Abort)
 }
 
-func decideSigterm(st *stage, c *Call, n int) *Answer {
+func answerSIGTERM(st *session, c *Call, n int) *Answer {
 	if c.Endpoint == "started" && c.Fields["handlesSigterm"] != true {
-		st.within(0)
+		st.stopWithin(0)
 		return nil
 	}
-	if c.Endpoint == "heartbeat" && n == turn {
-		st.happens()
-		st.within(st.config.Grace + st.config.Abort)
+	if c.Endpoint == "heartbeat" && n == eventHeartbeat {
+		st.markEvent()
+		st.stopWithin(st.config.Grace + st.config.Abort)
 		st.worker.terminate()
 		return nil
 	}
-	return decideCancel(st, c, n)
+	return answerCancel(st, c, n)
 }
 
-func judgeSigterm(st *stage) {
+func checkSIGTERM(st *session) {
 	handles := false
-	for _, c := range st.of("started") {
+	for _, c := range st.calls("started") {
 		handles = handles || c.Fields["handlesSigterm"] == true
 	}
 	if !handles {
-		st.verdict(noteSigterm, Noted, "it does not say so")
+		st.note(noteSIGTERM, "no")
 		return
 	}
-	st.verdict(noteSigterm, Noted, "it says so")
-	if st.occasion(sentenceSigterm) {
-		st.judgeCancelled(sentenceSigterm)
+	st.note(noteSIGTERM, "yes")
+	if st.reached(reqSIGTERM) {
+		st.checkCancelled(reqSIGTERM)
 	}
 }
 

@@ -22,33 +22,39 @@ func (a *app) checkWorker() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "check [flags] -- CMD ARG...",
-		Short: "Tell what is wrong with a worker, sentence by sentence of the contract",
-		Long: `Play the control plane for a worker, in any language, and tell what is wrong
-with it, sentence by sentence of the worker contract. CMD is started once for
-each scenario, with TASK_ENVELOPE in its environment and SORTIE_CHECK naming the
-scenario; it should work for ten heartbeat intervals at least. What it writes to
-the bucket goes nowhere.
+		Short: "Check a worker against the worker contract",
+		Long: `Play the control plane for a worker in any language and report the requirements of
+the worker contract that it does not meet.
 
-Exit codes: 0 it conforms, 1 it does not, 2 the command line is wrong.
+CMD is run once for each scenario, in the environment that sortie dev gives a
+worker: the same variables and PATH, and an empty current folder. The program is
+found by your PATH, and arguments that name a file become absolute. SORTIE_CHECK
+names the scenario. CMD should work for at least ten heartbeat intervals. What it
+writes to the bucket is discarded.
+
+A worker that only calls CALLBACK_URL is checked against the export contract. A
+defect that shows in several scenarios is reported once.
+
+Exit codes: 0 the worker conforms, 1 it does not, 2 wrong command line.
 
 Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 		Example: "  sortie worker check -- python3 worker.py\n  sortie worker check -- sortie-exec sleep 3",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: does(func(ctx context.Context, command []string) error {
-			c.Command, c.Environ, c.Clock = command, a.Environ, a.Clock
-			c.Tell = func(verdicts []conformance.Verdict) { a.tellVerdicts(verdicts, verbose) }
+			c.Command, c.Clock = command, a.Clock
+			c.Report = func(scenario string, verdicts []conformance.Verdict) { a.printVerdicts(scenario, verdicts, verbose) }
 			return a.check(ctx, c)
 		}),
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.DurationVar(&c.Interval, "interval", 250*time.Millisecond, "heartbeatIntervalMs of the envelope")
-	flags.DurationVar(&c.Timeout, "timeout", 0, "the longest time without a call (default 6 intervals)")
+	flags.DurationVar(&c.Timeout, "timeout", 0, "longest time without a call (default 6 intervals)")
 	flags.DurationVar(&c.Grace, "grace", 5*time.Second, "cancelGracePeriodMs of the envelope")
 	flags.DurationVar(&c.Abort, "abort", 2*time.Second, "how long \"at once\" may take")
 	flags.DurationVar(&c.Limit, "limit", time.Minute, "how long one scenario may last")
-	flags.StringSliceVar(&c.Only, "only", nil, "play these scenarios alone")
-	flags.BoolVarP(&verbose, "verbose", "v", false, "name the sentences that are kept, too")
+	flags.StringSliceVar(&c.Only, "only", nil, "run only these scenarios")
+	flags.BoolVarP(&verbose, "verbose", "v", false, "also list the requirements that are met")
 	return cmd
 }
 
@@ -68,27 +74,38 @@ func (a *app) check(ctx context.Context, c conformance.Config) error {
 		}
 	}
 	failures := report.Failures()
+	for _, v := range failures {
+		if len(v.Also) > 0 {
+			a.note("%s %s: also in %s.", v.Where, v.Name, strings.Join(v.Also, ", "))
+		}
+	}
+	if len(report.Skipped) > 0 {
+		a.note("Not run: %s.", strings.Join(report.Skipped, ", "))
+	}
+	if report.Contract == "export" {
+		a.note("The worker makes no call of the worker contract; it was checked against the export contract.")
+	}
 	if len(failures) == 0 {
 		a.note("The worker conforms.")
 		return nil
 	}
-	return fmt.Errorf("the worker does not conform: %s", plural(int64(len(failures)), "sentence", "sentences"))
+	return fmt.Errorf("the worker does not conform: %s", plural(int64(len(failures)), "requirement", "requirements"))
 }
 
-// tellVerdicts prints one scenario.
-func (a *app) tellVerdicts(verdicts []conformance.Verdict, verbose bool) {
-	if a.json || len(verdicts) == 0 {
+// printVerdicts prints the result of one scenario.
+func (a *app) printVerdicts(scenario string, verdicts []conformance.Verdict, verbose bool) {
+	if a.json {
 		return
 	}
-	kept := 0
+	met := 0
 	for _, v := range verdicts {
-		if v.Mark == conformance.Kept {
-			kept++
+		if v.Mark == conformance.Passed {
+			met++
 		}
 	}
-	_ = a.say("%s: %d kept\n", verdicts[0].Scenario, kept)
+	_ = a.say("%s: %d met\n", scenario, met)
 	for _, v := range verdicts {
-		if v.Mark == conformance.Kept && !verbose {
+		if v.Mark == conformance.Passed && !verbose {
 			continue
 		}
 		_ = a.say("  %-8s  %-9s  %s\n", v.Mark, v.Where, v.Text)

@@ -9,14 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/command"
 )
 
-// TestWorkerCheckTellsWhatIsWrong: the sentence, its place in the contract and
-// what was seen; the exit code says it too.
-func TestWorkerCheckTellsWhatIsWrong(t *testing.T) {
+// The output has the requirement, its id and what was observed, once.
+func TestWorkerCheckReportsDefects(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, "", "worker", "check", "--only", "work,cancel", "--", "/bin/sh", "-c", "echo no idea")
-	if got.code != command.ExitFailed || !strings.Contains(got.stdout, "broken    WC-3.1.1   A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
-		!strings.Contains(got.stderr, "does not conform: 3 sentences") {
-		t.Errorf("it ends with %d and says\n%s%s", got.code, got.stdout, got.stderr)
+	if got.code != command.ExitFailed || !strings.Contains(got.stdout, "fail      WC-3.1.1   A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
+		!strings.Contains(got.stderr, "does not conform: 1 requirement") || !strings.Contains(got.stderr, "Not run: cancel") {
+		t.Errorf("got code %d, output\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
 
@@ -27,16 +26,16 @@ func TestWorkerCheckReportsAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
 		t.Fatal(err)
 	}
-	if got.code != command.ExitFailed || report.Conforms || len(report.Verdicts) != 1 || report.Verdicts[0].Mark != conformance.Broken {
-		t.Errorf("it ends with %d and reports %+v", got.code, report)
+	if got.code != command.ExitFailed || report.Conforms || len(report.Verdicts) != 1 || report.Verdicts[0].Mark != conformance.Failed {
+		t.Errorf("got code %d, %+v, want 1 and one failure", got.code, report)
 	}
 }
 
-func TestWorkerCheckRefusesAWrongCommandLine(t *testing.T) {
+func TestWorkerCheckUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--interval=0s", "--", "true"}, {"--interval=x", "--", "true"}} {
 		if got := sortie(t, nil, "", append([]string{"worker", "check"}, args...)...); got.code != command.ExitUsage {
-			t.Errorf("%v ends with %d: %s", args, got.code, got.stderr)
+			t.Errorf("%v: got code %d, %s, want %d", args, got.code, got.stderr, command.ExitUsage)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package flymachines
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -135,13 +134,9 @@ func (s *Server) program(m *machine) Program {
 		Root: filepath.Join(m.dir, "root"), Tmp: filepath.Join(m.dir, "tmp"),
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
-	p.Env = map[string]string{"PATH": s.cfg.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
-	maps.Copy(p.Env, manifest.Env)
-	maps.Copy(p.Env, map[string]string{
-		"FLY_APP_NAME": rec.App, "FLY_MACHINE_ID": rec.ID, "FLY_ALLOC_ID": rec.ID, "FLY_REGION": rec.Region,
-		"FLY_IMAGE_REF": manifest.Image, "FLY_MACHINE_VERSION": rec.Version, "FLY_PRIVATE_IP": privateIP(rec.ID),
-		"FLY_PROCESS_GROUP": manifest.processGroup(), "FLY_VM_MEMORY_MB": fmt.Sprint(manifest.memoryMB()),
-		"PRIMARY_REGION": rec.Region,
-	})
+	p.Env = Placement{
+		App: rec.App, MachineID: rec.ID, Region: rec.Region, Image: manifest.Image, Version: rec.Version,
+		ProcessGroup: manifest.processGroup(), MemoryMB: manifest.memoryMB(), Path: s.cfg.Path, Root: p.Root, Tmp: p.Tmp,
+	}.Environment(manifest.Env)
 	return p
 }

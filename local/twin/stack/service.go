@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -41,14 +40,13 @@ var owner = port.Identity{Tenant: "local", Workspace: "local"}
 func (s *Stack) startMachines(context.Context) error {
 	images := map[string][]string{s.config.Settings.Service.Image: append(slices.Clone(s.config.Executable), "worker")}
 	for name, argv := range s.config.Images {
-		program := argv[0]
 		if s.config.Starter == nil {
 			var err error
-			if program, err = programPath(program); err != nil {
+			if argv, err = flymachines.ResolveCommand(argv); err != nil {
 				return fmt.Errorf("cannot bind image %s: %w", name, err)
 			}
 		}
-		images[name] = append([]string{program}, argv[1:]...)
+		images[name] = argv
 	}
 	starter := s.config.Starter
 	if starter == nil {
@@ -65,18 +63,6 @@ func (s *Stack) startMachines(context.Context) error {
 	}
 	s.addresses.Machines, err = s.serve(partMachines, "127.0.0.1:0", s.machines)
 	return err
-}
-
-// programPath is the absolute path of a program; machines run elsewhere.
-func programPath(name string) (string, error) {
-	program, err := exec.LookPath(name)
-	if err != nil {
-		return "", fmt.Errorf("its program cannot be run: %w", err)
-	}
-	if program, err = filepath.Abs(program); err != nil {
-		return "", fmt.Errorf("cannot find its program: %w", err)
-	}
-	return program, nil
 }
 
 // startService wires the use cases and serves the API. The listener comes first:

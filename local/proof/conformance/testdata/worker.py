@@ -1,8 +1,7 @@
-"""A worker of the worker contract, written from its text alone.
+"""A worker that implements the worker contract with Python's standard library.
 
-It needs nothing but Python's standard library. It works for --seconds, and
---broken makes one mistake of those that BROKEN lists, so that the conformance
-kit can be shown to catch it.
+It works for --seconds. --broken makes it commit one mistake of the list BROKEN,
+which the conformance kit has to find.
 """
 
 import argparse
@@ -24,15 +23,15 @@ own-interval gives-up-heartbeats hammers ignores-410 ignores-cancel
 cancel-as-success ignores-sigterm keeps-old-token token-in-address prints-token
 local-time completed-once-only completed-forever two-outcomes no-completed
 unknown-category float-progress heartbeats-after-end token-to-bucket
-no-content-type never-ends""".split()
+no-content-type never-ends crashes""".split()
 
 
 class Aborted(Exception):
-    """The control plane does not want this attempt."""
+    """The control plane refused this attempt."""
 
 
 class Cancelled(Exception):
-    """The task is to end, and the control plane wants to hear of it."""
+    """A cancel was requested. The worker reports CANCELLED."""
 
 
 class Worker:
@@ -41,12 +40,13 @@ class Worker:
         self.broken = broken
         self.token = envelope["taskToken"]
         self.worker_id = "python-" + uuid.uuid4().hex
-        self.stop = threading.Event()  # the work is to stop
-        self.finished = threading.Event()  # the conversation is over
+        self.stop = threading.Event()  # the work has to stop
+        self.finished = threading.Event()  # no more calls
         self.why = None
         self.progress = 0
 
-    # One call: the status and the answer, or an OSError where there was none.
+    # post makes one call and returns the status and the answer. It raises OSError
+    # if there is no answer.
     def post(self, endpoint, body):
         body["attempt"] = 1 if self.broken == "hard-coded-attempt" else self.envelope["attempt"]
         body["workerId"] = self.worker_id
@@ -66,7 +66,7 @@ class Worker:
             return datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         return datetime.datetime.now(datetime.timezone.utc).isoformat().replace("+00:00", "Z")
 
-    # Full jitter: a random part of a bound that doubles.
+    # pause sleeps with full jitter: a random part of a bound that doubles.
     def pause(self, failures, first, longest):
         time.sleep(random.random() * min(longest, first * 2 ** min(failures, 20)))
 
@@ -183,8 +183,10 @@ class Worker:
             print("token", self.token, file=sys.stderr)
         if self.broken != "no-started":
             self.started()
-        beats = threading.Thread(target=self.heartbeats, daemon=True)
-        beats.start()
+        if self.broken == "crashes":
+            raise KeyError("missing configuration")
+        heartbeats = threading.Thread(target=self.heartbeats, daemon=True)
+        heartbeats.start()
         try:
             body = self.work(seconds)
         except Cancelled as why:
@@ -192,7 +194,7 @@ class Worker:
                     "partialProgress": {"percent": self.progress}}
             if self.broken == "cancel-as-success":
                 body = {"outcome": "SUCCEEDED"}
-        except Exception as why:  # whatever the work does
+        except Exception as why:  # of the work
             if isinstance(why, Aborted):
                 raise
             body = {"outcome": "FAILED", "error": {
@@ -204,7 +206,7 @@ class Worker:
         if self.broken == "heartbeats-after-end":
             time.sleep(2)
         self.finished.set()
-        beats.join(timeout=1)
+        heartbeats.join(timeout=1)
         if self.broken == "never-ends":
             time.sleep(3600)
 
@@ -235,7 +237,7 @@ def main():
     if args.broken == "ignores-sigterm":
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     else:
-        # The cancel itself is in the answer to the next heartbeat.
+        # The answer to the next heartbeat has the cancel request.
         signal.signal(signal.SIGTERM, lambda *_: worker.end(Cancelled("SIGTERM")))
     try:
         worker.run(args.seconds)

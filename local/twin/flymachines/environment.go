@@ -1,0 +1,58 @@
+package flymachines
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Placement describes the machine that a program runs in.
+type Placement struct {
+	App, MachineID, Region, Image, Version, ProcessGroup string
+	MemoryMB                                             int
+	// Path is the program's PATH. Root is its home and current folder, and Tmp its
+	// folder for temporary files.
+	Path, Root, Tmp string
+}
+
+// Environment returns the whole environment of the program: PATH, HOME and TMPDIR,
+// the variables of the machine's configuration, and those that Fly sets. Later ones
+// replace earlier ones.
+func (p Placement) Environment(configured map[string]string) map[string]string {
+	env := map[string]string{"PATH": p.Path, "HOME": p.Root, "TMPDIR": p.Tmp}
+	maps.Copy(env, configured)
+	maps.Copy(env, map[string]string{
+		"FLY_APP_NAME": p.App, "FLY_MACHINE_ID": p.MachineID, "FLY_ALLOC_ID": p.MachineID, "FLY_REGION": p.Region,
+		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": privateIP(p.MachineID),
+		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
+	})
+	return env
+}
+
+// ResolveCommand returns a command for a machine, which has another current folder
+// and PATH than the caller. The program is found by the caller's PATH. Arguments
+// that name a regular file relative to the current folder become absolute.
+func ResolveCommand(argv []string) ([]string, error) {
+	program, err := exec.LookPath(argv[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return nil, fmt.Errorf("cannot find the program: %w", err)
+	}
+	resolved := append([]string{program}, argv[1:]...)
+	for i, word := range resolved {
+		if i > 0 && (filepath.IsAbs(word) || !isRegular(word)) {
+			continue
+		}
+		if resolved[i], err = filepath.Abs(word); err != nil {
+			return nil, fmt.Errorf("cannot resolve %s: %w", word, err)
+		}
+	}
+	return resolved, nil
+}
+
+func isRegular(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
