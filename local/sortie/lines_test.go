@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// lines is what a program writes, for a test that waits for a line of it.
+// lines collects the output of a program, for tests that wait for a line.
 type lines struct {
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -42,7 +42,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// next waits for the next line that contains part, and gives it.
+// next waits for the next line that contains part and returns it.
 func (l *lines) next(t *testing.T, part string) string {
 	t.Helper()
 	l.mu.Lock()
@@ -57,7 +57,7 @@ func (l *lines) next(t *testing.T, part string) string {
 				return line
 			}
 		case l.ended:
-			t.Fatalf("the program ended without a line with %q", part)
+			t.Fatalf("the program ended, want a line with %q", part)
 		default:
 			l.more.Wait()
 		}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,8 +23,8 @@ import (
 )
 
 func main() {
-	// The stack starts this program again as these two, many times: they begin
-	// before anything else is made.
+	// The local system starts this program many times as a worker or a
+	// supervisor. They start before anything else is set up.
 	if len(os.Args) > 1 {
 		switch {
 		case os.Args[1] == "worker" && len(os.Args) == 2: // with more it is a command
@@ -38,15 +40,27 @@ func main() {
 		executable = os.Args[0]
 	}
 	os.Exit(command.Main(ctx, command.Program{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Name: name(os.Args[0], executable), Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr),
 		AWS:        func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },
 		Executable: []string{executable},
 	}))
 }
 
-// columns gives the width of the terminal that file is; nil where it is none,
-// or one that cannot erase a line.
+// name returns the command that starts this program. "go run" builds it in a
+// temporary folder that is gone afterwards.
+func name(typed, executable string) string {
+	switch {
+	case strings.Contains(executable, "/go-build"):
+		return "go run ./local/sortie"
+	case strings.ContainsRune(typed, filepath.Separator):
+		return typed
+	}
+	return filepath.Base(typed)
+}
+
+// columns returns a function for the width of the terminal file; nil if file is
+// not a terminal, or one that cannot erase a line.
 func columns(file *os.File) func() int {
 	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil

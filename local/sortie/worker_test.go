@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestAnyProgramIsAWorker: a shell script in sortie-exec leaves an output and a
-// log without any credentials, and its output is served.
-func TestAnyProgramIsAWorker(t *testing.T) {
+// TestScriptInSortieExecIsAWorker checks that a shell script in sortie-exec uploads
+// its output without credentials.
+func TestScriptInSortieExecIsAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	wrapper, script, output := filepath.Join(dir, "sortie-exec"), filepath.Join(dir, "work.sh"), filepath.Join(dir, "left.xml")
@@ -28,17 +28,17 @@ func TestAnyProgramIsAWorker(t *testing.T) {
 	mine := t.TempDir()
 	export := start(t, mine, "export", "mods", "--pi", sampleRoot, "--url", url)
 	if code := export.exit(t); code != 0 {
-		t.Fatalf("exit code %d", code)
+		t.Fatalf("got exit code %d, want 0", code)
 	}
 	said := strings.Fields(export.stdout.String())
-	if len(said) != 2 || said[1] != "left.xml" {
-		t.Fatalf("standard output has %q", said)
+	if len(said) != 2 || said[1] != "left.mods.xml" {
+		t.Fatalf("got %q on standard output", said)
 	}
-	if served, err := os.ReadFile(filepath.Join(mine, "left.xml")); err != nil || string(served) != "<mods>"+sampleRoot+", attempt 1</mods>" {
-		t.Errorf("the file is %q, error %v", served, err)
+	if served, err := os.ReadFile(filepath.Join(mine, "left.mods.xml")); err != nil || string(served) != "<mods>"+sampleRoot+", attempt 1</mods>" {
+		t.Errorf("got the file %q, error %v", served, err)
 	}
 	status := start(t, dir, "status", said[0], "--url", url, "--json")
 	if code := status.exit(t); code != 0 || !strings.Contains(status.stdout.String(), "cpu_time_ms") {
-		t.Errorf("the status lacks the program's figures: %s", status.stdout)
+		t.Errorf("got %s, want the figures of the program", status.stdout)
 	}
 }

@@ -33,6 +33,8 @@ type Config struct {
 	Client port.Identity
 	Clock  clock.Clock
 	Log    *slog.Logger
+	// AccessLevel is the level of the line for each request; 0 is Info.
+	AccessLevel slog.Level
 	// NewID makes a correlation id, a UUID of version 4.
 	NewID func() string
 }
@@ -166,5 +168,5 @@ func (s *server) logAccess(ctx context.Context, x *exchange, r *http.Request) {
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", x.code))
 	}
-	x.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
+	x.log.LogAttrs(ctx, s.config.AccessLevel, "request", attrs...)
 }

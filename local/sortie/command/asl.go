@@ -13,10 +13,10 @@ import (
 )
 
 func (a *app) asl() *cobra.Command {
-	return group("asl", "Check and run state machine definitions", a.validateASL(), a.runASL())
+	return group("asl", "Validate and run state machine definitions", a.validateASL(), a.runASL())
 }
 
-// mistake is one problem of a definition, as --json tells it.
+// mistake is one problem of a definition, as --json prints it.
 type mistake struct {
 	File        string `json:"file"`
 	Place       string `json:"place"`
@@ -27,13 +27,13 @@ type mistake struct {
 func (a *app) validateASL() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Name every mistake in a definition, with its place",
-		Long: `Name every mistake in state machine definitions (Amazon States Language, the
-JSONPath dialect), with its place. The file "-" is standard input.
+		Short: "List the mistakes in a definition",
+		Long: `List every mistake in state machine definitions (Amazon States Language with
+JSONPath), with its path. The file "-" is standard input.
 
-Exit codes: 0 there is none, 1 there are some, 2 the command line is wrong.`,
+Exit codes: 0 no mistakes, 1 mistakes, 2 the command line is wrong.`,
 		Example: "  sortie asl validate statemachines/run.asl.json",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("FILE"),
 		RunE:    does(func(_ context.Context, files []string) error { return a.validate(files) }),
 	}
 }
@@ -93,19 +93,19 @@ func (a *app) read(file string) ([]byte, error) {
 func (a *app) runASL() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
-		Short: "Run definitions whose tasks answer from a script",
-		Long: `Read executions from standard input, one JSON object a line, and answer each with
-a line on standard output, in the same order.
+		Short: "Run definitions with scripted task results",
+		Long: `Read executions from standard input, one JSON object per line, and write one line
+for each to standard output, in the same order.
 
   in   {"name", "definition", "input", "task_results": [{"state", "event", "output" | "error", "cause"}]}
   out  {"name", "status", "output" | "error" + "cause", "states": [...], "task_inputs": [{"state", "input"}]}
        {"name", "unsupported": "what"}
 
-Waits, timeouts and retry delays pass on a virtual clock that starts now. The
-n-th call in a state takes its n-th result; an event that ends in TimedOut, and a
-call without a result, mean that nobody answers.`,
+Waits, timeouts and retry delays use a virtual clock that starts now. The n-th
+call in a state gets its n-th result. A call without a result, or with an event
+that ends in TimedOut, gets no response.`,
 		Example: `  echo '{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Pass","End":true}}},"input":{"x":1}}' | sortie asl run`,
-		Args:    cobra.NoArgs,
+		Args:    exactly(),
 		RunE: does(func(ctx context.Context, _ []string) error {
 			return scripted.Run(ctx, a.Stdin, a.Stdout, scripted.Options{Start: a.Clock.Now(), Random: a.Random})
 		}),

@@ -19,19 +19,19 @@ func (a *app) backup() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the records of a data folder, while it is in use",
+		Short: "Copy the records of a data folder",
 		Long: `Write a consistent copy of the records (runs, events, executions) of a data
-folder to FILE, while "sortie dev" runs on it or not. FILE must not exist; it
-appears whole or not at all. The outputs in the object store are not part of it.
+folder to FILE. "sortie dev" may run meanwhile. FILE must not exist; it appears
+complete or not at all. It does not contain the outputs in the object store.
 
-To go back, stop the server and put the copy in the place of ` + stack.RecordsFile + ` in the data
-folder, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile + `-shm beside it.`,
+To restore, stop the server and replace ` + stack.RecordsFile + ` in the data folder by the
+copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile + `-shm beside it.`,
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("FILE"),
 	}
-	c.Flags().StringVar(&data, "data", ".sortie", "the data folder")
+	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag was defined above
+		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		source := filepath.Join(data, stack.RecordsFile)
@@ -40,14 +40,14 @@ folder, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFil
 		}
 		err := sqlite.BackupFile(ctx, source, args[0])
 		if errors.Is(err, fs.ErrExist) {
-			return wrong("there is a %s already", args[0])
+			return wrong("%s exists", args[0])
 		}
 		if err != nil {
 			return err
 		}
 		info, err := os.Stat(args[0])
 		if err != nil {
-			return fmt.Errorf("cannot see the copy: %w", err)
+			return fmt.Errorf("cannot read the size of the copy: %w", err)
 		}
 		if a.json {
 			return a.print(map[string]any{"file": args[0], "bytes": info.Size()})

@@ -15,15 +15,13 @@ func (a *app) cancel() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel TASK",
 		Short: "Cancel a run",
-		Long: `Cancel a run, wherever it is. It is final and may be repeated; what is printed
-says what happens next. A run that had ended before stays as it is, and then
-the exit code is 1.
-
-` + exitHelp,
+		Long: `Cancel a run in any state. The request is final and idempotent; the output says
+what happens next. A run that has ended before is unchanged, and the exit code
+is 1.`,
 		Example: `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why; the worker is told")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		client, err := a.client()
 		if err != nil {
@@ -34,7 +32,7 @@ the exit code is 1.
 			return err
 		}
 		if answer.Result == contract.CancelTooLate {
-			return advised{error: fmt.Errorf("it is too late: %s", answer.Message), code: ExitFailed, taskID: answer.TaskID}
+			return advised{error: fmt.Errorf("too late: %s", answer.Message), code: ExitFailed, taskID: answer.TaskID}
 		}
 		if a.json {
 			return a.print(answer)
@@ -49,15 +47,13 @@ func (a *app) retry() *cobra.Command {
 	var key string
 	c := &cobra.Command{
 		Use:   "retry TASK",
-		Short: "Do the work of a run that has ended again",
-		Long: `Do the work of a run that has ended again, as a new run. Standard output has the
-new run's task.
-
-` + exitHelp,
+		Short: "Rerun a finished run",
+		Long: `Start a new run with the work of one that has ended. Standard output has the id
+of the new task.`,
 		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1`,
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
 	}
-	c.Flags().StringVar(&key, "idempotency-key", "", "the same key gives the same task; by default a new one")
+	c.Flags().StringVar(&key, "idempotency-key", "", "the same key returns the same task; by default a new key")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		client, err := a.client()
 		if err != nil {

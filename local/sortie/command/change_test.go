@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// says is a server that answers each path with what the test says.
-func says(t *testing.T, answers map[string]func(w http.ResponseWriter)) map[string]string {
+// responses is a server with a response for each path.
+func responses(t *testing.T, answers map[string]func(w http.ResponseWriter)) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := answers[r.Method+" "+r.URL.RequestURI()]
 		if !ok {
-			http.NotFound(w, r)
+			jsonOf(404, `{"status":404,"code":"NOT_FOUND","detail":"Task not found"}`)(w)
 			return
 		}
 		answer(w)
@@ -39,49 +39,49 @@ func logOf(text, attempt, ended string) func(http.ResponseWriter) {
 	}
 }
 
-func TestCancelSaysWhatHappensNext(t *testing.T) {
+func TestCancelShowsTheNextStep(t *testing.T) {
 	t.Parallel()
 	const path = "POST /v1/tasks/" + taskID + "/cancel"
-	env := says(t, map[string]func(http.ResponseWriter){path: jsonOf(202,
-		`{"taskId":"`+taskID+`","state":"Running","result":"requested","message":"the worker is told"}`)})
-	if got := sortie(t, env, "", "cancel", taskID, "--reason", "enough"); got.code != 0 || !strings.Contains(got.stdout, "requested: the worker is told") {
-		t.Errorf("ended with %+v", got)
+	env := responses(t, map[string]func(http.ResponseWriter){path: jsonOf(202,
+		`{"taskId":"`+taskID+`","state":"Running","result":"requested","message":"the worker is informed"}`)})
+	if got := sortie(t, env, "", "cancel", taskID, "--reason", "enough"); got.code != 0 || !strings.Contains(got.stdout, "requested: the worker is informed") {
+		t.Errorf("got %+v", got)
 	}
 	if got := sortie(t, env, "", "cancel", taskID, "--json"); got.code != 0 || !strings.Contains(got.stdout, `"requested"`) {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
-	late := says(t, map[string]func(http.ResponseWriter){path: jsonOf(200,
+	late := responses(t, map[string]func(http.ResponseWriter){path: jsonOf(200,
 		`{"taskId":"`+taskID+`","state":"Completed","result":"too_late","message":"the task had ended before"}`)})
 	if got := sortie(t, late, "", "cancel", taskID); got.code != 1 || !strings.Contains(got.stderr, "too late") {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestRetryTellsTheNewTask(t *testing.T) {
+func TestRetryPrintsTheNewTask(t *testing.T) {
 	t.Parallel()
-	env := says(t, map[string]func(http.ResponseWriter){"POST /v1/tasks/" + taskID + "/retry": jsonOf(202,
+	env := responses(t, map[string]func(http.ResponseWriter){"POST /v1/tasks/" + taskID + "/retry": jsonOf(202,
 		`{"taskId":"export_mods_2_00000000","retryOf":"`+taskID+`","state":"Pending"}`)})
 	if got := sortie(t, env, "", "retry", taskID); got.code != 0 || got.stdout != "export_mods_2_00000000\n" {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestLogsAreShownAsTheyAre(t *testing.T) {
+func TestLogsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v1/tasks/" + taskID + "/logs"
-	env := says(t, map[string]func(http.ResponseWriter){path: logOf("a\xff\nb", "2", "false"), path + "?attempt=1": logOf("one", "1", "true")})
+	env := responses(t, map[string]func(http.ResponseWriter){path: logOf("a\xff\nb", "2", "false"), path + "?attempt=1": logOf("one", "1", "true")})
 	if got := sortie(t, env, "", "logs", taskID); got.code != 0 || got.stdout != "a\xff\nb" {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := sortie(t, env, "", "logs", taskID, "--attempt", "1"); got.code != 0 || got.stdout != "one" {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := sortie(t, env, "", "logs", "none"); got.code != 4 {
-		t.Errorf("an unknown task ended with %+v", got)
+		t.Errorf("unknown task: got %+v, want exit code 4", got)
 	}
 }
 
-func TestALogIsFollowedToTheEndOfItsAttempt(t *testing.T) {
+func TestLogIsFollowedToTheEndOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v1/tasks/" + taskID + "/logs"
 	var asked atomic.Int64
@@ -92,12 +92,12 @@ func TestALogIsFollowedToTheEndOfItsAttempt(t *testing.T) {
 		}
 		logOf("one\n", "2", "false")(w)
 	}
-	env := says(t, map[string]func(http.ResponseWriter){
+	env := responses(t, map[string]func(http.ResponseWriter){
 		path:                    first,
 		"GET /status/" + taskID: jsonOf(200, `{"task_id":"`+taskID+`","status":"processing","state":"Running"}`),
 		path + "?attempt=2":     logOf("one\n[3 bytes are cut out here]\ntwo\n", "2", "true"),
 	})
 	if got := sortie(t, env, "", "logs", "-f", taskID); got.code != 0 || got.stdout != "one\n[3 bytes are cut out here]\ntwo\n" {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 )
 
-// collectionFlags say which collection is served, and where.
+// collectionFlags select a collection and an address.
 type collectionFlags struct {
 	addr         string
 	ead, catalog string
@@ -25,65 +25,81 @@ type collectionFlags struct {
 	generate     int
 	seed         uint64
 	shape        samples.Shape
-	ills         []string
-	rootIll      string
+	faults       []string
+	rootFault    string
 }
 
 func (a *app) collection() *cobra.Command {
 	return group("collection", "Serve collections to export", a.serveCollection())
 }
 
+func defectNames() []string {
+	names := make([]string, 0, len(samples.Defects()))
+	for _, defect := range samples.Defects() {
+		names = append(names, string(defect))
+	}
+	return names
+}
+
 func (a *app) serveCollection() *cobra.Command {
 	var f collectionFlags
-	names := make([]string, 0, len(samples.Defects()))
-	for _, ill := range samples.Defects() {
-		names = append(names, string(ill))
-	}
+	names := defectNames()
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve a collection as the entity API does",
-		Long: `Serve a collection as the entity API does, and print the PIs of its roots, which
-are what can be exported. Give the URL to "sortie dev --source".
+		Short: "Serve a collection with the entity API",
+		Long: `Serve a collection with the entity API and print the PIs of its roots, which can
+be exported. The URL is the value of "sortie dev --source".
 
 The collection is one of
   --ead DIR         a folder of EAD finding aids
   --catalog DIR     a folder of conversation lists (JSON) and catalog records (XML)
-  --generate N      N made-up entities, the same for the same --seed
+  --generate N      N generated entities, the same for the same --seed
   --sample          the sample collection
 
 With --json the first line on standard output is one object: url, entities, and
-roots with pi, title and entities. Ctrl-C ends it.
+roots with pi, title and entities. Ctrl-C stops the server.
 
-Ills for --ill: ` + strings.Join(names, ", "),
+Names for --fault: ` + strings.Join(names, ", "),
 		Example: `  sortie collection serve --ead findingaids/
-  sortie collection serve --generate 10000 --seed 7 --ill missing=3 --ill slow=10`,
-		Args: cobra.NoArgs,
+  sortie collection serve --generate 10000 --seed 7 --fault missing=3 --fault slow=10`,
+		Args: exactly(),
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:0", "where it listens; port 0 is any free one")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:0", "address of the server; port 0 is any free port")
 	flags.StringVar(&f.ead, "ead", "", "a folder of EAD finding aids")
 	flags.StringVar(&f.catalog, "catalog", "", "a folder of conversation lists and catalog records")
 	flags.BoolVar(&f.sample, "sample", false, "the sample collection")
-	flags.IntVar(&f.generate, "generate", 0, "so many made-up entities")
-	flags.Uint64Var(&f.seed, "seed", 1, "of what is made up")
-	flags.IntVar(&f.shape.Fanout, "fanout", 0, "children of a made-up entity; 0 is 10")
-	flags.IntVar(&f.shape.TextBytes, "text-bytes", 0, "length of a made-up text; 0 is 600")
-	flags.StringArrayVar(&f.ills, "ill", nil, "NAME=COUNT: so many entities have this ill (repeatable)")
-	flags.StringVar(&f.rootIll, "root-ill", "", "the ill of the root")
-	flags.IntVar(&f.shape.Times, "times", 0, "how often busy and cut answers are ill; 0 is 2")
-	flags.DurationVar(&f.shape.Delay, "delay", 0, "of slow answers; 0 is 100ms")
+	flags.IntVar(&f.generate, "generate", 0, "number of generated entities")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the generator")
+	flags.IntVar(&f.shape.Fanout, "fanout", 0, "children of a generated entity; 0 is 10")
+	flags.IntVar(&f.shape.TextBytes, "text-bytes", 0, "length of a generated text; 0 is 600")
+	flags.StringArrayVar(&f.faults, "fault", nil, "NAME=COUNT: number of entities with this fault (repeatable)")
+	flags.StringVar(&f.rootFault, "root-fault", "", "fault of the root")
+	flags.IntVar(&f.shape.Times, "times", 0, "number of wrong responses of busy and cut; 0 is 2")
+	flags.DurationVar(&f.shape.Delay, "delay", 0, "delay of slow responses; 0 is 100ms")
 	for _, name := range []string{"ead", "catalog"} {
 		if err := c.MarkFlagDirname(name); err != nil {
-			panic(err) // the flag was defined above
+			panic(err) // the flag is defined above
 		}
 	}
-	c.MarkFlagsOneRequired("ead", "catalog", "sample", "generate")
-	c.MarkFlagsMutuallyExclusive("ead", "catalog", "sample", "generate")
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runServe(ctx, f) })
+	complete(c, "fault", "=", names)
+	complete(c, "root-fault", "", names)
+	c.RunE = does(func(ctx context.Context, _ []string) error {
+		given := 0
+		for _, name := range []string{"ead", "catalog", "sample", "generate"} {
+			if flags.Changed(name) {
+				given++
+			}
+		}
+		if given != 1 {
+			return wrong("got %d collections, want one of --ead, --catalog, --sample and --generate", given)
+		}
+		return a.runServe(ctx, f)
+	})
 	return c
 }
 
-// load makes the collection.
+// load returns the collection of the flags.
 func (f collectionFlags) load() (*samples.Collection, error) {
 	switch {
 	case f.ead != "":
@@ -93,17 +109,26 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 	case f.sample:
 		return samples.Sample(), nil
 	case f.generate < 1:
-		return nil, wrong("--generate needs at least 1 entity")
+		return nil, wrong("--generate: %d is out of range, want 1 or more", f.generate)
+	}
+	if f.rootFault != "" {
+		if _, err := choice("--root-fault", f.rootFault, defectNames()); err != nil {
+			return nil, err
+		}
 	}
 	shape := f.shape
-	shape.Entities, shape.Root, shape.Count = f.generate, samples.Defect(f.rootIll), map[samples.Defect]int{}
-	for _, text := range f.ills {
+	shape.Entities, shape.Root, shape.Count = f.generate, samples.Defect(f.rootFault), map[samples.Defect]int{}
+	for _, text := range f.faults {
 		name, count, _ := strings.Cut(text, "=")
 		n, err := strconv.Atoi(count)
 		if err != nil {
-			return nil, wrong("--ill %s is not of the form NAME=COUNT", text)
+			return nil, wrong("--fault: malformed value %q, want NAME=COUNT", text)
 		}
-		shape.Count[samples.Defect(name)] += n
+		defect, err := choice("--fault", name, defectNames())
+		if err != nil {
+			return nil, err
+		}
+		shape.Count[samples.Defect(defect)] += n
 	}
 	c, err := samples.Generate(f.seed, shape)
 	if err != nil {
@@ -140,13 +165,13 @@ func (a *app) runServe(ctx context.Context, f collectionFlags) error {
 	}
 	select {
 	case err := <-ended:
-		return fmt.Errorf("the server has ended: %w", err)
+		return fmt.Errorf("the server failed: %w", err)
 	case <-ctx.Done():
 		return server.Close()
 	}
 }
 
-// served tells where the collection is and what can be exported.
+// served prints the address of the collection and its roots.
 func (a *app) served(c *samples.Collection, url string) error {
 	if a.json {
 		type root struct {

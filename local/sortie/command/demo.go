@@ -9,27 +9,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 func (a *app) demo() *cobra.Command {
-	f := stackFlags{addr: "127.0.0.1:0"}
+	f := stackFlags{addr: "127.0.0.1:0", data: ".sortie-demo"}
 	out := ""
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Try it: export the sample collection, from the request to the file",
-		Long: `Start the whole system on a free port, export the sample collection (tape 281 of
-the White House Tapes, 72 entities), show the run through its states, download
-the file, say what happened, and stop again.`,
-		Example: "  sortie demo\n  sortie demo --data /tmp/sortie --out /tmp",
-		Args:    cobra.NoArgs,
+		Short: "Export the sample collection, from the request to the file",
+		Long: `Start the whole system on free ports, export the sample collection (tape 281 of
+the White House Tapes, 72 entities), show the states of the run, download the
+file, and stop. The data folder is not that of "sortie dev", so that both can run.`,
+		Example: "  sortie demo\n  sortie demo --data ~/.cache/sortie-demo --out ~/Downloads",
+		Args:    exactly(),
 	}
-	c.Flags().StringVar(&f.data, "data", ".sortie", "the folder that everything is kept in")
-	c.Flags().StringVar(&out, "out", "out", "the folder for the file")
-	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show the log too")
+	c.Flags().StringVar(&out, "out", "out", "folder of the file")
+	f.define(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runDemo(ctx, f, out) })
 	return c
 }
@@ -39,25 +37,25 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 	if f.verbose {
 		level = slog.LevelInfo
 	}
-	a.note("Starting the system, with its data in %s ...", f.data)
-	s, settings, err := a.startStack(ctx, f, a.logger(level))
+	log, err := a.logger(f, level)
 	if err != nil {
 		return err
 	}
-	err = a.show(ctx, s, settings, out)
+	a.note("Starting the system, with its data in %s ...", f.data)
+	s, settings, err := a.startStack(ctx, f, log)
+	if err != nil {
+		return err
+	}
+	err = a.exportSample(ctx, s, settings, out)
 	if ctx.Err() != nil {
 		a.note("Stopping the machines ...")
 	}
 	return errors.Join(err, stopStack(s))
 }
 
-// show makes the export on the stack and tells the story.
-func (a *app) show(ctx context.Context, s *stack.Stack, settings stack.Settings, out string) error {
-	config := client.Config{URL: s.Addresses().URL, Clock: a.Clock, Agent: "sortie/" + versionOf(build())}
-	if len(settings.Tokens) > 0 {
-		config.Token = settings.Tokens[0]
-	}
-	c, err := client.New(config)
+// exportSample exports the sample collection and prints what happened.
+func (a *app) exportSample(ctx context.Context, s *stack.Stack, settings stack.Settings, out string) error {
+	c, err := a.clientOf(s.Addresses().URL, settings.Tokens)
 	if err != nil {
 		return err
 	}
@@ -85,13 +83,13 @@ func (a *app) show(ctx context.Context, s *stack.Stack, settings stack.Settings,
 	if err == nil {
 		var file string
 		var size int64
-		if file, size, err = follow.save(watched, status, out+"/"); err == nil {
+		if file, size, err = follow.save(watched, status, target{path: out + "/", force: true}); err == nil {
 			follow.close()
-			return a.tellStory(status, follow.events, file, size)
+			return a.summarize(status, follow.events, file, size)
 		}
 	}
 	if ctx.Err() != nil {
-		return advised{error: ctx.Err(), code: ExitInterrupted, hint: "the run is kept, and goes on when the system is started again"}
+		return advised{error: ctx.Err(), code: ExitInterrupted, hint: "the run is stored and starts over with the next demo"}
 	}
 	if cause := context.Cause(watched); cause != nil {
 		return cause
@@ -99,7 +97,8 @@ func (a *app) show(ctx context.Context, s *stack.Stack, settings stack.Settings,
 	return err
 }
 
-func (a *app) tellStory(status contract.Status, events []contract.TaskEvent, file string, size int64) error {
+// summarize prints the result of the demo and the next commands.
+func (a *app) summarize(status contract.Status, events []contract.TaskEvent, file string, size int64) error {
 	if a.json {
 		return a.print(exported{status, file})
 	}
@@ -110,12 +109,12 @@ func (a *app) tellStory(status contract.Status, events []contract.TaskEvent, fil
 		return err
 	}
 	return a.say(`
-The file is %s
+The file is %[1]s
 
 Try next:
-  go run ./local/sortie dev             # keep it running on http://127.0.0.1:8080
-  go run ./local/sortie export mods --pi %s --recursive
-  go run ./local/sortie events TASK     # what happened to a run
-  go run ./local/sortie --help
-`, file, status.PI)
+  %[2]s dev             # keep the system running on http://127.0.0.1:8080
+  %[2]s export mods --pi %[3]s --recursive
+  %[2]s events TASK     # what happened to a run
+  %[2]s --help
+`, file, a.Name, status.PI)
 }

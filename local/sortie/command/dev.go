@@ -11,71 +11,131 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// stopLimit is how long machines may take to end when the stack stops; then
-// they are killed.
+// stopLimit is the time after which machines are killed when the system stops.
 const stopLimit = 20 * time.Second
 
-// stackFlags are the flags of the commands that start a stack.
+// The formats of the log.
+const (
+	logHuman = "human"
+	logJSON  = "json"
+)
+
+// stackFlags are the flags of the commands that start the local system.
 type stackFlags struct {
-	addr, data, source string
-	images             []string
-	verbose            bool
+	addr, data, source, logFormat string
+	images                        []string
+	verbose                       bool
+}
+
+func (f *stackFlags) define(c *cobra.Command) {
+	c.Flags().StringVar(&f.data, "data", f.data, "folder of all data")
+	c.Flags().StringVar(&f.logFormat, "log-format", "", "human or json; json is the default with --json")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show more of the log, such as requests")
+	complete(c, "log-format", "", []string{logHuman, logJSON})
+	if err := c.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag is defined above
+	}
 }
 
 func (a *app) dev() *cobra.Command {
-	var f stackFlags
+	f := stackFlags{data: ".sortie"}
 	c := &cobra.Command{
 		Use:   "dev",
-		Short: "Keep the whole system running on this machine",
+		Short: "Run the whole system on this machine",
 		Long: `Run the API, the state machine, an object store, a machines API that starts
-workers as processes, and the sample collection's entity API, in one process.
+workers as processes, and the entity API of the sample collection, in one
+process.
 
-Everything is kept in the data folder: a restart, even after a crash, goes on
-where it was. Ctrl-C ends the machines first; their runs are tried again at the
-next start. A second Ctrl-C ends at once.
+The data folder has all data: a restart, even after a crash, resumes every run.
+Ctrl-C stops the machines first; their runs start over at the next start. A
+second Ctrl-C ends the process at once.
 
 With --json the first line on standard output, once the system is ready, is an
 object with the addresses of its parts: url, s3, machines, source, bucket, data.
-Logs go to standard error.
+The log goes to standard error, one line of at most 100 columns per record; with
+--log-format json each record is a complete JSON object.
 
---image binds an image name to a program on this machine, with first arguments
-after it: "NAME=/path/to/program --flag". The export image is bound to the
-built-in worker unless it is given. Settings (SORTIE_..., AUTH_TOKEN) come from
-the environment; see the README.`,
+--image binds an image name to a program on this machine with its first
+arguments: "NAME=PROGRAM ARG...". The program is a path or a name in PATH.
+Arguments that name existing files are relative to the current folder. The export
+image is bound to the built-in worker by default.
+
+Settings (SORTIE_..., AUTH_TOKEN) come from the environment; local/README.md has
+the table. Workers send heartbeats every 2 s, and are lost after 20 s without one,
+unless SORTIE_HEARTBEAT_INTERVAL or SORTIE_HEARTBEAT_TIMEOUT is set.`,
 		Example: `  sortie dev
-  sortie dev --addr 127.0.0.1:0 --data /tmp/sortie --json
+  sortie dev --addr 127.0.0.1:0 --data ~/.local/share/sortie --json
   sortie dev --image registry.fly.io/arke-mods-export-worker:latest=./my-worker
   sortie dev --source https://api.example.org`,
-		Args: cobra.NoArgs,
+		Args: exactly(),
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "where the API listens; port 0 is any free one")
-	flags.StringVar(&f.data, "data", ".sortie", "the folder that everything is kept in")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
 	flags.StringArrayVar(&f.images, "image", nil, "bind an image to a program: NAME=PROGRAM (repeatable)")
-	flags.StringVar(&f.source, "source", "", "the entity API that workers read; by default the sample collection's")
+	flags.StringVar(&f.source, "source", "", "entity API that workers read; by default that of the sample collection")
+	f.define(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runDev(ctx, f) })
 	return c
 }
 
-// logger writes for programs with --json, for people otherwise.
-func (a *app) logger(level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if a.json {
-		return slog.New(slog.NewJSONHandler(a.screen, options))
+// logger returns the logger of the local system, in the format of the flags.
+func (a *app) logger(f stackFlags, level slog.Level) (*slog.Logger, error) {
+	format := f.logFormat
+	switch {
+	case format == "" && a.json:
+		format = logJSON
+	case format == "":
+		format = logHuman
 	}
-	return slog.New(slog.NewTextHandler(a.screen, options))
+	format, err := choice("--log-format", format, []string{logHuman, logJSON})
+	if err != nil {
+		return nil, err
+	}
+	if format == logJSON {
+		return slog.New(slog.NewJSONHandler(a.screen, &slog.HandlerOptions{Level: level})), nil
+	}
+	return slog.New(display.NewLogHandler(a.screen, level)), nil
 }
 
-// startStack starts the system that the flags ask for.
+// Heartbeats are frequent on one machine, where they cost nothing: progress and
+// cancel requests arrive with them.
+const (
+	devInterval = "2s"
+	devTimeout  = "20s"
+)
+
+// settings looks up variables, with the defaults of the local system.
+func (a *app) settings(name string) (string, bool) {
+	const interval, timeout = "SORTIE_HEARTBEAT_INTERVAL", "SORTIE_HEARTBEAT_TIMEOUT"
+	value, ok := a.Env(name)
+	if ok && value != "" || name != interval && name != timeout {
+		return value, ok
+	}
+	// The other one follows from the one that is set.
+	for _, other := range []string{interval, timeout} {
+		if given, ok := a.Env(other); ok && given != "" {
+			return value, ok
+		}
+	}
+	if name == interval {
+		return devInterval, true
+	}
+	return devTimeout, true
+}
+
+// startStack starts the local system that the flags describe.
 func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*stack.Stack, stack.Settings, error) {
-	settings, err := stack.SettingsFrom(a.Env, a.Environ)
+	settings, err := stack.SettingsFrom(a.settings, a.Environ)
 	if err != nil {
-		return nil, settings, advised{error: err, code: ExitUsage, hint: "these are environment variables; the README has a table of them"}
+		return nil, settings, advised{error: err, code: ExitUsage, hint: "these are environment variables; local/README.md has the table"}
 	}
 	if err := f.check(settings.Tokens); err != nil {
 		return nil, settings, err
@@ -91,23 +151,23 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	return s, settings, err
 }
 
-// check says what is wrong with the flags before anything is made or opened.
+// check validates the flags before anything is created or opened.
 func (f stackFlags) check(tokens []string) error {
 	if f.data == "" {
-		return wrong("--data names no folder")
+		return wrong("--data: missing value, want a folder")
 	}
 	if f.source != "" {
 		source, err := url.Parse(f.source)
 		if err != nil || source.Scheme != "http" && source.Scheme != "https" || source.Host == "" || source.RawQuery != "" {
-			return wrong("--source has to be an http or https URL without a query, such as https://api.example.org")
+			return wrong("--source: malformed URL %q, want an http or https URL without a query, such as https://api.example.org", f.source)
 		}
 	}
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
-		return wrong("--addr %s is not of the form HOST:PORT", f.addr)
+		return wrong("--addr: malformed address %q, want HOST:PORT", f.addr)
 	}
 	if host != "" && net.ParseIP(host) == nil {
-		return nil // a name is looked up first
+		return nil // the name is resolved first
 	}
 	if _, err := httpkit.CheckAddress(f.addr, tokens); err != nil {
 		return advised{error: err, code: ExitUsage, hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
@@ -115,19 +175,26 @@ func (f stackFlags) check(tokens []string) error {
 	return nil
 }
 
-// stopStack stops the system whatever has ended already.
+// stopStack stops the system, whether the context of the command has ended or not.
 func stopStack(s *stack.Stack) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
-		return fmt.Errorf("cannot stop in order: %w", err)
+		return fmt.Errorf("cannot stop the system: %w", err)
 	}
 	return nil
 }
 
 func (a *app) runDev(ctx context.Context, f stackFlags) error {
-	log := a.logger(slog.LevelInfo)
-	s, _, err := a.startStack(ctx, f, log)
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log, err := a.logger(f, level)
+	if err != nil {
+		return err
+	}
+	s, settings, err := a.startStack(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -137,13 +204,47 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	var failed error
 	select {
 	case <-ctx.Done():
+		a.logStartOver(context.WithoutCancel(ctx), s.Addresses().URL, settings.Tokens, log)
 		log.InfoContext(ctx, "stopping the machines and the server")
 	case failed = <-s.Failed():
 	}
 	return errors.Join(failed, stopStack(s))
 }
 
-// ready tells where everything is.
+// startOverTime limits the search for runs that a stop interrupts.
+const startOverTime = 2 * time.Second
+
+// logStartOver logs the runs whose machines the stop ends.
+func (a *app) logStartOver(ctx context.Context, url string, tokens []string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, startOverTime)
+	defer cancel()
+	c, err := a.clientOf(url, tokens)
+	if err != nil {
+		log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
+		return
+	}
+	for _, state := range []run.State{run.ContainerCreating, run.Running} {
+		list, err := c.Tasks(ctx, client.Page{State: string(state), Limit: 1000})
+		if err != nil {
+			log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
+			return
+		}
+		for _, task := range list.Tasks {
+			log.InfoContext(ctx, "starts over at the next start", "task_id", task.TaskID, "attempt", task.Attempt)
+		}
+	}
+}
+
+// clientOf returns a client of a server that runs in this process.
+func (a *app) clientOf(url string, tokens []string) (*client.Client, error) {
+	config := client.Config{URL: url, Clock: a.Clock, Agent: "sortie/" + versionOf(build())}
+	if len(tokens) > 0 {
+		config.Token = tokens[0]
+	}
+	return client.New(config)
+}
+
+// ready prints the addresses of the system and the next command.
 func (a *app) ready(at stack.Addresses) error {
 	if a.json {
 		return a.printLine(at)
@@ -154,11 +255,15 @@ func (a *app) ready(at stack.Addresses) error {
 	t.Row("  machines API", at.Machines)
 	t.Row("  object store", at.S3+"  (bucket "+at.Bucket+")")
 	t.Row("  data", at.Data)
-	if err := a.say("Sortie is ready. Ctrl-C ends it.\n\n"); err != nil {
+	if err := a.say("Sortie is ready. Ctrl-C stops it.\n\n"); err != nil {
 		return err
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {
 		return err
 	}
-	return a.say("\n")
+	server := ""
+	if at.URL != serverURL {
+		server = " --url " + at.URL
+	}
+	return a.say("\nExport the sample collection, in another terminal:\n  %s export mods --pi %s --recursive%s\n\n", a.Name, samples.SampleRoot, server)
 }

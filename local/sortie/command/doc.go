@@ -1,11 +1,9 @@
-// Package command is the command line of Sortie: what the sub-commands are, what
-// they print, and how they end.
+// Package command implements the command line of Sortie.
 //
-// Standard output carries results: one JSON object with --json, and otherwise
-// what a script may want to read. Everything else, progress and errors, goes to
-// standard error. Errors say what happened and what to do, never where in the
-// code. Exit codes are part of the interface: see the constants.
+// Standard output has results: one JSON object with --json, otherwise text that
+// a script can read. Progress, notes and errors go to standard error. An error
+// says what happened and what to do. Exit codes are part of the interface: see
+// the constants.
 //
-// The package knows no environment, clock or signal but those of its Program;
-// main hands them in.
+// The package reads environment, clock and signals only through its Program.
 package command

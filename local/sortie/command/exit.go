@@ -3,29 +3,33 @@ package command
 // The exit codes. They are the same for every command.
 const (
 	ExitOK = 0
-	// ExitFailed: the run failed, or the command did in a way of its own.
+	// ExitFailed reports a failed run, or a failure of the command itself.
 	ExitFailed = 1
-	// ExitUsage: the command line, or what the server was asked for, is wrong.
+	// ExitUsage reports a wrong command line or request.
 	ExitUsage = 2
-	// ExitUnreachable: the server did not answer, or cannot serve now.
+	// ExitUnreachable reports that no Sortie server responds, or that it cannot
+	// serve now.
 	ExitUnreachable = 3
-	// ExitGone: no such task, or it or its output has expired.
+	// ExitGone reports an unknown task, or a task or output that has expired.
 	ExitGone = 4
-	// ExitRunning: the run has not ended yet.
+	// ExitRunning reports a run that has not ended, or not begun.
 	ExitRunning = 5
-	// ExitDenied: the server wants a token, or another one.
+	// ExitDenied reports a missing or wrong token.
 	ExitDenied = 6
-	// ExitInterrupted: a signal ended the command.
+	// ExitCancelled reports a cancelled run.
+	ExitCancelled = 7
+	// ExitInterrupted reports a command that a signal ended.
 	ExitInterrupted = 130
 )
 
-// exitHelp stands in the help of the commands that call a server.
+// exitHelp is part of the help of commands that call a server.
 const exitHelp = `Exit codes:
   0    done
-  1    the run failed, or this command did
+  1    the run or this command failed
   2    the command line or the request is wrong
-  3    the server cannot be reached, or cannot serve now
+  3    no Sortie server responds there, or it cannot serve now
   4    no such task, or it has expired
-  5    the run has not ended yet
-  6    the server wants a token (SORTIE_TOKEN), or another one
+  5    the run has not ended, or has not begun
+  6    missing or wrong token (SORTIE_TOKEN)
+  7    the run was cancelled
   130  interrupted`

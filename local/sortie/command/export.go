@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,16 +13,18 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // exportFlags are the flags of an export.
 type exportFlags struct {
-	pi, batchID, key, output string
-	recursive, includeOCR    bool
-	maxDepth, batchSize      int
-	cheimarros               string
-	noWait                   bool
-	timeout                  time.Duration
+	pi, batchID, key      string
+	to                    target
+	recursive, includeOCR bool
+	maxDepth, batchSize   int
+	cheimarros            string
+	noWait                bool
+	timeout               time.Duration
 }
 
 func (a *app) export() *cobra.Command {
@@ -28,54 +32,46 @@ func (a *app) export() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export FORMAT --pi PI",
 		Short: "Export a record or a collection, and download the file",
-		Long: `Export the record with this PI, or with --recursive the collection under it.
+		Long: `Export the record with this PI, or with --recursive the collection below it.
 
 The command waits for the run, shows its progress on standard error, and saves
 the file. Standard output has the task's id on its first line and the file on
-its last; with --json it has one object, and with "-o -" the file itself.
+its last; with --json it has one object, and with "-o -" the file itself. The
+file name has the format before the extension, such as PI-collection.mods.xml. An
+existing file with other content is replaced only with --force.
 
-Interrupting the command does not end the run: the id leads back to it. A server
-that is restarted meanwhile is waited for, for a minute.
+An interrupted command does not end the run: the id leads back to it. If the
+server restarts meanwhile, the command retries for a minute.
 
-Options that are not given are left to the server.
-
-` + exitHelp,
+Options that are not given have the server's defaults.`,
 		Example: `  sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY -o - | xmllint --format -
   TASK=$(sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --no-wait)`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("FORMAT"),
 		ValidArgsFunction: cobra.FixedCompletions(
-			[]cobra.Completion{"mods", "dc", "marcxml"}, cobra.ShellCompDirectiveNoFileComp),
+			limit.Formats(), cobra.ShellCompDirectiveNoFileComp),
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.pi, "pi", "", "persistent identifier of the record (required)")
-	flags.BoolVar(&f.recursive, "recursive", false, "export everything below it too")
-	flags.IntVar(&f.maxDepth, "max-depth", 0, "how many levels below it; 0 is the record alone")
-	flags.IntVar(&f.batchSize, "parallel-batch-size", 0, "how many records are read at once")
+	flags.BoolVar(&f.recursive, "recursive", false, "export all records below it too")
+	flags.IntVar(&f.maxDepth, "max-depth", 0, "levels below it; 0 is only the record")
+	flags.IntVar(&f.batchSize, "parallel-batch-size", 0, "records that are read at once")
 	flags.BoolVar(&f.includeOCR, "include-ocr", true, "export the text of scans")
 	flags.StringVar(&f.cheimarros, "cheimarros-mode", "", "how much of the graph: full, minimal or skip")
-	flags.StringVar(&f.batchID, "batch-id", "", "a name for exports that belong together")
-	flags.StringVar(&f.key, "idempotency-key", "", "the same key gives the same task; by default a new one")
-	flags.StringVarP(&f.output, "output", "o", "", "file or folder to save to; - is standard output")
+	flags.StringVar(&f.batchID, "batch-id", "", "a name for a group of exports")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same task; by default a new key")
+	f.to.flags(c)
 	flags.BoolVar(&f.noWait, "no-wait", false, "print the task's id and return")
-	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is until its end")
-	for _, err := range []error{
-		c.MarkFlagRequired("pi"),
-		c.RegisterFlagCompletionFunc("cheimarros-mode",
-			cobra.FixedCompletions(contract.CheimarrosModes(), cobra.ShellCompDirectiveNoFileComp)),
-	} {
-		if err != nil { // the flag was defined above
-			panic(err)
-		}
-	}
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
+	complete(c, "cheimarros-mode", "", contract.CheimarrosModes())
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		return a.runExport(ctx, args[0], f, f.request(flags))
 	})
 	return c
 }
 
-// request has the options whose flags were set, and no others: the rest is the
-// server's to decide.
+// request returns the options whose flags are set. The server has defaults for
+// the others.
 func (f exportFlags) request(flags *pflag.FlagSet) contract.ExportRequest {
 	var o contract.ExportOptions
 	set := false
@@ -113,7 +109,23 @@ type exported struct {
 	File string `json:"file,omitempty"`
 }
 
+// hint proposes a value of an enumeration that the server refuses. The formats
+// and modes of the server may differ from those of this program.
+func (f exportFlags) hint(format string, err error) string {
+	problem, ok := errors.AsType[*client.Problem](err)
+	switch {
+	case client.Gone(err):
+		return "formats: " + strings.Join(limit.Formats(), ", ") + didYouMean(format, limit.Formats())
+	case ok && problem.Field == "options.cheimarrosMode":
+		return "modes: " + strings.Join(contract.CheimarrosModes(), ", ") + didYouMean(f.cheimarros, contract.CheimarrosModes())
+	}
+	return ""
+}
+
 func (a *app) runExport(ctx context.Context, format string, f exportFlags, request contract.ExportRequest) error {
+	if f.pi == "" {
+		return wrong("missing --pi, want the persistent identifier of a record")
+	}
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -122,8 +134,8 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		f.key = uuid.NewString()
 	}
 	accepted, err := c.Export(ctx, format, request, f.key)
-	if client.Gone(err) { // it is the format that is not there
-		return advised{error: err, code: ExitUsage}
+	if hint := f.hint(format, err); hint != "" {
+		return advised{error: err, code: ExitUsage, hint: hint}
 	}
 	if err != nil {
 		return err
@@ -134,7 +146,7 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		}
 		return a.say("%s\n", accepted.TaskID)
 	}
-	if err := a.announce(accepted.TaskID, f.output); err != nil {
+	if err := a.announce(accepted.TaskID, f.to.path); err != nil {
 		return err
 	}
 	follow := a.newFollower(c)
@@ -143,10 +155,10 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 	if err != nil {
 		return err
 	}
-	return a.saved(ctx, follow, status, f.output)
+	return a.saved(ctx, follow, status, f.to)
 }
 
-// announce tells the id before anything can go wrong.
+// announce prints the id before anything can fail.
 func (a *app) announce(taskID, target string) error {
 	switch {
 	case a.json:
@@ -157,21 +169,4 @@ func (a *app) announce(taskID, target string) error {
 		return nil
 	}
 	return a.say("%s\n", taskID)
-}
-
-// saved downloads the output and tells where it is.
-func (a *app) saved(ctx context.Context, follow *follower, status contract.Status, target string) error {
-	file, size, err := follow.save(ctx, status, target)
-	follow.close()
-	if err != nil || file == "-" {
-		return err
-	}
-	if a.json {
-		return a.print(exported{status, file})
-	}
-	if file == "" {
-		return nil
-	}
-	a.note("%s", summaryLine(status, size))
-	return a.say("%s\n", file)
 }

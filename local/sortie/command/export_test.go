@@ -22,22 +22,22 @@ func TestExportSendsOnlyTheOptionsThatWereGiven(t *testing.T) {
 			"--recursive --max-depth 3 --parallel-batch-size 7 --include-ocr=false --cheimarros-mode skip --batch-id b1",
 			`{"pi":"` + pi + `","options":{"recursive":true,"maxDepth":3,"parallelBatchSize":7,"includeOcr":false,"cheimarrosMode":"skip"},"batch_id":"b1"}`,
 		},
-		"a default that is said":      {"--include-ocr", `{"pi":"` + pi + `","options":{"includeOcr":true}}`},
-		"a zero that is said":         {"--max-depth 0", `{"pi":"` + pi + `","options":{"maxDepth":0}}`},
-		"what only the server judges": {"--cheimarros-mode some", `{"pi":"` + pi + `","options":{"cheimarrosMode":"some"}}`},
+		"a given default":                   {"--include-ocr", `{"pi":"` + pi + `","options":{"includeOcr":true}}`},
+		"a given zero":                      {"--max-depth 0", `{"pi":"` + pi + `","options":{"maxDepth":0}}`},
+		"a mode that only the server knows": {"--cheimarros-mode some", `{"pi":"` + pi + `","options":{"cheimarrosMode":"some"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &api{}
 			got := sortie(t, a.start(t), "", append([]string{"export", "mods", "--pi", pi, "--no-wait"}, strings.Fields(row.flags)...)...)
 			if got.code != 0 || got.stdout != taskID+"\n" {
-				t.Errorf("ended with %+v", got)
+				t.Errorf("got %+v", got)
 			}
 			if a.body != row.want {
-				t.Errorf("sent %s, want %s", a.body, row.want)
+				t.Errorf("got the request %s, want %s", a.body, row.want)
 			}
 			if a.key == "" {
-				t.Error("no idempotency key was sent")
+				t.Error("got no idempotency key")
 			}
 		})
 	}
@@ -48,19 +48,19 @@ func TestExportWaitsAndSaves(t *testing.T) {
 	dir := t.TempDir()
 	a := &api{status: done(), events: life()}
 	got := sortie(t, a.start(t), "", "export", "mods", "--pi", pi, "-o", dir, "--idempotency-key", "mine")
-	file := filepath.Join(dir, served)
+	file := filepath.Join(dir, pi+"-collection.mods.xml")
 	if got.code != 0 || got.stdout != taskID+"\n"+file+"\n" {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != content {
-		t.Errorf("saved %q, error %v", text, err)
+		t.Errorf("got the file %q, error %v", text, err)
 	}
 	if a.key != "mine" {
-		t.Errorf("sent the key %q", a.key)
+		t.Errorf("got the key %q, want mine", a.key)
 	}
 	for _, want := range []string{"Pending", "Running", "Completed", "72 entities, 1 failed, 17 bytes in 2.9 s, at most 30 MB"} {
 		if !strings.Contains(got.stderr, want) {
-			t.Errorf("it does not say %q:\n%s", want, got.stderr)
+			t.Errorf("got\n%s\nwant %q", got.stderr, want)
 		}
 	}
 }
@@ -76,29 +76,29 @@ func TestExportAsJSONIsOneObject(t *testing.T) {
 		File   string `json:"file"`
 	}
 	if err := json.Unmarshal([]byte(got.stdout), &object); err != nil || got.code != 0 {
-		t.Fatalf("ended with %+v, error %v", got, err)
+		t.Fatalf("got %+v, error %v", got, err)
 	}
 	if object.TaskID != taskID || object.State != "Completed" || object.File != dir+"/x.xml" {
-		t.Errorf("said %+v", object)
+		t.Errorf("got %+v", object)
 	}
 	if want := `{"task_id":"` + taskID + `"}` + "\n"; got.stderr != want {
-		t.Errorf("standard error has %q, want %q", got.stderr, want)
+		t.Errorf("got %q on standard error, want %q", got.stderr, want)
 	}
 }
 
-func TestExportToStandardOutputIsTheFileAlone(t *testing.T) {
+func TestExportToStandardOutputPrintsOnlyTheFile(t *testing.T) {
 	t.Parallel()
 	a := &api{status: done(), events: life()}
 	got := sortie(t, a.start(t), "", "export", "mods", "--pi", pi, "-o", "-")
 	if got.code != 0 || got.stdout != content {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if !strings.Contains(got.stderr, taskID) {
-		t.Error("the task's id is nowhere")
+		t.Errorf("got %q on standard error, want the task id", got.stderr)
 	}
 }
 
-func TestExportEndsAsTheRunDoes(t *testing.T) {
+func TestExportExitsWithTheOutcome(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		api  *api
@@ -106,6 +106,7 @@ func TestExportEndsAsTheRunDoes(t *testing.T) {
 		code int
 		says string
 	}{
+		"cancelled":     {&api{status: cancelled()}, "", 7, "the run " + taskID + " was cancelled"},
 		"failed":        {&api{status: failed()}, "", 1, "the run failed: 404 Not Found (WORKER_ERROR, USER_CODE)"},
 		"not in time":   {&api{stays: true, status: contract.Status{TaskID: taskID, Status: "processing"}}, "--timeout 1ms", 5, "sortie status " + taskID + " --wait"},
 		"wrong request": {&api{refuse: contract.Problem{Status: 400, Code: "INVALID_REQUEST", Field: "options.maxDepth", Detail: "the depth is 0 to 100"}}, "", 2, "options.maxDepth: the depth is 0 to 100"},
@@ -124,10 +125,10 @@ func TestExportEndsAsTheRunDoes(t *testing.T) {
 			args := append([]string{"export", "mods", "--pi", pi, "-o", t.TempDir()}, strings.Fields(row.args)...)
 			got := sortie(t, env, "", args...)
 			if got.code != row.code || !strings.Contains(got.stderr, row.says) {
-				t.Errorf("ended with %d, want %d and %q:\n%s", got.code, row.code, row.says, got.stderr)
+				t.Errorf("got %d and\n%s\nwant %d and %q", got.code, got.stderr, row.code, row.says)
 			}
 			if strings.Contains(got.stderr, ".go:") || strings.Contains(got.stderr, "s3cret") {
-				t.Errorf("it shows what nobody should see:\n%s", got.stderr)
+				t.Errorf("got a token or a source position:\n%s", got.stderr)
 			}
 		})
 	}
@@ -139,11 +140,11 @@ func TestExportWithoutOutput(t *testing.T) {
 	status.OutputKey, status.OutputFileName, status.OutputFileSize, status.Metrics = "", "", nil, nil
 	got := sortie(t, (&api{status: status}).start(t), "", "export", "mods", "--pi", pi)
 	if got.code != 0 || got.stdout != taskID+"\n" || !strings.Contains(got.stderr, "no output") {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-func TestInterruptedExportTellsHowToGoOn(t *testing.T) {
+func TestInterruptedExportNamesTheNextCommand(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -151,6 +152,6 @@ func TestInterruptedExportTellsHowToGoOn(t *testing.T) {
 	env := a.start(t)
 	got := sortieUntil(ctx, env, "", "status", taskID, "--wait")
 	if got.code != 130 || !strings.Contains(got.stderr, "sortie status "+taskID+" --wait") {
-		t.Errorf("ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -13,18 +13,20 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/fetch"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// failure is an error of a command that ran. Cobra's own errors, which are none,
-// are about the command line.
+// failure is an error of a command that ran. An error without it is about the
+// command line.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// advised is an error with its exit code and what to do about it.
+// advised is an error with its exit code and a hint.
 type advised struct {
 	error
 	code   int
@@ -34,13 +36,19 @@ type advised struct {
 
 func (a advised) Unwrap() error { return a.error }
 
-// wrong is an error in the command line that only the command can see.
+// wrong is an error in the command line that only the command can detect.
 func wrong(format string, args ...any) error {
 	return advised{error: fmt.Errorf(format, args...), code: ExitUsage}
 }
 
-// runFailed is the end of a command that waited for a run which failed.
-func runFailed(status contract.Status) error {
+// runEnded is the error of a command that needs a successful run.
+func (a *app) runEnded(status contract.Status) error {
+	if status.State == string(run.Cancelled) {
+		return advised{
+			error: fmt.Errorf("the run %s was cancelled", status.TaskID), code: ExitCancelled, taskID: status.TaskID,
+			hint: fmt.Sprintf("%q starts a new run of the same work", a.Name+" retry "+status.TaskID),
+		}
+	}
 	reason := status.Error
 	if reason == "" {
 		reason = "it ended as " + status.State
@@ -48,26 +56,29 @@ func runFailed(status contract.Status) error {
 	if status.ErrorCode != "" {
 		reason += " (" + strings.TrimSuffix(status.ErrorCode+", "+status.ErrorCategory, ", ") + ")"
 	}
+	hint := fmt.Sprintf("%q shows what happened", a.Name+" events "+status.TaskID)
+	if status.ErrorCode == string(fault.WorkerLost) {
+		hint = fmt.Sprintf("%q shows what the program wrote. A program that does not call Sortie itself runs in sortie-exec:\n"+
+			"%s dev --image IMAGE='sortie-exec PROGRAM ARG...'", a.Name+" logs "+status.TaskID, a.Name)
+	}
+	return advised{error: fmt.Errorf("the run failed: %s", reason), code: ExitFailed, taskID: status.TaskID, hint: hint}
+}
+
+// stillRunning is the error of a command that needs the end of a run.
+func (a *app) stillRunning(taskID string) error {
 	return advised{
-		error: fmt.Errorf("the run failed: %s", reason), code: ExitFailed, taskID: status.TaskID,
-		hint: fmt.Sprintf("%q tells what happened", "sortie events "+status.TaskID),
+		error: fmt.Errorf("the run %s has not ended", taskID), code: ExitRunning, taskID: taskID,
+		hint: a.howToContinue(taskID),
 	}
 }
 
-// stillRunning is the end of a command that needs a run's end.
-func stillRunning(taskID string) error {
-	return advised{
-		error: fmt.Errorf("the run %s has not ended yet", taskID), code: ExitRunning, taskID: taskID,
-		hint: goOn(taskID),
-	}
+// howToContinue names the commands that lead back to a run.
+func (a *app) howToContinue(taskID string) string {
+	return fmt.Sprintf("the run continues without this command; wait for it with %q, then %q",
+		a.Name+" status "+taskID+" --wait", a.Name+" download "+taskID)
 }
 
-// goOn says how to come back to a run.
-func goOn(taskID string) string {
-	return fmt.Sprintf("it goes on by itself; wait for it with %q, then %q", "sortie status "+taskID+" --wait", "sortie download "+taskID)
-}
-
-// report is an error as it is told.
+// report is an error as it is shown.
 type report struct {
 	Code          int        `json:"exitCode"`
 	Message       string     `json:"message"`
@@ -79,8 +90,8 @@ type report struct {
 	CorrelationID string     `json:"correlationId,omitempty"`
 }
 
-// explain makes a report of any error of a command.
-func explain(err error) report {
+// explain returns the report of an error.
+func (a *app) explain(err error) report {
 	r := report{Code: ExitFailed, Message: err.Error()}
 	unreachable, isUnreachable := errors.AsType[*client.Unreachable](err)
 	problem, isProblem := errors.AsType[*client.Problem](err)
@@ -90,7 +101,7 @@ func explain(err error) report {
 	case isUnreachable:
 		r.Code, r.Message = ExitUnreachable, unreachable.Error()
 		if unreachable.Refused {
-			r.Hint = `start a server with "sortie dev", or say where there is one with --url or SORTIE_URL`
+			r.Hint = fmt.Sprintf("start a server with %q, or name another one with --url or SORTIE_URL", a.Name+" dev")
 		}
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
@@ -99,6 +110,8 @@ func explain(err error) report {
 		r.Hint = "stop the other one, or choose another folder with --data"
 	case errors.Is(err, syscall.EADDRINUSE):
 		r.Hint = "choose another address with --addr, such as --addr 127.0.0.1:0 for any free port"
+	case errors.Is(err, fetch.ErrExists):
+		r.Hint = "choose another file with -o, or replace it with --force"
 	}
 	if a, ok := errors.AsType[advised](err); ok {
 		r.Code, r.TaskID = a.code, a.taskID
@@ -110,18 +123,20 @@ func explain(err error) report {
 		}
 	}
 	if _, ran := errors.AsType[failure](err); !ran {
-		r.Code, r.Hint = ExitUsage, `"sortie --help" and "sortie COMMAND --help" tell what there is`
+		r.Code, r.Hint = ExitUsage, fmt.Sprintf("%q and %q list commands and flags", a.Name+" --help", a.Name+" COMMAND --help")
 	}
 	return r
 }
 
-// judge gives a refused call's exit code and what to do.
+// outcome returns the exit code and the hint for an error response.
 func outcome(p *client.Problem) (code int, hint string) {
 	switch {
+	case p.Foreign:
+		return ExitUnreachable, "check --url and SORTIE_URL"
 	case p.Status == http.StatusUnauthorized:
 		return ExitDenied, "set SORTIE_TOKEN to one of the server's tokens"
 	case p.Status == http.StatusForbidden:
-		return ExitDenied, "the token in SORTIE_TOKEN is for something else"
+		return ExitDenied, "the token in SORTIE_TOKEN does not allow this"
 	case p.Status == http.StatusNotFound, p.Status == http.StatusGone:
 		return ExitGone, ""
 	case p.Code == fault.NotReady:
@@ -130,37 +145,39 @@ func outcome(p *client.Problem) (code int, hint string) {
 		if p.CorrelationID == "" {
 			return ExitUnreachable, "try again later"
 		}
-		return ExitUnreachable, "try again later; the server's log has it under the correlation id " + p.CorrelationID
+		return ExitUnreachable, "try again later; the server's log has the correlation id " + p.CorrelationID
 	case p.Status >= http.StatusBadRequest:
 		return ExitUsage, ""
 	}
 	return ExitFailed, ""
 }
 
-// tell writes the report: for people, or as a line of JSON.
+// write writes the report as text, or as a line of JSON.
 func (r report) write(out io.Writer, asJSON bool) {
 	if asJSON {
-		// There is nobody left to tell a failure to.
+		// A failed write of an error cannot be reported.
 		_ = json.NewEncoder(out).Encode(map[string]report{"error": r}) //nolint:errchkjson // as above
 		return
 	}
 	text := "sortie: " + display.Clean(r.Message) + "\n"
-	if many := strings.Split(r.Message, "\n"); len(many) > 1 {
+	if lines := strings.Split(r.Message, "\n"); len(lines) > 1 {
 		text = "sortie:\n"
-		for _, line := range many {
+		for _, line := range lines {
 			text += "  " + display.Clean(line) + "\n"
 		}
 	}
 	if r.Hint != "" {
-		text += "  " + display.Clean(r.Hint) + "\n"
+		for line := range strings.SplitSeq(r.Hint, "\n") {
+			text += "  " + display.Clean(line) + "\n"
+		}
 	}
 	_, _ = io.WriteString(out, text)
 }
 
-// missing tells a file that is not there from other failures to read it.
+// missing returns a usage error for a file that does not exist.
 func missing(path string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return wrong("there is no %s", path)
+		return wrong("%s does not exist", path)
 	}
 	return fmt.Errorf("cannot read %s: %w", path, err)
 }

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	// outage is how long a server may be away while a run is waited for: a
-	// restart, with some room.
+	// outage is the time for which an unreachable server is retried while a
+	// command waits for a run. It covers a restart.
 	outage = time.Minute
-	// drawnWait and plainWait are how long the server keeps a question. Progress
-	// within a state is seen by asking, so it is short where that is drawn.
+	// drawnWait and plainWait are the times for which the server may delay a
+	// status. Progress within a state arrives only with the next status, so the
+	// time is short where it is drawn.
 	drawnWait = 2 * time.Second
 	plainWait = 10 * time.Second
 )
 
-// errTimeout is the cause of a --timeout.
-var errTimeout = errors.New("the time given with --timeout is over")
+// errTimeout is the cause of a context that --timeout ends.
+var errTimeout = errors.New("the time of --timeout is over")
 
-// follower shows a run while it is waited for.
+// follower shows a run while a command waits for it.
 type follower struct {
 	app      *app
 	client   *client.Client
@@ -33,7 +34,7 @@ type follower struct {
 	events   []contract.TaskEvent
 }
 
-// newFollower begins to show a run; close ends it.
+// newFollower starts to show a run. The caller closes it.
 func (a *app) newFollower(c *client.Client) *follower {
 	f := &follower{app: a, client: c}
 	if !a.json {
@@ -54,8 +55,8 @@ func (f *follower) onRetry(err error) {
 	}
 }
 
-// wait returns when the run has ended well. Any other way out says how to go
-// on. A timeout of 0 is none.
+// wait waits for the run and returns an error unless it succeeds. A timeout of 0
+// is unlimited.
 func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duration) (contract.Status, error) {
 	limited := ctx
 	if timeout > 0 {
@@ -76,46 +77,51 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 		})
 	switch {
 	case ctx.Err() != nil:
-		return status, advised{error: ctx.Err(), code: ExitInterrupted, hint: goOn(taskID), taskID: taskID}
+		return status, advised{error: ctx.Err(), code: ExitInterrupted, hint: f.app.howToContinue(taskID), taskID: taskID}
 	case errors.Is(context.Cause(limited), errTimeout) && errors.Is(err, context.DeadlineExceeded):
-		return status, stillRunning(taskID)
+		return status, f.app.stillRunning(taskID)
 	case err != nil:
 		if _, ok := errors.AsType[*client.Unreachable](err); ok {
-			return status, advised{error: err, code: ExitUnreachable, hint: goOn(taskID), taskID: taskID}
+			return status, advised{error: err, code: ExitUnreachable, hint: f.app.howToContinue(taskID), taskID: taskID}
 		}
 		return status, err
 	case status.Status != contract.StatusSuccess:
-		return status, runFailed(status)
+		return status, f.app.runEnded(status)
 	}
 	return status, nil
 }
 
-// save downloads the output of a run that ended well. A target "-" is standard
-// output. file is empty where the run left no output.
-func (f *follower) save(ctx context.Context, status contract.Status, target string) (file string, size int64, err error) {
+// save downloads the output of a successful run. file is empty if there is none.
+func (f *follower) save(ctx context.Context, status contract.Status, to target) (file string, size int64, err error) {
 	if status.OutputKey == "" {
-		f.app.note("The run left no output.")
+		f.app.note("The run has no output.")
 		return "", 0, nil
 	}
-	job := fetch.Job{Client: f.client.WithRetry(outage, f.onRetry), TaskID: status.TaskID, Size: -1, OnRetry: f.onRetry}
+	job := fetch.Job{
+		Client: f.client.WithRetry(outage, f.onRetry), TaskID: status.TaskID, Format: status.Format, Force: to.force,
+		Size: -1, OnRetry: f.onRetry,
+	}
 	if status.OutputFileSize != nil {
 		job.Size = *status.OutputFileSize
 	}
 	if f.progress != nil {
 		job.Progress = f.progress.Downloading
 	}
-	if target == "-" {
+	if to.path == "-" {
 		size, err = fetch.ToWriter(ctx, job, f.app.Stdout)
 		file = "-"
 	} else {
-		file, size, err = fetch.ToFile(ctx, job, target)
+		file, size, err = fetch.ToFile(ctx, job, to.path)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return file, size, nil
-	}
-	again := fmt.Sprintf("repeat it with %q", "sortie download "+status.TaskID)
-	if ctx.Err() != nil {
-		return "", 0, advised{error: ctx.Err(), code: ExitInterrupted, hint: again, taskID: status.TaskID}
+	case ctx.Err() != nil:
+		hint := fmt.Sprintf("%q repeats the download", f.app.Name+" download "+status.TaskID)
+		return "", 0, advised{error: ctx.Err(), code: ExitInterrupted, hint: hint, taskID: status.TaskID}
+	case errors.Is(err, fetch.ErrExists):
+		hint := fmt.Sprintf("choose another file with -o, or replace it with %q", f.app.Name+" download "+status.TaskID+" --force")
+		return "", 0, advised{error: err, code: ExitFailed, hint: hint, taskID: status.TaskID}
 	}
 	return "", 0, err
 }

@@ -3,82 +3,106 @@ package command
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// images reads the values of --image: NAME=PROGRAM each, where PROGRAM is a
-// path and, separated by spaces, first arguments.
+// images reads the values of --image: NAME=PROGRAM each, where PROGRAM is a path
+// or a name in PATH, and first arguments separated by spaces. Machines run in
+// other folders, so a program or an argument that names a file becomes absolute.
 func images(bindings []string) (map[string][]string, error) {
 	bound := map[string][]string{}
 	for _, binding := range bindings {
 		name, program, ok := strings.Cut(binding, "=")
 		if !ok || name == "" {
-			return nil, wrong("--image %s is not of the form NAME=PROGRAM", binding)
+			return nil, wrong("--image: malformed value %q, want NAME=PROGRAM", binding)
 		}
 		if _, twice := bound[name]; twice {
-			return nil, wrong("--image binds %s twice", name)
+			return nil, wrong("--image: %s is bound twice", name)
 		}
 		argv, err := splitWords(program)
 		if err != nil {
 			return nil, wrong("--image %s: %v", name, err)
 		}
 		if len(argv) == 0 {
-			return nil, wrong("--image %s names no program", name)
+			return nil, wrong("--image %s: missing program", name)
 		}
 		path, err := exec.LookPath(argv[0])
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return nil, wrong("--image %s: %s cannot be run: %v", name, argv[0], errors.Unwrap(err))
+			return nil, wrong("--image %s: cannot run %s: %v", name, argv[0], errors.Unwrap(err))
 		}
 		if argv[0], err = filepath.Abs(path); err != nil {
 			return nil, fmt.Errorf("cannot find the program of image %s: %w", name, err)
+		}
+		for i, arg := range argv[1:] {
+			if argv[i+1], err = absolute(arg); err != nil {
+				return nil, wrong("--image %s: %v", name, err)
+			}
 		}
 		bound[name] = argv
 	}
 	return bound, nil
 }
 
-// splitWords splits a text at its spaces, as a shell does: single quotes keep
-// everything, double quotes everything but \" and \\, and outside of quotes a
-// backslash keeps the character after it. Nothing is expanded.
+// absolute returns an argument with the path of an existing file made absolute.
+// An argument that starts with "./" or "../" has to name one.
+func absolute(arg string) (string, error) {
+	if arg == "" || filepath.IsAbs(arg) || strings.HasPrefix(arg, "-") {
+		return arg, nil
+	}
+	info, err := os.Stat(arg)
+	explicit := strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")
+	switch {
+	case err != nil && explicit:
+		return "", fmt.Errorf("argument %s does not exist", arg)
+	case err != nil || info.IsDir() && !explicit:
+		return arg, nil // not a path
+	}
+	return filepath.Abs(arg)
+}
+
+// splitWords splits a text at spaces, as a shell does: single quotes preserve
+// everything, double quotes everything except \" and \\, and outside of quotes a
+// backslash preserves the next character. Nothing is expanded.
 func splitWords(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder
-	within, begun, escaped := rune(0), false, false
+	quote, inWord, escaped := rune(0), false, false
 	for _, r := range text {
 		switch {
 		case escaped:
-			if within == '"' && r != '"' && r != '\\' {
+			if quote == '"' && r != '"' && r != '\\' {
 				word.WriteRune('\\')
 			}
 			word.WriteRune(r)
 			escaped = false
-		case r == '\\' && within != '\'':
-			begun, escaped = true, true
-		case within != 0 && r == within:
-			within = 0
-		case within != 0:
+		case r == '\\' && quote != '\'':
+			inWord, escaped = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
 			word.WriteRune(r)
 		case r == '\'' || r == '"':
-			begun, within = true, r
+			inWord, quote = true, r
 		case r == ' ' || r == '\t' || r == '\n':
-			if begun {
+			if inWord {
 				words = append(words, word.String())
 			}
 			word.Reset()
-			begun = false
+			inWord = false
 		default:
-			begun = true
+			inWord = true
 			word.WriteRune(r)
 		}
 	}
 	switch {
-	case within != 0:
-		return nil, fmt.Errorf("a quote (%c) is not closed", within)
+	case quote != 0:
+		return nil, fmt.Errorf("unclosed quote %c", quote)
 	case escaped:
-		return nil, errors.New(`a \ stands at the end`)
-	case begun:
+		return nil, errors.New(`trailing \`)
+	case inWord:
 		words = append(words, word.String())
 	}
 	return words, nil

@@ -15,24 +15,23 @@ import (
 )
 
 func (a *app) keys() *cobra.Command {
-	return group("keys", "The keys that sign the tokens of workers", a.rotate())
+	return group("keys", "Manage the keys that sign the tokens of workers", a.rotate())
 }
 
 func (a *app) rotate() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
 		Use:   "rotate",
-		Short: "Sign tokens with a new key from now on",
-		Long: `Put a new key before those of a data folder. It signs from now on, whether
-"sortie dev" runs on the folder or not; tokens that were signed before stay good
-until they expire. A key that stopped signing longer ago than any token lives (45 days
-at most) is dropped.`,
+		Short: "Sign tokens with a new key",
+		Long: `Add a new key to a data folder. It signs all further tokens, also those of a
+running "sortie dev". Tokens signed before stay valid until they expire. A key is
+removed once every token that it signed has expired (after 45 days at most).`,
 		Example: "  sortie keys rotate\n  sortie keys rotate --data /var/lib/sortie --json",
-		Args:    cobra.NoArgs,
+		Args:    exactly(),
 	}
-	c.Flags().StringVar(&data, "data", ".sortie", "the data folder")
+	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag was defined above
+		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(context.Context, []string) error {
 		path := filepath.Join(data, stack.KeysFile)
@@ -46,7 +45,7 @@ at most) is dropped.`,
 		if a.json {
 			return a.print(done)
 		}
-		a.note("%d older keys are still good; dropped: %s.", len(done.Kept), list(done.Dropped))
+		a.note("%d older keys are still valid; removed: %s.", len(done.Kept), list(done.Dropped))
 		return a.say("%s\n", done.Made)
 	})
 	return c

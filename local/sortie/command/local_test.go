@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-func TestValidateNamesEveryMistake(t *testing.T) {
+func TestValidateListsEveryMistake(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.json"), filepath.Join(dir, "bad.json")
@@ -30,16 +30,16 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		}
 	}
 	if got := sortie(t, nil, "", "asl", "validate", good); got.code != 0 || got.stdout != "" {
-		t.Errorf("a good one: %+v", got)
+		t.Errorf("valid definition: got %+v", got)
 	}
 	got := sortie(t, nil, "", "asl", "validate", good, bad)
 	for _, want := range []string{bad + ": States.A.Next: ", "States.C"} {
 		if !strings.Contains(got.stdout, want) {
-			t.Errorf("it does not name %q:\n%s", want, got.stdout)
+			t.Errorf("got\n%s\nwant %q", got.stdout, want)
 		}
 	}
 	if got.code != 1 {
-		t.Errorf("ended with %d", got.code)
+		t.Errorf("got exit code %d, want 1", got.code)
 	}
 	stdin := sortie(t, nil, `{}`, "asl", "validate", "-", "--json")
 	var said struct {
@@ -47,11 +47,11 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		Mistakes []struct{ File, Place, What string }
 	}
 	if err := json.Unmarshal([]byte(stdin.stdout), &said); err != nil || stdin.code != 1 || said.Valid || len(said.Mistakes) == 0 {
-		t.Errorf("standard input: %+v, error %v", stdin, err)
+		t.Errorf("standard input: got %+v, error %v", stdin, err)
 	}
 }
 
-func TestRunAnswersLineByLine(t *testing.T) {
+func TestRunWritesALinePerExecution(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, `{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Wait","Seconds":86400,"End":true}}},"input":{"x":1}}`+"\n", "asl", "run")
 	var said struct {
@@ -60,25 +60,25 @@ func TestRunAnswersLineByLine(t *testing.T) {
 		States       []string
 	}
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 {
-		t.Fatalf("ended with %+v, error %v", got, err)
+		t.Fatalf("got %+v, error %v", got, err)
 	}
 	if said.Name != "one" || said.Status != "SUCCEEDED" || said.Output.X != 1 || len(said.States) != 1 {
-		t.Errorf("answered %s", got.stdout)
+		t.Errorf("got %s", got.stdout)
 	}
 	if wrong := sortie(t, nil, "nonsense\n", "asl", "run"); wrong.code != 1 {
-		t.Errorf("a line of nonsense ended with %+v", wrong)
+		t.Errorf("malformed line: got %+v, want exit code 1", wrong)
 	}
 }
 
-// TestServeServesACollection asks the server while the command runs.
+// TestServeServesACollection calls the server while the command runs.
 func TestServeServesACollection(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		args     string
 		entities int
 	}{
-		"the sample": {"--sample", 72},
-		"made up":    {"--generate 12 --seed 7 --fanout 3 --ill missing=2", 12},
+		"sample":    {"--sample", 72},
+		"generated": {"--generate 12 --seed 7 --fanout 3 --fault missing=2", 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,24 +105,24 @@ func TestServeServesACollection(t *testing.T) {
 				t.Fatal(err)
 			}
 			if said.Entities != row.entities || len(said.Roots) != 1 || said.Roots[0].Title == "" {
-				t.Errorf("said %+v", said)
+				t.Errorf("got %+v", said)
 			}
 			resp, err := http.Get(said.URL + "/entities/" + said.Roots[0].PI)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-				t.Errorf("the root answers %d, error %v", resp.StatusCode, err)
+				t.Errorf("root: got status %d, error %v", resp.StatusCode, err)
 			}
 			cancel()
 			if code := <-ended; code != 0 {
-				t.Errorf("ended with %d", code)
+				t.Errorf("got exit code %d, want 0", code)
 			}
 		})
 	}
 }
 
-func TestBackupIsWhatWasThere(t *testing.T) {
+func TestBackupCopiesTheRecords(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	db, err := sqlite.Open(t.Context(), filepath.Join(data, "sortie.db"))
@@ -133,17 +133,17 @@ func TestBackupIsWhatWasThere(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "copy.db")
 	got := sortie(t, nil, "", "backup", target, "--data", data)
 	if got.code != 0 || got.stdout != target+"\n" {
-		t.Fatalf("ended with %+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	copied, err := sqlite.Open(t.Context(), target)
 	if err != nil {
-		t.Fatalf("the copy cannot be opened: %v", err)
+		t.Fatalf("open the copy: %v", err)
 	}
 	if err := copied.Close(); err != nil {
 		t.Error(err)
 	}
 	if again := sortie(t, nil, "", "backup", target, "--data", data); again.code != 2 {
-		t.Errorf("over a file that is there: %+v", again)
+		t.Errorf("existing file: got %+v, want exit code 2", again)
 	}
 }
 
@@ -152,15 +152,15 @@ func TestVersion(t *testing.T) {
 	got := sortie(t, nil, "", "version", "--json")
 	var said struct{ Version, Go string }
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || said.Version == "" || said.Go == "" {
-		t.Errorf("ended with %+v, error %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 
-func TestKeysAreRotatedInTheDataFolder(t *testing.T) {
+func TestRotateAddsAKeyToTheDataFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if got := sortie(t, nil, "", "keys", "rotate", "--data", dir); got.code != 2 || !strings.Contains(got.stderr, "keys.pem") {
-		t.Errorf("a folder without keys: %+v", got)
+		t.Errorf("folder without keys: got %+v", got)
 	}
 	signer, err := keyfile.Open(filepath.Join(dir, stack.KeysFile))
 	if err != nil {
@@ -173,9 +173,9 @@ func TestKeysAreRotatedInTheDataFolder(t *testing.T) {
 	got := sortie(t, nil, "", "keys", "rotate", "--data", dir, "--json")
 	var said keyfile.Rotation
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || got.code != 0 || len(said.Kept) != 1 || said.Kept[0] != before {
-		t.Errorf("%+v (%v), and %s signed before", got, err, before)
+		t.Errorf("got %+v (%v), want the earlier key %s kept", got, err, before)
 	}
 	if now, err := signer.Current(context.Background()); err != nil || now != said.Made {
-		t.Errorf("%s signs (%v), not %s", now, err, said.Made)
+		t.Errorf("got the current key %s (%v), want %s", now, err, said.Made)
 	}
 }

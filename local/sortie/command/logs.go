@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,48 +16,81 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// logPause is how long a log that is followed is left alone.
-const logPause = time.Second
+// logInterval is the interval at which a followed log is read.
+const logInterval = time.Second
+
+// logFlags select a part of a log.
+type logFlags struct {
+	attempt, tail int
+	since         string
+	follow        bool
+}
 
 func (a *app) logs() *cobra.Command {
-	var attempt int
-	var follow bool
+	f := logFlags{tail: -1}
 	c := &cobra.Command{
 		Use:   "logs TASK",
-		Short: "Show what the worker of a run has written",
-		Long: `Show what the worker of a run has written: its last attempt, or the one that
---attempt names. With -f, what is added is shown too, until the attempt ends.
+		Short: "Show the output of a run's worker",
+		Long: `Show the output of a run's worker: of its last attempt, or of the one that
+--attempt names. With -f the command continues until the attempt ends.
 
-` + exitHelp,
+--since needs lines with an RFC 3339 time, as most log libraries write it; a line
+without one belongs to the line before it.`,
 		Example: `  sortie logs export_mods_1704857234567_a3f8c2d1
-  sortie logs export_mods_1704857234567_a3f8c2d1 --attempt 1
+  sortie logs export_mods_1704857234567_a3f8c2d1 --attempt 1 --tail 20
+  sortie logs export_mods_1704857234567_a3f8c2d1 --since 10m
   sortie logs -f export_mods_1704857234567_a3f8c2d1`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
 	}
-	c.Flags().IntVar(&attempt, "attempt", 0, "which attempt; 0 is the last one")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the attempt ends")
+	flags := c.Flags()
+	flags.IntVar(&f.attempt, "attempt", 0, "number of the attempt; 0 is the last one")
+	flags.IntVar(&f.tail, "tail", -1, "only the last lines, so many; -1 is all")
+	flags.StringVar(&f.since, "since", "", "only lines since then: a duration such as 10m, or an RFC 3339 time")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "continue until the attempt ends")
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		if attempt < 0 {
-			return wrong("--attempt is a number from 1")
+		if f.attempt < 0 {
+			return wrong("--attempt: %d is out of range, want 1 or more, or 0 for the last", f.attempt)
+		}
+		if f.tail < -1 {
+			return wrong("--tail: %d is out of range, want 0 or more, or -1 for all", f.tail)
+		}
+		since, err := sinceTime(f.since, a.Clock.Now())
+		if err != nil {
+			return err
 		}
 		c, err := a.client()
 		if err != nil {
 			return err
 		}
-		return a.showLog(ctx, c, args[0], attempt, follow)
+		return a.showLog(ctx, c, args[0], f, since)
 	})
 	return c
 }
 
-// showLog writes a log, and while it is followed what is added. A log that
-// nobody has yet is waited for.
-func (a *app) showLog(ctx context.Context, c *client.Client, task string, attempt int, follow bool) error {
+// sinceTime reads a duration before now or an RFC 3339 time; empty is the zero
+// time.
+func sinceTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, wrong("--since: malformed value %q, want a duration such as 10m or a time such as %s", text, now.UTC().Format(time.RFC3339))
+}
+
+// showLog writes a log, and while it is followed what is added. A followed log
+// that does not exist yet is awaited.
+func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logFlags, since time.Time) error {
 	var shown []byte
+	attempt, first := f.attempt, true
 	for {
 		log, err := c.Log(ctx, task, attempt)
-		if p, ok := errors.AsType[*client.Problem](err); ok && follow && p.Status == http.StatusNotFound {
-			status, failed := c.Status(ctx, task, 0)
-			if failed != nil || status.Status != contract.StatusProcessing {
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
+			if err = a.noLog(ctx, c, task, attempt, err); err != nil && !(f.follow && exitCode(err) == ExitRunning) {
 				return err
 			}
 			err = nil
@@ -63,26 +98,84 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, attemp
 		if err != nil {
 			return err
 		}
-		if _, err := a.Stdout.Write(added(shown, log.Text)); err != nil {
+		text := added(shown, log.Text)
+		if first && log.Attempt > 0 {
+			if text, err = part(text, f.tail, since); err != nil {
+				return err
+			}
+		}
+		if _, err := a.Stdout.Write(text); err != nil {
 			return err
 		}
-		if log.Attempt > 0 { // there is one
-			shown, attempt = log.Text, log.Attempt
+		if log.Attempt > 0 { // the log exists
+			shown, attempt, first = log.Text, log.Attempt, false
 		}
-		if !follow || log.Ended {
+		if !f.follow || log.Ended {
 			return nil
 		}
-		if err := clock.Sleep(ctx, a.Clock, logPause); err != nil {
+		if err := clock.Sleep(ctx, a.Clock, logInterval); err != nil {
 			return err
 		}
 	}
 }
 
-// overlap is how much of what was shown is looked for in a log whose middle was
-// cut out since then.
+// noLog returns the error for a log that does not exist: it may come later if
+// the run has not ended.
+func (a *app) noLog(ctx context.Context, c *client.Client, task string, attempt int, missing error) error {
+	status, err := c.Status(ctx, task, 0)
+	if err != nil || status.Status != contract.StatusProcessing || attempt > 0 && attempt < status.Attempt {
+		return missing
+	}
+	return advised{
+		error: fmt.Errorf("the run %s has no log yet: it is %s", task, status.State), code: ExitRunning, taskID: task,
+		hint: fmt.Sprintf("%q waits for it", a.Name+" logs -f "+task),
+	}
+}
+
+func exitCode(err error) int {
+	if a, ok := errors.AsType[advised](err); ok {
+		return a.code
+	}
+	return ExitFailed
+}
+
+var lineTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
+
+// part returns the lines since a time, and of them the last ones.
+func part(log []byte, tail int, since time.Time) ([]byte, error) {
+	lines := bytes.SplitAfter(log, []byte("\n"))
+	if n := len(lines); len(lines[n-1]) == 0 {
+		lines = lines[:n-1]
+	}
+	if !since.IsZero() && len(lines) > 0 {
+		from, timed := len(lines), false
+		for i, line := range lines {
+			at, err := time.Parse(time.RFC3339, string(bytes.Replace(lineTime.Find(line[:min(len(line), 200)]), []byte(" "), []byte("T"), 1)))
+			if err != nil {
+				continue
+			}
+			timed = true
+			if !at.Before(since) {
+				from = i
+				break
+			}
+		}
+		if !timed {
+			return nil, wrong("--since: the log has no line with an RFC 3339 time")
+		}
+		lines = lines[from:]
+	}
+	if tail >= 0 && tail < len(lines) {
+		lines = lines[len(lines)-tail:]
+	}
+	return bytes.Join(lines, nil), nil
+}
+
+// overlap is the length of the text that is searched for in a log whose middle
+// was cut since it was shown.
 const overlap = 4 << 10
 
-// added is what a log has that was not shown before.
+// added returns the part of a log that was not shown before.
 func added(shown, log []byte) []byte {
 	if bytes.HasPrefix(log, shown) {
 		return log[len(shown):]

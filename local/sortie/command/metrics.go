@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// metrics are a worker's figures, as far as they are known here; a worker of
-// somebody else's may tell others, or none.
+// metrics are the figures of the export worker. Other workers may report others,
+// or none.
 type metrics struct {
 	TotalTimeMS        *int64 `json:"total_time_ms"`
 	EntitiesExported   *int64 `json:"entities_exported"`
@@ -28,8 +28,8 @@ func metricsOf(status contract.Status) metrics {
 	return m
 }
 
-// summaryLine says what an export brought: "72 entities, 1,748,234 bytes in
-// 2.9 s, at most 30 MB of memory".
+// summaryLine summarizes an export: "72 entities, 1,748,234 bytes in 2.9 s, at
+// most 30 MB of memory".
 func summaryLine(status contract.Status, size int64) string {
 	m := metricsOf(status)
 	var what []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
@@ -15,8 +16,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Program is what a command knows of the process that it runs in.
+// Program is the process that a command runs in.
 type Program struct {
+	// Name is the command that starts this program, for commands in texts; empty
+	// is "sortie".
+	Name string
 	// Args are the arguments after the program's name.
 	Args   []string
 	Stdin  io.Reader
@@ -24,22 +28,22 @@ type Program struct {
 	Stderr io.Writer
 	// Env looks up an environment variable.
 	Env func(string) (string, bool)
-	// Environ is all of it, "NAME=value" each, for a command that is started.
+	// Environ has all variables as "NAME=value", for programs that are started.
 	Environ []string
 	Clock   clock.Clock
-	// Random gives 64 random bits.
+	// Random returns 64 random bits.
 	Random func() uint64
-	// Width gives the columns of the terminal that Stderr is; nil where it is
-	// none.
+	// Width returns the columns of the terminal at Stderr; nil if it is not a
+	// terminal.
 	Width func() int
-	// AWS finds the account, region and credentials of whoever calls.
+	// AWS loads the caller's account, region and credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
-	// Executable runs this program again: its path, and arguments before the
+	// Executable starts this program again: its path, and arguments before the
 	// hidden commands "worker" and "machine-supervisor".
 	Executable []string
 }
 
-// app is one invocation.
+// app is one invocation of the program.
 type app struct {
 	Program
 	screen *display.Screen
@@ -48,8 +52,11 @@ type app struct {
 }
 
 // Main runs the command that the arguments name, until it is done or ctx ends,
-// and gives the exit code.
+// and returns the exit code.
 func Main(ctx context.Context, p Program) int {
+	if p.Name == "" {
+		p.Name = "sortie"
+	}
 	a := &app{Program: p, screen: display.NewScreen(p.Stderr, p.Width)}
 	root := a.root()
 	root.SetArgs(p.Args)
@@ -60,7 +67,7 @@ func Main(ctx context.Context, p Program) int {
 	if err == nil {
 		return ExitOK
 	}
-	r := explain(err)
+	r := a.explain(err)
 	r.write(a.screen, a.json || slices.Contains(p.Args, "--json"))
 	return r.Code
 }
@@ -75,20 +82,19 @@ func Tree() *cobra.Command {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sortie",
-		Short: "Run ephemeral workers and bring their results home",
-		Long: `Sortie runs ephemeral workers and brings their results home.
+		Short: "Run ephemeral workers and fetch their results",
+		Long: `Sortie runs ephemeral workers and fetches their results.
 
-"sortie demo" shows the whole in a few seconds. "sortie dev" keeps a server
-running on this machine; the other commands call it, or the one that --url or
-SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
-
-` + exitHelp,
+"sortie demo" shows one run in a few seconds. "sortie dev" keeps a server
+running on this machine. The client commands call it, or the server at --url or
+SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
 		Example: `  sortie demo
   sortie dev
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Version:       describe(build()),
+		Args:          exactly(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddGroup(
@@ -96,13 +102,9 @@ SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
 		&cobra.Group{ID: "client", Title: "With a server:"},
 		&cobra.Group{ID: "stage", Title: "With a stage on AWS:"},
 	)
-	server, ok := a.Env("SORTIE_URL")
-	if !ok || server == "" {
-		server = "http://127.0.0.1:8080"
-	}
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.url, "url", server, "where the server is; SORTIE_URL sets it too")
-	flags.BoolVar(&a.json, "json", false, "print JSON, errors too")
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(wrongFlag)
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
 		"server": {a.demo(), a.dev(), a.backup(), a.keys(), a.collection(), a.asl(), a.worker()},
 		"client": {a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs()},
@@ -110,6 +112,9 @@ SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
 	} {
 		for _, c := range commands {
 			c.GroupID = id
+			if id == "client" {
+				a.serverFlags(c)
+			}
 			root.AddCommand(c)
 		}
 	}
@@ -117,18 +122,31 @@ SORTIE_URL names. SORTIE_TOKEN is sent as the bearer token.
 	return root
 }
 
-// group is a command that only holds others.
+// serverURL is the address of "sortie dev" by default.
+const serverURL = "http://127.0.0.1:8080"
+
+// serverFlags adds what every client command has.
+func (a *app) serverFlags(c *cobra.Command) {
+	server, ok := a.Env("SORTIE_URL")
+	if !ok || server == "" {
+		server = serverURL
+	}
+	c.Flags().StringVar(&a.url, "url", server, "address of the server; SORTIE_URL sets it too")
+	c.Long = strings.TrimRight(c.Long, "\n") + "\n\n" + exitHelp
+}
+
+// group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short, Args: cobra.NoArgs,
+		Use: use, Short: short, Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(commands...)
 	return c
 }
 
-// does makes a command's action. What it returns is a failure of the command,
-// not of the command line.
+// does adapts a command's action. It marks errors as failures of the command;
+// all other errors are about the command line.
 func does(action func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := action(cmd.Context(), args); err != nil {
@@ -138,7 +156,7 @@ func does(action func(ctx context.Context, args []string) error) func(*cobra.Com
 	}
 }
 
-// client makes the client that the flags and the environment ask for.
+// client returns a client for the server of the flags and the environment.
 func (a *app) client() (*client.Client, error) {
 	token, _ := a.Env("SORTIE_TOKEN")
 	c, err := client.New(client.Config{URL: a.url, Token: token, Clock: a.Clock, Agent: "sortie/" + versionOf(build())})
@@ -157,8 +175,8 @@ func (a *app) print(v any) error {
 	return a.say("%s\n", text)
 }
 
-// printLine writes an object as a line of JSON, for whoever reads on while the
-// command runs.
+// printLine writes an object as a line of JSON, for readers that do not wait for
+// the end of the command.
 func (a *app) printLine(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -175,7 +193,7 @@ func (a *app) say(format string, args ...any) error {
 	return nil
 }
 
-// note writes something that is no result; with --json it is left out.
+// note writes a line that is not a result; --json suppresses it.
 func (a *app) note(format string, args ...any) {
 	if !a.json {
 		a.screen.Line(fmt.Sprintf(format, args...))

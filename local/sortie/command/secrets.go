@@ -15,14 +15,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// secretLimit is the size in bytes that Secrets Manager takes (AWS: 65,536).
+// secretLimit is the size limit of a secret in bytes (AWS: 65,536).
 const secretLimit = 64 << 10
 
-// stageName is what the name of a deployment's stage is made of.
+// stageName matches the names of stages.
 var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
 func (a *app) secrets() *cobra.Command {
-	return group("secrets", "Fill the secrets of a stage on AWS", a.secretsPut())
+	return group("secrets", "Write the secrets of a stage on AWS", a.secretsPut())
 }
 
 func (a *app) secretsPut() *cobra.Command {
@@ -30,9 +30,9 @@ func (a *app) secretsPut() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "put " + strings.Join(secrets.Kinds(), "|"),
 		Short: "Write one of a stage's secrets, from a file or standard input",
-		Long: `Write one of the secrets that a stage was deployed with, sortie/STAGE/NAME in AWS
-Secrets Manager. Whatever is running takes the new values within five minutes;
-those that the other side refuses are read anew within ten seconds.
+		Long: `Write one of the secrets of a deployed stage, sortie/STAGE/NAME in AWS Secrets
+Manager. Running functions read the new value within five minutes, or within ten
+seconds once the other side refuses the old one.
 
 The document is JSON, read from standard input or from --file, and checked
 before it is written:
@@ -47,36 +47,41 @@ No value is printed, only its fingerprint: the first six digits of its SHA-256.
 Account, region and credentials are those of the AWS command line.`,
 		Example: "  sortie secrets put fly --stage prod --file fly.json\n" +
 			"  pass show sortie/clients | sortie secrets put clients --stage prod",
-		Args: cobra.ExactArgs(1), ValidArgs: secrets.Kinds(),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 { // an argument may be a secret: do not repeat it
+				return fmt.Errorf("got %d arguments, want the name of the secret: %s", len(args), strings.Join(secrets.Kinds(), ", "))
+			}
+			return nil
+		},
+		ValidArgs: secrets.Kinds(),
 	}
-	c.Flags().StringVar(&stage, "stage", "", "the stage, as it was deployed (needed)")
-	c.Flags().StringVar(&file, "file", "", "the file with the document; standard input without it")
-	for _, err := range []error{c.MarkFlagRequired("stage"), c.MarkFlagFilename("file")} {
-		if err != nil {
-			panic(err) // the flags were defined above
-		}
+	c.Flags().StringVar(&stage, "stage", "", "name of the deployed stage (required)")
+	c.Flags().StringVar(&file, "file", "", "file with the document; by default standard input")
+	if err := c.MarkFlagFilename("file"); err != nil {
+		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if !stageName.MatchString(stage) {
-			return wrong("--stage %q is not 1 to 20 small letters, digits and hyphens", stage)
+			return wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
 		}
-		if !slices.Contains(secrets.Kinds(), args[0]) {
-			return wrong("there is no secret %q; there are %s", args[0], strings.Join(secrets.Kinds(), ", "))
+		kind, err := choice("the name of the secret", args[0], secrets.Kinds())
+		if err != nil {
+			return err
 		}
 		text, err := a.document(file)
 		if err != nil {
 			return err
 		}
-		document, err := secrets.Parse(args[0], text)
+		document, err := secrets.Parse(kind, text)
 		if err != nil {
-			return wrong("the document is not one of %s:\n%w", args[0], err)
+			return wrong("the document is not a valid %s secret:\n%w", kind, err)
 		}
 		return a.putSecret(ctx, stage, document)
 	})
 	return c
 }
 
-// document reads the file, or standard input where none is named.
+// document reads the file, or standard input without one.
 func (a *app) document(file string) (text []byte, err error) {
 	source := a.Stdin
 	if file != "" {
@@ -84,7 +89,7 @@ func (a *app) document(file string) (text []byte, err error) {
 		if err != nil {
 			return nil, missing(file, err)
 		}
-		defer func() { _ = opened.Close() }() // it was only read
+		defer func() { _ = opened.Close() }()
 		source = opened
 	}
 	text, err = io.ReadAll(io.LimitReader(source, secretLimit+1))
@@ -100,7 +105,7 @@ func (a *app) document(file string) (text []byte, err error) {
 func (a *app) putSecret(ctx context.Context, stage string, document secrets.Document) error {
 	cfg, err := a.AWS(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot find out how to reach AWS: %w", err)
+		return fmt.Errorf("cannot load the AWS configuration: %w", err)
 	}
 	name, err := secrets.Put(ctx, cfg, stage, document)
 	if err != nil {

@@ -45,7 +45,7 @@ func sortieUntil(ctx context.Context, env map[string]string, stdin string, args 
 	return sortieOn(ctx, nil, env, stdin, args...)
 }
 
-// sortieOn is sortieUntil with an account at AWS.
+// sortieOn is sortieUntil with an AWS configuration.
 func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, error), env map[string]string, stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	code := command.Main(ctx, command.Program{
@@ -56,14 +56,14 @@ func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, erro
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// api is a server with one task.
+// api is a fake server with one task.
 type api struct {
 	status contract.Status
 	events []contract.TaskEvent
-	// refuse answers every call with this problem, if it has a status.
+	// refuse is the response to every call if it has a status.
 	refuse contract.Problem
-	// stays leaves the task in its status; otherwise the second question finds
-	// it at its end.
+	// stays keeps the task in its status; otherwise the second request for the
+	// status finds it at its end.
 	stays bool
 
 	mu       sync.Mutex
@@ -71,9 +71,11 @@ type api struct {
 	body     string
 	key      string
 	asked    int
+	// shorten is the expiry of the output from the third request for the status.
+	shorten time.Time
 }
 
-// start serves it and gives the environment that finds it.
+// start serves it and returns the environment of a command that calls it.
 func (a *api) start(t *testing.T) map[string]string {
 	t.Helper()
 	server := httptest.NewServer(a)
@@ -115,13 +117,16 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if a.asked++; a.asked == 1 && !a.stays {
 			status.Status, status.State = "processing", "Running"
 		}
+		if a.asked > 2 && !a.shorten.IsZero() {
+			status.OutputExpiresAt = a.shorten
+		}
 		a.answer(w, 200, status)
 	}
 }
 
 func (a *api) tasks(w http.ResponseWriter, r *http.Request) {
 	list := contract.TaskList{Tasks: []contract.Task{{
-		TaskID: taskID, State: "Failed", Attempt: 3, PI: pi, CreatedAt: begin, EndedAt: begin.Add(90 * time.Second),
+		TaskID: taskID, State: "Failed", Attempt: 3, PI: pi, Format: "mods", BatchID: "nightly", CreatedAt: begin, EndedAt: begin.Add(90 * time.Second),
 		Fault: &contract.Fault{Code: "WORKER_LOST"},
 	}}}
 	if !r.URL.Query().Has("cursor") {
@@ -138,7 +143,7 @@ func (a *api) answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// done is a run that ended well.
+// done is a successful run.
 func done() contract.Status {
 	size := int64(len(content))
 	return contract.Status{
@@ -149,12 +154,19 @@ func done() contract.Status {
 	}
 }
 
-// failed is a run that did not.
+// failed is a failed run.
 func failed() contract.Status {
 	return contract.Status{
 		TaskID: taskID, Status: "error", State: "Failed", PI: pi, Format: "mods", Attempt: 1,
 		Error: "404 Not Found", ErrorCode: "WORKER_ERROR", ErrorCategory: "USER_CODE", CreatedAt: begin,
 	}
+}
+
+// cancelled is a cancelled run.
+func cancelled() contract.Status {
+	status := failed()
+	status.State, status.Error, status.ErrorCode, status.ErrorCategory = "Cancelled", "the run was cancelled", "CANCELLED", "CANCELLED"
+	return status
 }
 
 func life() []contract.TaskEvent {

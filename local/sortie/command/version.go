@@ -2,18 +2,18 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// built is what the build wrote into the program.
+// built is the build information in the program.
 type built struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
-	// Time is that of the revision; Modified says that the sources were not
-	// quite those.
+	// Time is the time of the revision. Modified reports changes since then.
 	Time     string `json:"time,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
@@ -45,7 +45,7 @@ func build() built {
 	return b
 }
 
-// versionOf is the build in one word.
+// versionOf names the build in one word.
 func versionOf(b built) string {
 	switch {
 	case b.Version != "" && b.Version != "devel":
@@ -56,23 +56,27 @@ func versionOf(b built) string {
 	return "devel"
 }
 
+// describe formats the build for people.
+func describe(b built) string {
+	text := "sortie " + versionOf(b)
+	if b.Revision != "" {
+		text += ", revision " + b.Revision
+		if b.Modified {
+			text += " with changes"
+		}
+	}
+	return fmt.Sprintf("%s, %s, %s", text, b.Go, b.Platform)
+}
+
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Show what was built", Example: "  sortie version --json",
-		Args: cobra.NoArgs,
+		Use: "version", Short: "Show the version of this program", Example: "  sortie version --json",
+		Args: exactly(),
 		RunE: does(func(context.Context, []string) error {
-			b := build()
 			if a.json {
-				return a.print(b)
+				return a.print(build())
 			}
-			text := "sortie " + versionOf(b)
-			if b.Revision != "" {
-				text += ", revision " + b.Revision
-				if b.Modified {
-					text += " with changes"
-				}
-			}
-			return a.say("%s, %s, %s\n", text, b.Go, b.Platform)
+			return a.say("%s\n", describe(build()))
 		}),
 	}
 }

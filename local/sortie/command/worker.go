@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 )
 
 func (a *app) worker() *cobra.Command {
-	return group("worker", "Help for people who write workers", a.checkWorker())
+	return group("worker", "Check workers", a.checkWorker())
 }
 
 func (a *app) checkWorker() *cobra.Command {
@@ -39,7 +41,7 @@ Exit codes: 0 the worker conforms, 1 it does not, 2 wrong command line.
 
 Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 		Example: "  sortie worker check -- python3 worker.py\n  sortie worker check -- sortie-exec sleep 3",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    atLeastOne("CMD"),
 		RunE: does(func(ctx context.Context, command []string) error {
 			c.Command, c.Clock = command, a.Clock
 			c.Report = func(scenario string, verdicts []conformance.Verdict) { a.printVerdicts(scenario, verdicts, verbose) }
@@ -54,6 +56,7 @@ Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 	flags.DurationVar(&c.Abort, "abort", 2*time.Second, "how long \"at once\" may take")
 	flags.DurationVar(&c.Limit, "limit", time.Minute, "how long one scenario may last")
 	flags.StringSliceVar(&c.Only, "only", nil, "run only these scenarios")
+	completeList(cmd, "only", conformance.Scenarios())
 	flags.BoolVarP(&verbose, "verbose", "v", false, "also list the requirements that are met")
 	return cmd
 }
@@ -61,8 +64,18 @@ Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 func (a *app) check(ctx context.Context, c conformance.Config) error {
 	for name, d := range map[string]time.Duration{"interval": c.Interval, "grace": c.Grace, "abort": c.Abort, "limit": c.Limit} {
 		if d < time.Millisecond {
-			return wrong("--%s must be a millisecond at least", name)
+			return wrong("--%s: %s is out of range, want 1ms or more", name, d)
 		}
+	}
+	for i, name := range c.Only {
+		scenario, err := choice("--only", name, conformance.Scenarios())
+		if err != nil {
+			return err
+		}
+		c.Only[i] = scenario
+	}
+	if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return wrong("cannot run %s: %v", c.Command[0], errors.Unwrap(err))
 	}
 	report, err := conformance.Check(ctx, c)
 	if err != nil {

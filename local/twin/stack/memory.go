@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -123,6 +124,16 @@ func (m *memory) listen(part, addr string) (net.Listener, error) {
 		}
 	}
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+}
+
+// checkListen listens on addr for a moment, so that a wrong address is found
+// before a data folder is created. Port 0 is always free.
+func checkListen(ctx context.Context, addr string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	return listener.Close()
 }
 
 func (m *memory) remember(part, addr string) {

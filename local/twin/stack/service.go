@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -103,7 +104,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	)
 	handler, err := httpkit.New(httpkit.Config{
 		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner,
-		Clock: s.clock, Log: s.config.Log, NewID: uuid.NewString,
+		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
 	}, routes...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the API: %w", err)

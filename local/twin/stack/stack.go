@@ -68,6 +68,9 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	if c.Clock == nil {
 		c.Clock = clock.System{}
 	}
+	if err := checkListen(ctx, c.Addr); err != nil {
+		return nil, err
+	}
 	s := &Stack{config: c, clock: c.Clock, fatal: make(chan error, 8)}
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	s.stopLoops = stopLoops

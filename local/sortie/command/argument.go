@@ -1,0 +1,133 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// exactly accepts one argument for each of the names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("missing %s", names[len(args)])
+		case len(args) > len(names) && cmd.HasSubCommands():
+			return unknownCommand(cmd, args[0])
+		case len(args) > len(names):
+			return fmt.Errorf("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// atLeastOne accepts any number of arguments but none.
+func atLeastOne(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("missing %s", name)
+		}
+		return nil
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q%s", name, didYouMean(name, names))
+}
+
+// wrongFlag describes an error of the flag parser.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
+	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
+	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
+	switch {
+	case isUnknown && unknown.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("unknown flag -%s", unknown.GetSpecifiedName())
+	case isUnknown:
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		name := "--" + unknown.GetSpecifiedName()
+		return fmt.Errorf("unknown flag %s%s", name, didYouMean(name, names))
+	case isMissing:
+		return fmt.Errorf("--%s: missing value, want %s", missing.GetFlag().Name, wantOf(missing.GetFlag()))
+	case isInvalid:
+		return fmt.Errorf("--%s: malformed value %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), wantOf(invalid.GetFlag()))
+	}
+	return err
+}
+
+// wantOf describes the values of a flag.
+func wantOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "uint64":
+		return "a whole number"
+	case "duration":
+		return "a duration such as 90s"
+	case "bool":
+		return "true or false"
+	}
+	return "a text"
+}
+
+// choice returns the value of an enumeration that a flag or an argument names,
+// regardless of case.
+func choice(name, value string, values []string) (string, error) {
+	for _, v := range values {
+		if strings.EqualFold(v, value) {
+			return v, nil
+		}
+	}
+	return "", wrong("%s: unknown value %q%s, want one of %s", name, value, didYouMean(value, values), strings.Join(values, ", "))
+}
+
+// didYouMean proposes the most similar name, as an addition to an error.
+func didYouMean(name string, names []string) string {
+	best, distance := "", max(2, len(name)/3)+1
+	for _, n := range slices.Sorted(slices.Values(names)) {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < distance {
+			best, distance = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// editDistance is the number of insertions, deletions, replacements and swaps of
+// neighbours that turn a into b.
+func editDistance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// completionTime limits the call that completes task ids.
+const completionTime = 2 * time.Second
+
+// taskIDs completes the ids of the newest tasks of the server.
+func (a *app) taskIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := a.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	list, err := c.Tasks(ctx, client.Page{Limit: 50})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []cobra.Completion
+	for _, t := range list.Tasks {
+		about := fmt.Sprintf("%s, %s of %s, %s ago", t.State, t.Format, t.PI, age(a.Clock.Now().Sub(t.CreatedAt)))
+		ids = append(ids, cobra.CompletionWithDesc(t.TaskID, display.Clean(about)))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// complete registers the values of a flag, each followed by suffix.
+func complete(c *cobra.Command, flag, suffix string, values []string) {
+	completions := make([]cobra.Completion, 0, len(values))
+	for _, v := range values {
+		completions = append(completions, v+suffix)
+	}
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if suffix != "" {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(completions, directive)); err != nil {
+		panic(err) // the flag is defined before
+	}
+}
+
+// completeList registers the values of a flag that takes several, separated by
+// commas.
+func completeList(c *cobra.Command, flag string, values []string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		given := strings.Split(before, ",")
+		var rest []cobra.Completion
+		for _, v := range values {
+			if !slices.Contains(given, v) {
+				rest = append(rest, before+v)
+			}
+		}
+		return rest, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	})
+	if err != nil {
+		panic(err) // the flag is defined before
+	}
+}
+
+func states() []string {
+	var names []string
+	for _, s := range run.States() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// age formats a duration in one short word: "45s", "12m", "3h", "9d".
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(d, 0)/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}

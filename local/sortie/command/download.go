@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// target is where an output is saved.
+type target struct {
+	// path is a file, a folder, or "-" for standard output.
+	path string
+	// force allows the replacement of a file with other content.
+	force bool
+}
+
+func (t *target) flags(c *cobra.Command) {
+	c.Flags().StringVarP(&t.path, "output", "o", "", "file or folder to save to; - is standard output")
+	c.Flags().BoolVar(&t.force, "force", false, "replace an existing file with other content")
+}
+
+func (a *app) download() *cobra.Command {
+	var to target
+	c := &cobra.Command{
+		Use:   "download TASK",
+		Short: "Save the output of a run",
+		Long: `Save the output of a run to a file. Its name is the server's with the format
+before the extension, such as PI-collection.mods.xml, unless -o names a file. The
+file appears complete or not at all. An existing file with other content is
+replaced only with --force. A broken connection is made again. Standard output
+has the file's path.
+
+After a download the server may delete the output earlier; the command says when.`,
+		Example: `  sortie download export_mods_1704857234567_a3f8c2d1
+  sortie download export_mods_1704857234567_a3f8c2d1 -o exports/
+  sortie download export_mods_1704857234567_a3f8c2d1 -o - | gzip > out.xml.gz`,
+		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
+	}
+	to.flags(c)
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		status, err := client.Status(ctx, args[0], 0)
+		switch {
+		case err != nil:
+			return err
+		case status.Status == contract.StatusProcessing:
+			return a.stillRunning(status.TaskID)
+		case status.Status != contract.StatusSuccess:
+			return a.runEnded(status)
+		case status.OutputKey == "":
+			return advised{error: fmt.Errorf("the run %s has no output", status.TaskID), code: ExitGone, taskID: status.TaskID}
+		}
+		follow := a.newFollower(client)
+		defer follow.close()
+		return a.saved(ctx, follow, status, to)
+	})
+	return c
+}
+
+// saved downloads the output and prints where it is.
+func (a *app) saved(ctx context.Context, follow *follower, status contract.Status, to target) error {
+	file, size, err := follow.save(ctx, status, to)
+	follow.close()
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		a.noteExpiry(ctx, follow, status)
+	}
+	switch {
+	case file == "-":
+		return nil
+	case a.json:
+		return a.print(exported{status, file})
+	case file == "":
+		return nil
+	}
+	a.note("%s", summaryLine(status, size))
+	return a.say("%s\n", file)
+}
+
+// noteExpiry says so if the download has shortened the life of the output.
+func (a *app) noteExpiry(ctx context.Context, follow *follower, before contract.Status) {
+	after, err := follow.client.Status(ctx, before.TaskID, 0)
+	if err != nil || !after.OutputExpiresAt.Before(before.OutputExpiresAt) || after.OutputExpiresAt.IsZero() {
+		return
+	}
+	a.note("The server now keeps the output until %s (before the download: %s).",
+		moment(after.OutputExpiresAt), moment(before.OutputExpiresAt))
+}

@@ -1,0 +1,51 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) events() *cobra.Command {
+	return &cobra.Command{
+		Use:   "events TASK",
+		Short: "Show the events of a run",
+		Long: `Show the events of a run, in order and numbered without gaps. A fault is written
+out once; the following events of the same fault have its code.`,
+		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
+		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		RunE: does(func(ctx context.Context, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			events, err := c.Events(ctx, args[0], 0)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(contract.TaskEvents{Events: events})
+			}
+			t := display.NewTable("SEQ", "TIME", "EVENT", "STATE", "ATTEMPT", "")
+			var last contract.Fault
+			for _, e := range events {
+				about := e.Message
+				switch {
+				case e.Fault == nil:
+					last = contract.Fault{}
+				case *e.Fault == last:
+					about = last.Code
+				default:
+					about, last = fmt.Sprintf("%s: %s", e.Fault.Code, e.Fault.Message), *e.Fault
+				}
+				t.Row(fmt.Sprint(e.Seq), e.OccurredAt.UTC().Format("2006-01-02 15:04:05.000"), e.Type, e.State, fmt.Sprint(e.Attempt), about)
+			}
+			_, err = t.WriteTo(a.Stdout)
+			return err
+		}),
+	}
+}

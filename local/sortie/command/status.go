@@ -1,0 +1,102 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) status() *cobra.Command {
+	var wait bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "status TASK",
+		Short: "Show a run's status, or wait for its end",
+		Long: `Show a run's status. Without --wait the exit code is 0 if the task is known;
+with --wait it is the outcome of the run.`,
+		Example: `  sortie status export_mods_1704857234567_a3f8c2d1
+  sortie status export_mods_1704857234567_a3f8c2d1 --wait --timeout 10m`,
+		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
+	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 90s; 0 is until the end")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		if !wait {
+			status, err := client.Status(ctx, args[0], 0)
+			if err != nil {
+				return err
+			}
+			return a.showStatus(status)
+		}
+		follow := a.newFollower(client)
+		defer follow.close()
+		status, err := follow.wait(ctx, args[0], timeout)
+		follow.close()
+		if status.TaskID != "" && ctx.Err() == nil {
+			if shown := a.showStatus(status); shown != nil {
+				return shown
+			}
+		}
+		return err
+	})
+	return c
+}
+
+func (a *app) showStatus(s contract.Status) error {
+	if a.json {
+		return a.print(s)
+	}
+	t := display.NewTable()
+	row := func(name, value string) {
+		if value != "" {
+			t.Row(name, value)
+		}
+	}
+	row("task", s.TaskID)
+	row("status", s.Status)
+	row("state", s.State)
+	if s.Attempt > 1 {
+		row("attempt", fmt.Sprint(s.Attempt))
+	}
+	if s.QueuePosition != nil {
+		row("queued before it", display.Count(int64(*s.QueuePosition)))
+	}
+	if s.Progress != nil {
+		text := s.Progress.Message
+		if s.Progress.Percent != nil {
+			text = strings.TrimSpace(fmt.Sprintf("%d %% %s", *s.Progress.Percent, text))
+		}
+		row("progress", text)
+	}
+	row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))
+	row("batch", s.BatchID)
+	row("error", s.Error)
+	row("error code", s.ErrorCode)
+	if s.OutputFileName != "" && s.OutputFileSize != nil {
+		row("output", fmt.Sprintf("%s, %s bytes", s.OutputFileName, display.Count(*s.OutputFileSize)))
+	}
+	row("created", moment(s.CreatedAt))
+	row("started", moment(s.StartedAt))
+	row("ended", moment(s.CompletedAt))
+	row("output until", moment(s.OutputExpiresAt))
+	_, err := t.WriteTo(a.Stdout)
+	return err
+}
+
+// moment formats a time; the zero time is empty.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}

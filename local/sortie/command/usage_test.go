@@ -1,0 +1,186 @@
+package command_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// TestExitCodes checks the table of exit codes that the help of client commands
+// shows.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"message":"Route not found"}`, http.StatusNotFound)
+	}))
+	t.Cleanup(foreign.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("<html>"))
+	}))
+	t.Cleanup(page.Close)
+	unknown := contract.Problem{Status: 404, Code: "NOT_FOUND", Detail: "Task not found"}
+	queued := responses(t, map[string]func(http.ResponseWriter){
+		"GET /v1/tasks/" + taskID + "/logs": jsonOf(404, `{"status":404,"code":"NOT_FOUND","detail":"the task has no attempt 0"}`),
+		"GET /status/" + taskID:             jsonOf(200, `{"task_id":"`+taskID+`","status":"processing","state":"Pending"}`),
+	})
+	for name, row := range map[string]struct {
+		env  map[string]string
+		args string
+		code int
+		says string
+	}{
+		"unknown command":          {nil, "exprot", 2, "did you mean export?"},
+		"unknown subcommand":       {nil, "keys rotat", 2, "did you mean rotate?"},
+		"unknown flag":             {nil, "export mods --recursiv", 2, "did you mean --recursive?"},
+		"missing argument":         {nil, "status", 2, "missing TASK"},
+		"extra argument":           {nil, "status a b", 2, `unexpected argument "b"`},
+		"missing flag":             {nil, "export mods", 2, "missing --pi"},
+		"malformed number":         {nil, "export mods --max-depth x", 2, `--max-depth: malformed value "x", want a whole number`},
+		"malformed duration":       {nil, "status x --timeout 5", 2, "want a duration such as 90s"},
+		"missing value":            {nil, "export mods --pi", 2, "--pi: missing value"},
+		"unknown state":            {nil, "runs --state Runing", 2, "did you mean Running?"},
+		"unknown fault":            {nil, "collection serve --generate 3 --fault mising=1", 2, "did you mean missing?"},
+		"unknown scenario":         {nil, "worker check --only wrok -- true", 2, "did you mean work?"},
+		"unknown flag of check":    {nil, "worker check --intervall 1s -- true", 2, "did you mean --interval?"},
+		"unknown log format":       {nil, "dev --log-format jsno", 2, "did you mean json?"},
+		"unknown format":           {(&api{refuse: contract.Problem{Status: 404, Code: "NOT_FOUND", Detail: "unknown format"}}).start(t), "export mod --pi " + pi, 2, "did you mean mods?"},
+		"malformed URL":            {nil, "runs --url http://127.0.0.1:x", 2, "malformed server URL"},
+		"another HTTP server":      {map[string]string{"SORTIE_URL": foreign.URL}, "status " + taskID, 3, "is not a Sortie server"},
+		"another server's page":    {map[string]string{"SORTIE_URL": page.URL}, "runs", 3, "is not a Sortie server"},
+		"another server, export":   {map[string]string{"SORTIE_URL": foreign.URL}, "export mods --pi " + pi, 3, "is not a Sortie server"},
+		"another server, logs":     {map[string]string{"SORTIE_URL": foreign.URL}, "logs " + taskID, 3, "is not a Sortie server"},
+		"address without a scheme": {nil, "runs --url 127.0.0.1:1", 3, "cannot reach http://127.0.0.1:1: connection refused"},
+		"unknown task":             {(&api{refuse: unknown}).start(t), "logs " + taskID, 4, "Task not found"},
+		"logs of a queued run":     {queued, "logs " + taskID, 5, "has no log yet: it is Pending"},
+		"cancelled run":            {(&api{status: cancelled()}).start(t), "export mods --pi " + pi, 7, "was cancelled"},
+		"cancelled run, status":    {(&api{status: cancelled()}).start(t), "status --wait " + taskID, 7, "was cancelled"},
+		"cancelled run, download":  {(&api{status: cancelled(), stays: true}).start(t), "download " + taskID, 7, "sortie retry " + taskID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := sortie(t, row.env, "", strings.Fields(row.args)...)
+			if got.code != row.code || !strings.Contains(got.stderr, row.says) {
+				t.Errorf("got %d and\n%s\nwant %d and %q", got.code, got.stderr, row.code, row.says)
+			}
+			if strings.Contains(got.stderr, "the run failed") {
+				t.Errorf("got %q, want no failure", got.stderr)
+			}
+		})
+	}
+}
+
+// TestLostWorkerHint checks the hint for a program that does not call Sortie.
+func TestLostWorkerHint(t *testing.T) {
+	t.Parallel()
+	lost := failed()
+	lost.Error, lost.ErrorCode, lost.ErrorCategory = "the worker exited with code 0 before it reported", "WORKER_LOST", "INFRASTRUCTURE"
+	got := sortie(t, (&api{status: lost}).start(t), "", "export", "mods", "--pi", pi)
+	for _, want := range []string{"WORKER_LOST", "sortie logs " + taskID, "sortie-exec"} {
+		if got.code != 1 || !strings.Contains(got.stderr, want) {
+			t.Errorf("got %d and\n%s\nwant %q", got.code, got.stderr, want)
+		}
+	}
+}
+
+func TestHelpHasServerFlagsOnlyWhereTheyApply(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{
+		"status": true, "runs": true, "export": true, "logs": true, "dev": false, "backup": false, "asl validate": false, "worker check": false, "version": false,
+	} {
+		got := sortie(t, nil, "", append(strings.Fields(args), "--help")...)
+		if strings.Contains(got.stdout, "--url") != want || strings.Contains(got.stdout, "  130  interrupted") != want {
+			t.Errorf("%s --help: want --url and exit codes: %v, got\n%s", args, want, got.stdout)
+		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	flag, command := sortie(t, nil, "", "--version"), sortie(t, nil, "", "version")
+	if flag.code != 0 || flag.stdout != command.stdout || !strings.HasPrefix(flag.stdout, "sortie ") {
+		t.Errorf("got %q, want %q", flag.stdout, command.stdout)
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	env := (&api{}).start(t)
+	for args, want := range map[string]string{
+		"logs ":                     taskID + "\tFailed, mods of " + pi,
+		"status ":                   taskID,
+		"export ":                   "marcxml",
+		"runs --format ":            "wide",
+		"runs --state ":             "Terminating",
+		"collection serve --fault ": "missing=",
+		"worker check --only ":      "work",
+		"worker check --only work,": "work,cancel",
+		"dev --log-format ":         "human",
+	} {
+		words := strings.Split(args, " ")
+		got := sortie(t, env, "", append([]string{"__complete"}, words...)...)
+		if !strings.Contains("\n"+got.stdout, "\n"+want) {
+			t.Errorf("%q: got %q, want %q", args, got.stdout, want)
+		}
+	}
+}
+
+func TestRunsFits80Columns(t *testing.T) {
+	t.Parallel()
+	env := (&api{}).start(t)
+	got := sortie(t, env, "", "runs", "--all")
+	for line := range strings.Lines(got.stdout) {
+		if runewidth.StringWidth(line) > 81 {
+			t.Errorf("got a line of %d columns, want at most 80: %q", runewidth.StringWidth(line)-1, line)
+		}
+	}
+	wide := sortie(t, env, "", "runs", "--format", "wide")
+	for _, want := range []string{"nightly", "1 min 30 s  WORKER_LOST", pi} {
+		if !strings.Contains(wide.stdout, want) {
+			t.Errorf("got\n%s\nwant %q", wide.stdout, want)
+		}
+	}
+}
+
+func TestRunsFilters(t *testing.T) {
+	t.Parallel()
+	env := (&api{}).start(t)
+	for args, want := range map[string]int{
+		"--batch nightly": 2, "--batch other": 0, "--pi " + pi: 2, "--pi x": 0, "--batch nightly --limit 1": 1, "--since 1s": 0, "--since 1000000h": 2,
+	} {
+		got := sortie(t, env, "", append([]string{"runs"}, strings.Fields(args)...)...)
+		if n := strings.Count(got.stdout, taskID); got.code != 0 || n != want {
+			t.Errorf("%s: got %d runs, want %d: %+v", args, n, want, got)
+		}
+	}
+}
+
+// TestLogsParts selects lines of a log by number and time.
+func TestLogsParts(t *testing.T) {
+	t.Parallel()
+	const log = "start\n2026-11-21T09:00:00Z one\n  more of one\ntime=2026-11-21T10:00:00.5+01:00 level=INFO two\n2026-11-21T11:00:00Z three\n"
+	const path = "GET /v1/tasks/" + taskID + "/logs"
+	env := responses(t, map[string]func(http.ResponseWriter){path: logOf(log, "1", "true")})
+	plain := responses(t, map[string]func(http.ResponseWriter){path: logOf("no time\n", "1", "true")})
+	for args, want := range map[string]string{
+		"--tail 1":                       "2026-11-21T11:00:00Z three\n",
+		"--tail 0":                       "",
+		"--tail 99":                      log,
+		"--since 2026-11-21T10:30:00Z":   "2026-11-21T11:00:00Z three\n",
+		"--since 2026-11-21T09:00:00.2Z": "time=2026-11-21T10:00:00.5+01:00 level=INFO two\n2026-11-21T11:00:00Z three\n",
+		"--since 2030-01-01T00:00:00Z":   "",
+		"--since 1000000h --tail 1":      "2026-11-21T11:00:00Z three\n",
+	} {
+		got := sortie(t, env, "", append([]string{"logs", taskID}, strings.Fields(args)...)...)
+		if got.code != 0 || got.stdout != want {
+			t.Errorf("%s: got %+v, want %q", args, got, want)
+		}
+	}
+	if got := sortie(t, plain, "", "logs", taskID, "--since", "1h"); got.code != 2 || !strings.Contains(got.stderr, "no line with an RFC 3339 time") {
+		t.Errorf("log without times: got %+v", got)
+	}
+}
