@@ -107,7 +107,7 @@ func (x *export) queue(parent int, children []record.PI) {
 		if x.tree.size == math.MaxInt32-1 {
 			return
 		}
-		x.tree.add(child, int32(parent), uint16(depth+1))
+		x.tree.add(child, int32(parent), uint16(depth+1)) //nolint:gosec // the tree has less than math.MaxInt32 nodes
 	}
 }
 

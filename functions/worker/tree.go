@@ -47,7 +47,7 @@ func (t *tree) add(pi record.PI, parent int32, depth uint16) {
 	last := &t.blocks[len(t.blocks)-1]
 	*last = append(*last, node{pi: pi, parent: parent, depth: depth})
 	t.size++
-	t.slots[slot] = int32(t.size)
+	t.slots[slot] = int32(t.size) //nolint:gosec // the tree has less than math.MaxInt32 nodes
 	if t.size*4 > len(t.slots)*3 {
 		t.grow()
 	}
@@ -70,12 +70,12 @@ func (t *tree) position(i int) record.Position {
 
 // find returns the slot that holds the PI, or the free slot for it.
 func (t *tree) find(pi record.PI) int {
-	mask := uint64(len(t.slots) - 1)
+	mask := uint64(len(t.slots) - 1) //nolint:gosec // slots is never empty
 	slot := maphash.Bytes(t.seed, pi[:]) & mask
 	for t.slots[slot] != 0 && t.node(int(t.slots[slot]-1)).pi != pi {
 		slot = (slot + 1) & mask
 	}
-	return int(slot)
+	return int(slot) //nolint:gosec // an index of slots
 }
 
 func (t *tree) grow() {

@@ -24,8 +24,8 @@ const (
 
 // client orders one export after the other until the last blow has fallen, and
 // sees each to its end.
-func (w *world) client(ctx context.Context, number int) {
-	random := w.random(uint64(number) + 100)
+func (w *world) client(ctx context.Context, number uint64) {
+	random := w.random(number + 100)
 	for n := 0; ctx.Err() == nil; n++ {
 		if !w.wait(ctx, time.Duration(random.Int64N(int64(orderPause)))) {
 			return

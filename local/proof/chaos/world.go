@@ -136,7 +136,7 @@ func (w *world) play(ctx context.Context) error {
 	if err := w.birth(ctx); err != nil {
 		return err
 	}
-	for i := range clients {
+	for i := range uint64(clients) {
 		w.clients.Go(func() { w.client(ctx, i) })
 	}
 	injected := w.strikeAll(ctx)

@@ -53,7 +53,8 @@ func (w *world) begin(ctx context.Context) error {
 	}
 	p.store = inner
 	w.lives++
-	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), func(err error) { w.broken("misuse of the store: %v", err) })
+	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), //nolint:gosec // lives counts up from 0
+		func(err error) { w.broken("misuse of the store: %v", err) })
 	executions := &executions{process: p}
 	system := orchestrator.NewSystem(
 		&mortalStore{store, p}, executions, mortalRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,12 +42,13 @@ func (k *kit) start(ctx context.Context, name, worker string) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a log: %w", err)
 	}
+	defer func() { _ = log.Close() }() // the server keeps its own descriptor
 	args := []string{"dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"), "--json"}
 	if worker != "" {
 		args = append(args, "--image", image+"="+worker)
 	}
 	s.command = exec.Command(k.sortie(), args...)
-	s.command.Env, s.command.Stderr = append(k.environ, "AUTH_TOKEN="+token), log
+	s.command.Env, s.command.Stderr = slices.Concat(k.environ, []string{"AUTH_TOKEN=" + token}), log
 	output, err := s.command.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the server's output: %w", err)

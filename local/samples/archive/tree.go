@@ -3,6 +3,7 @@ package archive
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"time"
@@ -181,11 +182,11 @@ func PI(id string) string {
 
 // ULID writes a ULID with the time that all PIs here have.
 func ULID(random [10]byte) string {
-	ms := uint64(catalogued.UnixMilli())
 	// 128 bits in 26 characters of 5: two zero bits come first. Base32 works from
 	// the left, so the bytes are set two bits to the right.
 	var in [17]byte
-	raw := [16]byte{byte(ms >> 40), byte(ms >> 32), byte(ms >> 24), byte(ms >> 16), byte(ms >> 8), byte(ms)}
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(catalogued.UnixMilli())<<16) // 48 bits of time
 	copy(raw[6:], random[:])
 	for i, b := range raw {
 		in[i] |= b >> 2

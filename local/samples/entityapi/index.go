@@ -59,7 +59,7 @@ func (x *index) Remember(i int, e Entity) {
 				x.order[x.oldest] = key
 				x.oldest = (x.oldest + 1) % latestMost
 			}
-			x.latest[key] = uint32(i)
+			x.latest[key] = uint32(i) //nolint:gosec // a source has fewer than 1<<32 entities
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (x *index) scan() {
 		}
 		add := func(c cid.CID) {
 			if _, d, err := cid.Parse(string(c)); err == nil {
-				marks = append(marks, mark{digestMark(d), uint32(i)})
+				marks = append(marks, mark{digestMark(d), uint32(i)}) //nolint:gosec // as above
 			}
 		}
 		for _, c := range e.Components {

@@ -65,7 +65,7 @@ func (m manifest) encode() []byte {
 	fields := map[string]func(*bytes.Buffer){
 		"schema": text(schema),
 		"pi":     text(m.PI),
-		"ver":    func(b *bytes.Buffer) { head(b, 0, uint64(m.Ver)) },
+		"ver":    func(b *bytes.Buffer) { head(b, 0, uint64(m.Ver)) }, //nolint:gosec // versions count from 1
 		"ts":     text(m.TS),
 		"prev":   func(b *bytes.Buffer) { b.WriteByte(0xf6) }, // null
 	}

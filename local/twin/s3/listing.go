@@ -50,7 +50,7 @@ func (s *store) list(ctx context.Context, bucket, prefix, delimiter, marker stri
 			if common && name == p.last || common && marker != "" && name == marker {
 				continue
 			}
-			if int32(len(p.objects)+len(p.prefixes)) == limit {
+			if len(p.objects)+len(p.prefixes) == int(limit) {
 				p.more = true
 				return nil
 			}
@@ -75,9 +75,10 @@ func (s *store) ListObjectsV2(ctx context.Context, in *awss3.ListObjectsV2Input)
 	if err != nil {
 		return s3response.ListObjectsV2Result{}, err
 	}
+	count := int32(len(p.objects) + len(p.prefixes)) //nolint:gosec // at most MaxKeys
 	result := s3response.ListObjectsV2Result{
 		Name: in.Bucket, Prefix: in.Prefix, StartAfter: in.StartAfter, ContinuationToken: in.ContinuationToken,
-		MaxKeys: in.MaxKeys, Delimiter: in.Delimiter, KeyCount: aws.Int32(int32(len(p.objects) + len(p.prefixes))),
+		MaxKeys: in.MaxKeys, Delimiter: in.Delimiter, KeyCount: &count,
 		IsTruncated: &p.more, Contents: p.objects, CommonPrefixes: p.prefixes, EncodingType: in.EncodingType,
 	}
 	if p.more {

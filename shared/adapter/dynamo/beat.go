@@ -85,7 +85,7 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 }
 
 // moment is a time as a number that keeps its order and its nanoseconds.
-func moment(t time.Time) types.AttributeValue { return number(int64(nanos(t) ^ 1<<63)) }
+func moment(t time.Time) types.AttributeValue { return number(int64(nanos(t) ^ 1<<63)) } //nolint:gosec // keeps the bits
 
 func timeOf(v types.AttributeValue) time.Time {
 	if v == nil {

@@ -96,7 +96,7 @@ func nanos(t time.Time) uint64 {
 	case t.After(time.Unix(0, math.MaxInt64)):
 		n = math.MaxInt64
 	}
-	return uint64(n) ^ 1<<63
+	return uint64(n) ^ 1<<63 //nolint:gosec // keeps the bits
 }
 
 // ordered is a time as text whose order is that of times.

@@ -75,7 +75,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 		for n := range listShards {
 			q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, half, strconv.Itoa(n)))
 			q.ScanIndexForward = aws.Bool(false)
-			q.Limit = aws.Int32(int32(page.Limit/listShards + 8))
+			q.Limit = aws.Int32(int32(page.Limit/listShards + 8)) //nolint:gosec // the limit of a page is checked
 			if from != nil {
 				*q.KeyConditionExpression += " AND #sort < :sort"
 				q.ExpressionAttributeNames["#sort"] = attrBorn

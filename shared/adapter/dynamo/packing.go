@@ -95,6 +95,6 @@ func unpackEvent(packed []byte) (e run.Event, err error) {
 		return e, err
 	}
 	e.ID = ulid.ULID(packed[1 : eventHead-8]).String()
-	e.At = time.Unix(0, int64(binary.BigEndian.Uint64(packed[eventHead-8:]))).UTC()
+	e.At = time.Unix(0, int64(binary.BigEndian.Uint64(packed[eventHead-8:]))).UTC() //nolint:gosec // keeps the bits
 	return e, nil
 }

@@ -79,7 +79,7 @@ func (r *Runner) Close() { r.idle() }
 func (r *Runner) appOf(name string) string {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
-	return r.cfg.Apps[hash.Sum32()%uint32(len(r.cfg.Apps))]
+	return r.cfg.Apps[int64(hash.Sum32())%int64(len(r.cfg.Apps))]
 }
 
 // regions gives the places to try, at least one; "" leaves it to Fly.

@@ -26,8 +26,8 @@ const (
 var cursorText = base64.RawURLEncoding.Strict()
 
 func (p place) cursor(tenant string, state run.State) string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(p.created))
-	raw = binary.BigEndian.AppendUint64(raw, uint64(p.n))
+	raw := binary.BigEndian.AppendUint64(nil, uint64(p.created)) //nolint:gosec // keeps the bits
+	raw = binary.BigEndian.AppendUint64(raw, uint64(p.n))        //nolint:gosec // keeps the bits
 	return cursorText.EncodeToString(append(raw, sumOf(raw, tenant, state)...))
 }
 
@@ -37,8 +37,8 @@ func placeOf(cursor, tenant string, state run.State) (place, bool) {
 		return place{}, false
 	}
 	p := place{
-		created: int64(binary.BigEndian.Uint64(raw)),
-		n:       int64(binary.BigEndian.Uint64(raw[8:])),
+		created: int64(binary.BigEndian.Uint64(raw)),     //nolint:gosec // keeps the bits
+		n:       int64(binary.BigEndian.Uint64(raw[8:])), //nolint:gosec // keeps the bits
 	}
 	// The decoder passes over line breaks, which no cursor has.
 	return p, p.cursor(tenant, state) == cursor

@@ -24,7 +24,10 @@ type Injector struct {
 	evaluated map[string]count
 }
 
-type count struct{ evaluated, injected int }
+type count struct {
+	evaluated uint64
+	injected  int
+}
 
 // mostSubjects is the largest number of remembered subjects. Above it, the
 // counters of Times start again.
@@ -87,7 +90,7 @@ func (i *Injector) decide(n int, rule Rule, action string, s Subject) (uint64, b
 	hash := fnv.New64a()
 	number := func(v uint64) { hash.Write(binary.BigEndian.AppendUint64(nil, v)) }
 	number(i.plan.Seed)
-	number(uint64(n))
+	number(uint64(n)) //nolint:gosec // the index of a rule
 	for _, part := range []string{action, s.App, s.Name} {
 		hash.Write(append([]byte(part), 0))
 	}
@@ -104,7 +107,7 @@ func (i *Injector) decide(n int, rule Rule, action string, s Subject) (uint64, b
 		clear(i.evaluated)
 	}
 	c := i.evaluated[key]
-	number(uint64(c.evaluated))
+	number(c.evaluated)
 	chance := mix(hash.Sum64())
 	c.evaluated++
 	injected := (rule.Times == 0 || c.injected < rule.Times) &&
