@@ -1,6 +1,6 @@
-// The program infra writes the CloudFormation template of Sortie: the CDK's
-// command line runs it. What it is told stands in the CDK's context (cdk.json,
-// -c key=value) or in the environment (STACK_KEY); package stack says what.
+// The program infra writes the CloudFormation template of Sortie. The CDK's command
+// line runs it. Its settings are in the CDK's context (cdk.json, -c key=value) or in
+// the environment (STACK_KEY); package stack documents them.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 		_, err = stack.New(app, settings)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "The stack cannot be made:\n"+err.Error())
+		fmt.Fprintln(os.Stderr, "Cannot create the stack:\n"+err.Error())
 		os.Exit(1) //nolint:gocritic // the CDK's process ends with this one
 	}
 	app.Synth(nil)

@@ -1,10 +1,10 @@
-// The program bench measures what is deployed and prints one table: how large
-// each function's zip is, how long its process takes until it asks for its
-// first event, how much memory it then has, and how long synthesis takes; where
-// AWS_ENDPOINT_URL leads to LocalStack, also how long a deployment does.
+// The program bench prints a table of the deployed functions: the size of the zip, the
+// time until the process requests its first event, its memory at that time, and the
+// time of synthesis; if AWS_ENDPOINT_URL is LocalStack's, also the time of a
+// deployment.
 //
-// It plays Lambda's runtime API on loopback, so the figures are this host's: on
-// Lambda a function of 256 MB has a seventh of a core. It runs in infra, after
+// It serves Lambda's Runtime API on loopback, so the figures are those of this host:
+// on Lambda a function of 256 MB has a seventh of a core. It runs in infra, after
 // "make synth" for this host.
 package main
 
@@ -21,10 +21,10 @@ import (
 	"github.com/sortie-dev/sortie/infra/template"
 )
 
-// starts is how often each function is started; the median counts.
+// starts is how often each function is started; the table has the median.
 const starts = 7
 
-// goalZip is the most that a zip should have.
+// goalZip is the goal for the size of a zip.
 const goalZip = 15 << 20
 
 func main() {
@@ -35,14 +35,14 @@ func main() {
 }
 
 func measure(ctx context.Context) error {
-	made, err := template.Read(filepath.Join(".cdk", "out", "sortie-dev.template.json"))
+	t, err := template.Read(filepath.Join(".cdk", "out", "sortie-dev.template.json"))
 	if err != nil {
 		return err
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "function\tzip MB\tprogram MB\tstart ms\tmemory MB\t\n")
 	for _, name := range stack.Functions() {
-		function := made.Function(name)
+		function := t.Function(name)
 		if function == nil {
 			return fmt.Errorf("the template has no function %s", name)
 		}
@@ -51,7 +51,7 @@ func measure(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		began, err := startOften(ctx, program, function.Environment())
+		median, err := startOften(ctx, program, function.Environment())
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -60,7 +60,7 @@ func measure(ctx context.Context) error {
 			over = "over the goal of 15 MB"
 		}
 		fmt.Fprintf(out, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%s\n", name, mega(zipped), mega(size),
-			float64(began.took.Microseconds())/1000, mega(began.memory), over)
+			float64(median.took.Microseconds())/1000, mega(median.memory), over)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("cannot write the table: %w", err)

@@ -14,18 +14,17 @@ import (
 	"time"
 )
 
-// startLimit is how long a function may take to ask for its first event; Lambda
-// gives it 10 s.
+// startLimit is Lambda's limit for the start of a function.
 const startLimit = 10 * time.Second
 
-// start is how one process began.
+// start is the measurement of one start.
 type start struct {
 	took   time.Duration
-	memory int64 // resident, in bytes, when it asked for its first event
+	memory int64 // resident bytes at the first request for an event
 }
 
-// startOften starts the program several times, one after the other, and tells
-// the median of each figure.
+// startOften starts the program several times in sequence and returns the median of
+// each figure.
 func startOften(ctx context.Context, program string, environment []string) (start, error) {
 	var times []time.Duration
 	var memories []int64
@@ -41,8 +40,8 @@ func startOften(ctx context.Context, program string, environment []string) (star
 	return start{times[starts/2], memories[starts/2]}, nil
 }
 
-// startOnce plays the runtime API until the program asks for an event, which it
-// never gets.
+// startOnce serves the Runtime API until the program requests an event, which it does
+// not get.
 func startOnce(ctx context.Context, program string, environment []string) (start, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -50,41 +49,41 @@ func startOnce(ctx context.Context, program string, environment []string) (start
 	if err != nil {
 		return start{}, fmt.Errorf("cannot listen: %w", err)
 	}
-	asked, failed := make(chan time.Time, 1), make(chan struct{}, 1)
+	requested, failed := make(chan time.Time, 1), make(chan struct{}, 1)
 	server := &http.Server{ReadHeaderTimeout: startLimit, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/invocation/next") {
-			asked <- now()
+			requested <- now()
 			<-r.Context().Done()
 			return
 		}
 		failed <- struct{}{}
 	})}
 	go func() { _ = server.Serve(listener) }() // it ends with Close
-	defer server.Close()                       //nolint:errcheck // nobody is left to be told
+	defer server.Close()                       //nolint:errcheck // the measurement is complete
 
 	process := exec.CommandContext(ctx, program)
 	process.Env = append(slices.Clone(environment), "AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(), "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256")
 	process.Stdout, process.Stderr = os.Stderr, os.Stderr
-	began := now()
+	started := now()
 	if err := process.Start(); err != nil {
-		return start{}, fmt.Errorf("cannot start it: %w", err)
+		return start{}, fmt.Errorf("cannot start the program: %w", err)
 	}
 	defer func() {
 		cancel()
 		_ = process.Wait() // it was killed
 	}()
 	select {
-	case at := <-asked:
+	case at := <-requested:
 		memory, err := resident(process.Process.Pid)
-		return start{at.Sub(began), memory}, err
+		return start{at.Sub(started), memory}, err
 	case <-failed:
-		return start{}, errors.New("it told the runtime API that it cannot start")
+		return start{}, errors.New("the program reported an initialization error")
 	case <-ctx.Done():
-		return start{}, errors.New("it asked for no event")
+		return start{}, errors.New("the program requested no event in 10 s")
 	}
 }
 
-// resident is the memory that a process has, as Linux tells it.
+// resident is the resident memory of a process on Linux.
 func resident(pid int) (int64, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -99,5 +98,5 @@ func resident(pid int) (int64, error) {
 			return kilobytes << 10, nil
 		}
 	}
-	return 0, errors.New("the process is gone")
+	return 0, errors.New("the process has ended")
 }

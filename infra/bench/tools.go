@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// sizes tells the bytes of a program, as it is and as the zip that is deployed.
+// sizes returns the bytes of a program and of its zip.
 func sizes(program string) (size, zipped int64, err error) {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -43,8 +43,8 @@ func (c *counting) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tools measures the CDK: synthesis, and, with LocalStack, a deployment of a
-// stage of its own, and one more that changes nothing.
+// tools measures the CDK: synthesis and, with LocalStack, the first deployment of the
+// stage bench and a second one without changes.
 func tools(ctx context.Context, endpoint string) error {
 	const stage = "bench"
 	inContext := []string{"-c", "stage=" + stage, "-c", "arch=" + runtime.GOARCH, "-c", "outputs=s3", "-c", "retain=false", "-c", "localstack=true"}
@@ -52,12 +52,12 @@ func tools(ctx context.Context, endpoint string) error {
 		inContext[len(inContext)-1] = "localstack=" + endpoint
 	}
 	run := func(what, tool string, args ...string) error {
-		began := now()
+		started := now()
 		command := exec.CommandContext(ctx, filepath.Join(".cdk", "node_modules", ".bin", tool), append(args, inContext...)...)
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s %s: %w\n%s", tool, strings.Join(args, " "), err, output)
 		}
-		fmt.Printf("%-36s %6.1f s\n", what, now().Sub(began).Seconds())
+		fmt.Printf("%-36s %6.1f s\n", what, now().Sub(started).Seconds())
 		return nil
 	}
 	fmt.Println()
@@ -65,7 +65,7 @@ func tools(ctx context.Context, endpoint string) error {
 		return err
 	}
 	if endpoint == "" {
-		fmt.Println("(AWS_ENDPOINT_URL leads to no LocalStack: no deployment is measured)")
+		fmt.Println("(AWS_ENDPOINT_URL is not set: no deployment is measured)")
 		return nil
 	}
 	deploy := []string{"deploy", "--ci", "--require-approval", "never", "--output", filepath.Join(".cdk", "bench")}
@@ -74,8 +74,8 @@ func tools(ctx context.Context, endpoint string) error {
 		args []string
 	}{
 		{"first deployment, LocalStack", deploy},
-		{"second deployment, nothing new", deploy},
-		{"its end", []string{"destroy", "--force", "--output", filepath.Join(".cdk", "bench")}},
+		{"second deployment, no changes", deploy},
+		{"destroy", []string{"destroy", "--force", "--output", filepath.Join(".cdk", "bench")}},
 	} {
 		if err := run(step.what, "cdklocal", step.args...); err != nil {
 			return err

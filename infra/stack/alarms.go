@@ -17,128 +17,126 @@ type metric struct {
 	dimensions                 map[string]string
 }
 
-// alarm is one alarm. Each metric costs $0.10 a month, so a stack that idles
-// can afford few: what many alarms would tell is summed in one, and whoever
-// looks finds the function in its log.
+// alarm is one alarm. Each metric costs $0.10 a month, so one alarm sums several
+// functions; their logs show which one failed.
 type alarm struct {
 	id      string
-	metrics []metric // their sum counts
-	// above raises the alarm: more than it, in that many periods of five minutes
-	// one after the other.
+	metrics []metric // summed
+	// The alarm is raised when the sum is greater than above in that many consecutive
+	// periods of five minutes.
 	above   float64
 	periods int
-	// absent raises it where less than one was counted, or nothing.
+	// absent raises the alarm instead when the sum is less than 1 or missing.
 	absent bool
-	// meaning and what to do.
-	meaning, todo string
+	// meaning and action are the description.
+	meaning, action string
 }
 
 // fiveMinutes is the period of each alarm, in seconds.
 const fiveMinutes = 300
 
-// alarms are all ways of failing that nobody would see otherwise.
-func (h *house) alarms(api awsapigateway.RestApi) []alarm {
+// alarms lists the failures that need attention.
+func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 	lambda := func(metricName, statistic string, names ...string) []metric {
 		var all []metric
 		for _, name := range names {
-			all = append(all, metric{"AWS/Lambda", metricName, statistic, map[string]string{"FunctionName": h.name(name)}})
+			all = append(all, metric{"AWS/Lambda", metricName, statistic, map[string]string{"FunctionName": b.name(name)}})
 		}
 		return all
 	}
 	machine := func(names ...string) []metric {
 		var all []metric
 		for _, name := range names {
-			all = append(all, metric{"AWS/States", name, "Sum", map[string]string{"StateMachineArn": h.machine.arn}})
+			all = append(all, metric{"AWS/States", name, "Sum", map[string]string{"StateMachineArn": b.machine.arn}})
 		}
 		return all
 	}
 	table := func(names ...string) []metric {
 		var all []metric
 		for _, name := range names {
-			all = append(all, metric{"AWS/DynamoDB", name, "Sum", map[string]string{"TableName": h.table.name}})
+			all = append(all, metric{"AWS/DynamoDB", name, "Sum", map[string]string{"TableName": b.table.name}})
 		}
 		return all
 	}
 	return []alarm{
 		{
 			id: "ApiFails", above: 0, periods: 2,
-			metrics: []metric{{"AWS/ApiGateway", "5XXError", "Sum", map[string]string{"ApiName": *api.RestApiName(), "Stage": h.settings.Stage}}},
-			meaning: "the API answers with 5xx: a front door fails, takes too long or is throttled",
-			todo:    "find the requests in the access log by their status, and their requestId in the function's log",
+			metrics: []metric{{"AWS/ApiGateway", "5XXError", "Sum", map[string]string{"ApiName": *api.RestApiName(), "Stage": b.settings.Stage}}},
+			meaning: "the API returns 5xx: a front door fails, times out or is throttled",
+			action:  "find the requests in the access log by their status, and their requestId in the function's log",
 		},
 		{
 			id: "StepsFail", above: 0, periods: 2, metrics: lambda("Errors", "Sum", named(step)...),
-			meaning: "functions of the state machine fail; it tries again for a day, so runs are late and not yet lost",
-			todo:    "look into the logs of admit, constrain, act, launch, supervise and terminate; roll back if a deployment did it",
+			meaning: "step functions fail; the state machine retries for a day, so runs are delayed",
+			action:  "read the logs of admit, constrain, act, launch, supervise and terminate; roll back if a deployment is the cause",
 		},
 		{
 			id: "SweepFails", above: 0, periods: 3, metrics: lambda("Errors", "Sum", "sweep"),
-			meaning: "the sweep fails, three times five minutes long: what got lost is not found, machines may be left running",
-			todo:    "its log names each part that went wrong; see whether the Machines API, the table or the secrets are at fault",
+			meaning: "the sweep has failed for 15 minutes: lost workers are not found, and machines may keep running",
+			action:  "its log names each failed part; check the Machines API, the table and the secrets",
 		},
 		{
 			id: "SweepStopped", absent: true, periods: 1, metrics: lambda("Invocations", "Sum", "sweep"),
-			meaning: "the sweep was not called for five minutes",
-			todo:    "see whether the rule EveryMinute is enabled and whether the account has concurrency left",
+			meaning: "the sweep was not invoked for five minutes",
+			action:  "check that the rule EveryMinute is enabled and that the account has unused concurrency",
 		},
 		{
 			id: "RelayFails", above: 0, periods: 2, metrics: lambda("Errors", "Sum", "relay"),
 			meaning: "the relay fails: events are published late, and after ten tries not at all",
-			todo:    "look into its log; what it gave up stands in the queue of the alarm Lost",
+			action:  "read its log; records that it gave up are in the dead-letter queue",
 		},
 		{
 			id: "RelayLate", above: 60_000, periods: 2, metrics: lambda("IteratorAge", "Maximum", "relay"),
-			meaning: "events wait in the table's stream for more than a minute; after a day they are gone",
-			todo:    "look for throttles and failures of the relay and for a poison record in its log",
+			meaning: "events wait in the table's stream for more than a minute; the stream deletes them after a day",
+			action:  "look for throttling and failures of the relay, and in its log for a record that always fails",
 		},
 		{
-			id: "Lost", above: 0, periods: 1,
-			metrics: []metric{{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", map[string]string{"QueueName": h.lost.name}}},
-			meaning: "there is something in the queue of what could not be handled: batches of the stream, or calls of the sweep",
-			todo:    "read the messages: a batch names its shard and sequence numbers, and the records themselves are in the table; delete them when done",
+			id: "DeadLetters", above: 0, periods: 1,
+			metrics: []metric{{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", map[string]string{"QueueName": b.dead.name}}},
+			meaning: "the dead-letter queue has messages: batches of the stream, or events for the sweep, that could not be processed",
+			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; delete the messages afterwards",
 		},
 		{
 			id: "Throttled", above: 0, periods: 2, metrics: []metric{{"AWS/Lambda", "Throttles", "Sum", nil}},
-			meaning: "calls of functions are refused for want of concurrency, in this account and region as a whole, for they share it",
-			todo:    "raise the quota \"Concurrent executions\", or see which function takes it all; reserve some for callback",
+			meaning: "Lambda throttles functions, because the functions of this account and region use all of its concurrency",
+			action:  "raise the quota \"Concurrent executions\", or find the function that uses most of it; reserve concurrency for callback",
 		},
 		{
 			id: "ExecutionsEnd", above: 0, periods: 1, metrics: machine("ExecutionsFailed", "ExecutionsTimedOut"),
-			meaning: "executions ended in a way that nobody foresaw; the sweep starts each once more and then marks its run Orphaned",
-			todo:    "read the state machine's log: it has the state and the error",
+			meaning: "executions failed or timed out; the sweep restarts each once and then marks its run Orphaned",
+			action:  "read the state machine's log, which has the state and the error",
 		},
 		{
 			id: "ExecutionsThrottled", above: 0, periods: 3, metrics: machine("ExecutionThrottled"),
-			meaning: "Step Functions holds transitions back: runs are late",
-			todo:    "raise the quota of state transitions, or admit fewer runs at once",
+			meaning: "Step Functions throttles state transitions: runs are delayed",
+			action:  "raise the quota of state transitions, or admit fewer runs at once",
 		},
 		{
 			id: "TableThrottled", above: 0, periods: 2, metrics: table("ReadThrottleEvents", "WriteThrottleEvents"),
-			meaning: "the table refuses requests: it grows by itself, but not at once, or one key is too hot",
-			todo:    "wait half an hour; if it stays, look for the key with Contributor Insights",
+			meaning: "DynamoDB throttles the table: the load grew faster than its capacity, or one partition key is too hot",
+			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}
 }
 
-// addAlarms makes the alarms and the topic that they are told to. The topic is
-// not encrypted with a key: CloudWatch cannot publish with SNS's own, and what
-// it says is no secret.
-func (h *house) addAlarms(api awsapigateway.RestApi) {
-	topic := awssns.NewCfnTopic(h.stack, jsii.String("Alarms"), &awssns.CfnTopicProps{TopicName: jsii.String(h.name("alarms"))})
-	if h.settings.AlarmEmail != "" {
-		awssns.NewCfnSubscription(h.stack, jsii.String("AlarmsMail"), &awssns.CfnSubscriptionProps{
-			TopicArn: topic.Ref(), Protocol: jsii.String("email"), Endpoint: jsii.String(h.settings.AlarmEmail),
+// addAlarms adds the alarms and their topic. The topic is not encrypted with a key:
+// CloudWatch cannot publish with SNS's own key, and alarms contain no secrets.
+func (b *builder) addAlarms(api awsapigateway.RestApi) {
+	topic := awssns.NewCfnTopic(b.stack, jsii.String("Alarms"), &awssns.CfnTopicProps{TopicName: jsii.String(b.name("alarms"))})
+	if b.settings.AlarmEmail != "" {
+		awssns.NewCfnSubscription(b.stack, jsii.String("AlarmsMail"), &awssns.CfnSubscriptionProps{
+			TopicArn: topic.Ref(), Protocol: jsii.String("email"), Endpoint: jsii.String(b.settings.AlarmEmail),
 		})
 	}
-	h.result("AlarmTopic", *topic.Ref(), "the topic that alarms are told to")
-	for _, a := range h.alarms(api) {
-		h.addAlarm(a, topic)
+	b.result("AlarmTopic", *topic.Ref(), "the topic that alarms are published to")
+	for _, a := range b.alarms(api) {
+		b.addAlarm(a, topic)
 	}
 }
 
-func (h *house) addAlarm(a alarm, topic awssns.CfnTopic) {
+func (b *builder) addAlarm(a alarm, topic awssns.CfnTopic) {
 	props := &awscloudwatch.CfnAlarmProps{
-		AlarmName: jsii.String(h.name(a.id)), AlarmDescription: jsii.String(a.meaning + ". What to do: " + a.todo + "."),
+		AlarmName: jsii.String(b.name(a.id)), AlarmDescription: jsii.String(a.meaning + ". What to do: " + a.action + "."),
 		AlarmActions: &[]any{topic.Ref()}, OkActions: &[]any{topic.Ref()},
 		EvaluationPeriods: num(a.periods), Threshold: jsii.Number(a.above),
 		ComparisonOperator: jsii.String("GreaterThanThreshold"), TreatMissingData: jsii.String("notBreaching"),
@@ -154,10 +152,10 @@ func (h *house) addAlarm(a alarm, topic awssns.CfnTopic) {
 	} else {
 		props.Metrics = a.sum()
 	}
-	awscloudwatch.NewCfnAlarm(h.stack, jsii.String("Alarm"+a.id), props)
+	awscloudwatch.NewCfnAlarm(b.stack, jsii.String("Alarm"+a.id), props)
 }
 
-// sum adds the metrics up; one that has nothing is 0.
+// sum is the expression that adds the metrics; a missing value counts as 0.
 func (a alarm) sum() []any {
 	var all []any
 	expression := ""

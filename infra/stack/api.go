@@ -12,19 +12,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// bufferedTimeout is how long API Gateway waits for a front door, in ms: its
-// own most, and more than the function may take. A streamed answer may take
-// longer.
+// bufferedTimeout is how long API Gateway waits for a front door, in ms: AWS's
+// maximum, and more than the function's timeout. A streamed answer may take longer.
 const bufferedTimeout = 29_000
 
-// burst is how many requests may come at once, as a multiple of the rate.
+// burst is the number of requests in a burst as a multiple of the rate.
 const burst = 2
 
-// anyMethod is what API Gateway calls those that a resource does not name.
+// anyMethod is API Gateway's name for the methods that a resource does not name.
 const anyMethod = "ANY"
 
-// accessLog is what is logged of a request: never a header, a query string or
-// a path with what a client put into it.
+// accessLog is the format of the access log. It has no header, no query string and no
+// path with values of a client.
 const accessLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
 	`"time":"$context.requestTimeEpoch","method":"$context.httpMethod","route":"$context.resourcePath","status":"$context.status",` +
 	`"bytes":"$context.responseLength","latency":"$context.responseLatency","functionLatency":"$context.integrationLatency",` +
@@ -36,7 +35,7 @@ type route struct {
 	function string
 }
 
-// routes lists what the front doors serve, HEAD beside each GET, sorted by path
+// routes lists the routes of the front doors, with HEAD for each GET, sorted by path
 // and method.
 func routes() []route {
 	var all []route
@@ -55,67 +54,66 @@ func routes() []route {
 	return all
 }
 
-// newAPI makes the API without its methods, so that functions can be told its
-// URL.
-func (h *house) newAPI() awsapigateway.RestApi {
-	s := h.settings
-	logs := h.newLogGroup("LogsAccess", "")
+// newAPI adds the API without its methods, because functions refer to its URL.
+func (b *builder) newAPI() awsapigateway.RestApi {
+	s := b.settings
+	logs := b.newLogGroup("LogsAccess", "")
 	props := &awsapigateway.RestApiProps{
-		RestApiName: jsii.String(h.name("api")), Description: jsii.String("Sortie, stage " + s.Stage),
+		RestApiName: jsii.String(b.name("api")), Description: jsii.String("Sortie, stage " + s.Stage),
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
-		// Bytes go in and out as they are.
+		// Bodies are passed through unchanged.
 		BinaryMediaTypes: jsii.Strings("*/*"),
-		// Access logs need a role that the account has once for all its APIs.
+		// Access logs need a role that all APIs of an account share.
 		CloudWatchRole: jsii.Bool(true), CloudWatchRoleRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		DisableExecuteApiEndpoint: jsii.Bool(s.Domain != ""),
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName:            jsii.String(s.Stage),
 			ThrottlingRateLimit:  num(s.ClientRate),
 			ThrottlingBurstLimit: num(burst * s.ClientRate),
-			MethodOptions:        h.throttles(),
+			MethodOptions:        b.throttles(),
 			LoggingLevel:         awsapigateway.MethodLoggingLevel_OFF, DataTraceEnabled: jsii.Bool(false),
 			TracingEnabled:       jsii.Bool(s.Tracing),
 			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(logs),
 			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLog)),
 		},
 	}
-	api := awsapigateway.NewRestApi(h.stack, jsii.String("Api"), props)
+	api := awsapigateway.NewRestApi(b.stack, jsii.String("Api"), props)
 	api.Node().TryRemoveChild(jsii.String("Endpoint")) // the address without the domain
-	h.addProblems(api)
-	h.url = h.addressOf(api)
+	b.addProblems(api)
+	b.url = b.addressOf(api)
 	return api
 }
 
-// addressOf is where the API is reached.
-func (h *house) addressOf(api awsapigateway.RestApi) string {
-	s := h.settings
+// addressOf is the API's URL.
+func (b *builder) addressOf(api awsapigateway.RestApi) string {
+	s := b.settings
 	switch {
 	case s.LocalStack != "":
 		return s.LocalStack + "/_aws/execute-api/" + *api.RestApiId() + "/" + s.Stage
 	case s.Domain == "":
-		return "https://" + *api.RestApiId() + ".execute-api." + *h.stack.Region() + "." + *h.stack.UrlSuffix() + "/" + s.Stage
+		return "https://" + *api.RestApiId() + ".execute-api." + *b.stack.Region() + "." + *b.stack.UrlSuffix() + "/" + s.Stage
 	}
-	domain := awsapigateway.NewDomainName(h.stack, jsii.String("Domain"), &awsapigateway.DomainNameProps{
+	domain := awsapigateway.NewDomainName(b.stack, jsii.String("Domain"), &awsapigateway.DomainNameProps{
 		DomainName:     jsii.String(s.Domain),
-		Certificate:    awscertificatemanager.Certificate_FromCertificateArn(h.stack, jsii.String("Certificate"), jsii.String(s.Certificate)),
+		Certificate:    awscertificatemanager.Certificate_FromCertificateArn(b.stack, jsii.String("Certificate"), jsii.String(s.Certificate)),
 		EndpointType:   awsapigateway.EndpointType_REGIONAL,
 		SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 	})
-	awsapigateway.NewBasePathMapping(h.stack, jsii.String("DomainMapping"), &awsapigateway.BasePathMappingProps{
+	awsapigateway.NewBasePathMapping(b.stack, jsii.String("DomainMapping"), &awsapigateway.BasePathMappingProps{
 		DomainName: domain, RestApi: api, Stage: api.DeploymentStage(),
 	})
-	h.result("DomainTarget", *domain.DomainNameAliasDomainName(), "what the domain's CNAME has to be")
+	b.result("DomainTarget", *domain.DomainNameAliasDomainName(), "the target of the domain's CNAME")
 	return "https://" + s.Domain
 }
 
-// throttles gives the methods of workers their own rate; the stage's, which
-// counts for each method by itself, is that of clients.
-func (h *house) throttles() *map[string]*awsapigateway.MethodDeploymentOptions {
+// throttles gives the methods of workers their own rate. The stage's rate, which
+// applies to each method separately, is for clients.
+func (b *builder) throttles() *map[string]*awsapigateway.MethodDeploymentOptions {
 	options := map[string]*awsapigateway.MethodDeploymentOptions{}
 	for _, r := range routes() {
 		if r.Access == httpkit.ForWorkers {
 			options[r.Pattern+"/"+r.Method] = &awsapigateway.MethodDeploymentOptions{
-				ThrottlingRateLimit: num(h.settings.WorkerRate), ThrottlingBurstLimit: num(burst * h.settings.WorkerRate),
+				ThrottlingRateLimit: num(b.settings.WorkerRate), ThrottlingBurstLimit: num(burst * b.settings.WorkerRate),
 				LoggingLevel: awsapigateway.MethodLoggingLevel_OFF, DataTraceEnabled: jsii.Bool(false),
 			}
 		}
@@ -123,21 +121,20 @@ func (h *house) throttles() *map[string]*awsapigateway.MethodDeploymentOptions {
 	return &options
 }
 
-// addRoutes adds the methods, each with its function behind it. A method that a
-// path does not have goes there too: the front door says which ones it has, and
-// whether a page of another origin may ask.
-func (h *house) addRoutes(api awsapigateway.RestApi) {
+// addRoutes adds the methods, each with its function as the integration. ANY of each
+// path goes to the function too, which answers 405 with the methods, and CORS requests.
+func (b *builder) addRoutes(api awsapigateway.RestApi) {
 	doors := map[string]awsapigateway.Integration{}
 	for _, name := range named(front) {
 		options := &awsapigateway.LambdaIntegrationOptions{
 			ScopePermissionToMethod: jsii.Bool(false),
 			Timeout:                 awscdk.Duration_Millis(num(bufferedTimeout)),
 		}
-		if name == "download" && h.settings.Stream {
+		if name == "download" && b.settings.Stream {
 			options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
 			options.Timeout = awscdk.Duration_Seconds(num(streamTimeout + 1))
 		}
-		doors[name] = awsapigateway.NewLambdaIntegration(h.functions[name], options)
+		doors[name] = awsapigateway.NewLambdaIntegration(b.functions[name], options)
 	}
 	for _, r := range routes() {
 		resource := api.Root().ResourceForPath(jsii.String(r.Pattern))

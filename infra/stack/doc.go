@@ -1,15 +1,13 @@
-// Package stack is Sortie on AWS: everything that is deployed, one file per
-// concern.
+// Package stack describes the AWS resources of one stage, one file per concern.
 //
-// It promises that the stack is what the code says: the API's methods are the
-// routes of the front doors, the state machine is the file that the laptop
-// runs, and the table is the one that its adapter describes. A template depends
-// on the settings and on the bytes of the functions alone, so that the same
-// input gives the same template.
+// The API's methods are the routes of the front doors, the state machine is the file
+// that the local system runs, and the table is the one that its adapter describes.
+// The template depends only on the settings and on the bytes of the programs: the
+// same input gives the same template.
 //
-// It refuses settings that cannot be deployed, naming every problem at once,
-// and it refuses wildcards: what a function may do stands in functions.go, and
-// a test asks for the reason of everything that is wider than one resource.
+// ReadSettings reports every invalid setting at once. Roles have no wildcards:
+// functions.go lists what a function uses, uses.go the permissions of each use, and a
+// test requires a reason for everything that is wider than one resource.
 //
 //	clients, workers ──> API ──> front doors ──┐          ┌──> alarms ──> mail
 //	                                           ├──> table ┴─stream─> relay ──> bus

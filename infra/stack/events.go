@@ -9,46 +9,45 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// bus is the event bus as others refer to it.
+// bus is how other resources refer to the event bus.
 type bus struct{ name, arn string }
 
-// lost is the queue of what could not be handled, as others refer to it.
-type lost struct {
+// deadLetters is how other resources refer to the dead-letter queue.
+type deadLetters struct {
 	arn, name, url string
-	// rules are the ARNs of the rules that may put something in.
+	// rules are the ARNs of the rules that may send to the queue.
 	rules []string
 }
 
-// What becomes of what cannot be handled at once. The stream keeps a record for
-// a day; a poison one must not hold its shard up for longer than an hour.
+// Retries of records and events. The stream keeps a record for a day; a record that
+// always fails blocks its shard for at most an hour.
 const (
-	relayBatch   = 100
-	relayRetries = 10
-	relayMaxAge  = 3600
-	relayWorkers = 2 // batches of one shard at once; one run's stay in order
-	sweepRetries = 1
-	sweepMaxAge  = 300
-	lostKept     = 14 * 24 * 3600 // SQS: at most 14 days
+	relayBatch        = 100
+	relayRetries      = 10
+	relayMaxAge       = 3600
+	relayWorkers      = 2 // concurrent batches per shard; the records of one run stay in order
+	sweepRetries      = 1
+	sweepMaxAge       = 300
+	deadLetterSeconds = 14 * 24 * 3600 // SQS: at most 14 days
 )
 
-// addBus makes the bus that the relay publishes to, and the queue of what got
-// lost on its way.
-func (h *house) addBus() {
-	made := awsevents.NewCfnEventBus(h.stack, jsii.String("Bus"), &awsevents.CfnEventBusProps{
-		Name: jsii.String(h.name("events")), Description: jsii.String("the events of Sortie, stage " + h.settings.Stage),
+// addBus adds the event bus and the dead-letter queue.
+func (b *builder) addBus() {
+	made := awsevents.NewCfnEventBus(b.stack, jsii.String("Bus"), &awsevents.CfnEventBusProps{
+		Name: jsii.String(b.name("events")), Description: jsii.String("the events of Sortie, stage " + b.settings.Stage),
 	})
-	h.bus = bus{*made.Ref(), *made.AttrArn()}
-	queue := awssqs.NewCfnQueue(h.stack, jsii.String("Lost"), &awssqs.CfnQueueProps{
-		QueueName: jsii.String(h.name("lost")), MessageRetentionPeriod: num(lostKept), SqsManagedSseEnabled: true,
+	b.bus = bus{*made.Ref(), *made.AttrArn()}
+	queue := awssqs.NewCfnQueue(b.stack, jsii.String("DeadLetters"), &awssqs.CfnQueueProps{
+		QueueName: jsii.String(b.name("dead-letters")), MessageRetentionPeriod: num(deadLetterSeconds), SqsManagedSseEnabled: true,
 	})
-	h.lost = lost{arn: *queue.AttrArn(), name: *queue.AttrQueueName(), url: *queue.Ref()}
+	b.dead = deadLetters{arn: *queue.AttrArn(), name: *queue.AttrQueueName(), url: *queue.Ref()}
 }
 
-// addEvents has the relay read the table's stream, and executions that ended
-// badly told to the sweep. One that succeeded has ended its run before.
-func (h *house) addEvents() {
-	awslambda.NewCfnEventSourceMapping(h.stack, jsii.String("Stream"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName: h.functions["relay"].FunctionArn(), EventSourceArn: jsii.String(h.table.stream),
+// addEvents connects the table's stream to the relay, and executions that failed to
+// the sweep. An execution that succeeded has ended its run before.
+func (b *builder) addEvents() {
+	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Stream"), &awslambda.CfnEventSourceMappingProps{
+		FunctionName: b.functions["relay"].FunctionArn(), EventSourceArn: jsii.String(b.table.stream),
 		StartingPosition: jsii.String("TRIM_HORIZON"), BatchSize: num(relayBatch),
 		FilterCriteria: &awslambda.CfnEventSourceMapping_FilterCriteriaProperty{Filters: []any{
 			&awslambda.CfnEventSourceMapping_FilterProperty{Pattern: jsii.String(schema.StreamFilter)},
@@ -56,60 +55,59 @@ func (h *house) addEvents() {
 		BisectBatchOnFunctionError: true, MaximumRetryAttempts: num(relayRetries), MaximumRecordAgeInSeconds: num(relayMaxAge),
 		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"), ParallelizationFactor: num(relayWorkers),
 		DestinationConfig: &awslambda.CfnEventSourceMapping_DestinationConfigProperty{
-			OnFailure: &awslambda.CfnEventSourceMapping_OnFailureProperty{Destination: jsii.String(h.lost.arn)},
+			OnFailure: &awslambda.CfnEventSourceMapping_OnFailureProperty{Destination: jsii.String(b.dead.arn)},
 		},
 	})
-	h.toSweep("Ended", "executions that ended badly", map[string]any{
+	b.toSweep("Ended", "executions that failed, timed out or were aborted", map[string]any{
 		"source": []string{"aws.states"}, "detail-type": []string{"Step Functions Execution Status Change"},
-		"detail": map[string]any{"status": []string{"FAILED", "TIMED_OUT", "ABORTED"}, "stateMachineArn": []string{h.machine.arn}},
+		"detail": map[string]any{"status": []string{"FAILED", "TIMED_OUT", "ABORTED"}, "stateMachineArn": []string{b.machine.arn}},
 	}, "")
 }
 
-// addSchedules has the sweep called each minute. A rule of EventBridge does it
-// and no EventBridge Scheduler: it costs nothing, needs no role, and a minute
-// needs neither a time zone nor an end. What AWS calls asynchronously goes to
-// the queue when it failed; the next minute's sweep does the same work anyway.
-func (h *house) addSchedules() {
-	h.toSweep("EveryMinute", "the sweep, each minute", nil, "rate(1 minute)")
-	awslambda.NewCfnEventInvokeConfig(h.stack, jsii.String("SweepInvoke"), &awslambda.CfnEventInvokeConfigProps{
-		FunctionName: h.functions["sweep"].FunctionName(), Qualifier: jsii.String("$LATEST"),
+// addSchedules invokes the sweep each minute. It uses a rule instead of EventBridge
+// Scheduler because a rule is free and needs no role. An invocation that fails goes to
+// the dead-letter queue; the next minute's sweep repeats its work.
+func (b *builder) addSchedules() {
+	b.toSweep("EveryMinute", "the sweep, each minute", nil, "rate(1 minute)")
+	awslambda.NewCfnEventInvokeConfig(b.stack, jsii.String("SweepInvoke"), &awslambda.CfnEventInvokeConfigProps{
+		FunctionName: b.functions["sweep"].FunctionName(), Qualifier: jsii.String("$LATEST"),
 		MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge),
 		DestinationConfig: &awslambda.CfnEventInvokeConfig_DestinationConfigProperty{
-			OnFailure: &awslambda.CfnEventInvokeConfig_OnFailureProperty{Destination: jsii.String(h.lost.arn)},
+			OnFailure: &awslambda.CfnEventInvokeConfig_OnFailureProperty{Destination: jsii.String(b.dead.arn)},
 		},
 	})
 }
 
-// toSweep makes a rule of the default bus that calls the sweep, for a pattern or
-// on a schedule.
-func (h *house) toSweep(id, meaning string, pattern map[string]any, schedule string) {
+// toSweep adds a rule of the default bus that invokes the sweep, for a pattern or on a
+// schedule.
+func (b *builder) toSweep(id, meaning string, pattern map[string]any, schedule string) {
 	props := &awsevents.CfnRuleProps{
 		Description: jsii.String(meaning), State: jsii.String("ENABLED"), ScheduleExpression: optional(schedule),
 		Targets: []any{&awsevents.CfnRule_TargetProperty{
-			Id: jsii.String("sweep"), Arn: h.functions["sweep"].FunctionArn(),
+			Id: jsii.String("sweep"), Arn: b.functions["sweep"].FunctionArn(),
 			RetryPolicy:      &awsevents.CfnRule_RetryPolicyProperty{MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge)},
-			DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: jsii.String(h.lost.arn)},
+			DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: jsii.String(b.dead.arn)},
 		}},
 	}
 	if pattern != nil {
 		props.EventPattern = pattern
 	}
-	rule := awsevents.NewCfnRule(h.stack, jsii.String(id), props)
-	awslambda.NewCfnPermission(h.stack, jsii.String(id+"Permission"), &awslambda.CfnPermissionProps{
-		Action: jsii.String("lambda:InvokeFunction"), FunctionName: h.functions["sweep"].FunctionArn(),
+	rule := awsevents.NewCfnRule(b.stack, jsii.String(id), props)
+	awslambda.NewCfnPermission(b.stack, jsii.String(id+"Permission"), &awslambda.CfnPermissionProps{
+		Action: jsii.String("lambda:InvokeFunction"), FunctionName: b.functions["sweep"].FunctionArn(),
 		Principal: jsii.String("events.amazonaws.com"), SourceArn: rule.AttrArn(),
 	})
-	h.lost.rules = append(h.lost.rules, *rule.AttrArn())
+	b.dead.rules = append(b.dead.rules, *rule.AttrArn())
 }
 
-// openLost lets the rules put what they could not deliver into the queue.
-func (h *house) openLost() {
-	awssqs.NewCfnQueuePolicy(h.stack, jsii.String("LostPolicy"), &awssqs.CfnQueuePolicyProps{
-		Queues: jsii.Strings(h.lost.url),
+// allowDeadLetters permits the rules to send undelivered events to the queue.
+func (b *builder) allowDeadLetters() {
+	awssqs.NewCfnQueuePolicy(b.stack, jsii.String("DeadLettersPolicy"), &awssqs.CfnQueuePolicyProps{
+		Queues: jsii.Strings(b.dead.url),
 		PolicyDocument: map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
 			"Effect": "Allow", "Principal": map[string]any{"Service": "events.amazonaws.com"},
-			"Action": "sqs:SendMessage", "Resource": h.lost.arn,
-			"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": h.lost.rules}},
+			"Action": "sqs:SendMessage", "Resource": b.dead.arn,
+			"Condition": map[string]any{"ArnEquals": map[string]any{"aws:SourceArn": b.dead.rules}},
 		}}},
 	})
 }

@@ -56,7 +56,7 @@ func TestTheStreamSurvivesPoison(t *testing.T) {
 	expect(t, stream, "10", "MaximumRetryAttempts")
 	expect(t, stream, "3600", "MaximumRecordAgeInSeconds")
 	expect(t, stream, `["ReportBatchItemFailures"]`, "FunctionResponseTypes")
-	expect(t, stream, "${Lost.Arn}", "DestinationConfig", "OnFailure", "Destination")
+	expect(t, stream, "${DeadLetters.Arn}", "DestinationConfig", "OnFailure", "Destination")
 	filters := stream.At("FilterCriteria", "Filters").([]any)
 	if len(filters) != 1 || filters[0].(map[string]any)["Pattern"] != schema.StreamFilter {
 		t.Errorf("the filter is %v", filters)
@@ -66,14 +66,14 @@ func TestTheStreamSurvivesPoison(t *testing.T) {
 func TestWhatCannotBeDeliveredIsKept(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
-	queue := named(t, made, "SQS::Queue", "Lost")
+	queue := named(t, made, "SQS::Queue", "DeadLetters")
 	expect(t, queue, "1209600", "MessageRetentionPeriod")
 	expect(t, queue, "true", "SqsManagedSseEnabled")
-	expect(t, named(t, made, "Lambda::EventInvokeConfig", "SweepInvoke"), "${Lost.Arn}", "DestinationConfig", "OnFailure", "Destination")
-	policy := named(t, made, "SQS::QueuePolicy", "LostPolicy").Text("PolicyDocument")
+	expect(t, named(t, made, "Lambda::EventInvokeConfig", "SweepInvoke"), "${DeadLetters.Arn}", "DestinationConfig", "OnFailure", "Destination")
+	policy := named(t, made, "SQS::QueuePolicy", "DeadLettersPolicy").Text("PolicyDocument")
 	rules := made.Of("Events::Rule")
 	for _, rule := range rules {
-		if !strings.Contains(rule.Text("Targets"), `"DeadLetterConfig":{"Arn":{"Fn::GetAtt":["Lost","Arn"]}}`) {
+		if !strings.Contains(rule.Text("Targets"), `"DeadLetterConfig":{"Arn":{"Fn::GetAtt":["DeadLetters","Arn"]}}`) {
 			t.Errorf("%s loses what it cannot deliver: %s", rule.ID, rule.Text("Targets"))
 		}
 		if !strings.Contains(policy, `"`+rule.ID+`"`) {

@@ -18,35 +18,34 @@ type kind string
 const (
 	front kind = "front" // API Gateway
 	step  kind = "step"  // the state machine
-	sweep kind = "sweep" // the schedule, and executions that ended
+	sweep kind = "sweep" // the schedule, and the end of executions
 	relay kind = "relay" // the table's stream
 )
 
-// timeouts are in seconds, each shorter than what its caller waits: API Gateway
-// 29 s (15 min for a streamed answer), the schedule's minute. A step waits up to
-// 10 s for a machine, and the effects of its commit may take 20 s.
+// timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
+// for a streamed answer), the schedule a minute. A step waits up to 10 s for a
+// machine, and the effects of its commit may take 20 s.
 var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30}
 
-// streamTimeout is that of a streamed download: 8 MiB at 140 kB/s, which is a
-// slow phone's; anything larger is fetched from the bucket.
+// streamTimeout is the timeout of a streamed download in seconds: 8 MiB at 140 kB/s,
+// the rate of a slow phone. Larger outputs are redirected to the bucket.
 const streamTimeout = 60
 
-// use is one thing that a function needs: its variables and permissions stand
-// in uses.go under that name.
+// use is one thing that a function uses. uses.go has its variables and permissions.
 type use string
 
 const (
 	configured use = "configured" // the settings of the service
-	shares     use = "shares"     // answers with pages of other origins
-	streams    use = "streams"    // answers as they are written
-	versioned  use = "versioned"  // tells what is deployed
+	shares     use = "shares"     // CORS
+	streams    use = "streams"    // streamed answers
+	versioned  use = "versioned"  // shows the deployed version
 	reads      use = "reads"      // the table
 	writes     use = "writes"     // the table
 	lists      use = "lists"      // the table's runs by tenant
-	surveys    use = "surveys"    // the table's runs by what is due
+	surveys    use = "surveys"    // the table's runs by due time and by machine
 	starts     use = "starts"     // executions
 	completes  use = "completes"  // the tokens of executions
-	beats      use = "beats"      // those tokens' clocks
+	heartbeats use = "heartbeats" // the heartbeats of those tokens
 	stops      use = "stops"      // executions
 	verifies   use = "verifies"   // public keys of tokens
 	signs      use = "signs"      // tokens
@@ -56,7 +55,7 @@ const (
 	addressed  use = "addressed"  // the API's own URL
 	publishes  use = "publishes"  // the bus
 	consumes   use = "consumes"   // the table's stream
-	loses      use = "loses"      // the queue of what could not be handled
+	deadLetter use = "deadLetter" // the dead-letter queue
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -68,11 +67,11 @@ type function struct {
 	routes []httpkit.Route
 }
 
-// functions are all that is deployed, by name. The variables of each are held
-// against what its bootstrap reads, by a test.
+// functions has every deployed function. A test compares the variables of each with
+// those that its program reads.
 var functions = map[string]function{
 	"export":    {front, []use{configured, shares, writes, starts, clients}, export.Routes(nil)},
-	"callback":  {front, []use{configured, shares, writes, completes, beats, signs, outputs}, callback.Routes(nil)},
+	"callback":  {front, []use{configured, shares, writes, completes, heartbeats, signs, outputs}, callback.Routes(nil)},
 	"status":    {front, []use{configured, shares, reads, clients}, status.Routes(nil, status.MaxWait)},
 	"download":  {front, []use{configured, shares, streams, writes, outputs, clients}, download.Routes(nil)},
 	"tasks":     {front, []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, tasks.Routes(nil, "")},
@@ -82,8 +81,8 @@ var functions = map[string]function{
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, addressed, loses}},
-	"relay":     {kind: relay, uses: []use{consumes, publishes, loses}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, addressed, deadLetter}},
+	"relay":     {kind: relay, uses: []use{consumes, publishes, deadLetter}},
 }
 
 // Program is the folder of the function's program below functions. All step
@@ -119,7 +118,7 @@ func named(k kind) []string {
 	return names
 }
 
-// timeout is the function's, in seconds.
+// timeout is the time limit of a function in seconds.
 func (s Settings) timeout(name string) int {
 	if name == "download" && s.Stream {
 		return streamTimeout
@@ -127,9 +126,9 @@ func (s Settings) timeout(name string) int {
 	return timeouts[functions[name].kind]
 }
 
-// memory is the function's, in MB.
+// memory is the memory of a function in MB.
 func (s Settings) memory(name string) int {
-	if mb, told := s.Memory[name]; told {
+	if mb, ok := s.Memory[name]; ok {
 		return mb
 	}
 	return defaultMemory

@@ -6,27 +6,26 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The days that a key which was taken out can still be brought back.
+// The days in which a removed key can be restored.
 const (
 	keyDaysRetained = 30
 	keyDaysLeast    = 7
 )
 
-// addKeys makes a key per name of signingKeys. A rotation is three deployments,
-// so that no function meets a token of a key that it does not know: add the new
-// name behind the old one, put it first, and take the old one out when its last
-// token has expired.
-func (h *house) addKeys() {
+// addKeys adds a key for each name of signingKeys. A rotation takes three deployments,
+// so that every function knows the key of every token: append the new name, move it
+// to the front, and remove the old name after its last token has expired.
+func (b *builder) addKeys() {
 	days := keyDaysLeast
-	if h.settings.Retain {
+	if b.settings.Retain {
 		days = keyDaysRetained
 	}
-	for _, name := range h.settings.SigningKeys {
-		key := awskms.NewKey(h.stack, jsii.String("SigningKey"+name), &awskms.KeyProps{
+	for _, name := range b.settings.SigningKeys {
+		key := awskms.NewKey(b.stack, jsii.String("SigningKey"+name), &awskms.KeyProps{
 			KeySpec: awskms.KeySpec_ECC_NIST_P256, KeyUsage: awskms.KeyUsage_SIGN_VERIFY,
-			Description:   jsii.String("signs the tokens of workers, stage " + h.settings.Stage + ", key " + name),
+			Description:   jsii.String("signs the tokens of workers, stage " + b.settings.Stage + ", key " + name),
 			RemovalPolicy: awscdk.RemovalPolicy_DESTROY, PendingWindow: awscdk.Duration_Days(num(days)),
 		})
-		h.keys = append(h.keys, *key.KeyArn())
+		b.keys = append(b.keys, *key.KeyArn())
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// addFunctions makes the functions, each with a role and a log group of its own.
-func (h *house) addFunctions() {
-	needs := h.needs()
+// addFunctions adds the functions, each with its own role and log group.
+func (b *builder) addFunctions() {
+	grants := b.grants()
 	for _, name := range Functions() {
-		env := map[string]string{"SORTIE_STAGE": h.settings.Stage}
+		env := map[string]string{"SORTIE_STAGE": b.settings.Stage}
 		if functions[name].kind == step {
 			env["SORTIE_STEP"] = name
 		}
-		logs := h.newLogGroup("Logs"+capital(name), "")
+		logs := b.newLogGroup("Logs"+capital(name), "")
 		allow := []statement{{[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*logs.AttrArn()}}}
 		for _, u := range functions[name].uses {
-			maps.Copy(env, needs[u].env)
-			allow = append(allow, needs[u].allow...)
+			maps.Copy(env, grants[u].env)
+			allow = append(allow, grants[u].allow...)
 		}
-		h.functions[name] = h.newFunction(name, env, allow, logs)
+		b.functions[name] = b.newFunction(name, env, allow, logs)
 	}
 }
 
-func (h *house) newFunction(name string, env map[string]string, allow []statement, logs awslogs.CfnLogGroup) awslambda.Function {
+func (b *builder) newFunction(name string, env map[string]string, allow []statement, logs awslogs.CfnLogGroup) awslambda.Function {
 	architecture := awslambda.Architecture_ARM_64()
-	if h.settings.Arch != "arm64" {
+	if b.settings.Arch != "arm64" {
 		architecture = awslambda.Architecture_X86_64()
 	}
 	tracing := awslambda.Tracing_DISABLED
-	if h.settings.Tracing {
+	if b.settings.Tracing {
 		tracing = awslambda.Tracing_ACTIVE
 		allow = append(allow, traces())
 	}
@@ -41,42 +41,40 @@ func (h *house) newFunction(name string, env map[string]string, allow []statemen
 	for key, value := range env {
 		variables[key] = jsii.String(value)
 	}
-	role := h.newRole("Role"+capital(name), "lambda.amazonaws.com", allow)
+	role := b.newRole("Role"+capital(name), "lambda.amazonaws.com", allow)
 	props := &awslambda.FunctionProps{
-		FunctionName: jsii.String(h.name(name)),
+		FunctionName: jsii.String(b.name(name)),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"), Architecture: architecture,
-		Code:       awslambda.Code_FromAsset(jsii.String(h.settings.asset(Program(name))), nil),
-		MemorySize: num(h.settings.memory(name)), Timeout: awscdk.Duration_Seconds(num(h.settings.timeout(name))),
+		Code:       awslambda.Code_FromAsset(jsii.String(b.settings.asset(Program(name))), nil),
+		MemorySize: num(b.settings.memory(name)), Timeout: awscdk.Duration_Seconds(num(b.settings.timeout(name))),
 		Environment: &variables, Tracing: tracing,
-		LogGroup: awslogs.LogGroup_FromLogGroupName(h.stack, jsii.String("LogsOf"+capital(name)), logs.Ref()),
-		// Lambda's own three lines about each call say what its metrics do, and
-		// would be a third of the log; it still tells of a call that it had to end.
+		LogGroup: awslogs.LogGroup_FromLogGroupName(b.stack, jsii.String("LogsOf"+capital(name)), logs.Ref()),
+		// Lambda's own three lines for each call repeat its metrics and would be a
+		// third of the log. WARN keeps the line for a call that timed out.
 		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
-		// What the role may do stands above; the CDK adds nothing to it.
+		// The CDK must not add permissions.
 		Role: role.WithoutPolicyUpdates(nil),
 	}
-	if n, told := h.settings.Reserved[name]; told {
+	if n, ok := b.settings.Reserved[name]; ok {
 		props.ReservedConcurrentExecutions = num(n)
 	}
-	return awslambda.NewFunction(h.stack, jsii.String(capital(name)), props)
+	return awslambda.NewFunction(b.stack, jsii.String(capital(name)), props)
 }
 
-// newLogGroup makes a log group, named by CloudFormation where name is empty.
-// CloudWatch encrypts it. It goes with the stack: what happened to runs is in
-// the table.
-func (h *house) newLogGroup(id, name string) awslogs.CfnLogGroup {
-	group := awslogs.NewCfnLogGroup(h.stack, jsii.String(id), &awslogs.CfnLogGroupProps{
-		LogGroupName: optional(name), RetentionInDays: num(h.settings.LogDays),
+// newLogGroup adds a log group; CloudFormation names it if name is empty. CloudWatch
+// encrypts it. It is deleted with the stack: the history of runs is in the table.
+func (b *builder) newLogGroup(id, name string) awslogs.CfnLogGroup {
+	group := awslogs.NewCfnLogGroup(b.stack, jsii.String(id), &awslogs.CfnLogGroupProps{
+		LogGroupName: optional(name), RetentionInDays: num(b.settings.LogDays),
 	})
 	group.ApplyRemovalPolicy(awscdk.RemovalPolicy_DESTROY, nil)
 	return group
 }
 
-// traces is what a role needs for X-Ray, which knows no resource.
+// traces is the permission for X-Ray, which has no resources.
 func traces() statement {
 	return statement{[]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, []string{"*"}}
 }
 
-// capital is a function's name as that of a resource, and as the state machine
-// has it.
+// capital is a function's name as resources and the state machine use it.
 func capital(name string) string { return string(name[0]-'a'+'A') + name[1:] }

@@ -8,53 +8,53 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// machine is the state machine as others refer to it.
+// machine is how other resources refer to the state machine.
 type machine struct {
 	name, arn string
 	// executions matches the ARNs of its executions.
 	executions string
 }
 
-// nameMachine fixes the machine's name, so that functions can be told of it
-// which it calls itself.
-func (h *house) nameMachine() {
-	name := h.name("run")
-	h.machine = machine{
+// nameMachine sets the state machine's name and ARN before it exists, because its own
+// functions refer to it.
+func (b *builder) nameMachine() {
+	name := b.name("run")
+	b.machine = machine{
 		name:       name,
-		arn:        h.arn("states", "stateMachine", name, awscdk.ArnFormat_COLON_RESOURCE_NAME),
-		executions: h.arn("states", "execution", name+":*", awscdk.ArnFormat_COLON_RESOURCE_NAME),
+		arn:        b.arn("states", "stateMachine", name, awscdk.ArnFormat_COLON_RESOURCE_NAME),
+		executions: b.arn("states", "execution", name+":*", awscdk.ArnFormat_COLON_RESOURCE_NAME),
 	}
 }
 
-// addMachine makes the state machine of a run. Its log has every failure and
-// every end of an execution, and never what an execution carries.
-func (h *house) addMachine() {
+// addMachine adds the state machine of runs. It logs errors without the data of
+// executions.
+func (b *builder) addMachine() {
 	arns, calls := map[string]string{}, []string{}
 	for _, name := range named(step) {
-		arns[capital(name)] = *h.functions[name].FunctionArn()
+		arns[capital(name)] = *b.functions[name].FunctionArn()
 		calls = append(calls, arns[capital(name)])
 	}
 	definition, err := statemachines.Run(arns)
-	if err != nil { // a test holds state machine and functions together
+	if err != nil { // a test compares its functions with those of this package
 		panic(err)
 	}
-	// CloudWatch bounds the resource policies of all other log groups together;
-	// those of this prefix need none.
-	logs := h.newLogGroup("LogsRun", "/aws/vendedlogs/states/"+h.machine.name)
+	// CloudWatch limits the resource policies of an account; log groups with this
+	// prefix need none.
+	logs := b.newLogGroup("LogsRun", "/aws/vendedlogs/states/"+b.machine.name)
 	allow := []statement{
 		{[]string{"lambda:InvokeFunction"}, calls},
-		// The delivery of logs knows no resource.
+		// The API for log deliveries has no resources.
 		{[]string{
 			"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
 			"logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
 		}, []string{"*"}},
 	}
-	if h.settings.Tracing {
+	if b.settings.Tracing {
 		allow = append(allow, traces())
 	}
-	role := h.newRole("RoleRun", "states.amazonaws.com", allow)
-	awsstepfunctions.NewCfnStateMachine(h.stack, jsii.String("Run"), &awsstepfunctions.CfnStateMachineProps{
-		StateMachineName: jsii.String(h.machine.name), StateMachineType: jsii.String("STANDARD"),
+	role := b.newRole("RoleRun", "states.amazonaws.com", allow)
+	awsstepfunctions.NewCfnStateMachine(b.stack, jsii.String("Run"), &awsstepfunctions.CfnStateMachineProps{
+		StateMachineName: jsii.String(b.machine.name), StateMachineType: jsii.String("STANDARD"),
 		DefinitionString: jsii.String(definition), RoleArn: role.RoleArn(),
 		LoggingConfiguration: &awsstepfunctions.CfnStateMachine_LoggingConfigurationProperty{
 			Level: jsii.String("ERROR"), IncludeExecutionData: false,
@@ -62,6 +62,6 @@ func (h *house) addMachine() {
 				CloudWatchLogsLogGroup: &awsstepfunctions.CfnStateMachine_CloudWatchLogsLogGroupProperty{LogGroupArn: logs.AttrArn()},
 			}},
 		},
-		TracingConfiguration: &awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: h.settings.Tracing},
+		TracingConfiguration: &awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: b.settings.Tracing},
 	})
 }

@@ -177,7 +177,7 @@ func TestLogsAreKeptBesideTheOutputs(t *testing.T) {
 	for _, wanted := range []string{"/exports/*", "/*/logs/*"} {
 		if !slices.ContainsFunc(reached, func(on string) bool {
 			bucket, objects, _ := strings.Cut(on, ".Arn}")
-			return strings.HasPrefix(bucket, "${Kept") && objects == wanted
+			return strings.HasPrefix(bucket, "${Accepted") && objects == wanted
 		}) {
 			t.Errorf("Sortie may not write and delete %s of the second bucket, only %v", wanted, reached)
 		}

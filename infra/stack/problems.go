@@ -12,40 +12,38 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// refusal is an answer that API Gateway gives by itself.
+// refusal is an error response that API Gateway itself sends.
 type refusal struct {
 	kind awsapigateway.ResponseType
 	code fault.Code
 	why  string
 }
 
-// refusals are those answers, told as the front doors would tell them. A
-// function that fails or cannot be reached is "not available now": nothing was
-// acknowledged, and the request may be repeated.
+// refusals lists the responses of API Gateway with the faults that the front doors
+// would return. A function that fails or cannot be invoked is Unavailable: the request
+// was not acknowledged and may be repeated.
 //
-// A body that API Gateway (10 MB) or Lambda (6 MB, with the body in base64) does
-// not take is refused in AWS's words, whatever stands here: "Customizing the
-// default gateway response for 413 REQUEST_TOO_LARGE isn't currently supported"
-// (API Gateway Developer Guide, important notes).
+// The response to a body above API Gateway's limit (10 MB) or Lambda's (6 MB, with the
+// body in base64) cannot be customized (API Gateway Developer Guide, important notes).
 func refusals() []refusal {
 	large := fmt.Sprintf("a body has at most %d bytes, a worker's %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
-	const route = "there is nothing at this path, or not with this method; /openapi.json lists what there is"
+	const route = "unknown path or method; /openapi.json lists all"
 	return []refusal{
 		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), fault.NotFound, route},
 		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, route},
-		{awsapigateway.ResponseType_ACCESS_DENIED(), fault.Forbidden, "the request is not let in"},
+		{awsapigateway.ResponseType_ACCESS_DENIED(), fault.Forbidden, "the request is not allowed"},
 		{awsapigateway.ResponseType_INVALID_SIGNATURE(), fault.NotFound, route},
 		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), fault.TooLarge, large},
-		{awsapigateway.ResponseType_THROTTLED(), fault.Throttled, "too many requests; come again later"},
-		{awsapigateway.ResponseType_DEFAULT_4XX(), fault.InvalidRequest, "the request cannot be read"},
-		{awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), fault.Unavailable, "the answer took too long; try again"},
-		{awsapigateway.ResponseType_INTEGRATION_FAILURE(), fault.Unavailable, "the request could not be handled now; try again"},
-		{awsapigateway.ResponseType_DEFAULT_5XX(), fault.Unavailable, "the request could not be handled now; try again"},
+		{awsapigateway.ResponseType_THROTTLED(), fault.Throttled, "too many requests; retry later"},
+		{awsapigateway.ResponseType_DEFAULT_4XX(), fault.InvalidRequest, "malformed request"},
+		{awsapigateway.ResponseType_INTEGRATION_TIMEOUT(), fault.Unavailable, "the request timed out; retry"},
+		{awsapigateway.ResponseType_INTEGRATION_FAILURE(), fault.Unavailable, "the request could not be processed; retry"},
+		{awsapigateway.ResponseType_DEFAULT_5XX(), fault.Unavailable, "the request could not be processed; retry"},
 	}
 }
 
-// addProblems has API Gateway answer with problems as httpkit makes them.
-func (h *house) addProblems(api awsapigateway.RestApi) {
+// addProblems makes API Gateway send problem documents like httpkit's.
+func (b *builder) addProblems(api awsapigateway.RestApi) {
 	for _, r := range refusals() {
 		p := httpkit.ProblemOf(fault.New(r.code, "%s", r.why))
 		p.Body.CorrelationID = "$context.requestId"
@@ -64,8 +62,8 @@ func (h *house) addProblems(api awsapigateway.RestApi) {
 				headers[name] = jsii.String("'" + value + "'")
 			}
 		}
-		if len(h.settings.Origins) == 1 { // API Gateway cannot choose among several
-			headers["Access-Control-Allow-Origin"] = jsii.String("'" + h.settings.Origins[0] + "'")
+		if len(b.settings.Origins) == 1 { // a response can name only one
+			headers["Access-Control-Allow-Origin"] = jsii.String("'" + b.settings.Origins[0] + "'")
 		}
 		api.AddGatewayResponse(jsii.String(*r.kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
 			Type: r.kind, StatusCode: jsii.String(strconv.Itoa(p.Body.Status)),

@@ -5,7 +5,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// document is a policy that allows exactly the statements.
+// document is a policy with exactly the statements.
 func document(allow []statement) awsiam.PolicyDocument {
 	all := make([]awsiam.PolicyStatement, 0, len(allow))
 	for _, s := range allow {
@@ -16,10 +16,9 @@ func document(allow []statement) awsiam.PolicyDocument {
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all, Minimize: jsii.Bool(false)})
 }
 
-// newRole makes a role that the service assumes, which may do that and nothing
-// that a construct would add to it.
-func (h *house) newRole(id, service string, allow []statement) awsiam.Role {
-	return awsiam.NewRole(h.stack, jsii.String(id), &awsiam.RoleProps{
+// newRole adds a role for the service with exactly the statements.
+func (b *builder) newRole(id, service string, allow []statement) awsiam.Role {
+	return awsiam.NewRole(b.stack, jsii.String(id), &awsiam.RoleProps{
 		AssumedBy:      awsiam.NewServicePrincipal(jsii.String(service), nil),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"allow": document(allow)},
 	})

@@ -1,121 +1,231 @@
 package stack
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// Settings is what the stack of one stage is told. ReadSettings makes it; a
-// zero value is no stage.
+// Settings is the configuration of one stage's stack. ReadSettings makes it; the zero
+// value is not valid.
 type Settings struct {
 	// Stage names the stage: in the API's path, in every resource's name, in tags.
 	Stage string
-	// Account and Region are where it is deployed; empty leaves them to the
-	// credentials of whoever deploys.
+	// Account and Region are where the stack is deployed; empty means those of the
+	// credentials.
 	Account, Region string
-	// Domain is the API's own host name, with the ARN of its certificate; both
-	// or none. The API is at its root: API Gateway would leave a base path in the
-	// path that a function is told.
+	// Domain is the API's own host name and Certificate the ARN of its certificate;
+	// both or none. The API is at the domain's root, because API Gateway leaves a
+	// base path in the path that it gives to a function.
 	Domain, Certificate string
-	// AlarmEmail is told of every alarm; empty leaves the topic without a reader.
+	// AlarmEmail receives every alarm; empty leaves the topic without a subscriber.
 	AlarmEmail string
-	// LogDays is how long logs are kept; one of the numbers that CloudWatch has.
+	// LogDays is the retention of logs; one of the numbers that CloudWatch allows.
 	LogDays int
-	// Outputs says where outputs lie.
+	// Outputs says where outputs are stored.
 	Outputs OutputsKind
-	// OutputsEndpoint is the S3 API of the outputs where it is neither R2's nor
-	// the region's own.
+	// OutputsEndpoint is the S3 API of the outputs if it is neither R2's nor the
+	// region's own.
 	OutputsEndpoint string
-	// UploadsBucket and KeptBucket name the buckets with outputs=r2.
-	UploadsBucket, KeptBucket string
-	// OutputsKeySerial is raised to have new access keys to the outputs made,
+	// UploadsBucket and AcceptedBucket name the buckets with outputs=r2.
+	UploadsBucket, AcceptedBucket string
+	// OutputsKeySerial replaces the access keys to the outputs when it is raised,
 	// with outputs=s3. At least 1.
 	OutputsKeySerial int
-	// Origins are those whose pages may call the API; none is CORS off.
+	// Origins are the origins whose pages may call the API; without any, CORS is off.
 	Origins []string
 	// Retain keeps the data when the stack is destroyed.
 	Retain bool
-	// TableStream is the ARN of the stream of a table that was restored, which the
-	// stack then uses instead of one of its own; empty makes one.
+	// TableStream is the ARN of the stream of a restored table, which the stack then
+	// uses instead of making one; empty makes one.
 	TableStream string
-	// Arch is what the functions are built for: arm64 or amd64.
+	// Arch is the processor of the functions: arm64 or amd64.
 	Arch string
-	// LocalStack is the URL of the LocalStack that this is for; empty on AWS.
+	// LocalStack is the URL of the LocalStack to deploy to; empty on AWS.
 	LocalStack string
-	// SigningKeys names the keys of tokens, the one that signs first.
+	// SigningKeys names the keys for tokens; the first one signs.
 	SigningKeys []string
-	// Memory is MB per function, Reserved the concurrent calls kept for one.
+	// Memory is MB per function, Reserved the reserved concurrency per function.
 	Memory, Reserved map[string]int
-	// ClientRate and WorkerRate are requests/s that the API lets through, per
-	// method; twice as many may come in a burst.
+	// ClientRate and WorkerRate are the API's limits in requests/s per method; a
+	// burst may have twice as many.
 	ClientRate, WorkerRate int
-	// Stream has downloads streamed; otherwise they are buffered.
+	// Stream streams downloads; otherwise they are buffered.
 	Stream bool
-	// Version is what is deployed, for /healthz; empty leaves Lambda's number.
+	// Version is shown by /healthz; empty means Lambda's number.
 	Version string
-	// Tracing has calls traced by X-Ray.
+	// Tracing enables X-Ray.
 	Tracing bool
-	// FlyApps are the apps that machines are made in, FlyURL the Machines API;
-	// empty is the public one.
+	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
 	FlyApps []string
 	FlyURL  string
-	// Service has the settings that the functions are told beside the stack's
-	// own, by the names of orchestrator.Settings.
+	// Service has settings of orchestrator.Settings for the functions, by name.
 	Service map[string]string
-	// Build is the folder of the built functions: Build/Arch/NAME/bootstrap.
+	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
 	Build string
 }
 
-// OutputsKind is where outputs lie.
+// OutputsKind is where outputs are stored.
 type OutputsKind string
 
 // The two places for outputs.
 const (
-	// R2 is Cloudflare's: the stack has the secret, and no bucket.
+	// R2 is Cloudflare's: the stack has the secret and no bucket.
 	R2 OutputsKind = "r2"
 	// S3 is two buckets of the stack.
 	S3 OutputsKind = "s3"
 )
 
-// The limits of what may be told.
+// Limits and defaults.
 const (
-	nameMost      = 20
-	memoryLeast   = 128
-	memoryMost    = 10_240
-	reservedMost  = 10_000
-	rateMost      = 10_000 // AWS: requests/s of an account's API Gateway
+	stageLength   = 20
+	leastMemory   = 128
+	mostMemory    = 10_240
+	mostReserved  = 10_000
+	mostRate      = 10_000 // AWS: requests/s of an account's API Gateway
 	localURL      = "http://127.0.0.1:4566"
 	defaultStage  = "dev"
 	defaultApp    = "arke-mods-export-worker"
 	defaultMemory = 128
 )
 
-// logDays are the retentions that CloudWatch Logs has, in days.
-var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+// logDays are the retentions that CloudWatch Logs allows, in days.
+var logDays = []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "2192", "2557", "2922", "3288", "3653"}
 
-// deployed are settings of the service whose default in a deployed Sortie is
-// another than on a laptop.
+// deployed has the settings of the service whose default differs in a deployment.
 var deployed = map[string]string{
 	redirectOver: "8388608",
 }
 
-// What is larger is fetched from the bucket. An answer that is not streamed has
-// to be an event of 6 MB with its body as text, in which base64 takes four bytes
-// for three and JSON two for a quotation mark or the end of a line.
+// A download above redirectOver bytes is redirected to the bucket. A buffered answer
+// is an event of at most 6 MB with the body as text: base64 needs four bytes for
+// three, and JSON two for a quotation mark or a line's end.
 const (
 	redirectOver         = "SORTIE_REDIRECT_OVER"
 	redirectOverBuffered = "3145728"
 )
 
-// ours are settings of the service that the stack sets itself.
-var ours = []string{"SORTIE_PUBLIC_URL"}
+// own are settings of the service that the stack sets itself.
+var own = []string{"SORTIE_PUBLIC_URL"}
 
-// httpTimeout is how long a front door may take: less than the 29 s that API
-// Gateway waits.
+// httpTimeout is the time limit of a front door: less than the 29 s that API Gateway
+// waits.
 const httpTimeout = 28 * time.Second
 
-// serviceNames lists the settings that may be passed through.
+var (
+	simpleName  = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	hostName    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
+	accountName = regexp.MustCompile(`^[0-9]{12}$`)
+	regionName  = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+	certificate = regexp.MustCompile(`^arn:[a-z-]+:acm:[a-z0-9-]+:[0-9]{12}:certificate/.+$`)
+	version     = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
+	mail        = regexp.MustCompile(`^[^@\s]+@[^@\s]+$`)
+	bucketName  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+)
+
+// settings lists the keys, bound to s, in the order of the documentation.
+func settings(s *Settings) []setting.Setting {
+	return []setting.Setting{
+		setting.Pattern(&s.Stage, "stage", defaultStage, "the stage: in the API's path, in names, in tags", simpleName),
+		setting.Pattern(&s.Account, "account", "", "the account; empty is that of the credentials", accountName),
+		setting.Pattern(&s.Region, "region", "", "the region; empty is that of the credentials", regionName),
+		setting.Pattern(&s.Domain, "domain", "", "the API's own host name, with the API at its root; empty is API Gateway's host name", hostName),
+		setting.Pattern(&s.Certificate, "certificate", "", "the ARN of the domain's certificate, of the same region", certificate),
+		setting.Pattern(&s.AlarmEmail, "alarmEmail", "", "the address that alarms are sent to", mail),
+		choice(&s.LogDays, "logDays", "30", "days that logs are kept", logDays),
+		setting.OneOf((*string)(&s.Outputs), "outputs", string(R2), "where outputs are stored: r2, or s3 for two buckets of the stack", string(R2), string(S3)),
+		setting.URL(&s.OutputsEndpoint, "outputsEndpoint", "", "the S3 API of the outputs; empty is R2's, or the region's with s3"),
+		setting.Pattern(&s.UploadsBucket, "uploadsBucket", "arke-exports", "with r2: the bucket that workers write to", bucketName),
+		setting.Pattern(&s.AcceptedBucket, "acceptedBucket", "arke-exports-accepted", "with r2: the bucket that downloads come from", bucketName),
+		setting.Integer(&s.OutputsKeySerial, "outputsKeySerial", "1", "with s3: raised by one, it replaces the access keys", 1, 1000),
+		setting.List(&s.Origins, "origins", "", "origins of pages that may call the API; without any, CORS is off"),
+		setting.Bool(&s.Retain, "retain", "true", "whether data is kept when the stack is destroyed"),
+		setting.Pattern(&s.TableStream, "tableStream", "", "the ARN of the stream of a restored table, which replaces the stack's own table", streamName),
+		setting.OneOf(&s.Arch, "arch", "arm64", "the processor of the functions: arm64 or amd64", "arm64", "amd64"),
+		setting.Func("localstack", "false", "true, or LocalStack's URL, if the stack is for LocalStack", s.parseLocalStack),
+		setting.List(&s.SigningKeys, "signingKeys", "1", "names of the keys for tokens; the first one signs"),
+		perFunction(&s.Memory, "memory", fmt.Sprintf("MB of functions that need other than %d, such as sweep=512,download=512", defaultMemory), leastMemory, mostMemory),
+		perFunction(&s.Reserved, "reserved", "reserved concurrency of functions, such as callback=200,sweep=2; AWS leaves at least 100 of the account's unreserved, 10 in a new account, so the default reserves none", 0, mostReserved),
+		setting.Integer(&s.ClientRate, "clientRate", "200", "requests/s of each method for clients; twice as many in a burst", 1, mostRate),
+		setting.Integer(&s.WorkerRate, "workerRate", "2000", "requests/s of each method for workers; twice as many in a burst", 1, mostRate),
+		setting.Bool(&s.Stream, "stream", "true", "whether downloads are streamed; otherwise they are buffered"),
+		setting.Pattern(&s.Version, "version", "", "the version shown by /healthz, such as a tag; empty is Lambda's number", version),
+		setting.Bool(&s.Tracing, "tracing", "false", "whether X-Ray traces calls"),
+		setting.List(&s.FlyApps, "flyApps", defaultApp, "Fly apps for machines"),
+		setting.URL(&s.FlyURL, "flyUrl", "", "the Machines API; empty is Fly's own"),
+	}
+}
+
+// Documented lists the keys, for documentation.
+func Documented() []setting.Setting { return settings(&Settings{}) }
+
+// Variable is the environment variable of a key: "logDays" is STACK_LOG_DAYS.
+func Variable(key string) string {
+	var name strings.Builder
+	name.WriteString("STACK_")
+	for _, r := range key {
+		if unicode.IsUpper(r) {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToUpper(r))
+	}
+	return name.String()
+}
+
+// choice is a setting of one of the numbers.
+func choice(to *int, key, fallback, meaning string, choices []string) setting.Setting {
+	return setting.Func(key, fallback, meaning, func(text string) (err error) {
+		if !slices.Contains(choices, text) {
+			return fmt.Errorf("%q is not allowed, want one of %s", text, strings.Join(choices, ", "))
+		}
+		*to, err = setting.ParseInteger(text, 0, 1<<30)
+		return err
+	})
+}
+
+// perFunction is a setting of the form "name=number,...", with names of functions.
+func perFunction(to *map[string]int, key, meaning string, least, most int) setting.Setting {
+	return setting.Func(key, "", meaning, func(text string) error {
+		*to = map[string]int{}
+		parts, err := setting.ParseList(text)
+		problems := []error{err}
+		for _, part := range parts {
+			name, value, _ := strings.Cut(part, "=")
+			if !slices.Contains(Functions(), name) {
+				problems = append(problems, fmt.Errorf("unknown function %q, want one of %s", name, strings.Join(Functions(), ", ")))
+			}
+			n, err := setting.ParseInteger(value, least, most)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			}
+			(*to)[name] = n
+		}
+		return errors.Join(problems...)
+	})
+}
+
+func (s *Settings) parseLocalStack(text string) error {
+	switch {
+	case text == "true":
+		s.LocalStack = localURL
+	case text == "false":
+		s.LocalStack = ""
+	case setting.IsURL(text):
+		s.LocalStack = strings.TrimRight(text, "/")
+	default:
+		return fmt.Errorf("%q is not valid, want true, false or a URL", text)
+	}
+	return nil
+}
+
+// serviceNames lists the settings of the service.
 func serviceNames() []string {
 	var names []string
 	for _, s := range orchestrator.Settings() {

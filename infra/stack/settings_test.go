@@ -46,16 +46,16 @@ func TestEveryProblemIsNamedAtOnce(t *testing.T) {
 		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeySerial": 0, "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
 		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,nobody=128", "reserved": "status=-1",
 		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "SOURCE_API_URL": "entities",
-		"settings": `{"SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
+		"settings": `{"SORTIE_MAX_MACHINE": "1", "SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
 	}))
 	if err == nil {
 		t.Fatal("nothing was wrong with it")
 	}
 	for _, name := range []string{
 		"stage: ", "account: ", "region: ", "domain, certificate: ", "alarmEmail: ", "logDays: ", "outputs: ", "outputsEndpoint: ",
-		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `no function "nobody"`, "reserved: ",
+		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "nobody"`, "reserved: ",
 		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
-		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: ",
+		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: unknown", "SORTIE_MAX_MACHINE: unknown key, did you mean SORTIE_MAX_MACHINES?",
 	} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named in:\n%v", name, err)

@@ -175,7 +175,7 @@ func settingsTable() string {
 		if s.Default == "" {
 			fallback = "(empty)"
 		}
-		fmt.Fprintf(&text, "| `%s` | `%s` | %s | %s |\n", s.Key, s.Variable(), fallback, s.Meaning)
+		fmt.Fprintf(&text, "| `%s` | `%s` | %s | %s |\n", s.Name, stack.Variable(s.Name), fallback, s.Meaning)
 	}
 	return text.String()
 }

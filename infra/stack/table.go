@@ -9,10 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// table is the table as others refer to it.
+// table is how other resources refer to the table.
 type table struct{ name, arn, stream string }
 
-// indexed are the ARNs of some of its indexes.
+// indexed returns the ARNs of indexes.
 func (t table) indexed(names ...string) []string {
 	var arns []string
 	for _, name := range names {
@@ -21,19 +21,19 @@ func (t table) indexed(names ...string) []string {
 	return arns
 }
 
-// streamName is the ARN of a table's stream: the table's own, its name, and when
-// the stream was begun.
+// streamName matches the ARN of a table's stream: the table's ARN, its name, and the
+// time of the stream's creation.
 var streamName = regexp.MustCompile(`^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]{12}:table/([A-Za-z0-9_.-]{3,255}))/stream/.+$`)
 
-// addTable makes the one table as its adapter describes it, or takes the one
-// that was restored. What is made is encrypted with DynamoDB's own key, which
-// costs nothing; point-in-time recovery reaches 35 days back.
-func (h *house) addTable() {
-	if parts := streamName.FindStringSubmatch(h.settings.TableStream); parts != nil {
-		h.table = table{name: parts[2], arn: parts[1], stream: parts[0]}
+// addTable adds the table that its adapter describes, or refers to the restored one.
+// The table is encrypted with DynamoDB's own key, which costs nothing, and has
+// point-in-time recovery for 35 days.
+func (b *builder) addTable() {
+	if parts := streamName.FindStringSubmatch(b.settings.TableStream); parts != nil {
+		b.table = table{name: parts[2], arn: parts[1], stream: parts[0]}
 		return
 	}
-	made := awsdynamodb.NewCfnTable(h.stack, jsii.String("Table"), &awsdynamodb.CfnTableProps{
+	made := awsdynamodb.NewCfnTable(b.stack, jsii.String("Table"), &awsdynamodb.CfnTableProps{
 		BillingMode:            jsii.String("PAY_PER_REQUEST"),
 		AttributeDefinitions:   attributes(),
 		KeySchema:              keySchema(schema.Partition, schema.Sort),
@@ -47,10 +47,10 @@ func (h *house) addTable() {
 		StreamSpecification: &awsdynamodb.CfnTable_StreamSpecificationProperty{
 			StreamViewType: jsii.String(schema.StreamView),
 		},
-		DeletionProtectionEnabled: h.settings.Retain,
+		DeletionProtectionEnabled: b.settings.Retain,
 	})
-	made.ApplyRemovalPolicy(h.removal(), nil)
-	h.table = table{name: *made.Ref(), arn: *made.AttrArn(), stream: *made.AttrStreamArn()}
+	made.ApplyRemovalPolicy(b.removal(), nil)
+	b.table = table{name: *made.Ref(), arn: *made.AttrArn(), stream: *made.AttrStreamArn()}
 }
 
 func attributes() []any {

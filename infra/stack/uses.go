@@ -12,84 +12,83 @@ type statement struct {
 	actions, resources []string
 }
 
-// need is what a use comes to: the variables that the function reads, and what
-// its role may do.
-type need struct {
+// grant is what a function gets for a use: variables, and permissions of its role.
+type grant struct {
 	env   map[string]string
 	allow []statement
 }
 
-// needs are what each use comes to in this stack.
-func (h *house) needs() map[use]need {
-	table := map[string]string{"SORTIE_TABLE": h.table.name}
-	machine := map[string]string{"SORTIE_STATE_MACHINE": h.machine.arn}
-	onTable, onMachine, onExecutions := []string{h.table.arn}, []string{h.machine.arn}, []string{h.machine.executions}
+// grants has the grant of each use in this stack.
+func (b *builder) grants() map[use]grant {
+	table := map[string]string{"SORTIE_TABLE": b.table.name}
+	machine := map[string]string{"SORTIE_STATE_MACHINE": b.machine.arn}
+	onTable, onMachine, onExecutions := []string{b.table.arn}, []string{b.machine.arn}, []string{b.machine.executions}
 	reading := statement{[]string{"dynamodb:GetItem", "dynamodb:Query"}, onTable}
-	// An index has the keys alone; the runs are then read in batches. So are the
-	// runs of a commit that gives a slot back, or hands it on.
+	// An index has only the keys, so the runs are read in batches, as are those of a
+	// commit that releases or grants a slot.
 	batches := statement{[]string{"dynamodb:BatchGetItem"}, onTable}
-	// A transaction is allowed by the actions of its parts.
+	// A transaction needs the permissions of its parts.
 	writing := statement{
 		[]string{"dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, onTable,
 	}
 	buffering := "buffered"
-	if h.settings.Stream {
+	if b.settings.Stream {
 		buffering = ""
 	}
-	keys := map[string]string{"SORTIE_KEYS": strings.Join(h.keys, ",")}
-	public := statement{[]string{"kms:GetPublicKey"}, h.keys}
-	return map[use]need{
-		configured: {h.settings.Service, nil},
-		shares:     {given("SORTIE_ORIGINS", strings.Join(h.settings.Origins, ",")), nil},
-		versioned:  {given("SORTIE_VERSION", h.settings.Version), nil},
-		streams:    {given("SORTIE_STREAMING", buffering), nil},
+	keys := map[string]string{"SORTIE_KEYS": strings.Join(b.keys, ",")}
+	public := statement{[]string{"kms:GetPublicKey"}, b.keys}
+	return map[use]grant{
+		configured: {b.settings.Service, nil},
+		shares:     {optionalVariable("SORTIE_ORIGINS", strings.Join(b.settings.Origins, ",")), nil},
+		versioned:  {optionalVariable("SORTIE_VERSION", b.settings.Version), nil},
+		streams:    {optionalVariable("SORTIE_STREAMING", buffering), nil},
 
 		reads:  {table, []statement{reading}},
 		writes: {table, []statement{reading, batches, writing}},
-		lists:  {table, []statement{{[]string{"dynamodb:Query"}, h.table.indexed(schema.IndexList)}}},
+		lists:  {table, []statement{{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexList)}}},
 		surveys: {table, []statement{
-			{[]string{"dynamodb:Query"}, h.table.indexed(schema.IndexDue, schema.IndexMachines)},
+			{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexDue, schema.IndexMachines)},
 		}},
 
 		starts: {machine, []statement{
 			{[]string{"states:StartExecution"}, onMachine},
-			// What was started before under the name is looked at.
+			// An execution of the same name may exist.
 			{[]string{"states:DescribeExecution"}, onExecutions},
 		}},
-		completes: {machine, []statement{{[]string{"states:SendTaskFailure", "states:SendTaskSuccess"}, onMachine}}},
-		beats:     {machine, []statement{{[]string{"states:SendTaskHeartbeat"}, onMachine}}},
-		stops:     {machine, []statement{{[]string{"states:StopExecution"}, onExecutions}}},
+		completes:  {machine, []statement{{[]string{"states:SendTaskFailure", "states:SendTaskSuccess"}, onMachine}}},
+		heartbeats: {machine, []statement{{[]string{"states:SendTaskHeartbeat"}, onMachine}}},
+		stops:      {machine, []statement{{[]string{"states:StopExecution"}, onExecutions}}},
 
 		verifies: {keys, []statement{public}},
-		signs:    {keys, []statement{public, {[]string{"kms:Sign"}, h.keys}}},
-		clients:  secretNeed("SORTIE_SECRET_CLIENTS", h.secrets.clients, nil),
-		machines: secretNeed("SORTIE_SECRET_FLY", h.secrets.fly, map[string]string{
-			"SORTIE_FLY_APPS": strings.Join(h.settings.FlyApps, ","), "SORTIE_FLY_URL": h.settings.FlyURL,
+		signs:    {keys, []statement{public, {[]string{"kms:Sign"}, b.keys}}},
+		clients:  secretGrant("SORTIE_SECRET_CLIENTS", b.secrets.clients, nil),
+		machines: secretGrant("SORTIE_SECRET_FLY", b.secrets.fly, map[string]string{
+			"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ","), "SORTIE_FLY_URL": b.settings.FlyURL,
 		}),
-		outputs: secretNeed("SORTIE_SECRET_OUTPUTS", h.secrets.outputs, map[string]string{
-			"SORTIE_UPLOADS_BUCKET": h.buckets.uploads, "SORTIE_KEPT_BUCKET": h.buckets.kept,
-			"SORTIE_OUTPUTS_ENDPOINT": h.buckets.endpoint,
+		outputs: secretGrant("SORTIE_SECRET_OUTPUTS", b.secrets.outputs, map[string]string{
+			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
+			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
 		}),
-		addressed: {map[string]string{"SORTIE_PUBLIC_URL": h.url}, nil},
-		publishes: {map[string]string{"SORTIE_BUS": h.bus.name}, []statement{{[]string{"events:PutEvents"}, []string{h.bus.arn}}}},
+		addressed: {map[string]string{"SORTIE_PUBLIC_URL": b.url}, nil},
+		publishes: {map[string]string{"SORTIE_BUS": b.bus.name}, []statement{{[]string{"events:PutEvents"}, []string{b.bus.arn}}}},
 		consumes: {nil, []statement{
-			{[]string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, []string{h.table.stream}},
-			{[]string{"dynamodb:ListStreams"}, []string{h.table.arn + "/stream/*"}},
+			{[]string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, []string{b.table.stream}},
+			{[]string{"dynamodb:ListStreams"}, []string{b.table.arn + "/stream/*"}},
 		}},
-		loses: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{h.lost.arn}}}},
+		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
 	}
 }
 
-// secretNeed is a secret and the variables beside it; empty ones are left out.
-func secretNeed(name, id string, more map[string]string) need {
+// secretGrant is the grant of a secret, with more variables except empty ones.
+func secretGrant(name, id string, more map[string]string) grant {
 	env := map[string]string{name: id}
 	maps.Copy(env, more)
 	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
-	return need{env, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{id}}}}
+	return grant{env, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{id}}}}
 }
 
-// given is one variable, or none where its value is empty.
-func given(name, value string) map[string]string {
+// optionalVariable is one variable, or none if its value is empty.
+func optionalVariable(name, value string) map[string]string {
 	if value == "" {
 		return nil
 	}

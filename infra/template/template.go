@@ -1,9 +1,8 @@
-// Package template reads a synthesised CloudFormation template, for the tests
-// that hold it to what it promises and for what measures the functions in it.
+// Package template reads a synthesised CloudFormation template for tests and
+// measurements.
 //
-// It promises to follow the references that this stack has (Ref, Fn::GetAtt,
-// Fn::Join) and to write everything else as it stands. It refuses to be a model
-// of CloudFormation.
+// It resolves the functions that this stack uses (Ref, Fn::GetAtt, Fn::Join) and
+// leaves everything else unchanged. It is not a model of CloudFormation.
 package template
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// Template is what CloudFormation gets.
+// Template is a CloudFormation template.
 type Template struct {
 	// Text is all of it, as JSON.
 	Text      string `json:"-"`
@@ -24,7 +23,7 @@ type Template struct {
 	Outputs   map[string]Output
 }
 
-// Resource is one of the template's.
+// Resource is one resource of a template.
 type Resource struct {
 	// ID is the logical id.
 	ID                  string `json:"-"`
@@ -34,10 +33,10 @@ type Resource struct {
 	UpdateReplacePolicy string
 }
 
-// Output is one of the stack's results.
+// Output is one output of the stack.
 type Output struct{ Value any }
 
-// Read reads a template's file.
+// Read reads a template from a file.
 func Read(file string) (Template, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -53,7 +52,7 @@ func Read(file string) (Template, error) {
 	return t, nil
 }
 
-// Of lists the resources of a type, such as "Lambda::Function", by id.
+// Of lists the resources of a type, such as "Lambda::Function", sorted by id.
 func (t Template) Of(kind string) []*Resource {
 	var all []*Resource
 	for _, id := range slices.Sorted(maps.Keys(t.Resources)) {
@@ -64,7 +63,7 @@ func (t Template) Of(kind string) []*Resource {
 	return all
 }
 
-// Function finds a function by its short name; nil where there is none.
+// Function finds a function by its short name, or returns nil.
 func (t Template) Function(name string) *Resource {
 	for _, f := range t.Of("Lambda::Function") {
 		if strings.HasSuffix(f.Text("FunctionName"), "-"+name) {
@@ -74,7 +73,7 @@ func (t Template) Function(name string) *Resource {
 	return nil
 }
 
-// At follows a path of keys into the properties; nil where it ends.
+// At returns the property at a path of keys, or nil.
 func (r *Resource) At(path ...string) any {
 	var value any = r.Properties
 	for _, key := range path {
@@ -87,10 +86,10 @@ func (r *Resource) At(path ...string) any {
 	return value
 }
 
-// Text is what stands under a path, as Flat writes it.
+// Text is the property at a path in the form of Flat.
 func (r *Resource) Text(path ...string) string { return Flat(r.At(path...)) }
 
-// Variables are a function's environment.
+// Variables is a function's environment.
 func (r *Resource) Variables() map[string]string {
 	given, _ := r.At("Environment", "Variables").(map[string]any)
 	variables := map[string]string{}
@@ -102,8 +101,8 @@ func (r *Resource) Variables() map[string]string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)(\.\w+)?\}`)
 
-// Environment is what a function finds in its environment as NAME=value, with
-// names made up for what only CloudFormation knows, and what Lambda adds.
+// Environment is a function's environment as NAME=value, with invented values for
+// references, and with the variables that Lambda adds.
 func (r *Resource) Environment() []string {
 	known := map[string]string{"Partition": "aws", "Region": "eu-west-1", "AccountId": "111122223333", "URLSuffix": "amazonaws.com"}
 	environment := []string{
@@ -121,8 +120,8 @@ func (r *Resource) Environment() []string {
 	return environment
 }
 
-// Flat writes a value of the template in short: a text as it is, a reference as
-// "${Table.Arn}", anything else as JSON; nothing for nil.
+// Flat formats a value of the template: a text unchanged, a reference as
+// "${Table.Arn}", nil as "", and anything else as JSON.
 func Flat(value any) string {
 	switch v := value.(type) {
 	case nil:

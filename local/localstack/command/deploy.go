@@ -155,7 +155,7 @@ func variables(p place, outputs deployment.Outputs) []string {
 		"SORTIE_URL="+outputs["URL"], "SORTIE_TOKEN="+deployment.ClientToken, "SORTIE_STAGE="+stage,
 		"SORTIE_MACHINES_ADDR="+p.above(machinesAbove), "SORTIE_SOURCE_ADDR="+p.above(sourceAbove), "SORTIE_MACHINES_TOKEN="+deployment.MachinesToken,
 		"SORTIE_TABLE="+outputs["TableName"], "SORTIE_STATE_MACHINE="+outputs["StateMachineArn"], "SORTIE_BUS="+outputs["BusName"],
-		"SORTIE_UPLOADS_BUCKET="+outputs["UploadsBucket"], "SORTIE_KEPT_BUCKET="+outputs["KeptBucket"],
+		"SORTIE_UPLOADS_BUCKET="+outputs["UploadsBucket"], "SORTIE_ACCEPTED_BUCKET="+outputs["AcceptedBucket"],
 		"SORTIE_LOCALSTACK_DIR="+p.server.Dir,
 	)
 }

@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 			Machines: outside.Machines{URL: "http://" + machines, Token: token, App: fixtures.App},
 			Buckets: outside.Buckets{
 				Endpoint: *cfg.BaseEndpoint, Region: cfg.Region, KeyID: "test", Secret: "test",
-				Uploads: need("SORTIE_UPLOADS_BUCKET"), Accepted: need("SORTIE_KEPT_BUCKET"),
+				Uploads: need("SORTIE_UPLOADS_BUCKET"), Accepted: need("SORTIE_ACCEPTED_BUCKET"),
 			},
 			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
 			Lacks: map[suite.Capability]string{

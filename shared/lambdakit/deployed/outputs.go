@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Outputs returns the buckets of SORTIE_UPLOADS_BUCKET and SORTIE_KEPT_BUCKET, in R2
+// Outputs returns the buckets of SORTIE_UPLOADS_BUCKET and SORTIE_ACCEPTED_BUCKET, in R2
 // or another S3 API, with the keys of SORTIE_SECRET_OUTPUTS. SORTIE_OUTPUTS_ENDPOINT
 // overrides the secret's endpoint. worker returns the bucket and keys for a worker,
 // which reach the uploads only.
@@ -20,7 +20,7 @@ func Outputs(p *process.Process) (outputs port.Outputs, worker orchestrator.Buck
 	secret, err := secrets.Open[secrets.Outputs](p.AWS(), p.Need("SORTIE_SECRET_OUTPUTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	outputs, err = r2.New(r2.Config{
-		Uploads: uploads, Accepted: p.Need("SORTIE_KEPT_BUCKET"), Clock: p.Clock(),
+		Uploads: uploads, Accepted: p.Need("SORTIE_ACCEPTED_BUCKET"), Clock: p.Clock(),
 		Current: func(ctx context.Context) (r2.Keys, error) {
 			s, err := secret.Get(ctx)
 			return r2.Keys{

@@ -29,7 +29,7 @@ func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 		return map[string]string{"SecretString": string(text)}, nil
 	}})
 	env := map[string]string{
-		"SORTIE_STAGE": "test", "SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_KEPT_BUCKET": "kept",
+		"SORTIE_STAGE": "test", "SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept",
 		"SORTIE_SECRET_OUTPUTS": "sortie/test/outputs", "AWS_REGION": aws.Region, "AWS_ENDPOINT_URL": *aws.BaseEndpoint,
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 	}

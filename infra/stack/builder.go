@@ -1,0 +1,123 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// builder has the resources of the stack that other resources refer to. The file of
+// each field's name sets it.
+type builder struct {
+	stack    awscdk.Stack
+	settings Settings
+
+	table   table
+	buckets buckets
+	keys    []string
+	secrets secretSet
+	bus     bus
+	machine machine
+	dead    deadLetters
+	// url is the API's address, with the stage.
+	url       string
+	functions map[string]awslambda.Function
+}
+
+// New adds the stack of a stage to the app. The error names every program that is
+// not built.
+func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
+	var missing []error
+	for _, name := range Programs() {
+		if _, err := os.Stat(filepath.Join(s.asset(name), "bootstrap")); err != nil {
+			missing = append(missing, fmt.Errorf("%s is not built for %s: run make functions", name, s.Arch))
+		}
+	}
+	if err := errors.Join(missing...); err != nil {
+		return nil, err
+	}
+	b := &builder{settings: s, functions: map[string]awslambda.Function{}}
+	b.stack = awscdk.NewStack(app, jsii.String("sortie-"+s.Stage), &awscdk.StackProps{
+		Env:         &awscdk.Environment{Account: optional(s.Account), Region: optional(s.Region)},
+		Description: jsii.String("Sortie, stage " + s.Stage),
+	})
+	for name, value := range map[string]string{"project": "sortie", "stage": s.Stage} {
+		awscdk.Tags_Of(b.stack).Add(jsii.String(name), jsii.String(value), nil)
+	}
+	b.addTable()
+	b.addSecrets()
+	b.addOutputs()
+	b.addKeys()
+	b.addBus()
+	b.nameMachine()
+	api := b.newAPI()
+	b.addFunctions()
+	b.addMachine()
+	b.addRoutes(api)
+	b.addEvents()
+	b.addSchedules()
+	b.allowDeadLetters()
+	b.addAlarms(api)
+	b.addResults()
+	return b.stack, nil
+}
+
+// asset is the folder of a built program.
+func (s Settings) asset(name string) string { return filepath.Join(s.Build, s.Arch, name) }
+
+// name is the name of a resource, unique in the account.
+func (b *builder) name(of string) string { return "sortie-" + b.settings.Stage + "-" + of }
+
+// removal is the policy for data when the stack is destroyed.
+func (b *builder) removal() awscdk.RemovalPolicy {
+	if b.settings.Retain {
+		return awscdk.RemovalPolicy_RETAIN
+	}
+	return awscdk.RemovalPolicy_DESTROY
+}
+
+// arn is an ARN of this account and region.
+func (b *builder) arn(service, resource, name string, format awscdk.ArnFormat) string {
+	return *b.stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String(service), Resource: jsii.String(resource), ResourceName: jsii.String(name), ArnFormat: format,
+	})
+}
+
+// result is an output of the stack.
+func (b *builder) result(name, value, meaning string) {
+	awscdk.NewCfnOutput(b.stack, jsii.String(name), &awscdk.CfnOutputProps{Value: jsii.String(value), Description: jsii.String(meaning)})
+}
+
+// addResults adds the outputs by which commands and people find the deployment.
+func (b *builder) addResults() {
+	b.result("URL", b.url, "the address of the API")
+	b.result("TableName", b.table.name, "the table")
+	b.result("StateMachineArn", b.machine.arn, "the state machine of runs")
+	b.result("BusName", b.bus.name, "the event bus")
+	b.result("ClientsSecret", b.secrets.clientsName, "the secret with the tokens of clients")
+	b.result("FlySecret", b.secrets.flyName, "the secret with the token of the Machines API")
+	b.result("OutputsSecret", b.secrets.outputsName, "the secret with the keys to the outputs")
+	b.result("UploadsBucket", b.buckets.uploads, "the bucket that workers write to")
+	b.result("AcceptedBucket", b.buckets.accepted, "the bucket that downloads come from")
+	b.result("DeadLetterQueue", b.dead.url, "the queue of what could not be processed")
+}
+
+// optional is nil for an empty text.
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return jsii.String(text)
+}
+
+// texts are values as the CDK takes them.
+func texts(values []string) *[]*string { return jsii.Strings(values...) }
+
+// num is a number as the CDK takes it.
+func num(n int) *float64 { return jsii.Number(float64(n)) }
