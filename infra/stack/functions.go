@@ -74,7 +74,7 @@ var functions = map[string]function{
 	"callback":  {front, []use{configured, shares, writes, completes, heartbeats, signs, outputs}, callback.Routes(nil)},
 	"status":    {front, []use{configured, shares, reads, clients}, status.Routes(nil, status.MaxWait)},
 	"download":  {front, []use{configured, shares, streams, writes, outputs, clients}, download.Routes(nil)},
-	"tasks":     {front, []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, tasks.Routes(nil, "")},
+	"tasks":     {front, []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, tasks.Routes(nil, nil, nil, nil, "")},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // Given finds the value of a key: a string, number, bool, list or map.
@@ -104,7 +104,7 @@ func (s *Settings) readService(given, stage Given) []error {
 			s.Service[name] = value
 		}
 	}
-	if _, err := orchestrator.ConfigFrom(setting.Map(s.Service)); err != nil {
+	if _, err := service.Read(setting.Map(s.Service)); err != nil {
 		problems = append(problems, fmt.Errorf("settings: %w", err))
 	}
 	return problems

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // Settings is the configuration of one stage's stack. ReadSettings makes it; the zero
@@ -66,7 +66,7 @@ type Settings struct {
 	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
 	FlyApps []string
 	FlyURL  string
-	// Service has settings of orchestrator.Settings for the functions, by name.
+	// Service has settings of service.Settings for the functions, by name.
 	Service map[string]string
 	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
 	Build string
@@ -228,7 +228,7 @@ func (s *Settings) parseLocalStack(text string) error {
 // serviceNames lists the settings of the service.
 func serviceNames() []string {
 	var names []string
-	for _, s := range orchestrator.Settings() {
+	for _, s := range service.Settings() {
 		names = append(names, s.Name)
 	}
 	return names

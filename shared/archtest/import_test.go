@@ -33,6 +33,7 @@ var rooms = []room{
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
 	{folder: "shared/redact", bare: true},
+	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit"}, bare: true},
 	{folder: "shared/setting", bare: true},
 	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", bare: true},
@@ -54,7 +55,7 @@ var rooms = []room{
 	},
 	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact"}, bare: true},
-	{folder: "shared/archtest", may: []string{"shared/run", "shared/orchestrator", "statemachines"}},
+	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
 }
 

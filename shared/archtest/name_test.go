@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/steps"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -196,7 +196,7 @@ func transitionTable() string {
 func settingsTable() string {
 	var text strings.Builder
 	text.WriteString("| variable | default | meaning |\n|---|---|---|\n")
-	for _, s := range orchestrator.Settings() {
+	for _, s := range service.Settings() {
 		fallback := "`" + s.Default + "`"
 		if s.Default == "" {
 			fallback = "(empty)"

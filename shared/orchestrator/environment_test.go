@@ -8,6 +8,8 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // TestMachineEnvironmentOfAnExport checks the variables of EC-10.
@@ -53,7 +55,7 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 // limit makes a token valid for more than 7200 s.
 func TestTokenLifetimeIsLimited(t *testing.T) {
 	t.Parallel()
-	if c, err := orchestrator.ConfigFrom(lookup(map[string]string{"SORTIE_TOKEN_TTL": "7201s"})); err == nil {
+	if c, err := service.Read(setting.Map(map[string]string{"SORTIE_TOKEN_TTL": "7201s"})); err == nil {
 		t.Errorf("got a token TTL of %s, want an error above 7200 s", c.TokenTTL)
 	}
 	h := setup(t)

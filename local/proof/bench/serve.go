@@ -23,8 +23,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // serve is a stack in this process, until SIGTERM. Its addresses go out as one
@@ -68,10 +68,10 @@ func serve(args []string) int {
 		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
 			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int { callBack(p.Env); return 0 },
 		}}
-		config.Images = map[string][]string{orchestrator.DefaultImage: {"callback"}}
+		config.Images = map[string][]string{service.DefaultImage: {"callback"}}
 	default:
 		if *what != "" {
-			config.Images = map[string][]string{orchestrator.DefaultImage: {executable, "work", *what}}
+			config.Images = map[string][]string{service.DefaultImage: {executable, "work", *what}}
 		}
 	}
 	return keepRunning(config, *runner)

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // Config says what to start.
@@ -58,11 +59,11 @@ type Settings struct {
 }
 
 // SettingsFrom reads AUTH_TOKEN (several tokens with commas between them) and the
-// variables of orchestrator.ConfigFrom. environ is the whole environment
+// variables of service.Read. environ is the whole environment
 // ("NAME=value"), in which misspelt variables are problems. The error joins every
 // problem.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
-	service, err := orchestrator.ConfigFrom(lookup)
+	service, err := service.Read(lookup)
 	err = errors.Join(err, setting.Misspelt(environ, variables()))
 	given, _ := lookup("AUTH_TOKEN")
 	tokens, tokensErr := httpkit.Tokens(given)
@@ -76,7 +77,7 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 // of workers.
 func variables() []string {
 	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD"}
-	for _, s := range orchestrator.Settings() {
+	for _, s := range service.Settings() {
 		names = append(names, s.Name)
 	}
 	return names

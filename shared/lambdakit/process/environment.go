@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // environment reads variables and records their names and every problem.
@@ -69,9 +70,9 @@ func (p *Process) List(name, fallback string) []string {
 	return list
 }
 
-// Settings returns the configuration of orchestrator.ConfigFrom.
+// Settings returns the configuration of service.Read.
 func (p *Process) Settings() orchestrator.Config {
-	config, err := orchestrator.ConfigFrom(p.env.get)
+	config, err := service.Read(p.env.get)
 	if err != nil {
 		p.problem(err)
 	}

@@ -1,0 +1,103 @@
+// Package service declares the settings that every deployment of Sortie has, and reads
+// them into an orchestrator.Config. Settings that only one deployment has are read
+// where they are used.
+package service
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/setting"
+)
+
+// DefaultImage is the image of the export contract.
+const DefaultImage = "registry.fly.io/arke-mods-export-worker:latest"
+
+// The variables that other settings depend on.
+const (
+	heartbeatInterval = "SORTIE_HEARTBEAT_INTERVAL"
+	heartbeatTimeout  = "SORTIE_HEARTBEAT_TIMEOUT"
+	recordRetention   = "SORTIE_RECORD_RETENTION"
+	retryMaxDelay     = "SORTIE_RETRY_MAX_DELAY"
+)
+
+// settings lists the variables, bound to c.
+func settings(c *orchestrator.Config) []setting.Setting {
+	p := &c.Policy
+	return []setting.Setting{
+		setting.Text(&c.Image, "SORTIE_EXPORT_IMAGE", DefaultImage, "the worker's image"),
+		setting.Text(&c.Region, "SORTIE_REGION", "ord", "the region of machines; empty lets the platform choose"),
+		setting.Integer(&c.CPUs, "SORTIE_MACHINE_CPUS", "1", "shared CPUs of a machine", 1, 16),
+		setting.Func("SORTIE_MACHINE_MEMORY", "256", "MB of a machine, a multiple of 256", func(text string) (err error) {
+			if c.MemoryMB, err = setting.ParseInteger(text, 256, 131_072); err == nil && c.MemoryMB%256 != 0 {
+				err = fmt.Errorf("%s is not a multiple of 256", text)
+			}
+			return err
+		}),
+		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, 100_000),
+		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
+		setting.Duration(&p.TimeLimit, "SORTIE_TIME_LIMIT", "1h", "time limit of an attempt", 3*time.Second, limit.TimeLimit),
+		setting.Duration(&p.HeartbeatInterval, heartbeatInterval, "30s", "interval of a worker's heartbeats", time.Second, limit.Duration),
+		setting.Duration(&p.HeartbeatTimeout, heartbeatTimeout, "90s", "longest time between two calls of a worker; at least twice the interval", 2*time.Second, limit.Duration),
+		setting.Duration(&p.CancelGrace, "SORTIE_CANCEL_GRACE", "30s", "time for a worker to stop after a cancel request", time.Second, limit.Duration),
+		setting.Duration(&p.QueueTimeout, "SORTIE_QUEUE_TIMEOUT", "24h", "longest time in the queue for a machine", time.Second, limit.Duration),
+		setting.Duration(&p.OutputRetention, "SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, limit.Retention),
+		setting.Duration(&c.DownloadRetention, "SORTIE_DOWNLOAD_RETENTION", "1h", "how long an output is kept after its last byte was downloaded", 0, limit.Retention),
+		setting.Duration(&p.RecordRetention, recordRetention, "168h", "how long a task's record is kept after its end; at least as long as its output", time.Second, limit.Retention),
+		setting.Integer(&p.Retry.MaxAttempts, "SORTIE_MAX_ATTEMPTS", "3", "attempts of a run whose worker is lost", 1, 100),
+		setting.Integer(&p.Retry.MaxFurtherStarts, "SORTIE_FURTHER_STARTS", "3", "further starts of a machine that did not start", 0, 100),
+		setting.Duration(&p.Retry.InitialDelay, "SORTIE_RETRY_DELAY", "2s", "delay before the second attempt; doubled for each further one", time.Second, limit.Duration),
+		setting.Duration(&p.Retry.MaxDelay, retryMaxDelay, "60s", "longest delay before an attempt", time.Second, limit.Duration),
+		setting.Duration(&c.TokenTTL, "SORTIE_TOKEN_TTL", "1h", "life of a worker's token; heartbeats renew it, and it covers at least the start limit", time.Minute, limit.TokenTTL),
+		setting.Bytes(&c.RedirectOver, "SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never redirects"),
+		setting.Duration(&c.PresignFor, "SORTIE_PRESIGN_FOR", "15m", "life of the URL of such a redirect", time.Second, 7*24*time.Hour),
+		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
+		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers read; empty locally is the sample collection"),
+	}
+}
+
+// Settings lists the variables, for documentation.
+func Settings() []setting.Setting { return settings(&orchestrator.Config{}) }
+
+// Read reads the variables; an empty value counts as absent. The error joins every
+// problem, each with its variable. Fields without a variable get fixed values: the
+// pool "default", waits that fit a Lambda function's time limit, 16 concurrent
+// deletions.
+func Read(lookup setting.Lookup) (orchestrator.Config, error) {
+	c := orchestrator.Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second, Deletions: 16}
+	c.Policy.Retry.Multiplier, c.Policy.Retry.Jitter = 2, 0.5
+	given, err := setting.Read(lookup, settings(&c))
+	if err == nil {
+		err = validate(&c.Policy, given)
+	}
+	return c, err
+}
+
+// variables maps the fields of run.Policy to variables.
+var variables = map[string]string{
+	"startTimeout": "SORTIE_START_TIMEOUT", "timeLimit": "SORTIE_TIME_LIMIT",
+	"heartbeatInterval": heartbeatInterval, "heartbeatTimeout": heartbeatTimeout,
+	"cancelGrace": "SORTIE_CANCEL_GRACE", "queueTimeout": "SORTIE_QUEUE_TIMEOUT",
+	"outputRetention": "SORTIE_OUTPUT_RETENTION", "recordRetention": recordRetention,
+	"retry.maxAttempts": "SORTIE_MAX_ATTEMPTS", "retry.maxFurtherStarts": "SORTIE_FURTHER_STARTS",
+	"retry.initialDelay": "SORTIE_RETRY_DELAY", "retry.maxDelay": retryMaxDelay,
+}
+
+// validate adapts the defaults to the given variables and returns the rules of
+// run.Policy that are broken.
+func validate(p *run.Policy, given map[string]bool) error {
+	p.Fit(run.Given{
+		HeartbeatInterval: given[heartbeatInterval], HeartbeatTimeout: given[heartbeatTimeout],
+		RecordRetention: given[recordRetention],
+		InitialDelay:    true, MaxDelay: given[retryMaxDelay],
+	})
+	var problems []error
+	for _, v := range p.Validate() {
+		problems = append(problems, fmt.Errorf("%s: %s", variables[v.Field], v.Problem))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,76 @@
+package service_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/service"
+)
+
+func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
+	c, err := service.Read(setting.Map(map[string]string{"SORTIE_REGION": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MaxMachines != 16 || c.Policy.TimeLimit != time.Hour || c.Policy.Retry.MaxAttempts != 3 ||
+		c.Image != service.DefaultImage || c.Policy.RecordRetention != 7*24*time.Hour || c.Region != "ord" {
+		t.Errorf("got defaults %+v", c)
+	}
+	for _, s := range service.Settings() {
+		if s.Name == "" || s.Meaning == "" {
+			t.Errorf("%+v has no name or no meaning", s)
+		}
+	}
+}
+
+func TestEveryProblemIsNamed(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"SORTIE_MAX_MACHINES": "-1", "SORTIE_TIME_LIMIT": "1500ms", "SORTIE_MACHINE_MEMORY": "300",
+		"SORTIE_CANCEL_GRACE": "soon", "SORTIE_PUBLIC_URL": "sortie.example.org", "SORTIE_REDIRECT_OVER": "8 MiB",
+	}
+	_, err := service.Read(setting.Map(values))
+	for name := range values {
+		if err == nil || !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("got %v, want %s in it", err, name)
+		}
+	}
+}
+
+func TestContradictionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]map[string]string{
+		"timeout below twice the interval": {"SORTIE_HEARTBEAT_INTERVAL": "50s", "SORTIE_HEARTBEAT_TIMEOUT": "90s"},
+		"timeout not below the time limit": {"SORTIE_TIME_LIMIT": "90s", "SORTIE_HEARTBEAT_TIMEOUT": "90s"},
+		"record shorter than its output":   {"SORTIE_RECORD_RETENTION": "1h"},
+		"decreasing delays":                {"SORTIE_RETRY_DELAY": "2m", "SORTIE_RETRY_MAX_DELAY": "1m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := service.Read(setting.Map(values)); err == nil || !strings.HasPrefix(err.Error(), "SORTIE_") {
+				t.Errorf("got %v, want a problem with its variable", err)
+			}
+		})
+	}
+}
+
+func TestDefaultsAdaptToGivenSettings(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string]map[string]string{
+		"short time limit":       {"SORTIE_TIME_LIMIT": "3s"},
+		"long interval":          {"SORTIE_HEARTBEAT_INTERVAL": "5m"},
+		"short timeout":          {"SORTIE_HEARTBEAT_TIMEOUT": "4s"},
+		"long output retention":  {"SORTIE_OUTPUT_RETENTION": "720h"},
+		"long first retry delay": {"SORTIE_RETRY_DELAY": "10m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := service.Read(setting.Map(values)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
