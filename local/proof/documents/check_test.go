@@ -220,7 +220,7 @@ func TestFoldersAreDescribed(t *testing.T) {
 				continue
 			}
 			for _, cell := range table[1:] {
-				for _, name := range strings.Split(cell, ", ") {
+				for name := range strings.SplitSeq(cell, ", ") {
 					if found := link.FindStringSubmatch(name); found != nil {
 						name = path.Dir(found[1])
 					}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -119,7 +120,7 @@ func (w *tour) shell(ctx context.Context, text string) *exec.Cmd {
 		text = strings.ReplaceAll(text, documented, w.url)
 	}
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
-	cmd.Dir, cmd.Env = w.dir, append(w.env, "SORTIE_URL="+w.url)
+	cmd.Dir, cmd.Env = w.dir, slices.Concat(w.env, []string{"SORTIE_URL=" + w.url})
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 10*time.Second
 	return cmd
 }
