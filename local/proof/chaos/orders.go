@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // order is something that clients ask for. Its kind goes along as the batch id,
@@ -69,7 +70,7 @@ func newMarket(clock clock.Clock, foreign bool) (market, error) {
 		batch    int
 	}{
 		{kindTiny, samples.SampleRoot, []string{"mods"}, 1},
-		{kindSample, samples.SampleRoot, []string{"mods", "dc", "marcxml"}, 10},
+		{kindSample, samples.SampleRoot, limit.Formats(), 10},
 		{kindSlow, slow.Roots()[0].PI, []string{"mods", "dc"}, 3},
 		{kindLarge, large.Roots()[0].PI, []string{"mods"}, 10},
 		{kindForeign, samples.SampleRoot, []string{"mods", "dc"}, 1},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 func exports() []Test {
@@ -22,7 +23,7 @@ func exports() []Test {
 		{Name: "worker in bash and curl", Requires: []Capability{ScriptedWorkers, Bash}, Run: bashAndCurl},
 		{Name: "status long poll returns on a change", Requires: []Capability{ScriptedWorkers}, Run: waitsForChange},
 	}
-	for _, format := range []string{"mods", "dc", "marcxml"} {
+	for _, format := range limit.Formats() {
 		list = append(list, Test{
 			Name: "sample as " + format + " equals the reference file", Requires: []Capability{SampleSource},
 			Run: func(c *Case) { sample(c, format) },

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 func TestEveryFormatOfAnIllCollection(t *testing.T) {
@@ -20,7 +21,7 @@ func TestEveryFormatOfAnIllCollection(t *testing.T) {
 	source := httptest.NewServer(ill.Handler(clock.System{}))
 	t.Cleanup(source.Close)
 	g := start(t, served{Source: source.URL})
-	for _, format := range []string{"mods", "dc", "marcxml"} {
+	for _, format := range limit.Formats() {
 		status := g.End(g.Export(format, contract.ExportRequest{
 			PI: ill.Roots()[0].PI, Options: &contract.ExportOptions{Recursive: new(true)},
 		}))
