@@ -39,7 +39,7 @@ var rooms = []room{
 	{folder: "shared/contract", bare: true},
 	{folder: "shared/port", may: []string{"shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/token"},
+		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/redact", "shared/token"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},

@@ -11,20 +11,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Logs reads and stores the logs of attempts.
+// Logs reads and stores the logs of attempts. It masks the secrets of the worker in
+// them: tokens of Sortie, presigned URLs and the bucket's keys.
 type Logs struct {
 	*Records
 	runner  port.Runner
 	outputs port.Outputs
+	bucket  BucketSource
 }
 
 // NewLogs returns the logs of attempts. A runner that implements port.MachineLogs
 // is the first source; the other is what workers upload.
-func NewLogs(records *Records, runner port.Runner, outputs port.Outputs) *Logs {
-	return &Logs{records, runner, outputs}
+func NewLogs(records *Records, runner port.Runner, outputs port.Outputs, bucket BucketSource) *Logs {
+	return &Logs{records, runner, outputs, bucket}
 }
 
 // Log is the output of an attempt's worker to its standard streams.
@@ -52,7 +55,7 @@ func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, attemp
 	}
 	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt)}
 	if slices.Contains(r.Logs, attempt) {
-		log.Text, err = s.object(ctx, port.Accepted, limit.LogKey(r.Tenant, r.TaskID, attempt))
+		log.Text, err = s.object(ctx, port.Accepted, limit.LogKey(r.Tenant, r.TaskID, attempt), &redact.Redactor{})
 	} else {
 		err = port.ErrNotFound
 		if attempt == r.Attempt.Number {
@@ -68,13 +71,28 @@ func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, attemp
 	return log, nil
 }
 
+// redactor returns the redactor for the logs of workers. It knows the bucket's
+// present keys; a key that was replaced since the launch is recognized in a printed
+// environment only.
+func (s *Logs) redactor(ctx context.Context) (*redact.Redactor, error) {
+	bucket, err := s.bucket(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the worker's keys: %w", err)
+	}
+	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey), nil
+}
+
 // current reads the log of the current attempt from its machine, or from its
-// worker's upload. ErrNotFound if there is none.
+// worker's upload, and masks its secrets. ErrNotFound if there is none.
 func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
+	mask, err := s.redactor(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if machines, can := s.runner.(port.MachineLogs); can && r.Attempt.MachineID != "" {
 		text, err := machines.Logs(ctx, r.Attempt.MachineID)
 		if err == nil {
-			return Shorten(text, limit.Log), nil
+			return Shorten(mask.Bytes(text), limit.Log), nil
 		}
 		if !errors.Is(err, port.ErrNotFound) {
 			return nil, err
@@ -83,24 +101,31 @@ func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 	if r.Attempt.WorkerID == "" {
 		return nil, port.ErrNotFound // a worker of the export contract has no upload URL
 	}
-	return s.object(ctx, port.Uploads, limit.AttemptLog(r.TaskID, r.Attempt.Number))
+	return s.object(ctx, port.Uploads, limit.AttemptLog(r.TaskID, r.Attempt.Number), mask)
 }
 
-// object reads an object; its middle is left out if it is over the limit.
-func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string) ([]byte, error) {
+// secretLength is more than the length of any secret of a worker.
+const secretLength = 8 << 10
+
+// object reads an object and masks its secrets; its middle is left out if it is over
+// the limit. A secret on the edge of the middle is read as a whole.
+func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask *redact.Redactor) ([]byte, error) {
 	about, err := s.outputs.Head(ctx, bucket, key)
 	if err != nil {
 		return nil, err
 	}
 	if about.Size <= limit.Log {
-		return s.span(ctx, bucket, key, port.Span{})
+		text, err := s.span(ctx, bucket, key, port.Span{})
+		return Shorten(mask.Bytes(text), limit.Log), err
 	}
 	half := halfOf(limit.Log)
-	begin, err := s.span(ctx, bucket, key, port.Span{Length: half})
+	begin, err := s.span(ctx, bucket, key, port.Span{Length: half + secretLength})
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.span(ctx, bucket, key, port.Span{Offset: about.Size - half, Length: half})
+	end, err := s.span(ctx, bucket, key, port.Span{Offset: max(0, about.Size-half-secretLength), Length: half + secretLength})
+	begin, end = mask.Bytes(begin), mask.Bytes(end)
+	begin, end = begin[:min(len(begin), int(half))], end[max(0, len(end)-int(half)):]
 	return join(begin, end, about.Size-2*half), err
 }
 

@@ -39,7 +39,7 @@ func NewSystem(
 	machines := NewMachines(life, runner)
 	tokens := NewTokens(signer, c, chance.Hex)
 	objects := NewOutputs(records, outputs)
-	logs := NewLogs(records, runner, outputs)
+	logs := NewLogs(records, runner, outputs, bucket)
 	reception := NewReception(records, config)
 	return &System{
 		Requests:    NewRequests(life, chance.Hex, config),

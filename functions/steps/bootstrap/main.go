@@ -41,10 +41,10 @@ func main() {
 		handler = steps.Supervise(orchestrator.NewSupervision(machines, orchestrator.NewReception(records, config)))
 	case "terminate":
 		machines := runner.New(p)
-		objects, _ := deployed.Outputs(p)
+		objects, bucket := deployed.Outputs(p)
 		handler = steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
-			orchestrator.NewLogs(records, machines, objects), p.Rand, config,
+			orchestrator.NewLogs(records, machines, objects, bucket), p.Rand, config,
 		))
 	}
 	p.ServeTask(handler)

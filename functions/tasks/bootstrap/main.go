@@ -14,9 +14,9 @@ func main() {
 	config := p.Settings()
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	objects, _ := deployed.Outputs(p)
+	objects, bucket := deployed.Outputs(p)
 	p.ServeHTTP(tasks.Routes(
 		orchestrator.NewQueries(records), orchestrator.NewRequests(life, p.Hex, config),
-		orchestrator.NewLogs(records, runner.New(p), objects), deployed.Signer(p), p.Version(),
+		orchestrator.NewLogs(records, runner.New(p), objects, bucket), deployed.Signer(p), p.Version(),
 	), deployed.ClientTokens(p))
 }

@@ -84,6 +84,12 @@ func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnv
 	return envelope
 }
 
+// Environment returns the environment of the attempt's machine.
+func (s *Stage) Environment(t *testing.T, taskID string) map[string]string {
+	t.Helper()
+	return s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)
+}
+
 // Supervise stores the token of the state Running, as its handler does.
 func (s *Stage) Supervise(t *testing.T, taskID string) {
 	t.Helper()
