@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// exactly accepts one argument for each of the names.
+// exactly accepts one argument for each of the names, and demands the required
+// flags.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -21,7 +22,24 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return fmt.Errorf("unexpected argument %q", args[len(names)])
 		}
-		return nil
+		return requiredFlags(cmd)
+	}
+}
+
+// requiredFlags checks what cobra checks later with an error of its own.
+func requiredFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if required := f.Annotations[cobra.BashCompOneRequiredFlag]; len(required) > 0 && !f.Changed {
+			err = errors.Join(err, fmt.Errorf("missing --%s, want the %s", f.Name, strings.TrimSuffix(f.Usage, " (required)")))
+		}
+	})
+	return err
+}
+
+// require marks a flag as required.
+func require(c *cobra.Command, flag string) {
+	if err := c.MarkFlagRequired(flag); err != nil {
+		panic(err) // the flag is defined before
 	}
 }
 

@@ -63,6 +63,7 @@ Options that are not given have the server's defaults.`,
 	f.to.flags(c)
 	flags.BoolVar(&f.noWait, "no-wait", false, "print the task's id and return")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
+	require(c, "pi")
 	complete(c, "cheimarros-mode", "", contract.CheimarrosModes())
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		return a.runExport(ctx, args[0], f, f.request(flags))
@@ -109,23 +110,7 @@ type exported struct {
 	File string `json:"file,omitempty"`
 }
 
-// hint proposes a value of an enumeration that the server refuses. The formats
-// and modes of the server may differ from those of this program.
-func (f exportFlags) hint(format string, err error) string {
-	problem, ok := errors.AsType[*client.Problem](err)
-	switch {
-	case client.Gone(err):
-		return "formats: " + strings.Join(limit.Formats(), ", ") + didYouMean(format, limit.Formats())
-	case ok && problem.Field == "options.cheimarrosMode":
-		return "modes: " + strings.Join(contract.CheimarrosModes(), ", ") + didYouMean(f.cheimarros, contract.CheimarrosModes())
-	}
-	return ""
-}
-
 func (a *app) runExport(ctx context.Context, format string, f exportFlags, request contract.ExportRequest) error {
-	if f.pi == "" {
-		return wrong("missing --pi, want the persistent identifier of a record")
-	}
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -134,8 +119,11 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		f.key = uuid.NewString()
 	}
 	accepted, err := c.Export(ctx, format, request, f.key)
-	if hint := f.hint(format, err); hint != "" {
-		return advised{error: err, code: ExitUsage, hint: hint}
+	if client.Gone(err) { // the format is unknown
+		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(format, limit.Formats()), " ()")}
+	}
+	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Field == "options.cheimarrosMode" {
+		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(f.cheimarros, contract.CheimarrosModes()), " ()")}
 	}
 	if err != nil {
 		return err

@@ -47,16 +47,17 @@ No value is printed, only its fingerprint: the first six digits of its SHA-256.
 Account, region and credentials are those of the AWS command line.`,
 		Example: "  sortie secrets put fly --stage prod --file fly.json\n" +
 			"  pass show sortie/clients | sortie secrets put clients --stage prod",
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 { // an argument may be a secret: do not repeat it
 				return fmt.Errorf("got %d arguments, want the name of the secret: %s", len(args), strings.Join(secrets.Kinds(), ", "))
 			}
-			return nil
+			return requiredFlags(cmd)
 		},
 		ValidArgs: secrets.Kinds(),
 	}
 	c.Flags().StringVar(&stage, "stage", "", "name of the deployed stage (required)")
 	c.Flags().StringVar(&file, "file", "", "file with the document; by default standard input")
+	require(c, "stage")
 	if err := c.MarkFlagFilename("file"); err != nil {
 		panic(err) // the flag is defined above
 	}
