@@ -2,6 +2,7 @@ package documents_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -160,9 +162,12 @@ func sortie(args []string, whole bool) error {
 		return fmt.Errorf("sortie %s: got no subcommand %s", strings.Join(args, " "), rest[0])
 	}
 	if whole {
-		if err = cmd.ValidateArgs(rest); err == nil {
-			err = cmd.ValidateRequiredFlags()
-		}
+		err = cmd.ValidateArgs(rest)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if strings.HasSuffix(f.Usage, "(required)") && !f.Changed {
+				err = errors.Join(err, fmt.Errorf("--%s is missing", f.Name))
+			}
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("sortie %s: %w", strings.Join(args, " "), err)
