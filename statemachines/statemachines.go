@@ -1,10 +1,8 @@
 // Package statemachines holds the state machines of Sortie as they are
 // deployed, in Amazon States Language.
 //
-// There is one file per machine, used unchanged by Step Functions and by the
-// local engine; only the names of the functions are put in. The package
-// promises that a machine it returns has no placeholder left. README.md beside
-// it tells the life of a run.
+// Step Functions and the local engine use the same file; only the names of the functions
+// are substituted. README.md describes the life of a run.
 package statemachines
 
 import (
@@ -30,12 +28,12 @@ func Functions() []string {
 	return slices.Compact(names)
 }
 
-// Run gives the state machine of a run with a name or ARN in place of each
-// function. An error names the functions that substitutions lacks.
+// Run returns the state machine of a run with a name or ARN for each function. It fails if
+// substitutions lacks one.
 func Run(substitutions map[string]string) (string, error) {
 	for _, name := range Functions() {
 		if substitutions[name] == "" {
-			return "", fmt.Errorf("the state machine calls ${%s}, and no function is given for it", name)
+			return "", fmt.Errorf("missing substitution for ${%s}", name)
 		}
 	}
 	return placeholder.ReplaceAllStringFunc(run, func(found string) string {

@@ -2,19 +2,18 @@ package lambdakit
 
 import "context"
 
-// Counter takes what is to be measured: n of a name, in the words of a metric
-// ("RelayFailures"). It is safe for use by many goroutines.
+// Counter adds n to the metric of a name such as "RelayFailures". It is safe for
+// concurrent use.
 type Counter func(name string, n int)
 
 type counterKey struct{}
 
-// WithCounter gives what is done under the context a counter.
+// WithCounter returns a context with the counter for Count.
 func WithCounter(ctx context.Context, c Counter) context.Context {
 	return context.WithValue(ctx, counterKey{}, c)
 }
 
-// Count adds n to the metric; nothing where nobody counts, as in one process on
-// a laptop.
+// Count adds n to the metric if the context has a counter.
 func Count(ctx context.Context, name string, n int) {
 	if c, ok := ctx.Value(counterKey{}).(Counter); ok {
 		c(name, n)

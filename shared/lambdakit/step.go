@@ -9,36 +9,36 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Step does the work of one state of the run's state machine.
+// Step handles one state of the run's state machine.
 type Step func(ctx context.Context, in orchestrator.StepInput) (any, error)
 
-// Routing is the step of a plain Task: its output says where the execution goes.
+// Routing is the step of a plain Task. Its output is the route to the next state.
 func Routing(f func(context.Context, orchestrator.StepInput) (run.Route, error)) Step {
 	return func(ctx context.Context, in orchestrator.StepInput) (any, error) { return f(ctx, in) }
 }
 
-// Waiting is the step of a token state: it stores the token, and whoever
-// completes that says where the execution goes. Its own output, an empty
-// object, is read by nobody.
+// Waiting is the step of a token state. It stores the token; the output with which the
+// token is completed later is the route to the next state. The state machine ignores the
+// step's own output, an empty object.
 func Waiting(f func(context.Context, orchestrator.StepInput) error) Step {
 	return func(ctx context.Context, in orchestrator.StepInput) (any, error) {
 		if in.Token == "" {
-			return nil, InvalidInput{errors.New("the state waits for a token, and the input has none")}
+			return nil, InvalidInput{errors.New("missing token")}
 		}
 		return struct{}{}, f(ctx, in)
 	}
 }
 
-// Steps is the function of a handler that several states call: the input's step
-// says which one. A step that is not in the table is an InvalidInput.
+// Steps is a function that handles several states, selected by the input's step. An
+// unknown step is an InvalidInput.
 func Steps(steps map[run.Step]Step) TaskFunc {
 	return Task(func(ctx context.Context, in orchestrator.StepInput) (any, error) {
 		step, known := steps[in.Step]
 		switch {
 		case in.Tenant == "" || in.ID == "" || in.Execution == "":
-			return nil, InvalidInput{errors.New("tenant, runId and execution are needed")}
+			return nil, InvalidInput{errors.New("missing tenant, runId or execution")}
 		case !known:
-			return nil, InvalidInput{fmt.Errorf("this function does not handle the step %q", in.Step)}
+			return nil, InvalidInput{fmt.Errorf("unknown step %q of this function", in.Step)}
 		}
 		return step(ctx, in)
 	})

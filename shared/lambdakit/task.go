@@ -1,13 +1,11 @@
-// Package lambdakit makes handlers of functions.
+// Package lambdakit adapts use cases to tasks of a state machine.
 //
-// A TaskFunc is what a state machine calls: JSON in, JSON or a named error out.
-// The local engine calls it in process; behind Lambda it is the handler. Both
-// name its errors with ErrorName, so that a Retry in the state machine means
-// the same in both.
+// A TaskFunc is a task: JSON in, JSON or a named error out. The local engine calls it in
+// process, Lambda through package process. Both name its errors with ErrorName, so that a
+// Retry of the state machine has the same effect in both.
 //
-// It promises that a panic is an error of the call and not the end of the
-// process, and that an input is checked before a use case sees it. It knows
-// nothing of HTTP; see httpkit.
+// A panic fails the call, not the process. Inputs are validated before a use case runs.
+// For HTTP see httpkit.
 package lambdakit
 
 import (
@@ -23,17 +21,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// TaskFunc handles one call. Its input and output are JSON objects. It is safe
-// for use by many goroutines.
+// TaskFunc handles one call. Its input and output are JSON objects. It is safe for
+// concurrent use.
 type TaskFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// InvalidInput is the error of a call whose input is not what its function
-// takes: a defect of the state machine, which no repetition mends.
+// InvalidInput is the error of a call with an invalid input, which is a defect of the
+// state machine. A retry has the same result.
 type InvalidInput struct{ Cause error }
 
-func (e InvalidInput) Error() string { return "the input is not valid: " + e.Cause.Error() }
+func (e InvalidInput) Error() string { return "invalid input: " + e.Cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e InvalidInput) Unwrap() error { return e.Cause }
 
 // Panicked is the error of a call that panicked.
@@ -43,14 +41,13 @@ type Panicked struct {
 	Stack string
 }
 
-func (e Panicked) Error() string { return "the function panicked: " + e.Value }
+func (e Panicked) Error() string { return "panic: " + e.Value }
 
-// Task makes a TaskFunc of a function with typed input and output. Members of
-// the input that In does not have are ignored: an execution in flight may carry
-// what another version of this program knows.
+// Task returns a TaskFunc of a function with typed input and output. Members that In does
+// not have are ignored, because the input may come from another version of this program.
 //
-// An error that is, or wraps, orchestrator.TryAgain is returned as TryAgain, so
-// that its type is its name for the Lambda runtime too.
+// An error that is or wraps orchestrator.TryAgain is returned as TryAgain, because the
+// Lambda runtime names errors by their type.
 func Task[In, Out any](f func(context.Context, In) (Out, error)) TaskFunc {
 	return func(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
 		defer func() {
@@ -70,34 +67,34 @@ func Task[In, Out any](f func(context.Context, In) (Out, error)) TaskFunc {
 			return nil, err
 		}
 		if output, err = json.Marshal(out); err != nil {
-			return nil, fmt.Errorf("cannot write the output: %w", err)
+			return nil, fmt.Errorf("cannot encode the output: %w", err)
 		}
 		return output, nil
 	}
 }
 
-// decode reads one JSON object and nothing behind it.
+// decode decodes exactly one JSON object.
 func decode[In any](input json.RawMessage) (In, error) {
 	var in In
 	if text := bytes.TrimSpace(input); len(text) == 0 || text[0] != '{' {
-		return in, errors.New("it is no JSON object")
+		return in, errors.New("want a JSON object")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	if err := decoder.Decode(&in); err != nil {
 		return in, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return in, errors.New("there is something behind the JSON object")
+		return in, errors.New("want one JSON object, got more text after it")
 	}
 	return in, nil
 }
 
-// tryAgain is the name by which the state machine retries.
+// tryAgain is the error name for which the state machine retries.
 const tryAgain = "TryAgain"
 
-// ErrorName is the name that an error has in the state machine: "TryAgain" for
-// whatever is or wraps orchestrator.TryAgain, and for any other its Go type, as
-// the Lambda runtime names it. It is empty for nil.
+// ErrorName is the name of an error in the state machine: "TryAgain" for an error that is
+// or wraps orchestrator.TryAgain, otherwise its Go type, like the Lambda runtime's name.
+// It is empty for nil.
 func ErrorName(err error) string {
 	if err == nil {
 		return ""

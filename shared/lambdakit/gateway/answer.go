@@ -14,14 +14,13 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// AnswerLimit is the longest answer that Lambda hands on whole, as the JSON of
-// its event, in bytes (Lambda quotas: 6 MB for a synchronous response).
+// AnswerLimit is the size limit of a buffered answer's event in bytes (Lambda quotas:
+// 6 MB for a synchronous response).
 const AnswerLimit = 6 << 20
 
-var errTooLarge = errors.New("the answer is longer than Lambda hands on")
+var errTooLarge = errors.New("the answer exceeds Lambda's limit")
 
-// answer holds what a handler writes, up to AnswerLimit. It is an
-// http.ResponseWriter that cannot be flushed.
+// answer is an http.ResponseWriter that buffers a response, up to AnswerLimit.
 type answer struct {
 	header http.Header
 	sent   http.Header // as it was when the status was written
@@ -29,17 +28,17 @@ type answer struct {
 	body   bytes.Buffer
 	over   bool
 	stage  string
-	silent bool // what is written is not sent
+	silent bool // the body is discarded
 }
 
 func newAnswer(r *http.Request, stage string) *answer {
 	return &answer{header: http.Header{}, stage: stage, silent: r.Method == http.MethodHead}
 }
 
-// Header is what goes with the status.
+// Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader takes the first status that ends a response.
+// WriteHeader takes the first final status.
 func (a *answer) WriteHeader(status int) {
 	if a.status != 0 || status < http.StatusOK {
 		return
@@ -63,11 +62,10 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// event is the answer as API Gateway takes it. errTooLarge where Lambda does
-// not.
+// event is the answer as an event for API Gateway, or errTooLarge.
 func (a *answer) event() ([]byte, error) {
 	if a.status == 0 {
-		a.WriteHeader(http.StatusOK) // as net/http does for a handler that wrote nothing
+		a.WriteHeader(http.StatusOK) // like net/http
 	}
 	if a.over {
 		return nil, errTooLarge
@@ -82,7 +80,7 @@ func (a *answer) event() ([]byte, error) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(response); err != nil {
-		return nil, fmt.Errorf("cannot write the answer's event: %w", err)
+		return nil, fmt.Errorf("cannot encode the answer's event: %w", err)
 	}
 	if text.Len() > AnswerLimit {
 		return nil, errTooLarge
@@ -90,8 +88,8 @@ func (a *answer) event() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settled is a copy of the header without what is API Gateway's to say. A path
-// that leads elsewhere leads through the stage, of which handlers do not know.
+// settled is a copy of the header without the headers that API Gateway sets. A path in
+// Location gets the stage, which handlers do not know.
 func settled(header http.Header, stage string) http.Header {
 	header = header.Clone()
 	if to := header.Get("Location"); strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") {
@@ -103,20 +101,20 @@ func settled(header http.Header, stage string) http.Header {
 	return header
 }
 
-// hasBody says whether an answer of that status may have one.
+// hasBody reports whether an answer of that status may have a body.
 func hasBody(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-// sniff says what the body is where its handler has not, as net/http does.
+// sniff sets a missing Content-Type like net/http.
 func sniff(header http.Header, body []byte) {
 	if header.Get("Content-Type") == "" && len(body) > 0 {
 		header.Set("Content-Type", http.DetectContentType(body))
 	}
 }
 
-// isBinary says whether a body has to travel as base64: JSON, which events are,
-// has no other bytes than those of UTF-8.
+// isBinary reports whether a body needs base64, because an event is JSON and so can
+// contain only UTF-8.
 func isBinary(header http.Header, body []byte) bool {
 	if len(body) == 0 {
 		return false

@@ -20,18 +20,18 @@ import (
 // Margin is how long before Lambda's deadline a request's context ends.
 const Margin = 500 * time.Millisecond
 
-// Gateway serves the events of an API by an http.Handler. All fields but Ended
-// are required. It is safe for use by many goroutines.
+// Gateway serves the events of an API with an http.Handler. All fields but Ended are
+// required. It is safe for concurrent use.
 type Gateway struct {
 	Handler http.Handler
 	Log     *slog.Logger
-	// Ended is told the status of each request, once its handler is done; 0 for
-	// a stream that broke.
+	// Ended is called with the status of each request after its handler has returned,
+	// or with 0 if its stream broke.
 	Ended func(ctx context.Context, status int)
 }
 
-// Buffered answers one event with one event. Its error is that of a payload
-// which is no event.
+// Buffered answers one event with one event. It returns an error only if the payload
+// is not an event.
 func (g Gateway) Buffered(ctx context.Context, payload []byte) ([]byte, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
@@ -45,8 +45,8 @@ func (g Gateway) Buffered(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	event, err := a.event()
 	if errors.Is(err, errTooLarge) {
-		g.Log.ErrorContext(ctx, "an answer is longer than Lambda hands on", "limit", AnswerLimit)
-		a = g.refuse(r, fault.New(fault.Internal, "the answer has more than %d bytes, which cannot be sent from here; ask for a part of it", AnswerLimit))
+		g.Log.ErrorContext(ctx, "an answer exceeds Lambda's limit", "limit", AnswerLimit)
+		a = g.refuse(r, fault.New(fault.Internal, "the answer has more than %d bytes, which cannot be sent; request a range of it", AnswerLimit))
 		event, err = a.event()
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (g Gateway) ended(ctx context.Context, status int) {
 	}
 }
 
-// Within ends the context Margin before its deadline, where it has one.
+// Within returns a context that ends Margin before the deadline of ctx, if it has one.
 func Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -71,15 +71,15 @@ func Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-Margin))
 }
 
-// read makes the request of an event. stage is the path of the stage that it came
-// through; empty under a domain of its own.
+// read returns the request of an event and the path of its stage, which is empty under
+// a custom domain.
 func read(ctx context.Context, payload []byte) (r *http.Request, stage string, err error) {
 	var event events.APIGatewayProxyRequest
 	if err := json.Unmarshal(payload, &event); err != nil {
-		return nil, "", unreadable(errors.New("it is not the JSON of a REST API's request"))
+		return nil, "", malformed(errors.New("want the JSON of a REST API's request"))
 	}
 	if r, err = Request(ctx, &event); err != nil {
-		return nil, "", unreadable(err)
+		return nil, "", malformed(err)
 	}
 	stage, _ = strings.CutSuffix(event.RequestContext.Path, event.Path)
 	if stage == event.RequestContext.Path {
@@ -88,8 +88,7 @@ func read(ctx context.Context, payload []byte) (r *http.Request, stage string, e
 	return r, stage, nil
 }
 
-// handle calls the handler. failed is what its caller is to be told where it
-// did not end as handlers do.
+// handle calls the handler. failed is the error of a handler that panicked or aborted.
 func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
 	defer func() {
 		thrown := recover()
@@ -98,9 +97,9 @@ func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
 		}
 		ctx := r.Context()
 		if thrown == http.ErrAbortHandler { //nolint:errorlint // a panic's value
-			// Whoever threw it has logged why.
-			g.Log.WarnContext(ctx, "an answer was broken off")
-			failed = errors.Join(errors.New("the answer was broken off"), ctx.Err())
+			// The handler has logged the reason.
+			g.Log.WarnContext(ctx, "an answer was aborted")
+			failed = errors.Join(errors.New("the answer was aborted"), ctx.Err())
 			return
 		}
 		g.Log.ErrorContext(ctx, "a handler panicked", "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
@@ -110,7 +109,7 @@ func (g Gateway) handle(w http.ResponseWriter, r *http.Request) (failed error) {
 	return nil
 }
 
-// refuse is the problem that stands for the error, as an answer.
+// refuse is an answer with the problem document of the error.
 func (g Gateway) refuse(r *http.Request, err error) *answer {
 	a := newAnswer(r, "")
 	httpkit.WriteProblem(a, r, err)

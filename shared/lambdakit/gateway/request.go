@@ -15,11 +15,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Request is the request that API Gateway tells of. It is an error where the
-// event is none of a REST API, or its body is not what it says.
+// Request returns the HTTP request of an event. It fails if the event is not from a
+// REST API or its body is not valid base64.
 func Request(ctx context.Context, e *events.APIGatewayProxyRequest) (*http.Request, error) {
 	if e.HTTPMethod == "" || !strings.HasPrefix(e.Path, "/") {
-		return nil, errors.New("the event has no method or path; it is not one of a REST API")
+		return nil, errors.New("the event has no method or path, want an event of a REST API")
 	}
 	body, err := bodyOf(e)
 	if err != nil {
@@ -27,7 +27,7 @@ func Request(ctx context.Context, e *events.APIGatewayProxyRequest) (*http.Reque
 	}
 	r, err := http.NewRequestWithContext(ctx, e.HTTPMethod, "/", bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the event's method is none")
+		return nil, fmt.Errorf("malformed method %q", e.HTTPMethod)
 	}
 	if len(body) == 0 {
 		r.Body = http.NoBody
@@ -36,7 +36,7 @@ func Request(ctx context.Context, e *events.APIGatewayProxyRequest) (*http.Reque
 	r.RequestURI = r.URL.RequestURI()
 	r.Header = headers(e)
 	r.Host = cmp.Or(r.Header.Get("Host"), e.RequestContext.DomainName)
-	r.Header.Del("Host") // where net/http has it
+	r.Header.Del("Host") // like net/http
 	r.RemoteAddr = net.JoinHostPort(e.RequestContext.Identity.SourceIP, "0")
 	if major, minor, ok := http.ParseHTTPVersion(e.RequestContext.Protocol); ok {
 		r.Proto, r.ProtoMajor, r.ProtoMinor = e.RequestContext.Protocol, major, minor
@@ -55,9 +55,8 @@ func bodyOf(e *events.APIGatewayProxyRequest) ([]byte, error) {
 	return body, nil
 }
 
-// target is the path and the query. API Gateway hands the path on as it came,
-// but the query decoded: it is encoded again, sorted by name, with the values of
-// a name in their order.
+// target is the path and the query. API Gateway passes the path unchanged and the query
+// decoded, so it is encoded again: sorted by name, with the values of a name in order.
 func target(e *events.APIGatewayProxyRequest) *url.URL {
 	u := &url.URL{Path: e.Path}
 	if path, err := url.PathUnescape(e.Path); err == nil {
@@ -74,8 +73,8 @@ func target(e *events.APIGatewayProxyRequest) *url.URL {
 	return u
 }
 
-// headers are those of the client and of the proxies on the way. The body's
-// framing is not theirs to tell: the event has it whole.
+// headers are those of the client and its proxies, without those about the framing of
+// the body, which the event has as a whole.
 func headers(e *events.APIGatewayProxyRequest) http.Header {
 	header := http.Header{}
 	for name, values := range e.MultiValueHeaders {
@@ -98,5 +97,5 @@ func headers(e *events.APIGatewayProxyRequest) http.Header {
 // hopByHop are the headers about one connection (RFC 9110, §7.6.1).
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// unreadable is the error of a payload that is no event.
-func unreadable(err error) error { return fmt.Errorf("cannot read the event: %w", err) }
+// malformed is the error of a payload that is not an event.
+func malformed(err error) error { return fmt.Errorf("cannot read the event: %w", err) }

@@ -17,24 +17,23 @@ import (
 // Broken is the error of a stream that ends before its answer does.
 type Broken struct{ Cause error }
 
-func (e Broken) Error() string { return "the answer broke off: " + e.Cause.Error() }
+func (e Broken) Error() string { return "the stream broke: " + e.Cause.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e Broken) Unwrap() error { return e.Cause }
 
-// What handlers are told, and say, about an answer that is not sent.
+// The causes of a broken stream.
 var (
-	errGone  = errors.New("the reader of the answer is gone")
-	errShort = errors.New("the answer is shorter than it says")
+	errGone  = errors.New("the client has disconnected")
+	errShort = errors.New("the answer is shorter than its Content-Length")
 )
 
-// Streaming answers one event with a stream, which begins as soon as the handler
-// has written its status. Its error is that of a payload which is no event.
+// Streaming answers one event with a stream, which starts as soon as the handler has
+// written its status. It returns an error only if the payload is not an event.
 //
-// The caller reads the response to its end and closes it; a Close before the end
-// is a client that went away: the request's context ends, and Close waits for the
-// handler. Once the stream has begun, whatever goes wrong is an error of its
-// reader.
+// The caller reads the response to its end and closes it. A Close before the end means
+// that the client has disconnected: it ends the request's context and waits for the
+// handler. After the start of the stream every failure is an error of its reader.
 func (g Gateway) Streaming(ctx context.Context, payload []byte) (*events.APIGatewayProxyStreamingResponse, error) {
 	ctx, cancel := Within(ctx)
 	r, stage, err := read(ctx, payload)
@@ -49,7 +48,7 @@ func (g Gateway) Streaming(ctx context.Context, payload []byte) (*events.APIGate
 		defer cancel()
 		g.serve(s, r)
 	}()
-	<-s.begun
+	<-s.started
 	return &events.APIGatewayProxyStreamingResponse{
 		StatusCode: s.status, MultiValueHeaders: s.sent,
 		Body: &body{PipeReader: s.reader, gone: func() { cancel(); <-done }},
@@ -64,7 +63,7 @@ func (g Gateway) serve(s *stream, r *http.Request) {
 		httpkit.WriteProblem(s, r, failed)
 		failed = nil
 	case failed == nil && s.short():
-		g.Log.ErrorContext(ctx, "an answer is shorter than it says")
+		g.Log.ErrorContext(ctx, "an answer is shorter than its Content-Length")
 		failed = errShort
 	}
 	s.WriteHeader(http.StatusOK) // for a handler that wrote nothing
@@ -77,34 +76,34 @@ func (g Gateway) serve(s *stream, r *http.Request) {
 	_ = s.writer.Close() // it has no error
 }
 
-// stream is the http.ResponseWriter of an answer that is sent as it is written.
-// Handlers write from one goroutine, as net/http demands of them.
+// stream is an http.ResponseWriter that sends each write. It is for use by a single
+// goroutine, as net/http requires of handlers.
 type stream struct {
-	header http.Header
-	sent   http.Header
-	status int
-	begun  chan struct{}
-	reader *io.PipeReader
-	writer *io.PipeWriter
+	header  http.Header
+	sent    http.Header
+	status  int
+	started chan struct{}
+	reader  *io.PipeReader
+	writer  *io.PipeWriter
 
 	ctx     context.Context
 	stage   string
-	silent  bool  // what is written is not sent
-	length  int64 // as announced; -1 where it was not
+	silent  bool  // the body is discarded
+	length  int64 // Content-Length, or -1
 	written int64
 }
 
 func newStream(r *http.Request, stage string) *stream {
-	s := &stream{header: http.Header{}, stage: stage, begun: make(chan struct{}), ctx: r.Context(), silent: r.Method == http.MethodHead, length: -1}
+	s := &stream{header: http.Header{}, stage: stage, started: make(chan struct{}), ctx: r.Context(), silent: r.Method == http.MethodHead, length: -1}
 	s.reader, s.writer = io.Pipe()
 	return s
 }
 
-// Header is what goes with the status; what is set later is not sent.
+// Header implements http.ResponseWriter. Headers set after the status are not sent.
 func (s *stream) Header() http.Header { return s.header }
 
-// WriteHeader begins the stream. From then on it breaks when the context ends;
-// a status that is written later than that is the handler's word about it.
+// WriteHeader starts the stream, which then breaks when the context ends. If the context
+// has ended before, the handler decides what to send about that.
 func (s *stream) WriteHeader(status int) {
 	if s.status != 0 || status < http.StatusOK {
 		return
@@ -117,10 +116,10 @@ func (s *stream) WriteHeader(status int) {
 	if s.ctx.Err() == nil {
 		context.AfterFunc(s.ctx, func() { s.breakOff(context.Cause(s.ctx)) })
 	}
-	close(s.begun)
+	close(s.started)
 }
 
-// breakOff ends the stream with an error, unless it has ended.
+// breakOff ends the stream with an error unless it has ended.
 func (s *stream) breakOff(why error) { _ = s.writer.CloseWithError(Broken{why}) } // it has no error
 
 func (s *stream) Write(p []byte) (int, error) {
@@ -137,26 +136,26 @@ func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.writer.Write(p)
 	s.written += int64(n)
 	if err != nil {
-		return n, fmt.Errorf("cannot send the answer on: %w", err)
+		return n, fmt.Errorf("cannot send the answer: %w", err)
 	}
 	return n, nil
 }
 
-// Flush sends the status; what is written is sent as it is written.
+// Flush sends the status; writes are sent at once anyway.
 func (s *stream) Flush() { s.WriteHeader(http.StatusOK) }
 
-// short says whether the answer is shorter than it was announced.
+// short reports whether the answer is shorter than its Content-Length.
 func (s *stream) short() bool { return s.length >= 0 && s.written < s.length }
 
-// body is what Lambda reads of a stream.
+// body is the reader of a stream for Lambda's runtime.
 type body struct {
 	*io.PipeReader
 	once sync.Once
 	gone func()
 }
 
-// Close ends the request and waits until its handler is done, so that nothing
-// of it runs on into the next one.
+// Close ends the request and waits for its handler, so that the handler does not run
+// during the next request.
 func (b *body) Close() error {
 	err := b.CloseWithError(errGone)
 	b.once.Do(b.gone)

@@ -1,9 +1,8 @@
-// Package metric writes metrics as log lines, in CloudWatch's embedded metric
-// format: CloudWatch reads them out of the log, and nobody waits for a call.
+// Package metric writes metrics as log lines in CloudWatch's embedded metric format.
+// CloudWatch extracts them from the log, so that no call has to send them.
 //
-// It promises one line of JSON a set of counts. The libraries that AWS has for
-// this are for other languages, and those of others ask the environment behind
-// the back of main; the format is a page long.
+// AWS has no Go library for the format, which is short; third-party libraries read the
+// environment themselves.
 package metric
 
 import (
@@ -17,11 +16,11 @@ import (
 	"time"
 )
 
-// Namespace is where CloudWatch has the metrics.
+// Namespace is the metrics' namespace in CloudWatch.
 const Namespace = "Sortie"
 
-// Counts collects what is measured until it is written. Its zero value is empty.
-// It is safe for use by many goroutines.
+// Counts collects counts until Write. The zero value is empty. It is safe for concurrent
+// use.
 type Counts struct {
 	mu     sync.Mutex
 	values map[string]int
@@ -35,8 +34,7 @@ func (c *Counts) Add(name string, n int) {
 	add(&c.values, name, n)
 }
 
-// Fault counts a fault by its code: the metric "Faults" has a dimension "code"
-// beside the others.
+// Fault counts a fault in the metric "Faults", which has the additional dimension "code".
 func (c *Counts) Fault(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,12 +48,11 @@ func add(to *map[string]int, name string, n int) {
 	(*to)[name] += n
 }
 
-// Dimensions are what metrics are told apart by.
+// Dimensions are the dimensions of every metric.
 type Dimensions struct{ Function, Stage string }
 
-// Write writes what was collected, one line for all counts and one for each code
-// of a fault, and begins anew. A metric whose name ends in "Ms" is in
-// milliseconds, any other a count.
+// Write writes one line for all counts and one for each fault code, and resets them. The
+// unit of a metric whose name ends in "Ms" is milliseconds, otherwise count.
 func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	c.mu.Lock()
 	values, faults := c.values, c.faults
@@ -85,7 +82,7 @@ func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	return nil
 }
 
-// declared is one metric as the format declares it.
+// declared is the format's declaration of one metric.
 type declared struct {
 	Name string
 	Unit string

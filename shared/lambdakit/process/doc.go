@@ -1,16 +1,17 @@
-// Package process is one Lambda function's process: what its main wires, and the
-// loop that serves it.
+// Package process runs a Lambda function: it reads the function's variables and serves
+// its handler.
 //
 //	main:  p := process.Start("status")
-//	       adapters from p.Need, p.Option, p.AWS ...       no call is made
+//	       adapters from p.Need, p.Option, p.AWS ...       no call
 //	       p.ServeHTTP(routes, tokens)                     does not return
 //
-// It promises that every problem of the environment is named at once; that
-// nothing is asked over the network before the first event; that a log line is
-// one JSON object with the function, its version, the request's id and whether
-// the process is new; and that no line has a token, a query or a presigned URL,
-// whoever wrote it.
+// A process reports every problem of its variables at once, including SORTIE_ variables
+// that look misspelt, and makes no network call before its first event. A log line is
+// one JSON object with the function, its version, the request's id and whether the
+// process is new. No line contains a token, a query or a presigned URL, even if it comes
+// from a library.
 //
-// With the argument -check a process is wired and not served: it prints the names
-// of the variables it read, one a line, or its problems, and exits with 0 or 2.
+// With the argument -check a process does not serve: it prints the names of the
+// variables that it read, one per line, and exits with 0, or prints its problems and
+// exits with 2.
 package process

@@ -14,7 +14,7 @@ import (
 type call struct {
 	id    string // Lambda's
 	first bool
-	// counts are written when the call has ended.
+	// counts are written at the end of the call.
 	counts *metric.Counts
 }
 
@@ -25,7 +25,8 @@ func callOf(ctx context.Context) *call {
 	return c
 }
 
-// newLog writes JSON lines. What a line carries from its context is the call's.
+// newLog returns a logger of JSON lines, which get attributes of the call from the
+// context.
 func newLog(to io.Writer, function, version string) *slog.Logger {
 	lines := slog.NewJSONHandler(to, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Value.Kind() {
@@ -41,10 +42,10 @@ func newLog(to io.Writer, function, version string) *slog.Logger {
 	return slog.New(handler{lines}).With("function", function, "version", version)
 }
 
-// handler adds the call to each line, and counts the faults that are told.
+// handler adds the call to each line and counts the logged faults.
 type handler struct{ slog.Handler }
 
-// Handle writes one line.
+// Handle implements slog.Handler.
 func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	if c := callOf(ctx); c != nil {
 		line.Attrs(func(a slog.Attr) bool {
@@ -61,29 +62,29 @@ func (h handler) Handle(ctx context.Context, line slog.Record) error {
 	return h.Handler.Handle(ctx, line) //nolint:wrapcheck // it is the same call
 }
 
-// WithAttrs is for slog.
+// WithAttrs implements slog.Handler.
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return handler{h.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup is for slog.
+// WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
 
-// secret matches what no line may have: tokens (JWT, Bearer) and the queries of
-// URLs, in which tokens and signatures travel.
+// secret matches tokens (JWT, Bearer) and the queries of URLs, which may contain tokens
+// and signatures.
 var secret = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]*|(?i:bearer)\s+\S+|(https?://[^\s"?]+)\?[^\s"]*`)
 
-// redacted is the text without secrets. Whoever logs keeps them out; this is for
-// errors of libraries, which tell the URLs that they called.
+// redacted is the text without secrets. Our own code logs none; the errors of libraries
+// may contain the URLs that they called.
 func redacted(text string) string { return secret.ReplaceAllString(text, "$1[redacted]") }
 
-// runtimeLog is what Lambda's runtime logs with: the standard log. It tells each
-// error of a handler in full, as JSON; those are logged here already.
+// runtimeLog is the writer of the standard log, which Lambda's runtime uses. It drops the
+// JSON lines about errors of the handler, which are logged already.
 type runtimeLog struct{ log *slog.Logger }
 
 func (w runtimeLog) Write(line []byte) (int, error) {
 	if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '{' {
-		w.log.Error("the runtime says", "text", string(text))
+		w.log.Error("log of the runtime", "text", string(text))
 	}
 	return len(line), nil
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// Process is one function's. New makes it.
+// Process is the process of one function. New makes it.
 type Process struct {
 	// Name is the function's: the value of the metrics' dimension "function".
 	Name string
@@ -48,7 +48,7 @@ func New(name string, host Host) *Process {
 	p.Log = newLog(host.Out, name, p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
 	p.check = slices.Equal(host.Args, []string{"-check"})
 	if len(host.Args) > 0 && !p.check {
-		p.problem(errors.New("the only argument is -check"))
+		p.problem(fmt.Errorf("unknown arguments %q, want none or -check", host.Args))
 	}
 	p.Stage = p.Need("SORTIE_STAGE")
 	return p
@@ -65,13 +65,13 @@ func NewStep(functions []string, host Host) *Process {
 	return p
 }
 
-// lambda reads a variable that Lambda itself sets.
+// lambda returns a variable that Lambda sets.
 func (p *Process) lambda(name string) string {
 	value, _ := p.host.Env(name)
 	return value
 }
 
-// Version tells what is deployed: SORTIE_VERSION, else Lambda's own number.
+// Version is the deployed version: SORTIE_VERSION or, if it is not set, Lambda's number.
 func (p *Process) Version() string {
 	return p.Option("SORTIE_VERSION", p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
 }
@@ -121,7 +121,7 @@ func (p *Process) print(to io.Writer, line string) {
 	}
 }
 
-// begin is the start of one call. end writes what was counted.
+// begin starts one call. end writes its metrics.
 func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	c := &call{first: p.calls.Add(1) == 1, counts: &metric.Counts{}}
 	if l, ok := lambdacontext.FromContext(ctx); ok {
@@ -133,7 +133,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 		took := p.host.Clock.Now().Sub(p.began)
 		c.counts.Add("ColdStarts", 1)
 		c.counts.Add("InitMs", int(took.Milliseconds()))
-		p.Log.InfoContext(ctx, "the process is new", "init_ms", took.Milliseconds())
+		p.Log.InfoContext(ctx, "cold start", "init_ms", took.Milliseconds())
 	}
 	return ctx, func() {
 		err := c.counts.Write(p.host.Out, p.host.Clock.Now(), metric.Dimensions{Function: p.Name, Stage: p.Stage})

@@ -19,29 +19,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// client is who every client of a deployment is.
+// client is the identity of every client of a deployment.
 var client = port.Identity{Tenant: "default", Workspace: "default"}
 
-// loop is Lambda's. Its runtime logs with the standard log.
+// loop is Lambda's runtime, which writes to the standard log.
 func (p *Process) loop(handler any) {
 	log.SetFlags(0)
 	log.SetOutput(runtimeLog{p.Log})
 	lambda.Start(handler)
 }
 
-// payloads is a handler of bytes: the runtime takes and gives them as they are.
+// payloads is a lambda.Handler, so that the runtime does not decode payloads.
 type payloads func(ctx context.Context, event []byte) ([]byte, error)
 
-// Invoke is lambda.Handler's.
+// Invoke implements lambda.Handler.
 func (f payloads) Invoke(ctx context.Context, event []byte) ([]byte, error) { return f(ctx, event) }
 
-// ServeHTTP serves the routes to API Gateway, whole answers at a time. tokens
-// are the clients'; nil where no route asks for one.
+// ServeHTTP serves the routes to API Gateway with buffered answers. tokens are those of
+// clients; nil if no route requires one.
 func (p *Process) ServeHTTP(routes []httpkit.Route, tokens httpkit.TokenSource) {
 	p.run(p.buffered(p.gateway(routes, tokens)))
 }
 
-// ServeStream serves the routes to API Gateway as their answers are written.
+// ServeStream serves the routes to API Gateway with streamed answers.
 // SORTIE_STREAMING=buffered makes it ServeHTTP, for targets that cannot stream.
 func (p *Process) ServeStream(routes []httpkit.Route, tokens httpkit.TokenSource) {
 	g := p.gateway(routes, tokens)
@@ -92,8 +92,8 @@ func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource) ga
 	return gateway.Gateway{Handler: server, Log: p.Log, Ended: countStatus}
 }
 
-// countStatus counts a request by the class of its answer; a stream that broke
-// is a class of its own.
+// countStatus counts a request by the class of its status, or as RequestsBroken if its
+// stream broke.
 func countStatus(ctx context.Context, status int) {
 	name := "RequestsBroken"
 	if status > 0 {
@@ -102,12 +102,12 @@ func countStatus(ctx context.Context, status int) {
 	lambdakit.Count(ctx, name, 1)
 }
 
-// ServeTask serves a function that a state machine calls. An error has the name
-// that lambdakit.ErrorName gives it, whatever wraps it.
+// ServeTask serves a function that a state machine invokes. The name of an error is
+// lambdakit.ErrorName's.
 func (p *Process) ServeTask(task lambdakit.TaskFunc) { p.run(p.task(task, "Tasks")) }
 
-// ServeEvent serves a function that events call: a schedule, a rule, a stream. An
-// error makes their source deliver the event again.
+// ServeEvent serves a function that a schedule, a rule or a stream invokes. The source
+// delivers an event again after an error.
 func (p *Process) ServeEvent(task lambdakit.TaskFunc) { p.run(p.task(task, "Events")) }
 
 func (p *Process) task(task lambdakit.TaskFunc, counted string) payloads {
@@ -121,18 +121,17 @@ func (p *Process) task(task lambdakit.TaskFunc, counted string) payloads {
 			lambdakit.Count(ctx, counted+"Failed", 1)
 			return nil, p.failure(ctx, err)
 		}
-		// Done is what Lambda counts itself, for nothing: a metric of ours costs
-		// $0.30 a month, while a stack idles too.
+		// Lambda counts successes for free; a custom metric costs $0.30 a month.
 		return output, nil
 	}
 }
 
-// failure logs an error, and gives it to the runtime under its name.
+// failure logs an error and returns it to the runtime under its name.
 func (p *Process) failure(ctx context.Context, err error) error {
 	attrs := []any{"name", lambdakit.ErrorName(err), "error", err}
 	if panicked, ok := err.(lambdakit.Panicked); ok { //nolint:errorlint // as the name is
 		attrs = append(attrs, "stack", panicked.Stack)
 	}
-	p.Log.ErrorContext(ctx, "a call failed", attrs...)
+	p.Log.ErrorContext(ctx, "the call failed", attrs...)
 	return messages.InvokeResponse_Error{Type: lambdakit.ErrorName(err), Message: redacted(err.Error())}
 }
