@@ -15,36 +15,36 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 30, "how many blows there are, over all worlds")
-	seed  = flag.Uint64("seed", 0, "the first world's seed; 0 draws one from the clock")
-	tell  = flag.Bool("tell", false, "print the story of each world")
+	kills = flag.Int("kills", 30, "number of faults over all worlds")
+	seed  = flag.Uint64("seed", 0, "seed of the first world; 0 draws one from the clock")
+	trace = flag.Bool("trace", false, "print the trace of each world")
 )
 
 func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), map[string]stacktest.Program{"chaos-worker": chaos.Worker(clock.System{})})
 }
 
-// perWorld is how many blows fall on one data folder.
+// perWorld is the number of faults injected into one data folder.
 const perWorld = 15
 
-// TestNothingIsLostToKills plays worlds of fifteen kills. One that failed is played
-// again with: go test ./local/proof/chaos -kills=15 -seed=N -tell.
-func TestNothingIsLostToKills(t *testing.T) {
+// TestNoRunIsLost runs worlds of fifteen faults each. To run one again: go test
+// ./local/proof/chaos -kills=15 -seed=N -trace.
+func TestNoRunIsLost(t *testing.T) {
 	t.Parallel()
 	first := *seed
 	if first == 0 {
 		first = uint64(time.Now().UnixNano()) % 1_000_000
 	}
 	foreign := foreignWorker(t)
-	peace, err := chaos.Peaceful(t.Context(), t.TempDir(), clock.System{}, foreign)
+	baseline, err := chaos.NewBaseline(t.Context(), t.TempDir(), clock.System{}, foreign)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
 	var total chaos.Outcome
-	begun := time.Now()
+	started := time.Now()
 	t.Cleanup(func() {
-		t.Logf("%d blows from seed %d: %d runs in %d attempts, %d POSTs made again, %s", total.Injections, first, total.Runs, total.Attempts, total.Repeats, time.Since(begun).Round(time.Second))
+		t.Logf("%d faults from seed %d: %d runs in %d attempts, %d repeated POSTs, %s", total.Injections, first, total.Runs, total.Attempts, total.Repeats, time.Since(started).Round(time.Second))
 	})
 	for n := 0; n*perWorld < *kills; n++ {
 		each := first + uint64(n)
@@ -52,7 +52,7 @@ func TestNothingIsLostToKills(t *testing.T) {
 			t.Parallel()
 			o, err := chaos.Run(t.Context(), chaos.Config{
 				Seed: each, Kills: min(perWorld, *kills-n*perWorld), Folder: t.TempDir(),
-				Clock: clock.System{}, Foreign: foreign, Baseline: peace, Patience: 2 * time.Minute,
+				Clock: clock.System{}, Foreign: foreign, Baseline: baseline, Timeout: 2 * time.Minute,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -63,8 +63,8 @@ func TestNothingIsLostToKills(t *testing.T) {
 			if t.Failed() {
 				t.Logf("the stack's log:\n%s", o.Log)
 			}
-			if t.Failed() || *tell {
-				t.Logf("seed %d:\n%s", each, o.Story)
+			if t.Failed() || *trace {
+				t.Logf("seed %d:\n%s", each, o.Trace)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -73,12 +73,12 @@ func TestNothingIsLostToKills(t *testing.T) {
 	}
 }
 
-// foreignWorker is the command of the Python worker that the conformance kit
-// judges. Without a Python the worlds are played without it, which a skipped
-// test says by its name.
+// foreignWorker returns the command of the Python worker of the conformance
+// kit. Without Python, the subtest is skipped and the worlds run without this
+// worker.
 func foreignWorker(t *testing.T) (command []string) {
 	t.Helper()
-	t.Run("a worker written from the contract's text", func(t *testing.T) {
+	t.Run("worker in Python", func(t *testing.T) {
 		script, err := filepath.Abs("../conformance/testdata/worker.py")
 		if err != nil {
 			t.Fatal(err)

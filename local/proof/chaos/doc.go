@@ -1,28 +1,28 @@
-// Package chaos kills a running stack and its workers at random moments, and
-// holds what is left to what was promised.
+// Package chaos kills a running stack and its workers at random moments and
+// checks that no accepted run is lost.
 //
-//	plan ──► killer ──SIGKILL, SIGTERM, SIGSTOP──► stack, supervisors, workers (real processes)
-//	                                        ▲ │
+//	plan ──► injector ──SIGKILL, SIGTERM, SIGSTOP──► stack, supervisors, workers (real processes)
+//	                                          ▲ │
 //	clients ── POST until accepted, follow, download ──┘
-//	                                        │
-//	after the last blow: records, events, bucket, disk, processes
+//	                                          │
+//	after the last fault: check records, events, bucket, disk, processes
 //
-// Package simulation plays the same ideas under a clock of its own and with
-// every call failing; here are real processes, a real disk and the kernel's
-// kill -9, also while the stack is still starting.
+// Package simulation injects more kinds of faults under a virtual clock. This
+// package uses real processes, a real disk and SIGKILL, also while the stack
+// starts.
 //
-// Workers are frozen too, for less and for more than the heartbeat limit, and
-// cloned; and clients cancel. Besides the export worker there is one that only
-// calls back, and one of the worker contract that is written in another language
-// from the contract's text alone.
+// Workers are also frozen, for less and for more than the heartbeat limit, and
+// cloned, and clients cancel. Besides the export worker there is one that only
+// calls back, and one in Python that is written from the text of the worker
+// contract.
 //
-// It promises to notice: a run that was accepted and is lost, never ends, ends
-// otherwise than without a kill, ends twice, or has a gap in its events; a file
-// that differs by a byte from the one that is made in peace; an attempt that
-// was counted without its worker having been killed; two runs for one
-// idempotency key; a cancel that ends otherwise than it was answered; a clone
-// that works on; a machine's process that lives on; and anything half-written
-// that stays in the bucket or in the data folder. One number, the seed, decides
-// what is struck and when, but not how the processes run: a failure's log says
+// The test fails if an accepted run is lost, does not end, ends twice, ends in
+// a state that no fault explains, or has a gap in its events; if a file differs
+// from the one produced without faults; if an attempt is counted although its
+// worker was not killed; if one idempotency key creates two runs; if a
+// cancelled run does not end as the cancel request was answered; if a clone
+// keeps working or a machine's process keeps running; and if incomplete files
+// remain in the bucket or in the data folder. The seed determines the faults
+// and their times, but not how the processes run; the trace of a failure says
 // what happened.
 package chaos

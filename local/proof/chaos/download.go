@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// The pace of a client that reads slowly, so that a blow may fall meanwhile.
+// A client reads slowly, so that faults happen during downloads.
 const (
-	sip      = 256 << 10
-	sipPause = 10 * time.Millisecond
+	readSize  = 256 << 10
+	readPause = 10 * time.Millisecond
 )
 
-// download reads an output to its end, whatever befalls the stack, and holds it
-// against the file that was made in peace. What broke off is begun anew, or
-// gone on with, as it comes.
-func (w *world) download(ctx context.Context, o order, task string, random *rand.Rand) {
+// download reads an output to its end across restarts of the stack and compares
+// it with the baseline. After an interruption it starts again or resumes, at
+// random.
+func (w *world) download(ctx context.Context, o workload, task string, random *rand.Rand) {
 	sum, had := sha256.New(), int64(0)
 	for ctx.Err() == nil {
 		n, ended, err := w.read(ctx, task, had, sum)
@@ -31,29 +31,29 @@ func (w *world) download(ctx context.Context, o order, task string, random *rand
 			return
 		}
 		if err != nil {
-			w.broken("GET /download/%s: %v", task, err)
+			w.fail("GET /download/%s: %v", task, err)
 			return
 		}
 		if random.IntN(2) == 0 {
 			sum, had = sha256.New(), 0
 		}
-		w.wait(ctx, againPause)
+		w.wait(ctx, retryPause)
 	}
 }
 
-func (w *world) compare(o order, task string, size int64, sum hash.Hash) {
-	got := imprint{size, hex.EncodeToString(sum.Sum(nil))}
-	if want := w.config.Baseline.prints[o]; got != want {
-		w.broken("%s, %s, has the file %+v; in peace it is %+v", task, o, got, want)
+func (w *world) compare(o workload, task string, size int64, sum hash.Hash) {
+	got := fingerprint{size, hex.EncodeToString(sum.Sum(nil))}
+	if want := w.config.Baseline.files[o]; got != want {
+		w.fail("%s, %s: got file %+v, want %+v", task, o, got, want)
 	}
 }
 
-// read gives sum what there is from an offset on. ended: that was all. An error
-// is an answer that should not be; a broken one is none.
+// read copies the output from the offset on to sum. ended is true at the end of
+// the output. An interrupted response is not an error; an unexpected status is.
 func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer) (n int64, ended bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.server.addresses.URL+"/download/"+task, nil)
 	if err != nil {
-		return 0, false, fmt.Errorf("cannot make a request: %w", err)
+		return 0, false, fmt.Errorf("cannot create a request: %w", err)
 	}
 	want := http.StatusOK
 	if from > 0 {
@@ -66,7 +66,7 @@ func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusRequestedRangeNotSatisfiable && from > 0 {
-		return 0, true, nil // it broke off behind the last byte
+		return 0, true, nil // it was interrupted after the last byte
 	}
 	if answer.StatusCode != want {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
@@ -76,20 +76,20 @@ func (w *world) read(ctx context.Context, task string, from int64, sum io.Writer
 		return 0, false, fmt.Errorf("%s: %s", answer.Status, text)
 	}
 	for {
-		took, err := io.CopyN(sum, answer.Body, sip)
+		took, err := io.CopyN(sum, answer.Body, readSize)
 		n += took
 		if err != nil {
 			return n, n == answer.ContentLength, nil //nolint:nilerr // the end, or the stack is down
 		}
-		if !w.wait(ctx, sipPause) {
+		if !w.wait(ctx, readPause) {
 			return n, false, nil
 		}
 	}
 }
 
-// printOf downloads an output that is new.
-func (w *world) printOf(ctx context.Context, task string) (imprint, bool) {
+// fingerprintOf downloads an output in one request.
+func (w *world) fingerprintOf(ctx context.Context, task string) (fingerprint, bool) {
 	sum := sha256.New()
 	size, ended, err := w.read(ctx, task, 0, sum)
-	return imprint{size, hex.EncodeToString(sum.Sum(nil))}, ended && err == nil
+	return fingerprint{size, hex.EncodeToString(sum.Sum(nil))}, ended && err == nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// inspect looks at what is left when all runs have ended: in the records, among
-// the processes, and after another start in the bucket and on the disk.
+// inspect checks what remains after all runs have ended: records, processes,
+// and, after a restart, bucket and disk.
 func (w *world) inspect(ctx context.Context) error {
 	tasks, err := w.tasks(ctx)
 	if err != nil {
@@ -33,12 +33,12 @@ func (w *world) inspect(ctx context.Context) error {
 	accepted := len(w.accepted)
 	w.mu.Unlock()
 	if len(tasks) != accepted {
-		w.broken("%d keys were accepted, and there are %d runs", accepted, len(tasks))
+		w.fail("got %[2]d runs for %[1]d accepted keys", accepted, len(tasks))
 	}
 	w.awaitMachines(ctx)
 	w.server.down(syscall.SIGTERM)
-	if now, err := find(w.folder); err != nil || now.count() > 0 {
-		w.broken("after the stop there are processes: %+v, %v", now, err)
+	if now, err := findProcesses(w.folder); err != nil || now.count() > 0 {
+		w.fail("got processes %+v after the stop (%v), want none", now, err)
 	}
 	if err := w.server.up(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (w *world) inspect(ctx context.Context) error {
 	return w.checkDisk(outputs)
 }
 
-// tasks reads every record there is.
+// tasks returns all records.
 func (w *world) tasks(ctx context.Context) ([]contract.Task, error) {
 	var all []contract.Task
 	cursor := ""
@@ -80,7 +80,7 @@ func (w *world) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// checkTask holds a record to what happened to its run.
+// checkTask compares a record with the faults that affected its run.
 func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	w.mu.Lock()
 	o, known := w.accepted[t.TaskID]
@@ -89,32 +89,32 @@ func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	w.outcome.Attempts += t.Attempt
 	w.mu.Unlock()
 	if !known {
-		w.broken("there is a run %s that nobody has ordered", t.TaskID)
+		w.fail("run %s was not requested", t.TaskID)
 		return
 	}
 	var page contract.TaskEvents
 	err := w.get(ctx, "/v1/tasks/"+t.TaskID+"/events?limit=1000", &page)
 	if err = errors.Join(err, stacktest.CheckEvents(page.Events)); err != nil {
-		w.broken("%s: %v: %s", t.TaskID, err, told(page.Events))
+		w.fail("%s: %v: %s", t.TaskID, err, formatEvents(page.Events))
 	}
 	code := ""
 	if t.Fault != nil {
 		code = t.Fault.Code
 	}
-	if well, fits := w.endsAs(t.TaskID, t.State, code); !fits || (t.Output != nil) != (well && o.keeps()) {
-		w.broken("%s, %s, is %s, with the output %+v: %s", t.TaskID, o, t.State, t.Output, told(page.Events))
+	if succeeded, allowed := w.endsAs(t.TaskID, t.State, code); !allowed || (t.Output != nil) != (succeeded && o.hasOutput()) {
+		w.fail("%s, %s: unexpected state %s with output %+v: %s", t.TaskID, o, t.State, t.Output, formatEvents(page.Events))
 	}
 	if t.FailedAttempts+t.FailedStarts > hits {
-		w.broken("%s has paid for %d attempts and %d starts, and was struck %d times: %s",
-			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, told(page.Events))
+		w.fail("%s has %d failed attempts and %d failed starts, want at most %d: %s",
+			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, formatEvents(page.Events))
 	}
 	if t.Attempt > 1+hits+stops {
-		w.broken("%s has %d attempts after %d strikes and %d stops: %s", t.TaskID, t.Attempt, hits, stops, told(page.Events))
+		w.fail("%s has %d attempts after %d faults and %d stops: %s", t.TaskID, t.Attempt, hits, stops, formatEvents(page.Events))
 	}
 }
 
-// told are a run's events in a line each.
-func told(events []contract.TaskEvent) string {
+// formatEvents formats one event per line.
+func formatEvents(events []contract.TaskEvent) string {
 	var text strings.Builder
 	for _, e := range events {
 		fmt.Fprintf(&text, "\n\t%s %d %s in attempt %d, %s: %s", e.OccurredAt.Format("15:04:05.000"), e.Seq, e.Type, e.Attempt, e.State, e.Message)
@@ -122,15 +122,16 @@ func told(events []contract.TaskEvent) string {
 	return text.String()
 }
 
-// awaitMachines waits until no machine's process is left: a sweep or two.
+// awaitMachines waits until all machine processes are gone, which takes one or
+// two sweeps.
 func (w *world) awaitMachines(ctx context.Context) {
 	const pause, tries = 50 * time.Millisecond, 200
 	for range tries {
-		if now, err := find(w.folder); err == nil && now.count() == 0 {
+		if now, err := findProcesses(w.folder); err == nil && now.count() == 0 {
 			return
 		}
 		w.wait(ctx, pause)
 	}
-	now, err := find(w.folder)
-	w.broken("all runs have ended, and machines run: %+v, %v", now, err)
+	now, err := findProcesses(w.folder)
+	w.fail("got machine processes %+v after all runs ended (%v), want none", now, err)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
 
-// checkBucket lists the object store as its owner: outputs by key and size, and
-// nothing else but logs, which it adds to the outputs.
+// checkBucket checks that the object store contains the outputs and logs, and
+// nothing else. It adds the logs to outputs.
 func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error {
 	_, store, err := outside.LocalStack(w.server.addresses)
 	if err != nil {
@@ -26,13 +26,13 @@ func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error
 		}
 		logs := outside.Logs(got)
 		if bucket == store.Uploads {
-			w.ofClones(got, outputs)
+			w.removeClones(got, outputs)
 		}
 		if !maps.Equal(got, want) {
-			w.broken("in %s there is %v, and should be %v", bucket, got, want)
+			w.fail("bucket %s: got %v, want %v", bucket, got, want)
 		}
 		if bucket == store.Accepted {
-			maps.Copy(outputs, logs) // for the disk
+			maps.Copy(outputs, logs) // checkDisk counts them
 		}
 		unfinished, err := store.Unfinished(ctx, bucket)
 		if err != nil {
@@ -42,15 +42,16 @@ func (w *world) checkBucket(ctx context.Context, outputs map[string]int64) error
 			if w.ofClone(key) {
 				continue
 			}
-			w.broken("in %s an upload of %s is unfinished", bucket, key)
+			w.fail("bucket %s: unfinished upload of %s", bucket, key)
 		}
 	}
 	return nil
 }
 
-// ofClones takes out of got what clones have left. They are outside of any
-// machine, and what they upload after the end is left to the bucket's own rule.
-func (w *world) ofClones(got, disk map[string]int64) {
+// removeClones moves the objects of clones from got to disk. Clones run outside
+// of any machine; a lifecycle rule of the bucket removes what they upload after
+// the run's end.
+func (w *world) removeClones(got, disk map[string]int64) {
 	for key, size := range got {
 		if w.ofClone(key) {
 			delete(got, key)
@@ -66,22 +67,22 @@ func (w *world) ofClone(key string) bool {
 	return len(parts) > 1 && w.cloned[parts[1]]
 }
 
-// belongs are the files of a data folder that nobody uses.
-var belongs = regexp.MustCompile(`^(sortie\.db|sortie\.db\.lock|stack\.json|keys\.pem|` +
+// expectedFile matches the files of an idle data folder.
+var expectedFile = regexp.MustCompile(`^(sortie\.db|sortie\.db\.lock|stack\.json|keys\.pem|` +
 	`s3/catalog\.db|s3/catalog\.db\.lock|s3/blobs/[0-9a-f]{2}/[0-9a-f]{32}|` +
 	`machines/server\.lock|machines/apps\.json|machines/machines/[0-9a-f]+/(machine\.json|output\.[0-9]+))$`)
 
-// checkDisk looks for files that belong to nothing, and for bytes that no
-// output is made of.
+// checkDisk reports unexpected files, and stored bytes that belong to no
+// output.
 func (w *world) checkDisk(outputs map[string]int64) error {
-	problems, err := stray(w.folder, outputs)
+	problems, err := unexpectedFiles(w.folder, outputs)
 	for _, problem := range problems {
-		w.broken("%s", problem)
+		w.fail("%s", problem)
 	}
 	return err
 }
 
-func stray(folder string, outputs map[string]int64) (problems []string, err error) {
+func unexpectedFiles(folder string, outputs map[string]int64) (problems []string, err error) {
 	blobs, bytes := int64(0), int64(0)
 	for _, size := range outputs {
 		bytes += size
@@ -97,12 +98,12 @@ func stray(folder string, outputs map[string]int64) (problems []string, err erro
 		name = filepath.ToSlash(name)
 		if entry.IsDir() {
 			if strings.HasSuffix(name, "/tmp") || strings.HasSuffix(name, "/root") {
-				problems = append(problems, "a machine's folder is left: "+name)
+				problems = append(problems, "leftover folder of a machine: "+name)
 			}
 			return nil
 		}
-		if !belongs.MatchString(name) {
-			problems = append(problems, "a file is left: "+name)
+		if !expectedFile.MatchString(name) {
+			problems = append(problems, "leftover file: "+name)
 		}
 		if strings.HasPrefix(name, "s3/blobs/") {
 			info, err := entry.Info()
@@ -114,10 +115,10 @@ func stray(folder string, outputs map[string]int64) (problems []string, err erro
 		return nil
 	})
 	if err != nil {
-		return problems, fmt.Errorf("cannot look through the data folder: %w", err)
+		return problems, fmt.Errorf("cannot walk the data folder: %w", err)
 	}
 	if blobs != bytes {
-		problems = append(problems, fmt.Sprintf("the store holds %d bytes for outputs of %d", blobs, bytes))
+		problems = append(problems, fmt.Sprintf("got %d stored bytes, want %d for the outputs", blobs, bytes))
 	}
 	return problems, nil
 }

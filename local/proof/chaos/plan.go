@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// target is what a blow strikes.
+// target is the target of a fault.
 type target string
 
-// The targets. Where no worker runs that could be struck, the stack is.
+// A fault for a worker waits until one runs.
 const (
 	// killStack: SIGKILL.
 	killStack target = "stack"
@@ -20,37 +20,37 @@ const (
 	killSupervisor target = "supervisor"
 	// killMachine: SIGKILL of both.
 	killMachine target = "machine"
-	// freezeWorker: SIGSTOP, and SIGCONT later: before it is declared dead, or
-	// after.
+	// freezeWorker: SIGSTOP, and SIGCONT before or after the heartbeat limit.
 	freezeWorker target = "frozen worker"
-	// cloneWorker: one more process of a worker that runs, with all it was given.
+	// cloneWorker: a second process of a running worker, with its environment.
 	cloneWorker target = "cloned worker"
-	// cancelRun: a client cancels what a worker is at.
+	// cancelRun: a client cancels the run of a running worker.
 	cancelRun target = "cancel"
-	// killBoth and killAll: the stack with one of them, at the same moment.
+	// killBoth and killAll: the stack and one of the processes at the same
+	// moment.
 	killBoth target = "stack and worker"
 	killAll  target = "stack and supervisor"
-	// stopStack is Ctrl-C; breakStop is SIGKILL in the middle of it.
+	// stopStack: SIGTERM. breakStop: SIGTERM, and SIGKILL during the stop.
 	stopStack target = "stop"
-	breakStop target = "broken stop"
+	breakStop target = "interrupted stop"
 )
 
-// blow is one strike: what, and how long after the one before, or after the
-// stack's start where that is later.
+// injection is one fault. after counts from the previous injection, or from the
+// stack's start if that is later.
 type injection struct {
 	target target
 	after  time.Duration
-	// within is the time from SIGTERM to SIGKILL of a broken stop; first says
-	// whether the stack dies before the machine's process.
+	// within is the time from SIGTERM to SIGKILL of an interrupted stop. first
+	// means that the stack is killed before the machine's process.
 	within time.Duration
 	first  bool
-	// frozen is how long a worker stands still.
+	// frozen is the time from SIGSTOP to SIGCONT.
 	frozen time.Duration
-	// down is how long the stack stays away.
+	// down is the time until the stack is started again.
 	down time.Duration
 }
 
-// The longest times of a plan.
+// Upper limits of the times in a plan.
 const (
 	longestPause = 700 * time.Millisecond
 	longestStart = 250 * time.Millisecond
@@ -60,7 +60,7 @@ const (
 	longestFreeze = 2 * heartbeatTimeout
 )
 
-// plan draws n blows.
+// plan draws n injections.
 func plan(random *rand.Rand, n int) []injection {
 	weights := []struct {
 		target target
@@ -82,15 +82,15 @@ func plan(random *rand.Rand, n int) []injection {
 	span := func(most time.Duration) time.Duration { return time.Duration(random.Int64N(int64(most))) }
 	injections := make([]injection, n)
 	for i := range injections {
-		roll := random.IntN(100)
+		draw := random.IntN(100)
 		for _, w := range weights {
-			if roll -= w.weight; roll < 0 {
+			if draw -= w.weight; draw < 0 {
 				injections[i].target = w.target
 				break
 			}
 		}
-		if injections[i].target == killStart && i > 0 && !injections[i-1].target.downs() {
-			injections[i].target = killStack // there is no start to be struck
+		if injections[i].target == killStart && i > 0 && !injections[i-1].target.stopsStack() {
+			injections[i].target = killStack // the stack is already running
 		}
 		injections[i].after = span(longestPause)
 		if injections[i].target == killStart {
@@ -102,13 +102,13 @@ func plan(random *rand.Rand, n int) []injection {
 	return injections
 }
 
-// downs says whether the stack is gone after the blow.
-func (t target) downs() bool {
-	return !t.strikesMachine() && t != cancelRun || t == killBoth || t == killAll
+// stopsStack reports whether the stack is down after the fault.
+func (t target) stopsStack() bool {
+	return !t.affectsMachine() && t != cancelRun || t == killBoth || t == killAll
 }
 
-// strikesMachine says whether the blow may cost a machine.
-func (t target) strikesMachine() bool {
+// affectsMachine reports whether the fault may end a machine.
+func (t target) affectsMachine() bool {
 	switch t {
 	case killWorker, killSupervisor, killMachine, freezeWorker, cloneWorker, killBoth, killAll:
 		return true

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// process is one of a machine's.
+// process is a process of a machine.
 type process struct {
 	pid int
-	// task is whose machine it is.
+	// task is the task of the machine.
 	task string
 }
 
@@ -23,21 +23,21 @@ func (p process) String() string {
 	return fmt.Sprintf(": process %d of %s", p.pid, p.task)
 }
 
-// ofFolder are the processes of the machines that a data folder has.
-type ofFolder struct{ workers, supervisors []process }
+// machineProcesses are the processes of the machines in a data folder.
+type machineProcesses struct{ workers, supervisors []process }
 
-func (f ofFolder) count() int { return len(f.workers) + len(f.supervisors) }
+func (f machineProcesses) count() int { return len(f.workers) + len(f.supervisors) }
 
-// strike sends a signal to a process of the folder, if that is what the number
-// still belongs to. The handle comes first: it is of one process, whatever
-// becomes of its number.
-func strike(folder string, pid int, signal syscall.Signal) (injected bool, err error) {
+// signalProcess sends a signal to a process of the folder, unless the process
+// has ended and its id is used by another one. It opens the handle before the
+// check, because a handle always refers to the same process.
+func signalProcess(folder string, pid int, signal syscall.Signal) (injected bool, err error) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
 		return false, nil //nolint:nilerr // it is gone
 	}
 	defer func() { _ = handle.Release() }()
-	now, err := find(folder)
+	now, err := findProcesses(folder)
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +57,7 @@ func strike(folder string, pid int, signal syscall.Signal) (injected bool, err e
 	return false, nil
 }
 
-// taskOf reads whose machine a folder is; empty where that is gone.
+// taskOf returns the task of a machine's folder, or "" if the folder is gone.
 func taskOf(dir string) string {
 	var record struct {
 		Config struct {

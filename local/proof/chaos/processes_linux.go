@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// find looks through /proc: a worker's HOME is in the folder, and so is the
-// file that a supervisor has as its standard error.
-func find(folder string) (ofFolder, error) {
+// findProcesses searches /proc: a worker's HOME is in the folder, and so is the
+// file of a supervisor's standard error.
+func findProcesses(folder string) (machineProcesses, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return ofFolder{}, fmt.Errorf("cannot list the processes: %w", err)
+		return machineProcesses{}, fmt.Errorf("cannot list the processes: %w", err)
 	}
-	var found ofFolder
+	var found machineProcesses
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
-		// Whatever cannot be read is gone, or somebody else's.
+		// A process that cannot be read has ended or belongs to another user.
 		environ, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		problems, _ := os.Readlink(filepath.Join("/proc", entry.Name(), "fd", "2"))
 		for each := range strings.SplitSeq(string(environ), "\x00") {
@@ -37,8 +37,7 @@ func find(folder string) (ofFolder, error) {
 	return found, nil
 }
 
-// commandOf tells how a process was started: its program, arguments and
-// environment.
+// commandOf returns the program, arguments and environment of a process.
 func commandOf(pid int) (program string, args, env []string, err error) {
 	folder := filepath.Join("/proc", strconv.Itoa(pid))
 	if program, err = os.Readlink(filepath.Join(folder, "exe")); err != nil {
@@ -53,7 +52,7 @@ func commandOf(pid int) (program string, args, env []string, err error) {
 		return "", nil, nil, fmt.Errorf("cannot read the environment of process %d: %w", pid, errors.Join(err, os.ErrProcessDone))
 	}
 	if now, err := os.Readlink(filepath.Join(folder, "exe")); err != nil || now != program {
-		return "", nil, nil, fmt.Errorf("process %d is no longer what it was: %w", pid, errors.Join(err, os.ErrProcessDone))
+		return "", nil, nil, fmt.Errorf("process %d runs another program now: %w", pid, errors.Join(err, os.ErrProcessDone))
 	}
 	args = strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
 	for each := range strings.SplitSeq(strings.TrimSuffix(string(environ), "\x00"), "\x00") {

@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// find asks ps, which shows the environment of the user's own processes: a
-// worker's HOME is in the folder. Its supervisor is its parent.
-func find(folder string) (ofFolder, error) {
+// findProcesses parses the output of ps, which shows the environment of the
+// user's own processes: a worker's HOME is in the folder. Its supervisor is its
+// parent.
+func findProcesses(folder string) (machineProcesses, error) {
 	text, err := exec.Command("ps", "-axwwE", "-o", "pid=,ppid=,state=,command=").Output()
 	if err != nil {
-		return ofFolder{}, fmt.Errorf("cannot list the processes: %w", err)
+		return machineProcesses{}, fmt.Errorf("cannot list the processes: %w", err)
 	}
-	var found ofFolder
+	var found machineProcesses
 	for _, line := range strings.Split(string(text), "\n") {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || !strings.Contains(line, " HOME="+folder+"/") || strings.HasPrefix(fields[2], "Z") {
@@ -36,7 +37,8 @@ func find(folder string) (ofFolder, error) {
 	return found, nil
 }
 
-// commandOf cannot tell here: ps does not say where an environment's values end.
+// commandOf is unsupported, because ps does not delimit the values of an
+// environment.
 func commandOf(int) (program string, args, env []string, err error) {
 	return "", nil, nil, errors.ErrUnsupported
 }

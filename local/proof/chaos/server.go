@@ -12,30 +12,30 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
-// heartbeatTimeout is short, so that a worker that stands still is declared dead
-// while somebody looks, and long enough for a busy host.
+// heartbeatTimeout is short, so that a frozen worker times out during the test,
+// and long enough for a busy host.
 const heartbeatTimeout = 5 * time.Second
 
-// server is the stack, life after life.
+// server is the stack across its restarts.
 type server struct {
 	world   *world
 	config  stacktest.Config
 	process *stacktest.Process
-	// addresses are those of its first life; workers were told them.
+	// addresses are those of the first start. Workers keep using them.
 	addresses stack.Addresses
-	lives     int
+	starts    int
 }
 
 func newServer(w *world) *server {
 	costly := 0
 	for _, b := range w.injections {
-		if b.target.strikesMachine() || b.target == stopStack || b.target == breakStop {
+		if b.target.affectsMachine() || b.target == stopStack || b.target == breakStop {
 			costly++
 		}
 	}
 	c := stacktest.Config{Data: w.folder, Program: workerProgram, Words: w.config.Foreign, Settings: map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(machines),
-		// As many as there are blows that may cost an attempt, and none more.
+		// Exactly as many as there are faults that may cost an attempt.
 		"SORTIE_MAX_ATTEMPTS": strconv.Itoa(1 + costly), "SORTIE_FURTHER_STARTS": strconv.Itoa(costly),
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
 		"SORTIE_HEARTBEAT_INTERVAL": "1s", "SORTIE_HEARTBEAT_TIMEOUT": heartbeatTimeout.String(), "SORTIE_CANCEL_GRACE": "3s",
@@ -46,16 +46,16 @@ func newServer(w *world) *server {
 	return &server{world: w, config: c}
 }
 
-// launch starts a life and does not wait for it.
+// launch starts the process without waiting until it serves.
 func (s *server) launch() (err error) {
 	if s.process, err = stacktest.Launch(s.config, &s.world.log); err != nil {
 		return err
 	}
-	s.lives++
+	s.starts++
 	return nil
 }
 
-// up waits until the stack serves, and launches it where it is down.
+// up waits until the stack serves, and starts it if it is down.
 func (s *server) up(ctx context.Context) error {
 	if s.process == nil {
 		if err := s.launch(); err != nil {
@@ -65,32 +65,32 @@ func (s *server) up(ctx context.Context) error {
 	select {
 	case <-s.process.Ready():
 	case <-s.process.Ended():
-		return fmt.Errorf("life %d of the stack did not begin, or ended by itself", s.lives)
+		return fmt.Errorf("start %d of the stack: the process ended by itself", s.starts)
 	case <-ctx.Done():
-		return fmt.Errorf("life %d of the stack did not begin: %w", s.lives, ctx.Err())
+		return fmt.Errorf("start %d of the stack: %w", s.starts, ctx.Err())
 	}
 	if now := s.process.Addresses(); s.addresses.URL == "" {
 		s.addresses = now
 	} else if now != s.addresses {
-		s.world.broken("the stack was at %+v and is at %+v; no worker finds it", s.addresses, now)
-		return errors.New("the stack has moved")
+		s.world.fail("addresses of the stack changed from %+v to %+v; workers cannot reach it", s.addresses, now)
+		return errors.New("addresses of the stack changed")
 	}
 	return nil
 }
 
-// down ends the life by a signal. SIGTERM has to end it in order.
+// down ends the process with a signal. After SIGTERM the exit code must be 0.
 func (s *server) down(signal syscall.Signal) {
 	code, err := s.process.End(signal)
 	s.process = nil
 	if err != nil {
-		s.world.broken("%v", err)
+		s.world.fail("%v", err)
 	}
 	if signal == syscall.SIGTERM && code != 0 {
-		s.world.broken("the stack was asked to stop and exited with %d", code)
+		s.world.fail("stack after SIGTERM: got exit code %d, want 0", code)
 	}
 }
 
-// kill ends whatever there is, after the last look.
+// kill kills the process if it runs.
 func (s *server) kill() {
 	if s.process != nil {
 		s.down(syscall.SIGKILL)

@@ -15,11 +15,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// workerProgram is the name of the program that Worker makes.
+// workerProgram is the name under which a test binary registers Worker.
 const workerProgram = "chaos-worker"
 
-// Worker is the program of the machines here: by BATCH_ID it is a worker that
-// only calls back, the command that its words are, or the export worker on the
+// Worker returns the program of the machines. BATCH_ID selects a worker that
+// only calls back, the command in words, or the export worker with the
 // collection of that kind.
 func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 	return func(words []string, env map[string]string) int {
@@ -35,29 +35,29 @@ func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 		}
 		slices.Sort(environ)
 		if env["BATCH_ID"] == kindForeign {
-			return become(words, environ)
+			return execCommand(words, environ)
 		}
 		return program.Main(context.Background(), environ, os.Stderr)
 	}
 }
 
-// become puts a command into the place of this process, so that what is struck
-// is the command.
-func become(words, environ []string) int {
+// execCommand replaces this process with the command, so that faults affect the
+// command itself.
+func execCommand(words, environ []string) int {
 	if len(words) == 0 {
-		fmt.Fprintln(os.Stderr, "there is no foreign worker")
+		fmt.Fprintln(os.Stderr, "missing command of the foreign worker")
 		return 1
 	}
 	err := syscall.Exec(words[0], words, environ) //nolint:gosec // it is what the test asks to run
-	fmt.Fprintln(os.Stderr, "the foreign worker does not start:", err)
+	fmt.Fprintln(os.Stderr, "cannot start the foreign worker:", err)
 	return 1
 }
 
-// callBackPause is between two tries of a worker that only calls back.
+// callBackPause is the delay between two tries of a callback.
 const callBackPause = 50 * time.Millisecond
 
-// callBack calls until it is answered by who knows the task: 0 where that is
-// 200, 1 otherwise, 143 where somebody asks it to stop.
+// callBack repeats the callback until the server answers it. It returns 0 after
+// a 200, 1 after a refusal, and 143 after SIGTERM.
 func callBack(env map[string]string, clock clock.Clock) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -75,7 +75,7 @@ func callBack(env map[string]string, clock clock.Clock) int {
 				return 0
 			}
 			if answer.StatusCode < http.StatusInternalServerError {
-				fmt.Fprintln(os.Stderr, "the callback was refused:", answer.Status)
+				fmt.Fprintln(os.Stderr, "callback refused:", answer.Status)
 				return 1
 			}
 		}

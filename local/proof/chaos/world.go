@@ -16,80 +16,81 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// Config says what to play.
+// Config configures one world.
 type Config struct {
-	// Seed decides the blows and what is ordered.
+	// Seed determines the faults and the workloads.
 	Seed uint64
-	// Kills is how many blows there are.
+	// Kills is the number of faults.
 	Kills int
-	// Folder is an empty one, for the data.
+	// Folder is an empty folder for the data.
 	Folder string
 	Clock  clock.Clock
-	// Foreign is the command of a worker that is written from the worker
-	// contract's text alone, in absolute paths. Without one nobody orders it.
+	// Foreign is the command of a worker that is written from the text of the
+	// worker contract, with absolute paths. It is optional.
 	Foreign []string
-	// Peace is what Peaceful gave.
+	// Baseline is the result of NewBaseline.
 	Baseline Baseline
-	// Patience is how long the end of everything is awaited after the last
-	// blow; it is only there to tell a hang from a slow machine.
-	Patience time.Duration
+	// Timeout limits the time from the last fault to the end of all runs. It
+	// only detects hangs.
+	Timeout time.Duration
 }
 
-// Outcome tells what happened.
+// Outcome is the result of one world.
 type Outcome struct {
-	// Problems are broken promises.
+	// Problems are the violated guarantees.
 	Problems []string
-	// Blows, Runs and Attempts count what was struck, accepted and tried.
-	// Repeats counts POSTs that had to be made again.
+	// Injections, Runs and Attempts count faults, accepted runs and their
+	// attempts. Repeats counts repeated POSTs.
 	Injections, Runs, Attempts, Repeats int
-	// Story is the log of blows, Log that of the stack.
-	Story, Log string
+	// Trace is the log of the faults, Log that of the stack.
+	Trace, Log string
 }
 
-// world is one data folder, its stack, and everybody around it.
+// world is one data folder with its stack, clients and machines.
 type world struct {
-	config     Config
-	folder     string
-	orders     []order
-	source     *httptest.Server
-	http       *http.Client
-	begun      time.Time
-	injections []injection
-	log        stacktest.Log
-	injected   chan struct{} // closed after the last blow
-	server     *server
-	clients    sync.WaitGroup
+	config      Config
+	folder      string
+	workloads   []workload
+	source      *httptest.Server
+	http        *http.Client
+	started     time.Time
+	injections  []injection
+	log         stacktest.Log
+	allInjected chan struct{} // closed after the last fault
+	server      *server
+	clients     sync.WaitGroup
 
 	mu       sync.Mutex
 	outcome  Outcome
-	story    strings.Builder
-	accepted map[string]order // by task
-	hits     map[string]int   // a task's machines that were struck
-	cloned   map[string]bool  // tasks that had a worker too many
-	// cancelled are the tasks whose cancel was answered, and how.
+	trace    strings.Builder
+	accepted map[string]workload // by task
+	hits     map[string]int      // injections per task that may cost an attempt
+	cloned   map[string]bool     // tasks with a cloned worker
+	// cancelled holds the answers to cancel requests, by task.
 	cancelled map[string]contract.CancelAnswer
 	stops     int
 }
 
-// clients are at work at the same time, and so are fewer machines.
+// clients run concurrently; machines is the pool's limit, lower so that runs
+// queue.
 const (
 	clients  = 8
 	machines = 4
 )
 
-// Run plays one world to its end.
+// Run runs one world to its end.
 func Run(ctx context.Context, c Config) (Outcome, error) {
 	w, err := newWorld(c)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer w.close()
-	if err := w.play(ctx); err != nil {
-		w.broken("%v", err)
+	if err := w.run(ctx); err != nil {
+		w.fail("%v", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.outcome.Story, w.outcome.Log = w.story.String(), w.log.String()
+	w.outcome.Trace, w.outcome.Log = w.trace.String(), w.log.String()
 	return w.outcome, nil
 }
 
@@ -98,26 +99,26 @@ func newWorld(c Config) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the folder: %w", err)
 	}
-	offers, err := newMarket(c.Clock, len(c.Foreign) > 0)
+	catalog, err := newCatalog(c.Clock, len(c.Foreign) > 0)
 	if err != nil {
 		return nil, err
 	}
 	w := &world{
-		config: c, folder: folder, orders: offers.orders, begun: c.Clock.Now(), http: &http.Client{Transport: &http.Transport{}},
-		injected: make(chan struct{}), accepted: map[string]order{}, hits: map[string]int{},
+		config: c, folder: folder, workloads: catalog.workloads, started: c.Clock.Now(), http: &http.Client{Transport: &http.Transport{}},
+		allInjected: make(chan struct{}), accepted: map[string]workload{}, hits: map[string]int{},
 		cloned: map[string]bool{}, cancelled: map[string]contract.CancelAnswer{},
 	}
 	w.injections = plan(w.random(0), c.Kills)
 	if c.Seed%2 == 0 {
-		w.source = httptest.NewServer(offers.source)
+		w.source = httptest.NewServer(catalog.source)
 	} else {
-		w.orders = offers.local() // the source dies with the stack
+		w.workloads = catalog.local() // the stack's own source restarts with the stack
 	}
 	w.server = newServer(w)
 	return w, nil
 }
 
-// random gives a source of chance for one of those who act at the same time.
+// random returns the random source of one concurrent actor.
 func (w *world) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(w.config.Seed, who)) } //nolint:gosec // a seed is wanted
 
 func (w *world) close() {
@@ -128,23 +129,23 @@ func (w *world) close() {
 	w.http.CloseIdleConnections()
 }
 
-// play strikes while clients are at work, then lets everything end and looks at
-// what is left.
-func (w *world) play(ctx context.Context) error {
+// run injects the faults while clients work, then waits until all runs end and
+// inspects what remains.
+func (w *world) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := w.birth(ctx); err != nil {
+	if err := w.startFirst(ctx); err != nil {
 		return err
 	}
 	for i := range uint64(clients) {
 		w.clients.Go(func() { w.client(ctx, i) })
 	}
-	injected := w.strikeAll(ctx)
-	close(w.injected)
+	injected := w.injectAll(ctx)
+	close(w.allInjected)
 	if injected == nil {
 		injected = w.server.up(ctx)
 	}
-	over, stop := w.config.Clock.NewTimer(w.config.Patience)
+	over, stop := w.config.Clock.NewTimer(w.config.Timeout)
 	defer stop()
 	ended := make(chan struct{})
 	go func() { w.clients.Wait(); close(ended) }()
@@ -156,7 +157,7 @@ func (w *world) play(ctx context.Context) error {
 	case <-over:
 		cancel()
 		<-ended
-		return fmt.Errorf("some runs have not ended %s after the last blow", w.config.Patience)
+		return fmt.Errorf("some runs have not ended %s after the last fault", w.config.Timeout)
 	}
 	if injected != nil {
 		return injected
@@ -164,14 +165,14 @@ func (w *world) play(ctx context.Context) error {
 	return w.inspect(ctx)
 }
 
-// wait lets time pass; false where the context ends first.
+// wait waits for d. It returns false if the context ends first.
 func (w *world) wait(ctx context.Context, d time.Duration) bool {
 	return clock.Sleep(ctx, w.config.Clock, d) == nil
 }
 
-// broken notes a promise that was not kept, note what happened.
-func (w *world) broken(format string, args ...any) {
-	w.note("BROKEN: "+format, args...)
+// fail records a violated guarantee.
+func (w *world) fail(format string, args ...any) {
+	w.note("FAIL: "+format, args...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.outcome.Problems = append(w.outcome.Problems, fmt.Sprintf(format, args...))
@@ -181,5 +182,5 @@ func (w *world) note(format string, args ...any) {
 	now := w.config.Clock.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintf(&w.story, "%s %8.3fs %s\n", now.Format("15:04:05.000"), now.Sub(w.begun).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(&w.trace, "%s %8.3fs %s\n", now.Format("15:04:05.000"), now.Sub(w.started).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// strikeBoth kills a worker and what watches over it, whose end is the worker's
-// too: the attempt may be lost where either of them was still there.
-func (w *world) strikeBoth(victim process) error {
-	now, err := find(w.folder)
+// killMachine kills a worker and its supervisor. The attempt can be lost if
+// either was still running.
+func (w *world) killMachine(victim process) error {
+	now, err := findProcesses(w.folder)
 	if err != nil {
 		return err
 	}
@@ -27,49 +27,50 @@ func (w *world) strikeBoth(victim process) error {
 			victims = append(victims, p)
 		}
 	}
-	hit := false
+	any := false
 	for _, p := range slices.Backward(victims) {
-		injected, err := strike(w.folder, p.pid, syscall.SIGKILL)
+		injected, err := signalProcess(w.folder, p.pid, syscall.SIGKILL)
 		if err != nil {
 			return err
 		}
-		hit = hit || injected
+		any = any || injected
 	}
-	if !hit {
-		w.note("  it was gone")
+	if !any {
+		w.note("  process has already ended")
 		return nil
 	}
-	w.hit(victim.task)
+	w.countInjection(victim.task)
 	return nil
 }
 
-// freeze stops a worker for a while. It may be declared dead by then.
+// freeze stops a worker with SIGSTOP for length, after which its attempt may
+// have timed out.
 func (w *world) freeze(ctx context.Context, victim process, length time.Duration) error {
-	injected, err := strike(w.folder, victim.pid, syscall.SIGSTOP)
+	injected, err := signalProcess(w.folder, victim.pid, syscall.SIGSTOP)
 	if !injected {
-		w.note("  it was gone")
+		w.note("  process has already ended")
 		return err
 	}
-	w.hit(victim.task)
-	w.note("  it stands still for %s", length.Round(time.Millisecond))
+	w.countInjection(victim.task)
+	w.note("  frozen for %s", length.Round(time.Millisecond))
 	w.clients.Go(func() {
 		w.wait(ctx, length)
-		_, _ = strike(w.folder, victim.pid, syscall.SIGCONT)
+		_, _ = signalProcess(w.folder, victim.pid, syscall.SIGCONT)
 	})
 	return nil
 }
 
-// cloneLimit is how long a clone may take until it has understood that another
-// is heard.
+// cloneLimit is the time in which a clone must learn that another worker is in
+// contact.
 const cloneLimit = time.Minute
 
-// clone runs a worker once more beside it, outside of any machine, so that only
-// what Sortie answers can end it. Where it speaks first, the worker itself is
-// refused, which costs its attempt.
+// clone starts a second process of a worker outside of any machine, so that
+// only Sortie's answers can end it. If the clone calls first, the worker itself
+// is refused and loses its attempt.
 func (w *world) clone(ctx context.Context, victim process) error {
 	program, args, env, err := commandOf(victim.pid)
 	if err != nil {
-		w.note("  it was gone")
+		w.note("  process has already ended")
 		return nil //nolint:nilerr // that is all it can mean
 	}
 	home, err := os.MkdirTemp("", "sortie-clone-")
@@ -83,25 +84,25 @@ func (w *world) clone(ctx context.Context, victim process) error {
 		done()
 		return errors.Join(err, os.RemoveAll(home))
 	}
-	w.hit(victim.task)
+	w.countInjection(victim.task)
 	w.mu.Lock()
 	w.cloned[victim.task] = true
 	w.mu.Unlock()
 	w.clients.Go(func() {
 		defer done()
 		err := command.Wait()
-		w.note("the clone of %s ends: %v", victim.task, err)
+		w.note("clone of %s ended: %v", victim.task, err)
 		if limited.Err() != nil && ctx.Err() == nil {
-			w.broken("a clone of %s's worker is still at work after %s", victim.task, cloneLimit)
+			w.fail("clone of %s's worker still works after %s", victim.task, cloneLimit)
 		}
 		if err := os.RemoveAll(home); err != nil {
-			w.broken("a clone's folder is not removed: %v", err)
+			w.fail("cannot remove a clone's folder: %v", err)
 		}
 	})
 	return nil
 }
 
-// cancel repeats a cancel until it is answered, and remembers the answer.
+// cancel repeats a cancel request until it is answered, and stores the answer.
 func (w *world) cancel(ctx context.Context, task string) {
 	if task == "" {
 		return
@@ -117,17 +118,17 @@ func (w *world) cancel(ctx context.Context, task string) {
 			var answer contract.CancelAnswer
 			switch {
 			case err != nil || status >= http.StatusInternalServerError:
-				if !w.wait(ctx, againPause) {
+				if !w.wait(ctx, retryPause) {
 					return
 				}
 				continue
 			case status != http.StatusOK && status != http.StatusAccepted, json.Unmarshal(text, &answer) != nil:
-				w.broken("the cancel of %s: %d %.300s", task, status, text)
+				w.fail("cancel of %s: got %d %.300s, want 200 or 202", task, status, text)
 			}
-			w.note("the cancel of %s: %s, %s", task, answer.Result, answer.State)
+			w.note("cancel of %s: %s, %s", task, answer.Result, answer.State)
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if w.cancelled[task].Result == "" { // the first one counts
+			if w.cancelled[task].Result == "" { // the first answer counts
 				w.cancelled[task] = answer
 			}
 			return
@@ -135,24 +136,24 @@ func (w *world) cancel(ctx context.Context, task string) {
 	})
 }
 
-// hit notes that an attempt of the task may be lost.
-func (w *world) hit(task string) {
+// countInjection notes that an attempt of the task may be lost.
+func (w *world) countInjection(task string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hits[task]++
 }
 
-// endsAs says whether a task that ended so has done well, and whether it may end
-// so. A worker that stands still has to be killed when it is cancelled. While a
-// cancel is not answered, all may be.
-func (w *world) endsAs(task, state, code string) (well, fits bool) {
+// endsAs reports whether the end of a task is a success, and whether it is
+// allowed. A frozen worker must be killed when it is cancelled. Before the
+// answer to a cancel request is known, every end is allowed.
+func (w *world) endsAs(task, state, code string) (succeeded, allowed bool) {
 	w.mu.Lock()
-	answer, wished := w.cancelled[task]
+	answer, requested := w.cancelled[task]
 	w.mu.Unlock()
 	switch {
 	case state == "Completed":
-		return true, !wished || answer.Result == "" || answer.Result == contract.CancelTooLate
-	case !wished || answer.Result == contract.CancelTooLate:
+		return true, !requested || answer.Result == "" || answer.Result == contract.CancelTooLate
+	case !requested || answer.Result == contract.CancelTooLate:
 		return false, false
 	case state == "Failed":
 		return false, code == "CANCEL_TIMEOUT"

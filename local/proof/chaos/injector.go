@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// birth starts the stack for the first time; a blow may fall on that too.
-func (w *world) birth(ctx context.Context) error {
+// startFirst starts the stack for the first time, after the faults that
+// interrupt its start.
+func (w *world) startFirst(ctx context.Context) error {
 	for len(w.injections) > 0 && w.injections[0].target == killStart {
 		if err := w.server.launch(); err != nil {
 			return err
@@ -16,7 +17,7 @@ func (w *world) birth(ctx context.Context) error {
 		if !w.wait(ctx, w.injections[0].after) {
 			return ctx.Err()
 		}
-		if err := w.strike(ctx, w.injections[0], nil); err != nil {
+		if err := w.inject(ctx, w.injections[0], nil); err != nil {
 			return err
 		}
 		w.injections = w.injections[1:]
@@ -24,8 +25,8 @@ func (w *world) birth(ctx context.Context) error {
 	return w.server.up(ctx)
 }
 
-// strikeAll carries out the plan. The stack may be down after it.
-func (w *world) strikeAll(ctx context.Context) error {
+// injectAll carries out the plan. The stack may be down afterwards.
+func (w *world) injectAll(ctx context.Context) error {
 	random := w.random(1)
 	for _, b := range w.injections {
 		if b.target != killStart {
@@ -40,20 +41,20 @@ func (w *world) strikeAll(ctx context.Context) error {
 		if !w.wait(ctx, b.after) {
 			return ctx.Err()
 		}
-		if err := w.strike(ctx, b, random); err != nil {
+		if err := w.inject(ctx, b, random); err != nil {
 			return err
 		}
-		if b.target.downs() && !w.wait(ctx, b.down) {
+		if b.target.stopsStack() && !w.wait(ctx, b.down) {
 			return ctx.Err()
 		}
 	}
 	return nil
 }
 
-// strike carries out one blow.
-func (w *world) strike(ctx context.Context, b injection, random *rand.Rand) error {
+// inject carries out one fault.
+func (w *world) inject(ctx context.Context, b injection, random *rand.Rand) error {
 	var victim process
-	if b.target.strikesMachine() || b.target == cancelRun {
+	if b.target.affectsMachine() || b.target == cancelRun {
 		var err error
 		victim, err = w.victim(ctx, b.target == killSupervisor || b.target == killAll, random)
 		if err != nil {
@@ -63,7 +64,7 @@ func (w *world) strike(ctx context.Context, b injection, random *rand.Rand) erro
 	w.mu.Lock()
 	w.outcome.Injections++
 	w.mu.Unlock()
-	w.note("%s (life %d)%s", b.target, w.server.lives, victim)
+	w.note("%s (start %d)%s", b.target, w.server.starts, victim)
 	switch b.target {
 	case stopStack:
 		w.stopped()
@@ -76,9 +77,9 @@ func (w *world) strike(ctx context.Context, b injection, random *rand.Rand) erro
 		w.wait(ctx, b.within)
 		w.server.down(syscall.SIGKILL)
 	case killWorker, killSupervisor:
-		return w.strikeMachine(victim)
+		return w.killProcess(victim)
 	case killMachine:
-		return w.strikeBoth(victim)
+		return w.killMachine(victim)
 	case freezeWorker:
 		return w.freeze(ctx, victim, b.frozen)
 	case cloneWorker:
@@ -87,13 +88,13 @@ func (w *world) strike(ctx context.Context, b injection, random *rand.Rand) erro
 		w.cancel(ctx, victim.task)
 	default:
 		if !b.first {
-			if err := w.strikeMachine(victim); err != nil {
+			if err := w.killProcess(victim); err != nil {
 				return err
 			}
 		}
 		w.server.down(syscall.SIGKILL)
 		if b.first {
-			return w.strikeMachine(victim)
+			return w.killProcess(victim)
 		}
 	}
 	return nil
@@ -105,14 +106,13 @@ func (w *world) stopped() {
 	w.stops++
 }
 
-// victimWait is how long a machine to be struck is awaited.
+// victimWait is the polling interval for a running machine.
 const victimWait = 25 * time.Millisecond
 
-// victim picks one of the processes that run; there will be one, for clients
-// are at work.
+// victim picks one of the running processes, or waits for one.
 func (w *world) victim(ctx context.Context, supervisor bool, random *rand.Rand) (process, error) {
 	for {
-		now, err := find(w.folder)
+		now, err := findProcesses(w.folder)
 		if err != nil {
 			return process{}, err
 		}
@@ -129,17 +129,17 @@ func (w *world) victim(ctx context.Context, supervisor bool, random *rand.Rand) 
 	}
 }
 
-// strikeMachine kills a machine's process, and remembers whose attempt that
-// may cost. A victim that has ended in the meantime costs none.
-func (w *world) strikeMachine(victim process) error {
+// killProcess kills a machine's process and counts the injection, unless the
+// process has already ended.
+func (w *world) killProcess(victim process) error {
 	if victim.pid == 0 {
 		return nil
 	}
-	injected, err := strike(w.folder, victim.pid, syscall.SIGKILL)
+	injected, err := signalProcess(w.folder, victim.pid, syscall.SIGKILL)
 	if !injected {
-		w.note("  it was gone")
+		w.note("  process has already ended")
 		return err
 	}
-	w.hit(victim.task)
+	w.countInjection(victim.task)
 	return err
 }

@@ -11,59 +11,58 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// order is something that clients ask for. Its kind goes along as the batch id,
-// by which the worker knows what it is to be.
-type order struct {
+// workload is a request of the clients. Its kind is sent as the batch id, which
+// selects the worker's behaviour.
+type workload struct {
 	kind, format string
 	body         string
 }
 
-// The kinds of orders.
 const (
 	// kindTiny is a worker that only calls back.
 	kindTiny = "tiny"
 	// kindSample exports the sample collection.
 	kindSample = "sample"
-	// kindSlow exports from a source that takes its time.
+	// kindSlow exports from a slow source.
 	kindSlow = "slow"
-	// kindLarge leaves an output that is uploaded in parts.
+	// kindLarge produces an output that is uploaded in parts.
 	kindLarge = "large"
-	// kindForeign is a worker that knows the worker contract alone.
+	// kindForeign is the worker of Config.Foreign.
 	kindForeign = "foreign"
 )
 
-func (o order) String() string { return o.kind + "/" + o.format }
+func (o workload) String() string { return o.kind + "/" + o.format }
 
-// keeps says whether an output comes of it.
-func (o order) keeps() bool { return o.kind != kindTiny }
+// hasOutput reports whether the worker produces an output.
+func (o workload) hasOutput() bool { return o.kind != kindTiny }
 
-// market is what can be ordered, and the entity APIs that it is made from.
-type market struct {
-	orders []order
-	source http.Handler
+// catalog holds the workloads and the entity APIs that they read.
+type catalog struct {
+	workloads []workload
+	source    http.Handler
 }
 
-// collections is the path below which the source serves each kind's collection.
+// collections is the URL path of the collections, by kind.
 const collections = "/collections"
 
-// newMarket offers everything; what a foreign worker makes only where there is
+// newCatalog returns all workloads, those of a foreign worker only if there is
 // one.
-func newMarket(clock clock.Clock, foreign bool) (market, error) {
+func newCatalog(clock clock.Clock, foreign bool) (catalog, error) {
 	slow, err := samples.Generate(1, samples.Shape{
 		Entities: 24, Fanout: 6, Rate: map[samples.Defect]float64{samples.Slow: 0.9}, Delay: 30 * time.Millisecond,
 	})
 	if err != nil {
-		return market{}, err
+		return catalog{}, err
 	}
 	large, err := samples.Generate(2, samples.Shape{Entities: 30, Fanout: 29, TextBytes: 500_000})
 	if err != nil {
-		return market{}, err
+		return catalog{}, err
 	}
 	mux := http.NewServeMux()
 	for kind, c := range map[string]*samples.Collection{kindSample: samples.Sample(), kindSlow: slow, kindLarge: large} {
 		mux.Handle(collections+"/"+kind+"/", http.StripPrefix(collections+"/"+kind, c.Handler(clock)))
 	}
-	m := market{source: mux}
+	m := catalog{source: mux}
 	for _, each := range []struct {
 		kind, pi string
 		formats  []string
@@ -84,18 +83,18 @@ func newMarket(clock clock.Clock, foreign bool) (market, error) {
 				"options": map[string]any{"recursive": true, "parallelBatchSize": each.batch, "includeOcr": true},
 			})
 			if err != nil {
-				return market{}, fmt.Errorf("cannot write an order: %w", err)
+				return catalog{}, fmt.Errorf("cannot encode a workload: %w", err)
 			}
-			m.orders = append(m.orders, order{each.kind, format, string(body)})
+			m.workloads = append(m.workloads, workload{each.kind, format, string(body)})
 		}
 	}
 	return m, nil
 }
 
-// local are the orders that need no source but the stack's own.
-func (m market) local() []order {
-	var list []order
-	for _, o := range m.orders {
+// local returns the workloads that need no source but the stack's own.
+func (m catalog) local() []workload {
+	var list []workload
+	for _, o := range m.workloads {
 		if o.kind == kindTiny || o.kind == kindSample || o.kind == kindForeign {
 			list = append(list, o)
 		}
