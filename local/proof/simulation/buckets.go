@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// buckets is the object store of the world, in memory.
+// buckets is an object store in memory that loses calls.
 type buckets struct {
 	w       *world
 	buckets map[port.Bucket]map[string][]byte
@@ -24,27 +24,27 @@ func newBuckets(w *world) *buckets {
 	return &buckets{w, map[port.Bucket]map[string][]byte{port.Uploads: {}, port.Accepted: {}}}
 }
 
-// errNoURLs: nobody in the simulation follows a URL.
+// errNoURLs: simulated clients do not download.
 var errNoURLs = errors.New("the simulation has no presigned URLs")
 
-func (b *buckets) passing(call string) error {
+func (b *buckets) maybeLost(call string) error {
 	if b.w.chance(b.w.plan.lostCalls) {
 		b.w.note("bucket call lost: %s", call)
-		return fault.New(fault.Unavailable, "the object store did not answer")
+		return fault.New(fault.Unavailable, "no response from the object store")
 	}
 	return nil
 }
 
 // Head implements port.Outputs.
-func (b *buckets) Head(_ context.Context, shelf port.Bucket, key string) (port.Object, error) {
-	if err := b.passing("head"); err != nil {
+func (b *buckets) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
+	if err := b.maybeLost("head"); err != nil {
 		return port.Object{}, err
 	}
-	return b.head(shelf, key)
+	return b.head(bucket, key)
 }
 
-func (b *buckets) head(shelf port.Bucket, key string) (port.Object, error) {
-	body, ok := b.buckets[shelf][key]
+func (b *buckets) head(bucket port.Bucket, key string) (port.Object, error) {
+	body, ok := b.buckets[bucket][key]
 	if !ok {
 		return port.Object{}, port.ErrNotFound
 	}
@@ -56,7 +56,7 @@ func (b *buckets) head(shelf port.Bucket, key string) (port.Object, error) {
 
 // Accept implements port.Outputs.
 func (b *buckets) Accept(_ context.Context, key, etag string) (port.Object, error) {
-	if err := b.passing("keep"); err != nil {
+	if err := b.maybeLost("accept"); err != nil {
 		return port.Object{}, err
 	}
 	object, err := b.head(port.Uploads, key)
@@ -66,24 +66,24 @@ func (b *buckets) Accept(_ context.Context, key, etag string) (port.Object, erro
 	if object.ETag != etag {
 		return object, port.ErrChanged
 	}
-	b.w.meddle(strings.Split(key, "/")[1])
+	b.w.maybeCancel(strings.Split(key, "/")[1])
 	b.buckets[port.Accepted][key] = b.buckets[port.Uploads][key]
-	return object, b.passing("the answer to keep")
+	return object, b.maybeLost("response to accept")
 }
 
 // Put implements port.Outputs.
-func (b *buckets) Put(_ context.Context, shelf port.Bucket, key, _ string, content []byte) error {
-	if err := b.passing("put"); err != nil {
+func (b *buckets) Put(_ context.Context, bucket port.Bucket, key, _ string, content []byte) error {
+	if err := b.maybeLost("put"); err != nil {
 		return err
 	}
-	b.buckets[shelf][key] = content
-	return b.passing("the answer to put")
+	b.buckets[bucket][key] = content
+	return b.maybeLost("response to put")
 }
 
 // Open implements port.Outputs.
-func (b *buckets) Open(_ context.Context, shelf port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
-	object, err := b.head(shelf, key)
-	return io.NopCloser(bytes.NewReader(b.buckets[shelf][key])), object, err
+func (b *buckets) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
+	object, err := b.head(bucket, key)
+	return io.NopCloser(bytes.NewReader(b.buckets[bucket][key])), object, err
 }
 
 // PresignGet implements port.Outputs.
@@ -97,22 +97,22 @@ func (b *buckets) PresignPut(_ context.Context, key, _ string, _ time.Duration) 
 }
 
 // Delete implements port.Outputs.
-func (b *buckets) Delete(_ context.Context, shelf port.Bucket, key string) error {
-	if err := b.passing("delete"); err != nil {
+func (b *buckets) Delete(_ context.Context, bucket port.Bucket, key string) error {
+	if err := b.maybeLost("delete"); err != nil {
 		return err
 	}
-	delete(b.buckets[shelf], key)
+	delete(b.buckets[bucket], key)
 	return nil
 }
 
 // DeletePrefix implements port.Outputs.
-func (b *buckets) DeletePrefix(_ context.Context, shelf port.Bucket, prefix string) error {
-	if err := b.passing("delete prefix"); err != nil {
+func (b *buckets) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
+	if err := b.maybeLost("delete prefix"); err != nil {
 		return err
 	}
-	for key := range b.buckets[shelf] {
+	for key := range b.buckets[bucket] {
 		if strings.HasPrefix(key, prefix) {
-			delete(b.buckets[shelf], key)
+			delete(b.buckets[bucket], key)
 		}
 	}
 	return nil

@@ -16,81 +16,82 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// call is what a worker says.
+// call is one HTTP call of a worker.
 type call struct {
 	route, url, token string
 	body              any
-	// success and outcome are what a last word tells.
-	success bool
-	outcome string
+	// successful and outcome describe the report of a completed call or a
+	// callback.
+	successful bool
+	outcome    string
 }
 
-// answer is what comes back; its zero value is nothing.
+// answer is an HTTP response. The zero value is a lost response.
 type answer struct {
 	status int
 	text   []byte
 }
 
-// given says whether somebody who knows answered; a failure of ours is no answer.
-func (a answer) given() bool { return a.status != 0 && a.status < http.StatusInternalServerError }
+// conclusive reports whether the worker need not repeat the call.
+func (a answer) conclusive() bool { return a.status != 0 && a.status < http.StatusInternalServerError }
 
 func (a answer) ok() bool { return a.status == http.StatusOK }
 
-// serving makes what workers call of a process's use cases.
-func (w *world) serving(system *orchestrator.System) (http.Handler, error) {
+// workerAPI returns the handler for the routes that workers call.
+func (w *world) workerAPI(system *orchestrator.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
 		Loopback: true, Client: client, Clock: w.time, Log: w.log, NewID: func() string { return w.hex(16) },
 	}, callback.Routes(system.Workers)...)
 }
 
-// send makes a call: it can be lost, or its answer, and arrive once more later.
+// send makes a call. The request or the response can be lost, and the request
+// can arrive a second time later.
 func (p *worker) send(c call) answer {
 	w := p.w
-	w.meddle(p.task())
+	w.maybeCancel(p.task())
 	if w.chance(w.plan.lostCalls) {
 		return answer{}
 	}
-	told := p.deliver(c)
+	reply := p.deliver(c)
 	if w.chance(w.plan.late * 0.3) {
 		w.time.after(w.upTo(4*time.Minute), func() { p.deliver(c) })
 	}
 	if w.chance(w.plan.lostCalls) {
 		return answer{}
 	}
-	return told
+	return reply
 }
 
-// deliver has the real handler take the call, and holds what it does to what was
-// promised.
+// deliver passes the call to the real handler and checks its effect.
 func (p *worker) deliver(c call) answer {
 	w := p.w
-	if w.process.dead || w.cutOff() {
+	if w.process.crashed || w.disconnected() {
 		return answer{}
 	}
 	before, known := w.record(p.task())
-	began := w.time.now
+	calledAt := w.time.now
 	w.calls++
-	told := w.serve(c)
-	w.note("%s of %s: %d %.120s", c.route, p.name, told.status, told.text)
-	if !known || told.status == 0 {
-		return told
+	reply := w.serve(c)
+	w.note("%s of %s: %d %.120s", c.route, p.name, reply.status, reply.text)
+	if !known || reply.status == 0 {
+		return reply
 	}
 	after, ok := w.record(p.task())
 	if !ok {
-		return told
+		return reply
 	}
-	w.checkCall(p, c, told, before, after, began)
+	w.checkCall(p, c, reply, before, after, calledAt)
 	if before.Attempt.Report == nil && after.Attempt.Report != nil && after.Attempt.Number == p.attempt() {
-		w.facts(p.task(), p.attempt()).reported = true
+		w.attempt(p.task(), p.attempt()).reported = true
 	}
-	return told
+	return reply
 }
 
-// serve is one HTTP exchange; nothing comes back from a process that dies in it.
+// serve is one HTTP exchange. A process that crashes sends no response.
 func (w *world) serve(c call) answer {
 	body, err := json.Marshal(c.body)
 	if err != nil {
-		w.broken("a worker's body cannot be written: %v", err)
+		w.fail("cannot encode a worker's body: %v", err)
 		return answer{}
 	}
 	_, path, _ := strings.Cut(c.url, "://")
@@ -99,103 +100,105 @@ func (w *world) serve(c call) answer {
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	life, recorder := w.process, httptest.NewRecorder()
-	life.api.ServeHTTP(recorder, request)
-	if life.dead {
+	process, recorder := w.process, httptest.NewRecorder()
+	process.api.ServeHTTP(recorder, request)
+	if process.crashed {
 		return answer{}
 	}
 	return answer{recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())}
 }
 
-// facts is what was acknowledged about an attempt.
-type facts struct {
-	// heard is the worker whose calls were taken, and at when the last one was.
-	heard string
-	at    time.Time
-	// blocked is how long the engine had been kept waiting by then.
+// attemptFacts is what workers of an attempt know from the responses they got.
+type attemptFacts struct {
+	// worker is the worker in contact and lastCallAt the time of its last
+	// accepted call.
+	worker     string
+	lastCallAt time.Time
+	// blocked is the value of world.blocked at lastCallAt.
 	blocked time.Duration
-	// reported: a last word was taken in a call that is over.
+	// reported: a call with a report has returned.
 	reported bool
-	// good: a success was acknowledged as one. bad: what an upload of it tells is
-	// not what lies in the bucket.
-	good, bad bool
-	// judged: it was declared dead, and that was looked at. cancelBlocked is
-	// blocked at its cancel, and one more.
-	judged        bool
+	// succeeded: a success was acknowledged. defectiveOutput: the upload
+	// differs from its report.
+	succeeded, defectiveOutput bool
+	// timedOut: a heartbeat timeout was checked. cancelBlocked is 1 more than
+	// world.blocked at the first check after the cancel request.
+	timedOut      bool
 	cancelBlocked time.Duration
 }
 
-func (w *world) facts(task string, attempt int) *facts {
-	key := attemptOf{task, attempt}
-	if w.known[key] == nil {
-		w.known[key] = &facts{}
+func (w *world) attempt(task string, attempt int) *attemptFacts {
+	key := attemptKey{task, attempt}
+	if w.attempts[key] == nil {
+		w.attempts[key] = &attemptFacts{}
 	}
-	return w.known[key]
+	return w.attempts[key]
 }
 
-type attemptOf struct {
+type attemptKey struct {
 	task   string
 	number int
 }
 
-// checkCall holds what a call has done to the worker contract.
-func (w *world) checkCall(p *worker, c call, told answer, before, after run.Run, began time.Time) {
-	mine := w.facts(p.task(), p.attempt())
-	if before.Attempt.Number != p.attempt() && (told.ok() || w.time.now.Equal(began) && after.Version != before.Version) {
-		w.broken("%s of attempt %d of %s was taken, and attempt %d is the current one: %d", c.route, p.attempt(), p.task(), before.Attempt.Number, told.status)
+// checkCall checks the effect of a call against the worker contract.
+func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run, calledAt time.Time) {
+	facts := w.attempt(p.task(), p.attempt())
+	if before.Attempt.Number != p.attempt() && (reply.ok() || w.time.now.Equal(calledAt) && after.Version != before.Version) {
+		w.fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.route, p.attempt(), p.task(), before.Attempt.Number, reply.status)
 	}
-	if told.status == http.StatusUnauthorized && p.awake() && c.token == p.token && before.IsCurrent(p.attempt()) && mine.heard == p.name {
-		w.broken("%s of %s is not let in: %s", c.route, p.name, told.text)
+	if reply.status == http.StatusUnauthorized && p.healthy() && c.token == p.token && before.IsCurrent(p.attempt()) && facts.worker == p.name {
+		w.fail("%s of %s: got 401 for a valid token: %s", c.route, p.name, reply.text)
 	}
-	if !told.ok() {
+	if !reply.ok() {
 		return
 	}
-	// A last word that repeats another is answered as that was, whoever says it,
-	// also where the other one was taken while this call waited.
-	if c.route != "callback" && before.Attempt.Report == nil && !mine.reported {
-		if mine.heard != "" && mine.heard != p.name {
-			w.broken("%s and %s of attempt %d of %s are both heard", mine.heard, p.name, p.attempt(), p.task())
+	// A repeated report gets the first one's answer from any worker, also if
+	// the first was accepted while this call waited.
+	if c.route != "callback" && before.Attempt.Report == nil && !facts.reported {
+		if facts.worker != "" && facts.worker != p.name {
+			w.fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.worker, p.name, p.attempt(), p.task())
 		}
-		mine.heard = p.name
+		facts.worker = p.name
 	}
 	switch c.route {
 	case "started":
-		mine.at, mine.blocked = began, w.blocked
+		facts.lastCallAt, facts.blocked = calledAt, w.blocked
 		if before.Cancel != nil {
-			w.broken("%s may start, and a cancel of %s was wished before", p.name, p.task())
+			w.fail("started of %s was accepted after a cancel request for %s", p.name, p.task())
 		}
 	case "heartbeat":
-		mine.at, mine.blocked = began, w.blocked
-		if before.Cancel != nil && !strings.Contains(string(told.text), `"shouldCancel":true`) {
-			w.broken("%s is not told of the cancel of %s", p.name, p.task())
+		facts.lastCallAt, facts.blocked = calledAt, w.blocked
+		if before.Cancel != nil && !strings.Contains(string(reply.text), `"shouldCancel":true`) {
+			w.fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.name, p.task())
 		}
 	default:
-		w.checkLastWord(p, c, told, before, after)
+		w.checkCompletion(p, c, reply, before, after)
 	}
 }
 
-// checkLastWord holds the answer to completed, or to a callback, to the record.
-func (w *world) checkLastWord(p *worker, c call, told answer, before, after run.Run) {
+// checkCompletion compares the answer to completed, or to a callback, with the
+// record.
+func (w *world) checkCompletion(p *worker, c call, reply answer, before, after run.Run) {
 	if after.Attempt.Number != p.attempt() {
-		return // it was slow, and the run has gone on
+		return // a later attempt has started during the call
 	}
 	if after.Attempt.Report == nil && after.Attempt.Outcome != run.OutcomeCancelled {
-		w.broken("the report of attempt %d of %s was acknowledged and is lost", p.attempt(), p.task())
+		w.fail("acknowledged report of attempt %d of %s is lost", p.attempt(), p.task())
 	}
 	final := string(after.Attempt.Outcome)
 	if c.route == "completed" {
 		var body contract.CompletedAnswer
-		if err := json.Unmarshal(told.text, &body); err != nil || body.FinalState != final {
-			w.broken("%s was told %s, and attempt %d of %s is %s", p.name, told.text, p.attempt(), p.task(), final)
+		if err := json.Unmarshal(reply.text, &body); err != nil || body.FinalState != final {
+			w.fail("completed of %s: got %s, and attempt %d of %s is %s", p.name, reply.text, p.attempt(), p.task(), final)
 		}
 	}
 	if before.Cancel != nil && before.Attempt.Report == nil && final != contract.OutcomeCancelled {
-		w.broken("a cancel of %s was wished before, and its attempt %d is %s", p.task(), p.attempt(), final)
+		w.fail("report after a cancel request for %s: got outcome %[3]s of attempt %[2]d, want CANCELLED", p.task(), p.attempt(), final)
 	}
 	if report := after.Attempt.Report; c.outcome == contract.OutcomeCancelled && before.Attempt.Report == nil && report != nil && report.Phase == "" {
-		w.broken("where %s was cancelled is not kept", p.name)
+		w.fail("cancelledDuringPhase of %s is lost", p.name)
 	}
-	if c.success && final == contract.OutcomeSucceeded {
-		w.facts(p.task(), p.attempt()).good = true
+	if c.successful && final == contract.OutcomeSucceeded {
+		w.attempt(p.task(), p.attempt()).succeeded = true
 	}
 }

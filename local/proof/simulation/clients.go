@@ -15,27 +15,27 @@ import (
 
 var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
 
-// errDead is what a client gets of a process that is no more, or cannot be
+// errUnreachable is returned for a process that has crashed or cannot be
 // reached.
-var errDead = fault.New(fault.Unavailable, "nobody answers")
+var errUnreachable = fault.New(fault.Unavailable, "no response")
 
-// ask makes a client's call. An answer can be lost.
-func (w *world) ask(do func() error) error {
-	err := error(errDead)
-	if w.cutOff() {
+// clientCall makes a client's call. The response can be lost.
+func (w *world) clientCall(do func() error) error {
+	err := error(errUnreachable)
+	if w.disconnected() {
 		return err
 	}
-	w.attempted(func() { err = do() }, func() { err = errDead })
+	w.inProcess(func() { err = do() }, func() { err = errUnreachable })
 	if w.chance(w.plan.lostCalls) {
-		return errDead
+		return errUnreachable
 	}
 	return err
 }
 
-// arrive makes a client ask for a run, as often as it takes to be answered.
-func (w *world) arrive(key string, policy *contract.Policy) {
+// submit requests a run, and repeats the request until it is answered.
+func (w *world) submit(key string, policy *contract.Policy) {
 	var accepted run.Run
-	err := w.ask(func() (err error) {
+	err := w.clientCall(func() (err error) {
 		submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Policy: policy})
 		if err != nil {
 			return err
@@ -45,16 +45,16 @@ func (w *world) arrive(key string, policy *contract.Policy) {
 		return err
 	})
 	if err != nil {
-		w.time.after(w.upTo(5*time.Second), func() { w.arrive(key, policy) })
+		w.time.after(w.upTo(5*time.Second), func() { w.submit(key, policy) })
 		return
 	}
 	w.accepted(key, accepted)
 }
 
-// accepted plans what a client does about a run that was accepted.
+// accepted schedules what happens to an accepted run.
 func (w *world) accepted(key string, r run.Run) {
 	w.note("%s is accepted as %s", key, r.TaskID)
-	w.accepts = append(w.accepts, r.TaskID)
+	w.acceptedTasks = append(w.acceptedTasks, r.TaskID)
 	if w.chance(w.plan.cancels) {
 		w.time.after(w.upTo(4*time.Minute), func() { w.cancel(r.TaskID) })
 	}
@@ -63,7 +63,7 @@ func (w *world) accepted(key string, r run.Run) {
 	}
 }
 
-// drawPolicy draws what a request asks for; nil for nothing.
+// drawPolicy draws the policy of a request; nil is the default.
 func (w *world) drawPolicy() *contract.Policy {
 	if w.chance(0.6) {
 		return nil
@@ -78,46 +78,46 @@ func (w *world) drawPolicy() *contract.Policy {
 	return p
 }
 
-// again has a client retry a task that has ended, with one key until it is
-// answered.
-func (w *world) again(task string) {
+// retry retries an ended task, and repeats the call with the same key until it
+// is answered.
+func (w *world) retry(task string) {
 	var accepted run.Run
-	err := w.ask(func() (err error) {
+	err := w.clientCall(func() (err error) {
 		accepted, _, err = w.system.Retry(context.Background(), orchestrator.RetryRequest{
 			Identity: client, TaskID: task, IdempotencyKey: "again " + task, CorrelationID: "again",
 		})
 		return err
 	})
 	if err != nil {
-		w.time.after(w.upTo(5*time.Second), func() { w.again(task) })
+		w.time.after(w.upTo(5*time.Second), func() { w.retry(task) })
 		return
 	}
 	w.retried++
-	w.accepted("another try of "+task, accepted)
+	w.accepted("retry of "+task, accepted)
 }
 
-// abort stops a run's execution behind our back.
+// abort stops a run's execution from outside of Sortie.
 func (w *world) abort(ref run.Ref) {
-	w.attempted(func() {
-		err := w.engine.Stop(context.Background(), run.ExecutionName(ref, 1), "by hand")
-		w.note("the execution of %s is stopped by hand: %v", ref.ID, err)
+	w.inProcess(func() {
+		err := w.engine.Stop(context.Background(), run.ExecutionName(ref, 1), "aborted")
+		w.note("execution of %s is aborted: %v", ref.ID, err)
 	}, func() {})
 }
 
-// meddle has a client cancel a task in the middle of something, now and then.
-func (w *world) meddle(task string) {
-	if w.meddling || !w.chance(w.plan.cancels*0.03) {
+// maybeCancel sometimes cancels a task in the middle of another operation.
+func (w *world) maybeCancel(task string) {
+	if w.inMaybeCancel || !w.chance(w.plan.cancels*0.03) {
 		return
 	}
-	w.meddling = true
-	defer func() { w.meddling = false }()
+	w.inMaybeCancel = true
+	defer func() { w.inMaybeCancel = false }()
 	w.cancel(task)
 }
 
 func (w *world) cancel(task string) {
-	var stands run.Run
-	err := w.ask(func() (err error) {
-		stands, err = w.system.Cancel(context.Background(), client, task, "user_requested")
+	var current run.Run
+	err := w.clientCall(func() (err error) {
+		current, err = w.system.Cancel(context.Background(), client, task, "user_requested")
 		return err
 	})
 	w.note("cancel of %s: %v", task, err)
@@ -126,12 +126,12 @@ func (w *world) cancel(task string) {
 		return
 	}
 	if _, before := w.cancelled[task]; !before {
-		w.cancelled[task] = stands.State
+		w.cancelled[task] = current.State
 	}
-	if stands.Cancel == nil && !stands.State.Terminal() {
-		w.broken("the cancel of %s was acknowledged, and nothing is wished", task)
+	if current.Cancel == nil && !current.State.Terminal() {
+		w.fail("acknowledged cancel of %s: got a run without a cancel request", task)
 	}
 	if r, ok := w.record(task); ok && r.Cancel == nil && !r.State.Terminal() {
-		w.broken("the cancel of %s was acknowledged and is lost", task)
+		w.fail("acknowledged cancel of %s is lost", task)
 	}
 }

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// timeline is the clock and what is going to happen. Waiting on it lets the
-// world go on.
+// timeline is a virtual clock with a queue of events. Waiting on it runs the
+// events that are due meanwhile.
 type timeline struct {
 	now     time.Time
 	count   int
-	pending happenings
+	pending eventQueue
 }
 
-type happening struct {
+type event struct {
 	at    time.Time
 	order int
 	do    func()
@@ -22,22 +22,22 @@ type happening struct {
 // Now implements clock.Clock.
 func (t *timeline) Now() time.Time { return t.now }
 
-// NewTimer implements clock.Clock. Whoever makes a timer waits for it: the time
-// passes at once.
+// NewTimer implements clock.Clock. It returns a timer that has fired: the time
+// passes during the call.
 func (t *timeline) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	t.until(t.now.Add(d), func() bool { return false })
+	t.runUntil(t.now.Add(d), func() bool { return false })
 	fired := make(chan time.Time, 1)
 	fired <- t.now
 	return fired, func() {}
 }
 
-// after makes something happen later.
+// after schedules do.
 func (t *timeline) after(d time.Duration, do func()) {
 	t.count++
-	heap.Push(&t.pending, happening{t.now.Add(max(d, 0)), t.count, do})
+	heap.Push(&t.pending, event{t.now.Add(max(d, 0)), t.count, do})
 }
 
-// next is when the next thing happens.
+// next returns the time of the next event.
 func (t *timeline) next() (time.Time, bool) {
 	if len(t.pending) == 0 {
 		return time.Time{}, false
@@ -45,8 +45,8 @@ func (t *timeline) next() (time.Time, bool) {
 	return t.pending[0].at, true
 }
 
-// until lets things happen until the limit, or until enough says so.
-func (t *timeline) until(limit time.Time, enough func() bool) {
+// runUntil runs events until the limit, or until enough returns true.
+func (t *timeline) runUntil(limit time.Time, enough func() bool) {
 	for !enough() {
 		at, ok := t.next()
 		if !ok || at.After(limit) {
@@ -55,7 +55,7 @@ func (t *timeline) until(limit time.Time, enough func() bool) {
 			}
 			return
 		}
-		next, ok := heap.Pop(&t.pending).(happening)
+		next, ok := heap.Pop(&t.pending).(event)
 		if !ok {
 			return
 		}
@@ -66,29 +66,29 @@ func (t *timeline) until(limit time.Time, enough func() bool) {
 	}
 }
 
-// happenings is a heap by time, then by order of their making.
-type happenings []happening
+// eventQueue is a heap by time, then by order of scheduling.
+type eventQueue []event
 
-func (h happenings) Len() int { return len(h) }
+func (h eventQueue) Len() int { return len(h) }
 
-func (h happenings) Less(i, j int) bool {
+func (h eventQueue) Less(i, j int) bool {
 	if h[i].at.Equal(h[j].at) {
 		return h[i].order < h[j].order
 	}
 	return h[i].at.Before(h[j].at)
 }
 
-func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h eventQueue) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push is heap.Interface.
-func (h *happenings) Push(x any) {
-	if one, ok := x.(happening); ok {
+// Push implements heap.Interface.
+func (h *eventQueue) Push(x any) {
+	if one, ok := x.(event); ok {
 		*h = append(*h, one)
 	}
 }
 
-// Pop is heap.Interface.
-func (h *happenings) Pop() any {
+// Pop implements heap.Interface.
+func (h *eventQueue) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last

@@ -8,72 +8,73 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The pace and the end of a simulation.
 const (
 	sweepEvery = 20 * time.Second
-	// mustEnd is when every run has to have ended: the longest line, and all
-	// attempts with their limits, waits and outages.
-	mustEnd  = 12 * time.Hour
+	// maxTime is later than the end of any run: the longest queue, and all
+	// attempts with their limits, delays and outages.
+	maxTime  = 12 * time.Hour
 	maxSteps = 200_000
 )
 
-// Outcome is what became of a simulation.
+// Outcome is the result of a simulation.
 type Outcome struct {
-	// Problems are the promises that were broken; none is a pass.
+	// Problems are the violated invariants.
 	Problems []string
-	// Story tells everything that happened.
-	Story string
-	// Runs, Lives and Machines count; Took is the time that passed in it.
-	Runs, Lives, Machines int
-	// Attempts are those of all runs, Steps what the engine and the world were
-	// given to do, one after another.
+	// Trace is the log of all events.
+	Trace string
+	// Runs, Starts and Machines count runs, starts of the process, and
+	// machines. Took is simulated time.
+	Runs, Starts, Machines int
+	// Attempts counts the attempts of all runs, Steps the steps of the engine
+	// and the world.
 	Attempts, Steps int
-	// Calls counts what workers said, Renewals their new tokens.
+	// Calls counts the calls of workers, Renewals their renewed tokens.
 	Calls, Renewals int
 	Took            time.Duration
-	// Ends counts the runs by their end.
+	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
 
-// Run plays the simulation of a seed. An error says that it could not be played;
-// Outcome.Problems what it found. It may be called by many goroutines at once.
+// Run runs the simulation of a seed. It returns an error if the simulation
+// itself fails; Outcome.Problems holds its findings. It is safe for concurrent
+// use.
 func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
-	err = inFolder(func(dir string) error {
-		o, err = newWorld(seed, dir).play(ctx)
+	err = withTempDir(func(dir string) error {
+		o, err = newWorld(seed, dir).run(ctx)
 		return err
 	})
 	return o, err
 }
 
-func (w *world) play(ctx context.Context) (Outcome, error) {
-	if err := w.begin(ctx); err != nil {
-		return Outcome{}, fmt.Errorf("cannot begin: %w", err)
+func (w *world) run(ctx context.Context) (Outcome, error) {
+	if err := w.startProcess(ctx); err != nil {
+		return Outcome{}, fmt.Errorf("cannot start: %w", err)
 	}
-	w.requests = 1 + w.random.IntN(6)
-	for i := range w.requests {
+	w.requested = 1 + w.random.IntN(6)
+	for i := range w.requested {
 		policy := w.drawPolicy()
-		w.time.after(w.upTo(time.Minute), func() { w.arrive(fmt.Sprintf("request-%d", i), policy) })
+		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), policy) })
 	}
 	w.planOutages()
 	nextSweep := start.Add(sweepEvery)
 	quiet := 0
 	for ; ; w.steps++ {
-		if w.process.dead {
-			w.time.until(w.time.now.Add(max(w.upTo(5*time.Second), w.deadUntil.Sub(w.time.now))), func() bool { return false })
+		if w.process.crashed {
+			w.time.runUntil(w.time.now.Add(max(w.upTo(5*time.Second), w.deadUntil.Sub(w.time.now))), func() bool { return false })
 			w.upSince = w.time.now
 			if err := w.restart(ctx); err != nil {
 				return Outcome{}, err
 			}
 			nextSweep = w.time.now
 		}
-		worked, began := false, w.time.now
-		w.attempted(func() {
+		worked, steppedAt := false, w.time.now
+		w.inProcess(func() {
 			var err error
 			if worked, err = w.engine.Step(ctx); err != nil {
-				w.broken("the engine fails: %v", err)
+				w.fail("step of the engine: %v", err)
 			}
 		}, func() { worked = true })
-		w.blocked += w.time.now.Sub(began)
+		w.blocked += w.time.now.Sub(steppedAt)
 		if !worked {
 			w.passTime(ctx, &nextSweep, &quiet)
 		}
@@ -81,8 +82,8 @@ func (w *world) play(ctx context.Context) (Outcome, error) {
 		if quiet > 3 || len(w.problems) > 0 {
 			break
 		}
-		if w.steps > maxSteps || w.time.now.Sub(start) > mustEnd {
-			w.broken("after %s and %d steps it has not come to rest", w.time.now.Sub(start), w.steps)
+		if w.steps > maxSteps || w.time.now.Sub(start) > maxTime {
+			w.fail("still active after %s and %d steps", w.time.now.Sub(start), w.steps)
 			break
 		}
 	}
@@ -92,8 +93,8 @@ func (w *world) play(ctx context.Context) (Outcome, error) {
 	return w.outcome(ctx), w.process.db.Close()
 }
 
-// passTime goes on to what comes next: something in the world, a deadline of
-// the engine, a sweep.
+// passTime advances to the next event of the world, deadline of the engine, or
+// sweep.
 func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) {
 	next := *nextSweep
 	if due, ok := w.engine.NextDue(); ok && due.Before(next) {
@@ -101,7 +102,7 @@ func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) 
 	}
 	if at, ok := w.time.next(); ok && !at.After(next) {
 		first := true
-		w.time.until(at, func() bool { was := !first; first = false; return was })
+		w.time.runUntil(at, func() bool { was := !first; first = false; return was })
 		*quiet = 0
 		return
 	}
@@ -116,7 +117,7 @@ func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) 
 	if w.early {
 		early, w.early = 24*time.Hour, false
 	}
-	w.attempted(func() {
+	w.inProcess(func() {
 		if err := w.system.Sweep(ctx, early); err != nil {
 			w.note("sweep: %v", err)
 		}
@@ -126,14 +127,14 @@ func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) 
 	}
 }
 
-// record is a task's as the disk holds it; false where the process is dead.
+// record returns a task's stored record; false if the process has crashed.
 func (w *world) record(task string) (run.Run, bool) {
-	if w.process.dead {
+	if w.process.crashed {
 		return run.Run{}, false
 	}
 	r, err := w.process.store.Find(context.Background(), client.Tenant, task)
 	if err != nil {
-		w.broken("%s was accepted and is lost: %v", task, err)
+		w.fail("accepted run %s is lost: %v", task, err)
 	}
 	return r, err == nil
 }
@@ -149,7 +150,7 @@ func (w *world) allEnded(ctx context.Context) bool {
 
 func (w *world) outcome(ctx context.Context) Outcome {
 	o := Outcome{
-		Problems: w.problems, Story: w.story.String(), Lives: w.lives, Machines: w.machines.made, Steps: w.steps,
+		Problems: w.problems, Trace: w.trace.String(), Starts: w.starts, Machines: w.machines.created, Steps: w.steps,
 		Calls: w.calls, Renewals: w.renewals,
 		Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// executions is the engine with calls that get lost, in both ways.
+// executions is the engine behind calls whose requests and responses are lost.
 type executions struct {
 	*engine.Engine
 	process *process
 }
 
 func (e *executions) call(do func() error) error {
-	e.process.mortal()
+	e.process.maybeCrash()
 	if e.process.w.chance(e.process.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the call was lost")
+		return fault.New(fault.Unavailable, "request lost")
 	}
 	err := do()
 	if e.process.w.chance(e.process.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the answer was lost")
+		return fault.New(fault.Unavailable, "response lost")
 	}
 	return err
 }
@@ -55,9 +55,9 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 	return e.call(func() error { return e.Engine.Stop(ctx, name, cause) })
 }
 
-// checkStart: an execution is committed before it is begun.
+// checkStart checks that the run is committed before its execution starts.
 func (e *executions) checkStart(ctx context.Context, name string, input json.RawMessage) {
-	if e.process.dead {
+	if e.process.crashed {
 		return
 	}
 	var ref run.Ref
@@ -66,19 +66,19 @@ func (e *executions) checkStart(ctx context.Context, name string, input json.Raw
 		_, err = e.process.store.Load(ctx, ref)
 	}
 	if err != nil {
-		e.process.w.broken("execution %s is begun before its run is committed: %v", name, err)
+		e.process.w.fail("execution %s starts before its run is committed: %v", name, err)
 	}
 }
 
-// checkToken: what completes a token is committed before it does, and takes the
-// token out of the record.
+// checkToken checks that the commit before the completion of a token has
+// removed the token from the record.
 func (e *executions) checkToken(ctx context.Context, token string) {
-	if e.process.dead {
+	if e.process.crashed {
 		return
 	}
 	for _, r := range e.process.w.records(ctx) {
 		if r.Wait.Token == token {
-			e.process.w.broken("the token of %s is completed before that is committed, in %s", r.ID, r.State)
+			e.process.w.fail("token of %s is completed before the commit, in %s", r.ID, r.State)
 		}
 	}
 }

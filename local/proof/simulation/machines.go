@@ -9,14 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// machines is the runner of the world.
+// machines is the simulated runner.
 type machines struct {
-	w    *world
-	byID map[string]*machine
-	made int
+	w       *world
+	byID    map[string]*machine
+	created int
 }
 
-// machine is one of them, and the worker in it.
+// machine is a simulated machine with its workers.
 type machine struct {
 	id        string
 	spec      port.LaunchSpec
@@ -24,9 +24,10 @@ type machine struct {
 	exit      *port.Exit
 	visibleAt time.Time
 	stopping  bool
-	// stuck: it ignores what would end it until then.
+	// stuckUntil is the time before which nothing ends the machine.
 	stuckUntil time.Time
-	// unwantedAt is since when no run wants it; zero while one does.
+	// unwantedAt is the time since which no run uses the machine; zero while
+	// one does.
 	unwantedAt time.Time
 	workers    []*worker
 }
@@ -40,23 +41,23 @@ func (m *machine) view() port.Machine {
 // Launch implements port.Runner.
 func (r *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	plan := r.w.plan
-	r.w.meddle(spec.Env["TASK_ID"])
+	r.w.maybeCancel(spec.Env["TASK_ID"])
 	switch {
 	case r.w.chance(plan.throttles):
-		return port.Machine{}, fault.New(fault.Throttled, "too many machines are made at once")
+		return port.Machine{}, fault.New(fault.Throttled, "too many machines created at once")
 	case r.w.chance(plan.noCapacity):
-		return port.Machine{}, fault.New(fault.Capacity, "there is no room")
+		return port.Machine{}, fault.New(fault.Capacity, "no capacity")
 	case r.w.chance(plan.lostCalls):
-		return port.Machine{}, fault.New(fault.Unavailable, "the call was lost")
+		return port.Machine{}, fault.New(fault.Unavailable, "request lost")
 	}
 	m := r.named(spec.Name)
 	if m == nil {
 		m = r.create(spec)
 	}
 	if r.w.chance(plan.lostCalls) {
-		r.w.note("the answer about %s is lost", m.id)
-		r.w.strays++
-		return port.Machine{}, fault.New(fault.Unavailable, "the answer was lost")
+		r.w.note("response about %s is lost", m.id)
+		r.w.unknownMachines++
+		return port.Machine{}, fault.New(fault.Unavailable, "response lost")
 	}
 	return m.view(), nil
 }
@@ -71,8 +72,8 @@ func (r *machines) named(name string) *machine {
 }
 
 func (r *machines) create(spec port.LaunchSpec) *machine {
-	r.made++
-	m := &machine{id: fmt.Sprintf("app/m%d", r.made), spec: spec, phase: port.MachineCreating}
+	r.created++
+	m := &machine{id: fmt.Sprintf("app/m%d", r.created), spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.Now()
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
@@ -82,15 +83,15 @@ func (r *machines) create(spec port.LaunchSpec) *machine {
 	}
 	r.byID[m.id] = m
 	r.w.checkSecrets(spec)
-	r.w.note("%s is made for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
-	r.w.employ(m)
+	r.w.note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	r.w.startWorkers(m)
 	return m
 }
 
 // Inspect implements port.Runner.
 func (r *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return port.Machine{}, fault.New(fault.Unavailable, "the call was lost")
+		return port.Machine{}, fault.New(fault.Unavailable, "request lost")
 	}
 	m, ok := r.byID[id]
 	if !ok || r.w.time.Now().Before(m.visibleAt) {
@@ -99,10 +100,10 @@ func (r *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	return m.view(), nil
 }
 
-// Wait implements port.Runner: the world goes on meanwhile.
+// Wait implements port.Runner. Simulated events run meanwhile.
 func (r *machines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	if m, ok := r.byID[id]; ok {
-		r.w.time.until(r.w.time.Now().Add(limit), func() bool {
+		r.w.time.runUntil(r.w.time.Now().Add(limit), func() bool {
 			return m.phase == phase || m.phase == port.MachineGone
 		})
 	}
@@ -112,10 +113,10 @@ func (r *machines) Wait(ctx context.Context, id string, phase port.MachinePhase,
 // List implements port.Runner.
 func (r *machines) List(context.Context) ([]port.Machine, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return nil, fault.New(fault.Unavailable, "the call was lost")
+		return nil, fault.New(fault.Unavailable, "request lost")
 	}
 	var list []port.Machine
-	for i := range r.made {
+	for i := range r.created {
 		m := r.byID[fmt.Sprintf("app/m%d", i+1)]
 		if m.alive() && !r.w.time.Now().Before(m.visibleAt) {
 			list = append(list, m.view())
@@ -127,7 +128,7 @@ func (r *machines) List(context.Context) ([]port.Machine, error) {
 // Stop implements port.Runner.
 func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the call was lost")
+		return fault.New(fault.Unavailable, "request lost")
 	}
 	m, ok := r.byID[id]
 	if !ok || !m.alive() {
@@ -147,16 +148,16 @@ func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error
 // Destroy implements port.Runner.
 func (r *machines) Destroy(_ context.Context, id string) error {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "the call was lost")
+		return fault.New(fault.Unavailable, "request lost")
 	}
 	if m, ok := r.byID[id]; ok && m.alive() {
-		r.w.meddle(m.spec.Env["TASK_ID"])
+		r.w.maybeCancel(m.spec.Env["TASK_ID"])
 		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 	}
 	return nil
 }
 
-// end makes a machine be gone, later where it is stuck.
+// end ends a machine, or schedules its end if it is stuck.
 func (r *machines) end(m *machine, exit port.Exit) {
 	if !m.alive() {
 		return

@@ -7,50 +7,50 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// outageMost is how long an outage of ours takes at most: longer than a heartbeat
-// limit, and shorter than half of a token's life.
-const outageMost = 4 * time.Minute
+// maxOutage limits an outage: longer than a heartbeat limit, and shorter than
+// half of a token's validity.
+const maxOutage = 4 * time.Minute
 
-// planOutages draws when something of ours is away for long.
+// planOutages draws the outages of Sortie itself.
 func (w *world) planOutages() {
 	for w.chance(w.plan.outages * 0.7) {
-		kind, length := w.random.IntN(3), w.upTo(outageMost)
+		kind, length := w.random.IntN(3), w.upTo(maxOutage)
 		w.time.after(w.upTo(10*time.Minute), func() {
 			switch kind {
 			case 0:
-				w.note("for %s no call comes through", length)
+				w.note("the network is down for %s", length)
 				w.cutUntil = w.time.now.Add(length)
-				w.time.after(length, func() { w.up(length) })
+				w.time.after(length, func() { w.outageEnded(length) })
 			case 1:
-				w.note("the process is dead for %s", length)
-				w.process.dead, w.deadUntil = true, w.time.now.Add(length)
-				w.time.after(length, func() { w.up(length) })
+				w.note("the process is down for %s", length)
+				w.process.crashed, w.deadUntil = true, w.time.now.Add(length)
+				w.time.after(length, func() { w.outageEnded(length) })
 			default:
-				w.note("everything stands still for %s", length)
+				w.note("the host is suspended for %s", length)
 				w.time.now = w.time.now.Add(length)
-				w.up(length)
+				w.outageEnded(length)
 			}
 		})
 	}
 }
 
-// noticed is how long an outage takes that sweeps cannot miss.
-const noticed = 3 * sweepEvery
+// noticeableOutage is the shortest outage that sweeps cannot miss.
+const noticeableOutage = 3 * sweepEvery
 
-// up notes the end of an outage.
-func (w *world) up(after time.Duration) {
-	if w.upSince = w.time.now; after > noticed {
-		w.heardSince = w.time.now
+// outageEnded notes the end of an outage.
+func (w *world) outageEnded(after time.Duration) {
+	if w.upSince = w.time.now; after > noticeableOutage {
+		w.noticedUpSince = w.time.now
 	}
 }
 
-// cutOff says whether no call comes through.
-func (w *world) cutOff() bool { return w.cutUntil.After(w.time.now) }
+// disconnected reports whether the network is down.
+func (w *world) disconnected() bool { return w.cutUntil.After(w.time.now) }
 
-// probe is a call of this Sortie at its public address.
+// probe is the canary call at the public address.
 func (w *world) probe(context.Context) error {
-	if w.cutOff() || w.chance(w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "it was not reached")
+	if w.disconnected() || w.chance(w.plan.lostCalls) {
+		return fault.New(fault.Unavailable, "unreachable")
 	}
 	return nil
 }

@@ -22,24 +22,24 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// died is the panic of a process that is killed.
-type died struct{}
+// processCrash is the panic of a process that is killed.
+type processCrash struct{}
 
-// process is one life of Sortie: what is in memory is gone with it.
+// process is one start of Sortie with its memory.
 type process struct {
-	w     *world
-	db    *sqlite.DB
-	store port.Store
-	api   http.Handler
-	dead  bool
+	w       *world
+	db      *sqlite.DB
+	store   port.Store
+	api     http.Handler
+	crashed bool
 }
 
-// begin starts Sortie on what the disk holds.
-func (w *world) begin(ctx context.Context) error {
+// startProcess starts Sortie with the stored data.
+func (w *world) startProcess(ctx context.Context) error {
 	p := &process{w: w}
 	path := filepath.Join(w.dir, "sortie.db")
-	if w.lives == 0 {
-		if err := install(path); err != nil {
+	if w.starts == 0 {
+		if err := copyTemplate(path); err != nil {
 			return err
 		}
 	}
@@ -52,15 +52,15 @@ func (w *world) begin(ctx context.Context) error {
 		return err
 	}
 	p.store = inner
-	w.lives++
-	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.lives)<<32, w.plan.lostCommits), //nolint:gosec // lives counts up from 0
-		func(err error) { w.broken("misuse of the store: %v", err) })
+	w.starts++
+	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.starts)<<32, w.plan.lostCommits), //nolint:gosec // starts counts up from 0
+		func(err error) { w.fail("misuse of the store: %v", err) })
 	executions := &executions{process: p}
 	system := orchestrator.NewSystem(
-		&mortalStore{store, p}, executions, mortalRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,
+		&crashingStore{store, p}, executions, crashingRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,
 		chance{w}, w.probe, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, w.config,
 	)
-	if p.api, err = w.serving(system); err != nil {
+	if p.api, err = w.workerAPI(system); err != nil {
 		return err
 	}
 	functions := stack.Functions(system)
@@ -72,17 +72,17 @@ func (w *world) begin(ctx context.Context) error {
 		DB: p.db, Clock: w.time, Name: "run", Definition: machine, Log: w.log, Random: w.random.Uint64,
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 			if w.chance(w.plan.lostCalls / 2) {
-				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "it was not reached"}
+				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
 			}
 			if w.chance(w.plan.unforeseen) {
-				return nil, &engine.InvokeError{Name: "errorString", Cause: "nobody foresaw this"}
+				return nil, &engine.InvokeError{Name: "errorString", Cause: "unexpected error"}
 			}
-			if w.chance(w.plan.zombies) {
+			if w.chance(w.plan.delayedCalls) {
 				w.time.after(w.upTo(2*time.Minute), func() {
-					w.note("a call of %s comes to life: %s", function, payload)
-					w.attempted(func() { _, _ = p.call(ctx, functions[function], payload) }, func() {})
+					w.note("a delayed call of %s runs: %s", function, payload)
+					w.inProcess(func() { _, _ = p.call(ctx, functions[function], payload) }, func() {})
 				})
-				return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "it did not answer"}
+				return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "no response"}
 			}
 			return p.call(ctx, functions[function], payload)
 		},
@@ -100,8 +100,8 @@ func (c chance) Float64() float64 { return c.w.random.Float64() }
 // Hex implements orchestrator.Chance.
 func (c chance) Hex(n int) string { return c.w.hex(n) }
 
-// stateMachine is the file of the runs' state machine, with each function under
-// its own name.
+// stateMachine returns the definition of the runs' state machine, with
+// functions under their own names.
 var stateMachine = sync.OnceValues(func() ([]byte, error) {
 	names := map[string]string{}
 	for _, name := range statemachines.Functions() {
@@ -111,14 +111,14 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 	return []byte(text), err
 })
 
-// call makes a call of a function, as long as its process lives.
+// call calls a function unless its process has ended.
 func (p *process) call(ctx context.Context, function lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
 	if p.w.process != p {
-		return nil, errors.New("its process is dead")
+		return nil, errors.New("the process has ended")
 	}
 	answer, err := function(ctx, payload)
-	if p.dead { // the handler's wrapper takes a panic for an error
-		panic(died{})
+	if p.crashed { // the handler's wrapper turns a panic into an error
+		panic(processCrash{})
 	}
 	if err != nil {
 		return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
@@ -126,28 +126,28 @@ func (p *process) call(ctx context.Context, function lambdakit.TaskFunc, payload
 	return answer, nil
 }
 
-// mortal panics in a process that is dead, or that is killed now.
-func (p *process) mortal() {
-	if !p.dead && p.w.chance(p.w.plan.crashes) {
+// maybeCrash panics if the process has crashed, or if it crashes now.
+func (p *process) maybeCrash() {
+	if !p.crashed && p.w.chance(p.w.plan.crashes) {
 		p.w.note("the process is killed")
-		p.dead = true
+		p.crashed = true
 	}
-	if p.dead {
-		panic(died{})
+	if p.crashed {
+		panic(processCrash{})
 	}
 }
 
-// attempted does something in the process; otherwise is done where it died, or
-// is dead.
-func (w *world) attempted(do, otherwise func()) {
-	if w.process.dead {
+// inProcess runs do in the process. It runs otherwise if the process has
+// crashed or crashes meanwhile.
+func (w *world) inProcess(do, otherwise func()) {
+	if w.process.crashed {
 		otherwise()
 		return
 	}
 	defer func() {
 		switch reason := recover().(type) {
 		case nil:
-		case died:
+		case processCrash:
 			otherwise()
 		default:
 			panic(reason)
@@ -156,61 +156,61 @@ func (w *world) attempted(do, otherwise func()) {
 	do()
 }
 
-// mortalStore is a store whose process can be killed before and after a commit.
-type mortalStore struct {
+// crashingStore is a store whose process can crash before and after a commit.
+type crashingStore struct {
 	port.Store
 	process *process
 }
 
 // Create implements port.Store.
-func (s *mortalStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
-	s.process.mortal()
+func (s *crashingStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+	s.process.maybeCrash()
 	existing, err := s.Store.Create(ctx, first, key)
-	s.process.mortal()
+	s.process.maybeCrash()
 	return existing, err
 }
 
 // Commit implements port.Store.
-func (s *mortalStore) Commit(ctx context.Context, writes ...port.Write) error {
-	s.process.mortal()
+func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error {
+	s.process.maybeCrash()
 	if w := s.process.w; w.chance(w.plan.slowCommits) {
-		w.time.until(w.time.now.Add(w.upTo(20*time.Second)), func() bool { return s.process.dead })
-		s.process.mortal()
+		w.time.runUntil(w.time.now.Add(w.upTo(20*time.Second)), func() bool { return s.process.crashed })
+		s.process.maybeCrash()
 	}
 	err := s.Store.Commit(ctx, writes...)
-	s.process.mortal()
+	s.process.maybeCrash()
 	return err
 }
 
 // Load implements port.Store.
-func (s *mortalStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	if s.process.dead {
-		panic(died{})
+func (s *crashingStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	if s.process.crashed {
+		panic(processCrash{})
 	}
 	return s.Store.Load(ctx, ref)
 }
 
-// mortalRunner is a runner whose caller may be dead when it answers.
-type mortalRunner struct {
+// crashingRunner is a runner whose caller can crash before it answers.
+type crashingRunner struct {
 	*machines
 	process *process
 }
 
 // Launch implements port.Runner.
-func (r mortalRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
-	r.process.mortal()
+func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
+	r.process.maybeCrash()
 	m, err := r.machines.Launch(ctx, spec)
-	r.process.mortal()
+	r.process.maybeCrash()
 	return m, err
 }
 
-// restart ends what is left of a dead process and begins the next.
+// restart cleans up a crashed process and starts the next one.
 func (w *world) restart(ctx context.Context) error {
 	if err := w.process.db.Close(); err != nil {
-		return errors.Join(errors.New("the dead process's database does not close"), err)
+		return errors.Join(errors.New("cannot close the database of the crashed process"), err)
 	}
-	if err := w.begin(ctx); err != nil {
-		return fmt.Errorf("it does not start again: %w", err)
+	if err := w.startProcess(ctx); err != nil {
+		return fmt.Errorf("cannot restart: %w", err)
 	}
 	w.early = true
 	return nil

@@ -15,30 +15,30 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 300, "how many simulations to play")
-	first = flag.Uint64("seed", 1, "the first seed")
-	tell  = flag.Bool("tell", false, "print the story of each simulation")
+	seeds = flag.Uint64("seeds", 300, "number of simulations")
+	first = flag.Uint64("seed", 1, "first seed")
+	trace = flag.Bool("trace", false, "print the trace of each simulation")
 )
 
-// TestMain lets garbage lie for longer than Go does by itself: a simulation makes
-// much of it and keeps little.
+// TestMain collects garbage less often than the default: a simulation allocates
+// much and retains little.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// TestPromisesHoldInEveryWorld plays one simulation a seed. A failure prints
-// its seed, the first one its story, and how to play it alone.
-func TestPromisesHoldInEveryWorld(t *testing.T) {
+// TestInvariants runs one simulation per seed. A failure prints the seed; the
+// first one also prints its trace and the command that repeats it.
+func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, attempts, lives, machines, steps, calls, renewals int
-	told, began := false, time.Now()
+	var runs, attempts, starts, machines, steps, calls, renewals int
+	traced, started := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
-	var players sync.WaitGroup
+	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
-		players.Go(func() {
+		workers.Go(func() {
 			for seed := range next {
 				o, err := simulation.Run(t.Context(), seed)
 				mu.Lock()
@@ -48,11 +48,11 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 				for _, problem := range o.Problems {
 					t.Errorf("seed %d: %s", seed, problem)
 				}
-				if *tell || len(o.Problems) > 0 && !told {
-					told = told || len(o.Problems) > 0
-					t.Logf("seed %d; again: go test ./local/proof/simulation -seed=%[1]d -seeds=1 -tell\n%s", seed, o.Story)
+				if *trace || len(o.Problems) > 0 && !traced {
+					traced = traced || len(o.Problems) > 0
+					t.Logf("seed %d; repeat with: go test ./local/proof/simulation -seed=%[1]d -seeds=1 -trace\n%s", seed, o.Trace)
 				}
-				runs, attempts, lives, machines = runs+o.Runs, attempts+o.Attempts, lives+o.Lives, machines+o.Machines
+				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
 				steps, calls, renewals = steps+o.Steps, calls+o.Calls, renewals+o.Renewals
 				for state, n := range o.Ends {
 					ends[state] += n
@@ -65,39 +65,38 @@ func TestPromisesHoldInEveryWorld(t *testing.T) {
 		next <- *first + seed
 	}
 	close(next)
-	players.Wait()
+	workers.Wait()
 	if ends[run.Completed]*4 < runs {
-		t.Errorf("only %d of %d runs have succeeded; worlds in which nothing does prove little", ends[run.Completed], runs)
+		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs)
 	}
 	if renewals == 0 && *seeds >= 300 {
-		t.Error("no worker's token was renewed")
+		t.Error("got no renewed token, want some")
 	}
-	took := time.Since(began).Seconds()
-	t.Logf("%d seeds, %.1f a second: %d steps; %d runs in %d attempts on %d machines in %d lives of the process; "+
-		"workers made %d calls and had %d tokens renewed; ends: %v",
-		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, lives, calls, renewals, ends)
+	took := time.Since(started).Seconds()
+	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
+		"%d calls of workers, %d renewed tokens; ends: %v",
+		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, ends)
 }
 
-// TestASeedDecidesEverything: a story that cannot be had again explains nothing.
-func TestASeedDecidesEverything(t *testing.T) {
+func TestSeedDeterminesTrace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
-		var stories [2]string
-		for i := range stories {
+		var traces [2]string
+		for i := range traces {
 			o, err := simulation.Run(t.Context(), seed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			stories[i] = o.Story
+			traces[i] = o.Trace
 		}
-		if stories[0] != stories[1] {
-			t.Errorf("seed %d has two stories; they part at %q", seed, parting(stories[0], stories[1]))
+		if traces[0] != traces[1] {
+			t.Errorf("seed %d: got two traces, first difference %q", seed, firstDifference(traces[0], traces[1]))
 		}
 	}
 }
 
-// parting is the first line that differs.
-func parting(a, b string) string {
+// firstDifference returns the first line of a that differs from b.
+func firstDifference(a, b string) string {
 	others := strings.Split(b, "\n")
 	for i, line := range strings.Split(a, "\n") {
 		if i >= len(others) || line != others[i] {

@@ -10,29 +10,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// worker is one process in a machine. It knows the worker contract, or the
+// worker is one process in a machine. It uses the worker contract, or the
 // export contract alone.
 type worker struct {
 	w *world
 	m *machine
 	// name is its workerId.
-	name     string
-	modern   bool
-	envelope contract.TaskEnvelope
-	token    string
-	// deaf: it ends for nobody. silent: it says nothing any more, and stays.
-	deaf, silent bool
-	// handlesSigterm: it reports a cancel on SIGTERM.
+	name           string
+	workerContract bool
+	envelope       contract.TaskEnvelope
+	token          string
+	// A worker that ignoresSignals does not stop on SIGTERM or a refusal. A
+	// silent one makes no more calls.
+	ignoresSignals, silent bool
+	// handlesSigterm: it reports a cancellation on SIGTERM.
 	handlesSigterm bool
-	// until then it does nothing, though it lives.
-	frozenUntil      time.Time
-	cancelling, over bool
-	// wasFrozen: it was, at some time.
+	// frozenUntil is the time before which the process is stopped.
+	frozenUntil        time.Time
+	cancelling, exited bool
+	// wasFrozen: it has been frozen at least once.
 	wasFrozen bool
 }
 
-// employ gives a machine its start and its workers' characters.
-func (w *world) employ(m *machine) {
+// startWorkers schedules a machine's start and draws the behaviour of its
+// workers.
+func (w *world) startWorkers(m *machine) {
 	if w.chance(w.plan.neverStart) {
 		return
 	}
@@ -40,18 +42,18 @@ func (w *world) employ(m *machine) {
 	if w.chance(w.plan.clones) {
 		count = 2
 	}
-	modern := w.chance(w.plan.modern)
+	modern := w.chance(w.plan.workerContract)
 	for i := range count {
-		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), modern: modern, deaf: w.chance(w.plan.deaf)}
+		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.chance(w.plan.ignoreSignals)}
 		p.handlesSigterm = modern && w.chance(0.5)
 		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
-			w.broken("the envelope of %s cannot be read: %v", m.id, err)
+			w.fail("cannot decode the envelope of %s: %v", m.id, err)
 		}
 		p.token = p.envelope.TaskToken
 		m.workers = append(m.workers, p)
 	}
 	begin := w.upTo(5 * time.Second)
-	if w.chance(w.plan.quick) {
+	if w.chance(w.plan.immediate) {
 		begin = 0
 	}
 	w.soon(begin, func() {
@@ -60,12 +62,12 @@ func (w *world) employ(m *machine) {
 		}
 		m.phase = port.MachineRunning
 		for _, p := range m.workers {
-			p.begin()
+			p.start()
 		}
 	})
 }
 
-// soon is after, but at once where there is no delay.
+// soon runs do after d, immediately if d is 0.
 func (w *world) soon(d time.Duration, do func()) {
 	if d == 0 {
 		do()
@@ -74,24 +76,24 @@ func (w *world) soon(d time.Duration, do func()) {
 	w.time.after(d, do)
 }
 
-// ended says whether the process is no more.
-func (p *worker) ended() bool { return p.over || p.m.phase != port.MachineRunning }
+// gone reports whether the process has ended.
+func (p *worker) gone() bool { return p.exited || p.m.phase != port.MachineRunning }
 
-// frozen says whether the process does nothing now.
+// frozen reports whether the process is stopped now.
 func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.time.now) }
 
-// awake says whether the process lives and has beaten all its life.
-func (p *worker) awake() bool { return !p.ended() && !p.silent && !p.wasFrozen }
+// healthy reports whether the process runs and was never frozen or silent.
+func (p *worker) healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen }
 
-// later makes the process do something, unless it has ended by then; one that is
-// frozen does it when it is no more.
+// later schedules do in the process. It is dropped if the process has ended by
+// then, and delayed while it is frozen.
 func (p *worker) later(d time.Duration, do func()) {
 	p.w.time.after(d, func() { p.resume(do) })
 }
 
 func (p *worker) resume(do func()) {
 	switch {
-	case p.ended():
+	case p.gone():
 	case p.frozen():
 		p.later(p.frozenUntil.Sub(p.w.time.now), do)
 	default:
@@ -99,10 +101,10 @@ func (p *worker) resume(do func()) {
 	}
 }
 
-// begin is the beginning of the process's life, drawn anew for each.
-func (p *worker) begin() {
+// start starts the process.
+func (p *worker) start() {
 	w := p.w
-	if p.ended() {
+	if p.gone() {
 		return
 	}
 	if w.chance(w.plan.freezes) {
@@ -112,25 +114,25 @@ func (p *worker) begin() {
 			w.note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.time.now))
 		})
 	}
-	if p.modern {
-		p.introduce()
+	if p.workerContract {
+		p.reportStarted()
 		return
 	}
 	pause := w.upTo(90 * time.Second)
-	if w.chance(w.plan.quick) {
+	if w.chance(w.plan.immediate) {
 		pause = 0
 	}
-	w.soon(pause, func() { p.resume(p.finish) })
+	w.soon(pause, func() { p.resume(p.endWork) })
 }
 
-// exit ends the process; the machine ends with its last one.
+// exit ends the process. The machine ends with its last process.
 func (p *worker) exit(code int) {
-	if p.ended() {
+	if p.gone() {
 		return
 	}
-	p.over = true
+	p.exited = true
 	for _, other := range p.m.workers {
-		if !other.over {
+		if !other.exited {
 			return
 		}
 	}
@@ -141,19 +143,19 @@ func (p *worker) exit(code int) {
 	p.w.machines.end(p.m, exit)
 }
 
-// terminate is SIGTERM.
+// terminate handles SIGTERM.
 func (p *worker) terminate() {
 	switch {
-	case p.deaf:
+	case p.ignoresSignals:
 	case p.handlesSigterm:
-		p.abandon("SIGTERM")
+		p.reportCancelled("SIGTERM")
 	default:
 		p.exit(143)
 	}
 }
 
-// finish is the end of the work, as it is drawn.
-func (p *worker) finish() {
+// endWork draws how the work ends.
+func (p *worker) endWork() {
 	w := p.w
 	if p.cancelling {
 		return
@@ -164,11 +166,11 @@ func (p *worker) finish() {
 	case draw < w.plan.lost+0.03:
 		w.machines.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
 	case draw < w.plan.lost+0.05:
-		w.note("%s says nothing any more", p.name)
+		w.note("%s makes no more calls", p.name)
 		p.silent = true
 	case draw < w.plan.lost+0.07:
-		w.note("%s never ends", p.name)
-	case p.modern:
+		w.note("%s does not end", p.name)
+	case p.workerContract:
 		p.complete(p.result())
 	case draw < w.plan.lost+0.11:
 		p.report(contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
@@ -186,7 +188,8 @@ func (p *worker) task() string { return p.m.spec.Env["TASK_ID"] }
 
 func (p *worker) attempt() int { return p.m.spec.Owner.Attempt }
 
-// upload leaves an output in the bucket, or says so without.
+// upload stores an output in the bucket. Sometimes it stores none or reports a
+// wrong size.
 func (p *worker) upload(key string) contract.TaskOutput {
 	w, body := p.w, outputOf(p.task(), p.attempt())
 	size, good := int64(len(body)), true
@@ -199,18 +202,18 @@ func (p *worker) upload(key string) contract.TaskOutput {
 		w.buckets.buckets[port.Uploads][key] = body
 	}
 	if !good {
-		w.facts(p.task(), p.attempt()).bad = true
+		w.attempt(p.task(), p.attempt()).defectiveOutput = true
 	}
 	return contract.TaskOutput{OutputPath: key, FileName: "out.xml", ByteSize: &size}
 }
 
-// outputOf is what an attempt uploads.
+// outputOf returns the output of an attempt.
 func outputOf(task string, attempt int) []byte {
 	return fmt.Appendf(nil, "<out task=%q attempt='%d'/>", task, attempt)
 }
 
 // report posts the callback until it is answered or the machine is gone, and
-// then exits. A call can be lost, or arrive twice, or long after.
+// exits. A call can be lost, repeated or delayed.
 func (p *worker) report(body contract.Callback) {
 	w := p.w
 	body.TaskID = p.task()
@@ -219,18 +222,18 @@ func (p *worker) report(body contract.Callback) {
 		p.later(w.upTo(2*time.Second), func() { p.exit(0) })
 		return
 	}
-	if !p.post(body).given() {
+	if !p.post(body).conclusive() {
 		p.later(time.Second+w.upTo(4*time.Second), func() { p.report(body) })
 		return
 	}
 	if w.chance(w.plan.late) {
 		w.time.after(w.upTo(time.Minute), func() { p.post(body) })
 	}
-	if !w.chance(0.1) { // else it lingers
+	if !w.chance(0.1) { // else the process stays
 		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
 }
 
 func (p *worker) post(body contract.Callback) answer {
-	return p.send(call{route: "callback", url: p.m.spec.Env["CALLBACK_URL"], body: body, success: body.Status == contract.StatusSuccess})
+	return p.send(call{route: "callback", url: p.m.spec.Env["CALLBACK_URL"], body: body, successful: body.Status == contract.StatusSuccess})
 }

@@ -16,31 +16,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// plan says how mean the world is: each is a chance from 0 to 1.
+// plan holds the probabilities of faults, each from 0 to 1.
 type plan struct {
-	lostCalls, lostCommits, crashes                   float64
-	throttles, noCapacity, invisible, stuck           float64
-	neverStart, quick, lost, late, lostExits, cancels float64
-	// slowCommits take a while, in which others commit. zombies are calls of
-	// functions that are given up and come to life later. unforeseen are
-	// failures of functions that nobody has a name for. aborts are executions
-	// that somebody stops by hand.
-	slowCommits, zombies, unforeseen, aborts float64
-	// modern workers know the worker contract. clones are two processes of one
-	// envelope; frozen ones are silent for a while, and deaf ones end for nobody.
-	modern, clones, freezes, deaf float64
-	// outages are of ours, long ones: the network, the process, the clock.
+	lostCalls, lostCommits, crashes                       float64
+	throttles, noCapacity, invisible, stuck               float64
+	neverStart, immediate, lost, late, lostExits, cancels float64
+	// slowCommits last long enough for other commits. delayedCalls are function
+	// calls that fail for the caller and run later. unforeseen are function
+	// errors without a code. aborts stop an execution from outside.
+	slowCommits, delayedCalls, unforeseen, aborts float64
+	// workerContract is the share of workers that use it, the others only call
+	// back. clones are two processes with one envelope. freezes stop a process
+	// for a while.
+	workerContract, clones, freezes, ignoreSignals float64
+	// outages are long failures of Sortie's own network, process or clock.
 	outages float64
-	// again is how often a client retries what has ended.
-	again float64
+	// retries is the share of ended runs that a client retries.
+	retries float64
 }
 
-// kind says whether nothing of ours fails, so that everything has to be prompt.
-func (p plan) kind() bool {
-	return p.lostCalls+p.lostCommits+p.crashes+p.zombies+p.unforeseen+p.aborts+p.outages == 0
+// reliable reports whether Sortie itself has no faults, so that everything must
+// be prompt.
+func (p plan) reliable() bool {
+	return p.lostCalls+p.lostCommits+p.crashes+p.delayedCalls+p.unforeseen+p.aborts+p.outages == 0
 }
 
-// world is everything in one simulation.
+// world is the state of one simulation.
 type world struct {
 	seed   uint64
 	dir    string
@@ -48,7 +49,7 @@ type world struct {
 	plan   plan
 	time   *timeline
 	log    *slog.Logger
-	story  *bytes.Buffer
+	trace  *bytes.Buffer
 
 	machines *machines
 	buckets  *buckets
@@ -58,45 +59,46 @@ type world struct {
 	process *process
 	system  *orchestrator.System
 	engine  *engine.Engine
-	// lives are those of the process; steps are counted by Run.
-	lives, steps int
-	// strays counts the machines that nobody was told of.
-	strays int
-	early  bool
+	// starts counts the starts of the process, steps those of the main loop.
+	starts, steps int
+	// unknownMachines counts the machines whose creation was not reported.
+	unknownMachines int
+	early           bool
 
-	requests  int
-	accepts   []string
-	known     map[attemptOf]*facts
-	cancelled map[string]run.State // how it stood when the cancel was acknowledged
-	meddling  bool
-	endedAt   map[string]time.Time
-	last      map[string]*run.Run
-	rows      rows
-	// No call comes through until cutUntil, and no process begins until
-	// deadUntil; upSince is the end of the last outage of any kind, and heardSince of
-	// one that was long enough to be noticed.
-	cutUntil, deadUntil, upSince, heardSince time.Time
-	// blocked is how long the engine was kept waiting in its steps.
+	requested     int
+	acceptedTasks []string
+	attempts      map[attemptKey]*attemptFacts
+	cancelled     map[string]run.State // state when the cancel request was acknowledged
+	inMaybeCancel bool
+	endedAt       map[string]time.Time
+	last          map[string]*run.Run
+	rows          rows
+	// The network is down until cutUntil, the process until deadUntil. upSince
+	// is the end of the last outage of any kind, and noticedUpSince of one that
+	// was long enough to be noticed.
+	cutUntil, deadUntil, upSince, noticedUpSince time.Time
+	// blocked is the total time that steps of the engine have taken.
 	blocked time.Duration
-	// retried counts the runs that clients have made of ended ones.
+	// retried counts the runs created by retries of clients.
 	calls, renewals, retried int
-	// idleSince is when a slot was free while somebody waited for one.
+	// idleSince is the time since which a slot is free although a run is
+	// queued.
 	idleSince time.Time
 	problems  []string
 }
 
-// start is when every simulation begins.
+// start is the virtual time at which every simulation starts.
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func newWorld(seed uint64, dir string) *world {
 	w := &world{
-		seed: seed, dir: dir, random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // it has to be had again
-		time: &timeline{now: start}, story: &bytes.Buffer{},
-		known: map[attemptOf]*facts{}, cancelled: map[string]run.State{}, endedAt: map[string]time.Time{}, last: map[string]*run.Run{}, rows: rows{docs: map[string]doc{}},
+		seed: seed, dir: dir, random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // the seed must determine everything
+		time: &timeline{now: start}, trace: &bytes.Buffer{},
+		attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{}, endedAt: map[string]time.Time{}, last: map[string]*run.Run{}, rows: rows{docs: map[string]doc{}},
 	}
-	w.log = slog.New(slog.NewTextHandler(w.story, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	w.log = slog.New(slog.NewTextHandler(w.trace, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
-		case "stack": // it has addresses, which no seed decides
+		case "stack": // stacks contain addresses, which the seed does not determine
 			return slog.Attr{}
 		case slog.TimeKey:
 			return slog.Duration("at", w.time.now.Sub(start))
@@ -111,7 +113,7 @@ func newWorld(seed uint64, dir string) *world {
 	return w
 }
 
-// drawPlan draws how mean the world is. Some worlds are kind in most ways.
+// drawPlan draws the probabilities of faults. About half of them are zero.
 func (w *world) drawPlan() plan {
 	some := func(most float64) float64 {
 		if w.random.IntN(2) == 0 {
@@ -122,11 +124,11 @@ func (w *world) drawPlan() plan {
 	return plan{
 		lostCalls: some(0.1), lostCommits: some(0.1), crashes: some(0.02),
 		throttles: some(0.3), noCapacity: some(0.2), invisible: some(0.5), stuck: some(0.2),
-		neverStart: some(0.3), quick: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
-		slowCommits: some(0.5), zombies: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
-		aborts: some(0.3) * float64(w.random.IntN(2)),
-		modern: []float64{0, 0.5, 1, 1}[w.random.IntN(4)], clones: some(0.3), freezes: some(0.5), deaf: some(0.5),
-		outages: some(1) * float64(w.random.IntN(2)), again: some(0.2),
+		neverStart: some(0.3), immediate: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
+		slowCommits: some(0.5), delayedCalls: some(0.1), unforeseen: some(0.05) * float64(w.random.IntN(2)),
+		aborts:         some(0.3) * float64(w.random.IntN(2)),
+		workerContract: []float64{0, 0.5, 1, 1}[w.random.IntN(4)], clones: some(0.3), freezes: some(0.5), ignoreSignals: some(0.5),
+		outages: some(1) * float64(w.random.IntN(2)), retries: some(0.2),
 	}
 }
 
@@ -163,11 +165,11 @@ func (w *world) note(format string, args ...any) {
 	w.log.Info("world: " + fmt.Sprintf(format, args...))
 }
 
-// broken notes that a promise was broken.
-func (w *world) broken(format string, args ...any) {
+// fail records a violated invariant.
+func (w *world) fail(format string, args ...any) {
 	problem := fmt.Sprintf(format, args...)
 	if !slices.Contains(w.problems, problem) {
 		w.problems = append(w.problems, problem)
-		w.log.Error("broken: " + problem)
+		w.log.Error("failed: " + problem)
 	}
 }

@@ -12,32 +12,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// rows is what the disk held at the last look: the runs as their rows have
-// them, past all that a store keeps in memory. Every step is followed by a look,
-// so it reads only where something was written since the last one, and decodes
-// only what is another document than it was.
+// rows caches the stored runs, read directly from the database and not through
+// the store. refresh runs after every step, so it reads only if something was
+// written, and decodes only documents that have changed.
 type rows struct {
 	db      *sqlite.DB
 	written int64
-	// runs has the newest first. Nobody changes one.
+	// runs is sorted by creation, newest first. Its elements are not modified.
 	runs  []*run.Run
 	docs  map[string]doc
 	pools []port.PoolUse
 }
 
-// doc is a record's document, and what it says.
+// doc is a record's document and its decoded form.
 type doc struct {
 	text []byte
 	run  *run.Run
 }
 
-// look reads what was written since the last look.
-func (r *rows) look(ctx context.Context, p *process) error {
+// refresh reads what was written since the last call.
+func (r *rows) refresh(ctx context.Context, p *process) error {
 	written := p.db.Stats().Rows
 	if r.db == p.db && r.written == written {
 		return nil
 	}
-	r.db = nil // an error leaves nothing that a later look may rely on
+	r.db = nil // an error invalidates the cache
 	if err := p.db.Read(ctx, r.read); err != nil {
 		return fmt.Errorf("cannot read the records: %w", err)
 	}
@@ -50,7 +49,7 @@ func (r *rows) look(ctx context.Context, p *process) error {
 }
 
 func (r *rows) read(tx *sqlite.Tx) error {
-	found := make([]*run.Run, 0, len(r.runs)+1) // who has the last list is not disturbed
+	found := make([]*run.Run, 0, len(r.runs)+1) // callers may still use the previous slice
 	rows := tx.Query("SELECT id, doc FROM runs WHERE tenant = ? ORDER BY created_at DESC, n DESC", client.Tenant)
 	for rows.Next() {
 		var id string
@@ -72,21 +71,21 @@ func (r *rows) read(tx *sqlite.Tx) error {
 	return rows.Err()
 }
 
-// records are the runs as the disk holds them, the newest first.
+// records returns the stored runs, newest first.
 func (w *world) records(ctx context.Context) []*run.Run {
-	if err := w.rows.look(ctx, w.process); err != nil {
-		w.broken("%v", err)
+	if err := w.rows.refresh(ctx, w.process); err != nil {
+		w.fail("%v", err)
 	}
 	return w.rows.runs
 }
 
-// checkList holds what the store lists to the rows.
+// checkList compares the store's list with the rows.
 func (w *world) checkList(ctx context.Context) {
 	listed, _, err := w.process.store.List(ctx, client.Tenant, port.Page{Limit: 1000})
 	if err != nil {
-		w.broken("the records cannot be listed: %v", err)
+		w.fail("cannot list the records: %v", err)
 	}
 	if !slices.EqualFunc(listed, w.records(ctx), func(a run.Run, b *run.Run) bool { return a.ID == b.ID && a.Version == b.Version }) {
-		w.broken("%d runs are listed, and %d are there, or they are others", len(listed), len(w.records(ctx)))
+		w.fail("got %d listed runs, want the %d stored ones", len(listed), len(w.records(ctx)))
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// memory is where Linux keeps files that are on no disk.
-const memory = "/dev/shm"
+// memoryDir is a file system in memory on Linux.
+const memoryDir = "/dev/shm"
 
-// inFolder makes a folder and removes it when do is over. It is in memory where
-// the system has a place for that: a process is killed here and never the
-// machine, so that waiting for a disk proves nothing.
-func inFolder(do func(dir string) error) error {
-	dir, err := os.MkdirTemp(memory, "sortie-simulation-")
+// withTempDir runs do with a temporary folder, in memory where possible: only
+// processes crash here, never the host, so that the disk's durability is
+// irrelevant.
+func withTempDir(do func(dir string) error) error {
+	dir, err := os.MkdirTemp(memoryDir, "sortie-simulation-")
 	if err != nil {
 		dir, err = os.MkdirTemp("", "sortie-simulation-")
 	}
@@ -28,9 +28,9 @@ func inFolder(do func(dir string) error) error {
 	return errors.Join(do(dir), os.RemoveAll(dir))
 }
 
-// install puts a database at the path whose tables are made, and empty: making
-// them anew takes as long as much of what is played on them.
-func install(path string) error {
+// copyTemplate writes a database with empty tables to the path. Creating the
+// tables each time would take as long as a simulation.
+func copyTemplate(path string) error {
 	file, err := template()
 	if err != nil {
 		return err
@@ -38,18 +38,19 @@ func install(path string) error {
 	return os.WriteFile(path, file, 0o600)
 }
 
-// template is such a database, as the store and the engine make it.
+// template returns the file of an empty database with the tables of the store
+// and the engine.
 var template = sync.OnceValues(func() (file []byte, err error) {
-	err = inFolder(func(dir string) error {
+	err = withTempDir(func(dir string) error {
 		path, ctx := filepath.Join(dir, "template.db"), context.Background()
 		db, err := sqlite.Open(ctx, path)
 		if err != nil {
 			return err
 		}
 		_, err = sqlite.NewStore(ctx, db, &timeline{now: start})
-		// Close leaves nothing in the log.
+		// Close checkpoints the write-ahead log.
 		if err = errors.Join(err, engine.Migrate(ctx, db), db.Close()); err == nil {
-			file, err = os.ReadFile(path) //nolint:gosec // it was made above
+			file, err = os.ReadFile(path) //nolint:gosec // the path is from withTempDir
 		}
 		return err
 	})

@@ -7,79 +7,79 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// introduce says started until it is answered, and begins to work; a few workers
-// leave it out.
-func (p *worker) introduce() {
+// reportStarted repeats started until it is answered, and begins the work. Some
+// workers omit it.
+func (p *worker) reportStarted() {
 	w := p.w
 	if w.chance(0.15) {
 		p.work()
 		return
 	}
-	told := p.send(p.of("started", contract.TaskStarted{
+	reply := p.send(p.callOf("started", contract.TaskStarted{
 		Attempt: p.attempt(), WorkerID: p.name, StartedAt: w.time.now, HandlesSigterm: p.handlesSigterm,
 	}))
 	switch {
-	case !told.given():
-		p.later(p.pause(), p.introduce)
-	case told.ok() || p.deaf:
+	case !reply.conclusive():
+		p.later(p.retryDelay(), p.reportStarted)
+	case reply.ok() || p.ignoresSignals:
 		p.work()
 	default:
 		p.exit(0)
 	}
 }
 
-// pause is before a call is made again that was not answered.
-func (p *worker) pause() time.Duration { return time.Second + p.w.upTo(4*time.Second) }
+// retryDelay returns the delay before an unanswered call is repeated.
+func (p *worker) retryDelay() time.Duration { return time.Second + p.w.upTo(4*time.Second) }
 
-func (p *worker) of(route string, body any) call {
+func (p *worker) callOf(route string, body any) call {
 	return call{route: route, url: p.envelope.CallbackBaseURL + "/v1/tasks/" + p.task() + "/" + route, token: p.token, body: body}
 }
 
-// work begins the heartbeats and the work, which sometimes is long.
+// work starts the heartbeats and the work.
 func (p *worker) work() {
 	w := p.w
 	length := w.upTo(2 * time.Minute)
 	switch {
-	case w.chance(w.plan.quick):
+	case w.chance(w.plan.immediate):
 		length = 0
 	case w.chance(0.1):
 		length = w.upTo(20 * time.Minute)
 	}
 	p.heartbeat()
-	w.soon(length, func() { p.resume(p.finish) })
+	w.soon(length, func() { p.resume(p.endWork) })
 }
 
 func (p *worker) interval() time.Duration {
 	return time.Duration(p.envelope.HeartbeatIntervalMS) * time.Millisecond
 }
 
-// beat is one heartbeat, and the next ones.
+// heartbeat sends a heartbeat and schedules the next one.
 func (p *worker) heartbeat() {
-	if p.ended() || p.silent {
+	if p.gone() || p.silent {
 		return
 	}
 	progress := p.w.random.IntN(101)
-	told := p.send(p.of("heartbeat", contract.TaskHeartbeat{
+	reply := p.send(p.callOf("heartbeat", contract.TaskHeartbeat{
 		Attempt: p.attempt(), WorkerID: p.name, HeartbeatAt: p.w.time.now.Add(-p.w.upTo(time.Hour)), ProgressPct: &progress,
 	}))
 	next := p.interval()
 	switch {
-	case !told.given():
-		next = p.pause()
-	case told.ok():
-		p.heed(told)
-	case !p.deaf:
-		p.exit(0) // it was told that it is not wanted
+	case !reply.conclusive():
+		next = p.retryDelay()
+	case reply.ok():
+		p.handleHeartbeat(reply)
+	case !p.ignoresSignals:
+		p.exit(0) // the attempt belongs to another worker or has ended
 		return
 	}
 	p.later(next, p.heartbeat)
 }
 
-// heed does what the answer to a heartbeat asks for.
-func (p *worker) heed(told answer) {
+// handleHeartbeat processes the answer to a heartbeat.
+func (p *worker) handleHeartbeat(reply answer) {
 	var body contract.HeartbeatAnswer
-	if err := json.Unmarshal(told.text, &body); err != nil {
-		p.w.broken("the answer to a heartbeat cannot be read: %v", err)
+	if err := json.Unmarshal(reply.text, &body); err != nil {
+		p.w.fail("cannot decode the answer to a heartbeat: %v", err)
 		return
 	}
 	if body.TaskToken != "" {
@@ -89,13 +89,13 @@ func (p *worker) heed(told answer) {
 			p.envelope.Output = body.Output
 		}
 	}
-	if body.ShouldCancel && !p.deaf && !p.cancelling {
-		p.later(p.w.upTo(8*time.Second), func() { p.abandon("shouldCancel") })
+	if body.ShouldCancel && !p.ignoresSignals && !p.cancelling {
+		p.later(p.w.upTo(8*time.Second), func() { p.reportCancelled("shouldCancel") })
 	}
 }
 
-// abandon ends the work because that was asked for.
-func (p *worker) abandon(phase string) {
+// reportCancelled ends the work after a cancel request or SIGTERM.
+func (p *worker) reportCancelled(phase string) {
 	if p.cancelling || p.silent {
 		return
 	}
@@ -105,19 +105,19 @@ func (p *worker) abandon(phase string) {
 	})
 }
 
-// result is how the work ends by itself: well, for the most part.
+// result draws the result of uninterrupted work: mostly a success.
 func (p *worker) result() contract.TaskCompleted {
 	w := p.w
 	switch draw := w.random.Float64(); {
 	case draw < 0.15:
 		categories := contract.Categories()
-		failed := &contract.TaskError{Category: categories[w.random.IntN(len(categories))], Message: "it did not work"}
+		failed := &contract.TaskError{Category: categories[w.random.IntN(len(categories))], Message: "simulated failure"}
 		if w.chance(0.3) {
 			failed.Retryable = new(w.chance(0.5))
 		}
 		return contract.TaskCompleted{Outcome: contract.OutcomeFailed, Error: failed}
 	case draw < 0.18:
-		return contract.TaskCompleted{Outcome: contract.OutcomeCancelled, CancelledDuringPhase: "nobody asked"}
+		return contract.TaskCompleted{Outcome: contract.OutcomeCancelled, CancelledDuringPhase: "not requested"}
 	case draw < 0.22:
 		return contract.TaskCompleted{Outcome: contract.OutcomeSucceeded}
 	}
@@ -125,23 +125,23 @@ func (p *worker) result() contract.TaskCompleted {
 	return contract.TaskCompleted{Outcome: contract.OutcomeSucceeded, Output: &output}
 }
 
-// complete says the last word until it is answered, and exits.
+// complete repeats completed until it is answered, and exits.
 func (p *worker) complete(body contract.TaskCompleted) {
 	w := p.w
 	body.Attempt, body.WorkerID, body.CompletedAt = p.attempt(), p.name, w.time.now
-	last := p.of("completed", body)
-	last.success, last.outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
+	last := p.callOf("completed", body)
+	last.successful, last.outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
 	if w.chance(w.plan.late) && w.chance(0.3) {
 		w.time.after(w.upTo(10*time.Minute), func() { p.send(last) })
 		p.later(w.upTo(2*time.Second), func() { p.exit(0) })
 		return
 	}
-	if told := p.send(last); !told.given() {
-		p.later(p.pause(), func() { p.complete(body) })
+	if reply := p.send(last); !reply.conclusive() {
+		p.later(p.retryDelay(), func() { p.complete(body) })
 		return
 	}
 	p.silent = true
-	if !w.chance(0.1) { // else it lingers
+	if !w.chance(0.1) { // else the process stays
 		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
 }
