@@ -25,7 +25,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	changes := make([]*change, len(writes))
 	for i, w := range writes {
 		var err error
-		if changes[i], err = changeOf(w, w.Run.Version+1); err != nil {
+		if changes[i], err = s.changeOf(w, w.Run.Version+1); err != nil {
 			return told(err, "commit run", w.Run.ID)
 		}
 	}

@@ -33,6 +33,10 @@ type Config struct {
 	// whose deletes cost nothing; AWS promises them within a few days. 0 has
 	// Purge delete at once, for a write unit and more each.
 	TTLGrace time.Duration
+	// PlainItems stores records and events of new writes as JSON text that a
+	// console shows, without compression. Stores with and without it read each
+	// other's items. The package comment says what compression saves.
+	PlainItems bool
 	// Consumed, where it is not nil, is told what each request that succeeded
 	// has consumed, in write and read request units, by the operation's name in
 	// the API. It may be called from anywhere at once. DynamoDB Local tells a

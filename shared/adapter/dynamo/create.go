@@ -15,7 +15,7 @@ import (
 // Create implements orchestrator.Store. A task id that another run has is a
 // conflict too, where it is not its run's id.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
-	c, err := changeOf(first, 1)
+	c, err := s.changeOf(first, 1)
 	if err != nil {
 		return nil, told(err, "create run", first.Run.ID)
 	}

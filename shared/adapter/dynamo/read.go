@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -115,7 +116,7 @@ func eventsOf(is item) ([]run.Event, error) {
 	events := make([]run.Event, len(packed))
 	for i, p := range packed {
 		var err error
-		if events[i], err = unpackEvent(p); err != nil {
+		if events[i], err = format.UnpackEvent(p); err != nil {
 			return nil, fmt.Errorf("an event: %w", fault.Wrap(err, fault.Internal, "a stored event cannot be read"))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -17,8 +18,8 @@ import (
 // Attributes of a run's item, beside those of the indexes.
 const (
 	attrVersion = "v"
-	attrDoc     = "doc"     // the record, packed
-	attrEvents  = "ev"      // its newest events, each packed, in order
+	attrDoc     = "doc"     // the record, packed or plain
+	attrEvents  = "ev"      // its newest events, each packed or plain, in order
 	attrBytes   = "eb"      // their size
 	attrFresh   = "fresh"   // how many came with the last commit
 	attrNonce   = "nonce"   // of the last commit
@@ -123,7 +124,7 @@ type record struct {
 
 func recordOf(is item) (*record, error) {
 	r := &record{is: is}
-	if err := unpack(bytesOf(is[attrDoc]), &r.Run); err != nil {
+	if err := format.Unpack(documentOf(is[attrDoc]), &r.Run); err != nil {
 		tenant, id := named(textOf(is[schema.Partition.Name]))
 		return nil, fmt.Errorf("run %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "a stored record cannot be read"))
 	}
@@ -153,7 +154,12 @@ type change struct {
 	heartbeatless bool
 }
 
-func changeOf(w port.Write, version int64) (*change, error) {
+func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
+	pack, packEvent := format.Pack, format.PackEvent
+	if s.config.PlainItems {
+		pack, packEvent = format.Encode, func(e run.Event) ([]byte, error) { return format.Encode(e) }
+	}
+
 	w.Run.Version = version
 	c := &change{Write: w, nonce: make([]byte, 8), events: make([][]byte, len(w.Events))}
 	_, _ = rand.Read(c.nonce) // it never fails
@@ -173,7 +179,7 @@ func changeOf(w port.Write, version int64) (*change, error) {
 // attributes are those that each commit writes anew.
 func (c *change) attributes() item {
 	all := indexed(c.Run)
-	all[attrVersion], all[attrDoc], all[attrNonce] = number(c.Run.Version), bytes(c.doc), bytes(c.nonce)
+	all[attrVersion], all[attrDoc], all[attrNonce] = number(c.Run.Version), document(c.doc), bytes(c.nonce)
 	if len(c.events) > 0 {
 		all[attrFresh] = number(int64(len(c.events)))
 	}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 )
 
 func text(s string) types.AttributeValue  { return &types.AttributeValueMemberS{Value: s} }
@@ -12,10 +14,20 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
+// document is a packed document as binary, a plain one as a string, which
+// consoles show.
+func document(b []byte) types.AttributeValue {
+	if format.Plain(b) {
+		return text(string(b))
+	}
+	return bytes(b)
+}
+
+// list is a list of documents.
 func list(of [][]byte) types.AttributeValue {
 	values := make([]types.AttributeValue, len(of))
 	for i, b := range of {
-		values[i] = bytes(b)
+		values[i] = document(b)
 	}
 	return &types.AttributeValueMemberL{Value: values}
 }
@@ -44,6 +56,14 @@ func numberOf(v types.AttributeValue) int64 {
 	return 0
 }
 
+// documentOf is the reverse of document.
+func documentOf(v types.AttributeValue) []byte {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return []byte(s.Value)
+	}
+	return bytesOf(v)
+}
+
 func listOf(v types.AttributeValue) [][]byte {
 	l, ok := v.(*types.AttributeValueMemberL)
 	if !ok {
@@ -51,7 +71,7 @@ func listOf(v types.AttributeValue) [][]byte {
 	}
 	all := make([][]byte, len(l.Value))
 	for i, each := range l.Value {
-		all[i] = bytesOf(each)
+		all[i] = documentOf(each)
 	}
 	return all
 }

@@ -8,6 +8,9 @@
 package deployed
 
 import (
+	"errors"
+	"strconv"
+
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/kms"
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
@@ -15,9 +18,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Store returns the DynamoDB table of SORTIE_TABLE.
+// Store returns the DynamoDB table of SORTIE_TABLE. SORTIE_PLAIN_ITEMS=true makes
+// it store new records as plain JSON.
 func Store(p *process.Process) port.Store {
-	store, err := dynamo.Open(p.AWS(), dynamo.Config{Table: p.Need("SORTIE_TABLE"), Clock: p.Clock()})
+	plain, err := strconv.ParseBool(p.Option("SORTIE_PLAIN_ITEMS", "false"))
+	if err != nil {
+		p.Check(errors.New("SORTIE_PLAIN_ITEMS: want true or false"))
+	}
+	store, err := dynamo.Open(p.AWS(), dynamo.Config{Table: p.Need("SORTIE_TABLE"), Clock: p.Clock(), PlainItems: plain})
 	p.Check(err)
 	return store
 }

@@ -24,7 +24,7 @@ import (
 // Variables that several functions read.
 var (
 	step     = []string{"SORTIE_STEP"}
-	table    = []string{"SORTIE_TABLE"}
+	table    = []string{"SORTIE_TABLE", "SORTIE_PLAIN_ITEMS"}
 	machine  = []string{"SORTIE_STATE_MACHINE"}
 	fly      = []string{"SORTIE_SECRET_FLY", "SORTIE_FLY_APPS", "SORTIE_FLY_URL"}
 	clients  = []string{"SORTIE_SECRET_CLIENTS"}
@@ -79,7 +79,7 @@ var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge:
 var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
 
 // optional are variables that may be absent.
-var optional = []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_OUTPUTS_ENDPOINT", "SORTIE_STREAMING", "SORTIE_VERSION", "SORTIE_REDIRECT_OVER", "SORTIE_PUBLIC_URL", "SOURCE_API_URL"}
+var optional = []string{"SORTIE_PLAIN_ITEMS", "SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_OUTPUTS_ENDPOINT", "SORTIE_STREAMING", "SORTIE_VERSION", "SORTIE_REDIRECT_OVER", "SORTIE_PUBLIC_URL", "SOURCE_API_URL"}
 
 // values has a valid value of each variable but SORTIE_STEP.
 var values = map[string]string{
@@ -90,7 +90,7 @@ var values = map[string]string{
 	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
-	"SORTIE_STREAMING": "buffered", "SORTIE_VERSION": "v1",
+	"SORTIE_STREAMING": "buffered", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 }
 
 // built is the folder of the built programs: NAME/bootstrap.

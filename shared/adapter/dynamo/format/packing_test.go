@@ -1,4 +1,4 @@
-package dynamo
+package format
 
 import (
 	"crypto/sha256"
@@ -22,6 +22,15 @@ func TestTheDictionaryNeverChanges(t *testing.T) {
 	}
 }
 
+func TestDictionary2NeverChanges(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256(dictionary2)
+	const want = "7885b8363956cd955377fca658b1d2e6e3716c2033caf3407693f1760ea5febe"
+	if got := hex.EncodeToString(sum[:]); got != want {
+		t.Errorf("got digest %s, want %s: stored items would become unreadable", got, want)
+	}
+}
+
 var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
 	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: run.Work{Kind: "export", Format: "mods"}}, at)
@@ -32,14 +41,14 @@ var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 func TestWhatWasPackedBeforeIsRead(t *testing.T) {
 	t.Parallel()
 	var r run.Run
-	if err := unpack(decoded(t, "AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8="), &r); err != nil {
+	if err := Unpack(decoded(t, "AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8="), &r); err != nil {
 		t.Fatal(err)
 	}
 	r.Work.Options = nil
 	if diff := cmp.Diff(sampleRun, r); diff != "" {
 		t.Error(diff)
 	}
-	e, err := unpackEvent(decoded(t, "AgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLzKAMgAAD//w=="))
+	e, err := UnpackEvent(decoded(t, "AgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLzKAMgAAD//w=="))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +81,11 @@ func TestAnyEventIsReadBackAsItWas(t *testing.T) {
 	} {
 		want := sampleEvent
 		change(&want)
-		packed, err := packEvent(want)
+		packed, err := PackEvent(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := unpackEvent(packed)
+		got, err := UnpackEvent(packed)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -88,31 +97,31 @@ func TestAnyEventIsReadBackAsItWas(t *testing.T) {
 
 func TestWhatIsDamagedIsAnError(t *testing.T) {
 	t.Parallel()
-	packed, err := packEvent(sampleEvent)
+	packed, err := PackEvent(sampleEvent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range packed {
-		if e, err := unpackEvent(packed[:n]); err == nil {
+		if e, err := UnpackEvent(packed[:n]); err == nil {
 			t.Errorf("%d of %d bytes are an event: %+v", n, len(packed), e)
 		}
 	}
-	for _, bad := range [][]byte{nil, {0}, {3, 1, 2}, {packed1}, make([]byte, eventHead+4)} {
-		if err := unpack(bad, new(run.Run)); err == nil {
+	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, []byte("{"), make([]byte, eventHead+4)} {
+		if err := Unpack(bad, new(run.Run)); err == nil {
 			t.Errorf("%v is a record", bad)
 		}
 	}
 }
 
 func FuzzUnpack(f *testing.F) {
-	packed, err := packEvent(sampleEvent)
+	packed, err := PackEvent(sampleEvent)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(packed)
 	f.Add([]byte{packed1})
 	f.Fuzz(func(_ *testing.T, packed []byte) {
-		_, _ = unpackEvent(packed)
-		_ = unpack(packed, new(run.Run))
+		_, _ = UnpackEvent(packed)
+		_ = Unpack(packed, new(run.Run))
 	})
 }

@@ -1,0 +1,137 @@
+// Package format is how the DynamoDB adapter stores records and events, without
+// the SDK: as JSON compressed with a fixed dictionary, or as plain JSON. Every
+// version reads all formats. Inspect shows an item of the table to a person.
+package format
+
+import (
+	stdbytes "bytes"
+	"compress/flate"
+	_ "embed"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The dictionaries have what a record and its events usually contain. They are
+// part of the stored format and never change: a better one is a new format.
+//
+//go:embed dictionary1.txt
+var dictionary1 []byte
+
+//go:embed dictionary2.txt
+var dictionary2 []byte
+
+// The first byte of a stored document is its format. New documents use
+// dictionary2, which has the field names and event types of version 0.1.
+const (
+	packed1      = 1
+	packedEvent1 = 2
+	packed2      = 3
+	packedEvent2 = 4
+	plain        = '{' // a JSON object as it is; see Plain
+)
+
+// maxUnpacked is far above what an item of 400 KB can contain. It bounds the
+// memory that a damaged item takes.
+const maxUnpacked = 64 << 20
+
+// Encode returns the value's JSON without HTML escapes.
+func Encode(v any) ([]byte, error) {
+	var to stdbytes.Buffer
+	encoder := json.NewEncoder(&to)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return stdbytes.TrimSuffix(to.Bytes(), []byte("\n")), err
+}
+
+// Pack returns the value's JSON, compressed: each write is charged for each
+// kilobyte of the item.
+func Pack(v any) ([]byte, error) { return deflate([]byte{packed2}, v) }
+
+func deflate(head []byte, v any) ([]byte, error) {
+	doc, err := Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	to := stdbytes.NewBuffer(head)
+	w, err := flate.NewWriterDict(to, flate.BestCompression, dictionary2)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(doc); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return to.Bytes(), nil
+}
+
+// Plain reports whether a document is JSON as it is.
+func Plain(doc []byte) bool { return len(doc) > 0 && doc[0] == plain }
+
+// Unpack decodes a document of any format into v.
+func Unpack(packed []byte, v any) error {
+	if len(packed) == 0 {
+		return errors.New("empty document")
+	}
+	switch packed[0] {
+	case plain:
+		return json.Unmarshal(packed, v)
+	case packed1:
+		return inflate(packed[1:], dictionary1, v)
+	case packed2:
+		return inflate(packed[1:], dictionary2, v)
+	}
+	return fmt.Errorf("unknown format %d of a stored document", packed[0])
+}
+
+func inflate(packed, dictionary []byte, v any) error {
+	doc, err := io.ReadAll(io.LimitReader(flate.NewReaderDict(stdbytes.NewReader(packed), dictionary), maxUnpacked))
+	if err != nil {
+		return fmt.Errorf("damaged document: %w", err)
+	}
+	return json.Unmarshal(doc, v)
+}
+
+// eventHead is the number of bytes before the JSON of a packed event: the format,
+// the id and the time, which are half of an event and do not compress.
+const eventHead = 1 + len(ulid.ULID{}) + 8
+
+// PackEvent is Pack for events. An event whose id is not a ULID, or whose time
+// does not fit into 64 bits of nanoseconds, is packed as a whole.
+func PackEvent(e run.Event) ([]byte, error) {
+	id, err := ulid.ParseStrict(e.ID)
+	at := time.Unix(0, e.At.UnixNano()).UTC()
+	if err != nil || id.String() != e.ID || at != e.At {
+		return Pack(e)
+	}
+	head := append(append(make([]byte, 0, 64), packedEvent2), id[:]...)
+	head = binary.BigEndian.AppendUint64(head, uint64(e.At.UnixNano()))
+	e.ID, e.At = "", time.Time{}
+	return deflate(head, e)
+}
+
+// UnpackEvent decodes an event that PackEvent, Pack or Encode returned.
+func UnpackEvent(packed []byte) (e run.Event, err error) {
+	dictionary := dictionary2
+	switch {
+	case len(packed) >= eventHead && packed[0] == packedEvent1:
+		dictionary = dictionary1
+	case len(packed) < eventHead || packed[0] != packedEvent2:
+		return e, Unpack(packed, &e)
+	}
+	if err := inflate(packed[eventHead:], dictionary, &e); err != nil {
+		return e, err
+	}
+	e.ID = ulid.ULID(packed[1 : eventHead-8]).String()
+	e.At = time.Unix(0, int64(binary.BigEndian.Uint64(packed[eventHead-8:]))).UTC() //nolint:gosec // keeps the bits
+	return e, nil
+}
