@@ -106,7 +106,7 @@ SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
-		"server": {a.demo(), a.dev(), a.backup(), a.keys(), a.collection(), a.asl(), a.worker()},
+		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.collection(), a.asl(), a.worker()},
 		"client": {a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs()},
 		"stage":  {a.secrets()},
 	} {

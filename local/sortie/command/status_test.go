@@ -188,7 +188,7 @@ func TestWrongSettingsAreAllNamed(t *testing.T) {
 func TestEveryCommandHasHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"demo", "dev", "export", "status", "download", "runs", "events", "version", "backup", "collection serve", "asl validate", "asl run",
+		"demo", "dev", "export", "status", "download", "runs", "events", "version", "backup", "inspect", "collection serve", "asl validate", "asl run",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

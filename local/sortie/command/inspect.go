@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+func (a *app) inspect() *cobra.Command {
+	data := ""
+	c := &cobra.Command{
+		Use:   "inspect TASK|-",
+		Short: "Show stored records as JSON",
+		Long: `Show what is stored about a task in a data folder, or, with "-", the items of
+the DynamoDB table that standard input has: the answers of get-item, or the
+lines of a table export. Task tokens are replaced by "redacted".`,
+		Example: `  sortie inspect export_mods_1704857234567_a3f8c2d1 --data .sortie
+  aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
+  gunzip -c export.json.gz | sortie inspect -`,
+		Args: exactly("TASK|-"),
+	}
+	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
+	if err := c.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag is defined above
+	}
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if args[0] == "-" {
+			return a.inspectItems()
+		}
+		path := filepath.Join(data, stack.RecordsFile)
+		if _, err := os.Stat(path); err != nil {
+			return missing(path, err)
+		}
+		found, err := sqlite.Inspect(ctx, path, args[0])
+		if errors.Is(err, port.ErrNotFound) {
+			return wrong("no task %s in %s", args[0], path)
+		}
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(found)
+		if err != nil {
+			return fmt.Errorf("cannot encode task %s: %w", args[0], err)
+		}
+		var readable map[string]any
+		if err := json.Unmarshal(text, &readable); err != nil {
+			return fmt.Errorf("cannot decode task %s: %w", args[0], err)
+		}
+		format.Redact(readable)
+		return a.print(readable)
+	})
+	return c
+}
+
+// inspectItems shows each item of standard input.
+func (a *app) inspectItems() error {
+	items := json.NewDecoder(a.Stdin)
+	for n := 1; ; n++ {
+		var item json.RawMessage
+		err := items.Decode(&item)
+		if errors.Is(err, io.EOF) && n > 1 {
+			return nil
+		}
+		if err != nil {
+			return wrong("item %d: malformed JSON: %v", n, err)
+		}
+		readable, err := format.Inspect(item)
+		if err != nil {
+			return wrong("item %d: %v", n, err)
+		}
+		if err := a.print(readable); err != nil {
+			return err
+		}
+	}
+}
