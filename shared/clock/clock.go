@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Clock tells the time and wakes its caller. It may be called from anywhere at
-// once. Now never goes back by itself, but a host's clock may be set.
+// Clock returns the time and creates timers. It is safe for concurrent use. Now
+// does not go back by itself, but a host's clock may be set.
 type Clock interface {
 	Now() time.Time
-	// NewTimer sends the time on the channel once, when d has passed; d <= 0
-	// is at once. stop gives the timer up; it may be called at any time.
+	// NewTimer returns a channel that receives the time once, after d; d <= 0
+	// fires at once. stop cancels the timer and may be called at any time.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Sleep waits until d has passed by the clock, or until the end of ctx, whose
-// error it gives then.
+// Sleep waits for d by the clock. It returns the error of ctx if ctx ends
+// first.
 func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
 	fired, stop := clock.NewTimer(d)
 	defer stop()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Virtual stands still until it is moved. It is safe for use by many
-// goroutines.
+// Virtual is a clock that moves only by Advance. It is safe for concurrent use.
 type Virtual struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -18,19 +17,19 @@ type virtualTimer struct {
 	fired chan time.Time
 }
 
-// NewVirtual makes a clock that stands at start.
+// NewVirtual returns a clock whose time is start.
 func NewVirtual(start time.Time) *Virtual {
 	return &Virtual{now: start.UTC(), timers: map[*virtualTimer]struct{}{}}
 }
 
-// Now is where the clock stands.
+// Now returns the clock's time.
 func (v *Virtual) Now() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.now
 }
 
-// NewTimer makes a timer that Advance fires.
+// NewTimer returns a timer that Advance fires.
 func (v *Virtual) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -47,7 +46,7 @@ func (v *Virtual) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	}
 }
 
-// Advance moves the clock on by d and fires what is due by then.
+// Advance moves the clock by d and fires the timers that are due.
 func (v *Virtual) Advance(d time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +59,7 @@ func (v *Virtual) Advance(d time.Duration) {
 	}
 }
 
-// Next tells when the earliest timer is due; false where there is none.
+// Next returns the time of the earliest timer, and false if there is none.
 func (v *Virtual) Next() (time.Time, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

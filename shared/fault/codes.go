@@ -1,6 +1,6 @@
 package fault
 
-// Code is a failure's name, stable over versions.
+// Code is the name of a failure, stable over versions.
 type Code string
 
 // Failures of an attempt or of a run.
@@ -11,36 +11,38 @@ const (
 	Capacity Code = "CAPACITY"
 	// Image: the platform does not know or cannot start the image.
 	Image Code = "IMAGE"
-	// LaunchRefused: the platform refuses the machine for good.
+	// LaunchRefused: the platform refuses the machine permanently.
 	LaunchRefused Code = "LAUNCH_REFUSED"
-	// HeartbeatTimeout: the worker was heard once and then no more.
+	// HeartbeatTimeout: a worker that had contacted Sortie stopped sending
+	// heartbeats.
 	HeartbeatTimeout Code = "HEARTBEAT_TIMEOUT"
 	// WorkerLost: the machine ended before the worker reported its result.
 	WorkerLost Code = "WORKER_LOST"
 	// OutOfMemory: the platform killed the worker for its memory.
 	OutOfMemory Code = "OUT_OF_MEMORY"
-	// MachineStopped: somebody else than this run stopped the machine. Such an
-	// attempt is tried again and not counted.
+	// MachineStopped: a third party stopped the machine. The attempt is retried
+	// and does not count.
 	MachineStopped Code = "MACHINE_STOPPED"
 	// RunTimeout: the attempt reached its time limit.
 	RunTimeout Code = "RUN_TIMEOUT"
-	// WorkerError: the worker reported an error in the export contract's words.
+	// WorkerError: the worker reported an error by the export contract's
+	// callback.
 	WorkerError Code = "WORKER_ERROR"
-	// WorkerStopped: the worker says that it was cancelled, and nobody wished it.
+	// WorkerStopped: the worker reported CANCELLED but no cancel was requested.
 	WorkerStopped Code = "WORKER_STOPPED"
 	// OutputMissing: the worker reported an output that is not in the bucket.
 	OutputMissing Code = "OUTPUT_MISSING"
-	// OutputMismatch: the output's size is not the one that was reported.
+	// OutputMismatch: the output's size differs from the reported size.
 	OutputMismatch Code = "OUTPUT_MISMATCH"
 	// QueueTimeout: no slot of the pool became free in time.
 	QueueTimeout Code = "QUEUE_TIMEOUT"
-	// ActionTimeout: what an action waited for did not happen in time.
+	// ActionTimeout: an action's wait reached its limit.
 	ActionTimeout Code = "ACTION_TIMEOUT"
 	// Cancelled: the run was cancelled on request.
 	Cancelled Code = "CANCELLED"
 	// CancelTimeout: the worker did not end within the grace period.
 	CancelTimeout Code = "CANCEL_TIMEOUT"
-	// ExecutionLost: the run's execution ended before the run did, twice.
+	// ExecutionLost: the run's execution ended twice before the run did.
 	ExecutionLost Code = "EXECUTION_LOST"
 )
 
@@ -48,25 +50,25 @@ const (
 const (
 	// InvalidRequest: a field is missing, unknown or has a wrong value.
 	InvalidRequest Code = "INVALID_REQUEST"
-	// Unauthenticated: no token, or one that is not valid here.
+	// Unauthenticated: the token is missing or invalid.
 	Unauthenticated Code = "UNAUTHENTICATED"
-	// Forbidden: a valid token for something else.
+	// Forbidden: the token is valid for something else.
 	Forbidden Code = "FORBIDDEN"
-	// NotFound: never seen, or expired.
+	// NotFound: unknown or expired.
 	NotFound Code = "NOT_FOUND"
-	// NotReady: the output is asked for before there is one, or there will be none.
+	// NotReady: the output does not exist yet, or will not exist.
 	NotReady Code = "NOT_READY"
-	// OutputExpired: there was an output; its retention is over.
+	// OutputExpired: the retention of the output is over.
 	OutputExpired Code = "OUTPUT_EXPIRED"
-	// AttemptMismatch: a callback of an attempt that is not the current one.
+	// AttemptMismatch: a callback of another attempt than the current one.
 	AttemptMismatch Code = "ATTEMPT_MISMATCH"
 	// TaskExpired: the attempt was declared dead.
 	TaskExpired Code = "TASK_EXPIRED"
-	// TaskAlreadyTerminal: the attempt ended otherwise before.
+	// TaskAlreadyTerminal: the attempt has ended with another result.
 	TaskAlreadyTerminal Code = "TASK_ALREADY_TERMINAL"
-	// WorkerMismatch: a call of another worker than the one that is heard.
+	// WorkerMismatch: a call of another worker than the attempt's.
 	WorkerMismatch Code = "WORKER_MISMATCH"
-	// NotEnded: what is asked for needs a run that has ended.
+	// NotEnded: the request needs a run that has ended.
 	NotEnded Code = "NOT_ENDED"
 	// IdempotencyMismatch: the same Idempotency-Key with another body.
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
@@ -74,11 +76,11 @@ const (
 	TooLarge Code = "TOO_LARGE"
 	// Throttled: too many requests, here or at a platform.
 	Throttled Code = "THROTTLED"
-	// Unavailable: something Sortie needs does not answer now.
+	// Unavailable: a service that Sortie depends on does not answer.
 	Unavailable Code = "UNAVAILABLE"
 	// StoreFull: the store has no room left.
 	StoreFull Code = "STORE_FULL"
-	// Internal: a failure that has no name.
+	// Internal: an unexpected failure.
 	Internal Code = "INTERNAL"
 )
 
@@ -88,8 +90,8 @@ type kind struct {
 	retryable bool
 }
 
-// kinds holds what each code means. Categories and retry rules of attempts are
-// those of the worker contract (WC-6).
+// kinds maps each code to its meaning. Categories and retry rules of attempts
+// are those of the worker contract (WC-6).
 var kinds = map[Code]kind{
 	StartTimeout:     {Infrastructure, BlamePlatform, true},
 	Capacity:         {Infrastructure, BlamePlatform, true},
@@ -137,5 +139,5 @@ func (c Code) kind() kind {
 	return k
 }
 
-// Known says whether the code is one of this package's.
+// Known reports whether the code is one of this package.
 func (c Code) Known() bool { _, ok := kinds[c]; return ok }

@@ -1,12 +1,11 @@
-// Package fault names the failures that Sortie tells others about.
+// Package fault names the failures that Sortie reports.
 //
-// A Fault has a code (what happened), a category (WC-6),
-// a blame (who has to act) and says whether trying again helps. Every failure
-// that reaches a client, a worker, an event or a run's record is a Fault. An
-// error that is none is ours, is logged, and is never shown: it becomes
-// Internal.
+// A Fault has a code (what happened), a category (WC-6), a blame (who has to
+// act) and says whether a retry helps. Every failure that reaches a client, a
+// worker, an event or a run's record is a Fault. Any other error is internal:
+// it is logged, never shown, and reported as Internal.
 //
-// Faults are matched by code, with Is or errors.As, never by their words.
+// Faults are matched by code, with Is or errors.As, never by their text.
 package fault
 
 import (
@@ -49,23 +48,23 @@ const (
 	BlameSortie   Blame = "sortie"   // this software
 )
 
-// Fault is one named failure. The zero Fault is not valid; New makes them.
+// Fault is a named failure. The zero Fault is invalid; use New.
 type Fault struct {
 	Code      Code     `json:"code"`
 	Category  Category `json:"category,omitempty"`
 	Blame     Blame    `json:"blame"`
 	Retryable bool     `json:"retryable"`
-	// Message is for people: what happened and, where it helps, what to do.
+	// Message is for people: what happened and, if it helps, what to do.
 	Message string `json:"message"`
-	// Field names the part of the request that is wrong, in the request's own
-	// spelling ("options.maxDepth"). Empty where no field is.
+	// Field is the invalid part of the request, in the request's spelling
+	// ("options.maxDepth"), or empty.
 	Field string `json:"field,omitempty"`
 
 	cause error
 }
 
-// New makes the fault that code stands for. The message is formatted as by
-// fmt.Sprintf; category, blame and retry rule come from the code's entry.
+// New returns the fault of a code. The message is formatted as by fmt.Sprintf;
+// category, blame and retry rule come from the code's entry.
 func New(code Code, format string, args ...any) *Fault {
 	kind := code.kind()
 	return &Fault{
@@ -74,22 +73,22 @@ func New(code Code, format string, args ...any) *Fault {
 	}
 }
 
-// Wrap is New for a failure with a cause. The cause is for logs and errors.Is;
-// it is not part of the message and never reaches a client.
+// Wrap is New with a cause. The cause is for logs and errors.Is; it is not part
+// of the message and never reaches a client.
 func Wrap(cause error, code Code, format string, args ...any) *Fault {
 	f := New(code, format, args...)
 	f.cause = cause
 	return f
 }
 
-// Invalid is an InvalidRequest about one field.
+// Invalid returns an InvalidRequest for one field.
 func Invalid(field, format string, args ...any) *Fault {
 	f := New(InvalidRequest, format, args...)
 	f.Field = field
 	return f
 }
 
-// Error gives code and message, and the cause for the log.
+// Error returns code and message, and the cause for the log.
 func (f *Fault) Error() string {
 	text := string(f.Code) + ": " + f.Message
 	if f.cause != nil {
@@ -98,17 +97,17 @@ func (f *Fault) Error() string {
 	return text
 }
 
-// Unwrap gives the cause, nil where there is none.
+// Unwrap returns the cause, or nil.
 func (f *Fault) Unwrap() error { return f.cause }
 
-// Is says whether err is, or wraps, a fault with this code.
+// Is reports whether err is or wraps a fault with this code.
 func Is(err error, code Code) bool {
 	f, ok := errors.AsType[*Fault](err)
 	return ok && f.Code == code
 }
 
-// Of gives the fault that err is or wraps. Any other error becomes Internal
-// with a message that says nothing about it. Of(nil) is nil.
+// Of returns the fault that err is or wraps. Any other error becomes Internal
+// with a generic message. Of(nil) is nil.
 func Of(err error) *Fault {
 	if err == nil {
 		return nil
@@ -116,5 +115,5 @@ func Of(err error) *Fault {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f
 	}
-	return Wrap(err, Internal, "something went wrong inside Sortie; the correlation id finds it in the logs")
+	return Wrap(err, Internal, "internal error; the logs have the details under the correlation id")
 }

@@ -1,6 +1,6 @@
 package port
 
-// Identity is who calls.
+// Identity is an authenticated caller.
 type Identity struct {
 	Tenant    string
 	Workspace string

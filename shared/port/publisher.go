@@ -7,28 +7,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Publisher tells others what happened to runs.
+// Publisher publishes the events of runs.
 //
-// Each event may be told more than once, and whoever hears it knows it again by
-// its id. Who is told may hear events in another order than they were given in;
-// Seq has a run's order. An event that was told is durable at the other side.
-// Calls may be made from anywhere at once. Callers publish again what failed;
-// the adapter repeats only what its SDK repeats by itself.
+// Delivery is at least once. Subscribers deduplicate by Event.ID. Events may
+// arrive out of order; Seq orders the events of a run. An event that was
+// published is durable at the bus. Publisher is safe for concurrent use.
+// Callers retry failures; an adapter retries only what its SDK retries.
 type Publisher interface {
-	// Publish tells the events, as many as a caller has. It gives the indexes
-	// of those that were not told, in ascending order, and why: err is nil if
-	// and only if there are none. One that can never be told, for its size or
-	// for what it holds, keeps no other from being told.
+	// Publish publishes any number of events. It returns the indexes of those
+	// that were not published, in ascending order, and the reason; err is nil
+	// if and only if all were published. An event that can never be published,
+	// for its size or content, does not prevent the others.
 	Publish(ctx context.Context, events []PublishedEvent) (failed []int, err error)
 }
 
-// PublishedEvent is an event as it leaves Sortie, with whose it is.
+// PublishedEvent is an event with the run that it belongs to.
 type PublishedEvent struct {
 	Tenant        string
 	TaskID, RunID string
 	CorrelationID string
 	// Event has id, type, time, state, attempt and number.
 	Event run.Event
-	// Detail is what subscribers get: a JSON object.
+	// Detail is the content for subscribers: a JSON object.
 	Detail json.RawMessage
 }

@@ -5,44 +5,45 @@ import (
 	"time"
 )
 
-// Runner makes machines, one per attempt.
+// Runner creates machines, one per attempt.
 //
-// Every call may be repeated. Callers give each call a deadline; an adapter
-// that meets it returns an Unavailable fault. Failures are faults: Throttled
-// (try again later), Capacity and Image (the machine never was), LaunchRefused
-// (never will be), Unavailable (nobody knows; a Launch under the same name is
-// safe, because names are unique among live machines and found again). What a
-// list does not show proves nothing; what Inspect shows as MachineGone is gone.
+// Every call is idempotent. Callers give each call a deadline; an adapter that
+// reaches it returns an Unavailable fault. Failures are faults: Throttled
+// (retry later), Capacity and Image (no machine was created), LaunchRefused
+// (permanent), Unavailable (the result is unknown; a Launch with the same name
+// is safe, because a live machine with that name is adopted). Absence from List
+// proves nothing; a machine that Inspect returns as MachineGone is gone.
 type Runner interface {
-	// Launch creates the machine, or adopts the live one of the same name,
-	// tenant, run and attempt. The answer's phase is what is known now: it is
-	// seldom MachineRunning yet.
+	// Launch creates the machine, or adopts the live machine of the same name,
+	// tenant, run and attempt. The phase of the result is the one known at the
+	// time, usually not yet MachineRunning.
 	Launch(ctx context.Context, spec LaunchSpec) (Machine, error)
-	// Inspect looks one machine up. ErrNotFound where the platform does not
-	// know the id, which right after a launch proves nothing.
+	// Inspect returns one machine. It returns ErrNotFound if the platform does
+	// not know the id, which proves nothing right after a launch.
 	Inspect(ctx context.Context, id string) (Machine, error)
-	// Wait returns as soon as the machine is seen in the phase (MachineRunning
-	// or MachineGone) or beyond, or when limit (1 s to 60 s) is over, with
-	// what is known then and no error: the caller looks at the phase.
+	// Wait returns as soon as the machine is observed in the phase
+	// (MachineRunning or MachineGone) or a later one. When limit (1 s to 60 s)
+	// is over, it returns the machine as it is then and no error; the caller
+	// checks the phase.
 	Wait(ctx context.Context, id string, phase MachinePhase, limit time.Duration) (Machine, error)
-	// List tells all live machines that this Sortie has made, in any order. It
-	// may lag behind; machines that are gone may be missing.
+	// List returns all live machines that this Sortie has created, in any
+	// order. It may lag behind; machines that are gone may be missing.
 	List(ctx context.Context) ([]Machine, error)
-	// Stop sends SIGTERM and, when the grace is over, SIGKILL. It does not wait
-	// for either. nil where the machine is gone or was never known.
+	// Stop sends SIGTERM and, after the grace, SIGKILL. It waits for neither.
+	// It returns nil if the machine is gone or unknown.
 	Stop(ctx context.Context, id string, grace time.Duration) error
-	// Destroy kills the machine and removes it. It does not wait until it is
-	// gone. nil where the machine is gone or was never known.
+	// Destroy kills and removes the machine. It does not wait until the machine
+	// is gone. It returns nil if the machine is gone or unknown.
 	Destroy(ctx context.Context, id string) error
 }
 
-// MachineSpec says what machine an attempt wants.
+// MachineSpec describes the machine of an attempt.
 type LaunchSpec struct {
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string
-	// Region is the platform's name for the place; empty leaves it to the
-	// platform.
+	// Region is the platform's name of a region; empty lets the platform
+	// choose.
 	Region string
 	Env    map[string]string
 	// CPUs and MemoryMB are the size; MemoryMB is a multiple of 256.
@@ -53,38 +54,39 @@ type LaunchSpec struct {
 	Owner     MachineOwner
 }
 
-// MachineOwner is whose machine it is; the platform keeps it as metadata.
+// MachineOwner is the attempt that a machine belongs to. The platform stores it
+// as metadata.
 type MachineOwner struct {
 	Tenant, RunID string
 	Attempt       int
 }
 
-// MachinePhase is how far a machine is.
+// MachinePhase is the phase of a machine's life.
 type MachinePhase string
 
-// The phases of a machine, in their order. A state that the adapter does not
-// know is MachineUnknown, and proves nothing.
+// The phases of a machine in order. MachineUnknown stands for a state that the
+// adapter does not know, and proves nothing.
 const (
 	MachineUnknown  MachinePhase = "unknown"
 	MachineCreating MachinePhase = "creating"
 	MachineRunning  MachinePhase = "running"
-	// MachineEnding: the program has ended or is being stopped; the machine is
-	// not gone yet.
+	// MachineEnding: the program has ended or is being stopped; the machine
+	// still exists.
 	MachineEnding MachinePhase = "ending"
 	MachineGone   MachinePhase = "gone"
 )
 
-// Machine is what a platform tells about one.
+// Machine is a machine as the platform reports it.
 type Machine struct {
-	// ID finds the machine again, whichever app or cluster it is in. It is the
-	// adapter's own and at most 200 characters.
+	// ID identifies the machine across apps and clusters. Its form is the
+	// adapter's; it has at most 200 characters.
 	ID        string
 	Name      string
 	Region    string
 	Phase     MachinePhase
 	Owner     MachineOwner
 	CreatedAt time.Time
-	// Exit is set once the platform has told how the program ended; it can
+	// Exit is set once the platform has reported how the program ended. It may
 	// stay nil for a machine that is gone.
 	Exit *Exit
 }
@@ -93,11 +95,11 @@ type Machine struct {
 type Exit struct {
 	// Code is the exit code, 128+n for signal n.
 	Code int
-	// Signal is the signal's number, 0 where none ended it.
+	// Signal is the signal's number; 0 if no signal ended the program.
 	Signal int
-	// OOM: the kernel killed it for its memory.
+	// OOM: the kernel killed the program because memory was exhausted.
 	OOM bool
-	// Requested: somebody asked the platform to stop the machine.
+	// Requested: a stop of the machine was requested from the platform.
 	Requested bool
 	At        time.Time
 }

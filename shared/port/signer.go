@@ -9,25 +9,25 @@ import (
 )
 
 // Signer holds the keys that sign tokens: ECDSA on P-256 with SHA-256 (ES256).
-// Private keys never leave it. Calls may be made from anywhere at once; a
-// failure is an Unavailable fault, which the caller repeats.
+// Private keys never leave it. It is safe for concurrent use. A failure is an
+// Unavailable fault, which the caller retries.
 type Signer interface {
-	// Current names the key that signs now.
+	// Current returns the id of the key that signs now.
 	Current(ctx context.Context) (keyID string, err error)
-	// Sign signs the message with the key: 64 bytes, R and S. ErrNotFound for
-	// a key that is no more.
+	// Sign returns the signature of the message: 64 bytes, R and S. It returns
+	// ErrNotFound for a key that has been removed.
 	Sign(ctx context.Context, keyID string, message []byte) ([]byte, error)
-	// Keys lists the keys whose signatures are good, the current one first.
+	// Keys returns the keys whose signatures are valid, the current one first.
 	Keys(ctx context.Context) ([]VerificationKey, error)
 }
 
-// KeyID names a key by its public half: the thumbprint of RFC 7638, SHA-256 over
-// the members of its JWK in their order. So an id tells nothing of where the key
-// is kept. The key is on P-256.
+// KeyID returns the id of a public key on P-256: its RFC 7638 thumbprint,
+// SHA-256 over the members of its JWK in order. The id reveals nothing about
+// where the key is stored.
 func KeyID(public *ecdsa.PublicKey) (string, error) {
 	point, err := public.Bytes() // 4, X, Y
 	if err != nil {
-		return "", fmt.Errorf("cannot name the key: %w", err)
+		return "", fmt.Errorf("cannot compute the key id: %w", err)
 	}
 	text := base64.RawURLEncoding
 	sum := sha256.Sum256(fmt.Appendf(nil, `{"crv":"P-256","kty":"EC","x":"%s","y":"%s"}`,

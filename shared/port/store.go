@@ -9,107 +9,106 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ErrNoSlot is the answer to a commit that would take a slot which is not free,
-// or which somebody in line is waiting for. Nothing of the commit was applied.
+// ErrNoSlot is returned by a commit that would take a slot although none is
+// free or another run is queued for it. Nothing of the commit was applied.
 var ErrNoSlot = errors.New("the pool has no free slot")
 
-// ErrConflict is the answer to a commit that lost its race. Nothing of it was
-// applied; whoever commits reads again and decides again.
+// ErrConflict is returned by a commit that lost a race. Nothing of it was
+// applied; the caller loads the record and decides again.
 var ErrConflict = errors.New("the record has changed")
 
-// ErrKeyTaken is the answer to a Create under an idempotency key that has
+// ErrKeyTaken is returned by Create for an idempotency key that was used with
 // another digest.
-var ErrKeyTaken = errors.New("the idempotency key stands for another request")
+var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 
-// Store keeps runs, their events, leases, queues and idempotency keys.
+// Store stores runs with their events, leases, queues and idempotency keys.
 //
-// Reads see every commit that returned before they began, but for those that
-// look for runs nobody named: List, Due, WithMachine, OutputsDue, Purge, and
-// Pools and Mend of a pool that is new to them. Those may miss the commits of the
-// last moment, where the store says so; what they give is then as it was when
-// they looked at it. A sweep comes again. Any method may be called from anywhere
-// at once. A commit that returned nil is durable; one that
-// returned an error other than ErrConflict and ErrNoSlot may have been applied,
-// and whoever made it reads again. Nobody retries inside the store but against
-// passing faults of its database, within the deadline of ctx. Faults are
-// Unavailable and StoreFull. A record whose ExpiresAt has passed is not found,
-// but by Load, Due and OutputsDue as long as bytes of it are kept.
+// Reads by id are strongly consistent. List, Due, WithMachine, OutputsDue and
+// Purge, and Pools and Reconcile for a pool that they have not seen before, may
+// be eventually consistent: they can miss recent commits, and a later sweep
+// finds them. Store is safe for concurrent use. A commit that returned nil is
+// durable. A commit that returned an error other than ErrConflict and ErrNoSlot
+// may have been applied; the caller loads the record to find out. A store
+// retries only transient faults of its database, within the deadline of ctx.
+// Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not
+// found, except by Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
-	// Create writes a new run with its events, at version 1. With a key that is
-	// known, nothing is written: existing is the run of the key's first use,
-	// ErrKeyTaken where its digest is another. ErrConflict where the run's id
-	// exists.
+	// Create writes a new run with its events, at version 1. If the key is
+	// known, nothing is written: existing is the run of its first use, and
+	// ErrKeyTaken is returned if the digest differs. ErrConflict means that the
+	// run's id exists.
 	Create(ctx context.Context, first Write, key *IdempotencyKey) (existing *run.Run, err error)
-	// Load reads a run by its id, Find by its task id. ErrNotFound. What they
-	// return is the caller's to copy and not to change.
+	// Load returns a run by its id, Find by its task id, or ErrNotFound. The
+	// caller may copy the result but not change it.
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
 	Find(ctx context.Context, tenant, taskID string) (run.Run, error)
-	// Commit applies all writes or none. Each run must still have the version
-	// it was decided on, else *Conflict, which is ErrConflict; it is then one
-	// higher. Where a write's Beat has Judged, and the run's item is not open
-	// with that At, it is the same *Conflict.
+	// Commit applies all writes or none. Each run must have the version on
+	// which its decision was made; the commit raises it by one. Otherwise the
+	// error is a *Conflict, which is ErrConflict. The same error is returned if
+	// a write's Heartbeat has Evaluated and the run's heartbeat item is not
+	// open with that At.
 	Commit(ctx context.Context, writes ...Write) error
-	// Events reads a run's events with a number above after, in order, at most
-	// limit of them.
+	// Events returns at most limit events of a run with a number above after,
+	// in order.
 	Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error)
-	// List reads a tenant's runs, the newest first.
+	// List returns a tenant's runs, the newest first.
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
 
-	// Beat notes a heartbeat: one conditional write on the open item of the
-	// same attempt and worker, which sets At, Progress and Message; nil and
-	// empty keep what was, and an At before the stored one keeps the stored
-	// one. The other fields of b are not looked at, and the record stays as it
-	// is. It returns the item as it then is. ErrNotFound where no such item is
-	// open.
+	// Heartbeat records a heartbeat: one conditional write on the open item of
+	// the same attempt and worker, which sets At, Progress and Message. Nil and
+	// empty values keep the stored ones, and so does an At before the stored
+	// one. Other fields of b are ignored, and the run's record is not written.
+	// It returns the item, or ErrNotFound if no such item is open.
 	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
-	// LastBeat reads the item; ErrNotFound where none is open.
+	// LastHeartbeat returns the item, or ErrNotFound if none is open.
 	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
-	// Reception is what was noted last about whether callbacks can be received;
-	// its zero value where nothing was. NoteReception replaces it.
+	// Reception returns the last recorded reception, or its zero value.
+	// RecordReception replaces it.
 	Reception(ctx context.Context) (Reception, error)
 	RecordReception(ctx context.Context, r Reception) error
 
-	// Line reads who waits for a slot of the pool, the first in line first, at
-	// most limit of them. The order is by Slot.Since, then by run id.
+	// Queue returns at most limit runs that are queued for a slot of the pool,
+	// ordered by Slot.Since and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
-	// Position counts how many stand before the run in its line; 0 is the first
-	// in line. ErrNotFound where it is in none.
+	// Position returns the number of runs before the run in its queue; 0 is the
+	// first. It returns ErrNotFound if the run is not queued.
 	Position(ctx context.Context, r run.Run) (int, error)
-	// Pools tells each pool that has a lease or a line.
+	// Pools returns each pool with a lease or a queue.
 	Pools(ctx context.Context) ([]PoolUse, error)
-	// Mend makes the leases and the line of one pool what the records say, and
-	// tells how many rows it changed.
+	// Reconcile makes the leases and the queue of one pool match the records,
+	// and returns the number of changed rows.
 	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
-	// Due reads the runs whose execution should have acted by now, the longest
-	// overdue first.
+	// Due returns the runs whose execution should have acted by now, the
+	// longest overdue first.
 	Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
-	// WithMachine tells where the runs in ContainerCreating and Running are whose
-	// machine is known, ordered by tenant and id, after the one given.
+	// WithMachine returns the runs in ContainerCreating and Running whose
+	// machine is known, ordered by tenant and id, after the given one.
 	WithMachine(ctx context.Context, after run.Ref, limit int) ([]Placement, error)
-	// OutputsDue reads the runs that have bytes which are to be deleted by now:
-	// see run.Run's BytesDue.
+	// OutputsDue returns the runs with bytes that are to be deleted by now; see
+	// run.Run.BytesDue.
 	OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
-	// Purge forgets records, with events and keys, that have expired by now and
-	// of which no bytes are left, at most limit of them, and tells how many.
+	// Purge removes at most limit records, with events and keys, that have
+	// expired by now and have no stored bytes. It returns their number.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)
 }
 
-// Write is what a decision does to the store.
+// Write is what a commit writes for one run.
 type Write struct {
-	// Run is the record to write. Its Version is the one it was decided on.
+	// Run is the record to write. Its Version is the one on which the decision
+	// was made.
 	Run       run.Run
 	Events    []run.Event
 	Lease     run.LeaseChange
 	Heartbeat run.HeartbeatChange
 }
 
-// WriteOf makes the write of a decision.
+// WriteOf returns the write of a decision.
 func WriteOf(d run.Decision) Write {
 	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Heartbeat: d.Heartbeat}
 }
 
-// Placement is which machine a run's attempt has, as its record says.
+// Placement is the machine of a run's attempt according to the record.
 type Placement struct {
 	Run       run.Ref
 	State     run.State
@@ -117,44 +116,45 @@ type Placement struct {
 	MachineID string
 }
 
-// PlacementOf is the run's; without a MachineID where none is known.
+// PlacementOf returns the placement of a run; MachineID is empty if it is
+// unknown.
 func PlacementOf(r run.Run) Placement {
 	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, MachineID: r.Attempt.MachineID}
 }
 
-// Reception is since when callbacks can be received, and when that was last
-// seen. Both are zero where nobody has looked.
+// Reception is the time since which callbacks can be received, and the time of
+// the last probe. Both are zero if there was no probe.
 type Reception struct{ Since, ProbedAt time.Time }
 
-// IdempotencyKey is a client's own name for a request.
+// IdempotencyKey is a client's key for a request.
 type IdempotencyKey struct {
 	// Key is 1 to 255 characters.
 	Key string
-	// Digest tells whether a second request is the first one again.
+	// Digest identifies the content of the request.
 	Digest string
 }
 
-// Conflict says which run of a commit was changed meanwhile. It is ErrConflict.
+// Conflict names the run that made a commit fail. It is ErrConflict.
 type Conflict struct{ Ref run.Ref }
 
 func (c *Conflict) Error() string {
 	return fmt.Sprintf("run %s: %v", c.Ref.ID, ErrConflict)
 }
 
-// Unwrap gives ErrConflict.
+// Unwrap returns ErrConflict.
 func (c *Conflict) Unwrap() error { return ErrConflict }
 
-// Page is a part of a list.
+// Page selects a page of a list.
 type Page struct {
-	// State filters; empty is all.
+	// State is a filter; empty means all states.
 	State run.State
-	// Cursor is the next of the page before; empty is the first page.
+	// Cursor is the next of the previous page; empty means the first page.
 	Cursor string
 	// Limit is 1 to 1000.
 	Limit int
 }
 
-// PoolUse is how a pool stands.
+// PoolUse is the number of held and queued runs of a pool.
 type PoolUse struct {
 	Tenant, Pool string
 	Held, Queued int
