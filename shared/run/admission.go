@@ -6,9 +6,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// New makes a run that was just accepted, with its first event. The caller
-// sets identity, work and policy; New sets the rest. A ScheduledAt after now
-// makes it PreRun.
+// New returns an accepted run with its first event. The caller sets identity,
+// work and policy; New sets the rest. A run whose ScheduledAt is after now is
+// PreRun.
 func New(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt = now, now
@@ -25,8 +25,8 @@ func New(r Run, now time.Time) Decision {
 	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
 }
 
-// Woken: the time that PreRun or Retrying waited for has come. It changes
-// nothing in any other state, and nothing before that time.
+// Due: the time that PreRun or Retrying waits for has come. It changes nothing
+// in other states or before that time.
 type Due struct{}
 
 func (Due) acted(Run) bool { return true }
@@ -41,8 +41,8 @@ func (Due) apply(d *draft) error {
 	return nil
 }
 
-// Admitted: the pool has a free slot, which the commit takes. Limit is the
-// pool's limit now.
+// Admitted: the pool has a free slot, and the commit takes it. Limit is the
+// pool's current limit.
 type Admitted struct {
 	Pool  string
 	Limit int
@@ -59,7 +59,7 @@ func (f Admitted) apply(d *draft) error {
 	return nil
 }
 
-// Lined: the pool has no free slot, and the run goes to the end of its line.
+// Enqueued: the pool has no free slot, and the run joins the end of its queue.
 type Enqueued struct {
 	Pool  string
 	Limit int
@@ -77,8 +77,9 @@ func (f Enqueued) apply(d *draft) error {
 	return nil
 }
 
-// Granted: the run is the first in line, and a slot is free. Limit is the pool's
-// limit now, whatever it was when the run came; 0 is no limit any more.
+// Granted: the run is the first in its queue, and a slot is free. Limit is the
+// pool's current limit, which may differ from the one at enqueueing; 0 means no
+// limit.
 type Granted struct{ Limit int }
 
 func (f Granted) apply(d *draft) error {
@@ -90,7 +91,7 @@ func (f Granted) apply(d *draft) error {
 }
 
 // grant gives the run its slot. A first attempt with constraints has them
-// checked before anything else happens.
+// evaluated before anything else.
 func (d *draft) grant() {
 	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true
@@ -101,7 +102,7 @@ func (d *draft) grant() {
 	d.beginAttempt()
 }
 
-// beginAttempt commits the intent: a new number and the machine's name.
+// beginAttempt records the intent: a new attempt number and the machine's name.
 func (d *draft) beginAttempt() {
 	number := d.Attempt.Number + 1
 	d.Attempt = Attempt{
@@ -112,9 +113,9 @@ func (d *draft) beginAttempt() {
 	d.enter(ContainerCreating, "", nil)
 }
 
-// Checked: constrain has looked at the constraints that the run's job has.
+// Checked: constrain has evaluated the constraints of the run's job.
 type Checked struct {
-	// Violations names the constraints that do not hold; empty when all do.
+	// Violations names the violated constraints; empty means that all are met.
 	Violations []string
 }
 
@@ -142,8 +143,8 @@ func (f Checked) apply(d *draft) error {
 	return nil
 }
 
-// Acted: act has done what the run's job wants done about a violation, and the
-// run goes on.
+// Acted: act has carried out the job's action on a violation, and the run
+// continues.
 type Acted struct{}
 
 func (Acted) acted(Run) bool { return true }
@@ -160,8 +161,8 @@ func (Acted) apply(d *draft) error {
 	return nil
 }
 
-// CancelWished: somebody asked for the run's end. It is idempotent; the first
-// wish is kept. A run that has ended stays as it is.
+// CancelRequested: a client requested the run's cancellation. It is idempotent;
+// the first request is recorded. A run that has ended does not change.
 type CancelRequested struct{ By, Reason string }
 
 func (f CancelRequested) apply(d *draft) error {

@@ -8,62 +8,61 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Fact is something that happened to a run. The types of this package are all
-// there are.
+// Fact is something that happened to a run. The types of this package are the
+// only facts.
 type Fact interface {
-	// apply changes the draft, or returns the fault that says why the fact is
+	// apply changes the draft, or returns the fault with which the fact is
 	// refused. A fact that changes nothing returns nil.
 	apply(d *draft) error
 }
 
-// fromExecution is a fact by which the execution itself acts on the record: it
-// shows that what was to be done for it is done.
+// fromExecution is a fact with which the execution itself acts on the record.
+// It shows that the pending effects are done.
 type fromExecution interface {
-	// acted says whether the fact is of the execution as it is now.
+	// acted reports whether the fact comes from the current execution.
 	acted(r Run) bool
 }
 
-// Decision is what a fact makes of a run.
+// Decision is the result of applying a fact to a run.
 type Decision struct {
-	// Run is the record as it is to be committed, with the version it was
-	// decided on; the store raises it.
+	// Run is the record to commit, with the version on which the decision was
+	// made; the store raises it.
 	Run    Run
 	Events []Event
-	// Effects are to be done after the commit, in this order. Each may be
-	// repeated.
+	// Effects follow the commit, in this order. Each is idempotent.
 	Effects []Effect
-	// Lease is what the commit does to the pool.
+	// Lease is the change of the pool's leases and queue.
 	Lease LeaseChange
-	// Beat is what the commit does to the item of the worker's heartbeats.
+	// Heartbeat is the change of the heartbeat item.
 	Heartbeat HeartbeatChange
-	// Changed is false where there is nothing to commit.
+	// Changed is false if there is nothing to commit.
 	Changed bool
 }
 
 // LeaseChange is what a commit does to the leases and the queue of its pool.
 type LeaseChange string
 
-// The changes. The zero value leaves the pool as it is.
+// The changes. The zero value leaves the pool unchanged.
 const (
-	LeaseTake    LeaseChange = "take"    // a free slot, and nobody may be waiting for one
-	LeaseEnqueue LeaseChange = "enqueue" // to the end of the line
-	LeaseGrant   LeaseChange = "grant"   // out of the line into a free slot
-	LeaseDequeue LeaseChange = "dequeue" // out of the line
-	LeaseRelease LeaseChange = "release" // the slot is given back
+	LeaseTake    LeaseChange = "take"    // take a free slot; no other run may be queued
+	LeaseEnqueue LeaseChange = "enqueue" // join the end of the queue
+	LeaseGrant   LeaseChange = "grant"   // leave the queue and take a free slot
+	LeaseDequeue LeaseChange = "dequeue" // leave the queue
+	LeaseRelease LeaseChange = "release" // release the slot
 )
 
-// Effect is something to do outside of the store after a commit.
+// Effect is an action outside of the store that follows a commit.
 type Effect struct {
 	Kind EffectKind `json:"kind"`
-	// Execution names the execution that is to be started or stopped.
+	// Execution is the name of the execution to start or stop.
 	Execution string `json:"execution,omitempty"`
-	// Token, Step and Generation say which token is to be completed.
+	// Token, Step and Generation identify the token to complete.
 	Token      string `json:"token,omitempty"`
 	Step       Step   `json:"step,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 }
 
-// EffectKind is what an effect does.
+// EffectKind is the kind of an effect.
 type EffectKind string
 
 // The kinds of effects.
@@ -73,16 +72,16 @@ const (
 	EffectStop     EffectKind = "stop-execution"
 )
 
-// effectSlack is how long an effect may take until the sweep repeats it, and
-// stateSlack how far past a state's own limit it asks.
+// effectSlack is how long an effect may take before the sweep repeats it.
+// stateSlack is how long after a state's own limit the sweep checks it.
 const (
 	effectSlack = 30 * time.Second
 	stateSlack  = time.Minute
 )
 
-// Decide tells what the fact makes of the run at that time. An error is either
-// a fault, which refuses the fact and is its sender's answer, or a defect of
-// this package. In both cases nothing is to be committed.
+// Decide returns what the fact makes of the run at the time now. An error is
+// either a fault, with which the fact is refused, or a defect of this package.
+// In both cases there is nothing to commit.
 func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	d := &draft{Run: r, now: now.UTC()}
 	if own, ok := f.(fromExecution); ok && own.acted(r) && len(r.Execution.Pending) > 0 {
@@ -105,7 +104,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}, nil
 }
 
-// draft is a record while a fact is applied to it.
+// draft is a record to which a fact is being applied.
 type draft struct {
 	Run
 	now       time.Time
@@ -116,7 +115,7 @@ type draft struct {
 	illegal   error
 }
 
-// enter is the one function that writes a state.
+// enter changes the state. No other function of a draft writes it.
 func (d *draft) enter(next State, message string, why *fault.Fault) {
 	from := d.State
 	if !from.CanBecome(next) {
@@ -128,7 +127,7 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 	d.emit(Event{Type: transitionEvent(from, next), From: from, Message: message, Fault: why})
 }
 
-// tell appends an event about the record as it is now.
+// emit appends an event about the present record.
 func (d *draft) emit(e Event) {
 	d.changed = true
 	d.EventCount++
@@ -140,14 +139,14 @@ func (d *draft) emit(e Event) {
 	d.events = append(d.events, e)
 }
 
-// await sends the execution into a token state, and out of the one it is in.
+// await sends the execution into a token state, and out of the present one.
 func (d *draft) await(step Step) {
 	d.release()
 	d.Wait = Wait{Generation: d.Wait.Generation + 1, Step: step}
 	d.changed = true
 }
 
-// release sends the execution out of the token state that it is in.
+// release completes the token of the execution's present state, if it has one.
 func (d *draft) release() {
 	if d.Wait.Token != "" {
 		d.effects = append(d.effects, Effect{
@@ -158,7 +157,7 @@ func (d *draft) release() {
 	d.Wait.Token, d.Wait.Step = "", ""
 }
 
-// finish brings the run to its end.
+// finish ends the run.
 func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.release()
 	d.closeHeartbeat()
@@ -169,7 +168,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
 }
 
-// endAttempt says that the attempt is over; what is left is to clean up.
+// endAttempt ends the attempt; Terminating cleans up after it.
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.release()
 	d.closeHeartbeat()
@@ -181,15 +180,15 @@ func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	}
 }
 
-// closeBeat removes the item of the heartbeats, if one is open: no call of the
-// attempt is taken as a heartbeat any more.
+// closeHeartbeat removes the heartbeat item, if one is open: later calls of the
+// attempt are not heartbeats.
 func (d *draft) closeHeartbeat() {
 	if d.Attempt.WorkerID != "" && d.Attempt.Outcome == "" {
 		d.heartbeat.Close = true
 	}
 }
 
-// actBy is the time by which the execution must have acted on the record.
+// actBy returns the time by which the execution must have acted on the record.
 func actBy(r Run, now time.Time) time.Time {
 	switch {
 	case len(r.Execution.Pending) > 0:
@@ -212,7 +211,7 @@ func actBy(r Run, now time.Time) time.Time {
 	return now.Add(time.Duration(route.TimeoutSeconds)*time.Second + stateSlack)
 }
 
-// leaseChange is what leads from one slot to the other in the pool's count.
+// leaseChange returns the change of the pool's count between two slots.
 func leaseChange(before, after Slot) LeaseChange {
 	had, has := before.counted(), after.counted()
 	switch {
@@ -230,7 +229,8 @@ func leaseChange(before, after Slot) LeaseChange {
 	return LeaseTake
 }
 
-// counted is how the pool counts the run: not at all without a limit.
+// counted returns the slot's state as the pool counts it: without a limit it is
+// not counted.
 func (s Slot) counted() SlotState {
 	if s.Limit == 0 {
 		return ""

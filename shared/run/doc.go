@@ -1,18 +1,18 @@
-// Package run is the life of a run: its record, its states, and what each fact
-// makes of it.
+// Package run defines the life of a run: its record, its states, and the
+// decision that each fact leads to.
 //
 //	fact + record + now --Decide--> record', events, effects, lease change
 //
-// Decide is pure: time, chance and ids are arguments, and nothing is read or
-// written but what it is given. Whoever calls it commits the whole decision in
-// one transaction, or nothing of it, and only then acts on the effects. Every
-// effect may be repeated.
+// Decide is pure: time, random numbers and ids are arguments, and it has no
+// other input or output. The caller commits the whole decision in one
+// transaction, or nothing of it, and then carries out the effects. Every effect
+// is idempotent.
 //
-// The package promises that every state is written by one function, which
-// knows the transition table; that a run's events are numbered from 1 without
-// gaps; that a run ends once; and that a fact about an attempt that is over
-// changes nothing. Where the execution has to go is a function of the record
-// alone: see Route.
+// One function writes states, and it checks the transition table. A run's
+// events are numbered from 1 without gaps. A run ends once. A fact about an
+// attempt that has ended changes nothing. The next state of the execution is a
+// function of the record alone: see RouteOf.
 //
-// It refuses to know a store, a network, a clock or a random number.
+// The package does not depend on a store, a network, a clock or a random number
+// generator.
 package run

@@ -7,13 +7,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Reported: the worker told the end of an attempt. The faults that refuse it
-// are those of the worker contract: AttemptMismatch, WorkerMismatch,
-// TaskExpired, TaskAlreadyTerminal.
+// Reported: the worker reported the end of an attempt. It is refused with the
+// faults of the worker contract: AttemptMismatch, WorkerMismatch, TaskExpired,
+// TaskAlreadyTerminal.
 type Reported struct {
 	Attempt int
-	// WorkerID is who says so; empty in the export contract's words, in which
-	// workers have no names.
+	// WorkerID is the reporting worker; empty for the export contract's
+	// callback, in which workers have no id.
 	WorkerID string
 	Report   Report
 }
@@ -38,7 +38,7 @@ func (f Reported) apply(d *draft) error {
 	}
 	d.Attempt.Report = &f.Report
 	defer func() {
-		if d.Attempt.WorkerID == "" { // set last: no item of it is open
+		if d.Attempt.WorkerID == "" { // set after endAttempt: no heartbeat item of this worker is open
 			d.Attempt.WorkerID = f.WorkerID
 		}
 	}()
@@ -49,60 +49,61 @@ func (f Reported) apply(d *draft) error {
 		d.endAttempt(OutcomeSucceeded, "the worker reported success", nil)
 	case f.Report.Outcome == OutcomeCancelled:
 		d.endAttempt(OutcomeCancelled, "the worker reported a cancel",
-			fault.New(fault.WorkerStopped, "the worker stopped as if it was cancelled, and nobody had wished it"))
+			fault.New(fault.WorkerStopped, "worker reported CANCELLED but no cancel was requested"))
 	default:
 		d.endAttempt(OutcomeFailed, "the worker reported an error", f.Report.fault(d.Policy.Retry))
 	}
 	return nil
 }
 
-// late answers a report about an attempt that is over. The first one after a
-// cancel is taken note of by nobody: its output is discarded either way. A
-// worker that had to be killed was declared dead.
+// late returns the answer to a report about an attempt that has ended. The
+// first report after a cancel request is accepted and ignored, because its
+// output is discarded either way. A worker that had to be killed was declared
+// dead.
 func (f Reported) late(r Run) error {
 	if r.declaredDead() {
 		return r.expired()
 	}
 	if r.Attempt.Report != nil {
-		return fault.New(fault.TaskAlreadyTerminal, "this attempt has reported otherwise before")
+		return fault.New(fault.TaskAlreadyTerminal, "this attempt has already reported another result")
 	}
 	return nil
 }
 
-// Judged: a token state's time is up, its call failed, or the execution was
-// started again, and this is what the record and the runner tell. Reconciling is
-// suspicion turned into proof: nothing is declared dead that the record does
-// not show to be.
+// Evaluated: a token state timed out, its call failed, or the execution was
+// restarted. It carries what the record and the runner show. An attempt is
+// declared dead only if the record proves it.
 type Evaluated struct {
-	// Generation is that of the state which was left, as the execution carries
-	// it; 0 where nobody knows. A record that has the token of a later one has
-	// been judged before, and the execution went on: nothing changes.
+	// Generation is that of the state that was left, as the execution carries
+	// it; 0 if it is unknown. If the record has the token of a later one, it
+	// was evaluated before and the execution has continued: nothing changes.
 	Generation int
-	// Failed: a call of this software failed, so nothing was learned about the
-	// worker.
+	// Failed: a call of this software failed, so the evaluation says nothing
+	// about the worker.
 	Failed bool
-	// Phase and Exit tell the machine, where it was looked up: "running",
-	// "gone", or empty for anything that proves nothing.
+	// Phase and Exit describe the machine if it was inspected: "running",
+	// "gone", or empty if the inspection proved nothing.
 	Phase string
 	Exit  *Exit
-	// Heard is when the worker's last call was received, as the item of its
-	// heartbeats has it; zero where none is open.
+	// LastContactAt is when the worker's last call was received, according to
+	// its heartbeat item; zero if none is open.
 	LastContactAt time.Time
-	// Since is since when calls can be received. Blind says that this is not
-	// known at this time, so that a silence proves nothing.
+	// ReceptionSince is the time since which calls can be received. If
+	// ReceptionUnknown is true, that time is unknown and a missing heartbeat
+	// proves nothing.
 	ReceptionSince   time.Time
 	ReceptionUnknown bool
 }
 
 func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
 
-// repeats says whether a fact of the execution that carries this generation is of
-// a call that was made again, or was slow: the execution waits in a later state.
+// repeats reports whether a fact of the execution with this generation comes
+// from a repeated or slow call: the execution waits in a later state.
 func repeats(r Run, generation int) bool {
 	return generation > 0 && r.Wait.Token != "" && r.Wait.Generation > generation
 }
 
-// Phases of a machine that prove something to Judged.
+// The phases of a machine that prove something to Evaluated.
 const (
 	PhaseRunning = "running"
 	PhaseGone    = "gone"
@@ -112,7 +113,7 @@ func (f Evaluated) apply(d *draft) error {
 	if repeats(d.Run, f.Generation) {
 		return nil
 	}
-	// Whatever token the record still has is the one of the state that was left.
+	// The token that the record still has belongs to the state that was left.
 	if d.Wait.Token != "" {
 		d.Wait.Token, d.changed = "", true
 	}
@@ -169,7 +170,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
 	case d.Cancel != nil && d.graceOver():
 		why := fault.New(fault.CancelTimeout,
-			"the worker did not end within %s of the cancel and is killed", d.Policy.CancelGrace)
+			"the worker did not end within %s of the cancel request and is killed", d.Policy.CancelGrace)
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 		return nil
 	case !d.now.Before(d.RunBy()):
@@ -189,8 +190,8 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 	return nil
 }
 
-// judgeUnheard waives the heartbeat limit of a worker that was never heard, when
-// the first one is over.
+// exemptFromHeartbeats removes the heartbeat limit of a worker that never
+// called, once its first limit is over.
 func (f Evaluated) exemptFromHeartbeats(d *draft) {
 	heartbeatBy := d.Attempt.StartedAt.Add(d.Policy.HeartbeatTimeout)
 	if d.Attempt.HeartbeatExempt || f.Failed || d.now.Before(heartbeatBy) {
@@ -199,13 +200,13 @@ func (f Evaluated) exemptFromHeartbeats(d *draft) {
 	d.Attempt.HeartbeatExempt = true
 	d.emit(Event{
 		Type:    EventHeartbeatExempted,
-		Message: fmt.Sprintf("the worker was not heard within %s and may not know heartbeats", d.Policy.HeartbeatTimeout),
+		Message: fmt.Sprintf("no call from the worker within %s; it may not send heartbeats", d.Policy.HeartbeatTimeout),
 	})
 }
 
-// judgeSilence ends the attempt of a worker that was heard and then no more, and
-// says so. The commit is only good while its last call is still the last. Where
-// it could not have been heard, it has the whole limit again.
+// checkHeartbeat ends the attempt of a worker that stopped sending heartbeats,
+// and reports whether it did. The commit is conditional on the last heartbeat.
+// If heartbeats could not be received, the worker gets the whole limit again.
 func (f Evaluated) checkHeartbeat(d *draft) (dead bool) {
 	lastContact := d.Attempt.LastContactAt
 	if f.LastContactAt.After(lastContact) {
@@ -219,7 +220,7 @@ func (f Evaluated) checkHeartbeat(d *draft) (dead bool) {
 	case f.ReceptionUnknown:
 		lastContact = d.now
 	case !d.now.Before(lastContact.Add(d.Policy.HeartbeatTimeout)):
-		why := fault.New(fault.HeartbeatTimeout, "worker %s was not heard for %s", d.Attempt.WorkerID, d.Policy.HeartbeatTimeout)
+		why := fault.New(fault.HeartbeatTimeout, "no heartbeat from worker %s for %s", d.Attempt.WorkerID, d.Policy.HeartbeatTimeout)
 		d.endAttempt(OutcomeFailed, why.Message, why)
 		d.heartbeat.Evaluated = f.LastContactAt
 		return true
@@ -232,14 +233,14 @@ func (d *draft) graceOver() bool {
 	return !d.Attempt.GraceUntil.IsZero() && !d.now.Before(d.Attempt.GraceUntil)
 }
 
-// failureDelay is the pause after the n-th failure of ours in a row: 1 s,
-// doubled, at most a minute.
+// failureDelay returns the backoff after n consecutive failures of Sortie's own
+// calls: 1 s, doubled, at most a minute.
 func failureDelay(n int) time.Duration {
 	return min(time.Second<<min(max(n-1, 0), 10), time.Minute)
 }
 
-// FailurePause is how long the execution should pause before it goes back
-// where the record stands, after failures of ours in a row; 0 for none.
+// FailurePause returns how long the execution should wait before it resumes,
+// after consecutive failures of Sortie's own calls; 0 means no wait.
 func (r Run) FailurePause() time.Duration {
 	if r.Spent.Evaluations == 0 {
 		return 0
@@ -247,10 +248,10 @@ func (r Run) FailurePause() time.Duration {
 	return failureDelay(r.Spent.Evaluations)
 }
 
-// Abandoned: a handler failed in a way that nobody foresaw, and the execution
-// has come to Terminating with a run that is not there yet.
+// Abandoned: a handler failed unexpectedly, and the execution is in Terminating
+// although the run is not.
 type Abandoned struct {
-	// Generation is as Judged has it.
+	// Generation is as in Evaluated.
 	Generation int
 	Message    string
 }

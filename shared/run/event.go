@@ -10,31 +10,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Event is one thing that happened to a run, in the past tense.
+// Event is something that happened to a run, in the past tense.
 type Event struct {
-	// ID is a ULID, fixed when the event is decided: a repeated decision about
-	// the same record at the same time has the same events.
+	// ID is a ULID, fixed by the decision: a repeated decision about the same
+	// record at the same time yields the same ids.
 	ID string `json:"eventId"`
-	// Seq counts a run's events from 1 without gaps.
+	// Seq numbers a run's events from 1 without gaps.
 	Seq  int       `json:"seq"`
 	Type EventType `json:"type"`
 	At   time.Time `json:"occurredAt"`
-	// From and State are the states before and after; they are the same for an
-	// event that is no transition.
+	// From and State are the states before and after; they are equal for an
+	// event without a transition.
 	From    State `json:"from,omitempty"`
 	State   State `json:"state"`
 	Attempt int   `json:"attempt"`
-	// Message says in a sentence what the type leaves open.
+	// Message is a sentence with details that the type does not imply.
 	Message string       `json:"message,omitempty"`
 	Fault   *fault.Fault `json:"fault,omitempty"`
 	Exit    *Exit        `json:"exit,omitempty"`
 }
 
-// EventType names what happened.
+// EventType is the type of an event.
 type EventType string
 
-// The types of events. Each transition has exactly one; the others tell facts
-// that leave the state as it is.
+// The types of events. Each transition has exactly one; the others are facts
+// that leave the state unchanged.
 const (
 	EventAccepted         EventType = "job.accepted"          // created: Pending, or PreRun
 	EventDue              EventType = "job.due"               // PreRun -> Pending
@@ -43,7 +43,7 @@ const (
 	EventActionDue        EventType = "job.action_due"        // -> ActionPending
 	EventActionStarted    EventType = "job.action_started"    // -> ActionRunning
 	EventAdmitted         EventType = "job.admitted"          // -> ContainerCreating
-	EventStarted          EventType = "job.started"           // -> Running: the machine was seen to run or to have run, or its worker called
+	EventStarted          EventType = "job.started"           // -> Running: the machine runs or has run, or its worker called
 	EventAttemptEnded     EventType = "job.attempt_ended"     // -> Terminating
 	EventRetryScheduled   EventType = "job.retry_scheduled"   // -> Retrying
 	EventRetryDue         EventType = "job.retry_due"         // Retrying -> Pending
@@ -81,7 +81,7 @@ func transitionEvent(from, to State) EventType {
 	return transitionEvents[to]
 }
 
-// eventID makes a ULID of the event's time and a hash of whose event it is.
+// eventID returns a ULID of the event's time and a hash of run and number.
 func eventID(r Run, seq int, at time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", r.Tenant, r.ID, seq))
 	var id ulid.ULID

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// moves is a fact that moves a run whatever the table of transitions says.
+// moves is a fact that moves a run whatever the transition table says.
 type moves State
 
 func (m moves) apply(d *draft) error {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// nameLimit is DNS-1123's for a label, which Kubernetes objects have to keep.
+// nameLimit is the limit of a DNS-1123 label, which applies to Kubernetes
+// objects.
 const nameLimit = 63
 
-// Name derives the name that other systems see for a part of a run: its
-// attempt's machine ("a", 2), its execution ("s", 1). It is a DNS-1123 label
-// (a-z, 0-9 and '-', at most 63), begins with what can be read of the run's id,
-// and is different for different tenants, ids and parts: 60 bits of a hash of
-// tenant and id stand in it.
+// Name returns the name of a part of a run in other systems: its attempt's
+// machine ("a", 2), its execution ("s", 1). It is a DNS-1123 label (a-z, 0-9
+// and '-', at most 63), starts with the readable part of the run's id, and
+// contains 60 bits of a hash of tenant and id, so that it differs for different
+// tenants, ids and parts.
 func Name(ref Ref, part string, number int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
@@ -32,8 +33,8 @@ func Name(ref Ref, part string, number int) string {
 	return strings.Trim(readable+tail, "-")
 }
 
-// MachineName names the machine of an attempt.
+// MachineName returns the name of the machine of an attempt.
 func MachineName(ref Ref, attempt int) string { return Name(ref, "a", attempt) }
 
-// ExecutionName names the execution of a start.
+// ExecutionName returns the name of the execution of a start.
 func ExecutionName(ref Ref, start int) string { return Name(ref, "s", start) }

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// anyFact draws a fact, in its time or out of it.
+// anyFact draws a fact, timely or not.
 func anyFact(t *rapid.T, r run.Run) run.Fact {
 	attempt := r.Attempt.Number
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
@@ -70,10 +70,10 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	}).Draw(t, "fact")
 }
 
-// TestWhateverHappens holds for any facts in any order at any time: only legal
-// transitions, events without gaps, one end, slots that agree with the state,
-// and an execution that is always sent somewhere in time.
-func TestWhateverHappens(t *testing.T) {
+// TestAnyFacts checks invariants for any facts in any order at any time: only
+// legal transitions, events without gaps, one end, slots that agree with the
+// state, and an execution that always has a next state.
+func TestAnyFacts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		now := epoch
@@ -98,7 +98,7 @@ func TestWhateverHappens(t *testing.T) {
 			r = d.Run
 		}
 		if r.State.Terminal() != (ends == 1) {
-			t.Fatalf("%s after %d ends", r.State, ends)
+			t.Fatalf("%s: got %d terminal events", r.State, ends)
 		}
 	})
 }
@@ -111,7 +111,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 	state := before.State
 	for i, e := range d.Events {
 		if e.Seq != before.EventCount+i+1 || e.At != now || len(e.ID) != 26 {
-			t.Fatalf("%T: event %+v after %d events", fact, e, before.EventCount)
+			t.Fatalf("%T: got event %+v after %d events", fact, e, before.EventCount)
 		}
 		if e.From != e.State {
 			if e.From != state || !e.From.CanBecome(e.State) {
@@ -125,53 +125,53 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 	}
 	switch {
 	case state != after.State:
-		t.Fatalf("%T: the events end in %s, the record in %s", fact, state, after.State)
+		t.Fatalf("%T: events end in %s, record in %s", fact, state, after.State)
 	case before.State.Terminal() && after.State != before.State:
-		t.Fatalf("%T: an end was left", fact)
+		t.Fatalf("%T: left a terminal state", fact)
 	case after.Wait.Generation < before.Wait.Generation:
-		t.Fatalf("%T: the generation went back", fact)
+		t.Fatalf("%T: generation decreased", fact)
 	case after.State.HasMachine() && after.Slot.State != run.SlotHeld:
 		t.Fatalf("%T: %s without a slot", fact, after.State)
 	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.State != "":
 		t.Fatalf("%T: %s with a slot", fact, after.State)
 	case after.State.HasMachine() && (after.Attempt.Number < 1 || after.Attempt.MachineName == ""):
-		t.Fatalf("%T: %s without an intent", fact, after.State)
+		t.Fatalf("%T: %s without a machine name", fact, after.State)
 	case after.State.Terminal() == after.EndedAt.IsZero() || after.State.Terminal() == after.ExpiresAt.IsZero():
 		t.Fatalf("%T: %s, ended %v", fact, after.State, after.EndedAt)
 	case after.State != run.Completed && after.State.Terminal() && after.Fault == nil:
-		t.Fatalf("%T: %s without a reason", fact, after.State)
+		t.Fatalf("%T: %s without a fault", fact, after.State)
 	case !after.State.Terminal() && after.Execution.ActBy.Before(now):
-		t.Fatalf("%T: nobody asks about a run in %s", fact, after.State)
+		t.Fatalf("%T: no check is due for a run in %s", fact, after.State)
 	case stale(fact, before) && after.Wait.Token != before.Wait.Token:
-		t.Fatalf("%T of an entry that was left is kept", fact)
+		t.Fatalf("%T: stored a token of an earlier entry", fact)
 	case before.Wait.Token != "" && before.Wait.Token != after.Wait.Token && !released(fact, d, before.Wait.Token):
 		t.Fatalf("%T: token %s was dropped", fact, before.Wait.Token)
 	case d.Heartbeat.Open != nil && d.Heartbeat.Close, d.Heartbeat.Open != nil && d.Heartbeat.Open.Attempt != after.Attempt.Number:
-		t.Fatalf("%T: an item of nobody: %+v", fact, d.Heartbeat)
+		t.Fatalf("%T: heartbeat item without a worker: %+v", fact, d.Heartbeat)
 	case !before.State.Terminal() && before.Attempt.WorkerID != "" && before.Attempt.Outcome == "" && (after.Attempt.Outcome != "" || after.State.Terminal()) && !d.Heartbeat.Close:
-		t.Fatalf("%T: the attempt ended and its heartbeats are still taken", fact)
+		t.Fatalf("%T: heartbeat item is open after the attempt's end", fact)
 	case before.Attempt.WorkerID != "" && after.Attempt.Number == before.Attempt.Number && after.Attempt.WorkerID != before.Attempt.WorkerID:
-		t.Fatalf("%T: another worker is heard", fact)
+		t.Fatalf("%T: the attempt's worker changed", fact)
 	case before.Cancel != nil && after.State != before.State && (after.State == run.Retrying || after.State == run.Completed || after.State == run.ContainerCreating):
-		t.Fatalf("%T: %s after a cancel", fact, after.State)
+		t.Fatalf("%T: got %s after a cancel request", fact, after.State)
 	case after.Spent.Attempts > after.Policy.Retry.MaxAttempts:
-		t.Fatalf("%T: %d attempts were spent", fact, after.Spent.Attempts)
+		t.Fatalf("%T: got %d spent attempts", fact, after.Spent.Attempts)
 	}
 	route := run.RouteOf(after, now)
 	if route.HeartbeatSeconds < 1 || route.TimeoutSeconds <= route.HeartbeatSeconds || route.Seconds < 1 {
-		t.Fatalf("%T: a route that Step Functions refuses: %+v", fact, route)
+		t.Fatalf("%T: got a route that Step Functions rejects: %+v", fact, route)
 	}
 	return ends
 }
 
-// stale says whether the fact is a token of another entry than the newest.
+// stale reports whether the fact is a token of an earlier entry.
 func stale(fact run.Fact, before run.Run) bool {
 	stored, ok := fact.(run.TokenStored)
 	return ok && stored.Generation != before.Wait.Generation
 }
 
-// released says whether the token was completed, or was of a state that the
-// execution has left by itself.
+// released reports whether the token was completed, or belongs to a state that
+// the execution has left by itself.
 func released(fact run.Fact, d run.Decision, token string) bool {
 	for _, e := range d.Effects {
 		if e.Token == token {
@@ -185,7 +185,7 @@ func released(fact run.Fact, d run.Decision, token string) bool {
 	return false
 }
 
-func TestDelaysGrowToTheirLimit(t *testing.T) {
+func TestDelayGrowsToLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		retry := run.Retry{
@@ -197,10 +197,10 @@ func TestDelaysGrowToTheirLimit(t *testing.T) {
 		n := rapid.IntRange(-1, 100000).Draw(t, "n")
 		delay := retry.Delay(n, rapid.Float64Range(0, 0.999).Draw(t, "roll"))
 		if delay < time.Second || delay > retry.MaxDelay {
-			t.Fatalf("%v is not within a second and %v", delay, retry.MaxDelay)
+			t.Fatalf("got %v, want 1 s to %v", delay, retry.MaxDelay)
 		}
 		if whole := retry.Delay(n, 0); delay > whole {
-			t.Fatalf("the jitter made %v of %v", delay, whole)
+			t.Fatalf("with jitter: got %v, want at most %v", delay, whole)
 		}
 	})
 }

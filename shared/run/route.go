@@ -2,12 +2,12 @@ package run
 
 import "time"
 
-// Step is a state of the state machine, statemachines/run.asl.json: where an
-// execution is, while State says where the run stands.
+// Step is a state of the state machine (statemachines/run.asl.json): the
+// position of an execution. State is the state of the run.
 type Step string
 
-// The steps, in the order of a run's life. The README of statemachines tells
-// what happens in each.
+// The steps, in the order of a run's life. statemachines/README.md describes
+// each.
 const (
 	StepPending           Step = "Pending"
 	StepPreRun            Step = "PreRun"
@@ -41,19 +41,21 @@ func Steps() []Step {
 type Route struct {
 	Ref
 	Next Step `json:"next"`
-	// Generation is the entry into the token state that Next is, or leads to.
+	// Generation is the entry into the token state that Next is or leads to.
 	Generation int `json:"generation"`
-	// HeartbeatSeconds is always below TimeoutSeconds, as Step Functions asks.
+	// HeartbeatSeconds is always below TimeoutSeconds, as Step Functions
+	// requires.
 	HeartbeatSeconds int `json:"heartbeatSeconds"`
 	TimeoutSeconds   int `json:"timeoutSeconds"`
-	// Seconds is how long a Wait lasts (BackingOff, Retrying).
+	// Seconds is the duration of a Wait (BackingOff, Retrying).
 	Seconds int `json:"seconds"`
-	// Until is when PreRun ends; the zero time elsewhere, where nobody reads it.
+	// Until is when PreRun ends; the zero time in other states, which do not
+	// read it.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// RouteOf tells where the execution has to go: a function of the record and
-// the time alone, so that whoever asks gets the same answer.
+// RouteOf returns where the execution goes next. It is a function of record and
+// time alone.
 func RouteOf(r Run, now time.Time) Route {
 	route := Route{Ref: r.Ref(), Generation: r.Wait.Generation, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
 	switch r.State {
@@ -100,8 +102,8 @@ func RouteOf(r Run, now time.Time) Route {
 	return route
 }
 
-// limits sets both limits from what remains. A heartbeat limit of 0 is none,
-// which is written as all that remains.
+// limits sets both limits from the remaining time. A heartbeat limit of 0 means
+// no limit, which is written as the remaining time.
 func (t *Route) limits(remains, heartbeat time.Duration) {
 	t.HeartbeatSeconds = wholeSeconds(remains)
 	t.TimeoutSeconds = t.HeartbeatSeconds + 1
@@ -114,7 +116,7 @@ func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
 }
 
-// heartbeatLeft is how long the worker may be silent from now on; 0 is for ever.
+// heartbeatLeft returns the remaining heartbeat limit; 0 means no limit.
 func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	switch {
 	case r.Attempt.HeartbeatExempt:
@@ -125,21 +127,21 @@ func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	return max(r.Attempt.LastContactAt.Add(r.Policy.HeartbeatTimeout).Sub(now), time.Second)
 }
 
-// QueueBy is when a queued run is given up.
+// QueueBy returns the queue timeout of a queued run.
 func (r Run) QueueBy() time.Time { return r.Slot.Since.Add(r.Policy.QueueTimeout) }
 
-// RunBy is when a started attempt is given up.
+// RunBy returns the time limit of a started attempt.
 func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }
 
-// Deadline is the latest time by which the attempt can have ended by itself:
-// the intent, the start limit and the time limit.
+// Deadline returns the latest time at which the attempt can end by itself: the
+// intent plus start limit plus time limit.
 func (r Run) Deadline() time.Time {
 	return r.Attempt.IntentAt.Add(r.Policy.StartTimeout + r.Policy.TimeLimit)
 }
 
-// LeadsTo says whether completing a token of step with success brings the
-// execution to where route points. Where it does not, the token is completed
-// with a failure, which leads to Reconciling.
+// LeadsTo reports whether completing a token of step successfully leads the
+// execution to route. Otherwise the token is completed with a failure, which
+// leads to Reconciling.
 func (s Step) LeadsTo(route Route) bool {
 	switch s {
 	case StepActionWaiting:

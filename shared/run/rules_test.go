@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// lived is a run after the facts, one a second.
-func lived(t *testing.T, facts ...run.Fact) (r run.Run, now time.Time) {
+// lived returns a run after the facts, one per second.
+func after(t *testing.T, facts ...run.Fact) (r run.Run, now time.Time) {
 	t.Helper()
 	r, now = run.New(fresh(), epoch).Run, epoch
 	for _, f := range facts {
@@ -29,10 +29,10 @@ func lived(t *testing.T, facts ...run.Fact) (r run.Run, now time.Time) {
 	return r, now
 }
 
-// TestRule1TheSameFactDecidesTheSame, to the ids of its events, at the same time on
-// the same record; and no decision changes the record that it is made on, nor
-// another one.
-func TestRule1TheSameFactDecidesTheSame(t *testing.T) {
+// TestDecideIsPure verifies rule 1: the same fact about the same record at the
+// same time yields the same decision, including event ids, and no decision
+// changes its record or another one.
+func TestDecideIsPure(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(v any) string {
@@ -45,7 +45,7 @@ func TestRule1TheSameFactDecidesTheSame(t *testing.T) {
 		now := epoch
 		first := run.New(fresh(), now)
 		if again := run.New(fresh(), now); text(again) != text(first) {
-			t.Fatalf("New made %s, and %s", text(first), text(again))
+			t.Fatalf("New: got %s and %s", text(first), text(again))
 		}
 		r := first.Run
 		for range rapid.IntRange(1, 20).Draw(t, "facts") {
@@ -58,11 +58,11 @@ func TestRule1TheSameFactDecidesTheSame(t *testing.T) {
 			again, errAgain := run.Decide(r, fact, now)
 			switch {
 			case text(again) != made || fmt.Sprint(errAgain) != fmt.Sprint(err):
-				t.Fatalf("%T made %s, %v, and %s, %v", fact, made, err, text(again), errAgain)
+				t.Fatalf("%T: got %s, %v and %s, %v", fact, made, err, text(again), errAgain)
 			case text(d) != made:
-				t.Fatalf("%T made %s, and that is %s after %T", fact, made, text(d), other)
+				t.Fatalf("%T: decision %s is %s after %T", fact, made, text(d), other)
 			case text(r) != before:
-				t.Fatalf("%T and %T made %s of the record %s", fact, other, text(r), before)
+				t.Fatalf("%T and %T: got %s from the record %s", fact, other, text(r), before)
 			}
 			if err == nil {
 				r = d.Run
@@ -71,9 +71,9 @@ func TestRule1TheSameFactDecidesTheSame(t *testing.T) {
 	})
 }
 
-// TestRule2ALateFactChangesNothing tells attempts that are over, in each way and
-// however far their run is by then, what else may have happened to them.
-func TestRule2ALateFactChangesNothing(t *testing.T) {
+// TestLateFactChangesNothing verifies rule 2: it applies every fact to attempts
+// that have ended in every way, in every later state of their run.
+func TestLateFactChangesNothing(t *testing.T) {
 	t.Parallel()
 	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, MachineID: "m"}, run.MachineRunning{Attempt: 1}}
 	over := map[string][]run.Fact{
@@ -103,8 +103,8 @@ func TestRule2ALateFactChangesNothing(t *testing.T) {
 				if settled {
 					facts = append(facts, run.Settled{}, run.ExecutionChecked{Done: true})
 				}
-				r, now := lived(t, facts...)
-				r.Execution.Pending = nil // what the execution's own facts show to be done
+				r, now := after(t, facts...)
+				r.Execution.Pending = nil // cleared by the execution's own facts
 				for _, f := range late {
 					d, err := run.Decide(r, f, now.Add(time.Hour))
 					if d.Changed || err != nil && fault.Of(err).Code == fault.Internal {
@@ -117,11 +117,11 @@ func TestRule2ALateFactChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRule3TheNewestEntryWins enters one state three times: a token of an entry
-// that was left is never kept, and the newest of an entry is.
-func TestRule3TheNewestEntryWins(t *testing.T) {
+// TestNewestTokenWins verifies rule 3: it enters one state three times. A token
+// of an earlier entry is never stored; the newest of an entry is.
+func TestNewestTokenWins(t *testing.T) {
 	t.Parallel()
-	r, now := lived(t, run.Admitted{Pool: "p", Limit: 1})
+	r, now := after(t, run.Admitted{Pool: "p", Limit: 1})
 	store := func(generation int, token string) {
 		t.Helper()
 		now = now.Add(time.Second)
@@ -134,14 +134,14 @@ func TestRule3TheNewestEntryWins(t *testing.T) {
 	holds := func(token string) {
 		t.Helper()
 		if r.Wait.Token != token {
-			t.Errorf("the record has the token %q of entry %d, want %q", r.Wait.Token, r.Wait.Generation, token)
+			t.Errorf("got token %q of entry %d, want %q", r.Wait.Token, r.Wait.Generation, token)
 		}
 	}
 	var left []int
 	for entry := range 3 {
 		for _, generation := range left {
 			if generation >= r.Wait.Generation {
-				t.Errorf("entry %d has the generation %d, and one before has %d", entry+1, r.Wait.Generation, generation)
+				t.Errorf("entry %d: got generation %d, want more than %d", entry+1, r.Wait.Generation, generation)
 			}
 			store(generation, "late")
 			holds("")
@@ -162,11 +162,12 @@ func TestRule3TheNewestEntryWins(t *testing.T) {
 	}
 }
 
-// TestRule4FactsOfAnotherAttemptChangeNothing tells a second attempt, from its
-// intent to its end, what is true of the first or of one that never was.
-func TestRule4FactsOfAnotherAttemptChangeNothing(t *testing.T) {
+// TestFactOfAnotherAttemptChangesNothing verifies rule 4: it applies facts of
+// the first attempt, and of one that never existed, to a second attempt from
+// its intent to its end.
+func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	t.Parallel()
-	r, now := lived(t,
+	r, now := after(t,
 		run.Admitted{Pool: "p", Limit: 1}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.Settled{},
 	)
 	others := func(attempt int) []run.Fact {
@@ -198,41 +199,41 @@ func TestRule4FactsOfAnotherAttemptChangeNothing(t *testing.T) {
 			t.Fatalf("%T on %s: changed %v, %v", f, r.State, d.Changed, err)
 		}
 		if r = d.Run; r.State == run.Pending {
-			continue // it has the number of the first still
+			continue // still has the number of the first attempt
 		}
 		for _, f := range append(others(1), others(3)...) {
 			if d, err := run.Decide(r, f, now); d.Changed || err != nil && fault.Of(err).Code == fault.Internal {
-				t.Errorf("%+v on %s of attempt %d: %s, %v", f, r.State, r.Attempt.Number, d.Run.State, err)
+				t.Errorf("%+v on %s of attempt %d: got %s, %v", f, r.State, r.Attempt.Number, d.Run.State, err)
 			}
 		}
 	}
 	if r.State != run.Cancelled || r.Attempt.Number != 2 {
-		t.Errorf("it is %s in attempt %d", r.State, r.Attempt.Number)
+		t.Errorf("got %s in attempt %d", r.State, r.Attempt.Number)
 	}
 }
 
-// TestRule8ASilenceThatMayBeOursStartsAnew: Running is entered again with the
-// whole limit, however long nobody was heard.
-func TestRule8ASilenceThatMayBeOursStartsAnew(t *testing.T) {
+// TestUnknownReceptionRestartsHeartbeatLimit verifies rule 8: Running is
+// entered again with the whole limit, however long there was no contact.
+func TestUnknownReceptionRestartsHeartbeatLimit(t *testing.T) {
 	t.Parallel()
-	r, now := lived(t, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
-	heard := now
+	r, now := after(t, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
+	contacted := now
 	for _, silence := range []time.Duration{time.Second, time.Minute, 89 * time.Second, 90 * time.Second, 40 * time.Minute} {
-		now = heard.Add(silence)
-		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation, LastContactAt: heard, ReceptionSince: heard, ReceptionUnknown: true}, now)
+		now = contacted.Add(silence)
+		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation, LastContactAt: contacted, ReceptionSince: contacted, ReceptionUnknown: true}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		route := run.RouteOf(d.Run, now)
 		if limit := int(r.Policy.HeartbeatTimeout / time.Second); route.Next != run.StepRunning || route.HeartbeatSeconds != limit {
-			t.Errorf("after %s it goes to %s with %d s, want %d s", silence, route.Next, route.HeartbeatSeconds, limit)
+			t.Errorf("after %s: got next %s with %d s, want %d s", silence, route.Next, route.HeartbeatSeconds, limit)
 		}
 	}
 }
 
-// TestRule9NothingLeavesAnEnd holds every end to be the last, whatever is told
-// afterwards.
-func TestRule9NothingLeavesAnEnd(t *testing.T) {
+// TestTerminalStateIsFinal verifies rule 9: no fact changes a run that has
+// ended.
+func TestTerminalStateIsFinal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		begun := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineRunning{Attempt: 1}}
@@ -252,7 +253,7 @@ func TestRule9NothingLeavesAnEnd(t *testing.T) {
 		}
 		ended := r
 		if !ended.State.Terminal() {
-			t.Fatalf("it is %s", ended.State)
+			t.Fatalf("got %s", ended.State)
 		}
 		for range 20 {
 			now = now.Add(time.Minute)
@@ -264,11 +265,11 @@ func TestRule9NothingLeavesAnEnd(t *testing.T) {
 			case err != nil:
 				continue
 			case d.Run.State != ended.State || d.Run.EndedAt != ended.EndedAt || d.Run.Fault != ended.Fault:
-				t.Fatalf("%T made %s of %s", fact, d.Run.State, ended.State)
+				t.Fatalf("%T: got %s from %s", fact, d.Run.State, ended.State)
 			}
 			for _, e := range d.Events {
 				if e.From != e.State {
-					t.Fatalf("%T told an end again: %s", fact, e.Type)
+					t.Fatalf("%T: got a second terminal event: %s", fact, e.Type)
 				}
 			}
 			r = d.Run
@@ -276,9 +277,9 @@ func TestRule9NothingLeavesAnEnd(t *testing.T) {
 	})
 }
 
-// TestRule12EveryTaskFindsACancel that was committed before what it has to commit:
-// that changes nothing, and its execution is sent to the end.
-func TestRule12EveryTaskFindsACancel(t *testing.T) {
+// TestTaskFindsCancel verifies rule 12: a task whose commit comes after a
+// cancel request changes nothing, and its execution is routed to the end.
+func TestTaskFindsCancel(t *testing.T) {
 	t.Parallel()
 	admitted, violated := run.Admitted{Pool: "p", Limit: 1}, run.Checked{Violations: []string{"x"}}
 	for name, row := range map[string]struct {
@@ -288,7 +289,7 @@ func TestRule12EveryTaskFindsACancel(t *testing.T) {
 	}{
 		"admitted":                {task: admitted},
 		"admitted, with a check":  {constrained: true, task: admitted},
-		"lined up":                {task: run.Enqueued{Pool: "p", Limit: 1}},
+		"enqueued":                {task: run.Enqueued{Pool: "p", Limit: 1}},
 		"granted":                 {before: []run.Fact{run.Enqueued{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
 		"granted, with a check":   {constrained: true, before: []run.Fact{run.Enqueued{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
 		"checked":                 {constrained: true, before: []run.Fact{admitted}, task: run.Checked{}},
@@ -316,7 +317,7 @@ func TestRule12EveryTaskFindsACancel(t *testing.T) {
 				r = d.Run
 			}
 			if next := run.RouteOf(r, now).Next; r.State != run.Cancelled || next != run.StepCancelled || r.Slot.State != "" {
-				t.Errorf("it is %s with a slot that is %q, and goes to %s", r.State, r.Slot.State, next)
+				t.Errorf("got %s with slot %q and next %s", r.State, r.Slot.State, next)
 			}
 		})
 	}

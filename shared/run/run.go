@@ -7,14 +7,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Ref finds a run: its tenant and its id.
+// Ref identifies a run by its tenant and its id.
 type Ref struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"runId"`
 }
 
-// Run is the record of one run. A copy of it is a snapshot: nothing below
-// changes a record in place, so slices and pointers may be shared by copies.
+// Run is the record of one run. Records are never changed in place, so copies
+// may share slices and pointers.
 type Run struct {
 	Tenant string `json:"tenant"`
 	// ID is the run_id; for an ad-hoc run it is the TaskID.
@@ -24,25 +24,25 @@ type Run struct {
 	Workspace     string `json:"workspace"`
 	BatchID       string `json:"batchId,omitempty"`
 	CorrelationID string `json:"correlationId"`
-	// RetryOf is the task that this run was made of on request; empty for the
-	// first of its kind.
+	// RetryOf is the task of which this run is a requested retry; empty
+	// otherwise.
 	RetryOf string `json:"retryOf,omitempty"`
 	Work    Work   `json:"work"`
 	Policy  Policy `json:"policy"`
 
 	State State `json:"state"`
-	// Version counts the commits of the record, from 1. The store holds a
-	// commit against it.
+	// Version counts the commits of the record, from 1. A commit is conditional
+	// on it.
 	Version int64 `json:"version"`
 	// EventCount is the number of the last event.
 	EventCount int `json:"eventCount"`
 
 	CreatedAt   time.Time `json:"createdAt"`
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
-	// EnteredAt is when the run came into its state.
+	// EnteredAt is when the run entered its state.
 	EnteredAt time.Time `json:"enteredAt"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// ExpiresAt is when the record is to be forgotten; zero while it lives.
+	// ExpiresAt is when the record is removed; zero until the run ends.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 
 	Attempt   Attempt        `json:"attempt"`
@@ -51,28 +51,29 @@ type Run struct {
 	Wait      Wait           `json:"wait"`
 	Execution Execution      `json:"execution"`
 	Cancel    *CancelRequest `json:"cancel,omitempty"`
-	// Constrained: the run has constraints, which are checked before its first
-	// attempt.
+	// Constrained: the run has constraints, which are evaluated before its
+	// first attempt.
 	Constrained bool `json:"constrained,omitempty"`
 	// RetryAt is when the next attempt may start, in Retrying.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 
-	// Output is set once the result was verified and kept.
+	// Output is set once the result was verified and accepted.
 	Output *Output `json:"output,omitempty"`
-	// Logs are the attempts whose logs are kept, until the record expires.
+	// Logs are the attempts with a stored log, which is removed with the
+	// record.
 	Logs []int `json:"logs,omitempty"`
 	// Fault says why the last attempt failed, and at the end why the run did.
 	Fault *fault.Fault `json:"fault,omitempty"`
 }
 
-// BytesLeft says whether bytes of the run are kept: its output, or logs.
+// BytesLeft reports whether the run has stored bytes: its output, or logs.
 func (r Run) BytesLeft() bool {
 	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
 }
 
-// BytesDue is when bytes that are kept of the run are to be deleted next: the
-// output when it expires, the logs with the record. Zero where there are none,
-// or while nobody knows.
+// BytesDue returns when stored bytes of the run are to be deleted next: the
+// output when it expires, the logs with the record. It is zero if there are
+// none or the time is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
 	if r.Output != nil && r.Output.DeletedAt.IsZero() {
@@ -84,69 +85,69 @@ func (r Run) BytesDue() time.Time {
 	return due
 }
 
-// Ref finds this run again.
+// Ref returns the run's tenant and id.
 func (r Run) Ref() Ref { return Ref{r.Tenant, r.ID} }
 
-// Work is what the worker is asked to do.
+// Work is the task of the worker.
 type Work struct {
 	// Kind is the kind of work; "export" is the only one so far.
 	Kind   string `json:"kind"`
 	Format string `json:"format"`
 	PI     string `json:"pi"`
-	// Options is the JSON object that the worker gets, as it was accepted.
+	// Options is the JSON object for the worker, as it was accepted.
 	Options json.RawMessage `json:"options"`
 	Image   string          `json:"image"`
 }
 
-// Attempt is the current try. Its zero value stands for a run that was never
-// tried.
+// Attempt is the current attempt. Its zero value means that there was none yet.
 type Attempt struct {
 	// Number counts from 1.
 	Number int `json:"number"`
-	// MachineName is committed before the machine is made.
+	// MachineName is committed before the machine is created.
 	MachineName string `json:"machineName,omitempty"`
 	// MachineID is the runner's id, empty until it is known.
 	MachineID string `json:"machineId,omitempty"`
-	// IntentAt is when the machine was first wanted.
+	// IntentAt is when the machine was first requested.
 	IntentAt time.Time `json:"intentAt,omitzero"`
-	// StartBy is when a machine that was not seen running is given up.
+	// StartBy is the start limit: a machine that was not observed running by
+	// then has failed.
 	StartBy time.Time `json:"startBy,omitzero"`
-	// BackoffUntil is when the next try to make the machine is due, after the
-	// platform refused one for now.
+	// BackoffUntil is when the creation of the machine is retried, after the
+	// platform refused it temporarily.
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"`
-	// Throttles counts the times in a row the platform asked to come later.
+	// Throttles counts consecutive throttled creations.
 	Throttles int `json:"throttles,omitempty"`
 	// StartedAt is the first entry into Running; the time limit counts from it.
 	StartedAt time.Time `json:"startedAt,omitzero"`
-	// Silent: the worker has never been heard, and its first heartbeat limit is
-	// over. Such a worker may know only the export contract; it has no
-	// heartbeat limit.
+	// HeartbeatExempt: the worker has not called within the first heartbeat
+	// limit. It may implement only the export contract, so it has no heartbeat
+	// limit.
 	HeartbeatExempt bool `json:"heartbeatExempt,omitempty"`
-	// WorkerID is the worker that is heard: the first of the attempt that
-	// called. Empty until one has.
+	// WorkerID is the first worker of the attempt that called; empty until
+	// then.
 	WorkerID string `json:"workerId,omitempty"`
-	// HandlesSigterm: that worker said that it ends gracefully on SIGTERM.
+	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
-	// QuietFrom is from when the worker's silence counts, as of the last time
-	// that anybody looked: its last call, or since when calls can be received.
-	// Zero before it was heard.
+	// LastContactAt is when the heartbeat limit last started, as of the last
+	// evaluation: the worker's last call, or the time since which calls can be
+	// received. It is zero before the first call.
 	LastContactAt time.Time `json:"lastContactAt,omitzero"`
-	// ToldAt is when an answer told the worker of the cancel, TermAt when it was
-	// sent SIGTERM, and GraceUntil when it is given up: the grace after the
-	// first of the two. Zero until then.
+	// CancelDeliveredAt is when an answer delivered the cancel request,
+	// SigtermAt when SIGTERM was sent, and GraceUntil the end of the grace,
+	// which starts with the first of the two. They are zero until then.
 	CancelDeliveredAt time.Time `json:"cancelDeliveredAt,omitzero"`
 	SigtermAt         time.Time `json:"sigtermAt,omitzero"`
 	GraceUntil        time.Time `json:"graceUntil,omitzero"`
 	EndedAt           time.Time `json:"endedAt,omitzero"`
-	// Outcome is how the attempt ended; empty while it goes on.
+	// Outcome is how the attempt ended; empty until then.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Report is what the worker told at its end; nil where it told nothing.
+	// Report is the worker's report; nil if there is none.
 	Report *Report `json:"report,omitempty"`
-	// Exit is how the program ended, where the runner could tell.
+	// Exit is how the program ended, if the runner reported it.
 	Exit *Exit `json:"exit,omitempty"`
 }
 
-// Outcome is how an attempt ended, in the words of the worker contract.
+// Outcome is how an attempt ended, in the worker contract's spelling.
 type Outcome string
 
 // The three outcomes.
@@ -161,39 +162,40 @@ type Exit struct {
 	Code   int  `json:"code"`
 	Signal int  `json:"signal,omitempty"`
 	OOM    bool `json:"oom,omitempty"`
-	// Requested: somebody asked the platform to stop the machine.
+	// Requested: a stop of the machine was requested from the platform.
 	Requested bool `json:"requested,omitempty"`
 }
 
-// Report is a worker's last word about its attempt.
+// Report is a worker's report of the end of its attempt.
 type Report struct {
-	// Digest tells a repetition from a contradiction.
+	// Digest distinguishes a repeated report from a contradicting one.
 	Digest  string  `json:"digest"`
 	Success bool    `json:"success"`
 	Upload  *Upload `json:"upload,omitempty"`
-	// Metrics are the worker's own, as it told them; nil or a JSON object.
+	// Metrics are the worker's metrics: nil or a JSON object.
 	Metrics json.RawMessage `json:"metrics,omitempty"`
-	// Error is the worker's text about its failure.
+	// Error is the worker's description of its failure.
 	Error string `json:"error,omitempty"`
 
-	// What follows is told in the worker contract's words alone.
+	// The following fields are set only by the worker contract.
 
-	// Outcome is what the worker says it came to; empty leaves that to Success.
+	// Outcome is the outcome that the worker reports; empty means that Success
+	// decides.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Output is the worker's own JSON object about what it leaves.
+	// Output is the worker's JSON object about its output.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Category, StackTrace and Retryable are of a failure; a Retryable of nil is
-	// what its category says.
+	// Category, StackTrace and Retryable describe a failure. If Retryable is
+	// nil, the category decides.
 	Category   fault.Category `json:"category,omitempty"`
 	StackTrace string         `json:"stackTrace,omitempty"`
 	Retryable  *bool          `json:"retryable,omitempty"`
-	// Phase and Partial say how far a worker came that was cancelled.
+	// Phase and Partial describe the progress of a cancelled worker.
 	Phase   string          `json:"phase,omitempty"`
 	Partial json.RawMessage `json:"partial,omitempty"`
 }
 
-// fault is the one of a worker that reports an error. The older words have no
-// category, and their error is final.
+// fault returns the fault of a report of failure. An export contract's callback
+// has no category, and its error is final.
 func (r Report) fault(policy Retry) *fault.Fault {
 	f := fault.New(fault.WorkerError, "%s", r.Error)
 	if r.Category == "" {
@@ -208,14 +210,14 @@ func (r Report) fault(policy Retry) *fault.Fault {
 	return f
 }
 
-// Upload is the output as the worker told it.
+// Upload is the output as the worker reported it.
 type Upload struct {
 	Key      string `json:"key"`
 	FileName string `json:"fileName"`
 	Size     int64  `json:"size"`
 }
 
-// Output is the output as it is kept.
+// Output is the accepted output.
 type Output struct {
 	Upload
 	ETag        string    `json:"etag"`
@@ -223,65 +225,67 @@ type Output struct {
 	AcceptedAt  time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`
-	// DeletedAt is when its bytes were removed.
+	// DeletedAt is when its bytes were deleted.
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
-// Spent counts what the retry budgets have paid for.
+// Spent is the used part of the retry budgets.
 type Spent struct {
 	// Attempts counts the failed attempts whose machine had started.
 	Attempts int `json:"attempts"`
 	// Starts counts the machines that never started.
 	Starts int `json:"starts"`
-	// Judgements counts the times in a row that a state was judged without any
-	// progress; unforeseen failures of the same state are given up on it.
+	// Evaluations counts consecutive evaluations of a state without progress.
+	// It sets the backoff after unexpected failures.
 	Evaluations int `json:"evaluations,omitempty"`
 }
 
-// Slot is the run's place in its pool.
+// Slot is the run's slot of its pool, or its place in the queue.
 type Slot struct {
 	Pool string `json:"pool"`
-	// Limit is the pool's limit when the slot was asked for, or granted; 0 is no
-	// limit, and then there is no lease.
+	// Limit is the pool's limit when the slot was requested or granted; 0 means
+	// no limit, and then there is no lease.
 	Limit int       `json:"limit"`
 	State SlotState `json:"state,omitempty"`
-	// Since orders the queue: the run's arrival for its first attempt, the
-	// moment of asking for a later one.
+	// Since orders the queue: the run's creation for its first attempt, the
+	// time of the request for a later one.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Stand says how a run stands to its pool.
+// SlotState is the state of a slot.
 type SlotState string
 
-// How a run can stand to its pool. The zero value is a run that holds nothing.
+// The states of a slot. The zero value means that the run has no slot.
 const (
 	SlotQueued SlotState = "queued"
 	SlotHeld   SlotState = "held"
 )
 
-// Wait is the token state that the execution is in, or is being sent to.
+// Wait is the token state that the execution is in, or is entering.
 type Wait struct {
-	// Generation counts the entries into token states, from 1; the newest wins.
+	// Generation counts the entries into token states, from 1; the newest is
+	// valid.
 	Generation int `json:"generation"`
 	// Step is the state-machine state that the token belongs to.
 	Step Step `json:"step,omitempty"`
-	// Token is empty until it is stored, and once it was completed.
+	// Token is empty until it is stored, and after it was completed.
 	Token string `json:"token,omitempty"`
 }
 
-// Execution is the run's side of its Step Functions execution.
+// Execution is the state of the run's Step Functions execution.
 type Execution struct {
-	// Start counts the executions, from 1. It is committed before one is begun.
+	// Start numbers the executions, from 1. It is committed before the
+	// execution is started.
 	Start int `json:"start"`
-	// ActBy is when the execution must have acted on the record; the sweep asks
-	// about it after that. Zero where nothing is awaited.
+	// ActBy is the time by which the execution must have acted on the record;
+	// the sweep checks it after that. It is zero if nothing is expected.
 	ActBy time.Time `json:"actBy,omitzero"`
-	// Pending are the effects of the last commits that no later commit has shown
+	// Pending are the effects of earlier commits that no later commit has shown
 	// to be done.
 	Pending []Effect `json:"pending,omitempty"`
 }
 
-// Wish is a cancel that somebody asked for.
+// CancelRequest is a request to cancel the run.
 type CancelRequest struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`

@@ -7,22 +7,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Settled: the machine of an attempt that is over is gone, and its output was
-// looked at. It decides what comes of the run: a cancel that was wished makes
-// everything Cancelled but a success that is committed before; a success with a
-// kept output is Completed; a failure is tried again as far as the budgets go.
+// Settled: the machine of an attempt that has ended is gone, and its output was
+// checked. A requested cancel overrides every outcome except a success that was
+// already committed. A success with an accepted output is Completed. A failure
+// is retried within the budgets.
 type Settled struct {
-	// Output is what was kept; nil where there is nothing.
+	// Output is the accepted output; nil if there is none.
 	Output *Output
-	// Fault says what is wrong with the output that the worker reported.
+	// Fault is set if the reported output is missing or invalid.
 	Fault *fault.Fault
-	// Exit is how the machine's program ended without being destroyed; nil where
-	// nobody knows. Whoever asked the platform to stop the machine has caused
-	// what its worker reported as a cancel that nobody wished.
+	// Exit is how the machine's program ended without being destroyed; nil if
+	// it is unknown. If a stop of the machine was requested, that stop explains
+	// a report of CANCELLED without a cancel request.
 	Exit *Exit
-	// Logged: the attempt's log was kept.
+	// Logged: the attempt's log was stored.
 	Logged bool
-	// Roll is a random number, 0 <= Roll < 1, for the jitter.
+	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
 
@@ -60,7 +60,7 @@ func (f Settled) apply(d *draft) error {
 	return nil
 }
 
-// keep records the output that was kept; a worker may succeed without one.
+// accept records the accepted output; a worker may succeed without one.
 func (d *draft) accept(kept *Output) {
 	if kept == nil {
 		return
@@ -70,9 +70,9 @@ func (d *draft) accept(kept *Output) {
 	d.Output = &output
 }
 
-// failed retries or fails. Which budget pays is the fault's: a machine that
-// never started spends a further start, one that somebody stopped spends
-// nothing, everything else spends an attempt.
+// failed retries or fails. The fault decides which budget is used: a machine
+// that never started uses a further start, a machine that was stopped from
+// outside uses nothing, everything else uses an attempt.
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
@@ -97,16 +97,16 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	delay := retry.Delay(failures, f.Rand)
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
-	d.enter(Retrying, "tried again in "+delay.Round(time.Second).String(), why)
+	d.enter(Retrying, "retried in "+delay.Round(time.Second).String(), why)
 }
 
-// Restarted: the execution ended without the run's end, and a new one is begun
-// in its place, once. The second time the run is Orphaned. Several may find the
-// same end; the first of them counts.
+// Restarted: the execution ended before the run, and a new execution replaces
+// it, once. The second time the run becomes Orphaned. Only the first report of
+// an end counts.
 type Restarted struct {
 	// Start is the number of the execution that ended.
 	Start int
-	// Cause is what the execution's end told.
+	// Cause is the cause of the execution's end.
 	Cause string
 }
 
@@ -115,7 +115,7 @@ func (f Restarted) apply(d *draft) error {
 		return nil
 	}
 	if d.Execution.Start >= 2 {
-		why := fault.New(fault.ExecutionLost, "the execution was lost twice; what it told last: %s", f.Cause)
+		why := fault.New(fault.ExecutionLost, "the execution was lost twice; last cause: %s", f.Cause)
 		d.finish(Orphaned, why.Message, why)
 		return nil
 	}
@@ -127,16 +127,17 @@ func (f Restarted) apply(d *draft) error {
 		Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start),
 	})
 	if d.Slot.State == SlotQueued {
-		// The new execution goes to the line at once, and its token is the line's.
+		// The new execution joins the queue at once, and its token becomes the
+		// queue's.
 		d.await(StepQueued)
 	}
 	d.emit(Event{Type: EventRestarted, Message: f.Cause})
 	return nil
 }
 
-// Asked: the sweep has done again what was pending, and the execution goes on.
-// Done says that nothing is pending any more. It only moves the time at which
-// the sweep asks next.
+// ExecutionChecked: the sweep has repeated the pending effects, and the
+// execution continues. Done reports that no effect is pending. The fact only
+// moves the time of the next check.
 type ExecutionChecked struct{ Done bool }
 
 func (f ExecutionChecked) apply(d *draft) error {
@@ -147,7 +148,7 @@ func (f ExecutionChecked) apply(d *draft) error {
 	return nil
 }
 
-// OutputExpiring brings the end of the output's life forward, never back.
+// OutputExpiring moves the end of the output's retention forward, never back.
 type OutputExpiring struct {
 	At      time.Time
 	Message string
@@ -164,7 +165,7 @@ func (f OutputExpiring) apply(d *draft) error {
 	return nil
 }
 
-// OutputDeleted: the output's bytes are gone.
+// OutputDeleted: the output's bytes were deleted.
 type OutputDeleted struct{}
 
 func (OutputDeleted) apply(d *draft) error {
@@ -178,7 +179,7 @@ func (OutputDeleted) apply(d *draft) error {
 	return nil
 }
 
-// LogsDeleted: the logs that were kept of the run are gone.
+// LogsDeleted: the run's logs were deleted.
 type LogsDeleted struct{}
 
 func (LogsDeleted) apply(d *draft) error {

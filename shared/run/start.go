@@ -6,11 +6,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// TokenStored: the execution entered a token state, and this is its token. A
-// token of an older generation, or of a step that the record has left, is not
-// kept: its sender completes it at once. With a token of Cancelling that comes
-// when SIGTERM is due, the worker is about to be sent it, and its grace begins
-// if it has not: not with the wish, of which the execution may be told late.
+// TokenStored: the execution entered a token state with this token. A token of
+// an older generation, or of a step that the record has left, is not stored;
+// the caller completes it at once. A token of Cancelling that arrives when
+// SIGTERM is due marks SIGTERM as sent and starts the grace: the cancel request
+// does not, because the execution may learn of it late.
 type TokenStored struct {
 	Step       Step
 	Generation int
@@ -34,13 +34,13 @@ func (f TokenStored) apply(d *draft) error {
 	return nil
 }
 
-// MachineMade: the runner has made, or found again, the machine of an attempt.
-// It changes nothing once that attempt has been settled; its sender then
-// destroys the machine.
+// MachineCreated: the runner has created or adopted the machine of an attempt.
+// It changes nothing once that attempt was settled; the caller then destroys
+// the machine.
 type MachineCreated struct {
 	Attempt   int
 	MachineID string
-	// Running: it was seen running at once.
+	// Running: the machine was observed running.
 	Running bool
 }
 
@@ -57,21 +57,21 @@ func (f MachineCreated) apply(d *draft) error {
 	return nil
 }
 
-// Wants says whether the attempt is the current one and still goes on.
+// IsCurrent reports whether the attempt is the current one and has not ended.
 func (r Run) IsCurrent(attempt int) bool {
 	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running)
 }
 
 func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 
-// StartRefused: the runner did not make the machine. Throttled and Unavailable
-// spend nothing: nobody can do anything about them, and the start limit counts
-// from the last try. Capacity and Image spend a further start. LaunchRefused
-// ends the run.
+// StartRefused: the runner did not create the machine. Throttled and
+// Unavailable use up nothing, and after Throttled the start limit counts from
+// the last try. Capacity and Image use a further start. LaunchRefused ends the
+// run.
 type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
-	// Roll is a random number, 0 <= Roll < 1, for the jitter.
+	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
 
@@ -104,14 +104,14 @@ func (f StartRefused) apply(d *draft) error {
 	return nil
 }
 
-// final is the fault as one that no retry helps against any more.
+// final returns the fault as one that is not retried.
 func final(f *fault.Fault) *fault.Fault {
 	last := *f
 	last.Retryable = false
 	return &last
 }
 
-// MachineRunning: the runner has seen the attempt's machine running.
+// MachineRunning: the runner has observed the attempt's machine running.
 type MachineRunning struct{ Attempt int }
 
 func (f MachineRunning) apply(d *draft) error {
@@ -121,17 +121,17 @@ func (f MachineRunning) apply(d *draft) error {
 	return nil
 }
 
-// begin is the entry into Running, from which the time limit counts.
+// begin enters Running, from which the time limit counts.
 func (d *draft) begin() {
 	d.Attempt.StartedAt = d.now
 	d.await(StepRunning)
 	d.enter(Running, "", nil)
 }
 
-// MachineGone: the runner has shown that the attempt's machine is no more.
+// MachineGone: the runner has shown that the attempt's machine is gone.
 type MachineGone struct {
 	Attempt int
-	// Exit is how its program ended, nil where the runner cannot tell.
+	// Exit is how its program ended; nil if the runner does not know.
 	Exit *Exit
 }
 
@@ -146,8 +146,8 @@ func (f MachineGone) apply(d *draft) error {
 				fault.New(fault.StartTimeout, "the machine was gone before it was seen running"))
 			return nil
 		}
-		// A program that ended has run. A machine that somebody stopped may never
-		// have come to its program.
+		// A program that ended has run. A machine that was stopped on request
+		// may never have started its program.
 		if !f.Exit.Requested || f.Exit.OOM {
 			d.begin()
 		}
@@ -161,15 +161,15 @@ func (f MachineGone) apply(d *draft) error {
 	return nil
 }
 
-// lost is the fault of a machine that ended before its worker reported.
+// lost returns the fault of a machine that ended before its worker reported.
 func lost(exit *Exit) *fault.Fault {
 	switch {
 	case exit == nil:
 		return fault.New(fault.WorkerLost, "the machine is gone and its worker never reported")
 	case exit.OOM:
-		return fault.New(fault.OutOfMemory, "the worker was killed for its memory; give the machine more, or the worker less to do")
+		return fault.New(fault.OutOfMemory, "the worker was killed because its memory was exhausted; give the machine more memory, or the worker less work")
 	case exit.Requested:
-		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt is tried again and not counted")
+		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt is retried and does not count")
 	case exit.Signal != 0:
 		return fault.New(fault.WorkerLost, "the worker was ended by signal %d before it reported", exit.Signal)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contractTable is the run-lifecycle contract's table, row by row, and the one
+// contractTable is the run-lifecycle contract's table, row by row, plus the
 // transition that Sortie adds.
 const contractTable = `
 PreRun: Pending Cancelled
@@ -35,22 +35,22 @@ func TestEveryPairOfStates(t *testing.T) {
 		allowed[run.State(from)] = strings.Fields(next)
 	}
 	if len(allowed) != 14 || len(run.States()) != 14 {
-		t.Fatalf("there are 14 states, not %d and %d", len(allowed), len(run.States()))
+		t.Fatalf("got %d and %d states, want 14", len(allowed), len(run.States()))
 	}
 	for _, from := range run.States() {
 		for _, to := range run.States() {
 			want := slices.Contains(allowed[from], string(to)) ||
 				to == run.Orphaned && len(allowed[from]) > 0
 			if got := from.CanBecome(to); got != want {
-				t.Errorf("%s -> %s: CanBecome is %v, want %v", from, to, got, want)
+				t.Errorf("%s -> %s: got CanBecome %v, want %v", from, to, got, want)
 			}
 		}
 		if got, want := from.Terminal(), len(allowed[from]) == 0; got != want {
-			t.Errorf("%s: Terminal is %v, want %v", from, got, want)
+			t.Errorf("%s: got Terminal %v, want %v", from, got, want)
 		}
 	}
 	if run.State("Zombie").Valid() || run.State("").Terminal() {
-		t.Error("a state that does not exist is neither valid nor an end")
+		t.Error("unknown state: got valid or terminal")
 	}
 }
 
@@ -71,17 +71,17 @@ func TestNamesForOtherSystems(t *testing.T) {
 		for attempt := range 3 {
 			for _, name := range []string{run.MachineName(ref, attempt+1), run.ExecutionName(ref, attempt+1)} {
 				if other, taken := seen[name]; taken {
-					t.Errorf("%v and %v are both %s", ref, other, name)
+					t.Errorf("%v and %v: got the same name %s", ref, other, name)
 				}
 				seen[name] = ref
 				if len(name) > 63 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" ||
 					strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") {
-					t.Errorf("%q is no DNS-1123 label", name)
+					t.Errorf("got %q, want a DNS-1123 label", name)
 				}
 			}
 		}
 	}
 	if name := run.MachineName(refs[0], 2); !strings.HasPrefix(name, "export-mods-1704857234567-a3f8c2d1-") || !strings.HasSuffix(name, "-a2") {
-		t.Errorf("%q does not say whose machine it is", name)
+		t.Errorf("got %q, want the run's id in it", name)
 	}
 }

@@ -37,8 +37,9 @@ func fresh() run.Run {
 	}
 }
 
-// TestStories plays the files under testdata/stories: the name of a file is its claim,
-// and each step's output is what Decide made of a fact. -rewrite records anew.
+// TestStories plays the files under testdata/stories. The name of a file is its
+// claim, and each step's output is the decision about a fact. -rewrite records
+// the outputs again.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
@@ -83,7 +84,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 		return "refused: " + err.Error()
 	}
 	if !decision.Changed {
-		return "nothing changes; " + s.route()
+		return "no change; " + s.route()
 	}
 	s.run = decision.Run
 	s.run.Version++
@@ -96,11 +97,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	limit := 16
 	d.MaybeScanArgs(t, "limit", &limit)
 	switch d.Cmd {
-	case "woken":
+	case "due":
 		return run.Due{}
 	case "admitted":
 		return run.Admitted{Pool: "default", Limit: limit}
-	case "lined":
+	case "enqueued":
 		return run.Enqueued{Pool: "default", Limit: limit}
 	case "granted":
 		return run.Granted{Limit: limit}
@@ -110,7 +111,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.Acted{}
 	case "token":
 		return s.token(t, d)
-	case "made":
+	case "created":
 		return run.MachineCreated{Attempt: attempt, MachineID: fmt.Sprintf("app/m%d", attempt)}
 	case "refused":
 		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
@@ -118,45 +119,45 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.MachineRunning{Attempt: attempt}
 	case "gone":
 		return run.MachineGone{Attempt: attempt, Exit: exit(t, d)}
-	case "heard":
-		return s.heard(t, d, attempt)
-	case "told":
+	case "contacted":
+		return s.contacted(t, d, attempt)
+	case "delivered":
 		return run.CancelDelivered{Attempt: attempt}
 	case "reported":
 		worker := ""
 		d.MaybeScanArgs(t, "worker", &worker)
 		return run.Reported{Attempt: attempt, WorkerID: worker, Report: report(t, d)}
-	case "judged":
+	case "evaluated":
 		phase, generation := "", 0
 		d.MaybeScanArgs(t, "phase", &phase)
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
 			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d),
-			LastContactAt: s.ago(t, d, "heard"), ReceptionSince: s.ago(t, d, "since"), ReceptionUnknown: d.HasArg("blind"),
+			LastContactAt: s.ago(t, d, "contact"), ReceptionSince: s.ago(t, d, "since"), ReceptionUnknown: d.HasArg("unknown"),
 		}
 	case "settled":
 		return settled(t, d)
 	case "cancelled":
 		return run.CancelRequested{By: "token:abc", Reason: "user_requested"}
 	case "abandoned":
-		return run.Abandoned{Message: "nobody foresaw this"}
+		return run.Abandoned{Message: "unexpected error"}
 	case "restarted":
 		start := s.run.Execution.Start
 		d.MaybeScanArgs(t, "start", &start)
 		return run.Restarted{Start: start, Cause: "FAILED: Boom"}
-	case "asked":
+	case "execution-checked":
 		return run.ExecutionChecked{Done: d.HasArg("done")}
 	case "downloaded":
 		return run.OutputExpiring{At: s.now.Add(time.Hour), Message: "downloaded"}
 	case "deleted":
 		return run.OutputDeleted{}
 	}
-	d.Fatalf(t, "there is no fact %q", d.Cmd)
+	d.Fatalf(t, "unknown fact %q", d.Cmd)
 	return nil
 }
 
-// heard is a call of the worker w, or another one; a heartbeat, or started.
-func (s *teller) heard(t *testing.T, d *datadriven.TestData, attempt int) run.Fact {
+// contacted is a call of worker w or another one: a heartbeat, or started.
+func (s *teller) contacted(t *testing.T, d *datadriven.TestData, attempt int) run.Fact {
 	worker := "w"
 	d.MaybeScanArgs(t, "worker", &worker)
 	return run.WorkerContacted{
@@ -165,7 +166,7 @@ func (s *teller) heard(t *testing.T, d *datadriven.TestData, attempt int) run.Fa
 	}
 }
 
-// ago is a time before now; the zero time where the argument is not there.
+// ago returns a time before now; the zero time if the argument is missing.
 func (s *teller) ago(t *testing.T, d *datadriven.TestData, key string) time.Time {
 	if !d.HasArg(key) {
 		return time.Time{}
@@ -186,11 +187,11 @@ func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
 
 func settled(t *testing.T, d *datadriven.TestData) run.Fact {
 	f := run.Settled{Exit: exit(t, d)}
-	if d.HasArg("kept") {
+	if d.HasArg("accepted") {
 		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}
 	}
 	if d.HasArg("wrong") {
-		f.Fault = fault.New(fault.Code(word(t, d, "wrong")), "it is not there")
+		f.Fault = fault.New(fault.Code(word(t, d, "wrong")), "no such object")
 	}
 	return f
 }
@@ -239,7 +240,7 @@ func flag(d *datadriven.TestData, key string) []string {
 	return nil
 }
 
-// tell writes a decision down, the parts that somebody would notice.
+// describe prints the visible parts of a decision.
 func (s *teller) emit(d run.Decision) string {
 	var text strings.Builder
 	for _, e := range d.Events {
@@ -260,7 +261,7 @@ func (s *teller) emit(d run.Decision) string {
 		fmt.Fprintf(&text, "lease %s\n", d.Lease)
 	}
 	if heartbeat := d.Heartbeat; heartbeat != (run.HeartbeatChange{}) {
-		fmt.Fprintf(&text, "beat %s\n", s.heartbeat(heartbeat))
+		fmt.Fprintf(&text, "heartbeat %s\n", s.heartbeat(heartbeat))
 	}
 	fmt.Fprintf(&text, "%s; pending %d; %s", d.Run.State, len(d.Run.Execution.Pending), s.route())
 	if act := d.Run.Execution.ActBy; !act.IsZero() {

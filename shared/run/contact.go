@@ -6,21 +6,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Heard: a worker called, with started or with a heartbeat that found no open
-// item. The first worker of an attempt that calls is the one that is heard; its
-// call implies the start, and from then on it is held to its heartbeats. The
-// faults that refuse a call are those of the worker contract.
+// WorkerContacted: a worker called, with started or with a heartbeat that found
+// no open item. The first worker of an attempt that calls becomes the attempt's
+// worker. Its call implies the start, and from then on the heartbeat limit
+// applies. A call is refused with the faults of the worker contract.
 type WorkerContacted struct {
 	Attempt  int
 	WorkerID string
-	// Started tells the two calls apart, which are refused in different words.
+	// Started distinguishes the two calls, which are refused with different
+	// faults.
 	Started bool
-	// HandlesSigterm: the worker said that it ends gracefully on SIGTERM.
+	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool
-	// Progress and Message are a heartbeat's.
+	// Progress and Message are those of a heartbeat.
 	Progress *int
 	Message  string
-	// Missing: the worker is the one that is heard, and yet no item was open.
+	// Missing: the worker is the attempt's worker, but no heartbeat item was
+	// open.
 	Missing bool
 }
 
@@ -45,14 +47,14 @@ func (f WorkerContacted) apply(d *draft) error {
 	case d.Attempt.HeartbeatExempt:
 		d.Attempt.HeartbeatExempt = false
 		if d.Cancel == nil {
-			d.await(StepRunning) // again, with the limit
+			d.await(StepRunning) // re-enter the state, with the limit
 		}
 	}
 	d.openHeartbeat(f)
 	return nil
 }
 
-// openBeat makes the item that the worker's heartbeats go to.
+// openHeartbeat creates the heartbeat item of the worker.
 func (d *draft) openHeartbeat(f WorkerContacted) {
 	heartbeat := Heartbeat{
 		Attempt: f.Attempt, WorkerID: f.WorkerID, At: d.now, Progress: f.Progress, Message: f.Message,
@@ -66,7 +68,7 @@ func (d *draft) openHeartbeat(f WorkerContacted) {
 	d.heartbeat.Open = &heartbeat
 }
 
-// refused is the answer to a call that is not taken, in the order of the
+// refused returns the fault of a call that is refused, in the order of the
 // worker contract's cases.
 func (f WorkerContacted) refused(d *draft) error {
 	if err := d.current(f.Attempt); err != nil {
@@ -76,7 +78,7 @@ func (f WorkerContacted) refused(d *draft) error {
 		if f.Started {
 			return err
 		}
-		return fault.New(fault.TaskExpired, "another worker than this one is heard")
+		return fault.New(fault.TaskExpired, "another worker has this attempt")
 	}
 	switch {
 	case !d.isCurrent(f.Attempt) && (d.declaredDead() || !f.Started):
@@ -84,30 +86,30 @@ func (f WorkerContacted) refused(d *draft) error {
 	case !d.isCurrent(f.Attempt):
 		return fault.New(fault.TaskAlreadyTerminal, "this attempt has ended: %s", d.why())
 	case d.Cancel != nil && f.Started:
-		return fault.New(fault.TaskAlreadyTerminal, "the run is being cancelled; nothing is to be begun")
+		return fault.New(fault.TaskAlreadyTerminal, "the run is being cancelled; do not start")
 	}
 	return nil
 }
 
-// current refuses the call of another attempt than the current one.
+// current refuses a call of another attempt than the current one.
 func (r Run) current(attempt int) error {
 	if attempt == r.Attempt.Number {
 		return nil
 	}
 	return fault.New(fault.AttemptMismatch,
-		"this is attempt %d's call, and attempt %d is the current one", attempt, r.Attempt.Number)
+		"the call is of attempt %d, want the current attempt %d", attempt, r.Attempt.Number)
 }
 
-// sameWorker refuses the call of another worker than the one that is heard.
+// sameWorker refuses a call of another worker than the attempt's.
 func (r Run) sameWorker(id string) error {
 	if r.Attempt.WorkerID == "" || r.Attempt.WorkerID == id {
 		return nil
 	}
-	return fault.New(fault.WorkerMismatch, "another worker of this attempt, %s, is the one that is heard", r.Attempt.WorkerID)
+	return fault.New(fault.WorkerMismatch, "worker %s has this attempt", r.Attempt.WorkerID)
 }
 
-// declaredDead says whether the attempt ended without its worker's word, and not
-// because it was cancelled in time.
+// declaredDead reports whether the attempt ended without a report of its
+// worker, and not by a cancellation within the grace.
 func (r Run) declaredDead() bool {
 	if r.Attempt.Report != nil || r.IsCurrent(r.Attempt.Number) {
 		return false
@@ -129,8 +131,8 @@ func (r Run) why() string {
 	return r.Fault.Message
 }
 
-// CancelTold: an answer is about to tell the worker of the cancel. Its grace
-// counts from then on, if it has not begun.
+// CancelDelivered: an answer delivers the cancel request to the worker. The
+// grace starts now if it has not started.
 type CancelDelivered struct{ Attempt int }
 
 func (f CancelDelivered) apply(d *draft) error {
@@ -143,12 +145,12 @@ func (f CancelDelivered) apply(d *draft) error {
 		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 	}
 	if d.cancelBy(d.now).Before(before) {
-		d.await(StepCancelling) // again, with the new time
+		d.await(StepCancelling) // re-enter the state, with the new time
 	}
 	return nil
 }
 
-// term notes that SIGTERM is about to be sent, when it is due.
+// markSigterm records that SIGTERM is about to be sent, if it is due.
 func (d *draft) markSigterm() {
 	if !d.Attempt.SigtermAt.IsZero() || d.now.Before(d.SigtermBy()) {
 		return
@@ -159,10 +161,10 @@ func (d *draft) markSigterm() {
 	}
 }
 
-// TermBy is when a worker that is to be cancelled is sent SIGTERM. At once, where
-// it handles that, or was never heard. To one that makes no call, one heartbeat
-// interval after the wish; to one that was told, when five sixths of its grace
-// are over, but two seconds before the end of it.
+// SigtermBy returns when SIGTERM is due after a cancel request: at once for a
+// worker that handles it or never called; after one heartbeat interval for a
+// worker that makes no call; after five sixths of the grace, but at least two
+// seconds before its end, for a worker that received the request.
 func (r Run) SigtermBy() time.Time {
 	switch {
 	case r.Attempt.WorkerID == "" || r.Attempt.HandlesSigterm:
@@ -174,8 +176,8 @@ func (r Run) SigtermBy() time.Time {
 	return r.Attempt.CancelDeliveredAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))
 }
 
-// cancelBy is when a cancel's next turn is due: SIGTERM, or the end of the
-// grace, which is all that is left when SIGTERM is about to be sent.
+// cancelBy returns when the next step of a cancellation is due: SIGTERM, or the
+// end of the grace once SIGTERM was or is about to be sent.
 func (r Run) cancelBy(now time.Time) time.Time {
 	if by := r.SigtermBy(); r.Attempt.SigtermAt.IsZero() && by.After(now) {
 		return by
