@@ -13,16 +13,17 @@ import (
 // ruleCount is the number of rules in shared/README.md.
 const ruleCount = 15
 
-var ruleName = regexp.MustCompile(`^TestRule([0-9]+)[A-Z]`)
+// cites matches a rule in the name of a test or in its comment.
+var cites = regexp.MustCompile(`^TestRule([0-9]+)[A-Z]|\b[Rr]ule ([0-9]+)\b`)
 
-// TestEveryRuleHasTests checks that the tests named after rules cover all of
-// them and name no other.
+// TestEveryRuleHasTests checks that the tests that cite rules cover all of them
+// and cite no other.
 func TestEveryRuleHasTests(t *testing.T) {
 	t.Parallel()
 	tests := ruleTests(t)
 	for rule := 1; rule <= ruleCount; rule++ {
 		if len(tests[rule]) == 0 {
-			t.Errorf("rule %d: got no test, want a TestRule%d…", rule, rule)
+			t.Errorf("rule %d: got no test, want a test whose comment cites it", rule)
 		}
 	}
 	for rule, names := range tests {
@@ -32,8 +33,7 @@ func TestEveryRuleHasTests(t *testing.T) {
 	}
 }
 
-// ruleTests maps each rule to the tests that are named after it, as
-// "folder.Test", sorted.
+// ruleTests maps each rule to the tests that cite it, as "folder.Test", sorted.
 func ruleTests(t *testing.T) map[int][]string {
 	t.Helper()
 	tests := map[int][]string{}
@@ -43,15 +43,19 @@ func ruleTests(t *testing.T) map[int][]string {
 		}
 		for _, declaration := range s.File.Decls {
 			f, ok := declaration.(*ast.FuncDecl)
-			if !ok {
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") {
 				continue
 			}
-			if found := ruleName.FindStringSubmatch(f.Name.Name); found != nil {
-				rule, err := strconv.Atoi(found[1])
-				if err != nil {
-					t.Fatal(err)
+			for _, text := range []string{f.Name.Name, f.Doc.Text()} {
+				for _, found := range cites.FindAllStringSubmatch(text, -1) {
+					rule, err := strconv.Atoi(found[1] + found[2])
+					if err != nil {
+						t.Fatal(err)
+					}
+					if name := s.Folder() + "." + f.Name.Name; !slices.Contains(tests[rule], name) {
+						tests[rule] = append(tests[rule], name)
+					}
 				}
-				tests[rule] = append(tests[rule], s.Folder()+"."+f.Name.Name)
 			}
 		}
 	}
