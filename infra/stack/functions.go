@@ -72,7 +72,7 @@ type function struct {
 var functions = map[string]function{
 	"export":    {front, []use{configured, shares, writes, starts, clients}, export.Routes(nil)},
 	"callback":  {front, []use{configured, shares, writes, completes, heartbeats, signs, outputs}, callback.Routes(nil)},
-	"status":    {front, []use{configured, shares, reads, clients}, status.Routes(nil, status.MaxWait)},
+	"status":    {front, []use{shares, reads, clients}, status.Routes(nil, status.MaxWait)},
 	"download":  {front, []use{configured, shares, streams, writes, outputs, clients}, download.Routes(nil)},
 	"tasks":     {front, []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, tasks.Routes(nil, nil, nil, nil, "")},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},

@@ -31,9 +31,6 @@ type ExportOptions struct {
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
 }
 
-// CheimarrosModes lists how much of an entity's graph an export may contain.
-func CheimarrosModes() []string { return []string{"full", "minimal", "skip"} }
-
 // WithDefaults fills what is absent: not recursive, depth 5, 10 in flight, OCR
 // included, the whole graph.
 func (o ExportOptions) WithDefaults() ExportOptions {

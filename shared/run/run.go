@@ -66,14 +66,40 @@ type Run struct {
 	Fault *fault.Fault `json:"fault,omitempty"`
 }
 
-// BytesLeft reports whether the run has stored bytes: its output, or logs.
+// Expired reports whether the record's retention is over.
+func (r Run) Expired(now time.Time) bool { return !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now) }
+
+// PurgeAt is when the record can be deleted: when it expires, but not while bytes of
+// it are stored. Zero if that is not known yet.
+func (r Run) PurgeAt() time.Time {
+	if r.BytesLeft() {
+		return time.Time{}
+	}
+	return r.ExpiresAt
+}
+
+// PoolState is how the pool counts the run: queued, held, or not at all if it has
+// ended or the pool has no limit.
+func (r Run) PoolState() SlotState {
+	if r.State.Terminal() {
+		return ""
+	}
+	return r.Slot.counted()
+}
+
+// Placed reports whether the run's machine is known and may run.
+func (r Run) Placed() bool {
+	return r.Attempt.MachineID != "" && (r.State == ContainerCreating || r.State == Running)
+}
+
+// BytesLeft reports whether bytes of the run are stored: its output, or logs.
 func (r Run) BytesLeft() bool {
 	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
 }
 
-// BytesDue returns when stored bytes of the run are to be deleted next: the
-// output when it expires, the logs with the record. It is zero if there are
-// none or the time is not known yet.
+// BytesDue is when stored bytes of the run are due for deletion next: the output
+// when it expires, the logs with the record. Zero if there are none, or if the time
+// is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
 	if r.Output != nil && r.Output.DeletedAt.IsZero() {

@@ -64,7 +64,7 @@ Options that are not given have the server's defaults.`,
 	flags.BoolVar(&f.noWait, "no-wait", false, "print the task's id and return")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
 	require(c, "pi")
-	complete(c, "cheimarros-mode", "", contract.CheimarrosModes())
+	complete(c, "cheimarros-mode", "", limit.CheimarrosModes())
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		return a.runExport(ctx, args[0], f, f.request(flags))
 	})
@@ -123,7 +123,7 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(format, limit.Formats()), " ()")}
 	}
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Field == "options.cheimarrosMode" {
-		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(f.cheimarros, contract.CheimarrosModes()), " ()")}
+		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(f.cheimarros, limit.CheimarrosModes()), " ()")}
 	}
 	if err != nil {
 		return err

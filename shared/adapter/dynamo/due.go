@@ -81,7 +81,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 // commit of the last moment.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
-		if gone(r) || !s.there(r) {
+		if !r.BytesLeft() || !s.there(r) {
 			return time.Time{}
 		}
 		return r.BytesDue()
@@ -141,12 +141,7 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 // leaves to that for the grace of the configuration. An error comes with the
 // number of those that are forgotten already.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
-	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
-		if !gone(r) {
-			return time.Time{}
-		}
-		return r.ExpiresAt
-	}, duePurge, dueSettle)
+	records, err := s.due(ctx, now, limit, run.Run.PurgeAt, duePurge, dueSettle)
 	if err != nil {
 		return 0, told(err, "find", "expired runs")
 	}

@@ -92,7 +92,7 @@ func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run
 	records, err := s.records(ctx, entries, false)
 	stands := map[string]run.SlotState{}
 	for _, r := range records {
-		if how := standing(r.Run); how != "" && r.Slot.Pool == pool {
+		if how := r.PoolState(); how != "" && r.Slot.Pool == pool {
 			stands[r.ID] = how
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])
 	}
-	stands := standing(r.Run)
+	stands := r.PoolState()
 	if r.Slot.Pool != pool {
 		stands = ""
 	}

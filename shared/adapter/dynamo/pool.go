@@ -47,7 +47,7 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 }
 
 func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
-	if standing(r) != run.SlotQueued {
+	if r.PoolState() != run.SlotQueued {
 		return 0, port.ErrNotFound
 	}
 	in := pkPool(r.Tenant, r.Slot.Pool)

@@ -86,23 +86,15 @@ func indexed(r run.Run) item {
 		due(dueSettle, r.Execution.ActBy)
 	case !r.Execution.ActBy.IsZero():
 		due(dueAct, r.Execution.ActBy)
-	case !gone(r):
+	case r.BytesLeft():
 		due(dueOutput, r.BytesDue())
-	case !r.ExpiresAt.IsZero():
-		due(duePurge, r.ExpiresAt)
+	case !r.PurgeAt().IsZero():
+		due(duePurge, r.PurgeAt())
 	}
-	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
+	if r.Placed() {
 		at[attrMachine] = text(shard(r.Ref(), dueShards))
 	}
 	return at
-}
-
-// standing is how the record says that the run stands to a pool with a limit.
-func standing(r run.Run) run.SlotState {
-	if r.Slot.Limit == 0 || r.State.Terminal() {
-		return ""
-	}
-	return r.Slot.State
 }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
@@ -110,7 +102,7 @@ func listKey(tenant, half, shard string) string { return within(tenant, half, sh
 // forgetting is when the table's TTL deletes the item of a record: never while
 // an output is there.
 func forgetting(r run.Run) (seconds int64, ok bool) {
-	if r.ExpiresAt.IsZero() || !gone(r) {
+	if r.PurgeAt().IsZero() {
 		return 0, false
 	}
 	return r.ExpiresAt.Unix() + 1, true

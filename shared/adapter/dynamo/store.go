@@ -29,13 +29,8 @@ func New(client API, c Config) (*Store, error) {
 
 func (s *Store) now() time.Time { return s.config.Clock.Now() }
 
-// alive says whether the record is found.
-func (s *Store) alive(r run.Run) bool {
-	return r.ExpiresAt.IsZero() || r.ExpiresAt.After(s.now())
-}
+// alive reports whether reads find the record.
+func (s *Store) alive(r run.Run) bool { return !r.Expired(s.now()) }
 
-// there says whether the record is there for those who clean up.
-func (s *Store) there(r run.Run) bool { return s.alive(r) || !gone(r) }
-
-// gone says whether no bytes of the run are left.
-func gone(r run.Run) bool { return !r.BytesLeft() }
+// there reports whether a cleanup still needs the record.
+func (s *Store) there(r run.Run) bool { return s.alive(r) || r.BytesLeft() }

@@ -14,7 +14,7 @@ import (
 
 // Load implements orchestrator.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	if r, ok := s.newest.get(ref); ok && ctx.Err() == nil && (!s.expired(r) || !gone(r)) {
+	if r, ok := s.newest.get(ref); ok && ctx.Err() == nil && (!s.expired(r) || r.BytesLeft()) {
 		return r, nil
 	}
 	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+there, ref.Tenant, ref.ID)
@@ -33,9 +33,6 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 func (s *Store) expired(r run.Run) bool {
 	return !r.ExpiresAt.IsZero() && nanos(r.ExpiresAt) <= s.now()
 }
-
-// gone says whether no bytes of the run are left.
-func gone(r run.Run) bool { return !r.BytesLeft() }
 
 func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, error) {
 	var doc []byte

@@ -43,15 +43,14 @@ func recordOf(w port.Write, version int64) (record, error) {
 
 func columnsOf(r run.Run) columns {
 	c := columns{actBy: moment(r.Execution.ActBy), expiresAt: moment(r.ExpiresAt)}
-	if !gone(r) {
+	c.purgeAt = moment(r.PurgeAt())
+	if r.BytesLeft() {
 		c.outputDue = moment(r.BytesDue())
-	} else {
-		c.purgeAt = c.expiresAt
 	}
-	if r.Attempt.MachineID != "" && (r.State == run.ContainerCreating || r.State == run.Running) {
+	if r.Placed() {
 		c.attempt, c.machine = r.Attempt.Number, r.Attempt.MachineID
 	}
-	if r.Slot.State != "" && r.Slot.Limit > 0 && !r.State.Terminal() {
+	if r.PoolState() != "" {
 		c.pool = r.Slot.Pool
 		if r.Slot.State == run.SlotQueued {
 			c.since = nanos(r.Slot.Since)
