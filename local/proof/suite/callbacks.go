@@ -42,7 +42,7 @@ func (c *Case) awaitCallbackURL(file string) (path string) {
 func (c *Case) startWaiting(name string, policy ...contract.Policy) (task, path, hold string) {
 	c.T.Helper()
 	file, hold := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T)
-	task = c.StartScripted(name, "tell:"+file+" wait:"+hold, policy...)
+	task = c.StartScripted(name, "url:"+file+" wait:"+hold, policy...)
 	return task, c.awaitCallbackURL(file), hold
 }
 
@@ -116,7 +116,7 @@ func callbackOfEarlierAttempt(c *Case) {
 	policy.TimeLimitSeconds = new(3)
 	policy.CancelGraceSeconds = new(1)
 	file, hold, mark := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T), filepath.Join(c.T.TempDir(), "mark")
-	task := c.StartScripted("one", "once:"+mark+" tell:"+file+" wait:"+hold, policy)
+	task := c.StartScripted("one", "once:"+mark+" url:"+file+" wait:"+hold, policy)
 	path := c.awaitCallbackURL(file)
 	c.Await(task, func(s contract.Status) bool { return s.Attempt == 2 && s.State == "Running" })
 	status, p := c.asWorker(path, `{"status":"success"}`)

@@ -11,10 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestABackupGoesOnElsewhere copies the records of a stack that is at work, in
-// another process, and goes on with the copy alone in a new folder: without the
-// machines, the keys and the outputs of the old one.
-func TestABackupGoesOnElsewhere(t *testing.T) {
+// TestBackupResumesInAnotherFolder copies the records of a busy stack in another
+// process and resumes the copy in a new folder, without machines, keys and outputs.
+func TestBackupResumesInAnotherFolder(t *testing.T) {
 	t.Parallel()
 	hold, data, elsewhere := suite.Pipe(t), t.TempDir(), t.TempDir()
 	settings := map[string]string{
@@ -40,17 +39,17 @@ func TestABackupGoesOnElsewhere(t *testing.T) {
 	suite.Release(t, hold)
 	for _, task := range open {
 		if status := second.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
-			t.Errorf("beside a backup %s ended as %+v", task, status)
+			t.Errorf("during the backup, %s: got %+v, want a success in attempt 1", task, status)
 		}
 	}
 
 	copied := spawn(t, served{Data: elsewhere, Settings: settings, Play: "success"})
 	if status := copied.End(done); !reflect.DeepEqual(status, ended) || !reflect.DeepEqual(copied.Events(done), events) {
-		t.Errorf("what had ended is %+v, and was %+v", status, ended)
+		t.Errorf("ended run: got %+v, want %+v", status, ended)
 	}
 	for _, task := range open {
 		if status := copied.End(task); status.Status != contract.StatusSuccess {
-			t.Errorf("from the backup %s ended as %+v", task, status)
+			t.Errorf("from the backup, %s: got %+v, want a success", task, status)
 		}
 		copied.Events(task)
 	}

@@ -14,47 +14,47 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// Config says what to start.
+// Config configures a Stack.
 type Config struct {
-	// Addr is where the HTTP API listens, "127.0.0.1:8080" for example. Port 0
-	// is the one that the folder was served on before, or any free one.
+	// Addr is the address of the HTTP API, such as "127.0.0.1:8080". Port 0 is the
+	// previous port of the folder, or any free port.
 	Addr string
-	// DataDir is where everything is kept; it is made where it is missing.
+	// DataDir is the folder of all data. It is created if it does not exist.
 	DataDir string
 	// Images binds image names to local programs and their first arguments.
 	// The configured export image is bound to the built-in worker unless it is
-	// in here.
+	// in Images.
 	Images map[string][]string
-	// SourceURL is the entity API that workers read; empty serves the sample
-	// collection, or what Settings say.
+	// SourceURL is the entity API that workers read; empty is that of Settings, or
+	// of the sample collection.
 	SourceURL string
-	// Executable runs this program again: the path, and arguments before the
+	// Executable starts this program again: the path, and arguments before the
 	// command "worker" or "machine-supervisor".
 	Executable []string
 	Settings   Settings
 	Log        *slog.Logger
-	// Version is what /healthz tells.
+	// Version is the version in the response of /healthz.
 	Version string
-	// Path is the programs' PATH; empty is flymachines.DefaultPath.
+	// Path is the PATH of programs; empty is flymachines.DefaultPath.
 	Path string
-	// Starter runs the programs of machines; nil runs processes. Runner makes
-	// machines; nil makes them over the Fly Machines API. Both are for
+	// Starter runs the programs of machines; nil runs processes. Runner creates
+	// machines; nil creates them through the Fly Machines API. Both are for
 	// benchmarks.
 	Starter flymachines.Starter
 	Runner  port.Runner
-	// Clock is the host's where it is nil. Another is for tests, of folders
-	// that were left long ago.
+	// Clock is the clock of all parts; nil is the clock of the host. Tests of old
+	// folders use another.
 	Clock clock.Clock
-	// SweepInterval is the pause between two sweeps; 0 is a second.
+	// SweepInterval is the time between two sweeps; 0 is a second.
 	SweepInterval time.Duration
 }
 
 // Settings are the configuration from the environment.
 type Settings struct {
-	// Tokens are good for clients; empty only where the API listens on
-	// loopback.
+	// Tokens are the bearer tokens of clients. They may be empty only if the API
+	// listens on loopback.
 	Tokens []string
-	// Service is what the use cases are told; the stack fills in its addresses.
+	// Service configures the use cases. The stack adds its addresses.
 	Service orchestrator.Config
 }
 
@@ -83,7 +83,7 @@ func variables() []string {
 	return names
 }
 
-// Addresses tell where the parts are.
+// Addresses are the addresses of the parts.
 type Addresses struct {
 	URL      string `json:"url"`
 	S3       string `json:"s3"`

@@ -1,7 +1,7 @@
-// Package stack is the whole of Sortie in one process, for development and for
-// tests: the deployed handlers behind HTTP, the state machine file on
-// local/twin/engine, SQLite, an S3-compatible store, the Fly Machines API on
-// loopback, and the entity API that serves a collection.
+// Package stack runs the whole system in one process, for development and tests:
+// the deployed handlers behind HTTP, the state machine file on local/twin/engine,
+// SQLite, an S3-compatible store, the Fly Machines API on loopback, and the entity
+// API of a collection.
 //
 //	client ──HTTP──► functions/* ──► orchestrator ──► SQLite
 //	                                   │   ▲  │
@@ -9,10 +9,9 @@
 //	              (run.asl.json) ──────────┘                                      │
 //	client ◄─────────────────────────── local/twin/s3 ◄────────────────────────────────┘
 //
-// It promises that a second Start on the same folder goes on where the first
-// was, whether that was stopped or killed: runs, timers, tokens, objects and
-// machines are found again, and so are the addresses that workers were told.
-// One process uses a folder at a time.
+// A second Start on the same folder resumes the first, whether that was stopped
+// or killed: runs, timers, tokens, objects, machines and the addresses that
+// workers have are the same. One process uses a folder at a time.
 //
-// It refuses nothing that the deployed system accepts; what it adds is wiring.
+// The package only connects parts. It accepts what the deployed system accepts.
 package stack

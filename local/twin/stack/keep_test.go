@@ -25,11 +25,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-var keep = flag.String("keep", "", "make a data folder to be kept, in this folder, which must not exist")
+var keep = flag.String("keep", "", "create a data folder for older_test.go in this folder, which must not exist")
 
-// TestKeepAFolder makes what TestAnOlderFolderGoesOn opens, with the program as
-// it is now. It is for whoever changes a schema, and does nothing unless it is
-// asked to.
+// TestKeepAFolder creates a folder for TestOlderFolderResumes with the present
+// program, before a change of the schema. It does nothing without -keep.
 func TestKeepAFolder(t *testing.T) {
 	t.Parallel()
 	if *keep == "" {
@@ -53,13 +52,13 @@ func TestKeepAFolder(t *testing.T) {
 	}
 }
 
-// keepEnded makes a run that succeeded and one that failed.
+// keepEnded creates a successful run and a failed one.
 func keepEnded(t *testing.T, folder string, was *kept) {
 	t.Helper()
 	g := spawn(t, served{Data: folder})
 	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
 	if answer.Status != http.StatusAccepted {
-		t.Fatalf("%d %s", answer.Status, answer.Body)
+		t.Fatalf("export: got %d %s, want 202", answer.Status, answer.Body)
 	}
 	was.Tasks["completed"] = outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID
 	was.Tasks["failed"] = g.Export("mods", contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZZZ"})
@@ -73,7 +72,7 @@ func keepEnded(t *testing.T, folder string, was *kept) {
 	g.kill(syscall.SIGTERM)
 }
 
-// keepUnderWay makes runs in the states between, and kills everything.
+// keepUnderWay creates runs in other states and kills everything.
 func keepUnderWay(t *testing.T, folder string, was *kept) {
 	t.Helper()
 	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
@@ -106,7 +105,7 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 	was.MadeAt = time.Now().UTC().Truncate(time.Second)
 	starts, err := filepath.Glob(filepath.Join(folder, "machines/machines/*/start.json"))
 	if err != nil || len(starts) != 2 {
-		t.Fatalf("%d machines run, %v", len(starts), err)
+		t.Fatalf("got %d running machines (%v), want 2", len(starts), err)
 	}
 	for _, path := range starts {
 		var start struct{ Session int }
@@ -119,7 +118,7 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 	}
 }
 
-// stick tells the machines API what to do wrong.
+// stick sets the faults of the machines API.
 func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	t.Helper()
 	machines, _, err := outside.LocalStack(g.Addresses)
@@ -131,8 +130,8 @@ func stick(t *testing.T, g *child, rules ...faults.Rule) {
 	}
 }
 
-// compact puts the write-ahead log that a kill has left into its file, and
-// leaves that as small as it can be.
+// compact merges the write-ahead log of a killed process into its file and shrinks
+// the file.
 func compact(t *testing.T, path string) {
 	t.Helper()
 	small := path + ".small"
@@ -147,14 +146,14 @@ func compact(t *testing.T, path string) {
 	if err := os.Rename(small, path); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sqlite.Open(t.Context(), path) // a log again, from now on
+	db, err := sqlite.Open(t.Context(), path) // sets the write-ahead mode again
 	if err != nil || db.Close() != nil {
 		t.Fatal(err)
 	}
 }
 
-// disown makes the machines' program one that there is nowhere: nobody is to
-// run what happens to lie at this program's place.
+// disown replaces the program of the machines by a path that does not exist, so
+// that the folder runs no program.
 func disown(t *testing.T, folder string) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -177,7 +176,7 @@ func disown(t *testing.T, folder string) {
 	}
 }
 
-// withoutLocks hides files that are only there to be locked.
+// withoutLocks hides lock files.
 type withoutLocks struct{ fs.FS }
 
 func (w withoutLocks) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -191,7 +190,7 @@ func (w withoutLocks) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, err
 }
 
-// refusal tells why a stack does not start.
+// refusal returns the error of a stack that does not start.
 func refusal(t *testing.T, config stack.Config) string {
 	t.Helper()
 	s, err := stack.Start(t.Context(), config)
@@ -201,5 +200,5 @@ func refusal(t *testing.T, config stack.Config) string {
 	if err := s.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	return "it starts"
+	return "the stack starts"
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
 )
 
-// memory is what a folder remembers of the process that served it: ports and
-// keys. Workers that outlive a crash call where, and with what, they were told.
+// memory has the ports and keys of the previous process of a folder. Workers that
+// survive a crash call the same addresses with the same credentials.
 type memory struct {
 	path string
 
 	mu sync.Mutex
-	// Addresses are where the parts listened.
+	// Addresses are the addresses of the parts.
 	Addresses map[string]string `json:"addresses"`
 	// Secrets are the credentials of the parts.
 	Secrets map[string]string `json:"secrets"`
@@ -31,17 +31,17 @@ type memory struct {
 
 const memoryFile = "stack.json"
 
-// recall reads the folder's memory, and begins one where there is none.
-func recall(dir string) (*memory, error) {
+// loadMemory reads the memory of a folder. A new folder has an empty one.
+func loadMemory(dir string) (*memory, error) {
 	m := &memory{path: filepath.Join(dir, memoryFile)}
 	text, err := os.ReadFile(m.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("cannot read what the folder remembers: %w", err)
+		return nil, fmt.Errorf("cannot read the ports and keys of the folder: %w", err)
 	default:
 		if err := json.Unmarshal(text, m); err != nil {
-			return nil, fmt.Errorf("cannot read what the folder remembers: %s: %w", m.path, err)
+			return nil, fmt.Errorf("cannot read the ports and keys of the folder: %s: %w", m.path, err)
 		}
 	}
 	if m.Addresses == nil {
@@ -53,22 +53,21 @@ func recall(dir string) (*memory, error) {
 	return m, nil
 }
 
-// save writes the memory whole or not at all; nobody else may read it.
+// save writes the memory atomically, readable only by the user.
 func (m *memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := durable.Write(m.path, m); err != nil {
-		return fmt.Errorf("cannot write what the folder remembers: %w", err)
+		return fmt.Errorf("cannot write the ports and keys of the folder: %w", err)
 	}
 	return nil
 }
 
-// clearHalves removes what a process that was killed has begun to write in its
-// folder, which is this process's now.
-func clearHalves(dir string) error {
+// removePartial removes incomplete files of a process that was killed.
+func removePartial(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("cannot look for half-written files: %w", err)
+		return fmt.Errorf("cannot search for partial files: %w", err)
 	}
 	for _, entry := range entries {
 		name := entry.Name()
@@ -76,14 +75,14 @@ func clearHalves(dir string) error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("cannot remove a half-written file: %w", err)
+			return fmt.Errorf("cannot remove a partial file: %w", err)
 		}
 	}
 	return nil
 }
 
-// secret gives the folder's secret of that name: n random bytes in
-// hexadecimal, made at its first use.
+// secret returns the folder's secret of a name: n random bytes in hexadecimal,
+// generated at its first use.
 func (m *memory) secret(name string, n int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +92,7 @@ func (m *memory) secret(name string, n int) string {
 	return m.Secrets[name]
 }
 
-// randomHex gives n random bytes in hexadecimal. crypto/rand never fails.
+// randomHex returns n random bytes in hexadecimal. crypto/rand does not fail.
 func randomHex(n int) string {
 	bytes := make([]byte, n)
 	if _, err := rand.Read(bytes); err != nil {
@@ -102,21 +101,21 @@ func randomHex(n int) string {
 	return hex.EncodeToString(bytes)
 }
 
-// listen listens on addr. Where its port is 0, the part's port of last time is
-// tried first.
+// listen listens on addr. For port 0 it tries the previous port of the part
+// first.
 func (m *memory) listen(part, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address such as 127.0.0.1:8080: %w", addr, err)
+		return nil, fmt.Errorf("malformed address %q, want HOST:PORT: %w", addr, err)
 	}
 	m.mu.Lock()
 	before := m.Addresses[part]
 	m.mu.Unlock()
-	wanted := []string{addr}
+	candidates := []string{addr}
 	if beforeHost, _, err := net.SplitHostPort(before); port == "0" && err == nil && sameHost(beforeHost, host) {
-		wanted = []string{before, addr}
+		candidates = []string{before, addr}
 	}
-	for _, each := range wanted {
+	for _, each := range candidates {
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", each); err == nil {
 			m.remember(part, listener.Addr().String())
@@ -126,8 +125,8 @@ func (m *memory) listen(part, addr string) (net.Listener, error) {
 	return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 }
 
-// checkListen listens on addr for a moment, so that a wrong address is found
-// before a data folder is created. Port 0 is always free.
+// checkListen listens on addr and stops again, so that a wrong address is
+// reported before a data folder is created.
 func checkListen(ctx context.Context, addr string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {

@@ -20,28 +20,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// keptFolder is a data folder as an older program left it; its README says
-// which and how.
+// keptFolder is a data folder of an older program. Its README describes it.
 const keptFolder = "../../../shared/adapter/sqlite/testdata/folder-1"
 
-// later is when the folder is opened again, after it was left: an output that
-// was downloaded is still there, and a machine that was stuck is not stuck.
+// later is the time between the end of the old process and the next start. The
+// downloaded output still exists then, and the stuck machine is no longer stuck.
 const later = 30 * time.Minute
 
-// kept is what the folder's maker knew about it: expected.json.
+// kept describes the content of the folder: expected.json.
 type kept struct {
 	MadeAt time.Time `json:"madeAt"`
-	// Tasks are the tasks by what they were doing.
+	// Tasks are the tasks by name.
 	Tasks map[string]string `json:"tasks"`
-	// Ended are the answers about those that had ended, Output the SHA-256 of
-	// what the completed one left, and Key and Body what it was accepted with.
+	// Ended are the statuses of the ended tasks. Output is the SHA-256 of the
+	// output of the completed one, Key and Body are its request.
 	Ended  map[string]contract.Status `json:"ended"`
 	Output string                     `json:"output"`
 	Key    string                     `json:"key"`
 	Body   string                     `json:"body"`
 }
 
-// olderFolder gives a copy of the kept folder.
+// olderFolder returns a copy of the kept folder.
 func olderFolder(t *testing.T) (string, kept) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(keptFolder, "expected.json"))
@@ -52,41 +51,41 @@ func olderFolder(t *testing.T) (string, kept) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(keptFolder, "data"))); err != nil {
 		t.Fatal(err)
 	}
-	// A checkout does not keep this; others must not read a key.
+	// git does not store the mode, and a readable key file is refused.
 	if err := os.Chmod(filepath.Join(folder, "keys.pem"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return folder, outside.Decode[kept](t, text)
 }
 
-// TestAnOlderFolderGoesOn opens the folder half an hour after its process was
-// killed: everything is there, and what was in flight comes to its end.
-func TestAnOlderFolderGoesOn(t *testing.T) {
+// TestOlderFolderResumes opens the folder half an hour after its process was
+// killed: ended runs are unchanged, and the others end.
+func TestOlderFolderResumes(t *testing.T) {
 	t.Parallel()
 	folder, was := olderFolder(t)
 	g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
 	for name, want := range was.Ended {
 		if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
-			t.Errorf("%s is %s, and was %+v", name, got, want)
+			t.Errorf("%s: got %s, want %+v", name, got, want)
 		}
 	}
 	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
 	if sum := sha256.Sum256(output.Body); output.Status != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
-		t.Errorf("its output is %d, %d bytes", output.Status, len(output.Body))
+		t.Errorf("output: got status %d and %d other bytes", output.Status, len(output.Body))
 	}
 	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
 	if answer.Status != http.StatusOK || outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID != was.Tasks["completed"] {
-		t.Errorf("its key is answered with %d %s", answer.Status, answer.Body)
+		t.Errorf("repeated request: got %d %s, want 200 and the same task", answer.Status, answer.Body)
 	}
 	for name, task := range was.Tasks {
 		if status := g.End(task); name != "failed" && status.Status != contract.StatusSuccess {
-			t.Errorf("%s ended as %+v", name, status)
+			t.Errorf("%s: got %+v, want a success", name, status)
 		}
 		g.Events(task)
 	}
 }
 
-func TestANewerFolderIsRefusedAndNotTouched(t *testing.T) {
+func TestNewerFolderIsRefusedUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, newer := range []struct{ name, file, owner string }{
 		{"records", "sortie.db", "store"}, {"executions", "sortie.db", "engine"}, {"objects", "s3/catalog.db", "s3"},
@@ -112,17 +111,16 @@ func TestANewerFolderIsRefusedAndNotTouched(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := refusal(t, config); !strings.Contains(err, "newer version of sortie") || !strings.Contains(err, folder) {
-				t.Errorf("it says: %s", err)
+				t.Errorf("got %q, want a newer version of the folder", err)
 			}
 			if after := prints(t, folder); !maps.Equal(before, after) {
-				t.Errorf("the folder was changed from\n%v to\n%v", before, after)
+				t.Errorf("got the files\n%v\nwant\n%v", after, before)
 			}
 		})
 	}
 }
 
-// upToDate takes a folder's records where this program has them: a newer one has
-// at least that of each part.
+// upToDate migrates the records of a folder to the present version.
 func upToDate(t *testing.T, folder string) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
@@ -137,7 +135,7 @@ func upToDate(t *testing.T, folder string) {
 	}
 }
 
-// prints are the files of a folder, but for locks, with what is in them.
+// prints returns the files of a folder, except locks, with hashes of their content.
 func prints(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

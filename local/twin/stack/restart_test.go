@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-func TestAStoppedStackTriesAgainUncounted(t *testing.T) {
+func TestRetryAfterAStopIsNotCounted(t *testing.T) {
 	t.Parallel()
 	hold, data := suite.Pipe(t), t.TempDir()
 	given := served{Data: data, Play: "wait:" + hold + " success", Settings: map[string]string{"SORTIE_MAX_ATTEMPTS": "1"}}
@@ -22,12 +22,12 @@ func TestAStoppedStackTriesAgainUncounted(t *testing.T) {
 	again := spawn(t, given)
 	status := again.End(task)
 	if status.Status != contract.StatusSuccess || status.Attempt != 2 {
-		t.Errorf("it ended as %+v", status)
+		t.Errorf("got %+v", status)
 	}
 	again.Events(task)
 }
 
-func TestAKilledStackGoesOn(t *testing.T) {
+func TestKilledStackResumes(t *testing.T) {
 	t.Parallel()
 	hold, data := suite.Pipe(t), t.TempDir()
 	given := served{Data: data, Play: "wait:" + hold + " success"}
@@ -38,18 +38,18 @@ func TestAKilledStackGoesOn(t *testing.T) {
 	g.kill(syscall.SIGKILL)
 	again := spawn(t, given)
 	if again.Addresses.URL != g.Addresses.URL {
-		t.Fatalf("it was at %s and is at %s; no worker finds it", g.Addresses.URL, again.Addresses.URL)
+		t.Fatalf("got the address %s, want %s as before", again.Addresses.URL, g.Addresses.URL)
 	}
 	suite.Release(t, hold)
 	for _, each := range []string{task, queued} {
 		if status := again.End(each); status.Status != contract.StatusSuccess || status.Attempt != 1 {
-			t.Errorf("it ended as %+v", status)
+			t.Errorf("got %+v", status)
 		}
 		again.Events(each)
 	}
 }
 
-func TestASecondStackOnTheSameFolderIsRefused(t *testing.T) {
+func TestSecondStackOnAFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	start(t, served{Data: data})
@@ -58,6 +58,6 @@ func TestASecondStackOnTheSameFolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stack.Start(t.Context(), config); err == nil || !strings.Contains(err.Error(), "another sortie") {
-		t.Errorf("it says: %v", err)
+		t.Errorf("got error %v, want another sortie", err)
 	}
 }

@@ -31,10 +31,10 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// flyApp is the app that the machines are made in, the export contract's.
+// flyApp is the app of all machines, the one of the export contract.
 const flyApp = "arke-mods-export-worker"
 
-// owner is who every client of a stack is.
+// owner is the identity of every client.
 var owner = port.Identity{Tenant: "local", Workspace: "local"}
 
 // startMachines serves the Fly Machines API.
@@ -66,8 +66,8 @@ func (s *Stack) startMachines(context.Context) error {
 	return err
 }
 
-// startService wires the use cases and serves the API. The listener comes first:
-// workers are told its address.
+// startService connects the use cases and serves the API. It listens first
+// because workers receive the address.
 func (s *Stack) startService(ctx context.Context) error {
 	listener, err := s.memory.listen(partAPI, s.config.Addr)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	return handler, nil
 }
 
-// serviceConfig is the configuration with the stack's addresses in it.
+// serviceConfig returns the configuration with the addresses of the stack.
 func (s *Stack) serviceConfig() orchestrator.Config {
 	config := s.config.Settings.Service
 	if config.PublicURL == "" {
@@ -128,7 +128,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
-		Uploads: bucketUploads, Accepted: bucketKept, Clock: s.clock,
+		Uploads: bucketUploads, Accepted: bucketAccepted, Clock: s.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot reach the object store: %w", err)
@@ -155,7 +155,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	return signer, nil
 }
 
-// startEngine wires the state machine's functions to their handlers.
+// startEngine connects the functions of the state machine to their handlers.
 func (s *Stack) startEngine(ctx context.Context) error {
 	functions := Functions(s.system)
 	names := map[string]string{}
@@ -171,7 +171,7 @@ func (s *Stack) startEngine(ctx context.Context) error {
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 			handle, ok := functions[function]
 			if !ok {
-				return nil, &engine.InvokeError{Name: "Lambda.ResourceNotFoundException", Cause: "there is no function " + function}
+				return nil, &engine.InvokeError{Name: "Lambda.ResourceNotFoundException", Cause: "unknown function " + function}
 			}
 			answer, err := handle(ctx, payload)
 			if err != nil {
@@ -186,11 +186,11 @@ func (s *Stack) startEngine(ctx context.Context) error {
 	return nil
 }
 
-// lateExecutions is the engine, which can only be made once the service that
-// it calls exists.
+// lateExecutions is the engine, which is created after the service that it
+// calls.
 type lateExecutions struct{ *engine.Engine }
 
-// hostOf is the host of a URL; empty where there is none.
+// hostOf returns the host of a URL, or an empty text.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 
 func TestMain(m *testing.M) { stacktest.Main(m, os.Args, os.Environ(), nil) }
 
-// served is the configuration of a test's stack.
+// served configures the stack of a test.
 type served = stacktest.Config
 
 func configure(given served) (stack.Config, error) {
 	return given.Stack(slog.New(slog.DiscardHandler))
 }
 
-// target is a running stack as a client sees it.
+// target is a running stack with a client.
 type target struct {
 	*outside.Client
 	stack.Addresses
@@ -35,7 +35,7 @@ func client(t *testing.T, at stack.Addresses) *outside.Client {
 	return &outside.Client{T: t, URL: at.URL}
 }
 
-// start starts a stack in this process; the test's end stops it.
+// start starts a stack in this process. The end of the test stops it.
 func start(t *testing.T, given served) *target {
 	t.Helper()
 	if given.Data == "" {
@@ -52,32 +52,32 @@ func start(t *testing.T, given served) *target {
 	}
 	t.Cleanup(func() {
 		if err := s.Stop(context.Background()); err != nil {
-			t.Errorf("the stack does not stop: %v", err)
+			t.Errorf("stop: got error %v", err)
 		}
 		show(t, log)
 	})
 	return &target{client(t, s.Addresses()), s.Addresses(), s}
 }
 
-// show prints a log where the test has failed, and fails it where the log
-// holds what it must not.
+// show prints the log of a failed test, and fails the test if the log has a
+// secret.
 func show(t *testing.T, log *stacktest.Log) {
 	t.Helper()
 	if t.Failed() {
-		t.Logf("the stack's log:\n%s", log)
+		t.Logf("log of the stack:\n%s", log)
 	}
 	if err := log.Secrets(); err != nil {
 		t.Error(err)
 	}
 }
 
-// child is a stack in a process of its own.
+// child is a stack in another process.
 type child struct {
 	*target
 	process *stacktest.Process
 }
 
-// spawn starts a stack in a process of its own.
+// spawn starts a stack in another process.
 func spawn(t *testing.T, given served) *child {
 	t.Helper()
 	log := &stacktest.Log{}
@@ -100,14 +100,14 @@ func spawn(t *testing.T, given served) *child {
 	return c
 }
 
-// kill sends a signal and waits for the process's end.
+// kill sends a signal and waits for the process.
 func (c *child) kill(s syscall.Signal) {
 	if _, err := c.process.End(s); err != nil {
 		c.T.Error(err)
 	}
 }
 
-// post accepts an export of the sample.
+// post starts an export of the sample.
 func (g *target) post(options contract.ExportOptions) string {
 	g.T.Helper()
 	return g.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, Options: &options})

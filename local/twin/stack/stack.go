@@ -21,22 +21,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// The names of the parts that have an address, and of the folder's secrets.
+// The names of the parts with an address, and of the secrets of a folder.
 const (
 	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
 	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
 
-	bucketUploads, bucketKept = "arke-exports", "arke-exports-kept"
+	bucketUploads, bucketAccepted = "arke-exports", "arke-exports-kept"
 )
 
-// RecordsFile is where a data folder has its records, KeysFile the keys that
-// sign tokens.
+// RecordsFile has the records of a data folder, KeysFile the keys that sign
+// tokens.
 const (
 	RecordsFile = "sortie.db"
 	KeysFile    = "keys.pem"
 )
 
-// Stack is the running system. Start makes it.
+// Stack is the running system. Start creates it.
 type Stack struct {
 	config    Config
 	clock     clock.Clock
@@ -58,9 +58,9 @@ type Stack struct {
 	stopped   error
 }
 
-// Start starts the system, goes on with what the folder holds, and returns when
-// it serves. ctx bounds the start alone. What was begun when Start fails is
-// stopped again.
+// Start starts the system, resumes what the folder contains, and returns when it
+// serves. ctx limits only the start. If Start fails, it stops the parts that it
+// has started.
 func Start(ctx context.Context, c Config) (*Stack, error) {
 	if c.SweepInterval == 0 {
 		c.SweepInterval = time.Second
@@ -88,21 +88,21 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 	return s, nil
 }
 
-// Addresses tell where the parts are.
+// Addresses returns the addresses of the parts.
 func (s *Stack) Addresses() Addresses { return s.addresses }
 
-// Failed tells when a part has failed that the others cannot do without.
+// Failed returns a channel for the failure of a part that the others need.
 func (s *Stack) Failed() <-chan error { return s.fatal }
 
-// Stats tells what was written to the records since the start.
+// Stats returns what was written to the records since the start.
 func (s *Stack) Stats() sqlite.Stats { return s.db.Stats() }
 
 // Machines is the Fly Machines API of this stack, for its faults and logs.
 func (s *Stack) Machines() *flymachines.Server { return s.machines }
 
-// Stop ends the machines, then everything else; what was accepted is gone on
-// with at the next Start. When ctx ends, machines are killed. A second call
-// returns what the first did.
+// Stop stops the machines, then everything else. The next Start resumes all runs.
+// When ctx ends, machines are killed. A second call returns the result of the
+// first.
 func (s *Stack) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { s.stopped = s.stop(ctx) })
 	return s.stopped
@@ -129,11 +129,11 @@ func (s *Stack) stop(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// At the end, requests under way have undisturbed time; then those that wait
-// for something are told that nobody does any more, and at the limit all are
-// cut off.
+// At a stop, open requests have shutdownGrace to complete. Then the contexts of
+// requests end, which wakes those that wait. At shutdownLimit all connections are
+// closed.
 const (
-	undisturbed   = 700 * time.Millisecond
+	shutdownGrace = 700 * time.Millisecond
 	shutdownLimit = 3 * time.Second
 )
 
@@ -149,26 +149,26 @@ func shutdown(server *http.Server) error {
 func (s *Stack) openData(ctx context.Context) error {
 	dir, err := filepath.Abs(s.config.DataDir)
 	if err != nil {
-		return fmt.Errorf("cannot find the data folder: %w", err)
+		return fmt.Errorf("cannot resolve the data folder: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make the data folder: %w", err)
+		return fmt.Errorf("cannot create the data folder: %w", err)
 	}
 	s.addresses.Data = dir
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
 	}
-	// A folder of a newer version is refused here, before anything goes on.
+	// A folder of a newer version is refused before anything resumes.
 	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
 		err = engine.Migrate(ctx, s.db)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
 	}
-	if err := clearHalves(dir); err != nil {
+	if err := removePartial(dir); err != nil {
 		return err
 	}
-	s.memory, err = recall(dir)
+	s.memory, err = loadMemory(dir)
 	return err
 }
 
@@ -177,13 +177,13 @@ func (s *Stack) startBucket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The server listens by itself; the port was only to be found free.
+	// The server listens itself. This listener only finds a free port.
 	addr := listener.Addr().String()
 	if err := listener.Close(); err != nil {
-		return fmt.Errorf("cannot free the object store's port: %w", err)
+		return fmt.Errorf("cannot release the port of the object store: %w", err)
 	}
 	s.bucket, err = s3.Start(ctx, s3.Config{
-		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Accepted: bucketKept,
+		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Accepted: bucketAccepted,
 		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
 	})
 	if err != nil {
@@ -226,20 +226,20 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	server.RegisterOnShutdown(func() {
-		over, _ := s.clock.NewTimer(undisturbed)
+		over, _ := s.clock.NewTimer(shutdownGrace)
 		<-over
 		endRequests()
 	})
 	s.servers = append(s.servers, server)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			s.fatal <- fmt.Errorf("a server has ended: %w", err)
+			s.fatal <- fmt.Errorf("a server failed: %w", err)
 		}
 	}()
 	return "http://" + reachable(listener.Addr())
 }
 
-// reachable is an address that a program on this host can call.
+// reachable returns an address that programs on this host can call.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -252,37 +252,36 @@ func reachable(addr net.Addr) string {
 func (s *Stack) startLoops(ctx context.Context) {
 	s.loops.Go(func() {
 		if err := s.engine.Run(ctx); err != nil && ctx.Err() == nil {
-			s.fatal <- fmt.Errorf("the executions have stopped: %w", err)
+			s.fatal <- fmt.Errorf("the engine failed: %w", err)
 		}
 	})
 	s.loops.Go(func() { s.sweep(ctx) })
 	s.loops.Go(func() { s.receive(ctx) })
 }
 
-// receive notes that calls can be received, beside the sweeps, which may take
-// long: that this goroutine runs is the proof, because it is the process that
-// receives.
+// receive records that this process can receive calls. It is independent of the
+// sweep, which may take long.
 func (s *Stack) receive(ctx context.Context) {
 	for {
 		if err := s.system.RecordReception(ctx); err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "cannot note that calls are received", "error", err.Error())
+			s.config.Log.WarnContext(ctx, "cannot record that calls are received", "error", err.Error())
 		}
-		if !s.rest(ctx) {
+		if !s.sleep(ctx) {
 			return
 		}
 	}
 }
 
-// restartHorizon makes the first sweep ask about what waits before its time has
-// come, as far as one sweep goes: whoever was to act on it may have been killed.
+// restartHorizon makes the first sweep check runs before they are due: the
+// process that would have acted on them may have been killed.
 const restartHorizon = 20 * 365 * 24 * time.Hour
 
-// executionsKept is how long the name of an execution that ended is known: Step
-// Functions', 90 days.
+// executionsKept is the time for which the name of an ended execution is reserved
+// (Step Functions: 90 days).
 const executionsKept = 90 * 24 * time.Hour
 
-// sweep sweeps at once and then after every interval, and once an hour forgets
-// the executions that ended long ago.
+// sweep runs the sweep at once and after every interval, and once an hour deletes
+// old executions.
 func (s *Stack) sweep(ctx context.Context) {
 	early := restartHorizon
 	var purged time.Time
@@ -294,16 +293,16 @@ func (s *Stack) sweep(ctx context.Context) {
 			err, purged = errors.Join(err, failed), now
 		}
 		if err != nil && ctx.Err() == nil {
-			s.config.Log.WarnContext(ctx, "a part of the sweep failed and is repeated by the next", "error", err.Error())
+			s.config.Log.WarnContext(ctx, "a part of the sweep failed; the next sweep repeats it", "error", err.Error())
 		}
-		if !s.rest(ctx) {
+		if !s.sleep(ctx) {
 			return
 		}
 	}
 }
 
-// rest waits for the next sweep; false where ctx ends before.
-func (s *Stack) rest(ctx context.Context) bool {
+// sleep waits for the next sweep and returns false if ctx ends first.
+func (s *Stack) sleep(ctx context.Context) bool {
 	return clock.Sleep(ctx, s.clock, s.config.SweepInterval) == nil
 }
 
@@ -311,7 +310,7 @@ func (s *Stack) rest(ctx context.Context) bool {
 type chance struct{}
 
 // Float64 returns a random number, 0 <= n < 1.
-func (chance) Float64() float64 { return rand.Float64() } //nolint:gosec // jitter needs no secrecy
+func (chance) Float64() float64 { return rand.Float64() } //nolint:gosec // jitter is not secret
 
 // Hex returns n random bytes in hexadecimal.
 func (chance) Hex(n int) string { return randomHex(n) }

@@ -12,27 +12,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// Config is what a test says about its stack.
+// Config configures the stack of a test.
 type Config struct {
 	// Data is the data folder.
 	Data string
-	// Settings are the environment.
+	// Settings are environment variables.
 	Settings map[string]string
-	// Play is what the worker does instead of exporting: see play. Program is
-	// the name, among those that Main was given, of another program to be the
-	// worker, with Words. Empty is the export worker.
+	// Play is the script of the worker: see Play. Program names another program of
+	// Main that is the worker, with the arguments Words. If both are empty, the
+	// export worker runs.
 	Play, Program string
 	Words         []string
-	// Source is another entity API than the sample's.
+	// Source is the entity API; empty is that of the sample.
 	Source string
-	// Now is when the stack lives; the zero time is the present.
+	// Now is the initial time of the stack; the zero time is the present.
 	Now time.Time
 }
 
-// sweepInterval is a test's: what a sweep finds, a test waits for.
+// sweepInterval is short because tests wait for sweeps.
 const sweepInterval = 100 * time.Millisecond
 
-// Stack is the stack's own configuration.
+// Stack returns the configuration of the stack.
 func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	settings, err := stack.SettingsFrom(setting.Map(c.Settings), nil)
 	if err != nil {
@@ -58,11 +58,11 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	return config, nil
 }
 
-// shifted is the host's clock, in another time.
+// shifted is the host's clock with an offset.
 type shifted struct {
 	clock.System
 	by time.Duration
 }
 
-// Now is the time there.
+// Now returns the shifted time.
 func (s shifted) Now() time.Time { return s.System.Now().Add(s.by) }

@@ -6,13 +6,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// CheckEvents says what is wrong with all the events of a task that has ended:
-// their numbers have a gap, or there is not exactly one end.
+// CheckEvents checks the events of a task that has ended: numbers without gaps,
+// and exactly one event of the end.
 func CheckEvents(events []contract.TaskEvent) error {
 	ends := 0
 	for i, e := range events {
 		if e.Seq != i+1 {
-			return fmt.Errorf("the events have a gap at %d", i+1)
+			return fmt.Errorf("event %d has the number %d", i+1, e.Seq)
 		}
 		switch e.Type {
 		case "job.completed", "job.failed", "job.cancelled", "job.orphaned":
@@ -20,7 +20,7 @@ func CheckEvents(events []contract.TaskEvent) error {
 		}
 	}
 	if ends != 1 {
-		return fmt.Errorf("there are %d ends in %d events", ends, len(events))
+		return fmt.Errorf("%d events of the end in %d events, want 1", ends, len(events))
 	}
 	return nil
 }

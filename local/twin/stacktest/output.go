@@ -10,8 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 )
 
-// Pattern is an output of that many bytes. A part of it that stands in another
-// place is another.
+// Pattern returns an output of that many bytes in which every part is different.
 func Pattern(size int) []byte {
 	text := make([]byte, 0, size+16)
 	for line := 0; len(text) < size; line++ {
@@ -20,11 +19,11 @@ func Pattern(size int) []byte {
 	return text[:size]
 }
 
-// leave uploads an output of the size and reports it.
-func leave(size string, env map[string]string) error {
+// upload uploads an output of the size and reports it.
+func upload(size string, env map[string]string) error {
 	n, err := strconv.Atoi(size)
 	if err != nil {
-		return fmt.Errorf("the output has no size: %w", err)
+		return fmt.Errorf("malformed size of the output: %w", err)
 	}
 	uploader, err := r2.NewUploader(r2.Config{
 		Endpoint: env["R2_ENDPOINT"], AccountID: env["R2_ACCOUNT_ID"], Uploads: env["R2_BUCKET"],
@@ -40,7 +39,7 @@ func leave(size string, env map[string]string) error {
 	body := fmt.Sprintf(`{"task_id":%q,"status":"success","output_r2_key":%q,"output_file_name":"pattern.xml","output_file_size":%d}`,
 		env["TASK_ID"], key, n)
 	if !callBack(env, body) {
-		return errors.New("the callback is not taken")
+		return errors.New("the callback was refused")
 	}
 	return nil
 }

@@ -11,21 +11,20 @@ import (
 	"syscall"
 )
 
-// Play is a worker that knows nothing but its environment, and does what its
-// words say, one after the other; it gives the exit code.
+// Play is a scripted worker. It executes its words in order and returns the exit
+// code.
 //
-//	success      calls back a success without an output
-//	error        calls back an error
-//	wait:FILE    waits until somebody writes to the named pipe
-//	once:FILE    makes the file; where it was there already, goes on with the
-//	             next word but one
-//	exit:N       exits with the code
-//	deaf         ignores SIGTERM
-//	count:DIR    leaves a file named after the machine in the folder while it runs
-//	tell:FILE    writes its CALLBACK_URL to the file
-//	envelope:FILE  writes its TASK_ENVELOPE to the file
-//	bash:FILE    becomes bash, which does what the file says
-//	output:SIZE  uploads Pattern(SIZE), and calls back that success
+//	success        reports a success without an output
+//	error          reports an error
+//	wait:FILE      waits until the test writes to the named pipe
+//	once:FILE      creates the file; if it exists, skips the next word
+//	exit:N         exits with the code
+//	deaf           ignores SIGTERM
+//	count:DIR      keeps a file named after the machine in the folder while it runs
+//	url:FILE       writes CALLBACK_URL to the file
+//	envelope:FILE  writes TASK_ENVELOPE to the file
+//	bash:FILE      runs the script
+//	output:SIZE    uploads Pattern(SIZE) and reports it
 func Play(words []string, env map[string]string) int {
 	for i := 0; i < len(words); i++ {
 		word, value, _ := strings.Cut(words[i], ":")
@@ -54,19 +53,19 @@ func Play(words []string, env map[string]string) int {
 			if os.WriteFile(name, nil, 0o600) != nil {
 				return 9
 			}
-			defer func() { _ = os.Remove(name) }() //nolint:revive // it is to be gone at the end, once for each folder
-		case "tell":
-			if tell(value, env["CALLBACK_URL"]) != nil {
+			defer func() { _ = os.Remove(name) }() //nolint:revive // deferred once for each folder
+		case "url":
+			if writeFile(value, env["CALLBACK_URL"]) != nil {
 				return 9
 			}
 		case "envelope":
-			if tell(value, env["TASK_ENVELOPE"]) != nil {
+			if writeFile(value, env["TASK_ENVELOPE"]) != nil {
 				return 9
 			}
 		case "bash":
-			return bash(value)
+			return runScript(value)
 		case "output":
-			if err := leave(value, env); err != nil {
+			if err := upload(value, env); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 9
 			}
@@ -80,7 +79,7 @@ func Play(words []string, env map[string]string) int {
 }
 
 func callBack(env map[string]string, body string) bool {
-	answer, err := http.Post(env["CALLBACK_URL"], "application/json", strings.NewReader(body)) //nolint:noctx,gosec // a worker's last call
+	answer, err := http.Post(env["CALLBACK_URL"], "application/json", strings.NewReader(body)) //nolint:noctx,gosec // the last call of a worker
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the callback failed")
 		return false
@@ -89,16 +88,16 @@ func callBack(env map[string]string, body string) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// tell writes a file that is there whole, or not at all.
-func tell(name, text string) error {
+// writeFile writes a file atomically.
+func writeFile(name, text string) error {
 	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
 }
 
-// bash runs a script in the place of this process's work.
-func bash(script string) int {
+// runScript runs a bash script.
+func runScript(script string) int {
 	command := exec.Command("bash", script)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {
@@ -108,8 +107,8 @@ func bash(script string) int {
 	return 0
 }
 
-// awaitPipe opens a named pipe, which blocks until the test opens it too, and
-// reads a byte of it.
+// awaitPipe opens a named pipe, which blocks until the test opens it, and reads a
+// byte.
 func awaitPipe(name string) {
 	file, err := os.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

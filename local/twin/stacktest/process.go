@@ -14,8 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
-// Process is a stack in a process of its own. It is safe for use by many
-// goroutines.
+// Process is a stack in a separate process. It is safe for concurrent use.
 type Process struct {
 	command *exec.Cmd
 	ready   chan struct{}
@@ -26,8 +25,8 @@ type Process struct {
 	state     *os.ProcessState
 }
 
-// Launch starts a process whose log goes to log, and does not wait until it
-// serves. The caller ends it with End.
+// Launch starts a process that writes its log to log, and does not wait until it
+// serves. The caller stops it with End.
 func Launch(c Config, log io.Writer) (*Process, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -35,13 +34,13 @@ func Launch(c Config, log io.Writer) (*Process, error) {
 	}
 	input, err := json.Marshal(c)
 	if err != nil {
-		return nil, fmt.Errorf("cannot tell the stack its configuration: %w", err)
+		return nil, fmt.Errorf("cannot encode the configuration: %w", err)
 	}
 	p := &Process{command: exec.Command(executable, wordServe), ready: make(chan struct{}), ended: make(chan struct{})}
 	p.command.Stdin, p.command.Stderr = bytes.NewReader(input), log
 	output, err := p.command.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen to the stack: %w", err)
+		return nil, fmt.Errorf("cannot read the output of the stack: %w", err)
 	}
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the stack: %w", err)
@@ -69,20 +68,21 @@ func (p *Process) follow(output io.Reader) {
 	close(p.ended)
 }
 
-// Ready is closed once the stack serves. One that fails to start ends.
+// Ready returns a channel that is closed once the stack serves. A stack that
+// cannot start ends instead.
 func (p *Process) Ready() <-chan struct{} { return p.ready }
 
-// Ended is closed once the process is gone.
+// Ended returns a channel that is closed once the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Addresses are those of a stack that is ready.
+// Addresses returns the addresses of a ready stack.
 func (p *Process) Addresses() stack.Addresses {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.addresses
 }
 
-// Signal sends a signal; to a process that is gone it sends none.
+// Signal sends a signal unless the process has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	select {
 	case <-p.ended:
@@ -100,8 +100,8 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// End sends a signal, waits for the process's end and gives its exit code, -1
-// where a signal ended it.
+// End sends a signal, waits for the process and returns its exit code, -1 if a
+// signal ended it.
 func (p *Process) End(s syscall.Signal) (int, error) {
 	err := p.Signal(s)
 	<-p.ended

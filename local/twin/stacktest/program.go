@@ -17,19 +17,19 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
-// The words that make a test binary another program.
+// The arguments that turn a test binary into another program.
 const (
 	wordWorker, wordSupervisor = "worker", "machine-supervisor"
 	wordServe, wordPlay        = "serve", "play"
 )
 
-// Program is what a test binary can be: it gets its words and its environment,
-// and gives the exit code.
+// Program is a program in a test binary. It receives its arguments and its
+// environment and returns the exit code.
 type Program func(words []string, env map[string]string) int
 
-// Main is what is left of a TestMain. It ends the process. args and environ are
-// the process's own; more are further programs, by the name that Config.Program
-// has for them.
+// Main runs the program that args name, or the tests, and exits. args and environ
+// are those of the process; more has further programs, by the names of
+// Config.Program.
 func Main(m *testing.M, args, environ []string, more map[string]Program) {
 	if len(args) > 1 {
 		if program, ok := programs(environ, more)[args[1]]; ok {
@@ -57,8 +57,8 @@ func programs(environ []string, more map[string]Program) map[string]Program {
 	return all
 }
 
-// serve is a stack in a process of its own. Its Config comes as JSON on
-// standard input, its addresses go out. SIGTERM stops it.
+// serve runs a stack. It reads its Config from standard input and writes its
+// addresses to standard output, both as JSON. SIGTERM stops it.
 func serve() int {
 	stop, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -82,10 +82,10 @@ func serve() int {
 	select {
 	case <-stop.Done():
 	case err := <-s.Failed():
-		fmt.Fprintln(os.Stderr, "a part has failed:", err)
+		fmt.Fprintln(os.Stderr, "a part failed:", err)
 	}
 	if err := s.Stop(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "the stack does not stop:", err)
+		fmt.Fprintln(os.Stderr, "cannot stop the stack:", err)
 		return 1
 	}
 	return 0

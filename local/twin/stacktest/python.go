@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Python is the path of a Python 3, the interpreter itself and not what may
-// stand before it in the PATH. Without one the test is skipped, or fails where
-// CI is set.
+// Python returns the path of the Python 3 interpreter itself, not of a wrapper in
+// PATH. Without one the test is skipped, or fails if CI is set.
 func Python(t testing.TB) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
@@ -17,8 +16,8 @@ func Python(t testing.TB) string {
 		return strings.TrimSpace(string(path))
 	}
 	if os.Getenv("CI") != "" {
-		t.Fatalf("python3 is needed and does not run: %v", err)
+		t.Fatalf("python3 does not run: %v", err)
 	}
-	t.Skipf("python3 is needed and does not run: %v; any version from 3.8 on will do", err)
+	t.Skipf("python3 does not run: %v; install version 3.8 or newer", err)
 	return ""
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// TestAMixtureOfLies lets a seed decide what goes wrong, at every request.
-func TestAMixtureOfLies(t *testing.T) {
+// TestRunsSurviveRandomFaults injects random faults at every request, by seed.
+func TestRunsSurviveRandomFaults(t *testing.T) {
 	t.Parallel()
 	everywhere := func(kind faults.Kind, rate float64) []faults.Rule {
 		var rules []faults.Rule
@@ -54,7 +54,7 @@ func TestAMixtureOfLies(t *testing.T) {
 			t.Logf("%s in attempt %d: %s", status.State, status.Attempt, g.Faults(task))
 			file := g.Call(http.MethodGet, "/download/"+task, "")
 			if status.State != "Completed" || file.Status != http.StatusOK || int64(len(file.Body)) != *status.OutputFileSize {
-				t.Errorf("it ended as %+v, and serves %d with %d bytes", status, file.Status, len(file.Body))
+				t.Errorf("got %+v and a download with status %d and %d bytes, want a complete output", status, file.Status, len(file.Body))
 			}
 		}
 		g.nothingLeft(len(tasks))
@@ -65,8 +65,8 @@ func TestAMixtureOfLies(t *testing.T) {
 	end(two, twos)
 }
 
-// nothingLeft waits until no machine is live and the object store has this many
-// objects: strays are destroyed, uploads cleared, failures leave nothing.
+// nothingLeft waits until no machine runs and the object store has only this many
+// outputs.
 func (g *target) nothingLeft(objects int) {
 	g.T.Helper()
 	if err := g.stack.Machines().SetFaults(faults.Plan{}); err != nil {
@@ -76,8 +76,8 @@ func (g *target) nothingLeft(objects int) {
 	if err != nil {
 		g.T.Fatal(err)
 	}
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
 	var live []outside.Machine
 	var stored []string
 	for range 1200 {
@@ -95,7 +95,7 @@ func (g *target) nothingLeft(objects int) {
 		if len(live) == 0 && len(stored) == objects+len(logs) {
 			return
 		}
-		<-look.C
+		<-poll.C
 	}
-	g.T.Errorf("machines are left: %v; the object store has %d objects for %d outputs", live, len(stored), objects)
+	g.T.Errorf("got machines %v and %d objects, want no machine and %d outputs", live, len(stored), objects)
 }
