@@ -4,8 +4,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// beginChildren begins a Parallel or a Map.
-func (x *stepper) beginChildren(f *frame, data any) (outcome, bool) {
+// startChildren starts a Parallel or a Map.
+func (x *stepper) startChildren(f *frame, data any) (outcome, bool) {
 	c, err := x.children(f, data)
 	if err != nil {
 		return outcome{failure: f.asFailure(err)}, false
@@ -17,14 +17,14 @@ func (x *stepper) beginChildren(f *frame, data any) (outcome, bool) {
 		return x.collect(f), false
 	}
 	for c.next < c.total && (c.limit == 0 || c.next < c.limit) {
-		if err := x.beginChild(f); err != nil {
+		if err := x.startChild(f); err != nil {
 			return outcome{failure: f.asFailure(err)}, false
 		}
 	}
 	return outcome{}, true
 }
 
-// children says how many there are, and of what.
+// children returns the branches or items of a state, not yet started.
 func (x *stepper) children(f *frame, data any) (*children, error) {
 	if f.state.kind == kindParallel {
 		return &children{total: len(f.state.branches)}, nil
@@ -51,8 +51,8 @@ func (f *frame) itemsReference() string {
 	return "$"
 }
 
-// beginChild begins the next branch or item.
-func (x *stepper) beginChild(f *frame) error {
+// startChild starts the next branch or item.
+func (x *stepper) startChild(f *frame) error {
 	c := f.children
 	child := &frame{execution: f.execution, parent: f, index: c.next}
 	c.next++
@@ -87,7 +87,8 @@ func (x *stepper) childInput(f, child *frame) (any, error) {
 	return f.fill(x.env, f.state.itemSelector, data)
 }
 
-// childEnded takes a child's result and begins the next or ends the state.
+// childEnded stores a child's result and starts the next child or ends the
+// state.
 func (x *stepper) childEnded(f, child *frame, output any) (work, bool) {
 	c := f.children
 	c.results[child.index], c.ended[child.index] = output, true
@@ -105,14 +106,15 @@ func (x *stepper) childEnded(f, child *frame, output any) (work, bool) {
 		return work{frame: f, outcome: x.collect(f)}, true
 	}
 	if c.next < c.total {
-		if err := x.beginChild(f); err != nil {
+		if err := x.startChild(f); err != nil {
 			return work{frame: f, outcome: outcome{failure: f.asFailure(err)}}, true
 		}
 	}
 	return work{}, false
 }
 
-// collect is the outcome of a Parallel or Map whose children have all ended.
+// collect returns the outcome of a Parallel or Map whose children have all
+// ended.
 func (x *stepper) collect(f *frame) outcome {
 	x.events++ // ParallelStateSucceeded or MapStateSucceeded
 	output, err := f.finish(x.env, f.children.results)

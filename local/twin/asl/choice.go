@@ -9,13 +9,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// rule is one of a Choice's rules: its condition and where to go.
+// rule is a rule of a Choice: a condition and the next state.
 type rule struct {
 	test test
 	next string
 }
 
-// test is a condition of a Choice. A combination has parts; a comparison has a
+// test is a condition of a Choice. A combination has parts, a comparison has a
 // variable.
 type test struct {
 	combination string // "And", "Or", "Not" or ""
@@ -25,14 +25,14 @@ type test struct {
 	family   string // "String", "Numeric", "Boolean", "Timestamp", "StringMatches", "IsNull", ...
 	relation string // "Equals", "LessThan", ...
 	literal  any
-	other    *path.Path // of the forms that end in Path
+	other    *path.Path // of operators that end in Path
 }
 
 func (r *reader) choice(s *state) {
 	s.otherwise, _ = r.text("Default")
 	list, ok := r.list("Choices")
 	if len(list) == 0 && (ok || !r.has("Choices")) {
-		r.add(r.at("Choices"), "there must be at least one")
+		r.add(r.at("Choices"), "want at least one")
 	}
 	for i, value := range list {
 		if c, ok := r.reader(fmt.Sprintf("%s[%d]", r.at("Choices"), i), value); ok {
@@ -56,7 +56,7 @@ func (r *reader) test() test {
 			t.combination = key
 			list, ok := r.list(key)
 			if ok && len(list) == 0 {
-				r.add(r.at(key), "there must be at least one")
+				r.add(r.at(key), "want at least one")
 			}
 			for i, value := range list {
 				if part, ok := r.reader(fmt.Sprintf("%s[%d]", r.at(key), i), value); ok {
@@ -78,7 +78,7 @@ func (r *reader) test() test {
 	}
 	r.asked["Variable"] = t.combination == ""
 	if operators != 1 {
-		r.add(r.place, "has %d operators; it must have one", operators)
+		r.add(r.place, "got %d operators, want one", operators)
 	}
 	if t.combination == "" && operators == 1 {
 		if r.has("Variable") {
@@ -93,7 +93,7 @@ func (r *reader) test() test {
 	return t
 }
 
-// comparison reads the operator under key; false where it is none.
+// comparison parses the operator key; false if key is not an operator.
 func (r *reader) comparison(t *test, key string) bool {
 	name, isPath := strings.CutSuffix(key, "Path")
 	switch name {
@@ -134,7 +134,7 @@ func (r *reader) comparison(t *test, key string) bool {
 	}
 	value, _ := r.get(key)
 	if !ofFamily(t.family, value) {
-		r.add(r.at(key), "the value is of the wrong type")
+		r.add(r.at(key), "value of the wrong type")
 	}
 	t.literal = value
 	return true
@@ -195,7 +195,7 @@ func (f *frame) badVariable(p path.Path) *Failure {
 	return f.failure(errorRuntime, "Invalid path '%s': The choice state's condition path references an invalid value.", p)
 }
 
-// inspect is the tests of one value.
+// inspect evaluates an operator that tests one value.
 func (t *test) inspect(value any) bool {
 	is := false
 	switch t.family {
@@ -217,8 +217,9 @@ func (t *test) inspect(value any) bool {
 	return is == t.literal
 }
 
-// compare holds two values to a relation; values of another type than the
-// operator's are in no relation [recorded].
+// compare evaluates a relation between two values. It is false for values of
+// another type than the operator's
+// [recorded].
 func compare(family, relation string, a, b any) bool {
 	if !ofFamily(family, a) || !ofFamily(family, b) {
 		return false
@@ -254,10 +255,10 @@ func compare(family, relation string, a, b any) bool {
 	}
 }
 
-// matches is StringMatches: '*' stands for any characters, `\*` and `\\` for
-// themselves.
+// matches implements StringMatches: '*' matches any characters; `\*` and `\\`
+// match the escaped character.
 func matches(pattern, text string) bool {
-	var parts []string // the text between two stars
+	var parts []string // the text between two asterisks
 	var part strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {

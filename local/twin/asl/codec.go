@@ -9,12 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// codecVersion is written into every document; one of another version is not
-// read.
+// codecVersion is part of every document. Decode refuses other versions.
 const codecVersion = 1
 
-// Append writes a running execution as JSON behind dst: what Decode needs to
-// go on with it. What the definition says is not in it.
+// Append appends a running execution as JSON to dst: everything that Decode
+// needs in addition to the definition.
 func (e *Execution) Append(dst []byte) []byte {
 	w := writer{dst: append(dst, '{')}
 	w.integer("v", codecVersion)
@@ -41,7 +40,7 @@ func (w *writer) key(key string) {
 	w.dst = append(w.dst, '"', ':')
 }
 
-// integer leaves 0 out.
+// integer omits 0.
 func (w *writer) integer(key string, n int64) {
 	if n != 0 {
 		w.key(key)
@@ -54,8 +53,7 @@ func (w *writer) value(key string, value any) {
 	w.dst = document.Append(w.dst, value)
 }
 
-// frame leaves the input out where it is the outer one: a pointer to the same
-// object.
+// frame omits the input if it is the same object as the outer frame's.
 func (w *writer) frame(f *frame, outer any) {
 	w.dst = append(w.dst, '{')
 	w.integer("x", int64(f.index))
@@ -122,8 +120,7 @@ func (w *writer) outcome(o *outcome) {
 	w.dst = append(w.dst, '}')
 }
 
-// children writes the results as one-element arrays, and 0 for what is still
-// to come.
+// children writes results as one-element arrays, and 0 for missing ones.
 func (w *writer) children(c *children, outer any) {
 	w.key("c")
 	w.dst = append(w.dst, '{')
@@ -156,17 +153,17 @@ func (w *writer) children(c *children, outer any) {
 	w.dst = append(w.dst, ']', '}')
 }
 
-// Decode reads what Append wrote. It fails where the text is not of this
-// version or does not belong to the machine.
+// Decode reads what Append wrote. It returns an error for another version or
+// another machine.
 func (m *Machine) Decode(text []byte) (*Execution, error) {
 	value, err := document.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the execution: %w", err)
+		return nil, fmt.Errorf("cannot decode the execution: %w", err)
 	}
 	d := &decoder{}
 	top := d.object(value)
 	if d.integer(top, "v") != codecVersion {
-		return nil, errors.New("cannot read the execution: it is of another version")
+		return nil, errors.New("cannot decode the execution: unsupported version")
 	}
 	e := &Execution{
 		machine: m, status: Running,
@@ -177,12 +174,12 @@ func (m *Machine) Decode(text []byte) (*Execution, error) {
 	e.root = &frame{execution: e, graph: &m.graph}
 	d.frame(e.root, root, e.input)
 	if d.err != nil {
-		return nil, fmt.Errorf("cannot read the execution: %w", d.err)
+		return nil, fmt.Errorf("cannot decode the execution: %w", d.err)
 	}
 	return e, nil
 }
 
-// decoder keeps the first mistake.
+// decoder keeps the first error.
 type decoder struct{ err error }
 
 func (d *decoder) fail(what string) {
@@ -194,7 +191,7 @@ func (d *decoder) fail(what string) {
 func (d *decoder) object(value any) *document.Object {
 	object, ok := value.(*document.Object)
 	if !ok {
-		d.fail("an object is missing")
+		d.fail("missing object")
 		return &document.Object{}
 	}
 	return object
@@ -204,7 +201,7 @@ func (d *decoder) list(object *document.Object, key string) []any {
 	value, ok := object.Get(key)
 	list, isList := value.([]any)
 	if ok && !isList {
-		d.fail("an array is missing")
+		d.fail("missing array")
 	}
 	return list
 }
@@ -221,7 +218,7 @@ func (d *decoder) number(value any) int64 {
 	number, _ := value.(json.Number)
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {
-		d.fail("a number is missing")
+		d.fail("missing number")
 	}
 	return n
 }
@@ -231,7 +228,7 @@ func (d *decoder) frame(f *frame, value, outer any) {
 	name, _ := object.Get("n")
 	text, _ := name.(string)
 	if f.state = f.graph.states[text]; f.state == nil {
-		d.fail(fmt.Sprintf("the machine has no state %q there", text))
+		d.fail(fmt.Sprintf("unknown state %q", text))
 		return
 	}
 	input, ok := object.Get("i")
@@ -256,7 +253,7 @@ func (d *decoder) frame(f *frame, value, outer any) {
 	}
 	if f.waiting == waitNothing || f.waiting > waitChildren ||
 		(f.waiting == waitTask) != (f.attempt != nil) || (f.waiting == waitChildren) != (f.children != nil) {
-		d.fail("a state waits for nothing")
+		d.fail("state without a pending event")
 	}
 }
 
@@ -314,14 +311,14 @@ func (d *decoder) children(f *frame, object *document.Object) {
 		child := &frame{execution: f.execution, parent: f, index: index}
 		switch {
 		case index < 0 || index >= c.total:
-			d.fail("a child is missing")
+			d.fail("missing child")
 			return
 		case f.state.kind == kindMap && index < len(c.items):
 			child.graph, child.item = f.state.branches[0], c.items[index]
 		case f.state.kind == kindParallel && index < len(f.state.branches):
 			child.graph = f.state.branches[index]
 		default:
-			d.fail("a child is missing")
+			d.fail("missing child")
 			return
 		}
 		d.frame(child, value, f.input)

@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// Env is what a step may know of the outside.
+// Env provides time, randomness and identity to a step.
 type Env struct {
-	// Now is the time of the stimulus; it counts in milliseconds.
+	// Now is the time of the stimulus, in millisecond precision.
 	Now time.Time
-	// Random gives 64 random bits: for jitter, tokens, States.UUID and
+	// Random returns 64 random bits for jitter, tokens, States.UUID and
 	// States.MathRandom.
 	Random func() uint64
-	// Token makes the task token of an attempt; nil makes one of Random.
+	// Token returns the task token of an attempt; nil draws one from Random.
 	Token func(attempt int64) string
-	// Identity is what the context object says about the execution.
+	// Identity describes the execution in the context object.
 	Identity Identity
-	// Entered is told every state that is entered, in order. It may be nil.
+	// Entered is called with every state that is entered, in order. It may be
+	// nil.
 	Entered func(state string)
 }
 
-// Identity is whose execution it is, for the context object.
+// Identity describes an execution in the context object.
 type Identity struct {
 	ID, Name, RoleARN      string
 	MachineID, MachineName string
 }
 
-// Status is how an execution stands.
+// Status is the status of an execution.
 type Status string
 
-// The ways in which an execution stands, in the words of Step Functions.
+// The statuses, as Step Functions names them.
 const (
 	Running   Status = "RUNNING"
 	Succeeded Status = "SUCCEEDED"
@@ -39,21 +40,21 @@ const (
 	Aborted   Status = "ABORTED"
 )
 
-// Failure is an error with its cause. Either may be nil: a task can fail
-// without saying how.
+// Failure is an error with its cause. Both are optional, as a task may fail
+// without either.
 type Failure struct {
 	Code, Cause *string
 
-	// uncaught: neither Retry nor Catch sees it.
+	// uncaught failures are ignored by Retry and Catch.
 	uncaught bool
-	// heartbeat: an error that States.HeartbeatTimeout matches as well.
+	// heartbeat failures also match States.HeartbeatTimeout.
 	heartbeat bool
 }
 
-// NewFailure makes a failure with both.
+// NewFailure returns a Failure with an error and a cause.
 func NewFailure(name, cause string) *Failure { return &Failure{Code: &name, Cause: &cause} }
 
-// Name is the error's name, empty where there is none.
+// Name returns the error's name, or "".
 func (f *Failure) Name() string {
 	if f.Code == nil {
 		return ""
@@ -61,7 +62,7 @@ func (f *Failure) Name() string {
 	return *f.Code
 }
 
-// Error says both.
+// Error returns the name and the cause.
 func (f *Failure) Error() string {
 	if f.Cause == nil {
 		return f.Name()
@@ -69,26 +70,27 @@ func (f *Failure) Error() string {
 	return f.Name() + ": " + *f.Cause
 }
 
-// Invocation is a call that the execution waits for. It is made again after a
-// crash, with the same payload, token and attempt.
+// Invocation is a call that the execution waits for. After a crash it is
+// repeated with the same payload, token and attempt.
 type Invocation struct {
 	Attempt  int64 // unique within the execution
 	State    string
 	Resource string
 	Payload  any // the state's input after Parameters
-	// Token is the task's token; empty for a resource that has none.
+	// Token is the task's token, empty for a resource without one.
 	Token string
-	// Callback: the token, not the invocation's result, completes the state.
+	// Callback means that the token, not the invocation's result, completes the
+	// state.
 	Callback bool
 }
 
-// Execution is one run of a machine. It is no more than a value: it is changed
-// by its methods alone, by one goroutine at a time. Whoever cannot store a
-// changed execution throws it away and decodes the stored one.
+// Execution is an execution of a machine. It is not safe for concurrent use. A
+// caller that cannot store a changed execution discards it and decodes the
+// stored one.
 type Execution struct {
 	machine  *Machine
 	status   Status
-	started  int64 // ms since 1970, as all times here
+	started  int64 // in ms since 1970, like all times here
 	input    any
 	output   any
 	failure  *Failure
@@ -98,14 +100,14 @@ type Execution struct {
 	root     *frame
 }
 
-// frame is a graph that is being run: the machine's, a branch's or an item's.
+// frame is a running graph: the machine's, a branch's or an item's.
 type frame struct {
 	execution *Execution
 	parent    *frame
 	index     int // of the branch or item
 	item      any // of a Map
 	graph     *graph
-	over      bool // it ended, or its parent is no longer waiting for it
+	over      bool // it has ended, or its parent no longer waits for it
 
 	state        *state
 	input        any // raw
@@ -140,14 +142,14 @@ type attempt struct {
 	inFlight  bool // the invocation has not returned
 	timeoutAt int64
 	heartbeat int64 // ms; 0: none
-	lateAt    int64 // when the heartbeat is late
+	lateAt    int64 // deadline of the heartbeat
 	early     *outcome
 }
 
-// outcome is what became of a state, a child or a try.
+// outcome is the result of a state, a child or a try.
 type outcome struct {
 	output  any
-	chosen  string // where a Choice goes
+	chosen  string // the target of a Choice
 	failure *Failure
 }
 
@@ -155,31 +157,30 @@ type outcome struct {
 type children struct {
 	items   []any // of a Map
 	total   int
-	limit   int // at most so many at once; 0: no limit
-	next    int // the first that has not begun
+	limit   int // MaxConcurrency; 0: no limit
+	next    int // the first that has not started
 	left    int // not yet ended
 	active  []*frame
 	results []any
 	ended   []bool
 }
 
-// Status is how the execution stands.
+// Status returns the status.
 func (e *Execution) Status() Status { return e.status }
 
-// Output is what a succeeded execution gave.
+// Output returns the output of a succeeded execution.
 func (e *Execution) Output() any { return e.output }
 
-// Failure says why an execution that has ended otherwise did.
+// Failure returns the failure of an execution that has ended without success.
 func (e *Execution) Failure() *Failure { return e.failure }
 
-// Entered counts the states entered.
+// Entered returns the number of states entered.
 func (e *Execution) Entered() int64 { return e.entered }
 
-// Started is when the execution began.
+// Started returns the start time.
 func (e *Execution) Started() time.Time { return time.UnixMilli(e.started).UTC() }
 
-// States are the names of the states that the execution is in now, outer ones
-// first.
+// States returns the names of the current states, outer ones first.
 func (e *Execution) States() []string {
 	var names []string
 	e.visit(func(f *frame) {
@@ -190,7 +191,7 @@ func (e *Execution) States() []string {
 	return names
 }
 
-// Deadline is when Tick must be called next; false where nothing is due ever.
+// Deadline returns the time of the next Tick; false if there is none.
 func (e *Execution) Deadline() (time.Time, bool) {
 	at := int64(0)
 	e.deadlines(func(due int64, _ *frame) {
@@ -201,8 +202,8 @@ func (e *Execution) Deadline() (time.Time, bool) {
 	return time.UnixMilli(at).UTC(), at != 0
 }
 
-// deadlines tells every time that is waited for; the frame is nil for the end
-// of the whole execution.
+// deadlines yields every deadline with its frame, which is nil for that of the
+// execution.
 func (e *Execution) deadlines(tell func(due int64, f *frame)) {
 	if e.status != Running {
 		return
@@ -228,10 +229,9 @@ func (a *attempt) due() int64 {
 	return a.timeoutAt
 }
 
-// InFlight are the invocations that have not returned, in the order of their
-// attempts' frames: what is to be made again when the execution was decoded. A
-// state whose token was completed meanwhile is not among them; Resume goes on
-// with it.
+// InFlight returns the invocations that have not returned, in the order of
+// their frames. The caller repeats them after Decode. States whose token was
+// completed meanwhile are omitted; Resume handles those.
 func (e *Execution) InFlight() []Invocation {
 	var list []Invocation
 	e.visit(func(f *frame) {
@@ -242,7 +242,7 @@ func (e *Execution) InFlight() []Invocation {
 	return list
 }
 
-// Busy tells whether an invocation has not returned.
+// Busy reports whether an invocation has not returned.
 func (e *Execution) Busy() bool {
 	return e.waitingFor(func(a *attempt) bool { return a.inFlight }) != nil
 }
@@ -254,7 +254,7 @@ func (f *frame) invocation() Invocation {
 	}
 }
 
-// visit calls see with every frame that is alive, parents first.
+// visit calls see with every live frame, parents first.
 func (e *Execution) visit(see func(*frame)) {
 	if e.root != nil {
 		e.root.visit(see)
@@ -270,7 +270,7 @@ func (f *frame) visit(see func(*frame)) {
 	}
 }
 
-// waitingFor finds the frame whose try the condition is true of.
+// waitingFor returns the frame whose try satisfies the condition.
 func (e *Execution) waitingFor(is func(*attempt) bool) *frame {
 	var found *frame
 	e.visit(func(f *frame) {
@@ -281,14 +281,14 @@ func (e *Execution) waitingFor(is func(*attempt) bool) *frame {
 	return found
 }
 
-// failure is an error of Step Functions itself in the frame's state, worded
-// as Step Functions does.
+// failure returns an error of the frame's state, worded as Step Functions does.
 func (f *frame) failure(name, format string, args ...any) *Failure {
 	return NewFailure(name, fmt.Sprintf("An error occurred while executing the state '%s' (entered at the event id #%d). ",
 		f.state.name, f.enteredEvent)+fmt.Sprintf(format, args...))
 }
 
-// asFailure makes an error of a path or a template a failure of the state.
+// asFailure converts an error of a path or a template to a failure of the
+// state.
 func (f *frame) asFailure(err error) *Failure {
 	if failed := (*Failure)(nil); asError(err, &failed) {
 		return failed

@@ -16,8 +16,7 @@ const callback = `{"StartAt":"A","States":{
  "Catch":[{"ErrorEquals":["States.ALL"],"ResultPath":"$.e","Next":"B"}],"Next":"B"},
 "B":{"Type":"Succeed"}}}`
 
-// fixture is an execution that is written and read again between any two
-// stimuli, as it is where it is stored.
+// fixture is an execution that is encoded and decoded between any two stimuli.
 type fixture struct {
 	t         *testing.T
 	machine   *asl.Machine
@@ -60,7 +59,7 @@ func (f *fixture) store() {
 	before, okBefore := f.execution.Deadline()
 	after, okAfter := again.Deadline()
 	if !before.Equal(after) || okBefore != okAfter {
-		f.t.Fatalf("the deadline was %v and is %v", before, after)
+		f.t.Fatalf("got deadline %[2]v after decoding, want %[1]v", before, after)
 	}
 	f.execution = again
 }
@@ -81,11 +80,11 @@ func (f *fixture) pass(seconds int) {
 func (f *fixture) ended(status asl.Status, output string) {
 	f.t.Helper()
 	if f.execution.Status() != status || document.String(f.execution.Output()) != output {
-		f.t.Errorf("the execution is %s with %s, want %s with %s", f.execution.Status(), document.String(f.execution.Output()), status, output)
+		f.t.Errorf("got %s with %s, want %s with %s", f.execution.Status(), document.String(f.execution.Output()), status, output)
 	}
 }
 
-func TestTokenAfterTheInvocation(t *testing.T) {
+func TestTokenAfterInvocation(t *testing.T) {
 	t.Parallel()
 	f := start(t, callback, `{"n":1}`)
 	call := f.calls[0]
@@ -93,28 +92,28 @@ func TestTokenAfterTheInvocation(t *testing.T) {
 		t.Fatalf("got %+v", call)
 	}
 	if !f.do(f.execution.Returned(f.env, call.Attempt, nil)) || f.do(f.execution.Returned(f.env, call.Attempt, nil)) {
-		t.Error("an invocation returns once")
+		t.Error("a second return of an invocation was accepted")
 	}
 	if f.do(f.execution.Succeed(f.env, "other", nil)) {
-		t.Error("another token is taken")
+		t.Error("an unknown token was accepted")
 	}
 	if !f.do(f.execution.Succeed(f.env, call.Token, "x")) || f.do(f.execution.Succeed(f.env, call.Token, "y")) {
-		t.Error("a token is completed once")
+		t.Error("a completed token was accepted")
 	}
 	f.ended(asl.Succeeded, `{"n":1,"r":"x"}`)
 }
 
-func TestTokenBeforeTheInvocationReturned(t *testing.T) {
+func TestTokenBeforeInvocationReturns(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(*fixture, asl.Invocation){
-		"it returns": func(f *fixture, c asl.Invocation) { f.do(f.execution.Returned(f.env, c.Attempt, nil)) },
-		"it fails": func(f *fixture, c asl.Invocation) {
+		"invocation returns": func(f *fixture, c asl.Invocation) { f.do(f.execution.Returned(f.env, c.Attempt, nil)) },
+		"invocation fails": func(f *fixture, c asl.Invocation) {
 			f.do(f.execution.Failed(f.env, c.Attempt, asl.NewFailure("Again", "")))
 		},
-		"it never ends": func(f *fixture, _ asl.Invocation) { f.pass(60) },
-		"a crash": func(f *fixture, _ asl.Invocation) {
+		"invocation never ends": func(f *fixture, _ asl.Invocation) { f.pass(60) },
+		"crash": func(f *fixture, _ asl.Invocation) {
 			if len(f.execution.InFlight()) != 0 {
-				f.t.Error("it is made again")
+				f.t.Error("invocation is repeated")
 			}
 			f.do(nil, f.execution.Resume(f.env))
 		},
@@ -124,10 +123,10 @@ func TestTokenBeforeTheInvocationReturned(t *testing.T) {
 			f := start(t, callback, `{"n":1}`)
 			call := f.calls[0]
 			if !f.do(f.execution.Succeed(f.env, call.Token, "x")) || f.do(f.execution.Fail(f.env, call.Token, asl.NewFailure("E", ""))) {
-				t.Error("a token is completed once")
+				t.Error("a completed token was accepted")
 			}
 			if f.execution.Status() != asl.Running || f.heartbeat(call.Token) {
-				t.Error("the token is not gone, or the invocation was not waited for")
+				t.Error("the token is still awaited, or the invocation was not")
 			}
 			finish(f, call)
 			f.ended(asl.Succeeded, `{"n":1,"r":"x"}`)
@@ -135,12 +134,12 @@ func TestTokenBeforeTheInvocationReturned(t *testing.T) {
 	}
 }
 
-// beat is a heartbeat that the execution hears of afterwards.
+// heartbeat accepts a heartbeat in a pulse and applies it to the execution.
 func (f *fixture) heartbeat(token string) bool {
 	pulse := f.execution.Pulse()
-	heard := pulse.Heartbeat(f.env.Now, token)
-	f.execution.Hear(pulse)
-	return heard
+	accepted := pulse.Heartbeat(f.env.Now, token)
+	f.execution.ApplyHeartbeats(pulse)
+	return accepted
 }
 
 func TestHeartbeats(t *testing.T) {
@@ -151,42 +150,42 @@ func TestHeartbeats(t *testing.T) {
 	for range 5 {
 		f.pass(9)
 		if !f.heartbeat(call.Token) {
-			t.Fatal("the token is gone")
+			t.Fatal("an unknown token was accepted")
 		}
 		f.store()
 	}
 	f.pass(9)
 	if f.execution.Status() != asl.Running {
-		t.Fatal("a heartbeat was not heard")
+		t.Fatal("a heartbeat was refused")
 	}
 	f.heartbeat(call.Token)
-	f.pass(6) // 60 seconds: the heartbeats do not extend that
+	f.pass(6) // TimeoutSeconds, which heartbeats do not extend
 	f.ended(asl.Succeeded, `{"n":1,"e":{"Error":"States.Timeout","Cause":""}}`)
 }
 
-func TestEachTryHasItsOwnToken(t *testing.T) {
+func TestEachTryHasAToken(t *testing.T) {
 	t.Parallel()
 	f := start(t, callback, `{"n":1}`)
 	first := f.calls[0]
 	f.do(f.execution.Returned(f.env, first.Attempt, nil))
 	f.do(f.execution.Fail(f.env, first.Token, asl.NewFailure("Again", "")))
 	if due, _ := f.execution.Deadline(); !due.Equal(f.env.Now.Add(5 * time.Second)) {
-		t.Errorf("the next try is at %v", due)
+		t.Errorf("got the next try at %v", due)
 	}
 	f.pass(5)
 	second := f.calls[0]
 	if second.Token == first.Token || f.do(f.execution.Succeed(f.env, first.Token, nil)) {
-		t.Error("the token of an earlier try is taken")
+		t.Error("the token of an earlier try was accepted")
 	}
 	if diff := cmp.Diff([]asl.Invocation{second}, f.execution.InFlight(), cmp.Comparer(func(a, b *document.Object) bool { return document.Equal(a, b) })); diff != "" {
 		t.Error(diff)
 	}
 	if !f.do(f.execution.Succeed(f.env, second.Token, nil)) {
-		t.Error("the token of this try is not taken")
+		t.Error("the token of this try was refused")
 	}
 }
 
-func TestBranchesAndItemsSurviveBeingStored(t *testing.T) {
+func TestParallelAndMapAreStored(t *testing.T) {
 	t.Parallel()
 	f := start(t, `{"StartAt":"P","States":{"P":{"Type":"Parallel","End":true,"Branches":[
 		{"StartAt":"M","States":{"M":{"Type":"Map","MaxConcurrency":2,"ItemsPath":"$.l","End":true,"ItemProcessor":{"StartAt":"T","States":{
@@ -223,10 +222,10 @@ func TestAbort(t *testing.T) {
 	f := start(t, callback, `{"n":1}`)
 	call := f.calls[0]
 	if !f.execution.Abort(f.env, "", "enough") || f.execution.Abort(f.env, "", "again") {
-		t.Error("an execution is aborted once")
+		t.Error("a second abort was accepted")
 	}
 	if _, due := f.execution.Deadline(); due || f.do(f.execution.Succeed(f.env, call.Token, nil)) {
-		t.Error("something is still waited for")
+		t.Error("got a deadline or an invocation after the abort")
 	}
 	f.ended(asl.Aborted, "null")
 }
@@ -240,12 +239,12 @@ func TestJitterStaysBelowTheDelay(t *testing.T) {
 		due, _ := f.execution.Deadline()
 		want := time.Duration(float64(bits>>11) / (1 << 53) * 8 * float64(time.Second))
 		if got := due.Sub(f.env.Now); got < want || got > want+time.Millisecond {
-			t.Errorf("%x: the delay is %v, want %v", bits, got, want)
+			t.Errorf("%x: got delay %v, want %v", bits, got, want)
 		}
 	}
 }
 
-func TestForeignDocumentsAreRefused(t *testing.T) {
+func TestDecodeRefusesForeignDocuments(t *testing.T) {
 	t.Parallel()
 	f := start(t, callback, `{}`)
 	for _, text := range []string{
@@ -253,13 +252,13 @@ func TestForeignDocumentsAreRefused(t *testing.T) {
 		`{"v":1,"f":{"n":"A","w":4,"c":{"r":[0],"k":[{"n":"B","w":1}]}}}`,
 	} {
 		if _, err := f.machine.Decode([]byte(text)); err == nil {
-			t.Errorf("%s is taken", text)
+			t.Errorf("%s: got no error", text)
 		}
 	}
 }
 
-// FuzzParse finds definitions on which parsing, or running until something is
-// waited for, panics or never ends.
+// FuzzParse searches for definitions whose parsing or execution panics or does
+// not end.
 func FuzzParse(f *testing.F) {
 	f.Add(callback, `{"n":1}`)
 	f.Add(one(`"Type":"Map","ItemProcessor":{"StartAt":"B","States":{"B":{"Type":"Pass","Parameters":{"a.$":"$$.Map"},"End":true}}},"End":true`), `[1,[]]`)
@@ -296,9 +295,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkStep is one state of a run: an invocation returns, a Choice is
-// passed, and the next Task is entered. "stored" writes and reads the execution
-// in between.
+// BenchmarkStep measures one state of a run: an invocation returns, a Choice is
+// evaluated, and the next Task is entered. "stored" encodes and decodes the
+// execution in between.
 func BenchmarkStep(b *testing.B) {
 	machine, err := asl.Parse([]byte(`{"StartAt":"A","States":{
 		"A":{"Type":"Task","Resource":"arn:aws:states:::lambda:invoke","Parameters":{"FunctionName":"f","Payload":{"runId.$":"$.runId","step.$":"$$.State.Name"}},"OutputPath":"$.Payload","Next":"C"},

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// find follows a path into data or into the context object.
+// find resolves a path in the data or in the context object.
 func (f *frame) find(env *Env, p path.Path, data any) (any, error) {
 	if p.Context() {
 		data = f.contextObject(env)
@@ -23,8 +23,8 @@ func (f *frame) has(env *Env, p path.Path, data any) bool {
 	return p.Has(data)
 }
 
-// apply is InputPath, OutputPath or ItemsPath: missing is everything, null is
-// the empty object. The error is a *Failure.
+// apply applies InputPath, OutputPath or ItemsPath. A missing path selects
+// everything, null the empty object. The error is a *Failure.
 func (f *frame) apply(env *Env, p *field, data any) (any, error) {
 	switch {
 	case !p.set:
@@ -39,10 +39,10 @@ func (f *frame) apply(env *Env, p *field, data any) (any, error) {
 	return value, nil
 }
 
-// effective is the raw input after InputPath.
+// effective returns the raw input after InputPath.
 func (f *frame) effective(env *Env) (any, error) { return f.apply(env, &f.state.inputPath, f.input) }
 
-// fill is a template over data, or data where there is none.
+// fill evaluates a template, or returns data if there is none.
 func (f *frame) fill(env *Env, t *template, data any) (any, error) {
 	if t == nil {
 		return data, nil
@@ -54,7 +54,7 @@ func (f *frame) fill(env *Env, t *template, data any) (any, error) {
 	return value, nil
 }
 
-// place is ResultPath: where in the raw input a result is put.
+// place applies ResultPath: it stores a result in the raw input.
 func (f *frame) place(p *field, result any) (any, error) {
 	switch {
 	case !p.set:
@@ -69,8 +69,8 @@ func (f *frame) place(p *field, result any) (any, error) {
 	return output, nil
 }
 
-// leave is OutputPath and the limit on what a state hands on. Neither failure
-// is caught, whatever a Catch says [recorded].
+// leave applies OutputPath and the size limit of a state's output. Catch
+// ignores both failures [recorded].
 func (f *frame) leave(env *Env, value any) (any, error) {
 	output, err := f.apply(env, &f.state.outputPath, value)
 	if err == nil && !document.Fits(output, MaxData) {
@@ -85,8 +85,7 @@ func (f *frame) leave(env *Env, value any) (any, error) {
 	return output, nil
 }
 
-// finish is what a state does with its result: ResultSelector, ResultPath,
-// OutputPath.
+// finish applies ResultSelector, ResultPath and OutputPath to a state's result.
 func (f *frame) finish(env *Env, result any) (any, error) {
 	result, err := f.fill(env, f.state.resultSelector, result)
 	if err != nil {
@@ -98,7 +97,7 @@ func (f *frame) finish(env *Env, result any) (any, error) {
 	return f.leave(env, result)
 }
 
-// seconds is an amount of time in ms that is written down or found in data.
+// seconds returns a literal or referenced duration in ms.
 func (f *frame) seconds(env *Env, a *amount, what string, data any) (int64, error) {
 	if a.path == nil {
 		return a.value * 1000, nil
@@ -123,7 +122,7 @@ func (f *frame) seconds(env *Env, a *amount, what string, data any) (int64, erro
 	return n * 1000, nil
 }
 
-// contextObject is "$$" in the frame.
+// contextObject returns the value of "$$" in the frame.
 func (f *frame) contextObject(env *Env) any {
 	if f.context != nil {
 		return f.context

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Names of errors that Step Functions itself raises or matches by.
+// Errors that Step Functions raises or matches.
 const (
 	errorAll          = "States.ALL"
 	errorTaskFailed   = "States.TaskFailed"
@@ -20,7 +20,7 @@ const (
 	reservedErrorName = "States."
 )
 
-// reserved are all the names that begin with "States.": nobody else's may.
+// reserved lists all error names that may begin with "States.".
 func reserved() []string {
 	return []string{
 		errorAll, errorTaskFailed, errorTimeout, errorHeartbeat, errorRuntime, errorDataLimit, errorNoChoice, errorIntrinsic,
@@ -69,8 +69,8 @@ func (r *reader) catchers() []catcher {
 	return list
 }
 
-// handlers reads a list of retriers or catchers and checks what they have in
-// common.
+// handlers parses a list of retriers or catchers and checks their common
+// fields.
 func (r *reader) handlers(key string, each func(*reader, []string)) {
 	list, _ := r.list(key)
 	for i, value := range list {
@@ -84,7 +84,7 @@ func (r *reader) handlers(key string, each func(*reader, []string)) {
 		errors := h.errorNames()
 		if slices.Contains(errors, errorAll) {
 			if len(errors) > 1 {
-				h.add(h.at("ErrorEquals"), "%s must stand alone", errorAll)
+				h.add(h.at("ErrorEquals"), "%s must be the only name", errorAll)
 			}
 			if i < len(list)-1 {
 				h.add(h.at("ErrorEquals"), "%s must be in the last one", errorAll)
@@ -98,7 +98,7 @@ func (r *reader) handlers(key string, each func(*reader, []string)) {
 func (r *reader) errorNames() []string {
 	list, _ := r.list("ErrorEquals")
 	if len(list) == 0 {
-		r.add(r.at("ErrorEquals"), "there must be at least one name")
+		r.add(r.at("ErrorEquals"), "want at least one name")
 	}
 	var names []string
 	for i, value := range list {
@@ -108,7 +108,7 @@ func (r *reader) errorNames() []string {
 		case !ok:
 			r.add(at, "must be a string")
 		case strings.HasPrefix(name, reservedErrorName) && !slices.Contains(reserved(), name):
-			r.add(at, "there is no error %q, and other names do not begin with %q", name, reservedErrorName)
+			r.add(at, "unknown error %q with the reserved prefix %q", name, reservedErrorName)
 		}
 		names = append(names, name)
 	}

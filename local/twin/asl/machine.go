@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// Limits of Step Functions that a definition or its data can meet.
+// Limits of Step Functions on definitions and their data.
 const (
 	MaxData       = 262_144   // bytes of an input, output or payload
 	MaxEvents     = 25_000    // history events of an execution
@@ -19,8 +19,7 @@ const (
 	maxDelay      = 31_622_400 // seconds between two tries
 )
 
-// Machine is a parsed definition. It is immutable and may be used from
-// anywhere at once.
+// Machine is a parsed definition. It is immutable and safe for concurrent use.
 type Machine struct {
 	graph
 	timeoutSeconds int64 // 0: none
@@ -31,7 +30,7 @@ type Machine struct {
 type graph struct {
 	startAt string
 	states  map[string]*state
-	order   []string // the names as they were written
+	order   []string // the names in the order of the definition
 }
 
 type kind string
@@ -47,7 +46,7 @@ const (
 	kindMap      kind = "Map"
 )
 
-// state is a state of any type; fields that its type has not are zero.
+// state is a state of any type. Fields of other types are zero.
 type state struct {
 	name string
 	kind kind
@@ -61,7 +60,7 @@ type state struct {
 
 	resource           string
 	callback           bool // .waitForTaskToken
-	job                bool // .sync: there is a token, but the result counts as well
+	job                bool // .sync: the task has a token, and its result counts too
 	timeout, heartbeat amount
 	retry              []retrier
 	catch              []catcher
@@ -81,13 +80,13 @@ type state struct {
 	maxConcurrency amount
 }
 
-// field is a path that may also be missing or null.
+// field is a path that can be missing or null.
 type field struct {
 	set, null bool
 	path      path.Path
 }
 
-// amount is a number that is written down or that a path leads to.
+// amount is a literal number or a path to one.
 type amount struct {
 	set   bool
 	value int64
@@ -107,7 +106,7 @@ type retrier struct {
 	interval    float64 // seconds
 	maxAttempts int64
 	backoff     float64
-	maxDelay    float64 // seconds; 0: no cap of its own
+	maxDelay    float64 // seconds; 0: no limit
 	jitter      bool
 }
 
@@ -117,9 +116,9 @@ type catcher struct {
 	resultPath field
 }
 
-// Parse reads a definition. The error is an *UnsupportedError where it uses
-// something that this interpreter does not have, otherwise an *InvalidError
-// with every mistake.
+// Parse parses a definition. The error is an *UnsupportedError for an
+// unsupported part of the language, otherwise an *InvalidError with every
+// mistake.
 func Parse(definition []byte) (*Machine, error) {
 	machine, found := parse(definition)
 	for _, p := range found {
@@ -133,15 +132,15 @@ func Parse(definition []byte) (*Machine, error) {
 	return machine, nil
 }
 
-// Validate tells every mistake in a definition: those inside of a state in the
-// order of the states, and after each set of states what is wrong between them.
-// None means that Parse accepts it.
+// Validate returns every mistake in a definition: those within states in the
+// order of the states, and after each set of states those between them. Parse
+// accepts a definition without mistakes.
 func Validate(definition []byte) []Problem {
 	_, found := parse(definition)
 	return found
 }
 
-// Resources are the resources of all Tasks, sorted, each once.
+// Resources returns the distinct resources of all Tasks, sorted.
 func (m *Machine) Resources() []string {
 	seen := map[string]bool{}
 	m.walk(func(s *state) {
@@ -157,8 +156,8 @@ func (m *Machine) Resources() []string {
 	return names
 }
 
-// States are the names of all states, those inside of others too, as they were
-// written.
+// States returns the names of all states, including nested ones, in the order
+// of the definition.
 func (m *Machine) States() []string {
 	var names []string
 	m.walk(func(s *state) { names = append(names, s.name) })
@@ -174,7 +173,7 @@ func (g *graph) walk(visit func(*state)) {
 	}
 }
 
-// targets are the names of all states that s can go to.
+// targets returns the names of all possible successors of s.
 func (s *state) targets() []string {
 	var names []string
 	if s.next != "" {
@@ -192,7 +191,7 @@ func (s *state) targets() []string {
 	return names
 }
 
-// integer reads a whole number.
+// integer parses a whole number.
 func integer(value any) (int64, bool) {
 	n, ok := value.(json.Number)
 	if !ok {

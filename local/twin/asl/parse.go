@@ -11,7 +11,7 @@ import (
 func parse(definition []byte) (*Machine, []Problem) {
 	found := &problems{}
 	if len(definition) > maxDefinition {
-		found.add("", "the definition is larger than %d bytes", maxDefinition)
+		found.add("", "definition larger than %d bytes", maxDefinition)
 		return nil, found.list
 	}
 	value, err := document.Parse(definition)
@@ -36,8 +36,8 @@ func parse(definition []byte) (*Machine, []Problem) {
 	return machine, found.list
 }
 
-// graph reads StartAt and States. names are those of the whole machine with
-// their places: a name is used once.
+// graph parses StartAt and States. names maps the names of the whole machine,
+// which must be unique, to their places.
 func (r *reader) graph(names map[string]string) *graph {
 	g := &graph{startAt: r.required("StartAt"), states: map[string]*state{}}
 	value, ok := r.get("States")
@@ -59,7 +59,7 @@ func (r *reader) graph(names map[string]string) *graph {
 			r.add(place, "a state's name has 1 to %d characters", maxStateName)
 		}
 		if other, taken := names[m.Key]; taken {
-			r.add(place, "the name is taken by %s", other)
+			r.add(place, "duplicate of %s", other)
 		}
 		names[m.Key] = place
 		g.states[m.Key] = states.state(m.Key, names)
@@ -69,8 +69,7 @@ func (r *reader) graph(names map[string]string) *graph {
 	return g
 }
 
-// checkTargets finds targets that do not exist and states that nothing leads
-// to.
+// checkTargets reports unknown targets and unreachable states.
 func (r *reader) checkTargets(g *graph, place string) {
 	if g.startAt != "" && g.states[g.startAt] == nil {
 		r.add(r.at("StartAt"), "no state %q", g.startAt)
@@ -91,7 +90,7 @@ func (r *reader) checkTargets(g *graph, place string) {
 	for _, name := range g.order {
 		s, at := g.states[name], join(place, name)
 		if !reached[name] && g.states[g.startAt] != nil {
-			r.add(at, "no state leads here")
+			r.add(at, "unreachable state")
 		}
 		missing := func(field, target string) {
 			if target != "" && g.states[target] == nil {
@@ -154,7 +153,7 @@ func (r *reader) state(name string, names map[string]string) *state {
 	case "":
 		return s
 	default:
-		f.add(f.at("Type"), "there is no type %q", string(s.kind))
+		f.add(f.at("Type"), "unknown type %q", string(s.kind))
 		return s
 	}
 	f.done()
@@ -166,14 +165,14 @@ func (r *reader) dataFlow(s *state) {
 	s.outputPath = r.field("OutputPath", true)
 }
 
-// transition reads Next or End, of which a state has exactly one.
+// transition parses Next or End, of which a state has exactly one.
 func (r *reader) transition(s *state) {
 	end := r.flag("End")
 	hasNext := r.has("Next")
 	s.next, _ = r.text("Next")
 	switch {
 	case end && hasNext:
-		r.add(r.at("End"), "stands beside Next; only one of them may")
+		r.add(r.at("End"), "cannot be combined with Next")
 	case !end && !hasNext:
 		r.add(r.place, "has neither Next nor End")
 	case hasNext && s.next == "":
@@ -195,7 +194,7 @@ func (r *reader) task(s *state) {
 	r.results(s)
 }
 
-// results reads what Task, Parallel and Map do with what came out.
+// results parses the fields with which Task, Parallel and Map process a result.
 func (r *reader) results(s *state) {
 	s.resultSelector = r.template("ResultSelector")
 	s.resultPath = r.target("ResultPath")
@@ -211,7 +210,7 @@ func (r *reader) wait(s *state) {
 		}
 	}
 	if forms != 1 {
-		r.add(r.place, "has %d of Seconds, SecondsPath, Timestamp and TimestampPath; it must have one", forms)
+		r.add(r.place, "got %d of Seconds, SecondsPath, Timestamp and TimestampPath, want one", forms)
 	}
 	value, literal := r.integer("Seconds", 0, maxSeconds)
 	s.seconds = amount{set: literal, value: value}
@@ -232,12 +231,12 @@ func (r *reader) fail(s *state) {
 	s.causeText = r.failText("Cause")
 }
 
-// failText is a literal under key or an expression under key + "Path".
+// failText parses a literal under key or an expression under key + "Path".
 func (r *reader) failText(key string) *expression {
 	text, literal := r.text(key)
 	computed, dynamic := r.text(key + "Path")
 	if literal && dynamic {
-		r.add(r.at(key), "stands beside %sPath; only one of them may", key)
+		r.add(r.at(key), "cannot be combined with %sPath", key)
 	}
 	switch {
 	case dynamic:
@@ -254,7 +253,7 @@ func (r *reader) parallel(s *state, names map[string]string) {
 	branches, ok := r.list("Branches")
 	if len(branches) == 0 {
 		if ok || !r.has("Branches") {
-			r.add(r.at("Branches"), "there must be at least one")
+			r.add(r.at("Branches"), "want at least one")
 		}
 	}
 	for i, value := range branches {
@@ -274,7 +273,7 @@ func (r *reader) mapState(s *state, names map[string]string) {
 	s.itemsPath = r.field("ItemsPath", false)
 	s.maxConcurrency = r.amount("MaxConcurrency", 0, maxSeconds)
 	if r.has("Parameters") && r.has("ItemSelector") {
-		r.add(r.at("Parameters"), "stands beside ItemSelector; only one of them may")
+		r.add(r.at("Parameters"), "cannot be combined with ItemSelector")
 	}
 	if s.itemSelector = r.template("Parameters"); s.itemSelector == nil {
 		s.itemSelector = r.template("ItemSelector")
@@ -284,7 +283,7 @@ func (r *reader) mapState(s *state, names map[string]string) {
 	key := "ItemProcessor"
 	if r.has("Iterator") {
 		if r.has(key) {
-			r.add(r.at("Iterator"), "stands beside ItemProcessor; only one of them may")
+			r.add(r.at("Iterator"), "cannot be combined with ItemProcessor")
 			r.asked[key] = true
 		}
 		key = "Iterator"

@@ -7,13 +7,13 @@ import (
 
 // Problem is one mistake in a definition.
 type Problem struct {
-	// Place is where it is, such as "States.Foo.Next" or
-	// "States.Foo.Choices[0].Variable"; empty for the definition as a whole.
+	// Place is the mistake's path, such as "States.Foo.Next" or
+	// "States.Foo.Choices[0].Variable"; empty for the whole definition.
 	Place string
-	// What is wrong there.
+	// What describes the mistake.
 	What string
-	// Unsupported names the part of the language that is used there and that
-	// this interpreter does not have; empty for a plain mistake.
+	// Unsupported names an unsupported part of the language that is used there;
+	// empty for other mistakes.
 	Unsupported string
 }
 
@@ -24,7 +24,7 @@ func (p Problem) String() string {
 	return p.Place + ": " + p.What
 }
 
-// InvalidError is a definition with mistakes.
+// InvalidError lists the mistakes of a definition.
 type InvalidError struct{ Problems []Problem }
 
 func (e *InvalidError) Error() string {
@@ -35,8 +35,8 @@ func (e *InvalidError) Error() string {
 	return "invalid state machine definition: " + strings.Join(lines, "; ")
 }
 
-// UnsupportedError is a definition that uses something that this interpreter
-// does not have.
+// UnsupportedError reports a definition that uses an unsupported part of the
+// language.
 type UnsupportedError struct {
 	Feature string // such as "JSONata"
 	Place   string
@@ -57,7 +57,7 @@ func (p *problems) unsupported(place, feature string) {
 	p.list = append(p.list, Problem{Place: place, What: feature + " is not supported", Unsupported: feature})
 }
 
-// join is the place of a field inside of another.
+// join returns the place of a nested field.
 func join(place, field string) string {
 	if place == "" {
 		return field

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Pulse is as much of an execution as a heartbeat needs: the tokens that are
-// waited for, with their heartbeat clocks, and what else is due. Whoever keeps it
-// hears heartbeats without having the execution at hand, which takes them over
-// with Hear before anything else happens to it. It is small, because whoever has
-// many executions has one of each in memory. The zero value waits for nobody.
+// Pulse holds the tokens that an execution waits for, their heartbeat
+// deadlines, and its other deadline. It is small, so that a caller can keep the
+// pulses of many executions in memory and accept heartbeats without loading the
+// executions. ApplyHeartbeats must be called before any other change of the
+// execution. The zero value has no tokens.
 type Pulse struct {
 	clocks []clock
-	rest   int64 // the first deadline that no heartbeat moves; 0: there is none
+	rest   int64 // the first deadline that heartbeats do not extend; 0: none
 }
 
-// clock is the heartbeat clock of a token.
+// clock is the heartbeat deadline of a token.
 type clock struct {
 	token     digest
 	heartbeat int64 // as an attempt's
 	lateAt    int64
 }
 
-// digest tells one token from another in less space than the token's.
+// digest identifies a token in less space.
 type digest [16]byte
 
 func digestOf(token string) digest {
@@ -31,7 +31,7 @@ func digestOf(token string) digest {
 	return digest(sum[:])
 }
 
-// Pulse is that of the execution as it is now.
+// Pulse returns the pulse of the execution's current state.
 func (e *Execution) Pulse() Pulse {
 	var p Pulse
 	e.deadlines(func(due int64, f *frame) {
@@ -49,8 +49,8 @@ func (e *Execution) Pulse() Pulse {
 	return p
 }
 
-// Heartbeat starts the heartbeat clock of the token's state anew, unless that
-// would make it run out sooner. False as for Execution.Succeed.
+// Heartbeat restarts the heartbeat clock of the token's state, unless that
+// would shorten it. It returns false as Execution.Succeed does.
 func (p *Pulse) Heartbeat(now time.Time, token string) bool {
 	named := digestOf(token)
 	for i := range p.clocks {
@@ -64,7 +64,7 @@ func (p *Pulse) Heartbeat(now time.Time, token string) bool {
 	return false
 }
 
-// Deadline is the execution's, once it has heard what the pulse has.
+// Deadline returns the execution's deadline after ApplyHeartbeats.
 func (p *Pulse) Deadline() (time.Time, bool) {
 	at := p.rest
 	for _, c := range p.clocks {
@@ -75,20 +75,21 @@ func (p *Pulse) Deadline() (time.Time, bool) {
 	return time.UnixMilli(at).UTC(), at != 0
 }
 
-// Hear takes over the heartbeats that the pulse has heard. Of tokens that are no
-// longer waited for it takes nothing.
-func (e *Execution) Hear(p Pulse) {
+// ApplyHeartbeats copies the heartbeats that the pulse has accepted, except for
+// tokens that are no longer awaited.
+func (e *Execution) ApplyHeartbeats(p Pulse) {
 	for _, c := range p.clocks {
-		heard := func(a *attempt) bool { return a.awaits() && digestOf(a.token) == c.token }
-		if f := e.waitingFor(heard); f != nil {
+		matches := func(a *attempt) bool { return a.awaits() && digestOf(a.token) == c.token }
+		if f := e.waitingFor(matches); f != nil {
 			f.attempt.lateAt = max(f.attempt.lateAt, c.lateAt)
 		}
 	}
 }
 
-// Refresh starts the heartbeat clocks anew that were started before the time: for
-// whoever cannot know which heartbeats were heard until then.
-func (e *Execution) Refresh(at time.Time) {
+// RestartHeartbeats restarts the heartbeat clocks that were started before the
+// time. It is for callers that cannot know which heartbeats arrived before
+// then.
+func (e *Execution) RestartHeartbeats(at time.Time) {
 	e.visit(func(f *frame) {
 		if f.waiting == waitTask && f.attempt.lateAt != 0 {
 			f.attempt.lateAt = max(f.attempt.lateAt, at.UnixMilli()+f.attempt.heartbeat)

@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// reader takes the fields out of an object and notes what is wrong with them.
-// What nobody asked for by the time of done is an unknown field.
+// reader takes fields from an object and collects mistakes. done reports the
+// fields that were not taken as unknown.
 type reader struct {
 	*problems
 	place  string
@@ -38,7 +38,7 @@ func (r *reader) has(key string) bool {
 	return ok
 }
 
-// refuse notes fields that belong to a part of the language that is missing.
+// refuse reports fields of an unsupported part of the language.
 func (r *reader) refuse(feature string, keys ...string) {
 	for _, key := range keys {
 		if _, ok := r.get(key); ok {
@@ -47,7 +47,7 @@ func (r *reader) refuse(feature string, keys ...string) {
 	}
 }
 
-// language asks for the fields that choose the query language.
+// language checks the fields that choose the query language.
 func (r *reader) language() {
 	switch language, ok := r.text("QueryLanguage"); {
 	case !ok || language == "JSONPath":
@@ -78,7 +78,7 @@ func (r *reader) text(key string) (string, bool) {
 	return text, ok
 }
 
-// required is a text that must be there and not be empty.
+// required parses a non-empty text that must be present.
 func (r *reader) required(key string) string {
 	if !r.has(key) {
 		r.asked[key] = true
@@ -143,7 +143,7 @@ func (r *reader) float(key string, least float64) (float64, bool) {
 	return f, true
 }
 
-// path is the path under key, or nil.
+// path parses the path under key, or returns nil.
 func (r *reader) path(key string) *path.Path {
 	text, ok := r.text(key)
 	if !ok {
@@ -165,13 +165,13 @@ func (p *problems) parsePath(place, text string) *path.Path {
 	return &parsed
 }
 
-// isVariable tells whether the text refers to a variable: "$name".
+// isVariable reports whether the text refers to a variable: "$name".
 func isVariable(text string) bool {
 	return len(text) > 1 && text[0] == '$' &&
 		(text[1] >= 'a' && text[1] <= 'z' || text[1] >= 'A' && text[1] <= 'Z' || text[1] == '_')
 }
 
-// field is InputPath, OutputPath, ItemsPath or ResultPath.
+// field parses InputPath, OutputPath, ItemsPath or ResultPath.
 func (r *reader) field(key string, nullable bool) field {
 	value, ok := r.get(key)
 	if !ok {
@@ -190,7 +190,8 @@ func (r *reader) field(key string, nullable bool) field {
 	return field{set: true, path: *parsed}
 }
 
-// target is where a result is put: a reference path into the state's input.
+// target parses the destination of a result: a reference path into the state's
+// input.
 func (r *reader) target(key string) field {
 	f := r.field(key, true)
 	if f.set && !f.null && (!f.path.Reference() || f.path.Context()) {
@@ -200,12 +201,12 @@ func (r *reader) target(key string) field {
 	return f
 }
 
-// amount is a number under key or a path under key + "Path".
+// amount parses a number under key or a path under key + "Path".
 func (r *reader) amount(key string, least, most int64) amount {
 	value, literal := r.integer(key, least, most)
 	pathKey := key + "Path"
 	if r.has(key) && r.has(pathKey) {
-		r.add(r.at(key), "stands beside %s; only one of them may", pathKey)
+		r.add(r.at(key), "cannot be combined with %s", pathKey)
 	}
 	if p := r.path(pathKey); p != nil {
 		if !p.Definite() {

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// fail is a failure in the frame's state: it is tried again, caught, or ends
+// fail handles a failure of the frame's state: it is retried, caught, or ends
 // the frame.
 func (x *stepper) fail(f *frame, failed *Failure) (work, bool) {
 	if !f.state.canRetry() || failed.uncaught {
@@ -30,7 +30,7 @@ func (x *stepper) fail(f *frame, failed *Failure) (work, bool) {
 	return x.endFrame(f, outcome{failure: failed})
 }
 
-// document is the failure as a Catch hands it on.
+// document returns the failure as the input that Catch passes on.
 func (f *Failure) document() any {
 	object := document.NewObject()
 	for _, m := range []struct {
@@ -46,9 +46,9 @@ func (f *Failure) document() any {
 	return object
 }
 
-// matches tells whether the failure is one of the named ones.
+// matches reports whether the failure matches one of the names.
 //
-// States.ALL matches everything but States.Runtime; it does match
+// States.ALL matches everything but States.Runtime, including
 // States.DataLimitExceeded of a task's result [recorded]. States.TaskFailed
 // matches everything but timeouts and States.Runtime.
 func (f *Failure) matches(names []string) bool {
@@ -78,8 +78,8 @@ func (s *state) catcher(failed *Failure) *catcher {
 	return nil
 }
 
-// retry begins the delay before another try. The first retrier that matches
-// decides, even when its tries are used up.
+// retry starts the delay before another try. Only the first retrier that
+// matches counts, even if its tries are used up.
 func (x *stepper) retry(f *frame, failed *Failure) bool {
 	for i := range f.state.retry {
 		r := &f.state.retry[i]
@@ -101,7 +101,7 @@ func (x *stepper) retry(f *frame, failed *Failure) bool {
 	return false
 }
 
-// delay is how long to wait before the try after n others, in ms.
+// delay returns the delay before the try after n others, in ms.
 func (x *stepper) delay(r *retrier, n int64) int64 {
 	longest := r.maxDelay
 	if longest == 0 {

@@ -6,16 +6,16 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// stepper runs an execution from one stimulus to where it waits again.
+// stepper runs an execution from a stimulus until it waits again.
 type stepper struct {
 	*Execution
 	env       *Env
 	now       int64
 	todo      []work
-	scheduled []*frame // Tasks whose invocation is to be made
+	scheduled []*frame // Tasks to invoke
 }
 
-// work is a frame that goes on: its state has an outcome, or it is entered.
+// work is a frame to advance: its state has an outcome, or is to be entered.
 type work struct {
 	frame   *frame
 	enter   *state // with input, unless nil
@@ -27,8 +27,8 @@ func (e *Execution) stepper(env *Env) *stepper {
 	return &stepper{Execution: e, env: env, now: env.Now.UnixMilli()}
 }
 
-// Start begins an execution with input. It never fails: what goes wrong is
-// how the execution ends.
+// Start starts an execution with the input. A failure is reported by the status
+// of the execution.
 func (m *Machine) Start(env Env, input any) (*Execution, []Invocation) {
 	e := &Execution{machine: m, status: Running, input: input, started: env.Now.UnixMilli(), events: 1}
 	x := e.stepper(&env)
@@ -38,7 +38,7 @@ func (m *Machine) Start(env Env, input any) (*Execution, []Invocation) {
 	return e, x.done()
 }
 
-// Tick does what is due at env.Now.
+// Tick handles the deadlines up to env.Now.
 func (e *Execution) Tick(env Env) []Invocation {
 	x := e.stepper(&env)
 	for e.status == Running {
@@ -62,7 +62,7 @@ func (e *Execution) Tick(env Env) []Invocation {
 	return x.done()
 }
 
-// Abort ends the execution as aborted; false where it has ended.
+// Abort aborts the execution; false if it has ended.
 func (e *Execution) Abort(env Env, name, cause string) bool {
 	if e.status != Running {
 		return false
@@ -73,8 +73,8 @@ func (e *Execution) Abort(env Env, name, cause string) bool {
 
 func (x *stepper) push(w work) { x.todo = append(x.todo, w) }
 
-// run does the work in the order in which it came up, so that all branches of
-// a Parallel begin before the failure of one ends it.
+// run processes work in order of arrival, so that all branches of a Parallel
+// start before the failure of one ends it.
 func (x *stepper) run() {
 	for len(x.todo) > 0 && x.status == Running {
 		w := x.todo[0]
@@ -91,7 +91,7 @@ func (x *stepper) run() {
 	x.todo = nil
 }
 
-// done are the invocations that are still wanted.
+// done returns the invocations that are still needed.
 func (x *stepper) done() []Invocation {
 	var list []Invocation
 	for _, f := range x.scheduled {
@@ -102,8 +102,8 @@ func (x *stepper) done() []Invocation {
 	return list
 }
 
-// advance does one piece of work; more says whether the frame goes on at once
-// with what it returns.
+// advance processes one piece of work; more is true if the returned work is to
+// be processed next.
 func (x *stepper) advance(w work) (next work, more bool) {
 	f := w.frame
 	if w.enter != nil {
@@ -112,7 +112,7 @@ func (x *stepper) advance(w work) (next work, more bool) {
 			return work{}, false
 		}
 		if out.failure != nil {
-			// To the end of the queue: those beside it begin first.
+			// Append it to the queue, so that its siblings start first.
 			x.push(work{frame: f, outcome: out})
 			return work{}, false
 		}
@@ -129,7 +129,7 @@ func (x *stepper) advance(w work) (next work, more bool) {
 	return x.endFrame(f, w.outcome)
 }
 
-// idle forgets what the frame waited for.
+// idle clears what the frame waits for.
 func (f *frame) idle() {
 	if f.children != nil {
 		for _, child := range f.children.active {
@@ -144,7 +144,7 @@ func (f *frame) stop() {
 	f.idle()
 }
 
-// endFrame ends the execution or tells the parent.
+// endFrame ends the execution or passes the outcome to the parent.
 func (x *stepper) endFrame(f *frame, out outcome) (work, bool) {
 	if f.parent == nil {
 		if out.failure != nil {
@@ -171,7 +171,7 @@ func (x *stepper) end(status Status, output any, failed *Failure) {
 	x.todo, x.scheduled = nil, nil
 }
 
-// enter begins a state: it has an outcome at once, or it waits.
+// enter enters a state, which has an outcome at once or waits.
 func (x *stepper) enter(f *frame, s *state, input any) (out outcome, waits bool) {
 	x.entered++
 	x.events++
@@ -185,7 +185,7 @@ func (x *stepper) enter(f *frame, s *state, input any) (out outcome, waits bool)
 	return x.begin(f)
 }
 
-// begin does what the state does, once more where it is tried again.
+// begin runs the current state, also for each retry.
 func (x *stepper) begin(f *frame) (outcome, bool) {
 	data, err := f.effective(x.env)
 	if err != nil {
@@ -212,7 +212,7 @@ func (x *stepper) begin(f *frame) (outcome, bool) {
 	case kindFail:
 		return outcome{failure: x.failState(f)}, false
 	case kindParallel, kindMap:
-		return x.beginChildren(f, data)
+		return x.startChildren(f, data)
 	}
 	if err != nil {
 		return outcome{failure: f.asFailure(err)}, false

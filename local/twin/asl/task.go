@@ -7,11 +7,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// maxWait is how many seconds ahead a Wait may lie: AWS refuses what is more
-// than 2^31-1 [recorded].
+// maxWait limits the seconds of a Wait. AWS refuses more than 2^31-1
+// [recorded].
 const maxWait = 1<<31 - 1
 
-// wait begins a Wait; false where its time has come.
+// wait starts a Wait; false if its time has passed.
 func (x *stepper) wait(f *frame, data any) (waits bool, err error) {
 	s := f.state
 	switch {
@@ -52,7 +52,7 @@ func (x *stepper) wait(f *frame, data any) (waits bool, err error) {
 
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// schedule begins a try of a Task.
+// schedule starts a try of a Task.
 func (x *stepper) schedule(f *frame, data any) error {
 	s := f.state
 	x.attempts++
@@ -100,7 +100,7 @@ func (x *stepper) token(id int64) string {
 	return strconv.FormatUint(x.env.Random(), 36) + strconv.FormatUint(x.env.Random(), 36)
 }
 
-// settle ends the try that the frame waits for.
+// settle ends the current try of the frame.
 func (x *stepper) settle(f *frame, out outcome) {
 	x.events++ // TaskSucceeded, TaskFailed or TaskTimedOut
 	if out.failure == nil {
@@ -109,7 +109,7 @@ func (x *stepper) settle(f *frame, out outcome) {
 	x.push(work{frame: f, outcome: out})
 }
 
-// accept takes a task's result.
+// accept processes a task's result.
 func (x *stepper) accept(f *frame, result any) outcome {
 	if !document.Fits(result, MaxData) {
 		return outcome{failure: NewFailure(errorDataLimit, "The state/task '"+f.state.resource+
@@ -122,7 +122,7 @@ func (x *stepper) accept(f *frame, result any) outcome {
 	return outcome{output: output}
 }
 
-// fire does what the frame waited to be due.
+// fire handles the expired deadline of the frame.
 func (x *stepper) fire(f *frame) {
 	switch f.waiting {
 	case waitNothing, waitChildren:
@@ -154,15 +154,15 @@ func (x *stepper) fire(f *frame) {
 	}
 }
 
-// Returned is the result of an invocation. A callback state goes on waiting for
-// its token, unless that was completed before. False where nobody waits for the
-// attempt any more.
+// Returned passes on the result of an invocation. A callback state still waits
+// for its token, unless that was completed before. It returns false if the
+// attempt is no longer awaited.
 func (e *Execution) Returned(env Env, attempt int64, output any) ([]Invocation, bool) {
 	return e.settled(env, attempt, outcome{output: output})
 }
 
-// Failed is the failure of an invocation. A token that was completed before
-// outweighs it. False as for Returned.
+// Failed passes on the failure of an invocation. A token that was completed
+// before takes precedence. It returns false as Returned does.
 func (e *Execution) Failed(env Env, attempt int64, failed *Failure) ([]Invocation, bool) {
 	return e.settled(env, attempt, outcome{failure: failed})
 }
@@ -187,15 +187,14 @@ func (e *Execution) settled(env Env, id int64, out outcome) ([]Invocation, bool)
 	return x.done(), true
 }
 
-// Succeed completes the state of the token with output. One whose invocation
-// has not returned yet keeps it until then. False where the token is not
-// waited for: it was completed, timed out, or never was.
+// Succeed completes the state of the token with output, or, while the
+// invocation has not returned, stores the output until then. It returns false
+// if the token is not awaited: it was completed, timed out, or is unknown.
 func (e *Execution) Succeed(env Env, token string, output any) ([]Invocation, bool) {
 	return e.complete(env, token, outcome{output: output})
 }
 
-// Fail completes the state of the token with a failure, as Succeed does with
-// an output.
+// Fail completes the state of the token with a failure, like Succeed.
 func (e *Execution) Fail(env Env, token string, failed *Failure) ([]Invocation, bool) {
 	return e.complete(env, token, outcome{failure: failed})
 }
@@ -220,12 +219,13 @@ func (e *Execution) holder(token string) *frame {
 	return e.waitingFor(func(a *attempt) bool { return a.awaits() && a.token == token })
 }
 
-// awaits tells whether the try's token can still be completed.
+// awaits reports whether the try's token can still be completed.
 func (a *attempt) awaits() bool { return a.token != "" && a.early == nil }
 
-// Resume goes on with the states whose token was completed while their
-// invocation was in flight: after a crash nobody will tell how that ended. False
-// where there are none. InFlight tells what is to be invoked then.
+// Resume advances the states whose token was completed while their invocation
+// was in flight, because after a crash the invocation's result is lost. It
+// returns false if there are none. InFlight returns the invocations to repeat
+// then.
 func (e *Execution) Resume(env Env) bool {
 	x := e.stepper(&env)
 	e.visit(func(f *frame) {

@@ -10,9 +10,9 @@ import (
 )
 
 // template is a payload template: JSON in which the values of keys that end in
-// ".$" are replaced by what a path or a call gives.
+// ".$" are paths or calls.
 type template struct {
-	// One of the four is what the template is.
+	// Exactly one of these is set.
 	literal any
 	value   *expression
 	members []templateMember
@@ -35,7 +35,7 @@ type templateMember struct {
 	value *template
 }
 
-// template reads the payload template under key, or gives nil.
+// template parses the payload template under key, or returns nil.
 func (r *reader) template(key string) *template {
 	value, ok := r.get(key)
 	if !ok {
@@ -71,7 +71,7 @@ func (p *problems) parseObjectTemplate(place string, object *document.Object) *t
 		key, computed := strings.CutSuffix(m.Key, ".$")
 		at := join(place, m.Key)
 		if seen[key] {
-			p.add(at, "the key %q is there twice", key)
+			p.add(at, "duplicate key %q", key)
 		}
 		seen[key] = true
 		var inner *template
@@ -94,7 +94,7 @@ func (p *problems) parseObjectTemplate(place string, object *document.Object) *t
 	return t
 }
 
-// parseExpression reads a path or a call; nil where it is neither.
+// parseExpression parses a path or a call; nil for anything else.
 func (p *problems) parseExpression(place, text string) *expression {
 	if !strings.HasPrefix(strings.TrimSpace(text), intrinsic.Prefix) {
 		if found := p.parsePath(place, text); found != nil {
@@ -110,7 +110,7 @@ func (p *problems) parseExpression(place, text string) *expression {
 	return &expression{text: text, call: call}
 }
 
-// evaluate fills the template. data is what "$" means.
+// evaluate evaluates the template. data is the value of "$".
 func (t *template) evaluate(f *frame, env *Env, data any) (any, error) {
 	switch t.kind {
 	case valueTemplate:
@@ -162,7 +162,7 @@ func (e *expression) evaluate(f *frame, env *Env, data any) (any, error) {
 	}
 }
 
-// missingError is a definite path of a template that leads nowhere.
+// missingError reports a definite path of a template without a value.
 type missingError struct {
 	path  path.Path
 	field string
@@ -175,8 +175,7 @@ func (e *missingError) Error() string {
 		e.path, e.field, document.String(e.data))
 }
 
-// inField notes the field that a missing path was given for; the innermost one
-// counts.
+// inField sets the field of a missing path, unless an inner call has set it.
 func inField(err error, field string) error {
 	if missing := (*missingError)(nil); asError(err, &missing) && missing.field == "" {
 		missing.field = field

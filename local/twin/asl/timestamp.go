@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// parseTimestamp reads the subset of RFC 3339 that the language has: an upper
-// case T, seconds, any number of fraction digits. With utc, as a Wait demands,
-// the zone is Z; otherwise it may be an offset [recorded].
+// parseTimestamp parses the language's subset of RFC 3339: an upper case T,
+// seconds, and any number of fraction digits. With utc, as in a Wait, the zone
+// must be Z; otherwise it may be an offset [recorded].
 func parseTimestamp(text string, utc bool) (time.Time, bool) {
 	const shape = "0000-00-00T00:00:00"
 	if len(text) <= len(shape) {
@@ -26,7 +26,7 @@ func parseTimestamp(text string, utc bool) (time.Time, bool) {
 	return t, err == nil
 }
 
-// formatTime is a time as the context object tells it.
+// formatTime formats a time for the context object.
 func formatTime(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl"
 )
 
-func TestEveryMistakeIsToldWithItsPlace(t *testing.T) {
+func TestValidateReportsEveryMistake(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, definition string
@@ -19,30 +19,30 @@ func TestEveryMistakeIsToldWithItsPlace(t *testing.T) {
 		{"not JSON", `{`, []string{"invalid JSON at byte 1: expected a key"}},
 		{"nothing", `{}`, []string{"StartAt: is missing", "States: is missing"}},
 		{"no states", `{"StartAt":"A","States":{}}`, []string{"States: is empty"}},
-		{"several at once", `{"StartAt":"X","Extra":1,"Version":"2","States":{"A":{"Type":"Pass"},"B":{"Type":"Nap","End":true}}}`, []string{
-			`Version: must be "1.0"`, "States.A: has neither Next nor End", `States.B.Type: there is no type "Nap"`,
+		{"several mistakes", `{"StartAt":"X","Extra":1,"Version":"2","States":{"A":{"Type":"Pass"},"B":{"Type":"Nap","End":true}}}`, []string{
+			`Version: must be "1.0"`, "States.A: has neither Next nor End", `States.B.Type: unknown type "Nap"`,
 			`StartAt: no state "X"`, "Extra: unknown field",
 		}},
 		{"targets", `{"StartAt":"A","States":{"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsNull":true,"Next":"X"}],"Default":"Y"},
 			"B":{"Type":"Pass","Next":"Z"}}}`, []string{
-			`States.A.Default: no state "Y"`, `States.A.Choices[0].Next: no state "X"`, "States.B: no state leads here", `States.B.Next: no state "Z"`,
+			`States.A.Default: no state "Y"`, `States.A.Choices[0].Next: no state "X"`, "States.B: unreachable state", `States.B.Next: no state "Z"`,
 		}},
-		{"next and end", one(`"Type":"Pass","Next":"A","End":true`), []string{"States.A.End: stands beside Next; only one of them may"}},
+		{"next and end", one(`"Type":"Pass","Next":"A","End":true`), []string{"States.A.End: cannot be combined with Next"}},
 		{"unknown field", one(`"Type":"Pass","End":true,"Retry":[]`), []string{"States.A.Retry: unknown field"}},
 		{"paths", one(`"Type":"Pass","End":true,"InputPath":"a","OutputPath":3,"ResultPath":"$.a[*]"`), []string{
-			`States.A.InputPath: "a" is not a path: it does not begin with '$' at byte 0`, "States.A.OutputPath: must be a string",
+			`States.A.InputPath: "a" is not a path: missing $ at byte 0`, "States.A.OutputPath: must be a string",
 			"States.A.ResultPath: must be a reference path such as $.result",
 		}},
-		{"context is no target", one(`"Type":"Pass","End":true,"ResultPath":"$$.a"`), []string{"States.A.ResultPath: must be a reference path such as $.result"}},
+		{"context as target", one(`"Type":"Pass","End":true,"ResultPath":"$$.a"`), []string{"States.A.ResultPath: must be a reference path such as $.result"}},
 		{"templates", one(`"Type":"Pass","End":true,"Parameters":{"a.$":"x","b":{"c.$":1},"d":[{"e.$":"States.Nope()"}],"f":1,"f.$":"$"}`), []string{
-			`States.A.Parameters.a.$: "x" is not a path: it does not begin with '$' at byte 0`,
+			`States.A.Parameters.a.$: "x" is not a path: missing $ at byte 0`,
 			"States.A.Parameters.b.c.$: must be a path or an intrinsic function call",
-			`States.A.Parameters.d[0].e.$: "States.Nope()" is not an intrinsic function call: there is no function States.Nope at byte 0`,
-			`States.A.Parameters.f.$: the key "f" is there twice`,
+			`States.A.Parameters.d[0].e.$: "States.Nope()" is not an intrinsic function call: unknown function States.Nope at byte 0`,
+			`States.A.Parameters.f.$: duplicate key "f"`,
 		}},
 		{"task", one(`"Type":"Task","End":true,"TimeoutSeconds":5,"HeartbeatSeconds":5,"TimeoutSecondsPath":"$.t","HeartbeatSecondsPath":"$[*]"`), []string{
-			"States.A.Resource: is missing", "States.A.TimeoutSeconds: stands beside TimeoutSecondsPath; only one of them may",
-			"States.A.HeartbeatSeconds: stands beside HeartbeatSecondsPath; only one of them may",
+			"States.A.Resource: is missing", "States.A.TimeoutSeconds: cannot be combined with TimeoutSecondsPath",
+			"States.A.HeartbeatSeconds: cannot be combined with HeartbeatSecondsPath",
 			"States.A.HeartbeatSecondsPath: must be a path to one value",
 		}},
 		{"heartbeat", one(`"Type":"Task","Resource":"r","End":true,"TimeoutSeconds":5,"HeartbeatSeconds":5`), []string{
@@ -53,11 +53,11 @@ func TestEveryMistakeIsToldWithItsPlace(t *testing.T) {
 		}},
 		{"retry", one(`"Type":"Task","Resource":"r","End":true,"Retry":[{"ErrorEquals":["States.ALL","E"],"MaxAttempts":-1,"BackoffRate":0.5},
 			{"ErrorEquals":[],"IntervalSeconds":0,"JitterStrategy":"SOME","MaxDelaySeconds":31622400},{"ErrorEquals":["States.Odd"],"Next":"A"}]`), []string{
-			"States.A.Retry[0].ErrorEquals: States.ALL must stand alone", "States.A.Retry[0].ErrorEquals: States.ALL must be in the last one",
+			"States.A.Retry[0].ErrorEquals: States.ALL must be the only name", "States.A.Retry[0].ErrorEquals: States.ALL must be in the last one",
 			"States.A.Retry[0].MaxAttempts: must be an integer from 0 to 99999999", "States.A.Retry[0].BackoffRate: must be a number of at least 1",
-			"States.A.Retry[1].ErrorEquals: there must be at least one name", "States.A.Retry[1].IntervalSeconds: must be an integer from 1 to 99999999",
+			"States.A.Retry[1].ErrorEquals: want at least one name", "States.A.Retry[1].IntervalSeconds: must be an integer from 1 to 99999999",
 			"States.A.Retry[1].MaxDelaySeconds: must be an integer from 1 to 31622399", "States.A.Retry[1].JitterStrategy: must be NONE or FULL",
-			`States.A.Retry[2].ErrorEquals[0]: there is no error "States.Odd", and other names do not begin with "States."`,
+			`States.A.Retry[2].ErrorEquals[0]: unknown error "States.Odd" with the reserved prefix "States."`,
 			"States.A.Retry[2].Next: unknown field",
 		}},
 		{"catch", one(`"Type":"Task","Resource":"r","End":true,"Catch":[{"ErrorEquals":["E"]},{"ErrorEquals":["F"],"Next":"X"}]`), []string{
@@ -65,27 +65,27 @@ func TestEveryMistakeIsToldWithItsPlace(t *testing.T) {
 		}},
 		{"choice", one(`"Type":"Choice","Next":"A","Choices":[{"Variable":"$.a","Next":"A"},{"Variable":"$.a","StringEquals":1,"Next":"A"},
 			{"StringEquals":"a","Next":"A"},{"And":[{"Variable":"$.a","IsNull":true,"Next":"A"}],"Next":"A"},{"Variable":"$","IsNull":true,"IsString":true,"Next":"A"},{"Or":[],"Next":"A"}]`), []string{
-			"States.A.Choices[0]: has 0 operators; it must have one", "States.A.Choices[1].StringEquals: the value is of the wrong type",
+			"States.A.Choices[0]: got 0 operators, want one", "States.A.Choices[1].StringEquals: value of the wrong type",
 			"States.A.Choices[2].Variable: is missing", "States.A.Choices[3].And[0].Next: unknown field",
-			"States.A.Choices[4]: has 2 operators; it must have one", "States.A.Choices[5].Or: there must be at least one", "States.A.Next: unknown field",
+			"States.A.Choices[4]: got 2 operators, want one", "States.A.Choices[5].Or: want at least one", "States.A.Next: unknown field",
 		}},
 		{"wait", one(`"Type":"Wait","End":true,"Seconds":1,"SecondsPath":"$.s"`), []string{
-			"States.A: has 2 of Seconds, SecondsPath, Timestamp and TimestampPath; it must have one",
+			"States.A: got 2 of Seconds, SecondsPath, Timestamp and TimestampPath, want one",
 		}},
 		{"wait for a time", one(`"Type":"Wait","End":true,"Timestamp":"2026-01-01 00:00:00Z"`), []string{"States.A.Timestamp: must be a time such as 2026-01-31T12:00:00Z"}},
 		{"fail", one(`"Type":"Fail","Error":"E","ErrorPath":"$.e","End":true`), []string{
-			"States.A.Error: stands beside ErrorPath; only one of them may", "States.A.End: unknown field",
+			"States.A.Error: cannot be combined with ErrorPath", "States.A.End: unknown field",
 		}},
 		{"parallel", one(`"Type":"Parallel","End":true,"Branches":[{"StartAt":"B","States":{"B":{"Type":"Pass","Next":"A"}}},{"StartAt":"B","States":{"B":{"Type":"Succeed"}}}]`), []string{
-			`States.A.Branches[0].States.B.Next: no state "A"`, "States.A.Branches[1].States.B: the name is taken by States.A.Branches[0].States.B",
+			`States.A.Branches[0].States.B.Next: no state "A"`, "States.A.Branches[1].States.B: duplicate of States.A.Branches[0].States.B",
 		}},
 		{"map", one(`"Type":"Map","End":true,"Parameters":{},"ItemSelector":{}`), []string{
-			"States.A.Parameters: stands beside ItemSelector; only one of them may", "States.A.ItemProcessor: is missing",
+			"States.A.Parameters: cannot be combined with ItemSelector", "States.A.ItemProcessor: is missing",
 		}},
 		{"long name", `{"StartAt":"` + strings.Repeat("n", 81) + `","States":{"` + strings.Repeat("n", 81) + `":{"Type":"Succeed"}}}`, []string{
 			"States." + strings.Repeat("n", 81) + ": a state's name has 1 to 80 characters",
 		}},
-		{"a correct one", one(`"Type":"Succeed","Comment":"fine"`), nil},
+		{"correct definition", one(`"Type":"Succeed","Comment":"fine"`), nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,13 +99,13 @@ func TestEveryMistakeIsToldWithItsPlace(t *testing.T) {
 			_, err := asl.Parse([]byte(row.definition))
 			var invalid *asl.InvalidError
 			if errors.As(err, &invalid) != (len(row.want) > 0) {
-				t.Errorf("Parse says %v", err)
+				t.Errorf("Parse: got %v", err)
 			}
 		})
 	}
 }
 
-func TestWhatIsMissingIsRefusedByName(t *testing.T) {
+func TestUnsupportedFeaturesAreNamed(t *testing.T) {
 	t.Parallel()
 	for definition, want := range map[string]string{
 		`{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Succeed"}}}`:                                                             "JSONata",
@@ -126,7 +126,7 @@ func TestWhatIsMissingIsRefusedByName(t *testing.T) {
 	}
 }
 
-// one is a machine of one state A with the fields.
+// one returns a definition with one state A with the fields.
 func one(fields string) string {
 	return `{"StartAt":"A","States":{"A":{` + fields + `}}}`
 }

@@ -89,7 +89,7 @@ func (e *Engine) load(ctx context.Context, en *entry) error {
 		if err := e.read(ctx, en); err != nil {
 			return err
 		}
-		en.execution.Refresh(e.began)
+		en.execution.RestartHeartbeats(e.began)
 		e.mu.Lock()
 		e.remember(en)
 		e.mu.Unlock()
@@ -97,7 +97,7 @@ func (e *Engine) load(ctx context.Context, en *entry) error {
 	if !en.listens {
 		en.pulse, en.listens = en.execution.Pulse(), true
 	}
-	en.execution.Hear(en.pulse)
+	en.execution.ApplyHeartbeats(en.pulse)
 	return nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Equal tells whether two values are the same: numbers by what they are worth,
-// objects whatever the order of their members.
+// Equal reports whether two values are equal: numbers by value, objects
+// regardless of order.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case json.Number:
@@ -47,8 +47,8 @@ func Equal(a, b any) bool {
 	}
 }
 
-// Compare orders two numbers: -1, 0 or 1. Integers of any size are compared
-// exactly, everything else as the doubles that Step Functions computes with.
+// Compare compares two numbers: -1, 0 or 1. Integers of any size are compared
+// exactly, everything else as doubles, as in Step Functions.
 func Compare(a, b json.Number) int {
 	if a == b {
 		return 0
@@ -65,7 +65,7 @@ func Compare(a, b json.Number) int {
 			return bigX.Cmp(bigY)
 		}
 	}
-	// Out of range is an infinity, which orders as it should.
+	// A number out of range becomes an infinity, which compares correctly.
 	floatX, _ := strconv.ParseFloat(string(a), 64)
 	floatY, _ := strconv.ParseFloat(string(b), 64)
 	return order(floatX, floatY)
@@ -84,8 +84,7 @@ func order[T int64 | float64](x, y T) int {
 	}
 }
 
-// Int is a number's value where it is a whole one that an int64 holds: 3, and
-// 3.0 and 3e0 as well.
+// Int returns a number that an int64 can represent: 3, and also 3.0 and 3e0.
 func Int(n json.Number) (int64, bool) {
 	if v, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return v, true

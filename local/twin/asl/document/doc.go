@@ -1,12 +1,10 @@
-// Package document holds JSON values the way Step Functions treats them: the
-// members of an object keep their order and a number keeps the digits that it
-// was written with.
+// Package document represents JSON values as Step Functions does: objects keep
+// the order of their members and numbers keep their digits.
 //
-// A value is one of nil, bool, string, json.Number, []any and *Object. Values
-// are never changed once they are part of a document: whoever wants another
-// one copies what differs and shares the rest. That makes passing a state's
-// output on to the next state free.
+// A value is nil, bool, string, json.Number, []any or *Object. Values in a
+// document are immutable: a change copies the containers on its path and shares
+// everything else, so passing a state's output to the next state is free.
 //
-// Parse promises a value for every valid JSON text of at most MaxDepth levels
-// and refuses everything else, with the offset of the first mistake.
+// Parse accepts every valid JSON text of at most MaxDepth levels, and reports
+// the offset of the first mistake otherwise.
 package document

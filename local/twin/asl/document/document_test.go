@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-func TestOrderAndDigitsSurvive(t *testing.T) {
+func TestRoundTripKeepsOrderAndDigits(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"order":          `{"b":1,"a":{"z":null,"y":[true,false]}}`,
@@ -34,13 +34,13 @@ func TestOrderAndDigitsSurvive(t *testing.T) {
 				t.Error(diff)
 			}
 			if !document.Fits(value, len(text)) || document.Fits(value, len(text)-1) {
-				t.Errorf("the size of %s is not told right", text)
+				t.Errorf("Fits(%s) is wrong at its size", text)
 			}
 		})
 	}
 }
 
-func TestEscapesAreRead(t *testing.T) {
+func TestEscapes(t *testing.T) {
 	t.Parallel()
 	value, err := document.Parse([]byte(`"\u00e9\ud83d\ude00\/\b\f\ud800x"`))
 	if err != nil {
@@ -51,7 +51,7 @@ func TestEscapesAreRead(t *testing.T) {
 	}
 }
 
-func TestLastMemberCounts(t *testing.T) {
+func TestLastDuplicateCounts(t *testing.T) {
 	t.Parallel()
 	value, err := document.Parse([]byte(`{"a":1,"b":2,"a":3}`))
 	if err != nil {
@@ -62,7 +62,7 @@ func TestLastMemberCounts(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotJSONIsRefused(t *testing.T) {
+func TestParseRefusesInvalidJSON(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", " ", "{", "[1,]", "[1 2]", `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1,}`, "01", "1.", "1e", "-", ".5", "+1", "tru", "nul",
@@ -70,7 +70,7 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 	} {
 		_, err := document.Parse([]byte(text))
 		if _, ok := errors.AsType[*document.SyntaxError](err); !ok {
-			t.Errorf("%.20q: got %v", text, err)
+			t.Errorf("%.20q: got %v, want a *SyntaxError", text, err)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestEqual(t *testing.T) {
 		a, _ := document.Parse([]byte(row.a))
 		b, _ := document.Parse([]byte(row.b))
 		if document.Equal(a, b) != row.want || document.Equal(b, a) != row.want {
-			t.Errorf("%s and %s: equal is not %v", row.a, row.b, row.want)
+			t.Errorf("Equal(%s, %s): want %v", row.a, row.b, row.want)
 		}
 	}
 }
@@ -111,12 +111,12 @@ func TestInt(t *testing.T) {
 	}
 	for _, text := range []json.Number{"1.5", "1e300", "9223372036854775808"} {
 		if _, ok := document.Int(text); ok {
-			t.Errorf("%s is taken for an integer", text)
+			t.Errorf("Int(%s): got an integer, want none", text)
 		}
 	}
 }
 
-func TestWithLeavesTheOriginal(t *testing.T) {
+func TestWithKeepsOriginal(t *testing.T) {
 	t.Parallel()
 	original := document.NewObject(document.Member{Key: "a", Value: "x"})
 	changed := original.With("a", "y").With("b", nil)
@@ -125,8 +125,8 @@ func TestWithLeavesTheOriginal(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the parser to the standard library's: the same texts are
-// valid, and they mean the same.
+// FuzzParse compares the parser with encoding/json: both accept the same texts,
+// with the same meaning.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.5,"x\u00e9"],"b":{"c":null}}`, `[]`, `"\ud83d\ude00"`, `1e5`, ` true `, `{"a":1,"a":2}`} {
 		f.Add([]byte(seed))
@@ -137,7 +137,7 @@ func FuzzParse(f *testing.F) {
 		decoder := json.NewDecoder(strings.NewReader(string(text)))
 		decoder.UseNumber()
 		if valid := json.Valid(text); valid != (err == nil) {
-			t.Fatalf("%q: got %v, the standard library says valid is %v", text, err, valid)
+			t.Fatalf("%q: got %v, and encoding/json says valid is %v", text, err, valid)
 		}
 		if err != nil {
 			return
@@ -151,11 +151,11 @@ func FuzzParse(f *testing.F) {
 		if err := decoder.Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(want, got) { // cmp takes ages for what is deep
+		if !reflect.DeepEqual(want, got) { // cmp is too slow for deep values
 			t.Errorf("%q is %v", text, got)
 		}
 		if !document.Fits(value, len(document.String(value))) {
-			t.Error("the size is told too large")
+			t.Error("Fits is false at the value's size")
 		}
 	})
 }

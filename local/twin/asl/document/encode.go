@@ -8,8 +8,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// Append writes the value as compact JSON behind dst. Nothing is escaped that
-// need not be.
+// Append appends the value as compact JSON to dst, with the minimum of escapes.
 func Append(dst []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:
@@ -41,11 +40,11 @@ func Append(dst []byte, value any) []byte {
 		}
 		return append(dst, '}')
 	default:
-		panic("document: not a value")
+		panic("document: unsupported type")
 	}
 }
 
-// AppendString writes s as a JSON string behind dst.
+// AppendString appends s as a JSON string to dst.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
@@ -83,14 +82,14 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// String is the value as compact JSON.
+// String returns the value as compact JSON.
 func String(value any) string { return string(Append(nil, value)) }
 
-// Fits tells whether the value takes at most limit bytes as compact JSON. It
-// does not write it.
+// Fits reports whether the value needs at most limit bytes as compact JSON,
+// without encoding it.
 func Fits(value any, limit int) bool { return remaining(value, limit) >= 0 }
 
-// remaining is limit less the bytes of the value, or something negative.
+// remaining returns limit minus the size of the value, or a negative number.
 func remaining(value any, limit int) int {
 	if limit < 0 {
 		return limit

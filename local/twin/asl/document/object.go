@@ -1,24 +1,24 @@
 package document
 
-// indexed is the number of members from which on an object looks its keys up
-// in a map; below it a scan is quicker and takes no memory.
+// indexed is the number of members from which on an object uses a map for
+// lookups; for fewer a scan is faster.
 const indexed = 12
 
-// Member is one name and its value.
+// Member is a member of an object.
 type Member struct {
 	Key   string
 	Value any
 }
 
-// Object is a JSON object in the order of its members. The zero value is the
-// empty object. It may be read from anywhere at once while nobody calls Set.
+// Object is a JSON object that keeps the order of its members. The zero value
+// is the empty object. It is safe for concurrent reads.
 type Object struct {
 	members []Member
 	index   map[string]int
 }
 
-// NewObject makes an object of the members; of two with the same key the later
-// one counts, in the place of the first.
+// NewObject returns an object of the members. A later duplicate replaces the
+// value of the first.
 func NewObject(members ...Member) *Object {
 	o := &Object{members: make([]Member, 0, len(members))}
 	for _, m := range members {
@@ -27,13 +27,13 @@ func NewObject(members ...Member) *Object {
 	return o
 }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (o *Object) Len() int { return len(o.members) }
 
-// Members are the members in their order. The caller only reads them.
+// Members returns the members in order. The caller must not change them.
 func (o *Object) Members() []Member { return o.members }
 
-// Get looks the value of key up.
+// Get returns the value of key.
 func (o *Object) Get(key string) (any, bool) {
 	if at := o.find(key); at >= 0 {
 		return o.members[at].Value, true
@@ -41,8 +41,8 @@ func (o *Object) Get(key string) (any, bool) {
 	return nil, false
 }
 
-// Set puts the value under key: in its place where there is one, otherwise at
-// the end. It is for objects that are still being made.
+// Set sets the value of key, at the end if the key is new. It is only for
+// objects under construction.
 func (o *Object) Set(key string, value any) {
 	if at := o.find(key); at >= 0 {
 		o.members[at].Value = value
@@ -60,7 +60,7 @@ func (o *Object) Set(key string, value any) {
 	}
 }
 
-// With is a copy of the object in which key has the value.
+// With returns a copy of the object in which key has the value.
 func (o *Object) With(key string, value any) *Object {
 	changed := &Object{members: make([]Member, len(o.members), len(o.members)+1)}
 	copy(changed.members, o.members)

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep arrays and objects may lie in one another.
+// MaxDepth limits the nesting of arrays and objects.
 const MaxDepth = 1000
 
-// SyntaxError says where a text stops being JSON.
+// SyntaxError reports the first mistake in a JSON text.
 type SyntaxError struct {
-	Offset int // bytes from the beginning
+	Offset int // in bytes
 	What   string
 }
 
@@ -21,8 +21,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.What)
 }
 
-// Parse reads one JSON value. Of members with the same key the last one
-// counts; bytes that are not UTF-8 become U+FFFD.
+// Parse parses one JSON value. The last of duplicate members counts; bytes that
+// are not UTF-8 become U+FFFD.
 func Parse(text []byte) (any, error) {
 	p := parser{text: text}
 	p.space()
@@ -32,7 +32,7 @@ func Parse(text []byte) (any, error) {
 	}
 	p.space()
 	if p.at < len(p.text) {
-		return nil, p.fail("something follows the value")
+		return nil, p.fail("unexpected text after the value")
 	}
 	return value, nil
 }
@@ -60,7 +60,7 @@ func (p *parser) value(depth int) (any, error) {
 		return nil, p.fail("too many levels")
 	}
 	if p.at >= len(p.text) {
-		return nil, p.fail("a value is missing")
+		return nil, p.fail("missing value")
 	}
 	switch c := p.text[p.at]; {
 	case c == '{':
@@ -78,7 +78,7 @@ func (p *parser) value(depth int) (any, error) {
 	case c == 'n':
 		return nil, p.word("null")
 	default:
-		return nil, p.fail("a value does not begin like this")
+		return nil, p.fail("unexpected character")
 	}
 }
 
@@ -198,15 +198,15 @@ func (p *parser) string() (string, error) {
 		case c == '\\' || c >= utf8.RuneSelf:
 			return p.escaped(start)
 		case c < ' ':
-			return "", p.fail("a control character in a string")
+			return "", p.fail("control character in a string")
 		default:
 			p.at++
 		}
 	}
-	return "", p.fail("a string without end")
+	return "", p.fail("unterminated string")
 }
 
-// escaped goes on with a string that cannot be taken as it stands.
+// escaped parses the rest of a string that contains escapes or invalid UTF-8.
 func (p *parser) escaped(start int) (string, error) {
 	out := append(make([]byte, 0, p.at-start+32), p.text[start:p.at]...)
 	for p.at < len(p.text) {
@@ -220,7 +220,7 @@ func (p *parser) escaped(start int) (string, error) {
 				return "", err
 			}
 		case c < ' ':
-			return "", p.fail("a control character in a string")
+			return "", p.fail("control character in a string")
 		case c < utf8.RuneSelf:
 			out = append(out, c)
 			p.at++
@@ -230,12 +230,12 @@ func (p *parser) escaped(start int) (string, error) {
 			p.at += size
 		}
 	}
-	return "", p.fail("a string without end")
+	return "", p.fail("unterminated string")
 }
 
 func (p *parser) escape(out []byte) ([]byte, error) {
 	if p.at+1 >= len(p.text) {
-		return nil, p.fail("a string without end")
+		return nil, p.fail("unterminated string")
 	}
 	c := p.text[p.at+1]
 	switch c {
@@ -267,7 +267,7 @@ func (p *parser) escape(out []byte) ([]byte, error) {
 		}
 		return utf8.AppendRune(out, r), nil
 	default:
-		return nil, p.fail("an unknown escape")
+		return nil, p.fail("unknown escape")
 	}
 	p.at += 2
 	return append(out, c), nil

@@ -1,11 +1,11 @@
-// Package intrinsic is the 18 intrinsic functions of the States Language's
-// JSONPath dialect: States.Format, States.MathAdd and so on, nested up to ten
-// deep.
+// Package intrinsic implements the 18 intrinsic functions of the States
+// Language's JSONPath dialect: States.Format, States.MathAdd and so on, nested
+// up to ten levels.
 //
 // Parse refuses unknown functions, wrong numbers of arguments and unknown
-// escapes, so that a definition that was accepted fails only for its data. What
-// a function does with data that it does not take is an *Error, which Step
-// Functions names States.IntrinsicFailure. Randomness is an argument.
+// escapes, so that a valid definition fails only for its data. A function that
+// cannot process its data returns an *Error, which Step Functions names
+// States.IntrinsicFailure. Randomness is an argument.
 package intrinsic
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// MaxDepth is how deep calls may be nested (AWS: 10).
+// MaxDepth limits the nesting of calls (AWS: 10).
 const MaxDepth = 10
 
-// Prefix is what every call begins with.
+// Prefix begins every function name.
 const Prefix = "States."
 
 // Call is a parsed invocation. It is immutable.
@@ -27,15 +27,15 @@ type Call struct {
 	args     []arg
 }
 
-// Env is what a call is evaluated in.
+// Env provides paths and randomness to a call.
 type Env struct {
-	// Find resolves a path that is an argument. Its error is Eval's.
+	// Find resolves a path argument. Eval returns its error.
 	Find func(path.Path) (any, error)
-	// Random gives 64 random bits; States.UUID and States.MathRandom use it.
+	// Random returns 64 random bits for States.UUID and States.MathRandom.
 	Random func() uint64
 }
 
-// Error is the failure of a function on its data.
+// Error is the failure of a function for its data.
 type Error struct {
 	Function string // such as "States.MathAdd"
 	What     string
@@ -51,8 +51,8 @@ const (
 	callArg
 )
 
-// arg is one argument. raw is a string literal between its quotes, before
-// escapes are taken out, which States.Format needs.
+// arg is an argument. raw is the text of a string literal with its escapes,
+// which States.Format needs.
 type arg struct {
 	kind    argKind
 	literal any
@@ -61,15 +61,15 @@ type arg struct {
 	call    *Call
 }
 
-// function is one of the 18: its number of arguments (most < 0: any) and what
-// it does. args are evaluated; template is the first one before its escapes are
-// taken out where it is a literal.
+// function is a function with the limits of its number of arguments (most < 0:
+// no limit). args are evaluated; template is the first one with its escapes if
+// it is a literal.
 type function struct {
 	least, most int
 	apply       func(env Env, args []any, template string) (any, error)
 }
 
-// Eval calls the function. The error is an *Error or Find's.
+// Eval evaluates the call. The error is an *Error or that of Find.
 func (c *Call) Eval(env Env) (any, error) {
 	args := make([]any, len(c.args))
 	template := ""
@@ -115,7 +115,7 @@ func (c *Call) Paths(yield func(path.Path)) {
 func lookUp(name string) (function, error) {
 	f, ok := functions()[name]
 	if !ok {
-		return function{}, fmt.Errorf("there is no function %s", name)
+		return function{}, fmt.Errorf("unknown function %s", name)
 	}
 	return f, nil
 }

@@ -69,7 +69,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestDataThatAFunctionDoesNotTake(t *testing.T) {
+func TestInvalidData(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{
 		"States.Format($.n)", "States.Format('{}')", "States.Format('', 1)", "States.StringToJson('{')", "States.StringToJson($.n)",
@@ -85,7 +85,7 @@ func TestDataThatAFunctionDoesNotTake(t *testing.T) {
 	}
 }
 
-func TestPathThatMisses(t *testing.T) {
+func TestMissingPath(t *testing.T) {
 	t.Parallel()
 	_, err := eval(t, "States.Format('{}', States.ArrayGetItem($.none, 0))")
 	var failed *intrinsic.Error
@@ -114,7 +114,7 @@ func TestSeedRepeats(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCall(t *testing.T) {
+func TestParseRefusesInvalidCalls(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "States", "States.Nothing()", "States.UUID", "States.UUID(", "States.UUID())", "States.UUID(1)", "States.Format()", "States.MathAdd(1)",
@@ -129,7 +129,8 @@ func TestWhatIsNoCall(t *testing.T) {
 	}
 }
 
-// FuzzParse finds calls on which parsing or evaluating panics or never ends.
+// FuzzParse searches for calls whose parsing or evaluation panics or does not
+// end.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"States.Format('a {}', $.x)", `States.Array('\'', 1, States.UUID())`, "States.ArrayRange(0, 9, 3)",

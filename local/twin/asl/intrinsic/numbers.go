@@ -10,11 +10,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// maxItems is how long a States.ArrayRange may be (AWS: 1000).
+// maxItems limits the length of a States.ArrayRange (AWS: 1000).
 const maxItems = 1000
 
-// whole is an argument as an integer: others are rounded half up, as Java's
-// Math.round does [recorded].
+// whole returns an argument as an integer, rounded half up as Java's Math.round
+// does [recorded].
 func whole(args []any, i int) (int64, error) {
 	n, ok := args[i].(json.Number)
 	if !ok {
@@ -46,8 +46,8 @@ func mathAdd(_ Env, args []any, _ string) (any, error) {
 	return number(sum), nil
 }
 
-// mathRandom gives a number from the first argument on and below the second. A
-// seed makes it the same every time.
+// mathRandom returns a number in [first argument, second argument). A seed
+// makes it reproducible.
 func mathRandom(env Env, args []any, _ string) (any, error) {
 	from, err := whole(args, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func mathRandom(env Env, args []any, _ string) (any, error) {
 		return nil, err
 	}
 	if to <= from {
-		return nil, errors.New("the end is not behind the start")
+		return nil, errors.New("the end is not greater than the start")
 	}
 	var bits uint64
 	if len(args) == 3 {
@@ -81,7 +81,7 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// list is the first argument of the functions about arrays.
+// list returns the first argument of the array functions.
 func list(args []any) ([]any, error) {
 	items, ok := args[0].([]any)
 	if !ok {
@@ -130,7 +130,7 @@ func contains(items []any, value any) bool {
 	return false
 }
 
-// arrayRange includes the end where a step lands on it.
+// arrayRange includes the end if a step reaches it exactly.
 func arrayRange(_ Env, args []any, _ string) (any, error) {
 	var bounds [3]int64
 	for i := range bounds {
@@ -163,7 +163,7 @@ func arrayGetItem(_ Env, args []any, _ string) (any, error) {
 		return nil, err
 	}
 	if index < 0 || index >= int64(len(items)) {
-		return nil, fmt.Errorf("the index %d is outside of an array of %d", index, len(items))
+		return nil, fmt.Errorf("index %d out of range of an array of %d", index, len(items))
 	}
 	return items[index], nil
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/path"
 )
 
-// ParseError says why a text is not a call.
+// ParseError reports the first mistake in a call.
 type ParseError struct {
 	Text   string
-	Offset int // bytes from the beginning
+	Offset int // in bytes
 	What   string
 }
 
@@ -20,10 +20,10 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%q is not an intrinsic function call: %s at byte %d", e.Text, e.What, e.Offset)
 }
 
-// maxLength bounds the text of a call.
+// maxLength limits the text of a call.
 const maxLength = 10_000
 
-// Parse reads one call, such as "States.Format('Hello {}', $.name)". The error
+// Parse parses one call, such as "States.Format('Hello {}', $.name)". The error
 // is a *ParseError.
 func Parse(text string) (*Call, error) {
 	p := &parser{text: text}
@@ -37,7 +37,7 @@ func Parse(text string) (*Call, error) {
 	}
 	p.space()
 	if p.at < len(text) {
-		return nil, p.fail("something follows the call")
+		return nil, p.fail("unexpected text after the call")
 	}
 	return call, nil
 }
@@ -67,7 +67,7 @@ func (p *parser) take(c byte) bool {
 
 func (p *parser) call(depth int) (*Call, error) {
 	if depth > MaxDepth {
-		return nil, p.fail(fmt.Sprintf("nested more than %d deep", MaxDepth))
+		return nil, p.fail(fmt.Sprintf("nested more than %d levels", MaxDepth))
 	}
 	start := p.at
 	for p.at < len(p.text) && (p.text[p.at] == '.' || isAlphanumeric(p.text[p.at])) {
@@ -153,7 +153,7 @@ func (p *parser) quoted() (arg, error) {
 	}
 	if p.at >= len(p.text) {
 		p.at = start
-		return arg{}, p.fail("a quote is missing")
+		return arg{}, p.fail("missing quote")
 	}
 	raw := p.text[start:p.at]
 	text, err := unescape(raw)
@@ -165,7 +165,7 @@ func (p *parser) quoted() (arg, error) {
 	return arg{literal: text, raw: raw}, nil
 }
 
-// unescape takes out the escapes that the language has: \' \{ \} and \\.
+// unescape resolves the language's escapes: \' \{ \} and \\.
 func unescape(raw string) (string, error) {
 	if strings.IndexByte(raw, '\\') < 0 {
 		return raw, nil
@@ -174,7 +174,7 @@ func unescape(raw string) (string, error) {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] == '\\' {
 			if i++; i == len(raw) || strings.IndexByte(`'{}\`, raw[i]) < 0 {
-				return "", fmt.Errorf("an unknown escape")
+				return "", fmt.Errorf("unknown escape")
 			}
 		}
 		out.WriteByte(raw[i])
@@ -182,7 +182,7 @@ func unescape(raw string) (string, error) {
 	return out.String(), nil
 }
 
-// path reads on to the comma or parenthesis that ends the argument.
+// path parses up to the comma or parenthesis that ends the argument.
 func (p *parser) path() (arg, error) {
 	start, depth, quote := p.at, 0, byte(0)
 	for ; p.at < len(p.text); p.at++ {

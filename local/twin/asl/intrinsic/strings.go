@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// maxText is how long the text of a hash or a base64 function may be (AWS:
-// 10,000 characters).
+// maxText limits the text of a hash or a base64 function (AWS: 10,000
+// characters).
 const maxText = 10_000
 
 func text(args []any, i int) (string, error) {
@@ -37,7 +37,7 @@ func shortText(args []any, i int) (string, error) {
 	return s, err
 }
 
-// format fills each {} of the template with the next argument.
+// format replaces each {} of the template by the next argument.
 func format(_ Env, args []any, template string) (any, error) {
 	if _, err := text(args, 0); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func format(_ Env, args []any, template string) (any, error) {
 			out.WriteByte(template[i])
 		case c == '{' && i+1 < len(template) && template[i+1] == '}':
 			if next >= len(args) {
-				return nil, errors.New("there are more places than arguments")
+				return nil, errors.New("more placeholders than arguments")
 			}
 			javaText(&out, args[next])
 			next++
@@ -61,13 +61,13 @@ func format(_ Env, args []any, template string) (any, error) {
 		}
 	}
 	if next < len(args) {
-		return nil, errors.New("there are more arguments than places")
+		return nil, errors.New("more arguments than placeholders")
 	}
 	return out.String(), nil
 }
 
-// javaText writes a value as Java's toString does: that is what Step Functions
-// puts in the place of an object or a list [recorded].
+// javaText formats a value as Java's toString does, which Step Functions uses
+// for objects and lists [recorded].
 func javaText(out *strings.Builder, value any) {
 	switch v := value.(type) {
 	case string:
@@ -96,7 +96,7 @@ func javaText(out *strings.Builder, value any) {
 	}
 }
 
-// stringToJSON takes a blank text for null [recorded].
+// stringToJSON returns null for a blank text [recorded].
 func stringToJSON(_ Env, args []any, _ string) (any, error) {
 	s, err := text(args, 0)
 	if err != nil {
@@ -167,8 +167,8 @@ func hash(_ Env, args []any, _ string) (any, error) {
 	return hex.EncodeToString(sum), nil
 }
 
-// stringSplit takes every character of the splitter for one of its own, and
-// leaves empty parts out [recorded].
+// stringSplit uses each character of the splitter as a separator, and omits
+// empty parts [recorded].
 func stringSplit(_ Env, args []any, _ string) (any, error) {
 	s, err := text(args, 0)
 	if err != nil {

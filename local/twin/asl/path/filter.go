@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// condition is what stands between "[?(" and ")]".
+// condition is the text between "[?(" and ")]".
 type condition interface {
 	holds(item, top any) bool
 }
@@ -29,8 +29,7 @@ type (
 	}
 )
 
-// operand is a literal or, where steps are relative to the item ("@") or to
-// the document ("$"), what they find.
+// operand is a literal, or steps from the item ("@") or the document ("$").
 type operand struct {
 	literal any
 	isPath  bool
@@ -253,7 +252,7 @@ func (p *parser) list() (operand, error) {
 	return operand{literal: list}, nil
 }
 
-// pattern reads /regular expression/flags. As in Java's matches, it must match
+// pattern parses /regular expression/flags. As in Java's matches, it must match
 // the whole text.
 func (p *parser) pattern() (*regexp.Regexp, error) {
 	p.space()
@@ -282,7 +281,7 @@ func (p *parser) pattern() (*regexp.Regexp, error) {
 	}
 	pattern, err := regexp.Compile(flags + "^(?:" + source + ")$")
 	if err != nil {
-		return nil, p.fail("not a regular expression")
+		return nil, p.fail("invalid regular expression")
 	}
 	return pattern, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// MissingError is a definite path that leads nowhere, in Jayway's words.
+// MissingError reports a definite path without a value, worded as Jayway does.
 type MissingError struct{ What string }
 
 func (e *MissingError) Error() string { return e.What }
@@ -17,8 +17,8 @@ func missing(format string, args ...any) error {
 	return &MissingError{What: fmt.Sprintf(format, args...)}
 }
 
-// Find finds what the path leads to in top: the one value of a definite path
-// or a *MissingError, and for any other path a list.
+// Find returns the value of a definite path or a *MissingError, and a list for
+// any other path.
 func (p Path) Find(top any) (any, error) {
 	if !p.definite {
 		found := []any{}
@@ -39,8 +39,8 @@ func (p Path) Find(top any) (any, error) {
 	return value, nil
 }
 
-// Has tells whether a definite path leads to a value, and an indefinite one to
-// at least one.
+// Has reports whether the path has a value, or at least one if it is
+// indefinite.
 func (p Path) Has(top any) bool {
 	found := false
 	walk(p.steps, top, top, func(any) { found = true })
@@ -55,7 +55,7 @@ func prefix(steps []step) string {
 	return text
 }
 
-// one takes one step of a definite path. The messages are Jayway's.
+// one resolves one step of a definite path. The messages are Jayway's.
 func one(s step, value any, where string, last bool) (any, error) {
 	var (
 		found any
@@ -100,7 +100,7 @@ func javaKind(value any) string {
 	}
 }
 
-// walk calls yield with everything that the steps find.
+// walk calls yield with each value of the steps.
 func walk(steps []step, value, top any, yield func(any)) {
 	if len(steps) == 0 {
 		yield(value)
@@ -192,7 +192,8 @@ func (s deepStep) find(value, top any, yield func(any)) {
 	})
 }
 
-// find holds each item of a list to the condition, and an object as a whole.
+// find evaluates the condition for each item of a list, or for an object as a
+// whole.
 func (s filterStep) find(value, top any, yield func(any)) {
 	switch v := value.(type) {
 	case []any:

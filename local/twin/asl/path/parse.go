@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParseError says why a text is not a path.
+// ParseError reports the first mistake in a path.
 type ParseError struct {
 	Text   string
-	Offset int // bytes from the beginning
+	Offset int // in bytes
 	What   string
 }
 
@@ -17,17 +17,17 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%q is not a path: %s at byte %d", e.Text, e.What, e.Offset)
 }
 
-// maxLength bounds the text of a path, and with it the recursion of filters.
+// maxLength limits the text of a path, and with it the recursion of filters.
 const maxLength = 4096
 
-// Parse reads a path. The error is a *ParseError.
+// Parse parses a path. The error is a *ParseError.
 func Parse(text string) (Path, error) {
 	p := &parser{text: text}
 	if len(text) > maxLength {
 		return Path{}, p.fail("too long")
 	}
 	if !p.take("$") {
-		return Path{}, p.fail("it does not begin with '$'")
+		return Path{}, p.fail("missing $")
 	}
 	path := Path{text: text, context: p.take("$"), definite: true}
 	steps, definite, err := p.steps(func() bool { return p.at == len(p.text) })
@@ -61,7 +61,7 @@ func (p *parser) space() {
 	}
 }
 
-// steps reads steps until end says so or what follows is no step.
+// steps parses steps until end returns true or no step follows.
 func (p *parser) steps(end func() bool) (steps []step, definite bool, err error) {
 	definite = true
 	for !end() {
@@ -91,7 +91,7 @@ func (p *parser) steps(end func() bool) (steps []step, definite bool, err error)
 	return steps, definite, nil
 }
 
-// dotted reads what follows a dot: a name, a wildcard, a function or, after
+// dotted parses what follows a dot: a name, a wildcard, a function or, after
 // two dots, a bracket.
 func (p *parser) dotted() (step, error) {
 	if p.take("*") {
@@ -106,7 +106,7 @@ func (p *parser) dotted() (step, error) {
 	}
 	name := p.text[start:p.at]
 	if name == "" {
-		return nil, p.fail("a name is missing")
+		return nil, p.fail("missing name")
 	}
 	if p.take("()") {
 		if name != "length" {
@@ -168,9 +168,8 @@ func (p *parser) names() (step, error) {
 	return namesStep{names: names}, nil
 }
 
-// quoted reads a string in single or double quotes. A backslash escapes the
-// quote that ends the string and itself; before anything else it stands for
-// itself [recorded].
+// quoted parses a string in single or double quotes. A backslash escapes the
+// quote and itself; elsewhere it is a literal [recorded].
 func (p *parser) quoted() (string, error) {
 	if p.at >= len(p.text) || p.text[p.at] != '\'' && p.text[p.at] != '"' {
 		return "", p.fail("expected a quote")
@@ -191,7 +190,7 @@ func (p *parser) quoted() (string, error) {
 			out.WriteByte(c)
 		}
 	}
-	return "", p.fail("a quote is missing")
+	return "", p.fail("missing quote")
 }
 
 func (p *parser) indexes() (step, error) {
@@ -213,7 +212,7 @@ func (p *parser) indexes() (step, error) {
 	}
 	if count > 0 {
 		if bounds[2] != nil && *bounds[2] < 1 {
-			return nil, p.fail("a slice steps forward")
+			return nil, p.fail("the step of a slice is positive")
 		}
 		return sliceStep{from: bounds[0], to: bounds[1], step: bounds[2]}, nil
 	}

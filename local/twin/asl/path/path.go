@@ -1,13 +1,13 @@
-// Package path is the JSONPath of Step Functions: the dialect of Jayway's Java
-// library, with "$$" for the context object.
+// Package path implements the JSONPath of Step Functions: the dialect of
+// Jayway's Java library, with "$$" for the context object.
 //
-// It knows names ($.a, $.with-dash, $['any name']), indexes (from the end where
-// negative), unions, slices, wildcards, deep scans, filters and length(). A
-// path without a way to find several values is definite: it finds one or it
-// fails. Any other path never fails: it finds a list, which may be empty.
+// It supports names ($.a, $.with-dash, $['any name']), indexes (negative from
+// the end), unions, slices, wildcards, deep scans, filters and length(). A path
+// that can match only one value is definite: it returns the value or an error.
+// Any other path returns a list, which may be empty.
 //
-// Errors are worded as Step Functions words them, because they end up in the
-// cause of a failed execution.
+// Errors are worded as in Step Functions, because they become the cause of a
+// failed execution.
 package path
 
 import "strconv"
@@ -22,10 +22,10 @@ type Path struct {
 
 // step is one part of a path.
 type step interface {
-	// find calls yield with each value that the step finds in value. top is
-	// what "$" means in a filter.
+	// find calls yield with each match of the step in value. top is the value
+	// of "$" in a filter.
 	find(value, top any, yield func(any))
-	// text is the step as Jayway writes it in messages.
+	// text returns the step as Jayway writes it in messages.
 	text() string
 }
 
@@ -85,21 +85,21 @@ func (s deepStep) text() string   { return ".." + s.next.text() }
 func (s filterStep) text() string { return "[?(" + s.source + ")]" }
 func (lengthStep) text() string   { return ".length()" }
 
-// String is the path as it was written.
+// String returns the text of the path.
 func (p Path) String() string { return p.text }
 
-// Context tells whether the path begins with "$$": it is about the context
-// object, not about the state's data.
+// Context reports whether the path begins with "$$" and so refers to the
+// context object.
 func (p Path) Context() bool { return p.context }
 
-// Definite tells whether the path can find one value only.
+// Definite reports whether the path can match one value only.
 func (p Path) Definite() bool { return p.definite }
 
-// Root tells whether the path is the whole document, "$" or "$$".
+// Root reports whether the path is "$" or "$$".
 func (p Path) Root() bool { return len(p.steps) == 0 }
 
-// Reference tells whether the path names one place by names and indexes from
-// the beginning alone, as ResultPath must.
+// Reference reports whether the path consists of names and non-negative
+// indexes, as ResultPath must.
 func (p Path) Reference() bool {
 	for _, s := range p.steps {
 		switch s := s.(type) {

@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestDefinitePathThatMisses(t *testing.T) {
+func TestDefinitePathWithoutValue(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"$.X":         "No results for path: $['X']",
@@ -83,7 +83,7 @@ func TestDefinitePathThatMisses(t *testing.T) {
 			t.Parallel()
 			_, err := parse(t, text).Find(value(t, shop))
 			if err == nil {
-				t.Fatal("it finds something")
+				t.Fatal("got a value, want an error")
 			}
 			if diff := cmp.Diff(want, err.Error()); diff != "" {
 				t.Error(diff)
@@ -120,7 +120,7 @@ func TestSet(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := document.String(changed); got != row.want || document.String(into) != row.into {
-				t.Errorf("got %s, and the original is %s", got, document.String(into))
+				t.Errorf("got %s, and the original became %s", got, document.String(into))
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPath(t *testing.T) {
+func TestParseRefusesInvalidPaths(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "a", "$a", "$.", "$..", "$[", "$[]", "$['a", "$['a'", "$.a b", "$[1:2:3:4]", "$[::0]", "$.a.sum()", "$[?(@.a ==)]",
@@ -160,7 +160,8 @@ func TestWhatIsNoPath(t *testing.T) {
 	}
 }
 
-// FuzzParse finds texts on which parsing or finding never ends or panics.
+// FuzzParse searches for texts whose parsing or evaluation panics or does not
+// end.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"$.a['b'][0].c", "$..a[?(@.b == 'x' && !(@.c > 1))]", "$$.a[1:2]", "$[?(@ =~ /a/i)]", "$.length()"} {
 		f.Add(seed)
@@ -177,11 +178,11 @@ func FuzzParse(f *testing.F) {
 		found, err := p.Find(top)
 		if !p.Definite() {
 			if _, list := found.([]any); !list || err != nil {
-				t.Errorf("%q: an indefinite path finds %v, %v", text, found, err)
+				t.Errorf("%q: got %v, %v from an indefinite path, want a list", text, found, err)
 			}
 		}
 		if (err == nil) != p.Has(top) && p.Definite() {
-			t.Errorf("%q: finding and having differ", text)
+			t.Errorf("%q: Find and Has differ", text)
 		}
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// Set is a copy of top in which the place that a reference path names has the
-// value. Objects that are missing on the way are made. A place in something
-// that is neither object nor array, or behind the end of an array, is an error.
+// Set returns a copy of top in which the reference path has the value. It
+// creates missing objects. It returns an error if the path leads through a
+// value that is neither object nor array, or beyond the end of an array.
 func (p Path) Set(top, value any) (any, error) {
 	if !p.Reference() || p.context {
 		return nil, fmt.Errorf("%s is not a reference path", p.text)
@@ -38,7 +38,7 @@ func set(steps []step, into, value any, exists bool) (any, error) {
 	case indexStep:
 		list, ok := into.([]any)
 		if !ok || s.index >= len(list) {
-			return nil, fmt.Errorf("%s leads to no item of an array", s.text())
+			return nil, fmt.Errorf("%s leads beyond the end of an array", s.text())
 		}
 		changed, err := set(steps[1:], list[s.index], value, true)
 		if err != nil {
@@ -48,6 +48,6 @@ func set(steps []step, into, value any, exists bool) (any, error) {
 		list[s.index] = changed
 		return list, nil
 	default:
-		return nil, fmt.Errorf("%s names no single place", s.text())
+		return nil, fmt.Errorf("%s is not a reference path", s.text())
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// script is what the tasks answer.
+// script holds the results of tasks.
 type script struct {
 	byState map[string][]*document.Object
-	any     []*document.Object // those that name no state
+	any     []*document.Object // results without a state
 }
 
 func newScript(request *document.Object) (*script, error) {
@@ -19,12 +19,12 @@ func newScript(request *document.Object) (*script, error) {
 	value, _ := request.Get("task_results")
 	list, ok := value.([]any)
 	if !ok && value != nil {
-		return nil, errors.New("its task_results are not an array")
+		return nil, errors.New("task_results: want an array")
 	}
 	for _, item := range list {
 		result, ok := item.(*document.Object)
 		if !ok {
-			return nil, errors.New("one of its task_results is not an object")
+			return nil, errors.New("task_results: want an array of objects")
 		}
 		state, _ := result.Get("state")
 		if name, ok := state.(string); ok {
@@ -36,7 +36,7 @@ func newScript(request *document.Object) (*script, error) {
 	return s, nil
 }
 
-// next takes the result of a call in the state; nil where there is none.
+// next takes the result of a call in the state; nil if there is none.
 func (s *script) next(state string) *document.Object {
 	if list := s.byState[state]; len(list) > 0 {
 		s.byState[state] = list[1:]
@@ -50,7 +50,7 @@ func (s *script) next(state string) *document.Object {
 	return nil
 }
 
-// answer gives a call its result, through the token where the state waits for
+// answer returns a result to a call, through the token if the state waits for
 // one.
 func (s *script) answer(env asl.Env, execution *asl.Execution, call asl.Invocation) []asl.Invocation {
 	result := s.next(call.State)
@@ -81,7 +81,7 @@ func (s *script) answer(env asl.Env, execution *asl.Execution, call asl.Invocati
 	return more
 }
 
-// failure is the result's error; a cause that was written as an object is its
+// failure returns the result's error. A cause that is an object becomes its
 // text.
 func failure(result *document.Object) *asl.Failure {
 	text := func(key string) *string {

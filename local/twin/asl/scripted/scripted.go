@@ -1,5 +1,5 @@
-// Package scripted runs executions whose tasks answer from a script, on a
-// virtual clock: years of waiting pass at once.
+// Package scripted runs executions with scripted task results on a virtual
+// clock: years of waiting take no time.
 //
 // It is a filter over JSON lines. Each line is one execution:
 //
@@ -10,10 +10,10 @@
 //	{"name", "status", "output" | "error" + "cause", "states": [...], "task_inputs": [{"state", "input"}]}
 //	{"name", "unsupported": "..."}
 //
-// The n-th call in a state takes the n-th result of that state, and where it
-// has none, the next result that names no state. An event that ends in TimedOut,
-// and a call without a result, mean that nobody answers. A definition that the
-// interpreter refuses is answered as unsupported; a line that is not such an
+// The n-th call in a state takes the n-th result of that state or, if there is
+// none, the next result without a state. A call without a result, or with an
+// event that ends in TimedOut, gets no answer. A definition that the
+// interpreter refuses is answered as unsupported. A line that is not such an
 // object ends the run with an error.
 package scripted
 
@@ -31,11 +31,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/asl/document"
 )
 
-// Options is what a run may know of the outside.
+// Options configures a run.
 type Options struct {
-	// Start is where the virtual clock stands when an execution begins.
+	// Start is the virtual time at which every execution starts.
 	Start time.Time
-	// Random gives 64 random bits.
+	// Random returns 64 random bits.
 	Random func() uint64
 }
 
@@ -50,7 +50,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, options Options) erro
 			if failed != nil {
 				return errors.Join(fmt.Errorf("cannot run line %d: %w", number, failed), answers.Flush())
 			}
-			answers.Write(append(document.Append(nil, answer), '\n')) //nolint:errcheck // Flush tells
+			answers.Write(append(document.Append(nil, answer), '\n')) //nolint:errcheck // Flush returns the error
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -72,13 +72,13 @@ func one(ctx context.Context, line []byte, options Options) (*document.Object, e
 	}
 	request, ok := value.(*document.Object)
 	if !ok {
-		return nil, errors.New("it is not an object")
+		return nil, errors.New("want an object")
 	}
 	name, _ := request.Get("name")
 	answer := document.NewObject(document.Member{Key: "name", Value: name})
 	definition, ok := request.Get("definition")
 	if !ok {
-		return nil, errors.New("it has no definition")
+		return nil, errors.New("missing definition")
 	}
 	text, isText := definition.(string)
 	if !isText {
@@ -105,7 +105,7 @@ func refusal(err error) string {
 	return err.Error()
 }
 
-// play runs the execution to its end and fills the answer.
+// play runs the execution to its end and fills in the answer.
 func play(ctx context.Context, answer *document.Object, machine *asl.Machine, name string, input any, script *script, options Options) error {
 	states, inputs := []any{}, []any{}
 	env := asl.Env{
@@ -127,7 +127,7 @@ func play(ctx context.Context, answer *document.Object, machine *asl.Machine, na
 		}
 		due, ok := execution.Deadline()
 		if !ok {
-			return errors.New("the execution waits for nothing")
+			return errors.New("execution without a deadline")
 		}
 		if due.After(env.Now) {
 			env.Now = due
@@ -153,7 +153,7 @@ func optional(text *string) any {
 	return *text
 }
 
-// identity makes up what the context object tells.
+// identity returns a made-up identity for the context object.
 func identity(name string) asl.Identity {
 	label := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

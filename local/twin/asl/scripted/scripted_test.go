@@ -26,14 +26,14 @@ func TestDataFlow(t *testing.T) {
 	t.Parallel()
 	run(t, []story{
 		{
-			"a result goes into the raw input", `"A":{` + task + `,"InputPath":"$.in","Parameters":{"p.$":"$.x"},"ResultSelector":{"r.$":"$.y"},
+			"result stored in the raw input", `"A":{` + task + `,"InputPath":"$.in","Parameters":{"p.$":"$.x"},"ResultSelector":{"r.$":"$.y"},
 			"ResultPath":"$.out.deep","OutputPath":"$.out","End":true}`, `{"in":{"x":1},"keep":2}`, `[{"state":"A","output":{"y":3,"z":4}}]`,
 			`{"status":"SUCCEEDED","output":{"deep":{"r":3}},"states":["A"],"task_inputs":[{"state":"A","input":{"p":1}}]}`,
 		},
 		{"null paths", `"A":{"Type":"Pass","InputPath":null,"Parameters":{"in.$":"$"},"Next":"B"},"B":{"Type":"Pass","Result":9,"ResultPath":null,"Next":"C"},
 			"C":{"Type":"Succeed","OutputPath":null}`, `{"a":1}`, ``, `{"status":"SUCCEEDED","output":{},"states":["A","B","C"],"task_inputs":[]}`},
 		{
-			"a literal is no template", `"A":{"Type":"Pass","Result":{"x.$":"$.a","y":"States.UUID()"},"End":true}`, `{}`, ``,
+			"literal is not a template", `"A":{"Type":"Pass","Result":{"x.$":"$.a","y":"States.UUID()"},"End":true}`, `{}`, ``,
 			`{"status":"SUCCEEDED","output":{"x.$":"$.a","y":"States.UUID()"},"states":["A"],"task_inputs":[]}`,
 		},
 		{
@@ -41,29 +41,29 @@ func TestDataFlow(t *testing.T) {
 			`{"status":"SUCCEEDED","output":{"l":[{"x":1},"$.a",[{"y":[1,2]}]]},"states":["A"],"task_inputs":[]}`,
 		},
 		{
-			"numbers survive", `"A":{"Type":"Pass","Parameters":{"a.$":"$.a","b":1.0},"End":true}`, `{"a":12345678901234567890123}`, ``,
+			"numbers keep their digits", `"A":{"Type":"Pass","Parameters":{"a.$":"$.a","b":1.0},"End":true}`, `{"a":12345678901234567890123}`, ``,
 			`{"status":"SUCCEEDED","output":{"a":12345678901234567890123,"b":1.0},"states":["A"],"task_inputs":[]}`,
 		},
 		{
-			"a template's path misses", `"A":{"Type":"Pass","Parameters":{"o":{"v.$":"$.x"}},"End":true}`, `{"a":1}`, ``,
+			"missing path in a template", `"A":{"Type":"Pass","Parameters":{"o":{"v.$":"$.x"}},"End":true}`, `{"a":1}`, ``,
 			`{"status":"FAILED","error":"States.Runtime","cause":"An error occurred while executing the state 'A' (entered at the event id #2). The JSONPath '$.x' specified for the field 'v.$' could not be found in the input '{\"a\":1}'","states":["A"],"task_inputs":[]}`,
 		},
 		{
-			"InputPath misses", `"A":{"Type":"Pass","Next":"B"},"B":{"Type":"Pass","InputPath":"$.x","End":true}`, `{}`, ``,
+			"missing InputPath", `"A":{"Type":"Pass","Next":"B"},"B":{"Type":"Pass","InputPath":"$.x","End":true}`, `{}`, ``,
 			`{"status":"FAILED","error":"States.Runtime","cause":"An error occurred while executing the state 'B' (entered at the event id #4). Invalid path '$.x' : No results for path: $['x']","states":["A","B"],"task_inputs":[]}`,
 		},
 		{
-			"ResultPath into a text", `"A":{` + task + `,"ResultPath":"$.x","Catch":[{"ErrorEquals":["States.ResultPathMatchFailure"],"Next":"B"}],"End":true},
+			"ResultPath into a string", `"A":{` + task + `,"ResultPath":"$.x","Catch":[{"ErrorEquals":["States.ResultPathMatchFailure"],"Next":"B"}],"End":true},
 			"B":{"Type":"Pass","Parameters":{"e.$":"$.Error"},"End":true}`, `"text"`, `[{"state":"A","output":1}]`,
 			`{"status":"SUCCEEDED","output":{"e":"States.ResultPathMatchFailure"},"states":["A","B"],"task_inputs":[{"state":"A","input":"text"}]}`,
 		},
 		{
-			"an output that is too large", `"A":{"Type":"Pass","Parameters":{"a.$":"States.ArrayPartition(States.ArrayRange(0, 900, 1), 1)"},"Next":"B"},
+			"output too large", `"A":{"Type":"Pass","Parameters":{"a.$":"States.ArrayPartition(States.ArrayRange(0, 900, 1), 1)"},"Next":"B"},
 			"B":{"Type":"Pass","Parameters":{"a.$":"States.Array($,$,$,$,$,$)"},"Next":"C"},"C":{"Type":"Pass","Parameters":{"a.$":"States.Array($,$,$,$,$,$,$,$,$,$)"},"End":true}`,
 			`{}`, ``, `{"status":"FAILED","error":"States.DataLimitExceeded","cause":"The state/task 'C' returned a result with a size exceeding the maximum number of bytes service limit.","states":["A","B","C"],"task_inputs":[]}`,
 		},
 		{
-			"a failing function", `"A":{` + task + `,"Parameters":{"a.$":"States.ArrayGetItem($.l, 3)"},"Catch":[{"ErrorEquals":["States.IntrinsicFailure"],"ResultPath":null,"Next":"B"}],"End":true},"B":{"Type":"Succeed"}`,
+			"failing function", `"A":{` + task + `,"Parameters":{"a.$":"States.ArrayGetItem($.l, 3)"},"Catch":[{"ErrorEquals":["States.IntrinsicFailure"],"ResultPath":null,"Next":"B"}],"End":true},"B":{"Type":"Succeed"}`,
 			`{"l":[]}`, ``, `{"status":"SUCCEEDED","output":{"l":[]},"states":["A","B"],"task_inputs":[]}`,
 		},
 	})
@@ -110,11 +110,11 @@ func TestChoice(t *testing.T) {
 	}
 	run(t, append(stories,
 		story{
-			"nothing matches", `"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsNull":true,"Next":"B"}]},"B":{"Type":"Succeed"}`, `{"a":1}`, ``,
+			"no match", `"A":{"Type":"Choice","Choices":[{"Variable":"$.a","IsNull":true,"Next":"B"}]},"B":{"Type":"Succeed"}`, `{"a":1}`, ``,
 			`{"status":"FAILED","error":"States.NoChoiceMatched","cause":"An error occurred while executing the state 'A' (entered at the event id #2). No choice rule matched and there is no Default.","states":["A"],"task_inputs":[]}`,
 		},
 		story{
-			"a missing variable", rule(`"Variable":"$.x","IsNull":true`), `{}`, ``,
+			"missing variable", rule(`"Variable":"$.x","IsNull":true`), `{}`, ``,
 			`{"status":"FAILED","error":"States.Runtime","cause":"An error occurred while executing the state 'A' (entered at the event id #2). Invalid path '$.x': The choice state's condition path references an invalid value.","states":["A"],"task_inputs":[]}`,
 		},
 	))
@@ -155,27 +155,27 @@ func TestWaitAndTime(t *testing.T) {
 	run(t, stories)
 }
 
-func TestFailuresOfTasks(t *testing.T) {
+func TestTaskFailures(t *testing.T) {
 	t.Parallel()
 	const after = `"B":{"Type":"Pass","Parameters":{"in.$":"$","at.$":"$$.State.EnteredTime"},"End":true}`
 	run(t, []story{
 		{
-			"tried again with growing delays", `"A":{` + task + `,"Retry":[{"ErrorEquals":["E"],"IntervalSeconds":3,"MaxAttempts":4,"BackoffRate":2,"MaxDelaySeconds":10}],
+			"retried with growing delays", `"A":{` + task + `,"Retry":[{"ErrorEquals":["E"],"IntervalSeconds":3,"MaxAttempts":4,"BackoffRate":2,"MaxDelaySeconds":10}],
 			"ResultSelector":{"n.$":"$$.State.RetryCount"},"Next":"B"},` + after, `{}`,
 			`[{"state":"A","error":"E"},{"state":"A","error":"E"},{"state":"A","error":"E"},{"state":"A","output":1}]`,
 			`{"status":"SUCCEEDED","output":{"in":{"n":3},"at":"2026-01-01T00:00:19.000Z"},"states":["A","B"],"task_inputs":[{"state":"A","input":{}},{"state":"A","input":{}},{"state":"A","input":{}},{"state":"A","input":{}}]}`,
 		},
 		{
-			"the first retrier that matches decides", `"A":{` + task + `,"Retry":[{"ErrorEquals":["E"],"MaxAttempts":0},{"ErrorEquals":["States.ALL"]}],
+			"first matching retrier counts", `"A":{` + task + `,"Retry":[{"ErrorEquals":["E"],"MaxAttempts":0},{"ErrorEquals":["States.ALL"]}],
 			"Catch":[{"ErrorEquals":["States.TaskFailed"],"ResultPath":"$.e","Next":"B"}],"Next":"B"},` + after, `{"k":1}`, `[{"state":"A","error":"E","cause":"c"}]`,
 			`{"status":"SUCCEEDED","output":{"in":{"k":1,"e":{"Error":"E","Cause":"c"}},"at":"2026-01-01T00:00:00.000Z"},"states":["A","B"],"task_inputs":[{"state":"A","input":{"k":1}}]}`,
 		},
 		{
-			"a failure without a name", `"A":{` + call + `,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}],"Next":"B"},` + after, `{}`, `[{"state":"A","event":"TaskFailed"}]`,
+			"failure without a name", `"A":{` + call + `,"Catch":[{"ErrorEquals":["States.ALL"],"Next":"B"}],"Next":"B"},` + after, `{}`, `[{"state":"A","event":"TaskFailed"}]`,
 			`{"status":"SUCCEEDED","output":{"in":{"Error":null,"Cause":null},"at":"2026-01-01T00:00:00.000Z"},"states":["A","B"],"task_inputs":[{"state":"A","input":{}}]}`,
 		},
 		{
-			"nobody answers", `"A":{` + task + `,"TimeoutSeconds":7,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"A"},{"ErrorEquals":["States.Timeout"],"Next":"B"}],"Next":"B"},` + after, `{}`,
+			"no answer", `"A":{` + task + `,"TimeoutSeconds":7,"Catch":[{"ErrorEquals":["States.TaskFailed"],"Next":"A"},{"ErrorEquals":["States.Timeout"],"Next":"B"}],"Next":"B"},` + after, `{}`,
 			`[{"state":"A","event":"TaskTimedOut"}]`,
 			`{"status":"SUCCEEDED","output":{"in":{"Error":"States.Timeout","Cause":""},"at":"2026-01-01T00:00:07.000Z"},"states":["A","B"],"task_inputs":[{"state":"A","input":{}}]}`,
 		},
@@ -198,22 +198,22 @@ func TestParallelAndMap(t *testing.T) {
 	t.Parallel()
 	run(t, []story{
 		{
-			"branches in their order", `"A":{"Type":"Parallel","ResultPath":"$.r","Branches":[{"StartAt":"W","States":{"W":{"Type":"Wait","Seconds":5,"Next":"P"},"P":{"Type":"Pass","Result":1,"End":true}}},
+			"branches in order", `"A":{"Type":"Parallel","ResultPath":"$.r","Branches":[{"StartAt":"W","States":{"W":{"Type":"Wait","Seconds":5,"Next":"P"},"P":{"Type":"Pass","Result":1,"End":true}}},
 			{"StartAt":"Q","States":{"Q":{"Type":"Pass","Result":2,"End":true}}}],"End":true}`, `{"k":0}`, ``,
 			`{"status":"SUCCEEDED","output":{"k":0,"r":[1,2]},"states":["A","W","Q","P"],"task_inputs":[]}`,
 		},
 		{
-			"a failing branch stops the others", `"A":{"Type":"Parallel","Branches":[{"StartAt":"F","States":{"F":{"Type":"Fail","Error":"E","Cause":"c"}}},
+			"failing branch stops the others", `"A":{"Type":"Parallel","Branches":[{"StartAt":"F","States":{"F":{"Type":"Fail","Error":"E","Cause":"c"}}},
 			{"StartAt":"W","States":{"W":{"Type":"Wait","Seconds":5,"Next":"X"},"X":{"Type":"Succeed"}}}],"Catch":[{"ErrorEquals":["E"],"Next":"B"}],"End":true},"B":{"Type":"Succeed"}`, `{}`, ``,
 			`{"status":"SUCCEEDED","output":{"Error":"E","Cause":"c"},"states":["A","F","W","B"],"task_inputs":[]}`,
 		},
 		{
-			"a branch tried again", `"A":{"Type":"Parallel","Branches":[{"StartAt":"T","States":{"T":{` + task + `,"End":true}}}],"Retry":[{"ErrorEquals":["States.ALL"],"MaxAttempts":1}],"End":true}`, `{}`,
+			"retried branch", `"A":{"Type":"Parallel","Branches":[{"StartAt":"T","States":{"T":{` + task + `,"End":true}}}],"Retry":[{"ErrorEquals":["States.ALL"],"MaxAttempts":1}],"End":true}`, `{}`,
 			`[{"state":"T","error":"E"},{"state":"T","output":5}]`,
 			`{"status":"SUCCEEDED","output":[5],"states":["A","T","T"],"task_inputs":[{"state":"T","input":{}},{"state":"T","input":{}}]}`,
 		},
 		{
-			"items one after another", `"A":{"Type":"Map","ItemsPath":"$.l","MaxConcurrency":1,"ItemSelector":{"i.$":"$$.Map.Item.Index","v.$":"$$.Map.Item.Value","k.$":"$.k"},
+			"sequential items", `"A":{"Type":"Map","ItemsPath":"$.l","MaxConcurrency":1,"ItemSelector":{"i.$":"$$.Map.Item.Index","v.$":"$$.Map.Item.Value","k.$":"$.k"},
 			"ItemProcessor":{"StartAt":"W","States":{"W":{"Type":"Wait","Seconds":1,"Next":"P"},"P":{"Type":"Pass","Parameters":{"all.$":"$","again.$":"$$.Map.Item.Index"},"End":true}}},"ResultPath":"$.l","End":true}`,
 			`{"l":["a","b"],"k":7}`, ``,
 			`{"status":"SUCCEEDED","output":{"l":[{"all":{"i":0,"v":"a","k":7},"again":0},{"all":{"i":1,"v":"b","k":7},"again":1}],"k":7},"states":["A","W","P","W","P"],"task_inputs":[]}`,
@@ -227,12 +227,12 @@ func TestParallelAndMap(t *testing.T) {
 			`{"status":"FAILED","error":"States.Runtime","cause":"An error occurred while executing the state 'A' (entered at the event id #2). Reference path \"$.x\" must point to array.","states":["A"],"task_inputs":[]}`,
 		},
 		{
-			"a selector that misses, caught", `"A":{"Type":"Map","ItemSelector":{"x.$":"$.none"},"ItemProcessor":{"StartAt":"P","States":{"P":{"Type":"Succeed"}}},
+			"missing path in a selector, caught", `"A":{"Type":"Map","ItemSelector":{"x.$":"$.none"},"ItemProcessor":{"StartAt":"P","States":{"P":{"Type":"Succeed"}}},
 			"Catch":[{"ErrorEquals":["States.Runtime"],"ResultPath":null,"Next":"B"}],"End":true},"B":{"Type":"Succeed"}`, `[1,2]`, ``,
 			`{"status":"SUCCEEDED","output":[1,2],"states":["A","B"],"task_inputs":[]}`,
 		},
 		{
-			"results without a state's name", `"A":{"Type":"Map","ItemProcessor":{"StartAt":"T","States":{"T":{` + task + `,"End":true}}},"End":true}`, `[1,2]`,
+			"results without a state", `"A":{"Type":"Map","ItemProcessor":{"StartAt":"T","States":{"T":{` + task + `,"End":true}}},"End":true}`, `[1,2]`,
 			`[{"state":null,"output":"x"},{"state":null,"output":"y"}]`,
 			`{"status":"SUCCEEDED","output":["x","y"],"states":["A","T","T"],"task_inputs":[{"state":"T","input":1},{"state":"T","input":2}]}`,
 		},
@@ -247,11 +247,11 @@ func TestLimits(t *testing.T) {
 	}
 	got = answer(t, `{"name":"n","definition":{"StartAt":"A","States":{"A":{"Type":"Pass","Next":"A"}}},"input":{}}`)
 	if states, _ := got["states"].([]any); got["status"] != "FAILED" || len(states) != 12_500 {
-		t.Errorf("an endless loop entered %d states and is %v", len(states), got["status"])
+		t.Errorf("endless loop: got %d states and %v", len(states), got["status"])
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestRunRefusesInvalidLines(t *testing.T) {
 	t.Parallel()
 	got := answer(t, `{"name":"n","definition":"{\"StartAt\":\"A\",\"QueryLanguage\":\"JSONata\",\"States\":{\"A\":{\"Type\":\"Succeed\"}}}"}`)
 	if diff := cmp.Diff(map[string]any{"name": "n", "unsupported": "JSONata"}, got); diff != "" {
@@ -259,7 +259,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	for _, line := range []string{`[]`, `{`, `{"name":"n"}`, `{"definition":{"StartAt":"A","States":{"A":{"Type":"Succeed"}}},"task_results":{}}`} {
 		if err := scripted.Run(t.Context(), strings.NewReader(line), &bytes.Buffer{}, options()); err == nil {
-			t.Errorf("%s is taken", line)
+			t.Errorf("%s: got no error", line)
 		}
 	}
 }
