@@ -77,7 +77,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters chaos-localstack ## what is too long for .ci/run, at most 90 minutes
+nightly: validate race test-localstack test-adapters chaos-localstack ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
 
@@ -93,11 +93,11 @@ localstack: ## start LocalStack on 127.0.0.1:4566 (LOCALSTACK=docker: in a conta
 	@$(LOCALSTACK_RUN) start
 
 .PHONY: localstack-stop
-localstack-stop: ## stop it, and remove all but what was downloaded
+localstack-stop: ## stop it and remove everything except downloads
 	@$(LOCALSTACK_RUN) stop
 
 .PHONY: test-localstack
-test-localstack: ## deploy to LocalStack, play the suite there, and deploy over runs in flight
+test-localstack: ## deploy to LocalStack, run the suite there, and deploy again during runs
 	@$(LOCALSTACK_RUN) test
 
 .PHONY: test-adapters
@@ -109,7 +109,7 @@ chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, 
 	@$(LOCALSTACK_RUN) chaos
 
 .PHONY: cost
-cost: ## count and price what a deployment in LocalStack is billed for (stop it afterwards)
+cost: ## measure the usage of a deployment in LocalStack and price it (stop it afterwards)
 	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \
 	env $$($(LOCALSTACK_RUN) env) $(GO) test -tags localstack ./local/proof/cost -run TestDeploymentCost -count 1 -v -timeout 10m -args -rewrite
 
@@ -141,7 +141,7 @@ fmt: ## format all files
 	@git ls-files -z '*.go' | xargs -0 $(GOFUMPT) -l -w
 
 .PHONY: generate
-generate: ## write the generated parts of the documents anew
+generate: ## write the generated parts of the documents
 	$(GO) test ./shared/archtest ./local/proof/cost -run Fresh -count 1 -args -rewrite
 
 .PHONY: verify
@@ -183,15 +183,15 @@ CONTEXT    = -c stage=$(STAGE) -c arch=$(ARCH) $(CDKFLAGS)
 
 .PHONY: functions
 functions: ## build the functions for ARCH=arm64
-	@rm -rf infra/.build/$(ARCH) # all that lies there is deployed, a release's mark too
+	@rm -rf infra/.build/$(ARCH) # every file of the folder is deployed
 	@for name in $(FUNCTIONS); do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -tags lambda.norpc -ldflags '-s -w -buildid=' \
 			-o infra/.build/$(ARCH)/$$name/bootstrap ./functions/$$name/bootstrap || exit 1; \
 	done
 
 .PHONY: infra-tools
-infra-tools: # what synth, diff, deploy and destroy run
-	@command -v npm >/dev/null || { echo 'This needs Node 20 or newer with npm, and there is none: install it, then try again.'; exit 1; }
+infra-tools: # the programs of synth, diff, deploy and destroy
+	@command -v npm >/dev/null || { echo 'npm not found: install Node 20 or newer, then try again'; exit 1; }
 	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
 		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
 	cd infra && $(GO) build -trimpath -o .cdk/infra .
@@ -216,7 +216,7 @@ destroy: functions infra-tools ## remove STAGE=dev; data stay unless the stage s
 HOSTARCH = $(shell $(GO) env GOARCH)
 
 .PHONY: test-infra
-test-infra: ## what the template promises, and that each function finds its variables (needs Node)
+test-infra: ## test the template and the variables of each function (needs Node)
 	@$(MAKE) --no-print-directory functions ARCH=$(HOSTARCH)
 	cd infra && $(GO) test -count 1 ./...
 
@@ -225,6 +225,6 @@ rewrite-infra: # the summary of the template and the tables of infra/README.md
 	cd infra && $(GO) test -count 1 ./stack -run Fresh -rewrite
 
 .PHONY: bench-infra
-bench-infra: ## sizes, start times and memory of the functions; time of synth and, on LocalStack, deploy
+bench-infra: ## measure sizes, start times and memory of the functions, and the time of synth and deploy
 	@SOURCE_API_URL=https://entities.example.org $(MAKE) --no-print-directory synth STAGE=dev ARCH=$(HOSTARCH) CDKFLAGS='-c localstack=true' >/dev/null
 	@cd infra && SOURCE_API_URL=https://entities.example.org JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 CDK_DISABLE_CLI_TELEMETRY=true $(GO) run ./bench
