@@ -30,9 +30,9 @@ func printed(t *testing.T, stage *apitest.Stage, task string) (text string, secr
 		lines.WriteString("the value is " + line + "\n")
 	}
 	for _, upload := range []string{envelope.Output.URL, envelope.Log.URL} {
-		if _, signature, ok := strings.Cut(upload, "X-Amz-Signature="); ok {
-			secrets = append(secrets, signature)
-		}
+		_, signature, _ := strings.Cut(upload, "X-Amz-Signature=")
+		signature, _, _ = strings.Cut(signature, "&")
+		secrets = append(secrets, signature)
 	}
 	return lines.String(), secrets
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// archive is an entity API to test against. Entities and answers are set
-// before the first request.
+// archive is a fake entity API. Entities and answers are set before the first request.
 type archive struct {
 	t        *testing.T
 	url      string
 	entities map[string]map[string]any
 	blocks   map[string][]byte
-	// answers replace what a path is answered with; n counts from 1.
+	// answers replace the answer to a path; n counts the requests from 1.
 	answers map[string]func(w http.ResponseWriter, r *http.Request, n int)
 
 	mu    sync.Mutex
@@ -40,7 +39,7 @@ func newArchive(t *testing.T) *archive {
 	return a
 }
 
-// testPI is the n-th PI of the tests.
+// testPI returns the n-th PI.
 func testPI(n int) string { return fmt.Sprintf("01K9XVBAQZF9EHDRXGBE%06d", n) }
 
 func mustPI(t *testing.T, text string) record.PI {
@@ -52,7 +51,7 @@ func mustPI(t *testing.T, text string) record.PI {
 	return pi
 }
 
-// put stores bytes and gives their true CID.
+// put stores bytes and returns their CID.
 func (a *archive) put(body []byte) string {
 	sum := sha256.Sum256(body)
 	raw := append([]byte{0x01, 0x55, 0x12, 0x20}, sum[:]...)
@@ -92,7 +91,7 @@ func (a *archive) add(n int, components map[string]any, children ...int) map[str
 	return entity
 }
 
-// pinax is a good record.
+// pinax returns a valid record.
 func pinax(title string) map[string]any {
 	return map[string]any{"pinax.json": map[string]any{
 		"id": "local-" + title, "title": title, "type": "Text", "creator": "Doe, Jane", "institution": "Test Library",
@@ -103,7 +102,7 @@ func pinax(title string) map[string]any {
 func (a *archive) cid(n int, component string) string {
 	cid, ok := a.entities[testPI(n)]["components"].(map[string]string)[component]
 	if !ok {
-		a.t.Fatalf("entity %d has no %s", n, component)
+		a.t.Fatalf("entity %d: got no %s", n, component)
 	}
 	return cid
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 )
 
-// at serves a collection in place of the bench's archive.
+// at serves a collection instead of the fixture's archive.
 func (b *bench) at(c *samples.Collection) {
 	b.t.Helper()
 	var handler http.Handler = c.Handler(newHasty())
@@ -19,11 +19,11 @@ func (b *bench) at(c *samples.Collection) {
 	b.config.PI = mustPI(b.t, c.Roots()[0].PI)
 }
 
-func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
+func TestGeneratedCollections(t *testing.T) {
 	t.Parallel()
 	all := map[samples.Defect]int{}
-	for _, ill := range samples.Defects() {
-		all[ill] = 2
+	for _, defect := range samples.Defects() {
+		all[defect] = 2
 	}
 	for _, row := range []struct {
 		name  string
@@ -33,7 +33,7 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 		{"healthy", samples.Shape{Entities: 60}, 10},
 		{"chain", samples.Shape{Entities: 40, Fanout: 1}, 25},
 		{"star", samples.Shape{Entities: 80, Fanout: 79}, 1},
-		{"every ill", samples.Shape{Entities: 120, Count: all, Delay: time.Millisecond}, 10},
+		{"every defect", samples.Shape{Entities: 120, Count: all, Delay: time.Millisecond}, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -56,8 +56,7 @@ func TestGeneratedCollectionsComeOutAsExpected(t *testing.T) {
 	}
 }
 
-// However many entities are in flight and whatever comes first, the bytes are
-// the same.
+// The bytes do not depend on the number of entities in flight or on their order.
 func TestSameBytesOnEveryRun(t *testing.T) {
 	t.Parallel()
 	c, err := samples.Generate(3, samples.Shape{
@@ -81,14 +80,14 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 					first = doc
 				}
 				if doc != first {
-					t.Errorf("with %d in flight the document differs", batch)
+					t.Errorf("%d in flight: got another document", batch)
 				}
 			}
 		})
 	}
 }
 
-func TestSampleComesOutWhole(t *testing.T) {
+func TestSampleIsComplete(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", recursive())
 	b.at(samples.Sample())

@@ -15,45 +15,45 @@ import (
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
-// Config is the worker's environment, checked.
+// Config is the validated environment of the worker.
 type Config struct {
 	TaskID      string     // TASK_ID
-	BatchID     string     // BATCH_ID, "single" where it is not set
+	BatchID     string     // BATCH_ID, default "single"
 	PI          record.PI  // PI
-	Format      string     // EXPORT_FORMAT, "mods" where it is not set
+	Format      string     // EXPORT_FORMAT, default "mods"
 	Options     Options    // EXPORT_OPTIONS
-	Bucket      BucketAuth // R2_*; empty where the output goes to the envelope's address
-	CallbackURL string     // CALLBACK_URL; it carries a secret
-	// Envelope is TASK_ENVELOPE; where it is set, CALLBACK_URL is not used.
+	Bucket      BucketAuth // R2_*; empty if the output goes to the envelope's URL
+	CallbackURL string     // CALLBACK_URL, a secret
+	// Envelope is TASK_ENVELOPE. If it is set, CALLBACK_URL is not used.
 	Envelope  *contract.TaskEnvelope
 	SourceURL string // SOURCE_API_URL
-	MachineID string // FLY_MACHINE_ID, may be empty
+	MachineID string // FLY_MACHINE_ID; optional
 
-	// Links are the addresses that are printed; the zero value is
+	// Links are the URLs in the document; the zero value selects
 	// formats.DefaultLinks.
 	Links formats.Links
-	// Limits bound the requests to the source; zero values are defaults.
+	// Limits bound the requests to the source; zero values select the defaults.
 	Limits source.Limits
 }
 
-// BucketAuth is where the output goes and who may put it there.
+// BucketAuth is the bucket for the output with its credentials.
 type BucketAuth struct {
 	AccountID       string // R2_ACCOUNT_ID
 	AccessKeyID     string // R2_ACCESS_KEY_ID
 	SecretAccessKey string // R2_SECRET_ACCESS_KEY
-	Bucket          string // R2_BUCKET, "arke-exports" where it is not set
-	Endpoint        string // R2_ENDPOINT; empty is Cloudflare's of the account
-	Region          string // R2_REGION; empty is R2's only one
+	Bucket          string // R2_BUCKET, default "arke-exports"
+	Endpoint        string // R2_ENDPOINT; empty selects Cloudflare's for the account
+	Region          string // R2_REGION; empty selects that of R2
 }
 
-// Open says whether there are credentials for it.
-func (b BucketAuth) Open() bool { return b.AccessKeyID != "" || b.SecretAccessKey != "" }
+// HasCredentials reports whether a credential is set.
+func (b BucketAuth) HasCredentials() bool { return b.AccessKeyID != "" || b.SecretAccessKey != "" }
 
 var taskID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.~-]{0,199}$`)
 
-// ParseConfig reads the environment, "NAME=value" each. All problems are named
-// at once, by variable and without any value of a secret. What could be read
-// is in the Config even then, so that the failure can be reported.
+// ParseConfig reads an environment of "NAME=value" entries. The error names every
+// problem by its variable and contains no secret. The Config has the valid
+// variables even then, so that the failure can be reported.
 func ParseConfig(environ []string) (Config, error) {
 	env := make(map[string]string, len(environ))
 	for _, entry := range environ {
@@ -64,7 +64,7 @@ func ParseConfig(environ []string) (Config, error) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	required := func(name string) string {
 		if env[name] == "" {
-			problem("%s is not set", name)
+			problem("missing %s", name)
 		}
 		return env[name]
 	}
@@ -80,17 +80,17 @@ func ParseConfig(environ []string) (Config, error) {
 		required("TASK_ID")
 	}
 	if c.TaskID != "" && !taskID.MatchString(c.TaskID) {
-		problem("TASK_ID must be letters, digits, and _ . ~ -")
+		problem("malformed TASK_ID: want letters, digits and _ . ~ -")
 		c.TaskID = ""
 	}
 	if pi := required("PI"); pi != "" {
 		var err error
 		if c.PI, err = record.ParsePI(pi); err != nil {
-			problem("PI is none: %w", err)
+			problem("malformed PI: %w", err)
 		}
 	}
 	if _, ok := formatTable()[c.Format]; !ok {
-		problem("EXPORT_FORMAT must be one of %s", strings.Join(FormatNames(), ", "))
+		problem("EXPORT_FORMAT: want one of %s", strings.Join(FormatNames(), ", "))
 	}
 	var err error
 	if c.Options, err = ParseOptions(env["EXPORT_OPTIONS"]); err != nil {
@@ -100,42 +100,42 @@ func ParseConfig(environ []string) (Config, error) {
 		AccessKeyID: env["R2_ACCESS_KEY_ID"], SecretAccessKey: env["R2_SECRET_ACCESS_KEY"],
 		AccountID: env["R2_ACCOUNT_ID"], Bucket: cmp.Or(env["R2_BUCKET"], "arke-exports"), Endpoint: env["R2_ENDPOINT"], Region: env["R2_REGION"],
 	}
-	if c.Envelope == nil || c.Envelope.Output == nil || c.Bucket.Open() {
+	if c.Envelope == nil || c.Envelope.Output == nil || c.Bucket.HasCredentials() {
 		required("R2_ACCESS_KEY_ID")
 		required("R2_SECRET_ACCESS_KEY")
 		if c.Bucket.Endpoint == "" {
 			required("R2_ACCOUNT_ID")
-		} else if !isAddress(c.Bucket.Endpoint) {
-			problem("R2_ENDPOINT is no http or https address")
+		} else if !isURL(c.Bucket.Endpoint) {
+			problem("R2_ENDPOINT: want an http or https URL")
 		}
 	}
-	if c.SourceURL = strings.TrimRight(required("SOURCE_API_URL"), "/"); c.SourceURL != "" && !isPlainAddress(c.SourceURL) {
-		problem("SOURCE_API_URL is no http or https address without user, query and fragment")
+	if c.SourceURL = strings.TrimRight(required("SOURCE_API_URL"), "/"); c.SourceURL != "" && !isPlainURL(c.SourceURL) {
+		problem("SOURCE_API_URL: want an http or https URL without user, query and fragment")
 	}
 	if c.CallbackURL = env["CALLBACK_URL"]; c.Envelope == nil {
 		required("CALLBACK_URL")
 	}
-	if c.CallbackURL != "" && !isAddress(c.CallbackURL) {
-		problem("CALLBACK_URL is no http or https address")
+	if c.CallbackURL != "" && !isURL(c.CallbackURL) {
+		problem("CALLBACK_URL: want an http or https URL")
 		c.CallbackURL = ""
 	}
 	return c, errors.Join(problems...)
 }
 
-// envelope reads TASK_ENVELOPE; nil where there is none.
+// envelope reads TASK_ENVELOPE; nil if it is empty or invalid.
 func envelope(text string, problem func(string, ...any)) *contract.TaskEnvelope {
 	if text == "" {
 		return nil
 	}
 	e, err := sdk.ParseEnvelope([]byte(text))
 	if err != nil {
-		problem("%s is not valid: %w", contract.EnvelopeVariable, err)
+		problem("invalid %s: %w", contract.EnvelopeVariable, err)
 		return nil
 	}
 	return &e
 }
 
-// assignment is whom the worker talks to.
+// assignment returns the task for the SDK.
 func (c Config) assignment() sdk.Assignment {
 	if c.Envelope != nil {
 		return sdk.Assignment{Envelope: c.Envelope, TaskID: c.TaskID}
@@ -143,8 +143,8 @@ func (c Config) assignment() sdk.Assignment {
 	return sdk.Assignment{TaskID: c.TaskID, BatchID: c.BatchID, CallbackURL: c.CallbackURL}
 }
 
-// FileName is the output's: {pi}.xml, or {pi}-collection.xml where descendants
-// are exported too.
+// FileName returns the name of the output: {pi}.xml, or {pi}-collection.xml for a
+// recursive export.
 func (c Config) FileName() string {
 	if c.Options.Recursive {
 		return c.PI.String() + "-collection.xml"
@@ -152,15 +152,15 @@ func (c Config) FileName() string {
 	return c.PI.String() + ".xml"
 }
 
-// Key is where the output lies in the bucket.
+// Key returns the key of the output in the bucket.
 func (c Config) Key() string { return "exports/" + c.TaskID + "/" + c.FileName() }
 
-func isAddress(text string) bool {
+func isURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-func isPlainAddress(text string) bool {
+func isPlainURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && isAddress(text) && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && isURL(text) && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }

@@ -35,17 +35,17 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.BatchID != "single" || c.Format != "mods" || c.Bucket.Bucket != "arke-exports" || c.SourceURL != "http://127.0.0.1:9000/api" {
-		t.Errorf("config = %+v", c)
+		t.Errorf("got config %+v, want the defaults", c)
 	}
 	if diff := cmp.Diff(DefaultOptions(), c.Options); diff != "" {
 		t.Error(diff)
 	}
 	if want := "exports/export_mods_1704857234567_a3f8c2d1/" + testPI(0) + ".xml"; c.Key() != want {
-		t.Errorf("Key() = %q", c.Key())
+		t.Errorf("got key %q", c.Key())
 	}
 	c.Options.Recursive = true
 	if want := testPI(0) + "-collection.xml"; c.FileName() != want {
-		t.Errorf("FileName() = %q", c.FileName())
+		t.Errorf("got file name %q", c.FileName())
 	}
 }
 
@@ -58,12 +58,12 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 	}{
 		{"nothing set", map[string]string{
 			"TASK_ID": "", "PI": "", "R2_ACCOUNT_ID": "", "R2_ACCESS_KEY_ID": "", "R2_SECRET_ACCESS_KEY": "", "CALLBACK_URL": "", "SOURCE_API_URL": "",
-		}, []string{"TASK_ID is not", "PI is not", "R2_ACCOUNT_ID is not", "R2_ACCESS_KEY_ID is not", "R2_SECRET_ACCESS_KEY is not", "CALLBACK_URL is not", "SOURCE_API_URL is not"}},
+		}, []string{"missing TASK_ID", "missing PI", "missing R2_ACCOUNT_ID", "missing R2_ACCESS_KEY_ID", "missing R2_SECRET_ACCESS_KEY", "missing CALLBACK_URL", "missing SOURCE_API_URL"}},
 		{"an endpoint needs no account", map[string]string{"R2_ACCOUNT_ID": "", "R2_ENDPOINT": "http://127.0.0.1:1"}, nil},
 		{"all wrong", map[string]string{
 			"TASK_ID": "../up", "PI": "01k9", "EXPORT_FORMAT": "pdf", "EXPORT_OPTIONS": `{"maxDepth":-1}`, "R2_ENDPOINT": "ftp://x",
 			"CALLBACK_URL": "nowhere", "SOURCE_API_URL": "http://u:p@host?x",
-		}, []string{"TASK_ID must", "PI is none", "EXPORT_FORMAT must be one of " + strings.Join(FormatNames(), ", "), "maxDepth must", "R2_ENDPOINT", "CALLBACK_URL", "SOURCE_API_URL"}},
+		}, []string{"malformed TASK_ID", "malformed PI", "EXPORT_FORMAT: want one of " + strings.Join(FormatNames(), ", "), "maxDepth must", "R2_ENDPOINT", "CALLBACK_URL", "SOURCE_API_URL"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -77,41 +77,41 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatalf("got no error, want %q", row.want)
 			}
 			if lines := strings.Split(err.Error(), "\n"); len(lines) != len(row.want) {
-				t.Errorf("%d problems, want %d: %v", len(lines), len(row.want), lines)
+				t.Errorf("got %d problems, want %d: %v", len(lines), len(row.want), lines)
 			}
 			for _, want := range row.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not named in: %v", want, err)
+					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
 			for _, secret := range []string{"s3cr3t", "t0k3n", "u:p"} {
 				if strings.Contains(err.Error(), secret) {
-					t.Errorf("a secret is in: %v", err)
+					t.Errorf("got a secret in the error: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// TestAnEnvelopeNeedsNoCallbackAndNoBucket: it has what they are for.
-func TestAnEnvelopeNeedsNoCallbackAndNoBucket(t *testing.T) {
+// The envelope has the URLs for both.
+func TestEnvelopeReplacesCallbackAndBucket(t *testing.T) {
 	t.Parallel()
 	const envelope = `{"taskId":"t1","attempt":1,"callbackBaseUrl":"http://c.test","taskToken":"t0k3n"`
 	for text, want := range map[string]string{
 		envelope + `,"output":{"url":"http://b.test/?t0k3n"}}`: "",
-		envelope + `}`: "R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set",
-		`{"taskToken":"t0k3n"`: "TASK_ENVELOPE is not valid: not JSON at byte 20\nTASK_ID is not set\n" +
-			"R2_ACCESS_KEY_ID is not set\nR2_SECRET_ACCESS_KEY is not set\nR2_ACCOUNT_ID is not set\nCALLBACK_URL is not set",
+		envelope + `}`: "missing R2_ACCESS_KEY_ID\nmissing R2_SECRET_ACCESS_KEY\nmissing R2_ACCOUNT_ID",
+		`{"taskToken":"t0k3n"`: "invalid TASK_ENVELOPE: not JSON at byte 20\nmissing TASK_ID\n" +
+			"missing R2_ACCESS_KEY_ID\nmissing R2_SECRET_ACCESS_KEY\nmissing R2_ACCOUNT_ID\nmissing CALLBACK_URL",
 	} {
 		c, err := ParseConfig([]string{"TASK_ENVELOPE=" + text, "PI=" + testPI(0), "SOURCE_API_URL=http://s.test"})
 		switch {
 		case want == "" && (err != nil || c.TaskID != "t1" || c.Envelope == nil):
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		case want != "" && (err == nil || err.Error() != want):
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestParseOptions(t *testing.T) {
 			got, err := ParseOptions(row.text)
 			for _, want := range row.wrong {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not named in: %v", want, err)
+					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
 			if len(row.wrong) == 0 {

@@ -10,18 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
-// withEnvelope lets the bench's worker talk to a control plane of the worker
-// contract, in real time.
-func withEnvelope(t *testing.T, b *bench, decide func(c *conformance.Call, n int) *conformance.Answer) *conformance.Plane {
+// withEnvelope connects the worker to a control plane of the worker contract, with
+// the system clock.
+func withEnvelope(t *testing.T, b *bench, answer func(c *conformance.Call, n int) *conformance.Answer) *conformance.Plane {
 	t.Helper()
-	b.ports.Clock = hostClock{}
-	p, err := conformance.NewPlane(hostClock{}, contract.TaskEnvelope{
+	b.ports.Clock = clock.System{}
+	p, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
 		TaskID: b.config.TaskID, Attempt: 2, HeartbeatIntervalMS: 20, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 5000,
-	}, decide)
+	}, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,28 +41,27 @@ func last(t *testing.T, p *conformance.Plane, endpoint string) map[string]any {
 		}
 	}
 	if fields == nil {
-		t.Fatalf("there was no %s", endpoint)
+		t.Fatalf("got no %s", endpoint)
 	}
 	return fields
 }
 
-// TestTheWorkerContractTakesThePlaceOfTheCallback: the output goes to the bucket
-// with credentials, and to the envelope's address without.
-func TestTheWorkerContractTakesThePlaceOfTheCallback(t *testing.T) {
+// The output goes to the bucket with credentials, and to the envelope's URL without.
+func TestEnvelopeSelectsTheWorkerContract(t *testing.T) {
 	t.Parallel()
 	for _, credentials := range []bool{true, false} {
 		b := newBench(t, "mods", recursive())
 		b.archive.add(0, pinax("root"), 1)
 		b.archive.add(1, pinax("one"))
-		beaten := make(chan struct{}, 100)
+		sent := make(chan struct{}, 100)
 		p := withEnvelope(t, b, func(c *conformance.Call, _ int) *conformance.Answer {
 			if c.Endpoint == "heartbeat" && c.Fields["progressPct"] != nil {
-				beaten <- struct{}{}
+				sent <- struct{}{}
 			}
 			return nil
 		})
 		b.archive.answers["/entities/"+testPI(1)] = func(w http.ResponseWriter, r *http.Request, _ int) {
-			<-beaten
+			<-sent
 			b.archive.serve(w, r)
 		}
 		key := b.config.Key()
@@ -70,14 +70,14 @@ func TestTheWorkerContractTakesThePlaceOfTheCallback(t *testing.T) {
 		}
 		_, doc, err := b.run()
 		if err != nil {
-			t.Fatalf("Run = %v\n%s", err, b.logged.bytes())
+			t.Fatalf("got error %v\n%s", err, b.logged.bytes())
 		}
 		if !credentials {
 			stored, _ := p.Object(key)
 			doc = string(stored)
 		}
 		if !strings.Contains(doc, "<title>one</title>") || b.calls.count() != 0 {
-			t.Errorf("%d callbacks, the document is\n%s", b.calls.count(), doc)
+			t.Errorf("got %d callbacks, document\n%s", b.calls.count(), doc)
 		}
 		end := last(t, p, "completed")
 		want := map[string]any{"outputPath": key, "fileName": testPI(0) + "-collection.xml", "byteSize": float64(len(doc))}
@@ -94,17 +94,17 @@ func TestTheWorkerContractTakesThePlaceOfTheCallback(t *testing.T) {
 			}
 		}
 		if m := last(t, p, "heartbeat")["message"]; m == nil {
-			t.Error("the heartbeats tell no progress")
+			t.Error("got no message in the last heartbeat")
 		}
 	}
 }
 
-func TestAFailedExportSaysWhetherItHelpsToTryAgain(t *testing.T) {
+func TestFailedExportHasACategory(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, category string
 		retryable      bool
-		ill            func(b *bench)
+		fail           func(b *bench)
 	}{
 		{"absent", "DATA_QUALITY", false, func(b *bench) { clear(b.archive.entities) }},
 		{"no bucket", "INFRASTRUCTURE", true, func(b *bench) { b.bucket.fail = errors.New("down") }},
@@ -115,17 +115,17 @@ func TestAFailedExportSaysWhetherItHelpsToTryAgain(t *testing.T) {
 			b := newBench(t, "mods", DefaultOptions())
 			b.archive.add(0, pinax("x"))
 			p := withEnvelope(t, b, nil)
-			row.ill(b)
+			row.fail(b)
 			err := Run(t.Context(), b.config, b.ports)
 			e, _ := last(t, p, "completed")["error"].(map[string]any)
 			if err == nil || e["category"] != row.category || e["retryable"] != row.retryable || e["message"] != err.Error() {
-				t.Errorf("Run = %v, the error is %v", err, e)
+				t.Errorf("got %v, reported %v, want %s, retryable %t", err, e, row.category, row.retryable)
 			}
 		})
 	}
 }
 
-func TestACancelledExportSaysHowFarItCame(t *testing.T) {
+func TestCancelledExportReportsPartialProgress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", recursive())
 	b.archive.add(0, pinax("root"), 1)
@@ -139,14 +139,14 @@ func TestACancelledExportSaysHowFarItCame(t *testing.T) {
 	_, doc, err := b.run()
 	end := last(t, p, "completed")
 	if !errors.Is(err, context.Canceled) || doc != "" || end["outcome"] != "CANCELLED" || end["cancelledDuringPhase"] != "reading" {
-		t.Errorf("Run = %v, completed is %v", err, end)
+		t.Errorf("got %v, completed %v, want CANCELLED with the progress", err, end)
 	}
 	if diff := cmp.Diff(map[string]any{"entitiesExported": 1.0}, end["partialProgress"]); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAnInvalidEnvironmentIsReportedByEnvelopeToo(t *testing.T) {
+func TestInvalidEnvironmentIsReportedByEnvelope(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	p := withEnvelope(t, b, nil)
@@ -156,18 +156,18 @@ func TestAnInvalidEnvironmentIsReportedByEnvelopeToo(t *testing.T) {
 	}
 	code := Main(t.Context(), []string{variable}, b.logged, nil)
 	e, _ := last(t, p, "completed")["error"].(map[string]any)
-	if code != 1 || e["category"] != "CONFIGURATION" || !strings.Contains(e["message"].(string), "PI is not set\nSOURCE_API_URL is not set") { //nolint:forcetypeassert // a test
-		t.Errorf("exit code %d, the error is %v", code, e)
+	if code != 1 || e["category"] != "CONFIGURATION" || !strings.Contains(e["message"].(string), "missing PI\nmissing SOURCE_API_URL") { //nolint:forcetypeassert // a test
+		t.Errorf("got code %d, error %v, want 1, CONFIGURATION with both variables", code, e)
 	}
 }
 
-func TestAnExportThatIsNotWantedIsNotBegun(t *testing.T) {
+func TestRefusedStartPreventsTheExport(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	withEnvelope(t, b, func(*conformance.Call, int) *conformance.Answer {
 		return &conformance.Answer{Status: http.StatusConflict, Body: map[string]any{"error": "task_already_terminal", "state": "CANCELLED"}}
 	})
 	if _, doc, err := b.run(); !errors.Is(err, sdk.ErrCancelled) || doc != "" {
-		t.Errorf("Run = %v", err)
+		t.Errorf("got %v, want ErrCancelled and no request", err)
 	}
 }

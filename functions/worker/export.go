@@ -15,41 +15,41 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/formats/xmlstream"
 	"github.com/sortie-dev/sortie/functions/worker/record"
 	"github.com/sortie-dev/sortie/functions/worker/source"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 const (
-	// progressEvery is how often the log tells how far the export is.
-	progressEvery = 10 * time.Second
-	// outage is how many entities in a row may be unavailable, after all
-	// attempts for each, before the source as a whole is taken to be.
+	// logInterval is the time between two log lines about the progress.
+	logInterval = 10 * time.Second
+	// outage is the number of consecutive unavailable entities, after all attempts
+	// for each, that ends the export.
 	outage = 32
 )
 
-// counts are the entities of an export so far.
+// counts are the numbers of entities of an export so far.
 type counts struct {
 	exported, failed, incomplete int
 }
 
-// export writes one document. It is used once, by one goroutine; the readers
-// run beside it.
+// export writes one document. It is used once, by one goroutine, while the readers
+// run concurrently.
 type export struct {
 	config Config
 	dir    string // for temporary files
-	clock  source.Clock
+	clock  clock.Clock
 	log    *slog.Logger
-	tell   func(percent int, message string) // of each entity
+	report func(percent int, message string) // called after each entity
 	format formats.Format
 	xml    *xmlstream.Writer
 	tree   *tree
 	counts counts
 
-	unavailable int // in a row
-	told        time.Time
+	unavailable int // consecutive entities
+	logged      time.Time
 }
 
-// write makes the document in file: it reads ahead with a reader for each of
-// ParallelBatchSize entities, and writes what they read in the order of the
-// walk.
+// write writes the document to file. ParallelBatchSize readers read ahead; their
+// records are written in the order of the walk.
 func (x *export) write(ctx context.Context, from *source.Client, file io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -65,28 +65,28 @@ func (x *export) write(ctx context.Context, from *source.Client, file io.Writer)
 	}()
 	x.xml = xmlstream.New(file)
 	x.tree = newTree(x.config.PI)
-	x.told = x.clock.Now()
-	asked := 0
-	ask := func(done int) {
-		for ; asked < x.tree.size && asked-done < len(readers); asked++ {
-			at := asked % len(readers)
+	x.logged = x.clock.Now()
+	started := 0
+	startReaders := func(done int) {
+		for ; started < x.tree.size && started-done < len(readers); started++ {
+			at := started % len(readers)
 			if readers[at] == nil {
 				readers[at] = newReader(from, x.config.Options, x.dir)
 			}
-			pi := x.tree.node(asked).pi
+			pi := x.tree.node(started).pi
 			running.Go(func() { readers[at].read(ctx, pi) })
 		}
 	}
-	// The tree grows on the way: its size is to be read anew for each entity.
+	// The tree grows during the loop, so its size is read for each entity.
 	for done := 0; done < x.tree.size; done++ { //nolint:intrange // see above
-		ask(done)
+		startReaders(done)
 		r := readers[done%len(readers)]
 		<-r.done
 		if r.fatal != nil {
 			return r.fatal
 		}
 		x.queue(done, r.manifest.Children)
-		ask(done)
+		startReaders(done)
 		if err := x.take(ctx, done, r); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (x *export) write(ctx context.Context, from *source.Client, file io.Writer)
 	return unwritten(x.xml.Flush())
 }
 
-// queue appends the children that were not found before.
+// queue appends the children that the tree does not have yet.
 func (x *export) queue(parent int, children []record.PI) {
 	depth := int(x.tree.node(parent).depth)
 	if !x.config.Options.Recursive || depth >= x.config.Options.MaxDepth {
@@ -111,7 +111,7 @@ func (x *export) queue(parent int, children []record.PI) {
 	}
 }
 
-// take writes the record of one entity that was read, or counts it as failed.
+// take writes the record of one entity, or counts it as failed.
 func (x *export) take(ctx context.Context, i int, r *reader) error {
 	if r.err != nil {
 		return x.fail(ctx, i, r.err)
@@ -138,19 +138,19 @@ func (x *export) fail(ctx context.Context, i int, why error) error {
 		return &rootError{pi: pi, why: why}
 	}
 	x.counts.failed++
-	x.log.WarnContext(ctx, "entity cannot be read", "pi", pi.String(), "why", why.Error())
+	x.log.WarnContext(ctx, "cannot read the entity", "pi", pi.String(), "why", why.Error())
 	if source.KindOf(why) != source.Unavailable {
 		x.unavailable = 0
 		return nil
 	}
 	if x.unavailable++; x.unavailable == outage {
-		return fmt.Errorf("the source is unavailable: %d entities in a row could not be read, the last with: %w", outage, why)
+		return fmt.Errorf("the source is unavailable: cannot read %d consecutive entities, the last with: %w", outage, why)
 	}
 	return nil
 }
 
-// unwritten says that the document could not be written, without the name of
-// a file that has none.
+// unwritten describes a failure to write the document, without the name of the
+// temporary file.
 func unwritten(err error) error {
 	if err == nil {
 		return nil
@@ -162,13 +162,13 @@ func unwritten(err error) error {
 }
 
 func (x *export) progress(ctx context.Context, done int) {
-	// The last part is the upload's. What is known grows on the way.
-	x.tell(done*95/x.tree.size, fmt.Sprintf("%d of %d entities known so far", done, x.tree.size))
+	// The last 5 % are for the upload.
+	x.report(done*95/x.tree.size, fmt.Sprintf("%d of %d entities found so far", done, x.tree.size))
 	now := x.clock.Now()
-	if now.Sub(x.told) < progressEvery {
+	if now.Sub(x.logged) < logInterval {
 		return
 	}
-	x.told = now
+	x.logged = now
 	x.log.InfoContext(ctx, "exporting", "done", done, "queued", x.tree.size-done)
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/formats/mods"
 )
 
-// formatTable has one line for each format, under the name that EXPORT_FORMAT
-// gives it.
+// formatTable has one line for each format, by its name in EXPORT_FORMAT.
 func formatTable() map[string]func(formats.Options) formats.Format {
 	return map[string]func(formats.Options) formats.Format{
 		"mods":    func(o formats.Options) formats.Format { return mods.New(o) },
@@ -20,5 +19,5 @@ func formatTable() map[string]func(formats.Options) formats.Format {
 	}
 }
 
-// FormatNames are the formats that the worker writes, sorted.
+// FormatNames returns the names of the formats, sorted.
 func FormatNames() []string { return slices.Sorted(maps.Keys(formatTable())) }

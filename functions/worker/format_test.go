@@ -14,8 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fill makes a collection that has everything once: a root, a child with
-// files, graph and narrative, and one that is incomplete.
+// fill adds a root, a child with files, graph and narrative, and an incomplete child.
 func fill(a *archive) {
 	a.add(0, map[string]any{"pinax.json": map[string]any{
 		"id": "coll-1", "title": "Papers & <letters>", "type": "Collection",
@@ -104,7 +103,7 @@ func wantGolden(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the document is not %s (go test -update writes it anew):\n%s", file, got)
+		t.Errorf("got a document that differs from %s (go test -update rewrites it):\n%s", file, got)
 	}
 }
 
@@ -153,12 +152,12 @@ func TestOptionsShapeTheDocument(t *testing.T) {
 			wantValid(t, "mods", o.Recursive, doc)
 			for _, want := range row.has {
 				if !strings.Contains(doc, want) {
-					t.Errorf("the document has no %q", want)
+					t.Errorf("got a document without %q", want)
 				}
 			}
 			for _, unwanted := range row.hasNot {
 				if strings.Contains(doc, unwanted) {
-					t.Errorf("the document has %q", unwanted)
+					t.Errorf("got %q in the document", unwanted)
 				}
 			}
 		})
@@ -178,7 +177,7 @@ func TestMARCRecordStaysWithinItsLimits(t *testing.T) {
 	wantCounts(t, r, 1, 0, 0)
 	wantValid(t, "marcxml", false, doc)
 	if !strings.Contains(doc, "fields were left out") || !strings.Contains(doc, "…") {
-		t.Error("nothing was cut")
+		t.Error("got no cut, want one")
 	}
 	var record struct {
 		Fields []struct {
@@ -195,12 +194,12 @@ func TestMARCRecordStaysWithinItsLimits(t *testing.T) {
 			size += 2 + len(s)
 		}
 		if size > 9999 {
-			t.Errorf("a field has %d bytes", size)
+			t.Errorf("got a field of %d bytes, want at most 9999", size)
 		}
 		total += size + 12
 	}
 	if total > 99999 {
-		t.Errorf("the record has %d bytes", total)
+		t.Errorf("got a record of %d bytes, want at most 99999", total)
 	}
 }
 
@@ -211,12 +210,12 @@ func TestTwoCreatorsAreOneMainEntry(t *testing.T) {
 	_, doc := b.mustRun()
 	for i, rec := range strings.Split(doc, "<record ")[1:] {
 		if n := strings.Count(rec, `tag="100"`) + strings.Count(rec, `tag="110"`); n > 1 {
-			t.Errorf("record %d has %d main entries", i, n)
+			t.Errorf("record %d: got %d main entries, want 1", i, n)
 		}
 	}
 }
 
-// wantWellFormed reads a document with another reader than the validator's.
+// wantWellFormed parses a document with encoding/xml, which the validator does not use.
 func wantWellFormed(doc string) error {
 	decoder := xml.NewDecoder(strings.NewReader(doc))
 	for {

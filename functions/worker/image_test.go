@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestImageHoldsOneStaticProgram runs the Dockerfile's own build command, for this
+// TestImageHasOneStaticProgram runs the build command of the Dockerfile for this
 // host's processor, and what it built.
-func TestImageHoldsOneStaticProgram(t *testing.T) {
+func TestImageHasOneStaticProgram(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestImageHoldsOneStaticProgram(t *testing.T) {
 	}
 	found := regexp.MustCompile(`go build (-trimpath .*) -ldflags "([^"]*)" -o /image/worker (\S+)`).FindSubmatch(text)
 	if found == nil {
-		t.Fatal("the Dockerfile builds the program otherwise than this test knows")
+		t.Fatal("got a Dockerfile with another build command than this test runs")
 	}
 	program := filepath.Join(t.TempDir(), "worker")
 	args := append([]string{"build"}, strings.Fields(string(found[1]))...)
@@ -38,7 +38,7 @@ func TestImageHoldsOneStaticProgram(t *testing.T) {
 	}
 	defer file.Close()
 	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 || file.Section(".interp") != nil {
-		t.Errorf("it is not static: %v (%v)", libraries, err)
+		t.Errorf("got libraries %v, %v, want a static program", libraries, err)
 	}
 	if runtime.GOOS != "linux" {
 		return // the rest needs a host that runs it
@@ -47,6 +47,6 @@ func TestImageHoldsOneStaticProgram(t *testing.T) {
 	cmd.Env = []string{"TASK_ID=t1"}
 	output, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(output), "SOURCE_API_URL") {
-		t.Errorf("it ends with %v and says %s", err, output)
+		t.Errorf("got %v, %s", err, output)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
-	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
@@ -21,11 +21,11 @@ const (
 	exitStopped = 128 + int(syscall.SIGTERM)
 )
 
-// Connect opens the bucket.
+// Connect returns the uploader for a bucket.
 type Connect func(BucketAuth) (Uploader, error)
 
-// Main is the whole program: it reads the environment, runs until the end, the
-// context's end, a cancel or a signal, logs JSON lines to stderr and gives the exit
+// Main runs the export worker: it reads the environment, exports until the end, a
+// cancel, a signal or the end of ctx, logs JSON lines to stderr and returns the exit
 // code.
 func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
 	terminated, stop := sdk.Terminated()
@@ -36,16 +36,16 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 		log = log.With("machine_id", config.MachineID)
 	}
 	ports := Ports{
-		HTTP: httpClient(config.Options.ParallelBatchSize), Clock: hostClock{}, Jitter: rand.Float64,
+		HTTP: httpClient(config.Options.ParallelBatchSize), Clock: clock.System{}, Jitter: rand.Float64,
 		PeakMemory: sdk.PeakMemory, Log: log, Terminated: terminated,
 	}
 	defer ports.HTTP.CloseIdleConnections()
 	var err error
-	if invalid == nil && config.Bucket.Open() {
+	if invalid == nil && config.Bucket.HasCredentials() {
 		ports.Outputs, invalid = connect(config.Bucket)
 	}
 	if invalid != nil {
-		log.ErrorContext(ctx, "the environment is not valid", "problems", strings.Split(invalid.Error(), "\n"))
+		log.ErrorContext(ctx, "invalid environment", "problems", strings.Split(invalid.Error(), "\n"))
 		err = ReportInvalid(ctx, config, ports, invalid)
 	} else {
 		err = Run(ctx, config, ports)
@@ -59,20 +59,10 @@ func Main(ctx context.Context, environ []string, stderr io.Writer, connect Conne
 	return exitFailed
 }
 
-// httpClient keeps a connection for each entity in flight.
+// httpClient returns a client that keeps a connection for each entity in flight.
 func httpClient(batch int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
 	transport.MaxIdleConnsPerHost = batch + 1
 	transport.ReadBufferSize, transport.WriteBufferSize = 4<<10, 4<<10
 	return &http.Client{Transport: transport}
-}
-
-// hostClock is the host's clock.
-type hostClock struct{}
-
-func (hostClock) Now() time.Time { return time.Now() }
-
-func (hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// Values that have broken exporters, beside random ones.
+// Values that broke exporters, besides random ones.
 var nasty = []string{
 	"", " ", "\x00", "a\x0bb\x1f", "]]>", "<!--", "&amp;&#0;", "\ufffe\uffff", "\xff\xfe", "\r\n\t", "::", "http://[", "//x:y/",
 	"%", "%zz", "a:b", "://", "1971-13-45", "0000", "en", "zxx", "PLACEHOLDER", "http://u:p@h:99999999/ü?q#f#g", "mailto:",
@@ -25,7 +25,7 @@ func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.SampledFrom(nasty), rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 20), func(b []byte) string { return string(b) }))
 }
 
-// anyValue is what a JSON member may be, of the right type or not.
+// anyValue generates the value of a JSON member, of the right type or not.
 func anyValue() *rapid.Generator[any] {
 	return rapid.OneOf(
 		rapid.Map(anyText(), func(s string) any { return s }),
@@ -103,7 +103,7 @@ func anyEntity(t *rapid.T, n int) *record.Entity {
 	return record.Assemble(m, record.Position{Depth: n, Path: []record.PI{pi}}, parts)
 }
 
-func TestAnyEntityGivesValidDocuments(t *testing.T) {
+func TestAnyEntityBecomesAValidDocument(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		entities := []*record.Entity{anyEntity(t, 0), anyEntity(t, 1)}
@@ -113,7 +113,7 @@ func TestAnyEntityGivesValidDocuments(t *testing.T) {
 				o := formats.Options{Collection: collection, OCR: true, Graph: mode, Links: formats.DefaultLinks()}
 				doc := document(t, begin(o), entities, collection)
 				if again := document(t, begin(o), entities, collection); again != doc {
-					t.Fatalf("%s: the second time differs: %s", name, cmp.Diff(doc, again))
+					t.Fatalf("%s: got another document the second time: %s", name, cmp.Diff(doc, again))
 				}
 				if err := wantWellFormed(doc); err != nil {
 					t.Fatalf("%s: %v\n%s", name, err, doc)

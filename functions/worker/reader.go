@@ -9,38 +9,37 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/source"
 )
 
-// How large components may be. Pinax and graph are read whole when their
+// Limits of components in bytes. Pinax and graph are held in memory while their
 // entity is written; the others are streamed.
 const (
-	maxPinax     = 4 << 20
-	maxGraph     = 4 << 20
-	maxStreamed  = 256 << 20
-	spoolMemory  = 2 << 20 // shared by the entities in flight
-	leastInSpool = 16 << 10
+	maxPinax    = 4 << 20
+	maxGraph    = 4 << 20
+	maxStreamed = 256 << 20
+	spoolMemory = 2 << 20 // shared by the entities in flight
+	minSpool    = 16 << 10
 )
 
-// reader reads one entity at a time, one ahead of others. Its spool is used
-// again for the next.
+// reader reads one entity at a time and reuses its spool for the next.
 type reader struct {
 	from  *source.Client
 	graph formats.GraphMode
 	spool *source.Spool
-	done  chan struct{} // one token when read has ended
+	done  chan struct{} // holds one token when read has returned
 
 	manifest record.Manifest
 	parts    []record.Part
-	err      error // why there is no manifest
-	fatal    error // why the export cannot go on: the disk, the context
+	err      error // of the manifest
+	fatal    error // ends the export: of the disk or the context
 }
 
 func newReader(from *source.Client, options Options, dir string) *reader {
-	share := max(leastInSpool, spoolMemory/options.ParallelBatchSize)
+	share := max(minSpool, spoolMemory/options.ParallelBatchSize)
 	return &reader{
 		from: from, graph: options.CheimarrosMode, spool: source.NewSpool(dir, share), done: make(chan struct{}, 1),
 	}
 }
 
-// read gets the manifest and the components that the export needs, each once.
+// read reads the manifest and the components that the export needs.
 func (r *reader) read(ctx context.Context, pi record.PI) {
 	defer func() { r.done <- struct{}{} }()
 	r.manifest, r.err = r.from.Manifest(ctx, pi)
@@ -66,7 +65,7 @@ func (r *reader) read(ctx context.Context, pi record.PI) {
 	}
 }
 
-// limit is how many bytes of a component are read; 0 where none are.
+// limit returns how many bytes of a component are read; 0 for none.
 func (r *reader) limit(name string) int64 {
 	switch record.KindOf(name) {
 	case record.KindPinax:
@@ -82,7 +81,7 @@ func (r *reader) limit(name string) int64 {
 	return 0
 }
 
-// reset makes the reader ready for the next entity.
+// reset prepares the reader for the next entity.
 func (r *reader) reset() {
 	r.spool.Cut(0)
 	clear(r.parts)
@@ -90,7 +89,7 @@ func (r *reader) reset() {
 	r.manifest, r.err, r.fatal = record.Manifest{}, nil, nil
 }
 
-// section is a spool from an offset on.
+// section is the part of a spool from an offset.
 type section struct {
 	of    *source.Spool
 	begin int64

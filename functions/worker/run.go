@@ -12,34 +12,33 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
 	"github.com/sortie-dev/sortie/functions/worker/source"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
-// Uploader puts an output into the bucket.
+// Uploader stores an output in the bucket.
 type Uploader interface {
-	// Upload stores size bytes of body under key. It may read parts of body at
-	// once and again; it holds no more than a few of them in memory. When it
-	// returns an error, also the context's, nothing of the upload is left in
-	// the bucket; it does its own retries.
+	// Upload stores size bytes of body under key. It may read parts of body
+	// concurrently and repeatedly and holds a few of them in memory. It retries. If
+	// it returns an error, also that of ctx, the bucket has nothing of the upload.
 	Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error
 }
 
-// Ports are what the worker needs from the world. All are required but
-// TempDir, Terminated, and Outputs where the envelope has an address.
+// Ports are the dependencies of the worker. All are required except TempDir,
+// Terminated, and Outputs if the envelope has an output URL.
 type Ports struct {
 	HTTP    *http.Client // for the source and the callback
 	Outputs Uploader
-	Clock   source.Clock
-	// Jitter gives numbers from 0 up to 1. It may be called from anywhere at
-	// once.
+	Clock   clock.Clock
+	// Jitter returns numbers in [0, 1). It must be safe for concurrent use.
 	Jitter func() float64
-	// Terminated is closed when the process is asked to stop; may be nil.
+	// Terminated is closed when the process is signalled to stop. It may be nil.
 	Terminated <-chan struct{}
-	// PeakMemory is the largest resident set so far, in bytes; 0 where unknown.
+	// PeakMemory returns the largest resident set so far, in bytes; 0 if unknown.
 	PeakMemory func() int64
 	Log        *slog.Logger
-	// TempDir is where temporary files lie, without names; empty is the
+	// TempDir is the folder of the unnamed temporary files; empty selects the
 	// system's.
 	TempDir string
 }
@@ -54,17 +53,16 @@ type work struct {
 // callbackTimeout bounds the retries of the callback, which has no deadline.
 const callbackTimeout = 10 * time.Minute
 
-// Run exports, uploads and reports, by the worker contract where there is a
-// TASK_ENVELOPE and with one callback where there is not. It returns nil when
-// the output is in the bucket, whether or not the report was accepted; what
-// ended the work, where that is not to be reported: then the machine's end says
-// enough; any other error was reported, in its own words.
+// Run exports, uploads and reports: by the worker contract if there is a
+// TASK_ENVELOPE, otherwise with one callback. It returns nil if the output is in the
+// bucket, even if the report was not accepted. An error that wraps a cause of package
+// shared/worker was not reported; any other error was.
 func Run(ctx context.Context, config Config, ports Ports) error {
 	if config.Links == (formats.Links{}) {
 		config.Links = formats.DefaultLinks()
 	}
 	return (&work{config: config, ports: ports, log: ports.Log}).run(ctx, func(ctx context.Context, w *work, t *sdk.Task) (sdk.Result, error) {
-		w.log.InfoContext(ctx, "export begins", "pi", config.PI.String(), "format", config.Format,
+		w.log.InfoContext(ctx, "export started", "pi", config.PI.String(), "format", config.Format,
 			"recursive", config.Options.Recursive, "max_depth", config.Options.MaxDepth)
 		r, err := w.export(ctx, t)
 		if err != nil && ctx.Err() == nil {
@@ -74,25 +72,25 @@ func Run(ctx context.Context, config Config, ports Ports) error {
 	})
 }
 
-// ReportInvalid tells that the worker cannot begin, if it could read whom to
-// tell.
+// ReportInvalid reports an invalid environment, if the environment says where to
+// report. It returns why, or the cause that prevented the report.
 func ReportInvalid(ctx context.Context, config Config, ports Ports, why error) error {
 	if config.Envelope == nil && (config.CallbackURL == "" || config.TaskID == "") {
 		return why
 	}
 	return (&work{config: config, ports: ports, log: ports.Log}).run(ctx, func(context.Context, *work, *sdk.Task) (sdk.Result, error) {
-		return sdk.Result{}, sdk.Fail(contract.CategoryConfiguration, false, fmt.Errorf("the worker's environment is not valid: %w", why))
+		return sdk.Result{}, sdk.Fail(contract.CategoryConfiguration, false, fmt.Errorf("invalid environment of the worker: %w", why))
 	})
 }
 
-// run does what is to be done as a task.
+// run calls do as the work of a task.
 func (w *work) run(ctx context.Context, do func(context.Context, *work, *sdk.Task) (sdk.Result, error)) error {
 	t, err := sdk.Start(ctx, w.config.assignment(), sdk.Options{
 		HTTP: w.ports.HTTP, Clock: w.ports.Clock, Jitter: w.ports.Jitter, Log: w.log,
 		Terminated: w.ports.Terminated, ReportTimeout: callbackTimeout,
 	})
 	if err != nil {
-		w.log.WarnContext(ctx, "there is nothing to do", "why", err.Error())
+		w.log.WarnContext(ctx, "cannot start", "why", err.Error())
 		return err
 	}
 	defer t.Close()
@@ -104,9 +102,9 @@ func (w *work) run(ctx context.Context, do func(context.Context, *work, *sdk.Tas
 		w.log.WarnContext(ctx, "export stopped", "why", err.Error())
 		return err
 	case failure == nil:
-		w.log.ErrorContext(ctx, "the output is stored, but nobody knows", "why", err.Error())
+		w.log.ErrorContext(ctx, "the output is stored, but the report was not accepted", "why", err.Error())
 	default:
-		w.log.ErrorContext(ctx, "the failure could not be reported", "why", err.Error())
+		w.log.ErrorContext(ctx, "the failure was not reported", "why", err.Error())
 	}
 	return failure
 }
@@ -121,7 +119,7 @@ func (w *work) export(ctx context.Context, t *sdk.Task) (sdk.Result, error) {
 	defer func() { _ = file.Close() }()
 	c := w.config
 	x := &export{
-		config: c, dir: w.ports.TempDir, clock: w.ports.Clock, log: w.log, tell: t.Progress,
+		config: c, dir: w.ports.TempDir, clock: w.ports.Clock, log: w.log, report: t.Progress,
 		format: formatTable()[c.Format](formats.Options{
 			Collection: c.Options.Recursive, OCR: c.Options.IncludeOCR, Graph: c.Options.CheimarrosMode, Links: c.Links,
 		}),
@@ -129,11 +127,11 @@ func (w *work) export(ctx context.Context, t *sdk.Task) (sdk.Result, error) {
 	from := source.New(c.SourceURL, w.ports.HTTP, w.ports.Clock, w.ports.Jitter, w.log, c.Limits)
 	t.Phase("reading")
 	if err := x.write(ctx, from, file); err != nil {
-		return sdk.Result{PartialProgress: map[string]int{"entitiesExported": x.counts.exported}}, blame(err)
+		return sdk.Result{PartialProgress: map[string]int{"entitiesExported": x.counts.exported}}, categorize(err)
 	}
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
-		return sdk.Result{}, onDisk(fmt.Errorf("cannot read the document back: %w", withoutPath(err)))
+		return sdk.Result{}, onDisk(fmt.Errorf("cannot read back the document: %w", withoutPath(err)))
 	}
 	w.log.InfoContext(ctx, "document written", "entities", x.counts.exported, "bytes", size)
 	t.Phase("uploading")
@@ -147,15 +145,15 @@ func (w *work) export(ctx context.Context, t *sdk.Task) (sdk.Result, error) {
 		EntitiesExported: x.counts.exported, EntitiesFailed: x.counts.failed, EntitiesIncomplete: x.counts.incomplete,
 		PeakMemoryMB: (w.ports.PeakMemory() + mib - 1) / mib,
 	}
-	w.log.InfoContext(ctx, "export ends", "key", output.OutputPath, "bytes", size, "metrics", metrics)
+	w.log.InfoContext(ctx, "export done", "key", output.OutputPath, "bytes", size, "metrics", metrics)
 	if c.Envelope != nil {
 		return sdk.Result{Output: output, Metrics: taskMetrics(metrics)}, nil
 	}
 	return sdk.Result{Output: output, Metrics: metrics}, nil
 }
 
-// upload puts the document into the bucket: with credentials under the export
-// contract's key, without them where the envelope says.
+// upload stores the document: with credentials under the key of the export
+// contract, without them at the envelope's URL.
 func (w *work) upload(ctx context.Context, t *sdk.Task, file io.ReaderAt, size int64) (*contract.TaskOutput, error) {
 	const contentType = "application/xml"
 	c := w.config
@@ -176,9 +174,9 @@ func (w *work) upload(ctx context.Context, t *sdk.Task, file io.ReaderAt, size i
 	return output, nil
 }
 
-// blame gives a failure its category: a source that is away may come back, what
-// it says is not going to change.
-func blame(err error) error {
+// categorize gives a failure its category. An unavailable source may recover; its
+// answers do not change.
+func categorize(err error) error {
 	switch source.KindOf(err) {
 	case source.Unavailable:
 		return sdk.Fail(contract.CategoryInfrastructure, true, err)
@@ -191,12 +189,12 @@ func blame(err error) error {
 	return err
 }
 
-// onDisk is a failure of the machine's disk.
+// onDisk returns a failure of the machine's disk.
 func onDisk(err error) error {
 	return sdk.Fail(contract.CategoryInfrastructure, true, withoutPath(err))
 }
 
-// withoutPath leaves out the name of a temporary file.
+// withoutPath removes the name of a temporary file from an error.
 func withoutPath(err error) error {
 	if wrapped, ok := errors.AsType[*os.PathError](err); ok {
 		return fmt.Errorf("temporary file: %w", wrapped.Err)

@@ -19,24 +19,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestOneEntityIsOneDocument(t *testing.T) {
+func TestSingleEntity(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	b.archive.add(0, pinax("A title"), 1)
 	r, doc := b.mustRun()
 	wantCounts(t, r, 1, 0, 0)
 	if want := "exports/export_mods_1_abc/" + testPI(0) + ".xml"; r.OutputR2Key != want || r.OutputFileName != testPI(0)+".xml" {
-		t.Errorf("callback = %+v", r)
+		t.Errorf("got callback %+v", r)
 	}
 	if !strings.Contains(doc, "<title>A title</title>") || strings.Contains(doc, "modsCollection") {
-		t.Errorf("document:\n%s", doc)
+		t.Errorf("got document\n%s", doc)
 	}
 	if !slices.Equal(b.bucket.types, []string{"application/xml"}) {
-		t.Errorf("content types = %v", b.bucket.types)
+		t.Errorf("got content types %v", b.bucket.types)
 	}
 }
 
-func TestCallbackHasTheContractsShape(t *testing.T) {
+func TestCallbackShape(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", recursive())
 	b.archive.add(0, pinax("root"), 1)
@@ -47,7 +47,7 @@ func TestCallbackHasTheContractsShape(t *testing.T) {
 		`"output_file_name":"%[1]s-collection.xml","output_file_size":%[2]d,"output_r2_key":"exports/export_mods_1_abc/%[1]s-collection.xml","status":"success","task_id":"export_mods_1_abc"}`,
 		testPI(0), len(b.bucket.object(b.config.Key())))
 	if string(got) != want {
-		t.Errorf("callback =\n%s, want\n%s", got, want)
+		t.Errorf("got callback\n%s, want\n%s", got, want)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestOrderIsBreadthFirst(t *testing.T) {
 				pis = append(pis, testPI(n))
 			}
 			if !slices.Equal(got, pis) {
-				t.Errorf("order = %v, want %v", got, pis)
+				t.Errorf("got order %v, want %v", got, pis)
 			}
 		})
 	}
 }
 
-func TestCallbackIsRepeatedUntilItIsTaken(t *testing.T) {
+func TestCallbackIsRetried(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name   string
@@ -100,29 +100,29 @@ func TestCallbackIsRepeatedUntilItIsTaken(t *testing.T) {
 			b.archive.add(0, pinax("x"))
 			b.calls.answer = row.answer
 			if _, doc, err := b.run(); err != nil || doc == "" { // the output is stored: the export is done
-				t.Errorf("Run = %v", err)
+				t.Errorf("got error %v, want none", err)
 			}
 			if n := b.calls.count(); n != row.calls {
-				t.Errorf("%d callbacks, want %d", n, row.calls)
+				t.Errorf("got %d callbacks, want %d", n, row.calls)
 			}
 		})
 	}
 }
 
-func TestCallbackIsGivenUpAfterMinutes(t *testing.T) {
+func TestCallbackRetriesEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	b.archive.add(0, pinax("x"))
 	b.calls.answer = func(int) int { return 502 }
-	begun := b.clock.Now()
+	start := b.clock.Now()
 	if _, _, err := b.run(); err != nil {
-		t.Errorf("Run = %v", err)
+		t.Errorf("got error %v, want none", err)
 	}
-	if took := b.clock.Now().Sub(begun); took < 5*time.Minute || took > 10*time.Minute {
-		t.Errorf("given up after %v", took)
+	if took := b.clock.Now().Sub(start); took < 5*time.Minute || took > 10*time.Minute {
+		t.Errorf("got retries for %v, want 5 to 10 minutes", took)
 	}
-	if !bytes.Contains(b.logged.bytes(), []byte("the output is stored, but nobody knows")) {
-		t.Error("the log does not say so")
+	if !bytes.Contains(b.logged.bytes(), []byte("the output is stored, but the report was not accepted")) {
+		t.Error("got no log line about the report")
 	}
 }
 
@@ -133,22 +133,22 @@ func TestFailedUploadIsReported(t *testing.T) {
 	b.bucket.fail = errors.New("https://account.example/?X-Amz-Signature=abc refused")
 	r, _, err := b.run()
 	if err == nil || r.Status != "error" || r.Error != "Failed to upload "+b.config.Key()+" to the bucket arke-exports" {
-		t.Errorf("Run = %v, callback %+v", err, r)
+		t.Errorf("got %v, callback %+v, want the failure in both", err, r)
 	}
 }
 
-func TestDiskThatCannotBeWrittenIsReported(t *testing.T) {
+func TestDiskFailureIsReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	b.archive.add(0, pinax("x"))
 	b.ports.TempDir = filepath.Join(b.ports.TempDir, "gone")
 	err := Run(t.Context(), b.config, b.ports)
 	if r := b.calls.last(); err == nil || r.Status != "error" || !strings.Contains(r.Error, "temporary file") || strings.Contains(r.Error, "gone") {
-		t.Errorf("Run = %v, callback %+v", err, r)
+		t.Errorf("got %v, callback %+v, want the failure in both", err, r)
 	}
 }
 
-func TestStoppedWorkerReportsNothing(t *testing.T) {
+func TestSIGTERMWithoutCancelIsNotReported(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -186,13 +186,13 @@ func TestStoppedWorkerReportsNothing(t *testing.T) {
 			row.stop(b, cancel)
 			_, doc, err := b.runIn(ctx)
 			if !errors.Is(err, context.Canceled) || doc != "" || b.calls.count() != 0 {
-				t.Errorf("Run = %v, %d callbacks, document %q", err, b.calls.count(), doc)
+				t.Errorf("got %v, %d callbacks, document %q, want ErrTerminated and neither", err, b.calls.count(), doc)
 			}
 		})
 	}
 }
 
-func TestProgressIsToldCalmly(t *testing.T) {
+func TestProgressIsLoggedEveryTenSeconds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", recursive())
 	children := make([]int, 50)
@@ -211,23 +211,23 @@ func TestProgressIsToldCalmly(t *testing.T) {
 	}
 	b.mustRun()
 	if n := bytes.Count(b.logged.bytes(), []byte(`"msg":"exporting"`)); n != 1 {
-		t.Errorf("%d lines of progress, want 1", n)
+		t.Errorf("got %d log lines, want 1", n)
 	}
 }
 
-func TestMainGivesTheExitCode(t *testing.T) {
+func TestMainExitCode(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name    string
-		ill     func(b *bench, env map[string]string)
+		change  func(b *bench, env map[string]string)
 		connect func(b *bench) Connect
 		code    int
 		status  string
 	}{
 		{name: "done", code: 0, status: "success"},
-		{name: "root missing", code: 1, status: "error", ill: func(b *bench, _ map[string]string) { clear(b.archive.entities) }},
-		{name: "bad option", code: 1, status: "error", ill: func(_ *bench, env map[string]string) { env["EXPORT_OPTIONS"] = `{"x":1}` }},
-		{name: "nobody to tell", code: 1, ill: func(_ *bench, env map[string]string) { delete(env, "CALLBACK_URL") }},
+		{name: "root missing", code: 1, status: "error", change: func(b *bench, _ map[string]string) { clear(b.archive.entities) }},
+		{name: "bad option", code: 1, status: "error", change: func(_ *bench, env map[string]string) { env["EXPORT_OPTIONS"] = `{"x":1}` }},
+		{name: "no callback URL", code: 1, change: func(_ *bench, env map[string]string) { delete(env, "CALLBACK_URL") }},
 		{name: "no bucket", code: 1, status: "error", connect: func(*bench) Connect {
 			return func(BucketAuth) (Uploader, error) { return nil, errors.New("no bucket") }
 		}},
@@ -238,34 +238,34 @@ func TestMainGivesTheExitCode(t *testing.T) {
 			b.archive.add(0, pinax("x"))
 			env := goodEnv()
 			env["SOURCE_API_URL"], env["CALLBACK_URL"], env["FLY_MACHINE_ID"] = b.archive.url, b.config.CallbackURL, "machine_1"
-			if row.ill != nil {
-				row.ill(b, env)
+			if row.change != nil {
+				row.change(b, env)
 			}
 			connect := func(BucketAuth) (Uploader, error) { return b.bucket, nil }
 			if row.connect != nil {
 				connect = row.connect(b)
 			}
 			if code := Main(t.Context(), environ(env), b.logged, connect); code != row.code {
-				t.Errorf("exit code %d, want %d", code, row.code)
+				t.Errorf("got code %d, want %d", code, row.code)
 			}
 			if r := b.calls.last(); r.Status != row.status {
-				t.Errorf("callback = %+v", r)
+				t.Errorf("got callback %+v", r)
 			}
 			for line := range bytes.Lines(b.logged.bytes()) {
 				var entry map[string]any
 				if err := json.Unmarshal(line, &entry); err != nil || entry["task_id"] != env["TASK_ID"] ||
 					entry["batch_id"] != "single" || entry["machine_id"] != "machine_1" {
-					t.Errorf("log line %s", line)
+					t.Errorf("got log line %s, want JSON with the ids", line)
 				}
 				if bytes.Contains(line, []byte("very-secret")) || bytes.Contains(line, []byte("s3cr3t")) {
-					t.Errorf("a secret is in the log: %s", line)
+					t.Errorf("got a secret in the log: %s", line)
 				}
 			}
 		})
 	}
 }
 
-func TestStoppedMainExitsAsSIGTERMDoes(t *testing.T) {
+func TestMainExitCodeAfterSIGTERM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mods", DefaultOptions())
 	b.archive.add(0, pinax("x"))
@@ -279,6 +279,6 @@ func TestStoppedMainExitsAsSIGTERMDoes(t *testing.T) {
 	env["SOURCE_API_URL"], env["CALLBACK_URL"] = b.archive.url, b.config.CallbackURL
 	code := Main(ctx, environ(env), b.logged, func(BucketAuth) (Uploader, error) { return b.bucket, nil })
 	if code != 143 || b.calls.count() != 0 {
-		t.Errorf("exit code %d, %d callbacks", code, b.calls.count())
+		t.Errorf("got code %d, %d callbacks, want 143, none", code, b.calls.count())
 	}
 }

@@ -24,13 +24,13 @@ func schema(t failer, file string) *xsd.Schema {
 	}
 	s, err := xsd.LoadWithOptions(os.DirFS("testdata/schemas"), file, xsd.NewLoadOptions())
 	if err != nil {
-		t.Fatalf("%s does not compile: %v", file, err)
+		t.Fatalf("cannot compile %s: %v", file, err)
 	}
 	schemas.byFile[file] = s
 	return s
 }
 
-// schemaOf is the schema of a format's documents.
+// schemaOf returns the schema of a format.
 func schemaOf(format string, collection bool) string {
 	switch {
 	case format == "mods":
@@ -43,18 +43,18 @@ func schemaOf(format string, collection bool) string {
 	return "oai_dc.xsd"
 }
 
-// wantValid holds a document to its schema.
+// wantValid validates a document against its schema.
 func wantValid(t failer, format string, collection bool, doc string) {
 	t.Helper()
 	if err := schema(t, schemaOf(format, collection)).Validate(strings.NewReader(doc)); err != nil {
 		if len(doc) > 4000 {
 			doc = doc[:4000] + "…"
 		}
-		t.Errorf("%s is not valid: %v\n%s", format, err, doc)
+		t.Errorf("got an invalid %s document: %v\n%s", format, err, doc)
 	}
 }
 
-func TestSchemasRefuseWhatIsWrong(t *testing.T) {
+func TestSchemasRefuseInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, format, doc string }{
 		{"empty collection", "mods", `<modsCollection xmlns="http://www.loc.gov/mods/v3"/>`},
@@ -64,13 +64,13 @@ func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			if schema(t, schemaOf(row.format, false)).Validate(strings.NewReader(row.doc)) == nil {
-				t.Error("the schema took it")
+				t.Error("got no error of the schema")
 			}
 		})
 	}
 }
 
-// failer is what testing.T and rapid.T have in common.
+// failer is the part of testing.T that rapid.T has too.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

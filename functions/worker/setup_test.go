@@ -14,11 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
+
 	"github.com/sortie-dev/sortie/functions/worker/formats"
-	"github.com/sortie-dev/sortie/functions/worker/source"
 )
 
-// bench is a worker with everything around it.
+// bench is a worker with its ports.
 type bench struct {
 	t       *testing.T
 	archive *archive
@@ -56,8 +57,8 @@ func recursive() Options {
 	return o
 }
 
-// run runs the worker and gives the last callback, the document and Run's
-// error. Whatever happens, no file may be left.
+// run runs the worker and returns the last callback, the document and the error of
+// Run. It fails if a temporary file is left.
 func (b *bench) run() (report, string, error) {
 	b.t.Helper()
 	return b.runIn(b.t.Context())
@@ -68,23 +69,23 @@ func (b *bench) runIn(ctx context.Context) (report, string, error) {
 	err := Run(ctx, b.config, b.ports)
 	left, dirErr := os.ReadDir(b.ports.TempDir)
 	if dirErr != nil || len(left) != 0 {
-		b.t.Errorf("temporary files are left: %v %v", left, dirErr)
+		b.t.Errorf("got temporary files %v, %v, want none", left, dirErr)
 	}
 	if bytes.Contains(b.logged.bytes(), []byte("very-secret")) {
-		b.t.Error("the callback's secret is in the log")
+		b.t.Error("got the callback's secret in the log")
 	}
 	return b.calls.last(), string(b.bucket.object(b.config.Key())), err
 }
 
-// mustRun wants success.
+// mustRun fails the test unless the export succeeds.
 func (b *bench) mustRun() (report, string) {
 	b.t.Helper()
 	r, doc, err := b.run()
 	if err != nil || r.Status != "success" || r.Metrics == nil {
-		b.t.Fatalf("Run = %v, callback %+v\n%s", err, r, b.logged.bytes())
+		b.t.Fatalf("got %v, callback %+v\n%s", err, r, b.logged.bytes())
 	}
 	if int64(len(doc)) != r.OutputFileSize || doc == "" {
-		b.t.Fatalf("output_file_size is %d, the object has %d bytes", r.OutputFileSize, len(doc))
+		b.t.Fatalf("got output_file_size %d, want %d", r.OutputFileSize, len(doc))
 	}
 	return r, doc
 }
@@ -94,13 +95,13 @@ func wantCounts(t *testing.T, r report, exported, incomplete, failed int) {
 	t.Helper()
 	m := r.Metrics
 	if m.EntitiesExported != exported || m.EntitiesIncomplete != incomplete || m.EntitiesFailed != failed {
-		t.Errorf("exported, incomplete, failed = %d, %d, %d; want %d, %d, %d",
+		t.Errorf("got exported, incomplete, failed %d, %d, %d, want %d, %d, %d",
 			m.EntitiesExported, m.EntitiesIncomplete, m.EntitiesFailed, exported, incomplete, failed)
 	}
 }
 
-// hasty is a clock on which waiting takes no time: a timer fires at once and
-// moves the clock on. Timers of attemptLimit do not fire until slow is called.
+// hasty is a clock whose timers fire at once and advance it. Timers of attemptLimit do
+// not fire until slow is called.
 type hasty struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -134,7 +135,7 @@ func (h *hasty) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return fired, func() {}
 }
 
-var _ source.Clock = (*hasty)(nil)
+var _ clock.Clock = (*hasty)(nil)
 
 // bucket is an Uploader in memory.
 type bucket struct {
@@ -183,7 +184,7 @@ type report struct {
 	Error          string   `json:"error,omitempty"`
 }
 
-// callbacks is who is called back.
+// callbacks is the receiver of the callbacks.
 type callbacks struct {
 	url    string
 	mu     sync.Mutex

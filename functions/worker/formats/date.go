@@ -8,8 +8,7 @@ var w3cdtf = []string{
 	"2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00",
 }
 
-// IsW3CDTF says whether text is a date, or a date and time, in W3CDTF that the
-// calendar knows.
+// IsW3CDTF reports whether text is a valid date, or date and time, in W3CDTF.
 func IsW3CDTF(text string) bool {
 	for _, form := range w3cdtf {
 		if _, err := time.Parse(form, text); err == nil {
@@ -19,8 +18,7 @@ func IsW3CDTF(text string) bool {
 	return false
 }
 
-// Year is the year, four digits, that a date in W3CDTF begins with; empty for
-// any other text.
+// Year returns the four digits of the year of a date in W3CDTF; "" for any other text.
 func Year(text string) string {
 	if !IsW3CDTF(text) {
 		return ""
@@ -28,7 +26,7 @@ func Year(text string) string {
 	return text[:4]
 }
 
-// Encoding is the value of MODS' attribute for a date: w3cdtf, or empty.
+// Encoding returns the value of the MODS attribute for a date: w3cdtf or "".
 func Encoding(text string) string {
 	if IsW3CDTF(text) {
 		return "w3cdtf"

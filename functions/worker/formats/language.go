@@ -49,7 +49,7 @@ uk:ukr ur:urd uz:uzb ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:yid yo:yor za:
 
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$`)
 
-// Language finds the ISO 639-2/B code of a BCP 47 tag, or of a code of ISO
+// Language returns the ISO 639-2/B code of a BCP 47 tag, or of a code of ISO
 // 639-1 or 639-2 in any form ("nl", "nl-BE", "nld" and "dut" give "dut").
 // False for anything else, such as a language that only ISO 639-3 knows, or a
 // language's name.
@@ -67,7 +67,7 @@ func Language(text string) (code string, ok bool) {
 	return primary, listed(primary)
 }
 
-// IsLanguageTag says whether text has the form of a BCP 47 tag that begins
+// IsLanguageTag reports whether text has the form of a BCP 47 tag that begins
 // with a code of two or three letters.
 func IsLanguageTag(text string) bool { return languageTag.MatchString(text) }
 

@@ -9,23 +9,22 @@ import (
 // NameType is personal or corporate, as MODS has them.
 type NameType string
 
-// The two types that the export tells apart.
+// The two types of names.
 const (
 	Personal  NameType = "personal"
 	Corporate NameType = "corporate"
 )
 
-// Words that only a body's name has. A name is searched for whole words; none
-// of them is a surname in use.
+// Words that occur in names of corporate bodies only. They are compared with whole
+// words; none of them is a common surname.
 const bodyWords = ` administration agency archives archive association board bureau cabinet centre center club college commission
  committee company conference congress corporation council department division federation foundation government
  institute institution laboratory league libraries library ltd ministry museum newspaper office organisation organization
  press project school senate services society staff studio survey trust union university `
 
-// Creator tells what kind of name a creator is. The pinax does not say. It is
-// corporate where it is the institution itself, where the graph has an
-// organization of that label, or where one of its words is a body's and it is
-// not inverted; it is personal otherwise.
+// Creator returns the type of a creator's name, which the pinax does not have. The name
+// is corporate if it is that of the institution, if the graph has an organization of that
+// label, or if it has a word of a corporate body and is not inverted.
 func Creator(e *record.Entity, name string) NameType {
 	if e.Pinax != nil && strings.EqualFold(name, e.Pinax.Institution) {
 		return Corporate

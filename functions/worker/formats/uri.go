@@ -16,16 +16,16 @@ const (
 	subDelims  = "!$&'()*+,;="
 )
 
-// URI makes a valid xs:anyURI (and RFC 3986 reference) of any text. What is
-// valid stays as it is; what no URI may hold is percent-encoded. Text that
-// could be no URI at all becomes a relative reference. Blank gives empty.
+// URI converts any text to a valid xs:anyURI (and RFC 3986 reference). It keeps valid
+// text, percent-encodes forbidden characters, and makes a relative reference of text that
+// cannot be a URI. Blank text becomes "".
 func URI(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return ""
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	// Line ends would hide the rest from the expression; they are encoded below.
+	// The expression does not match line ends; they are encoded below.
 	flat := strings.NewReplacer("\r", "%0D", "\n", "%0A").Replace(text)
 	parts := uriParts.FindStringSubmatch(flat)
 	scheme, host, path, query, fragment := parts[1], parts[2], parts[3], parts[4], parts[5]

@@ -1,8 +1,5 @@
-// Package program is the export worker with its bucket wired in: a whole
-// program, for the container image's main and for any other program that runs
-// itself again as the worker.
-//
-// It wires and decides nothing. See package worker for what it does.
+// Package program wires the export worker to its bucket, for the main of the container
+// image and for programs that run themselves again as the worker. See package worker.
 package program
 
 import (
@@ -13,8 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 )
 
-// Main runs the export worker in this process until it ends, and gives the
-// exit code: see worker.Main.
+// Main runs the export worker and returns its exit code; see worker.Main.
 func Main(ctx context.Context, environ []string, stderr io.Writer) int {
 	return worker.Main(ctx, environ, stderr, func(bucket worker.BucketAuth) (worker.Uploader, error) {
 		return r2.NewUploader(r2.Config{

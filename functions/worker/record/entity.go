@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The components that the export understands.
+// The names of the supported components.
 const (
 	PinaxName       = "pinax.json"
 	DescriptionName = "description.md"
@@ -14,39 +14,37 @@ const (
 	referenceSuffix = ".ref.json"
 )
 
-// Position is where the walk found an entity. The path leads from the root to
-// its parent; it is empty for the root.
+// Position is the position of an entity in the walk. Path has the entities from the
+// root to its parent; it is empty for the root.
 type Position struct {
 	Depth int
 	Path  []PI
 }
 
-// Part is a component as it was fetched: its bytes, or why there are none.
+// Part is a fetched component: its bytes, or an error.
 type Part struct {
 	Component
 	Body io.ReaderAt
 	Size int64
-	// Err is why there are no bytes, in words that are the same on every run.
+	// Err is the error of fetching. Its text is the same on every run.
 	Err error
 }
 
-// Entity is all that is known about one entity.
+// Entity is a parsed entity.
 type Entity struct {
 	Manifest
 	Position    Position
-	Pinax       *Pinax // nil where it is missing or could not be read
+	Pinax       *Pinax // nil if it is missing or invalid
 	Description Text   // description.md
-	Graph       *Graph // nil where there is none, or it was not asked for
+	Graph       *Graph // nil if there is none or it was not requested
 	References  []Reference
-	// Others are the components that are none of the above, and references
-	// that could not be read.
+	// Others are all other components, and invalid references.
 	Others []Component
-	// Faults says what is missing from this record that should be there; an
-	// entity with one is incomplete.
+	// Faults lists what the record lacks. An entity with a fault is incomplete.
 	Faults []string
 }
 
-// Kind says how a component is treated.
+// Kind is the kind of a component.
 type Kind int
 
 // The kinds of components. Only Opaque ones are not fetched.
@@ -58,7 +56,7 @@ const (
 	KindReference
 )
 
-// KindOf tells a component's kind by its name.
+// KindOf returns the kind of a component by its name.
 func KindOf(name string) Kind {
 	switch {
 	case name == PinaxName:
@@ -73,8 +71,8 @@ func KindOf(name string) Kind {
 	return Opaque
 }
 
-// Assemble makes the entity of a manifest and its fetched parts. It reads the
-// bodies of pinax and graph whole; their sizes are the caller's to bound.
+// Assemble returns the entity of a manifest and its fetched parts. It holds the bodies
+// of pinax and graph in memory; the caller bounds their sizes.
 func Assemble(m Manifest, at Position, parts []Part) *Entity {
 	e := &Entity{Manifest: m, Position: at}
 	if m.BadLinks > 0 {
@@ -112,8 +110,8 @@ func Assemble(m Manifest, at Position, parts []Part) *Entity {
 	return e
 }
 
-// auxiliary components are by-products of the archive's own processing and are
-// not listed as parts of the entity.
+// auxiliary components are by-products of the archive's processing. They are not
+// listed as parts of the entity.
 func auxiliary(name string) bool {
 	return name == "cheimarros-raw.txt" || name == "reorganization-description.txt"
 }
@@ -151,7 +149,7 @@ func (e *Entity) fault(format string, args ...any) {
 	e.Faults = append(e.Faults, fmt.Sprintf(format, args...))
 }
 
-// Complete says that nothing is missing from the record.
+// Complete reports whether the record has no faults.
 func (e *Entity) Complete() bool { return len(e.Faults) == 0 }
 
 func whole(part Part) ([]byte, error) {

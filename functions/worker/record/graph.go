@@ -7,34 +7,32 @@ import (
 	"strings"
 )
 
-// Graph is what is known about the people, places and things that an entity
-// is about: cheimarros.json.
+// Graph is cheimarros.json: the people, places and things that an entity is about, and
+// their relations.
 type Graph struct {
 	Nodes     []Node // by code
 	Relations []Relation
 }
 
-// Node is one thing of the graph.
+// Node is one person, place or thing.
 type Node struct {
 	Code, Type, Label string
 	Properties        []Property // by key
 }
 
-// Property is one thing said about a node: its values as text, where a
-// reference to another node is that node's label, or its code where it has
-// none.
+// Property is a property of a node with its values as text. A reference to another node
+// is given by its label, or by its code if it has none.
 type Property struct {
 	Key    string
 	Values []string
 }
 
-// Relation joins two nodes of the graph; one whose ends are not both there is
-// left out.
+// Relation relates two nodes. A relation to a missing node is left out.
 type Relation struct {
 	Source, Type, Target string // labels, for reading
 }
 
-// ParseGraph reads a cheimarros.json.
+// ParseGraph parses a cheimarros.json.
 func ParseGraph(body []byte) (*Graph, error) {
 	type wireNode struct {
 		Type       texts                      `json:"type"`
@@ -83,7 +81,7 @@ func ParseGraph(body []byte) (*Graph, error) {
 	return g, nil
 }
 
-// propertyValues is a property's value as texts: a scalar, a reference, or a
+// propertyValues returns the value of a property as texts: a scalar, a reference, or a
 // list of them.
 func propertyValues(raw json.RawMessage, label func(string) string) []string {
 	var list []json.RawMessage
@@ -108,9 +106,8 @@ func propertyValues(raw json.RawMessage, label func(string) string) []string {
 
 var dateCode = regexp.MustCompile(`^date_(\d{4})(?:_(\d{2})(?:_(\d{2}))?)?$`)
 
-// Date is the day, month or year that a node of type date stands for, in
-// W3CDTF and in the precision of its code (date_YYYY, date_YYYY_MM,
-// date_YYYY_MM_DD). Empty where its code is no such date.
+// Date returns the date of a node of type date in W3CDTF, in the precision of its code
+// (date_YYYY, date_YYYY_MM, date_YYYY_MM_DD); "" if the code is not a date.
 func (n Node) Date() string {
 	match := dateCode.FindStringSubmatch(n.Code)
 	if match == nil {
@@ -125,7 +122,7 @@ func (n Node) Date() string {
 	return text
 }
 
-// Name is how the node is called: its label, or its code where it has none.
+// Name returns the label of the node, or its code if it has none.
 func (n Node) Name() string {
 	if n.Label != "" {
 		return n.Label

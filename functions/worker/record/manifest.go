@@ -10,33 +10,32 @@ import (
 	"time"
 )
 
-// Manifest is what GET /entities/{pi} tells about one version of an entity.
+// Manifest is the answer to GET /entities/{pi}: one version of an entity.
 type Manifest struct {
 	PI      PI
 	Version int
-	// Timestamp is when the version was made, as the API wrote it; Time reads
-	// it. Empty where the API did not say.
+	// Timestamp is the time of the version as the API wrote it; Time parses it. It
+	// may be empty.
 	Timestamp string
-	// CID is the manifest's own address. Empty where the API did not say.
+	// CID is the address of the manifest. It may be empty.
 	CID        string
 	Components []Component // by name
 	Children   []PI        // in the manifest's order
-	Parent     PI          // zero where the entity names none
-	// BadLinks counts the children and parents that are no PIs. They are left
-	// out.
+	Parent     PI          // zero if there is none
+	// BadLinks is the number of malformed children and parents, which are left out.
 	BadLinks int
 }
 
-// Component is one named part of an entity and where its bytes are.
+// Component is a named part of an entity with the CID of its bytes.
 type Component struct{ Name, CID string }
 
-// Gone is the answer about an entity that was merged into another or deleted.
+// Gone is the error for an entity that was merged into another or deleted.
 type Gone struct {
 	// MergedInto is empty for a deleted entity.
 	MergedInto string
 }
 
-// Error says what became of the entity.
+// Error implements error.
 func (g *Gone) Error() string {
 	if g.MergedInto != "" {
 		return "merged into " + g.MergedInto
@@ -44,9 +43,8 @@ func (g *Gone) Error() string {
 	return "deleted"
 }
 
-// ErrNotManifest is the answer to bytes that are no manifest. It may mean that
-// the answer was cut short.
-var ErrNotManifest = errors.New("the answer is no manifest")
+// ErrNotManifest means that an answer is not a manifest. It may have been truncated.
+var ErrNotManifest = errors.New("the answer is not a manifest")
 
 type wireManifest struct {
 	PI          string              `json:"pi"`
@@ -63,8 +61,8 @@ type wireManifest struct {
 	Status      string              `json:"status"`
 }
 
-// ParseManifest reads the API's answer about the entity want. The error is a
-// *Gone, or wraps ErrNotManifest.
+// ParseManifest parses the answer for the entity want. The error is a *Gone or wraps
+// ErrNotManifest.
 func ParseManifest(want PI, body []byte) (Manifest, error) {
 	var wire wireManifest
 	if err := json.Unmarshal(trimBOM(body), &wire); err != nil {
@@ -114,9 +112,9 @@ func ParseManifest(want PI, body []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Time is when the version was made, in UTC. Where the manifest does not say,
-// or says nonsense, it is the time in the PI, and where that is none either,
-// the Unix epoch: the same entity always gives the same time.
+// Time returns the time of the version in UTC. Without a valid Timestamp it is the time
+// in the PI, and without that the Unix epoch, so that the same entity always has the
+// same time.
 func (m Manifest) Time() time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, m.Timestamp); err == nil && at.UTC().Year() >= 1 && at.UTC().Year() <= 9999 {
 		return at.UTC()
@@ -132,8 +130,7 @@ func (m Manifest) Time() time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// wireLink is a CID, as text or as an IPLD link ({"/": cid}). Anything else is
-// empty: a component without an address.
+// wireLink is a CID, as text or as an IPLD link ({"/": cid}); "" for anything else.
 type wireLink string
 
 func (l *wireLink) UnmarshalJSON(raw []byte) error {
@@ -151,8 +148,8 @@ func (l *wireLink) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// wirePI is a PI, nothing (null), or something else: one bad link does not
-// make the manifest unreadable.
+// wirePI is a PI or null. Anything else sets bad, so that one malformed link does not
+// invalidate the manifest.
 type wirePI struct {
 	pi  PI
 	bad bool

@@ -5,15 +5,15 @@ import "errors"
 // PILength is the number of characters of a PI.
 const PILength = 26
 
-// PI names an entity: 26 characters of Crockford's base 32, written in
-// capitals, as a ULID is. It is an array so that a million of them cost no
-// pointers. The zero PI names nothing.
+// PI identifies an entity: 26 characters of Crockford's base 32 in capitals, as a ULID.
+// It is an array, so that a million of them have no pointers. The zero PI identifies
+// nothing.
 type PI [PILength]byte
 
-// ErrNotPI is the answer to a text that is no PI.
-var ErrNotPI = errors.New("a PI has 26 characters of 0-9 and A-Z without I, L, O and U")
+// ErrNotPI is the error for a text that is not a PI.
+var ErrNotPI = errors.New("want 26 characters of 0-9 and A-Z without I, L, O and U")
 
-// ParsePI reads a PI. Lower case is refused: the API knows one spelling.
+// ParsePI parses a PI. It refuses lower case, because the API has one spelling.
 func ParsePI(text string) (PI, error) {
 	if len(text) != PILength {
 		return PI{}, ErrNotPI
@@ -31,7 +31,7 @@ func ParsePI(text string) (PI, error) {
 	return pi, nil
 }
 
-// String is the PI as it is written; empty for the zero PI.
+// String returns the PI; "" for the zero PI.
 func (pi PI) String() string {
 	if pi.IsZero() {
 		return ""
@@ -39,5 +39,5 @@ func (pi PI) String() string {
 	return string(pi[:])
 }
 
-// IsZero says that pi names nothing.
+// IsZero reports whether pi is the zero PI.
 func (pi PI) IsZero() bool { return pi == PI{} }

@@ -15,7 +15,7 @@ type Pinax struct {
 	Creators    []string
 	Institution string
 	Created     string
-	AccessURL   string // empty where the record has a placeholder
+	AccessURL   string // empty for a placeholder
 	Languages   []string
 	Subjects    []string
 	Description string
@@ -26,8 +26,8 @@ type Pinax struct {
 
 var errNotObject = errors.New("it is not one JSON object")
 
-// ParsePinax reads a pinax. Members of another type than the schema's are read
-// as far as they have text; unknown members are ignored.
+// ParsePinax parses a pinax. Of members with another type than the schema's it keeps
+// the text; it ignores unknown members.
 func ParsePinax(body []byte) (*Pinax, error) {
 	var wire struct {
 		ID          texts `json:"id"`
@@ -74,8 +74,8 @@ func isObject(body []byte) bool {
 	return false
 }
 
-// texts is a string, a number, or a list of them. What has no text (null,
-// objects, blanks) is left out.
+// texts is a string, a number, or a list of them. Values without text (null, objects,
+// blanks) are left out.
 type texts []string
 
 func (t *texts) UnmarshalJSON(raw []byte) error {
@@ -101,7 +101,7 @@ func (t texts) first() string {
 
 func (t texts) joined(by string) string { return strings.Join(t, by) }
 
-// scalar is the text of a JSON string, number or boolean; empty for the rest.
+// scalar returns the text of a JSON string, number or boolean; "" for others.
 func scalar(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Reference is one *.ref.json: a file that lies outside of the entity.
+// Reference is a *.ref.json: a file outside of the entity.
 type Reference struct {
 	Name     string // of the component
 	URL      string
 	CID      string // the file's, not the component's
 	Type     string // MIME
-	Size     string // bytes, in digits; empty where unknown
+	Size     string // bytes, in digits; empty if unknown
 	Filename string
-	OCR      Text // zero where there is none
+	OCR      Text // zero if there is none
 }
 
-// maxField is how long a member of a reference may be, except its OCR.
+// maxField is the greatest length of a member, except of ocr.
 const maxField = 64 << 10
 
 var errNoURL = errors.New("it has no url")
 
-// ParseReference reads a reference of any size in little memory.
+// ParseReference parses a reference of any size without holding its OCR in memory.
 func ParseReference(name string, at io.ReaderAt, size int64) (Reference, error) {
 	ref := Reference{Name: name}
 	err := scanObject(at, size, func(key string, value span) error {
@@ -67,7 +67,7 @@ func ParseReference(name string, at io.ReaderAt, size int64) (Reference, error) 
 	return ref, nil
 }
 
-// span is where a JSON value's bytes are.
+// span is the position of a JSON value.
 type span struct{ off, n int64 }
 
 func (s span) text(at io.ReaderAt) Text {
@@ -78,9 +78,9 @@ func (s span) text(at io.ReaderAt) Text {
 	return Text{at: at, off: s.off + 1, n: s.n - 2, escaped: true}
 }
 
-// scanObject finds the members of the one JSON object that the bytes are, and
-// shows where each value lies. It checks the object's own syntax and that
-// strings and brackets close; what is inside of a value, its reader checks.
+// scanObject calls member with the position of each value of a JSON object. It checks
+// the syntax of the object and that strings and brackets close, but not the content of
+// the values.
 func scanObject(at io.ReaderAt, size int64, member func(key string, value span) error) error {
 	s := &scanner{r: bufio.NewReaderSize(io.NewSectionReader(at, 0, size), 16<<10)}
 	if mark, _ := s.r.Peek(3); string(mark) == "\xef\xbb\xbf" {
@@ -126,8 +126,7 @@ type scanner struct {
 
 func (s *scanner) skip(n int) { d, _ := s.r.Discard(n); s.off += int64(d) }
 
-// byte is the next byte; 0 at the end (and a zero byte is never part of the
-// syntax).
+// byte returns the next byte; 0 at the end. A zero byte is not part of the syntax.
 func (s *scanner) byte() byte {
 	c, err := s.r.ReadByte()
 	if err != nil {
@@ -137,7 +136,7 @@ func (s *scanner) byte() byte {
 	return c
 }
 
-// next is the next byte that is no white space.
+// next returns the next byte that is not white space.
 func (s *scanner) next() byte {
 	for {
 		switch c := s.byte(); c {
@@ -148,7 +147,7 @@ func (s *scanner) next() byte {
 	}
 }
 
-// key is the member's name, behind its opening quote.
+// key reads the name of a member after its opening quote.
 func (s *scanner) key() (string, bool) {
 	raw := []byte{'"'}
 	for len(raw) < 1024 {
@@ -171,7 +170,7 @@ func (s *scanner) key() (string, bool) {
 	return "", false
 }
 
-// value passes over one value.
+// value skips one value.
 func (s *scanner) value() (span, bool) {
 	first := s.next()
 	start := s.off - 1
@@ -204,7 +203,7 @@ func (s *scanner) value() (span, bool) {
 	}
 }
 
-// bare passes over the rest of a number, true, false or null.
+// bare skips the rest of a number, true, false or null.
 func (s *scanner) bare() {
 	for {
 		next, err := s.r.Peek(1)

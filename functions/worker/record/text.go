@@ -10,15 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a long text at its place: nothing of it is in memory until it is
-// read. The zero Text is empty.
+// Text refers to a long text without holding it in memory. The zero Text is empty.
 type Text struct {
 	at      io.ReaderAt
 	off, n  int64
 	escaped bool // the inside of a JSON string
 }
 
-// PlainText is the n bytes at the beginning of at, without a byte order mark.
+// PlainText returns the first n bytes of at, without a byte order mark.
 func PlainText(at io.ReaderAt, n int64) Text {
 	var mark [3]byte
 	if n >= 3 {
@@ -29,8 +28,8 @@ func PlainText(at io.ReaderAt, n int64) Text {
 	return Text{at: at, n: n}
 }
 
-// Open reads the text from its beginning. It may hold any bytes. It may be
-// opened again and again.
+// Open returns a reader of the text, which may have any bytes. It may be called
+// repeatedly.
 func (t Text) Open() io.Reader {
 	if t.at == nil {
 		return bytes.NewReader(nil)
@@ -42,8 +41,7 @@ func (t Text) Open() io.Reader {
 	return &unescaper{from: bufio.NewReaderSize(section, 4096)}
 }
 
-// Blank says that there is nothing to read but white space and control
-// characters.
+// Blank reports whether the text has only white space and control characters.
 func (t Text) Blank() bool {
 	r := bufio.NewReaderSize(t.Open(), 512)
 	for {
@@ -57,9 +55,8 @@ func (t Text) Blank() bool {
 	}
 }
 
-// unescaper reads the inside of a JSON string, which the scanner has
-// delimited, as the text that it stands for. An escape that is none is kept as
-// written; a lone surrogate is U+FFFD.
+// unescaper decodes the inside of a JSON string. An invalid escape is kept as written; a
+// lone surrogate becomes U+FFFD.
 type unescaper struct {
 	from    *bufio.Reader
 	pending []byte
@@ -136,7 +133,7 @@ func (u *unescaper) codePoint() []byte {
 	return utf8.AppendRune(nil, r)
 }
 
-// hex looks at the four hexadecimal digits that begin skip bytes ahead.
+// hex peeks at four hexadecimal digits, skip bytes ahead.
 func (u *unescaper) hex(skip int) (uint16, bool) {
 	digits, err := u.from.Peek(skip + 4)
 	if err != nil {

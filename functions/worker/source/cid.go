@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The parts of a CID that are understood (the multiformats table).
+// The supported parts of a CID, by the multiformats table.
 const (
 	cidVersion1 = 0x01
 	codecRaw    = 0x55
@@ -17,10 +17,9 @@ const (
 
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// digestOf is the sha2-256 that a CID promises for the bytes themselves. Only
-// a CIDv1 in base 32 of the raw codec does; of any other CID (a CIDv0 Qm…,
-// UnixFS or CBOR blocks, other hashes, other bases) the bytes that the API
-// serves cannot be checked, and the second result is false.
+// digestOf returns the sha2-256 of the bytes of a CID. Only a CIDv1 in base 32 of the
+// raw codec has one. For any other CID (a CIDv0 Qm…, UnixFS or CBOR blocks, other
+// hashes, other bases) the served bytes cannot be checked, and it returns false.
 func digestOf(cid string) ([]byte, bool) {
 	if !strings.HasPrefix(cid, "b") {
 		return nil, false
@@ -39,14 +38,13 @@ func digestOf(cid string) ([]byte, bool) {
 	return raw, len(raw) == sha256.Size
 }
 
-// matches says whether a sha2-256 is the one that the CID promises; true for
-// a CID that promises none.
+// matches reports whether sum is the digest of the CID, or the CID has none.
 func matches(cid string, sum []byte) bool {
 	want, ok := digestOf(cid)
 	return !ok || bytes.Equal(want, sum)
 }
 
-// plausibleCID keeps what cannot be one path segment out of a URL.
+// plausibleCID reports whether a CID is safe as a path segment of a URL.
 func plausibleCID(cid string) bool {
 	if cid == "" || len(cid) > 256 {
 		return false

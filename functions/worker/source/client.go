@@ -1,16 +1,14 @@
 // Package source reads the entity API: GET /entities/{pi} and GET /cat/{cid}.
 //
-// Each thing is asked for until it is had, within limits: 429, 5xx, broken
-// connections, answers that are cut short or do not come in time are tried
-// again with full-jitter backoff; other answers are final. When the attempts
-// are used up, the first manifest that was had is asked for again: if it can be
-// had, the thing itself is at fault and is given up; if not, the source is down,
-// and its return is awaited as long as Patience lasts. Bytes are checked
-// against their CID where the CID allows it (see digestOf), and no answer may
-// be larger than its limit. Nothing is kept in memory but one buffer for each
-// request and the beginning of each entity's Spool.
+// 429, 5xx, broken connections, and truncated or late answers are retried with
+// full-jitter backoff; other answers are final. When the attempts are used up, the
+// client requests the first manifest that it has read once more: if that succeeds,
+// the thing itself is at fault; if not, the source is down, and the client waits for
+// it until RetryTimeout. Bytes are compared with their CID if the CID allows it (see
+// digestOf), and no answer may be larger than its limit. Memory is one buffer for each
+// request and the first part of each entity's Spool.
 //
-// What was had is not asked for again, and errors say nothing about hosts.
+// Errors do not contain hosts or URLs.
 package source
 
 import (
@@ -25,19 +23,14 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/worker/record"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
-
-// Clock tells the time and wakes its caller.
-type Clock interface {
-	Now() time.Time
-	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
-}
 
 // Limits bound one request. The zero value of each field is its default.
 type Limits struct {
-	Attempts       int           // 6; 2 more until the source has answered once
-	AttemptTimeout time.Duration // 30 s, from asking to the last byte
-	Patience       time.Duration // 2 min, over all attempts, an outage included
+	Attempts       int           // 6; 2 more until the first answer
+	AttemptTimeout time.Duration // 30 s, from the request to the last byte
+	RetryTimeout   time.Duration // 2 min, over all attempts and an outage
 	FirstDelay     time.Duration // 250 ms, doubling
 	LongestDelay   time.Duration // 8 s; a Retry-After may ask for 30 s
 	Manifest       int64         // 32 MiB
@@ -46,7 +39,7 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	l.Attempts = orDefault(l.Attempts, 6)
 	l.AttemptTimeout = orDefault(l.AttemptTimeout, 30*time.Second)
-	l.Patience = orDefault(l.Patience, 2*time.Minute)
+	l.RetryTimeout = orDefault(l.RetryTimeout, 2*time.Minute)
 	l.FirstDelay = orDefault(l.FirstDelay, 250*time.Millisecond)
 	l.LongestDelay = orDefault(l.LongestDelay, 8*time.Second)
 	l.Manifest = orDefault(l.Manifest, 32<<20)
@@ -60,42 +53,41 @@ func orDefault[T int | int64 | time.Duration](v, fallback T) T {
 	return v
 }
 
-const longestRetryAfter = 30 * time.Second
+const maxRetryAfter = 30 * time.Second
 
 var (
 	errTooSlow = errors.New("the attempt took too long")
 	errTooLong = errors.New("the answer is longer than its limit")
 )
 
-// Client reads one source. It may be used by many goroutines at once.
+// Client reads one source. It is safe for concurrent use.
 type Client struct {
 	base   string
 	http   *http.Client
-	clock  Clock
+	clock  clock.Clock
 	jitter func() float64
 	log    *slog.Logger
 	limits Limits
-	// known is the path of the first manifest that was had: what can be asked
-	// for to learn whether the source is up. Nil until then.
+	// known is the path of the first manifest that was read, for probing whether
+	// the source is up; nil until then.
 	known atomic.Pointer[string]
 }
 
-// New makes a client of the API at base, an address without a slash at its
-// end. jitter gives numbers from 0 up to 1 and may be called from anywhere at
-// once.
-func New(base string, client *http.Client, clock Clock, jitter func() float64, log *slog.Logger, limits Limits) *Client {
+// New returns a client of the API at the URL base. jitter returns numbers in [0, 1)
+// and must be safe for concurrent use.
+func New(base string, client *http.Client, clock clock.Clock, jitter func() float64, log *slog.Logger, limits Limits) *Client {
 	return &Client{
 		base: strings.TrimRight(base, "/"), http: client, clock: clock, jitter: jitter, log: log,
 		limits: limits.withDefaults(),
 	}
 }
 
-// Manifest asks for an entity. The error is a *Failure, a *record.Gone, or the
+// Manifest reads the manifest of an entity. The error is a *Failure, a *record.Gone, or the
 // context's.
 func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, error) {
 	var m record.Manifest
 	path := "/entities/" + pi.String()
-	err := c.persist(ctx, "manifest", pi.String(), func(ctx context.Context) error {
+	err := c.retry(ctx, "manifest", pi.String(), func(ctx context.Context) error {
 		var body buffer
 		if err := c.get(ctx, path, c.limits.Manifest, &body); err != nil {
 			return err
@@ -103,7 +95,7 @@ func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, e
 		var err error
 		m, err = record.ParseManifest(pi, body)
 		if errors.Is(err, record.ErrNotManifest) {
-			return &Failure{Kind: Garbled, reason: "the answer is no manifest", cause: err}
+			return &Failure{Kind: Garbled, reason: "the answer is not a manifest", cause: err}
 		}
 		return err
 	})
@@ -113,15 +105,15 @@ func (c *Client) Manifest(ctx context.Context, pi record.PI) (record.Manifest, e
 	return m, err
 }
 
-// Component appends a component's bytes, limit at most, to the spool. On
-// failure the spool is as it was. The error is a *Failure, the spool's, or the
+// Component appends at most limit bytes of a component to the spool. On failure the
+// spool is unchanged. The error is a *Failure, the spool's, or the
 // context's.
 func (c *Client) Component(ctx context.Context, cid string, limit int64, to *Spool) error {
 	if !plausibleCID(cid) {
-		return &Failure{Kind: Refused, reason: "its CID is none"}
+		return &Failure{Kind: Refused, reason: "malformed CID"}
 	}
 	begin := to.Size()
-	return c.persist(ctx, "component", cid, func(ctx context.Context) error {
+	return c.retry(ctx, "component", cid, func(ctx context.Context) error {
 		sum := sha256.New()
 		err := c.get(ctx, "/cat/"+cid, limit, io.MultiWriter(to, sum))
 		if err == nil && !matches(cid, sum.Sum(nil)) {
@@ -134,10 +126,10 @@ func (c *Client) Component(ctx context.Context, cid string, limit int64, to *Spo
 	})
 }
 
-// persist tries until it works, cannot work, or lasts too long.
-func (c *Client) persist(ctx context.Context, what, name string, try func(context.Context) error) error {
-	patience := c.clock.Now().Add(c.limits.Patience)
-	awaited := false
+// retry calls try until it succeeds, fails for good, or RetryTimeout has passed.
+func (c *Client) retry(ctx context.Context, what, name string, try func(context.Context) error) error {
+	until := c.clock.Now().Add(c.limits.RetryTimeout)
+	waited := false
 	for attempt := 1; ; attempt++ {
 		err := c.timed(ctx, try)
 		if err == nil || ctx.Err() != nil {
@@ -148,18 +140,18 @@ func (c *Client) persist(ctx context.Context, what, name string, try func(contex
 			return err
 		}
 		if attempt >= f.attempts(c.attempts()) {
-			if awaited || f.Kind != Unavailable || !c.returned(ctx, patience) {
+			if waited || f.Kind != Unavailable || !c.recovered(ctx, until) {
 				return errors.Join(ctx.Err(), err)
 			}
-			awaited, attempt = true, 0
+			waited, attempt = true, 0
 			continue
 		}
 		delay := c.delay(attempt, f.after)
-		if c.clock.Now().Add(delay).After(patience) {
+		if c.clock.Now().Add(delay).After(until) {
 			return err
 		}
-		c.log.DebugContext(ctx, "asking again", "what", what, "name", name, "attempt", attempt, "why", f.Error(), "delay", delay)
-		if err := Sleep(ctx, c.clock, delay); err != nil {
+		c.log.DebugContext(ctx, "retrying", "what", what, "name", name, "attempt", attempt, "why", f.Error(), "delay", delay)
+		if err := clock.Sleep(ctx, c.clock, delay); err != nil {
 			return err
 		}
 	}
@@ -172,9 +164,9 @@ func (c *Client) attempts() int {
 	return c.limits.Attempts
 }
 
-// returned asks for what is known to be there. It is true if the source was
-// down and came back before patience ends; false if it is up, or stays down.
-func (c *Client) returned(ctx context.Context, patience time.Time) bool {
+// recovered probes the source. It returns true if the source was down and is up again
+// before until, and false if it was up or stays down.
+func (c *Client) recovered(ctx context.Context, until time.Time) bool {
 	known := c.known.Load()
 	if known == nil {
 		return false
@@ -185,23 +177,23 @@ func (c *Client) returned(ctx context.Context, patience time.Time) bool {
 			return n > 1 && ctx.Err() == nil
 		}
 		delay := c.delay(n, 0)
-		if c.clock.Now().Add(delay).After(patience) || Sleep(ctx, c.clock, delay) != nil {
+		if c.clock.Now().Add(delay).After(until) || clock.Sleep(ctx, c.clock, delay) != nil {
 			return false
 		}
 	}
 }
 
-// delay is the n-th pause: anything up to the doubled limit (full jitter), but
-// not less than what the source asked for.
-func (c *Client) delay(n int, asked time.Duration) time.Duration {
-	longest := c.limits.LongestDelay
+// delay returns the delay before retry n: full jitter under a bound that doubles, and
+// at least the source's Retry-After.
+func (c *Client) delay(n int, retryAfter time.Duration) time.Duration {
+	bound := c.limits.LongestDelay
 	if n < 16 {
-		longest = min(longest, c.limits.FirstDelay<<(n-1))
+		bound = min(bound, c.limits.FirstDelay<<(n-1))
 	}
-	return max(time.Duration(c.jitter()*float64(longest)), min(asked, longestRetryAfter))
+	return max(time.Duration(c.jitter()*float64(bound)), min(retryAfter, maxRetryAfter))
 }
 
-// timed ends an attempt that lasts longer than AttemptTimeout.
+// timed bounds an attempt by AttemptTimeout.
 func (c *Client) timed(ctx context.Context, try func(context.Context) error) error {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -224,14 +216,14 @@ func (c *Client) timed(ctx context.Context, try func(context.Context) error) err
 func (c *Client) get(ctx context.Context, path string, limit int64, to io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
-		return &Failure{Kind: Refused, reason: "its address is none", cause: err}
+		return &Failure{Kind: Refused, reason: "malformed URL", cause: err}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return fromTransport(err)
 	}
 	defer func() {
-		// A little is read to the end so that the connection can be used again.
+		// A short rest is read, so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 		_ = resp.Body.Close()
 	}()
@@ -254,8 +246,7 @@ func (c *Client) get(ctx context.Context, path string, limit int64, to io.Writer
 	return nil
 }
 
-// answer remembers how reading ended, to tell the source's errors from the
-// writer's.
+// answer keeps the error of reading, to distinguish it from that of the writer.
 type answer struct {
 	from io.Reader
 	err  error
@@ -269,22 +260,10 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// buffer is bytes in memory.
+// buffer collects bytes in memory.
 type buffer []byte
 
 func (b *buffer) Write(p []byte) (int, error) {
 	*b = append(*b, p...)
 	return len(p), nil
-}
-
-// Sleep waits for d, or for the end of the context, whose error it gives then.
-func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
-	fired, stop := clock.NewTimer(d)
-	defer stop()
-	select {
-	case <-fired:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -10,40 +10,39 @@ import (
 	"time"
 )
 
-// Kind is what went wrong with a request, after all its attempts.
+// Kind is the kind of a failure after all attempts.
 type Kind string
 
 // The kinds of failures.
 const (
 	// Absent: the source has no such thing (404, 410).
 	Absent Kind = "absent"
-	// Refused: another answer that a repetition does not change (4xx, a
-	// redirect to nowhere, a CID that is none).
+	// Refused: another answer that a retry does not change (4xx, a redirect, a
+	// malformed CID).
 	Refused Kind = "refused"
-	// Unavailable: 429, 5xx, no connection, no answer in time, an answer cut
-	// short. Repeated until the attempts were used up.
+	// Unavailable: 429, 5xx, no connection, no answer in time, a truncated answer.
 	Unavailable Kind = "unavailable"
-	// Garbled: an answer that is not what was asked for. Repeated, since it
-	// may have been cut short.
+	// Garbled: an answer that cannot be parsed. It is retried, since it may have been
+	// truncated.
 	Garbled Kind = "garbled"
-	// Corrupt: bytes that do not match their CID. Repeated, for the same
-	// reason.
+	// Corrupt: bytes that do not match their CID. They are requested again for the
+	// same reason.
 	Corrupt Kind = "corrupt"
-	// TooLarge: more bytes than the caller takes.
+	// TooLarge: more bytes than the limit.
 	TooLarge Kind = "too large"
 )
 
-// Failure is why something could not be read. Its text is the same on every
-// run and names neither hosts nor addresses.
+// Failure is an error of reading from the source. Its text is the same on every run
+// and contains no host or URL.
 type Failure struct {
 	Kind   Kind
-	Status int // HTTP; 0 where there was no answer
+	Status int // of HTTP; 0 without an answer
 	reason string
 	after  time.Duration // Retry-After
 	cause  error
 }
 
-// Error is "404 Not Found" where there was an answer of HTTP, else words.
+// Error returns the status, such as "404 Not Found", or a reason.
 func (f *Failure) Error() string {
 	if f.reason == "" && f.Status != 0 {
 		return fmt.Sprintf("%d %s", f.Status, http.StatusText(f.Status))
@@ -51,10 +50,10 @@ func (f *Failure) Error() string {
 	return f.reason
 }
 
-// Unwrap gives the cause, for logs and errors.Is.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// KindOf is the kind of a Failure; empty for any other error.
+// KindOf returns the kind of a Failure, or "" for any other error.
 func KindOf(err error) Kind {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f.Kind
@@ -66,8 +65,8 @@ func (f *Failure) retryable() bool {
 	return f.Kind == Unavailable || f.Kind == Garbled || f.Kind == Corrupt
 }
 
-// attempts is how often a kind is tried at all: an answer of the wrong bytes
-// may have been cut short, but it rarely is three times.
+// attempts bounds the attempts of a kind. Wrong bytes are rarely truncated three
+// times.
 func (f *Failure) attempts(most int) int {
 	if f.Kind == Corrupt || f.Kind == Garbled {
 		return min(most, 3)

@@ -7,10 +7,9 @@ import (
 	"os"
 )
 
-// Spool keeps the bytes of one entity's components until they are written: the
-// first part in memory, the rest in a file that has no name, so that nothing
-// is left behind whatever happens to the process. It is used by one goroutine
-// at a time.
+// Spool buffers the components of one entity: the first part in memory, the rest in an
+// unnamed file, which disappears with the process. It is not safe for concurrent
+// use.
 type Spool struct {
 	dir   string
 	limit int
@@ -19,11 +18,11 @@ type Spool struct {
 	size  int64
 }
 
-// NewSpool makes an empty spool that keeps limit bytes in memory; dir is where
-// its file lies, if it comes to need one.
+// NewSpool returns an empty spool that holds limit bytes in memory and creates its file
+// in dir.
 func NewSpool(dir string, limit int) *Spool { return &Spool{dir: dir, limit: limit} }
 
-// Write appends.
+// Write appends p.
 func (s *Spool) Write(p []byte) (int, error) {
 	total := len(p)
 	if room := s.limit - len(s.mem); room > 0 && s.size == int64(len(s.mem)) {
@@ -50,7 +49,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 	return total, nil
 }
 
-// ReadAt reads what was written.
+// ReadAt implements io.ReaderAt over the written bytes.
 func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, errors.New("negative offset")
@@ -77,10 +76,10 @@ func (s *Spool) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Size is how much was written.
+// Size returns the number of bytes.
 func (s *Spool) Size() int64 { return s.size }
 
-// Cut forgets everything from size on.
+// Cut truncates the spool to size.
 func (s *Spool) Cut(size int64) {
 	s.size = min(s.size, size)
 	if s.size < int64(len(s.mem)) {
@@ -92,23 +91,22 @@ func (s *Spool) Cut(size int64) {
 	}
 }
 
-// Close gives memory and file up. The spool is empty then and may be used
-// again.
+// Close releases the memory and the file. The spool is then empty and can be reused.
 func (s *Spool) Close() {
 	s.Cut(0)
 	s.mem = nil
 }
 
-// Unnamed makes a file in dir that has no name: it is gone when it is closed,
-// or when the process ends in any way.
+// Unnamed creates a file in dir and removes its name, so that the file disappears when
+// it is closed or the process ends.
 func Unnamed(dir string) (*os.File, error) {
 	file, err := os.CreateTemp(dir, "sortie-export-*")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a temporary file: %w", err)
+		return nil, fmt.Errorf("cannot create a temporary file: %w", err)
 	}
 	if err := os.Remove(file.Name()); err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("cannot make a temporary file: %w", err)
+		return nil, fmt.Errorf("cannot create a temporary file: %w", err)
 	}
 	return file, nil
 }

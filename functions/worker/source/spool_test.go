@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A spool is a byte slice that can be appended to and cut, wherever the limit
-// between memory and file lies.
+// A spool behaves as a byte slice, for any limit of its memory.
 func TestSpoolIsBytes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -46,6 +45,6 @@ func TestSpoolIsBytes(t *testing.T) {
 		})
 	})
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("files are left: %v", left)
+		t.Errorf("got files %v, want none", left)
 	}
 }

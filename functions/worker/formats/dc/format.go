@@ -4,7 +4,7 @@
 // The mapping is pinax's own (its schema's DC column), and for the rest the
 // Library of Congress's from MODS to DC:
 //
-//	title                    title, or words that say that there is none
+//	title                    title, or a placeholder
 //	creator                  creator
 //	subjects; graph          subject: topics, persons, organizations, concepts
 //	description.md, summary  description, one each
@@ -14,16 +14,16 @@
 //	type, size of files      format: MIME types, each once
 //	pi, id, access_url       identifier
 //	source                   source
-//	language                 language (as written: BCP 47 is what DC wants)
+//	language                 language (as written, BCP 47)
 //	parent, children, files  relation: addresses
 //	place; graph             coverage: places and dates
 //	rights                   rights
 //
-// OCR, inventories and the graph's notes have no place in Dublin Core and are
-// left out. A record that lacks something says so in a description.
+// OCR, inventories and the graph's notes have no element in Dublin Core and are left out.
+// An incomplete record says so in a description.
 //
-// The envelope is the same on every run: its date is the root's, and its
-// address is the public API's. It carries no resumption token: it is complete.
+// The envelope is the same on every run: its date is that of the root, and its URL that
+// of the public API. It has no resumption token, because it is complete.
 package dc
 
 import (
@@ -44,7 +44,7 @@ const (
 // Format writes Dublin Core.
 type Format struct{ options formats.Options }
 
-// New makes the format.
+// New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
 // Open begins the answer, if there are many records.

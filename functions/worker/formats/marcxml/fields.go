@@ -8,8 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// build makes the record. What matters most is added first: what comes last is
-// what a full record leaves out.
+// build fills the record, the most important fields first, because a full record leaves
+// out the last ones.
 func (f *Format) build(e *record.Entity) (*marc, error) {
 	p := e.Pinax
 	if p == nil {
@@ -112,9 +112,9 @@ func (f *Format) names(m *marc, e *record.Entity, p *record.Pinax) string {
 	return main
 }
 
-// nameField is the last two digits of a name's tag and its first indicator: a
-// body in direct order, a person by surname, or by forename where the name is
-// not inverted.
+// nameField returns the last two digits of a name's tag and its first indicator: a
+// corporate body in direct order, a person by surname, or by forename if the name is not
+// inverted.
 func nameField(kind formats.NameType, text string) (tag, indicator string) {
 	switch {
 	case kind == formats.Corporate:
@@ -183,7 +183,7 @@ func (f *Format) subjects(m *marc, e *record.Entity, p *record.Pinax) {
 	}
 }
 
-// addresses adds where the manifest and the files are.
+// addresses adds the URLs of the manifest and the files.
 func (f *Format) addresses(m *marc, e *record.Entity) {
 	if e.CID != "" {
 		m.add("856", "42", "3", "IPFS Manifest", "u", formats.URI(f.options.Links.Bytes(e.CID)))

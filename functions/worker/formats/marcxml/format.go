@@ -14,14 +14,13 @@
 //	773, 774             parent and children, by control number
 //	852, 856             institution; addresses of the entity, its manifest, its files
 //
-// A field of ISO 2709 has at most 9,999 bytes and a record 99,999, and MARCXML
-// is made to be converted. So OCR, inventories and the graph's notes stay out,
-// a longer text is cut and marked with "…", and a record that is full leaves the
-// rest of its files, subjects and children out and says how many fields in a
-// note. The record is collected before it is written, which that limit bounds.
+// A field of ISO 2709 has at most 9,999 bytes and a record 99,999, and MARCXML has to be
+// convertible to it. So OCR, inventories and the graph's notes are left out, a longer
+// text is cut and marked with "…", and a full record leaves out the rest of its files,
+// subjects and children and has their number in a note. The record is collected before it is written, which that limit bounds.
 //
-// DCMI's Sound does not tell speech from music; leader/06 is "i", nonmusical,
-// since an archive's recordings mostly are.
+// The type Sound of DCMI does not distinguish speech from music; leader/06 is "i", nonmusical,
+// because most recordings of archives are.
 package marcxml
 
 import (
@@ -39,7 +38,7 @@ const (
 // Format writes MARCXML.
 type Format struct{ options formats.Options }
 
-// New makes the format.
+// New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
 // Open begins the collection, if it is one.

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/formats/xmlstream"
 )
 
-// Limits of ISO 2709 as MARC 21 has it: lengths of four and five digits.
+// Limits of ISO 2709 in MARC 21: lengths have four and five digits.
 const (
 	maxField  = 9999
 	maxRecord = 99999
@@ -22,7 +22,7 @@ const (
 	reserve = 1024
 )
 
-// marc is a record that is being made. Fields may be added in any order.
+// marc is a record under construction. Fields may be added in any order.
 type marc struct {
 	leader  string
 	control []field
@@ -48,7 +48,7 @@ func (m *marc) add(tag, indicators string, pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		whole := oneLine(pairs[i+1])
 		text := clip(whole, maxField-3-size-perSubfield)
-		if text == "" || pairs[i] == "u" && text != whole { // half an address is none
+		if text == "" || pairs[i] == "u" && text != whole { // a truncated URL is useless
 			continue
 		}
 		f.subfields = append(f.subfields, subfield{pairs[i], text})
@@ -65,8 +65,8 @@ func (m *marc) add(tag, indicators string, pairs ...string) {
 	m.data = append(m.data, f)
 }
 
-// oneLine is the text with single spaces: MARC has no line ends in its data.
-// Bytes that XML will not hold count as the three that replace them.
+// oneLine returns the text with single spaces, because MARC data has no line ends. A
+// byte that XML forbids counts as the three bytes of its replacement.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\uFFFD")
 	return strings.Map(func(r rune) rune {
@@ -77,7 +77,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// clip cuts a text to most bytes, between characters, and marks the cut.
+// clip cuts a text to at most most bytes, between characters, and marks the cut.
 func clip(text string, most int) string {
 	const mark = "…"
 	if len(text) <= most {
@@ -100,7 +100,7 @@ func head(r io.Reader) (string, error) {
 }
 
 // write writes the record: leader, control fields, and data fields by tag; the
-// order of equal tags is that of their adding.
+// order of equal tags is that of add.
 func (m *marc) write(w *xmlstream.Writer) {
 	if m.left > 0 {
 		m.data = append(m.data, field{

@@ -6,16 +6,14 @@
 //     (formats.Creator), not always personal.
 //   - The URL to show is usage="primary"; "primary display" is deprecated
 //     since 3.8.
-//   - A date is marked w3cdtf only where it is one, a language iso639-2b only
-//     where that standard has it; another tag is a code without authority,
-//     other words are text.
+//   - A date is marked w3cdtf only if it is one, a language iso639-2b only if that
+//     standard has it; another tag is a code without authority, other text is text.
 //   - The DCMI Type is kept as genre (authority "dct", the code of MODS'
 //     source list), since typeOfResource is coarser; an unknown type is a genre
 //     without authority. A Collection is mixed material with collection="yes".
-//   - A record that lacks something says what, in a note of the type
-//     metadata-status, and has everything that is known besides.
-//   - The order of everything is fixed: components and graph by name, children
-//     and relations as their source has them.
+//   - An incomplete record says what it lacks in a note of the type metadata-status.
+//   - The order is fixed: components and graph by name, children and relations as in
+//     their source.
 //
 // Every @ID is entity-{PI}: an NCName, and unique, as an entity is written
 // once. There is no IDREF: a related entity may not be in the document.
@@ -39,7 +37,7 @@ const (
 // Format writes MODS.
 type Format struct{ options formats.Options }
 
-// New makes the format.
+// New returns the format.
 func New(options formats.Options) *Format { return &Format{options: options} }
 
 // Open begins the collection, if it is one.

@@ -63,7 +63,7 @@ func (f *Format) notes(w *xmlstream.Writer, e *record.Entity) {
 	}
 }
 
-// place is where the walk found the entity.
+// place writes the position of the entity in the walk.
 func place(e *record.Entity) string {
 	var text strings.Builder
 	text.WriteString("Depth " + strconv.Itoa(e.Position.Depth))
@@ -79,7 +79,7 @@ func place(e *record.Entity) string {
 	return text.String()
 }
 
-// childrenNote counts the children; who they are stands in the related items.
+// childrenNote writes the number of children; the related items name them.
 func childrenNote(w *xmlstream.Writer, e *record.Entity) {
 	switch n := len(e.Children); n {
 	case 0:

@@ -6,8 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 )
 
-// related writes the entity's files, its other parts, its parent as it names
-// it, and its children.
+// related writes the entity's files, other parts, parent and children.
 func (f *Format) related(w *xmlstream.Writer, e *record.Entity) error {
 	for _, ref := range e.References {
 		if err := f.file(w, ref); err != nil {

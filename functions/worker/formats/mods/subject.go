@@ -71,7 +71,7 @@ func subjectName(w *xmlstream.Writer, kind formats.NameType, text string) {
 	w.End()
 }
 
-// graphNotes writes what the graph says in words.
+// graphNotes writes the properties and relations of the graph as notes.
 func (f *Format) graphNotes(w *xmlstream.Writer, e *record.Entity) {
 	if e.Graph == nil || f.options.Graph != formats.GraphFull {
 		return

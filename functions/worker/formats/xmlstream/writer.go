@@ -1,15 +1,13 @@
-// Package xmlstream writes XML as a stream, a little at a time, so that a
-// document of any size costs one buffer.
+// Package xmlstream writes XML as a stream, with one buffer for a document of any size.
 //
-// Whatever bytes a text holds, the document is well-formed: what XML 1.0
-// forbids (control characters, bytes that are no UTF-8, U+FFFE and U+FFFF)
-// becomes U+FFFD. White space is kept, also by a reader that normalises line
-// ends: a carriage return is written as a reference, and so are line ends and
-// tabs in attributes.
+// The document is well-formed for texts of any bytes: what XML 1.0 forbids (control
+// characters, invalid UTF-8, U+FFFE and U+FFFF) becomes U+FFFD. White space survives
+// readers that normalise it: a carriage return is written as a reference, and so are
+// line ends and tabs in attributes.
 //
 // Names of elements and attributes are the caller's constants and are written
-// as they are. The first error of the underlying writer ends all writing and
-// is what Flush returns.
+// unchanged. After the first error of the underlying writer nothing is written; Flush
+// returns the error.
 package xmlstream
 
 import (
@@ -33,7 +31,7 @@ type element struct {
 	children bool // it has elements within
 }
 
-// New makes a writer to w.
+// New returns a Writer to w.
 func New(w io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(w, bufferSize)} }
 
 // Declaration writes the XML declaration.
@@ -79,8 +77,7 @@ func (w *Writer) End() {
 	}
 }
 
-// Leaf writes an element that holds a text, or nothing at all where the text
-// is blank.
+// Leaf writes an element with a text, or nothing if the text is blank.
 func (w *Writer) Leaf(name, text string, attrs ...string) {
 	if strings.TrimSpace(text) == "" {
 		return
@@ -91,7 +88,7 @@ func (w *Writer) Leaf(name, text string, attrs ...string) {
 	w.End()
 }
 
-// LeafFrom writes an element that holds what r reads, whatever that is.
+// LeafFrom writes an element with the text that r reads.
 func (w *Writer) LeafFrom(name string, r io.Reader, attrs ...string) error {
 	w.Start(name, attrs...)
 	w.closeTag()
@@ -100,7 +97,7 @@ func (w *Writer) LeafFrom(name string, r io.Reader, attrs ...string) error {
 	return err
 }
 
-// copy escapes a stream; a character may lie across two reads.
+// copy escapes a stream. A character may be split over two reads.
 func (w *Writer) copy(r io.Reader) error {
 	var chunk [8 << 10]byte
 	kept := 0
@@ -122,7 +119,7 @@ func (w *Writer) copy(r io.Reader) error {
 	}
 }
 
-// wholeRunes is the length of b without a character at its end that may go on.
+// wholeRunes returns the length of b without an incomplete character at its end.
 func wholeRunes(b []byte) int {
 	for i := 1; i <= min(utf8.UTFMax-1, len(b)); i++ {
 		c := b[len(b)-i]
@@ -136,11 +133,10 @@ func wholeRunes(b []byte) int {
 	return len(b)
 }
 
-// Flush writes out what is buffered, and gives the first error that writing
-// met.
+// Flush writes the buffer and returns the first error of writing.
 func (w *Writer) Flush() error { return w.out.Flush() }
 
-// Err gives the first error that writing met so far.
+// Err returns the first error of writing so far.
 func (w *Writer) Err() error {
 	_, err := w.out.Write(nil)
 	return err
@@ -158,7 +154,7 @@ func (w *Writer) line() {
 	w.raw(blanks[:min(len(blanks), 1+2*len(w.stack))])
 }
 
-func (w *Writer) raw(s string) { _, _ = w.out.WriteString(s) } // bufio remembers the error
+func (w *Writer) raw(s string) { _, _ = w.out.WriteString(s) } // bufio keeps the error
 
 func (w *Writer) escape(b []byte, attribute bool) {
 	clean := 0
@@ -176,8 +172,8 @@ func (w *Writer) escape(b []byte, attribute bool) {
 
 const forbidden = "\uFFFD"
 
-// replacement is what is written for the character that b begins with, empty
-// where it is written as it is, and the character's length.
+// replacement returns what is written for the first character of b, "" if it is
+// unchanged, and its length.
 func replacement(b []byte, attribute bool) (string, int) {
 	c := b[0]
 	if c >= utf8.RuneSelf {
