@@ -16,13 +16,12 @@ import (
 	"github.com/sortie-dev/sortie/infra/template"
 )
 
-// TestEachFunctionReadsWhatItIsTold runs each function as it is built, with the
-// environment that the template gives it: it must miss nothing, and what it is
-// given it must read.
-func TestEachFunctionReadsWhatItIsTold(t *testing.T) {
+// TestFunctionsReadTheirEnvironment runs each built function with -check and the
+// template's environment: it must need no further variable, and read every one.
+func TestFunctionsReadTheirEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{
-		"the defaults": deployed(t), "everything": everything(t), "what a weaker target needs": synth(t, map[string]any{"stream": false}),
+		"the defaults": deployed(t), "everything": everything(t), "buffered": synth(t, map[string]any{"stream": false}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +30,7 @@ func TestEachFunctionReadsWhatItIsTold(t *testing.T) {
 					t.Parallel()
 					found := functionOf(t, made, function)
 					if diff := cmp.Diff(sortedKeys(found.Variables()), reads(t, function, found)); diff != "" {
-						t.Errorf("what it is told (-) and what it reads (+) differ:\n%s", diff)
+						t.Errorf("variables of the template (-) and those that the function reads (+):\n%s", diff)
 					}
 				})
 			}
@@ -39,18 +38,18 @@ func TestEachFunctionReadsWhatItIsTold(t *testing.T) {
 	}
 }
 
-// reads has the function tell which variables it reads.
+// reads returns the variables that a function reads.
 func reads(t *testing.T, name string, function *template.Resource) []string {
 	t.Helper()
 	program := filepath.Join("..", ".build", runtime.GOARCH, stack.Program(name), "bootstrap")
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("%s is not built for this host: make test-infra does that", name)
+		t.Fatalf("%s is not built for this host: run make test-infra", name)
 	}
 	check := exec.CommandContext(t.Context(), program, "-check")
 	check.Env = function.Environment()
 	output, err := check.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		t.Fatalf("%s does not work with what the template tells it:\n%s", name, failed.Stderr)
+		t.Fatalf("%s refuses the template's environment:\n%s", name, failed.Stderr)
 	}
 	if err != nil {
 		t.Fatal(err)

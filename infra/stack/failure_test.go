@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-func TestEveryTaskHasItsFunction(t *testing.T) {
+func TestEveryTaskHasAFunction(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
 	machine := named(t, made, "StepFunctions::StateMachine", "Run")
@@ -30,17 +30,17 @@ func TestEveryTaskHasItsFunction(t *testing.T) {
 		}
 		id, found := strings.CutSuffix(strings.TrimPrefix(state.Parameters.FunctionName, "${"), ".Arn}")
 		if f := made.Resources[id]; !found || f == nil || f.Type != "AWS::Lambda::Function" {
-			t.Errorf("%s calls %s", name, state.Parameters.FunctionName)
+			t.Errorf("%s: got function %s", name, state.Parameters.FunctionName)
 		}
 		called["${"+id+".Arn}"] = true
 	}
 	if len(called) != len(statemachines.Functions()) {
-		t.Errorf("the state machine calls %v", called)
+		t.Errorf("got functions %v", called)
 	}
 	for _, s := range statements(made) {
 		if strings.HasPrefix(s.where, "RoleRun") && slices.Contains(s.actions, "lambda:InvokeFunction") {
 			if !slices.Equal(slices.Sorted(slices.Values(s.resources)), sortedKeys(called)) {
-				t.Errorf("its role may call %v, it calls %v", s.resources, called)
+				t.Errorf("role: got functions %v, want %v", s.resources, called)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func TestEveryTaskHasItsFunction(t *testing.T) {
 	expect(t, machine, "ERROR", "LoggingConfiguration", "Level")
 }
 
-func TestTheStreamSurvivesPoison(t *testing.T) {
+func TestStreamSkipsRecordsThatAlwaysFail(t *testing.T) {
 	t.Parallel()
 	stream := named(t, deployed(t), "Lambda::EventSourceMapping", "Stream")
 	expect(t, stream, "true", "BisectBatchOnFunctionError")
@@ -59,11 +59,11 @@ func TestTheStreamSurvivesPoison(t *testing.T) {
 	expect(t, stream, "${DeadLetters.Arn}", "DestinationConfig", "OnFailure", "Destination")
 	filters := stream.At("FilterCriteria", "Filters").([]any)
 	if len(filters) != 1 || filters[0].(map[string]any)["Pattern"] != schema.StreamFilter {
-		t.Errorf("the filter is %v", filters)
+		t.Errorf("got filters %v", filters)
 	}
 }
 
-func TestWhatCannotBeDeliveredIsKept(t *testing.T) {
+func TestUndeliveredEventsGoToTheQueue(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
 	queue := named(t, made, "SQS::Queue", "DeadLetters")
@@ -74,41 +74,41 @@ func TestWhatCannotBeDeliveredIsKept(t *testing.T) {
 	rules := made.Of("Events::Rule")
 	for _, rule := range rules {
 		if !strings.Contains(rule.Text("Targets"), `"DeadLetterConfig":{"Arn":{"Fn::GetAtt":["DeadLetters","Arn"]}}`) {
-			t.Errorf("%s loses what it cannot deliver: %s", rule.ID, rule.Text("Targets"))
+			t.Errorf("%s: got targets %s, want the dead-letter queue", rule.ID, rule.Text("Targets"))
 		}
 		if !strings.Contains(policy, `"`+rule.ID+`"`) {
-			t.Errorf("the queue takes nothing from %s", rule.ID)
+			t.Errorf("the queue's policy does not allow %s", rule.ID)
 		}
 	}
 	if len(rules) != 2 {
-		t.Errorf("there are %d rules", len(rules))
+		t.Errorf("got %d rules, want 2", len(rules))
 	}
 	for _, s := range statements(made) {
 		if strings.HasPrefix(s.where, "RoleSweep") && slices.Contains(s.actions, "sqs:SendMessage") {
 			return
 		}
 	}
-	t.Error("a failed sweep cannot be kept: its role may not send to the queue")
+	t.Error("the sweep's role may not send to the queue")
 }
 
-func TestTheSweepIsCalled(t *testing.T) {
+func TestSweepIsInvoked(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
 	expect(t, named(t, made, "Events::Rule", "EveryMinute"), "rate(1 minute)", "ScheduleExpression")
 	ended := named(t, made, "Events::Rule", "Ended")
 	for _, status := range []string{"FAILED", "TIMED_OUT", "ABORTED"} {
 		if !strings.Contains(ended.Text("EventPattern"), status) {
-			t.Errorf("an execution that ends %s is not told", status)
+			t.Errorf("got no event for executions that end %s", status)
 		}
 	}
 	if !strings.Contains(ended.Text("EventPattern"), "stateMachine:sortie-dev-run") {
-		t.Error("executions of other state machines are told")
+		t.Error("got events of other state machines")
 	}
 }
 
-// TestNothingFailsInSilence: each metric by which a failure would show has an
-// alarm, and each alarm says what to do and is told to somebody.
-func TestNothingFailsInSilence(t *testing.T) {
+// TestEveryFailureHasAnAlarm checks that each metric of a failure has an alarm, and that
+// each alarm has an action, says what to do and is published.
+func TestEveryFailureHasAnAlarm(t *testing.T) {
 	t.Parallel()
 	made := everything(t)
 	watched := ""
@@ -117,7 +117,7 @@ func TestNothingFailsInSilence(t *testing.T) {
 		watched += a.Text("Namespace") + " " + a.Text("MetricName") + " " + a.Text("Metrics") + "\n"
 		metrics += max(1, strings.Count(a.Text("Metrics"), `"MetricStat"`))
 		if !strings.Contains(a.Text("AlarmDescription"), ". What to do: ") {
-			t.Errorf("%s does not say what to do", a.ID)
+			t.Errorf("%s: got no \"What to do\"", a.ID)
 		}
 		for _, actions := range []string{"AlarmActions", "OKActions"} {
 			expect(t, a, `[{"Ref":"Alarms"}]`, actions)
@@ -134,24 +134,23 @@ func TestNothingFailsInSilence(t *testing.T) {
 		"AWS/Lambda Errors", `"Value":"sortie-dev-launch"`, `"Value":"sortie-dev-terminate"`,
 	} {
 		if !strings.Contains(watched, metric) {
-			t.Errorf("nobody watches %s", metric)
+			t.Errorf("got no alarm for %s", metric)
 		}
 	}
 	expect(t, named(t, made, "SNS::Subscription", "AlarmsMail"), "watch@example.org", "Endpoint")
-	// Prices of us-east-1, November 2026, a month: an alarm's metric $0.10, a
-	// key $1, a secret $0.40. The goal is $5 for a stack that idles; the sweep's
-	// calls and the logs take what is left.
+	// Prices per month, us-east-1, November 2026: an alarm's metric $0.10, a key $1, a
+	// secret $0.40. The goal for an idle stack is $5, including sweeps and logs.
 	idle := deployed(t)
 	if cost := 0.10*float64(metrics) + 1.00*float64(len(idle.Of("KMS::Key"))) + 0.40*float64(len(idle.Of("SecretsManager::Secret"))); cost > 4.5 {
-		t.Errorf("alarms, keys and secrets cost $%.2f a month", cost)
+		t.Errorf("got $%.2f a month for alarms, keys and secrets, want at most 4.50", cost)
 	}
 }
 
-func TestConcurrencyIsReservedWhereItIsTold(t *testing.T) {
+func TestConcurrencyIsReservedOnRequest(t *testing.T) {
 	t.Parallel()
 	for _, f := range deployed(t).Of("Lambda::Function") {
 		if f.At("ReservedConcurrentExecutions") != nil {
-			t.Errorf("%s reserves calls, which a new account refuses", f.ID)
+			t.Errorf("%s: got reserved concurrency, which a new account refuses", f.ID)
 		}
 	}
 	made := everything(t)

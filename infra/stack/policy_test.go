@@ -16,23 +16,23 @@ import (
 	"github.com/sortie-dev/sortie/infra/template"
 )
 
-// reasons say why something is wider than one resource, by a part of the
-// resource and the action.
+// reasons has the reason for each permission that is wider than one resource, by a part
+// of the resource and of the action.
 var reasons = []struct{ resource, action, why string }{
-	{":execution:sortie-dev-run:*", "states:", "executions are named after runs, which come and go"},
-	{"/stream/*", "dynamodb:ListStreams", "the permission knows no single stream, only those of the one table"},
+	{":execution:sortie-dev-run:*", "states:", "executions are named after runs"},
+	{"/stream/*", "dynamodb:ListStreams", "the permission is for all streams of a table"},
 	{".Arn}/exports/*", "s3:", "the objects of all tasks"},
 	{".Arn}/*/logs/*", "s3:", "the logs of all tenants"},
-	{"", "logs:CreateLogDelivery", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:GetLogDelivery", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:UpdateLogDelivery", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:DeleteLogDelivery", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:ListLogDeliveries", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:PutResourcePolicy", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:DescribeResourcePolicies", "AWS: the delivery of logs knows no resource"},
-	{"", "logs:DescribeLogGroups", "AWS: the delivery of logs knows no resource"},
-	{"", "xray:PutTraceSegments", "AWS: X-Ray knows no resource"},
-	{"", "xray:PutTelemetryRecords", "AWS: X-Ray knows no resource"},
+	{"", "logs:CreateLogDelivery", "AWS: log deliveries have no resource"},
+	{"", "logs:GetLogDelivery", "AWS: log deliveries have no resource"},
+	{"", "logs:UpdateLogDelivery", "AWS: log deliveries have no resource"},
+	{"", "logs:DeleteLogDelivery", "AWS: log deliveries have no resource"},
+	{"", "logs:ListLogDeliveries", "AWS: log deliveries have no resource"},
+	{"", "logs:PutResourcePolicy", "AWS: log deliveries have no resource"},
+	{"", "logs:DescribeResourcePolicies", "AWS: log deliveries have no resource"},
+	{"", "logs:DescribeLogGroups", "AWS: log deliveries have no resource"},
+	{"", "xray:PutTraceSegments", "AWS: X-Ray has no resource"},
+	{"", "xray:PutTelemetryRecords", "AWS: X-Ray has no resource"},
 }
 
 // allowed is one statement of a policy.
@@ -48,7 +48,7 @@ func asList(value any) []any {
 	return []any{value}
 }
 
-// statements are all that roles and users may do.
+// statements are the permissions of all roles and users.
 func statements(t template.Template) []allowed {
 	var all []allowed
 	for _, kind := range []string{"IAM::Role", "IAM::User", "IAM::Policy", "IAM::ManagedPolicy"} {
@@ -78,7 +78,7 @@ func statements(t template.Template) []allowed {
 	return all
 }
 
-func TestNothingIsWiderThanItHasAReasonFor(t *testing.T) {
+func TestWildcardsHaveAReason(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{"the defaults": deployed(t), "everything": everything(t)} {
 		for _, s := range statements(made) {
@@ -88,7 +88,7 @@ func TestNothingIsWiderThanItHasAReasonFor(t *testing.T) {
 				}
 				for _, on := range s.resources {
 					if strings.Contains(on, "*") && !hasReason(action, on) {
-						t.Errorf("%s: %s may do %s on %s, and no reason is given", name, s.where, action, on)
+						t.Errorf("%s: %s may do %s on %s without a reason", name, s.where, action, on)
 					}
 				}
 			}
@@ -105,8 +105,8 @@ func hasReason(action, on string) bool {
 	return false
 }
 
-// TestOneManagedPolicy: what AWS keeps may change, so only the one that API
-// Gateway insists on is used, for its logs.
+// TestOneManagedPolicy checks that only API Gateway's role for logs, which needs it, has a
+// managed policy: AWS may change them.
 func TestOneManagedPolicy(t *testing.T) {
 	t.Parallel()
 	for _, r := range everything(t).Of("IAM::Role") {
@@ -117,7 +117,7 @@ func TestOneManagedPolicy(t *testing.T) {
 	}
 }
 
-func TestEveryFunctionHasARoleOfItsOwn(t *testing.T) {
+func TestEveryFunctionHasItsOwnRole(t *testing.T) {
 	t.Parallel()
 	made := deployed(t)
 	roles := map[string]string{}
@@ -125,12 +125,12 @@ func TestEveryFunctionHasARoleOfItsOwn(t *testing.T) {
 		f := functionOf(t, made, name)
 		role := f.Text("Role")
 		if role == "" || roles[role] != "" {
-			t.Errorf("%s and %q have the role %s", name, roles[role], role)
+			t.Errorf("%s and %q: got the same role %s", name, roles[role], role)
 		}
 		roles[role] = name
 	}
 	if n := len(made.Of("Lambda::Function")); n != len(stack.Functions()) {
-		t.Errorf("the template has %d functions, %d are known", n, len(stack.Functions()))
+		t.Errorf("got %d functions, want %d", n, len(stack.Functions()))
 	}
 }
 
@@ -138,14 +138,14 @@ func functionOf(tb testing.TB, made template.Template, name string) *template.Re
 	tb.Helper()
 	f := made.Function(name)
 	if f == nil {
-		tb.Fatalf("there is no function %s", name)
+		tb.Fatalf("got no function %s", name)
 	}
 	return f
 }
 
-// TestTheWorkerOnlyWrites: whoever has its key can neither read nor list, nor
-// reach what is served.
-func TestTheWorkerOnlyWrites(t *testing.T) {
+// TestWorkerOnlyWrites checks that the worker's user can neither read nor list, and cannot
+// write to the accepted bucket.
+func TestWorkerOnlyWrites(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, s := range statements(everything(t)) {
@@ -159,14 +159,13 @@ func TestTheWorkerOnlyWrites(t *testing.T) {
 		}
 	}
 	if found != 1 {
-		t.Errorf("the worker has %d statements", found)
+		t.Errorf("got %d statements for the worker, want 1", found)
 	}
 }
 
-// TestLogsAreKeptBesideTheOutputs: what the orchestrator keeps and deletes in the
-// second bucket is TENANT/logs/... beside exports/..., and Sortie's own user has
-// to reach both.
-func TestLogsAreKeptBesideTheOutputs(t *testing.T) {
+// TestSortieWritesOutputsAndLogs checks that Sortie's user can write and delete exports/...
+// and TENANT/logs/... in the accepted bucket.
+func TestSortieWritesOutputsAndLogs(t *testing.T) {
 	t.Parallel()
 	var reached []string
 	for _, s := range statements(everything(t)) {
@@ -179,44 +178,44 @@ func TestLogsAreKeptBesideTheOutputs(t *testing.T) {
 			bucket, objects, _ := strings.Cut(on, ".Arn}")
 			return strings.HasPrefix(bucket, "${Accepted") && objects == wanted
 		}) {
-			t.Errorf("Sortie may not write and delete %s of the second bucket, only %v", wanted, reached)
+			t.Errorf("got no permission for %s of the accepted bucket, only %v", wanted, reached)
 		}
 	}
 }
 
-func TestKeysOfBucketsAreNowhereInPlain(t *testing.T) {
+func TestTemplateHasNoBucketKeys(t *testing.T) {
 	t.Parallel()
 	made := everything(t)
 	secret := named(t, made, "SecretsManager::Secret", "SecretOutputs").Text("SecretString")
 	for _, part := range []string{"${OutputsUserKey.SecretAccessKey}", "${WorkerUserKey.SecretAccessKey}"} {
 		if !strings.Contains(secret, part) {
-			t.Errorf("the secret does not refer to %s: %s", part, secret)
+			t.Errorf("got secret without %s: %s", part, secret)
 		}
 	}
 	if strings.Contains(fmt.Sprint(made.Outputs), "SecretAccessKey") {
-		t.Error("an output of the stack has a key")
+		t.Error("got a key in an output of the stack")
 	}
 	for _, s := range deployed(t).Of("SecretsManager::Secret") {
 		if s.At("SecretString") != nil || s.At("GenerateSecretString") != nil {
-			t.Errorf("%s is not created empty", s.ID)
+			t.Errorf("%s: got a value, want none", s.ID)
 		}
 	}
 }
 
-// TestWhatTheAdaptersCallIsAllowed: each operation of an SDK that an adapter
-// names is allowed to somebody, and nothing else of that service is.
-func TestWhatTheAdaptersCallIsAllowed(t *testing.T) {
+// TestPermissionsMatchTheAdapters compares the operations that adapters name with the
+// permissions of all roles for the same services.
+func TestPermissionsMatchTheAdapters(t *testing.T) {
 	t.Parallel()
 	calls := regexp.MustCompile(`\b(sfn|dynamodb|kms|eventbridge|secretsmanager)\.([A-Z]\w+)Input\b`)
 	prefix := map[string]string{"sfn": "states", "eventbridge": "events"}
-	// A transaction is its parts; the command line puts secrets, not a function;
-	// a stream is read by Lambda for the function.
+	// A transaction needs the permissions of its parts. The command line stores secrets, no
+	// function does. Lambda reads the stream for the function.
 	apart := map[string][]string{"dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem"}, "secretsmanager:PutSecretValue": nil}
 	wanted := map[string]bool{}
 	for _, adapter := range []string{"dynamo", "stepfunctions", "kms", "eventbridge", "secrets"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "shared", "adapter", adapter, "*.go"))
 		if err != nil || len(files) == 0 {
-			t.Fatalf("there is no adapter %s: %v", adapter, err)
+			t.Fatalf("got no adapter %s: %v", adapter, err)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -249,14 +248,13 @@ func TestWhatTheAdaptersCallIsAllowed(t *testing.T) {
 		}
 	}
 	if diff := gocmp.Diff(wanted, allowedTo); diff != "" {
-		t.Errorf("what adapters call (-) and what is allowed (+) differ:\n%s", diff)
+		t.Errorf("calls of adapters (-) and permissions (+):\n%s", diff)
 	}
 }
 
-// TestWhoeverCommitsMayDoAllOfIt: a commit that gives a slot back reads the runs
-// that it is about in a batch, so that a role which may write items and may not
-// read them in batches loses its commits as soon as a pool has a limit.
-func TestWhoeverCommitsMayDoAllOfIt(t *testing.T) {
+// TestWritersMayCommit checks that each role that may update items has all permissions of a
+// commit: one that releases a slot also reads runs in a batch.
+func TestWritersMayCommit(t *testing.T) {
 	t.Parallel()
 	commit := []string{
 		"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:GetItem",
@@ -281,6 +279,6 @@ func TestWhoeverCommitsMayDoAllOfIt(t *testing.T) {
 		}
 	}
 	if writers < 10 {
-		t.Errorf("%d roles write: the steps, the sweep and most front doors have to", writers)
+		t.Errorf("got %d roles that write, want at least 10", writers)
 	}
 }

@@ -13,67 +13,69 @@ import (
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
 
-func TestLittleHasToBeTold(t *testing.T) {
+func TestDefaultsNeedOnlyTheSource(t *testing.T) {
 	t.Parallel()
 	s, err := stack.ReadSettings(given(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Stage != "dev" || s.Arch != "arm64" || !s.Retain || s.Outputs != stack.R2 || s.LocalStack != "" || len(s.Origins) != 0 || !s.Stream {
-		t.Errorf("the defaults are %+v", s)
+		t.Errorf("got defaults %+v", s)
 	}
 	want := map[string]string{"SORTIE_REDIRECT_OVER": "8388608", "SOURCE_API_URL": "https://entities.example.org"}
 	if diff := cmp.Diff(want, s.Service); diff != "" {
-		t.Errorf("the functions are told (-want +got):\n%s", diff)
+		t.Errorf("service settings (-want +got):\n%s", diff)
 	}
 }
 
-// TestWhatCannotBeStreamedHasRoomInAnAnswer: Lambda hands on 6 MB, as JSON.
-func TestWhatCannotBeStreamedHasRoomInAnAnswer(t *testing.T) {
+// TestBufferedDownloadFitsInAnAnswer checks that larger outputs are redirected: Lambda's
+// answers have at most 6 MB of JSON.
+func TestBufferedDownloadFitsInAnAnswer(t *testing.T) {
 	t.Parallel()
-	for told, want := range map[string]string{"": "3145728", "1000000": "1000000"} {
-		s, err := stack.ReadSettings(given(map[string]any{"stream": false, "SORTIE_REDIRECT_OVER": told}))
+	for value, want := range map[string]string{"": "3145728", "1000000": "1000000"} {
+		s, err := stack.ReadSettings(given(map[string]any{"stream": false, "SORTIE_REDIRECT_OVER": value}))
 		if err != nil || s.Service["SORTIE_REDIRECT_OVER"] != want {
-			t.Errorf("told %q, an output over %s bytes is fetched from the bucket (%v)", told, s.Service["SORTIE_REDIRECT_OVER"], err)
+			t.Errorf("%q: got a redirect over %s bytes (%v), want %s", value, s.Service["SORTIE_REDIRECT_OVER"], err, want)
 		}
 	}
 }
 
-func TestEveryProblemIsNamedAtOnce(t *testing.T) {
+func TestEveryProblemIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := stack.ReadSettings(given(map[string]any{
-		"stage": "Prod!", "account": "12", "region": "Frankfurt", "domain": "sortie.example.org", "alarmEmail": "nobody",
+		"stage": "Prod!", "account": "12", "region": "Frankfurt", "domain": "sortie.example.org", "alarmEmail": "not-an-address",
 		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeySerial": 0, "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
-		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,nobody=128", "reserved": "status=-1",
+		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,unknown=128", "reserved": "status=-1",
 		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "SOURCE_API_URL": "entities",
 		"settings": `{"SORTIE_MAX_MACHINE": "1", "SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
 	}))
 	if err == nil {
-		t.Fatal("nothing was wrong with it")
+		t.Fatal("got no error")
 	}
 	for _, name := range []string{
 		"stage: ", "account: ", "region: ", "domain, certificate: ", "alarmEmail: ", "logDays: ", "outputs: ", "outputsEndpoint: ",
-		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "nobody"`, "reserved: ",
+		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "unknown"`, "reserved: ",
 		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
 		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: unknown", "SORTIE_MAX_MACHINE: unknown key, did you mean SORTIE_MAX_MACHINES?",
 	} {
 		if !strings.Contains(err.Error(), name) {
-			t.Errorf("%s is not named in:\n%v", name, err)
+			t.Errorf("got %v, want %s in it", err, name)
 		}
 	}
 }
 
-// TestADomainHasNoPath: what is asked for under a base path would not be found.
-func TestADomainHasNoPath(t *testing.T) {
+// TestDomainHasNoPath checks that a domain with a path is refused, because functions
+// would get paths with the base path.
+func TestDomainHasNoPath(t *testing.T) {
 	t.Parallel()
 	for _, domain := range []string{"sortie.example.org/", "sortie.example.org/v1", "https://sortie.example.org"} {
 		if _, err := stack.ReadSettings(given(map[string]any{"domain": domain})); err == nil || !strings.Contains(err.Error(), "domain: ") {
-			t.Errorf("%s: %v", domain, err)
+			t.Errorf("%s: got %v, want a problem of domain", domain, err)
 		}
 	}
 }
 
-func TestAStageHasItsOwnValues(t *testing.T) {
+func TestStageHasItsOwnValues(t *testing.T) {
 	t.Parallel()
 	stages := map[string]any{"prod": map[string]any{
 		"logDays": float64(90), "signingKeys": []any{"2", "1"}, "reserved": map[string]any{"callback": float64(100)},
@@ -86,21 +88,21 @@ func TestAStageHasItsOwnValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.LogDays != 90 || !slices.Equal(s.SigningKeys, []string{"2", "1"}) || s.Reserved["callback"] != 100 {
-		t.Errorf("the stage's values do not count: %+v", s)
+		t.Errorf("got %+v, want the stage's values", s)
 	}
 	if s.Service["SORTIE_MAX_MACHINES"] != "64" || s.Service["SORTIE_REGION"] != "ams" || s.Service["SORTIE_MACHINE_CPUS"] != "2" {
-		t.Errorf("the functions are told %v", s.Service)
+		t.Errorf("got service settings %v", s.Service)
 	}
 	other, err := stack.ReadSettings(given(map[string]any{"stages": stages}))
 	if err != nil || other.LogDays != 30 {
-		t.Errorf("another stage has logs of %d days: %v", other.LogDays, err)
+		t.Errorf("other stage: got logDays %d (%v), want 30", other.LogDays, err)
 	}
 	if _, err := stack.ReadSettings(given(map[string]any{"stages": map[string]any{"dev": map[string]any{"colour": "red"}}})); err == nil {
-		t.Error("a key that there is not was taken")
+		t.Error("unknown key: got no error")
 	}
 }
 
-func TestTheEnvironmentStandsForKeys(t *testing.T) {
+func TestEnvironmentHasKeys(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"STACK_LOG_DAYS": "14", "CDK_DEFAULT_REGION": "eu-west-1", "STACK_ALARM_EMAIL": "watch@example.org", "STACK_STAGE": "test",
@@ -112,21 +114,21 @@ func TestTheEnvironmentStandsForKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.LogDays != 14 || s.Region != "eu-west-1" || s.AlarmEmail != "watch@example.org" || s.Stage != "live" {
-		t.Errorf("the environment made %+v", s)
+		t.Errorf("got %+v, want the environment's values", s)
 	}
 	if s.Service["SORTIE_MAX_MACHINES"] != "3" || s.Service["SORTIE_PUBLIC_URL"] != "" {
-		t.Errorf("the functions are told %v", s.Service)
+		t.Errorf("got service settings %v", s.Service)
 	}
 }
 
-func TestLocalStackIsToldByItsURL(t *testing.T) {
+func TestLocalStackIsTrueFalseOrURL(t *testing.T) {
 	t.Parallel()
-	for told, want := range map[any]string{
+	for value, want := range map[any]string{
 		"true": "http://127.0.0.1:4566", true: "http://127.0.0.1:4566", "http://127.0.0.1:4600/": "http://127.0.0.1:4600", "false": "",
 	} {
-		s, err := stack.ReadSettings(given(map[string]any{"localstack": told}))
+		s, err := stack.ReadSettings(given(map[string]any{"localstack": value}))
 		if err != nil || s.LocalStack != want {
-			t.Errorf("%v is %q, not %q: %v", told, s.LocalStack, want, err)
+			t.Errorf("%v: got %q (%v), want %q", value, s.LocalStack, err, want)
 		}
 	}
 }

@@ -17,18 +17,17 @@ import (
 	"github.com/sortie-dev/sortie/infra/template"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the summary and the documents anew")
+var rewrite = flag.Bool("rewrite", false, "write the summary and the documents")
 
-// TestTheSummaryIsFresh holds what a reviewer of a change wants to see: what is
-// deployed, with which limits, who may do what. Write it anew with:
-// go test ./stack -run Fresh -rewrite.
-func TestTheSummaryIsFresh(t *testing.T) {
+// TestSummaryIsFresh compares a summary for reviewers with the template: resources, limits
+// and permissions. Rewrite it with: go test ./stack -run Fresh -rewrite.
+func TestSummaryIsFresh(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for _, part := range []struct {
 		title string
 		made  template.Template
-	}{{"The defaults", deployed(t)}, {"Everything switched on", everything(t)}} {
+	}{{"The defaults", deployed(t)}, {"With every option", everything(t)}} {
 		fmt.Fprintf(&text, "# %s\n\n%s\n", part.title, summary(t, part.made))
 	}
 	name := filepath.Join("testdata", "summary.txt")
@@ -43,11 +42,11 @@ func TestTheSummaryIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(golden), text.String()); diff != "" {
-		t.Errorf("%s is stale; read the difference, then write it anew with -rewrite:\n%s", name, diff)
+		t.Errorf("%s is old; read the difference, then rewrite it with -rewrite:\n%s", name, diff)
 	}
 }
 
-// summary tells a template in short.
+// summary summarises a template.
 func summary(t *testing.T, made template.Template) string {
 	t.Helper()
 	var text strings.Builder
@@ -69,7 +68,7 @@ func summary(t *testing.T, made template.Template) string {
 		}
 		fmt.Fprintf(&text, "\n    %s\n", strings.Join(sortedKeys(variables), " "))
 	}
-	text.WriteString("\n## Who may do what\n\n")
+	text.WriteString("\n## Permissions\n\n")
 	where := ""
 	for _, s := range statements(made) {
 		if s.where != where {
@@ -94,7 +93,7 @@ func summary(t *testing.T, made template.Template) string {
 		}
 		fmt.Fprintf(&text, "%s: %s, %s %s, %s x 5 min\n", a.Text("AlarmName"), metrics, a.Text("ComparisonOperator"), a.Text("Threshold"), a.Text("EvaluationPeriods"))
 	}
-	text.WriteString("\n## Results\n\n")
+	text.WriteString("\n## Outputs\n\n")
 	for _, name := range sortedKeys(made.Outputs) {
 		fmt.Fprintf(&text, "%s = %s\n", name, readable(template.Flat(made.Outputs[name].Value)))
 	}
@@ -109,17 +108,17 @@ func byPath(a, b string) int {
 
 var suffix = regexp.MustCompile(`([A-Za-z0-9])[0-9A-F]{8}\b`)
 
-// readable cuts off what the CDK hangs on names.
+// readable removes the hashes that the CDK appends to names.
 func readable(name string) string { return suffix.ReplaceAllString(name, "$1") }
 
-func TestTheSameInputGivesTheSameTemplate(t *testing.T) {
+func TestTemplateIsDeterministic(t *testing.T) {
 	t.Parallel()
 	if again := synth(t, nil); again.Text != deployed(t).Text {
-		t.Errorf("a second template differs:\n%s", cmp.Diff(deployed(t).Text, again.Text))
+		t.Errorf("second template (-first +second):\n%s", cmp.Diff(deployed(t).Text, again.Text))
 	}
 }
 
-func TestWhatIsNotBuiltIsNamed(t *testing.T) {
+func TestMissingProgramsAreNamed(t *testing.T) {
 	t.Parallel()
 	settings, err := stack.ReadSettings(given(nil))
 	if err != nil {
@@ -128,18 +127,18 @@ func TestWhatIsNotBuiltIsNamed(t *testing.T) {
 	settings.Build = t.TempDir()
 	_, err = stack.New(nil, settings)
 	if err == nil {
-		t.Fatal("functions that are not there were deployed")
+		t.Fatal("got no error for missing programs")
 	}
 	for _, name := range stack.Programs() {
 		if !strings.Contains(err.Error(), name+" is not built for arm64") {
-			t.Errorf("%s is not named in: %v", name, err)
+			t.Errorf("got %v, want %s in it", err, name)
 		}
 	}
 }
 
-// TestTheDocumentsAreFresh: the tables of README.md are generated. Write them
-// anew with: go test ./stack -run Fresh -rewrite.
-func TestTheDocumentsAreFresh(t *testing.T) {
+// TestDocumentsAreFresh compares the generated tables of README.md. Rewrite them with:
+// go test ./stack -run Fresh -rewrite.
+func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "README.md")
 	document, err := os.ReadFile(name)
@@ -152,7 +151,7 @@ func TestTheDocumentsAreFresh(t *testing.T) {
 		head, rest, found := bytes.Cut(fresh, begin)
 		_, tail, closed := bytes.Cut(rest, end)
 		if !found || !closed {
-			t.Fatalf("%s has no generated part %q", name, part)
+			t.Fatalf("%s: got no generated part %q", name, part)
 		}
 		fresh = slices.Concat(head, begin, []byte(text), end, tail)
 	}
@@ -163,7 +162,7 @@ func TestTheDocumentsAreFresh(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(fresh, document) {
-		t.Errorf("%s is stale; write it anew with -rewrite", name)
+		t.Errorf("%s is old; rewrite it with -rewrite", name)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if _, err := exec.LookPath("node"); err != nil {
-		fmt.Fprintln(os.Stderr, "These tests need Node 20 or newer, for the CDK runs in it, and there is none: install it, then try again.")
+		fmt.Fprintln(os.Stderr, "These tests need Node 20 or newer for the CDK: install it and run them again.")
 		os.Exit(1)
 	}
 	code := m.Run()
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// named finds the resource of that type and id; a number and letters may follow.
+// named finds the resource of a type with an id, to which the CDK may append a hash.
 func named(tb testing.TB, t template.Template, kind, id string) *template.Resource {
 	tb.Helper()
 	for _, r := range t.Of(kind) {
@@ -34,11 +34,11 @@ func named(tb testing.TB, t template.Template, kind, id string) *template.Resour
 			return r
 		}
 	}
-	tb.Fatalf("the template has no %s %s", kind, id)
+	tb.Fatalf("no %s %s in the template", kind, id)
 	return nil
 }
 
-// given are the settings of a template: what has to be told, and more.
+// given has the required setting and more.
 func given(more map[string]any) stack.Given {
 	return func(key string) (any, bool) {
 		if value, ok := more[key]; ok {
@@ -49,10 +49,10 @@ func given(more map[string]any) stack.Given {
 	}
 }
 
-// kernel is the one Node process, which takes one call at a time.
+// kernel locks the single Node process, which serves one call at a time.
 var kernel sync.Mutex
 
-// synth makes a template of placeholders for functions.
+// synth makes a template with placeholders for programs.
 func synth(tb testing.TB, more map[string]any) template.Template {
 	tb.Helper()
 	settings, err := stack.ReadSettings(given(more))
@@ -87,7 +87,7 @@ func synthOf(tb testing.TB, settings stack.Settings) template.Template {
 	return t
 }
 
-// The templates that most tests look at, each made once.
+// Templates that several tests use, each made once.
 var (
 	once  sync.Mutex
 	plain *template.Template
@@ -100,7 +100,7 @@ func deployed(tb testing.TB) template.Template {
 	return first(tb, &plain, nil)
 }
 
-// everything is the template with each part that can be switched on.
+// everything is the template with every optional part.
 func everything(tb testing.TB) template.Template {
 	tb.Helper()
 	return first(tb, &full, map[string]any{
