@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -80,9 +83,9 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	query := r.URL.Query()
-	state := run.State(query.Get("state"))
-	if query.Has("state") && !state.Valid() {
-		return fault.Invalid("state", "a state is one of %v", run.States())
+	state, err := stateOf(query)
+	if err != nil {
+		return err
 	}
 	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
 		State: state, Cursor: query.Get("cursor"), Limit: limit,
@@ -95,6 +98,20 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 		answer.Tasks = append(answer.Tasks, api.Task(v))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}
+
+// stateOf reads the filter by state, whatever its case.
+func stateOf(query url.Values) (run.State, error) {
+	name := query.Get("state")
+	if !query.Has("state") {
+		return "", nil
+	}
+	states := run.States()
+	i := slices.IndexFunc(states, func(s run.State) bool { return strings.EqualFold(string(s), name) })
+	if i < 0 {
+		return "", fault.Invalid("state", "unknown state, want one of %v", states)
+	}
+	return states[i], nil
 }
 
 func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {

@@ -135,7 +135,7 @@ func TestBadQueriesAreNamed(t *testing.T) {
 		"/v1/tasks?limit=0":                       "limit",
 		"/v1/tasks?limit=1001":                    "limit",
 		"/v1/tasks?limit=ten":                     "limit",
-		"/v1/tasks?state=pending":                 "state",
+		"/v1/tasks?state=waiting":                 "state",
 		"/v1/tasks?state=":                        "state",
 		"/v1/tasks?cursor=nonsense":               "cursor",
 		"/v1/tasks?sort=asc":                      "sort",
