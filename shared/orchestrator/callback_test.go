@@ -11,9 +11,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRule4CallbacksAreFenced plays the rows of the worker contract's table that
-// a callback can meet. None of those that are refused changes anything.
-func TestRule4CallbacksAreFenced(t *testing.T) {
+// TestCallbackIsFenced plays every row of the worker contract's table for a
+// callback. A refused one changes nothing.
+//
+// Rule 4 of shared/README.md.
+func TestCallbackIsFenced(t *testing.T) {
 	t.Parallel()
 	failure := contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"}
 	for name, test := range map[string]struct {
@@ -93,9 +95,11 @@ func (h *house) ends(body contract.Callback) {
 	h.step()
 }
 
-// TestRule4ATokenOutlivesItsAttempt has a callback's token be good for the
-// attempt's deadline and an hour.
-func TestRule4ATokenOutlivesItsAttempt(t *testing.T) {
+// TestCallbackTokenOutlivesItsAttempt checks that a callback token is valid until
+// the attempt's deadline and an hour more.
+//
+// Rule 4 of shared/README.md.
+func TestCallbackTokenOutlivesItsAttempt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -114,9 +118,11 @@ func TestRule4ATokenOutlivesItsAttempt(t *testing.T) {
 	}
 }
 
-// TestRule4AGoodTokenIsOfOneAttempt has a worker's token, which was let in while
-// its attempt went on, be shown for the next one, in its worker's name.
-func TestRule4AGoodTokenIsOfOneAttempt(t *testing.T) {
+// TestTokenAuthorizesOneAttempt shows the token of an earlier attempt in calls of
+// the next one.
+//
+// Rule 4 of shared/README.md.
+func TestTokenAuthorizesOneAttempt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()

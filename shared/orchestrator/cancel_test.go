@@ -33,9 +33,11 @@ func (h *house) begin(change func(*run.Run)) (task string) {
 	return "a-run"
 }
 
-// TestRule12ACancelFindsTheRunWhereverItIs cancels a run in every state and at
-// every turn, once and again.
-func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
+// TestCancelWorksInEveryState cancels a run in every state and before every step,
+// and repeats it.
+//
+// Rule 12 of shared/README.md.
+func TestCancelWorksInEveryState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		play  func(h *house) (task string)
@@ -166,9 +168,11 @@ func TestRule12ACancelFindsTheRunWhereverItIs(t *testing.T) {
 	}
 }
 
-// TestRule12ReportsAfterACancel has the worker's word come after the wish: it is
-// taken and its output discarded; what contradicts it is refused.
-func TestRule12ReportsAfterACancel(t *testing.T) {
+// TestReportAfterCancelIsAccepted reports after a cancel request: the output is
+// discarded, and a contradiction is refused.
+//
+// Rule 12 of shared/README.md.
+func TestReportAfterCancelIsAccepted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.deaf = true
@@ -195,10 +199,12 @@ func TestRule12ReportsAfterACancel(t *testing.T) {
 	}
 }
 
-// TestRule12AWorkerIsToldOfACancelFirst: in the answer to its next call, from
-// which its grace counts; SIGTERM comes when five sixths of that are over, and
-// the kill at its end.
-func TestRule12AWorkerIsToldOfACancelFirst(t *testing.T) {
+// TestCancelIsDeliveredBeforeSigterm delivers the cancel request in the answer to
+// the next call, from which the grace counts. SIGTERM follows after five sixths of
+// the grace, the kill at its end.
+//
+// Rule 12 of shared/README.md.
+func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sigterm bool
@@ -258,9 +264,11 @@ func TestRule12AWorkerIsToldOfACancelFirst(t *testing.T) {
 	}
 }
 
-// TestRule12AWorkerThatEndsInTimeIsCancelled and what it says of how far it came
-// is kept.
-func TestRule12AWorkerThatEndsInTimeIsCancelled(t *testing.T) {
+// TestWorkerThatEndsInTheGraceIsCancelled keeps what the worker reports about its
+// progress.
+//
+// Rule 12 of shared/README.md.
+func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -292,9 +300,11 @@ func TestRule12AWorkerThatEndsInTimeIsCancelled(t *testing.T) {
 	}
 }
 
-// TestRule12NothingOverrulesACancel: not a worker that starts after it, not a
-// failure that is tried again as a rule, not a late success.
-func TestRule12NothingOverrulesACancel(t *testing.T) {
+// TestCancelOverridesLaterOutcomes cancels before a start, before a retryable
+// failure and before a late success.
+//
+// Rule 12 of shared/README.md.
+func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	h.runner.deaf = true

@@ -20,9 +20,11 @@ func (h *house) nothingDue(task string) {
 	}
 }
 
-// TestRule1AnEffectIsRepeatedUntilItIsDone loses each kind of effect, before and
-// after it was done, and has the sweep repeat it.
-func TestRule1AnEffectIsRepeatedUntilItIsDone(t *testing.T) {
+// TestEffectIsRepeatedUntilDone loses each kind of effect, before and after it is
+// applied, and lets the sweep repeat it.
+//
+// Rule 1 of shared/README.md.
+func TestEffectIsRepeatedUntilDone(t *testing.T) {
 	t.Parallel()
 	const slack = 31 * time.Second
 	for name, test := range map[string]struct {
@@ -96,9 +98,11 @@ func TestRule1AnEffectIsRepeatedUntilItIsDone(t *testing.T) {
 	}
 }
 
-// TestRule3AFactBeforeItsToken has the worker report while the state that waits
-// for it is being entered, and again, and long after.
-func TestRule3AFactBeforeItsToken(t *testing.T) {
+// TestFactBeforeItsToken reports while the waiting state is entered, again, and
+// long after.
+//
+// Rule 3 of shared/README.md.
+func TestFactBeforeItsToken(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.before[run.StepRunning] = func(orchestrator.StepInput) {
@@ -116,9 +120,11 @@ func TestRule3AFactBeforeItsToken(t *testing.T) {
 	h.nothingDue(task)
 }
 
-// TestRule3TheNewestTokenWins has the function of a state that was left store
-// its token late: that token is completed, and the record keeps its own.
-func TestRule3TheNewestTokenWins(t *testing.T) {
+// TestNewestTokenWins stores the token of a state that was left: that token is
+// completed, and the record keeps its own.
+//
+// Rule 3 of shared/README.md.
+func TestNewestTokenWins(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	var old orchestrator.StepInput
@@ -136,9 +142,11 @@ func TestRule3TheNewestTokenWins(t *testing.T) {
 	h.stands(task, run.Completed)
 }
 
-// TestRule13AnExecutionThatNeverActedIsAskedAbout loses the start for good: only
-// records past their time are asked about.
-func TestRule13AnExecutionThatNeverActedIsAskedAbout(t *testing.T) {
+// TestOverdueExecutionIsChecked loses the start for good. Only overdue records are
+// checked.
+//
+// Rule 13 of shared/README.md.
+func TestOverdueExecutionIsChecked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.calls.lost["Start"] = 1
@@ -154,9 +162,11 @@ func TestRule13AnExecutionThatNeverActedIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestRule13StartingTwiceIsStartingOnce has the answer to a start be lost, and the
-// sweep repeat it later, while the execution has not come to act yet.
-func TestRule13StartingTwiceIsStartingOnce(t *testing.T) {
+// TestStartIsIdempotent loses the answer to a start and repeats it while the
+// execution has not acted.
+//
+// Rule 13 of shared/README.md.
+func TestStartIsIdempotent(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.calls.unsure["Start"] = 1
@@ -173,9 +183,11 @@ func TestRule13StartingTwiceIsStartingOnce(t *testing.T) {
 	}
 }
 
-// TestRule13WhatNeverStartedIsStarted: the record says that nothing is to be done
-// any more, as a backup may, and there is no such execution.
-func TestRule13WhatNeverStartedIsStarted(t *testing.T) {
+// TestMissingExecutionIsStarted removes the execution of a record without pending
+// effects, as a restored backup does.
+//
+// Rule 13 of shared/README.md.
+func TestMissingExecutionIsStarted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.calls.lost["Start"] = 1
@@ -188,9 +200,9 @@ func TestRule13WhatNeverStartedIsStarted(t *testing.T) {
 	h.stands(task, run.Running)
 }
 
-// TestAnImmediateRunTakesEightTransitions counts as Step Functions bills: each
-// state that is entered, and at most one for the end.
-func TestAnImmediateRunTakesEightTransitions(t *testing.T) {
+// TestImmediateRunTakesEightTransitions counts as Step Functions bills: each state
+// that is entered, and at most one for the end.
+func TestImmediateRunTakesEightTransitions(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()

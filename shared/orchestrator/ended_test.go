@@ -29,10 +29,11 @@ func (h *house) ended(task string, start int) error {
 	return err
 }
 
-// TestRule15AnExecutionsEndIsActedOnAtOnce has the execution fail in the one
-// state that catches nothing, as TestRule15AnExecutionIsRestartedOnce does, and
-// no time passes until a sweep asks.
-func TestRule15AnExecutionsEndIsActedOnAtOnce(t *testing.T) {
+// TestEndedExecutionIsReplacedAtOnce fails the execution in the one state without
+// a Catch, and reports its end before a sweep is due.
+//
+// Rule 15 of shared/README.md.
+func TestEndedExecutionIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range lostExecutions() {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +58,10 @@ func TestRule15AnExecutionsEndIsActedOnAtOnce(t *testing.T) {
 	}
 }
 
-// TestRule15OneEndIsOneRestart has the same end found by many at once.
-func TestRule15OneEndIsOneRestart(t *testing.T) {
+// TestOneEndIsOneRestart reports the same end many times concurrently.
+//
+// Rule 15 of shared/README.md.
+func TestOneEndIsOneRestart(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -79,9 +82,9 @@ func TestRule15OneEndIsOneRestart(t *testing.T) {
 	h.tells(task, "attempt_ended execution_restarted completed")
 }
 
-// TestAnEndThatIsNoLossIsNothing: of a run that has ended too, of an execution
-// that was replaced, of a run that nobody knows.
-func TestAnEndThatIsNoLossIsNothing(t *testing.T) {
+// TestExpectedEndIsIgnored reports the end of a run that has ended, of a replaced
+// execution and of an unknown run.
+func TestExpectedEndIsIgnored(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()

@@ -46,10 +46,11 @@ func (l lostExecution) begin(t *testing.T) (h *house, task string) {
 	return h, task
 }
 
-// TestRule15AnExecutionIsRestartedOnce has the execution fail in the one state
-// that catches nothing: it is begun anew once, and then its run is Orphaned and
-// its machine destroyed.
-func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
+// TestExecutionIsRestartedOnce fails the execution in the one state without a
+// Catch: it is restarted once, then the run is Orphaned and its machine destroyed.
+//
+// Rule 15 of shared/README.md.
+func TestExecutionIsRestartedOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range lostExecutions() {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +78,10 @@ func TestRule15AnExecutionIsRestartedOnce(t *testing.T) {
 	}
 }
 
-// TestRule15TheExecutionThatWasReplacedDoesNothing calls its functions late.
-func TestRule15TheExecutionThatWasReplacedDoesNothing(t *testing.T) {
+// TestReplacedExecutionDoesNothing invokes the functions of a replaced execution.
+//
+// Rule 15 of shared/README.md.
+func TestReplacedExecutionDoesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -105,9 +108,10 @@ func TestRule15TheExecutionThatWasReplacedDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRule15AnUnforeseenFailureEndsTheRun has each plain step's function fail in
-// a way that nobody foresaw.
-func TestRule15AnUnforeseenFailureEndsTheRun(t *testing.T) {
+// TestUnexpectedFailureEndsTheRun fails each plain step with an unknown error.
+//
+// Rule 15 of shared/README.md.
+func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for step, begin := range map[run.Step]func(h *house) string{
 		run.StepPending:          (*house).post,
@@ -135,9 +139,9 @@ func TestRule15AnUnforeseenFailureEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestWhatPassesIsTriedAgain has functions fail a few times, plain ones by
-// TryAgain, those that wait for a token by anything: the run is none the worse.
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+// TestTemporaryFailureIsRetried fails functions a few times: plain ones with
+// TryAgain, waiting ones with any error.
+func TestTemporaryFailureIsRetried(t *testing.T) {
 	t.Parallel()
 	for step, name := range map[run.Step]string{
 		run.StepPending: "TryAgain", run.StepTerminating: "TryAgain", run.StepReconciling: "Lambda.TooManyRequestsException",
@@ -163,10 +167,9 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAStopThatItsWorkerReportsIsNotCounted has somebody ask the platform to stop
-// a machine, as the end of the local process does, whose worker says that it was
-// cancelled: that is not its failure. Where nobody has asked, it is.
-func TestAStopThatItsWorkerReportsIsNotCounted(t *testing.T) {
+// TestStopFromOutsideIsNotCounted stops a machine from outside, and its worker
+// reports CANCELLED: no attempt is counted. Without the stop, the attempt counts.
+func TestStopFromOutsideIsNotCounted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		asked bool
@@ -193,9 +196,9 @@ func TestAStopThatItsWorkerReportsIsNotCounted(t *testing.T) {
 	}
 }
 
-// TestNoVerdictOverAFailureOfOurs has every call that would wait for the worker
-// fail for minutes: the worker is not the one to be blamed.
-func TestNoVerdictOverAFailureOfOurs(t *testing.T) {
+// TestWorkerSurvivesFailuresOfSortie fails every call that would wait for the
+// worker, for minutes.
+func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.fail[run.StepRunning] = many("Lambda.ServiceException")
@@ -212,8 +215,10 @@ func TestNoVerdictOverAFailureOfOurs(t *testing.T) {
 	h.stands(task, run.Completed)
 }
 
-// TestRule9TheEndIsTheEnd repeats everything after it.
-func TestRule9TheEndIsTheEnd(t *testing.T) {
+// TestTerminalStateIsFinal repeats every call after the end.
+//
+// Rule 9 of shared/README.md.
+func TestTerminalStateIsFinal(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.completed()
@@ -239,10 +244,10 @@ func TestRule9TheEndIsTheEnd(t *testing.T) {
 	}
 }
 
-// TestTheStateMachineCatchesEverything reads the file: a plain Task retries
-// TryAgain and sends the rest to Terminating, a token state has no Retry and
-// sends everything to Reconciling, and only Terminating has nobody to send to.
-func TestTheStateMachineCatchesEverything(t *testing.T) {
+// TestStateMachineCatchesEverything reads the file: a plain Task retries TryAgain
+// and sends other errors to Terminating, a token state has no Retry and sends
+// every error to Reconciling, and only Terminating has no Catch.
+func TestStateMachineCatchesEverything(t *testing.T) {
 	t.Parallel()
 	names := map[string]string{}
 	for _, name := range statemachines.Functions() {
@@ -297,9 +302,9 @@ func TestTheStateMachineCatchesEverything(t *testing.T) {
 	}
 }
 
-// TestATryAgainIsOneWhereverItIsWrapped has the bucket fail for a while when the
-// output is to be kept.
-func TestATryAgainIsOneWhereverItIsWrapped(t *testing.T) {
+// TestWrappedTryAgainIsRetried fails the bucket for a while when the output is
+// accepted.
+func TestWrappedTryAgainIsRetried(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()

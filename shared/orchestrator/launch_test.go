@@ -14,9 +14,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRule5OfTwoLaunchesOneMachineIsHeard has a second launch of the same
-// attempt make and commit its machine while the first waits for its answer.
-func TestRule5OfTwoLaunchesOneMachineIsHeard(t *testing.T) {
+// TestConcurrentLaunchesKeepOneMachine commits the machine of a second launch
+// while the first waits for its answer.
+//
+// Rule 5 of shared/README.md.
+func TestConcurrentLaunchesKeepOneMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	var in orchestrator.StepInput
@@ -32,9 +34,11 @@ func TestRule5OfTwoLaunchesOneMachineIsHeard(t *testing.T) {
 	}
 }
 
-// TestRule5ALateMachineLeavesNothing has a launch come back after its run has
-// ended: its machine is destroyed, and what that uploaded goes with it.
-func TestRule5ALateMachineLeavesNothing(t *testing.T) {
+// TestLateMachineIsDiscarded returns from a launch after the run has ended: the
+// machine is destroyed and its uploads removed.
+//
+// Rule 5 of shared/README.md.
+func TestLateMachineIsDiscarded(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := ""
@@ -58,9 +62,11 @@ func TestRule5ALateMachineLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRule5AQuickWorkerOvertakesItsLaunch has the worker report before the
-// machine's id is committed.
-func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
+// TestFastWorkerReportsBeforeItsLaunch reports before the machine's id is
+// committed.
+//
+// Rule 5 of shared/README.md.
+func TestFastWorkerReportsBeforeItsLaunch(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -75,9 +81,11 @@ func TestRule5AQuickWorkerOvertakesItsLaunch(t *testing.T) {
 	h.tells(task, "accepted admitted started attempt_ended machine_created completed")
 }
 
-// TestRule5AQuickWorkerKeepsItsMachine has the worker say that it begins before
-// the machine's id is committed: the launch that lost that race commits again.
-func TestRule5AQuickWorkerKeepsItsMachine(t *testing.T) {
+// TestFastWorkerKeepsItsMachine starts before the machine's id is committed: the
+// launch loses the race and commits again.
+//
+// Rule 5 of shared/README.md.
+func TestFastWorkerKeepsItsMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -94,9 +102,11 @@ func TestRule5AQuickWorkerKeepsItsMachine(t *testing.T) {
 	h.stands(task, run.Completed)
 }
 
-// TestRule5AQuickWorkerIsSettledBeforeItsLaunch has the run settled, too, while
-// the answer about its machine is under way: the machine is found in the list.
-func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
+// TestFastWorkerIsSettledBeforeItsLaunch settles the run while the launch waits
+// for its answer: the machine is found in the list.
+//
+// Rule 5 of shared/README.md.
+func TestFastWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -118,9 +128,11 @@ func TestRule5AQuickWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 	}
 }
 
-// TestRule5AQuickWorkersMachineIsWaitedFor has the id be committed while the
-// run is being settled, of a machine that no list shows yet.
-func TestRule5AQuickWorkersMachineIsWaitedFor(t *testing.T) {
+// TestMachineOfAFastWorkerIsAwaited commits the id of an unlisted machine while
+// the run is settled.
+//
+// Rule 5 of shared/README.md.
+func TestMachineOfAFastWorkerIsAwaited(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -146,8 +158,10 @@ func TestRule5AQuickWorkersMachineIsWaitedFor(t *testing.T) {
 	h.stands(h.post(), run.Completed)
 }
 
-// TestRule5TheSweepCommitsAMachineThatNobodyToldOf loses the answer to a launch.
-func TestRule5TheSweepCommitsAMachineThatNobodyToldOf(t *testing.T) {
+// TestSweepCommitsAnUnknownMachine loses the answer to a launch.
+//
+// Rule 5 of shared/README.md.
+func TestSweepCommitsAnUnknownMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -171,9 +185,11 @@ func TestRule5TheSweepCommitsAMachineThatNobodyToldOf(t *testing.T) {
 	}
 }
 
-// TestRule5ALaunchOutlivesItsCaller ends the call in the middle of a launch, as a
-// stop of the local process does.
-func TestRule5ALaunchOutlivesItsCaller(t *testing.T) {
+// TestLaunchOutlivesItsCaller ends the caller's context during a launch, as the
+// stop of a local process does.
+//
+// Rule 5 of shared/README.md.
+func TestLaunchOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	called, end := context.WithCancel(t.Context())
@@ -192,9 +208,11 @@ func TestRule5ALaunchOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// TestRule5TheNextAttemptWaitsForTheMachinesEnd has a machine that cannot be
-// destroyed hold up the next attempt, for ten minutes and no longer.
-func TestRule5TheNextAttemptWaitsForTheMachinesEnd(t *testing.T) {
+// TestNextAttemptAwaitsTheMachinesEnd keeps a machine that cannot be destroyed:
+// the next attempt waits for ten minutes.
+//
+// Rule 5 of shared/README.md.
+func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *orchestrator.Config) { c.Policy.TimeLimit = 2 * time.Minute })
 	h.runner.clinging = true
@@ -223,9 +241,11 @@ func TestRule5TheNextAttemptWaitsForTheMachinesEnd(t *testing.T) {
 	}
 }
 
-// TestRule5ARunnerThatDoesNotAnswerHoldsUpAReportForTenMinutes has a worker report
-// while its machine cannot be reached.
-func TestRule5ARunnerThatDoesNotAnswerHoldsUpAReportForTenMinutes(t *testing.T) {
+// TestUnreachableRunnerDelaysAReportTenMinutes reports while the machine cannot be
+// reached.
+//
+// Rule 5 of shared/README.md.
+func TestUnreachableRunnerDelaysAReportTenMinutes(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -237,9 +257,10 @@ func TestRule5ARunnerThatDoesNotAnswerHoldsUpAReportForTenMinutes(t *testing.T) 
 	h.stands(task, run.Completed)
 }
 
-// TestRule5AnyOtherMachineIsGoneWithinASweep has a machine appear that nobody
-// was told of, while another one of its attempt is heard.
-func TestRule5AnyOtherMachineIsGoneWithinASweep(t *testing.T) {
+// TestSweepDestroysOtherMachines adds a second machine of an attempt.
+//
+// Rule 5 of shared/README.md.
+func TestSweepDestroysOtherMachines(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
@@ -260,9 +281,11 @@ func TestRule5AnyOtherMachineIsGoneWithinASweep(t *testing.T) {
 	h.stands(task, run.Running)
 }
 
-// TestRule7AbsenceProvesNothing has neither list nor lookup show a machine. That
-// is its end after the start limit, and not before.
-func TestRule7AbsenceProvesNothing(t *testing.T) {
+// TestAbsenceProvesNothing hides a machine from lists and inspections: that is its
+// end after the start limit only.
+//
+// Rule 7 of shared/README.md.
+func TestAbsenceProvesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error { m.hidden = true; return nil }
@@ -284,10 +307,11 @@ func TestRule7AbsenceProvesNothing(t *testing.T) {
 	h.tells(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
 }
 
-// TestRule7AMachineThatTerminatingCannotFindIsNotGone has a worker report from a
-// machine that the platform does not show yet: it is waited for, until it is shown
-// or the start limit is over.
-func TestRule7AMachineThatTerminatingCannotFindIsNotGone(t *testing.T) {
+// TestTerminateAwaitsAHiddenMachine reports from a machine that the platform does
+// not show yet: it is awaited until it is shown or the start limit is over.
+//
+// Rule 7 of shared/README.md.
+func TestTerminateAwaitsAHiddenMachine(t *testing.T) {
 	t.Parallel()
 	for _, shown := range []bool{true, false} {
 		t.Run(fmt.Sprint("shown later: ", shown), func(t *testing.T) {
@@ -310,9 +334,11 @@ func TestRule7AMachineThatTerminatingCannotFindIsNotGone(t *testing.T) {
 	}
 }
 
-// TestRule7ASilentWorkerHasItsTime has a worker that knows no heartbeats live
-// until its limit, and one that is gone be told by the sweep.
-func TestRule7ASilentWorkerHasItsTime(t *testing.T) {
+// TestSilentWorkerKeepsItsTimeLimit runs a worker without heartbeats to its limit,
+// and detects the end of its machine by a sweep.
+//
+// Rule 7 of shared/README.md.
+func TestSilentWorkerKeepsItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()

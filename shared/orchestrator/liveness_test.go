@@ -77,10 +77,12 @@ func liveness(t *testing.T, change ...func(*orchestrator.Config)) *house {
 	return h
 }
 
-// TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats: it lives as long as it
-// calls, however long; when it falls silent it is declared dead, at most half an
-// interval late, its machine is destroyed, and what it still says is refused.
-func TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats(t *testing.T) {
+// TestContactedWorkerNeedsHeartbeats runs a worker as long as it calls. After its
+// last call it is declared dead at most half an interval late, its machine is
+// destroyed and its calls are refused.
+//
+// Rule 7 of shared/README.md.
+func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -117,9 +119,11 @@ func TestRule7AWorkerThatWasHeardIsHeldToItsHeartbeats(t *testing.T) {
 	}
 }
 
-// TestRule7AHeartbeatThatTheExecutionMissedCounts: what counts is the item, not
-// the clock of the execution.
-func TestRule7AHeartbeatThatTheExecutionMissedCounts(t *testing.T) {
+// TestHeartbeatItemCounts loses heartbeats on the way to the execution: the stored
+// item counts.
+//
+// Rule 7 of shared/README.md.
+func TestHeartbeatItemCounts(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -130,9 +134,11 @@ func TestRule7AHeartbeatThatTheExecutionMissedCounts(t *testing.T) {
 	h.stands(task, run.Running)
 }
 
-// TestRule7TheVerdictIsOfTheLastHeartbeat has the worker call while the verdict
-// about it is being committed.
-func TestRule7TheVerdictIsOfTheLastHeartbeat(t *testing.T) {
+// TestTimeoutLosesToAHeartbeat calls while the heartbeat timeout is being
+// committed.
+//
+// Rule 7 of shared/README.md.
+func TestTimeoutLosesToAHeartbeat(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -159,9 +165,11 @@ func TestRule7TheVerdictIsOfTheLastHeartbeat(t *testing.T) {
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
-// TestRule7AWorkerThatKnowsNoHeartbeatsLives until its time limit; if it speaks
-// later, it is held to it from then on.
-func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
+// TestWorkerWithoutHeartbeatsKeepsRunning runs until the time limit. After its
+// first call the heartbeat limit applies.
+//
+// Rule 7 of shared/README.md.
+func TestWorkerWithoutHeartbeatsKeepsRunning(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -175,9 +183,11 @@ func TestRule7AWorkerThatKnowsNoHeartbeatsLives(t *testing.T) {
 	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
-// TestRule7NothingExtendsTheTimeLimit: not even a worker that calls, whether from
-// its start or, with which the state is entered again, late.
-func TestRule7NothingExtendsTheTimeLimit(t *testing.T) {
+// TestNothingExtendsTheTimeLimit calls from the start, and late, so that the state
+// is entered again.
+//
+// Rule 7 of shared/README.md.
+func TestNothingExtendsTheTimeLimit(t *testing.T) {
 	t.Parallel()
 	for name, silence := range map[string]time.Duration{"from its start": 0, "late": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -194,9 +204,11 @@ func TestRule7NothingExtendsTheTimeLimit(t *testing.T) {
 	}
 }
 
-// TestRule7AHeartbeatLeavesTheRecord of a worker that is heard, as it is: by the
-// process that knows its token, and by one that sees it for the first time.
-func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
+// TestHeartbeatLeavesTheRecordUnchanged calls with a cached token and with one
+// that is new to the process.
+//
+// Rule 7 of shared/README.md.
+func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
@@ -220,8 +232,10 @@ func TestRule7AHeartbeatLeavesTheRecord(t *testing.T) {
 	}
 }
 
-// TestRule8ASweepNotesTheReception, since when and whether calls come through.
-func TestRule8ASweepNotesTheReception(t *testing.T) {
+// TestSweepRecordsTheReception probes the API with success and with failure.
+//
+// Rule 8 of shared/README.md.
+func TestSweepRecordsTheReception(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.sweep()
@@ -248,10 +262,11 @@ func TestRule8ASweepNotesTheReception(t *testing.T) {
 	holds(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
 }
 
-// TestRule8NoVerdictOverAnOutageOfOurs lets nobody be heard in several ways, for
-// longer than the heartbeat limit. The worker lives, if it calls in time once it
-// can, and dies if it does not.
-func TestRule8NoVerdictOverAnOutageOfOurs(t *testing.T) {
+// TestWorkerSurvivesAnOutageOfSortie blocks all calls in several ways for longer
+// than the heartbeat limit. The worker survives if it calls in time afterwards.
+//
+// Rule 8 of shared/README.md.
+func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]func(h *house){
 		"nobody notes that calls are received": func(h *house) { h.pass(5 * time.Minute) },
@@ -299,9 +314,8 @@ func TestRule8NoVerdictOverAnOutageOfOurs(t *testing.T) {
 	}
 }
 
-// TestABurstOfLateHeartbeatsIsTaken: calls that were held up somewhere come all
-// at once.
-func TestABurstOfLateHeartbeatsIsTaken(t *testing.T) {
+// TestBurstOfLateHeartbeatsIsAccepted delivers delayed heartbeats at once.
+func TestBurstOfLateHeartbeatsIsAccepted(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()

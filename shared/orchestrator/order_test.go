@@ -15,9 +15,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// TestRule1EffectsFollowTheirCommit: what comes later would mend an execution
-// that was begun, or sent on, too early, so that no run's end shows it.
-func TestRule1EffectsFollowTheirCommit(t *testing.T) {
+// TestEffectsFollowTheirCommit records the order of commits and effects, because
+// later steps would repair an early effect.
+//
+// Rule 1 of shared/README.md.
+func TestEffectsFollowTheirCommit(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	calls := 0
@@ -47,7 +49,8 @@ func TestRule1EffectsFollowTheirCommit(t *testing.T) {
 	}
 }
 
-func TestRule6ASweepMendsThePoolsInUse(t *testing.T) {
+// Rule 6 of shared/README.md.
+func TestSweepReconcilesPools(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.post()
@@ -57,7 +60,8 @@ func TestRule6ASweepMendsThePoolsInUse(t *testing.T) {
 	}
 }
 
-func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
+// Rule 10 of shared/README.md.
+func TestUnstoredExportIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -85,7 +89,8 @@ func TestRule10NothingIsAcceptedThatIsNotStored(t *testing.T) {
 	h.stands(task, run.Completed)
 }
 
-func TestRule11TheWorkerNeverSeesATaskToken(t *testing.T) {
+// Rule 11 of shared/README.md.
+func TestWorkerGetsNoTaskToken(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	var tokens []string
@@ -106,9 +111,11 @@ func TestRule11TheWorkerNeverSeesATaskToken(t *testing.T) {
 	}
 }
 
-// TestRule11EachAttemptHasATokenOfItsOwn has each of two attempts get a token for
-// itself in its envelope, in its callback's address and with a heartbeat.
-func TestRule11EachAttemptHasATokenOfItsOwn(t *testing.T) {
+// TestEachAttemptHasItsOwnToken reads the tokens of two attempts in the envelope,
+// in CALLBACK_URL and in a heartbeat's answer.
+//
+// Rule 11 of shared/README.md.
+func TestEachAttemptHasItsOwnToken(t *testing.T) {
 	t.Parallel()
 	h := liveness(t, func(c *orchestrator.Config) { c.TokenTTL, c.Policy.TimeLimit = 3*time.Minute, time.Hour })
 	task := h.post()

@@ -52,8 +52,10 @@ func (h *house) download(task string) (string, error) {
 	return string(text), h.service.Downloaded(h.Context(), d)
 }
 
-// TestRule14WhatIsServedIsWhatWasAccepted has the upload be wrong in each way.
-func TestRule14WhatIsServedIsWhatWasAccepted(t *testing.T) {
+// TestOnlyVerifiedOutputIsServed uploads an output that is wrong in each way.
+//
+// Rule 14 of shared/README.md.
+func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body string
@@ -103,8 +105,10 @@ func TestRule14WhatIsServedIsWhatWasAccepted(t *testing.T) {
 	}
 }
 
-// TestRule14WhatIsKeptIsOutOfReach has a worker write again after its run ended.
-func TestRule14WhatIsKeptIsOutOfReach(t *testing.T) {
+// TestAcceptedOutputCannotBeOverwritten uploads again after the run ended.
+//
+// Rule 14 of shared/README.md.
+func TestAcceptedOutputCannotBeOverwritten(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.completed()
@@ -114,7 +118,7 @@ func TestRule14WhatIsKeptIsOutOfReach(t *testing.T) {
 	}
 }
 
-func TestAnOutputExpires(t *testing.T) {
+func TestOutputExpires(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		play func(h *house, task string)
@@ -161,7 +165,7 @@ func TestAnOutputExpires(t *testing.T) {
 	}
 }
 
-func TestARecordIsForgottenAfterItsTime(t *testing.T) {
+func TestExpiredRecordIsPurged(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.completed()

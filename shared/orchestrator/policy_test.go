@@ -16,7 +16,7 @@ func (h *house) asks(p contract.Policy) (run.Run, error) {
 	return r, err
 }
 
-func TestARunIsHeldToWhatItsRequestAsks(t *testing.T) {
+func TestRequestedPolicyApplies(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	r, err := h.asks(contract.Policy{
@@ -47,7 +47,7 @@ func TestARunIsHeldToWhatItsRequestAsks(t *testing.T) {
 	}
 }
 
-func TestEachProblemOfAPolicyNamesItsField(t *testing.T) {
+func TestPolicyProblemNamesItsField(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	retry := func(r contract.RetryPolicy) contract.Policy { return contract.Policy{Retry: &r} }
@@ -83,9 +83,9 @@ func TestEachProblemOfAPolicyNamesItsField(t *testing.T) {
 	}
 }
 
-// TestAPolicyIsPartOfTheRequest: the same key with another policy is another
+// TestPolicyIsPartOfTheDigest repeats a key with another policy, which is another
 // request.
-func TestAPolicyIsPartOfTheRequest(t *testing.T) {
+func TestPolicyIsPartOfTheDigest(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	call := exportCall()

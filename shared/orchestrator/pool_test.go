@@ -39,9 +39,11 @@ func (h *house) together(tasks ...string) bool {
 	})
 }
 
-// TestRule6ASlotGoesToTheNextInLine has a release grant in the same commit, in
+// TestReleaseGrantsToTheFirstQueuedRun grants in the commit of the release, in
 // order of arrival.
-func TestRule6ASlotGoesToTheNextInLine(t *testing.T) {
+//
+// Rule 6 of shared/README.md.
+func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
 	tasks := h.queue(3)
@@ -59,9 +61,11 @@ func TestRule6ASlotGoesToTheNextInLine(t *testing.T) {
 	}
 }
 
-// TestRule6AGrantPassesOverACancelledRun has the next in line cancelled before
-// the release, and while the release that grants to it is being committed.
-func TestRule6AGrantPassesOverACancelledRun(t *testing.T) {
+// TestGrantSkipsACancelledRun cancels the first queued run before the release, and
+// while the release is being committed.
+//
+// Rule 6 of shared/README.md.
+func TestGrantSkipsACancelledRun(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"before", "meanwhile"} {
 		t.Run(when, func(t *testing.T) {
@@ -98,9 +102,10 @@ func (h *house) nothingPending(task string) {
 	}
 }
 
-// TestRule6ARetryQueuesAgain has a slot be given back for the time between two
-// attempts.
-func TestRule6ARetryQueuesAgain(t *testing.T) {
+// TestRetryIsQueuedAgain releases the slot for the time between two attempts.
+//
+// Rule 6 of shared/README.md.
+func TestRetryIsQueuedAgain(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
 	tasks := h.queue(2)
@@ -117,8 +122,10 @@ func TestRule6ARetryQueuesAgain(t *testing.T) {
 	h.stands(tasks[0], run.Running)
 }
 
-// TestRule6TheLineHasItsLimit has a run leave the line when its time is up.
-func TestRule6TheLineHasItsLimit(t *testing.T) {
+// TestQueueTimeout removes a run from the queue when its time is up.
+//
+// Rule 6 of shared/README.md.
+func TestQueueTimeout(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one, func(c *orchestrator.Config) {
 		c.Policy.QueueTimeout, c.Policy.TimeLimit = time.Minute, time.Hour
@@ -134,9 +141,10 @@ func TestRule6TheLineHasItsLimit(t *testing.T) {
 	h.nothingPending(tasks[1])
 }
 
-// TestRule10AcceptedOnceUnderAKey has a client repeat a request whose answer it
-// never got.
-func TestRule10AcceptedOnceUnderAKey(t *testing.T) {
+// TestIdempotencyKeyIsAcceptedOnce repeats a request whose answer was lost.
+//
+// Rule 10 of shared/README.md.
+func TestIdempotencyKeyIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	call := exportCall()

@@ -34,10 +34,11 @@ func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestRule2WhoLosesARaceDecidesAgain has a worker's success and a cancel be
-// decided on the same record: the one that commits first stands, and the other is
-// decided again on what the first has made of the run.
-func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
+// TestLostRaceIsDecidedAgain decides a success and a cancel request on the same
+// record: the first commit wins, and the other is decided again on its result.
+//
+// Rule 2 of shared/README.md.
+func TestLostRaceIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for name, reportFirst := range map[string]bool{"the report is first": true, "the cancel is first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +74,11 @@ func TestRule2WhoLosesARaceDecidesAgain(t *testing.T) {
 	}
 }
 
-// TestRule6NoSlotIsLostBetweenTwoCommits gives a slot back while a run gets in
-// line, each before the other: the slot is the run's without a sweep.
-func TestRule6NoSlotIsLostBetweenTwoCommits(t *testing.T) {
+// TestSlotReleasedWhileQueueingIsGranted releases a slot while a run is being
+// enqueued, in both orders: the run gets it without a sweep.
+//
+// Rule 6 of shared/README.md.
+func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 	t.Parallel()
 	for name, releaseFirst := range map[string]bool{"given back before it is in line": true, "in line before it is given back": false} {
 		t.Run(name, func(t *testing.T) {
@@ -111,9 +114,10 @@ func (h *house) input(task string, step run.Step) orchestrator.StepInput {
 	return orchestrator.StepInput{Ref: ref, Step: step, Execution: run.ExecutionName(ref, 1)}
 }
 
-// TestRule6ALineHasTheLimitOfNow starts Sortie again with more machines and with
-// fewer than the line was made under.
-func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
+// TestCurrentLimitAppliesToTheQueue restarts with more machines and with fewer.
+//
+// Rule 6 of shared/README.md.
+func TestCurrentLimitAppliesToTheQueue(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
 	tasks := h.queue(5)
@@ -129,9 +133,11 @@ func TestRule6ALineHasTheLimitOfNow(t *testing.T) {
 	h.stands(tasks[3], run.Pending)
 }
 
-// TestRule6NobodyOvertakesALine has a run come when slots are free that nobody in
-// line has been given yet.
-func TestRule6NobodyOvertakesALine(t *testing.T) {
+// TestNewRunDoesNotOvertakeTheQueue admits a run while free slots are not granted
+// to the queue yet.
+//
+// Rule 6 of shared/README.md.
+func TestNewRunDoesNotOvertakeTheQueue(t *testing.T) {
 	t.Parallel()
 	h := setup(t, one)
 	tasks := h.queue(3)

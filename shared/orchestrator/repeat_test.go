@@ -12,9 +12,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestRule3ACallThatComesTwiceLeavesTheNextAttempt repeats calls of an attempt that is
-// over, as Step Functions may after one that it gave up, while the next one runs.
-func TestRule3ACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
+// TestRepeatedCallLeavesTheNextAttempt repeats calls of an earlier attempt, as
+// Step Functions may after a timeout.
+//
+// Rule 3 of shared/README.md.
+func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	var judging, terminating orchestrator.StepInput
@@ -46,10 +48,11 @@ func TestRule3ACallThatComesTwiceLeavesTheNextAttempt(t *testing.T) {
 	h.stands(task, run.Completed)
 }
 
-// TestRule10AReportIsAcceptedOnce repeats and contradicts a completion that was
-// accepted, while its run is settled and long after: what was accepted is told
-// again, what says otherwise is refused, and nothing is written.
-func TestRule10AReportIsAcceptedOnce(t *testing.T) {
+// TestReportIsAcceptedOnce repeats and contradicts an accepted completion, while
+// its run is settled and long after. Nothing is written.
+//
+// Rule 10 of shared/README.md.
+func TestReportIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]func(h *house){
 		"at once":           func(*house) {},
@@ -102,9 +105,11 @@ func TestRule10AReportIsAcceptedOnce(t *testing.T) {
 	}
 }
 
-// TestRule7AMachineThatReconcilingCannotFindIsNotGone judges a start whose machine the
-// platform does not show yet: it is waited for.
-func TestRule7AMachineThatReconcilingCannotFindIsNotGone(t *testing.T) {
+// TestReconcileAwaitsAHiddenMachine reconciles a start whose machine the platform
+// does not show yet.
+//
+// Rule 7 of shared/README.md.
+func TestReconcileAwaitsAHiddenMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.stuck = true

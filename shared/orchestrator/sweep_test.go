@@ -46,9 +46,9 @@ func (w *watched) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref,
 	return w.Store.Due(ctx, now, limit)
 }
 
-// TestASweepReadsNoRunByItselfWhoseMachineRuns: ten thousand of them would take
-// longer than the minute that a sweep has.
-func TestASweepReadsNoRunByItselfWhoseMachineRuns(t *testing.T) {
+// TestSweepReadsNoRunWithARunningMachine keeps a sweep of ten thousand machines
+// within its minute.
+func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.post()
@@ -74,9 +74,9 @@ func (mute) List(ctx context.Context) ([]port.Machine, error) {
 	return nil, ctx.Err()
 }
 
-// TestAPlatformThatHangsLeavesTheSweepTime: a function has a minute for a sweep,
-// and what is due must not wait for the platform's return.
-func TestAPlatformThatHangsLeavesTheSweepTime(t *testing.T) {
+// TestHangingPlatformLeavesTimeForTheSweep checks that overdue runs are read
+// although the platform does not answer.
+func TestHangingPlatformLeavesTimeForTheSweep(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	asked := false
@@ -136,9 +136,7 @@ func (h *house) kept(want int) {
 	}
 }
 
-// TestASweepDeletesSeveralOutputsAtOnce: a thousand of them end a minute where
-// ten thousand runs of ten minutes go on.
-func TestASweepDeletesSeveralOutputsAtOnce(t *testing.T) {
+func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	three := make(chan struct{})
@@ -164,7 +162,7 @@ func TestASweepDeletesSeveralOutputsAtOnce(t *testing.T) {
 	h.kept(0)
 }
 
-func TestASweepWithoutTimeLeavesOutputsToTheNext(t *testing.T) {
+func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	ctx, end := context.WithCancel(t.Context())
@@ -187,8 +185,8 @@ func TestASweepWithoutTimeLeavesOutputsToTheNext(t *testing.T) {
 	h.kept(0)
 }
 
-// TestASweepDeletesAllThatIsDue: there may be more of it than it reads at a time.
-func TestASweepDeletesAllThatIsDue(t *testing.T) {
+// TestSweepDeletesEveryExpiredOutput has more expired outputs than one batch.
+func TestSweepDeletesEveryExpiredOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	store := &watched{Store: h.store, crowd: 2}

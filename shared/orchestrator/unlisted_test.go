@@ -25,9 +25,11 @@ func (b blind) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	return b.runner.Inspect(ctx, id)
 }
 
-// TestRule7OneMachineThatCannotBeLookedUpHidesNoOther loses two machines, of which
-// the platform will not tell about the first: that is not its end, and the other is told.
-func TestRule7OneMachineThatCannotBeLookedUpHidesNoOther(t *testing.T) {
+// TestUnknownMachineHidesNoOther loses two machines, of which the first cannot be
+// inspected.
+//
+// Rule 7 of shared/README.md.
+func TestUnknownMachineHidesNoOther(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first, second := h.post(), h.post()
@@ -51,8 +53,11 @@ type unlisting struct{ *runner }
 // List implements port.Runner.
 func (unlisting) List(context.Context) ([]port.Machine, error) { return nil, nil }
 
-// TestRule7AbsenceFromAListProvesNothing at any time: a lookup shows the machine.
-func TestRule7AbsenceFromAListProvesNothing(t *testing.T) {
+// TestAbsenceFromAListProvesNothing hides a machine from lists: an inspection
+// shows it.
+//
+// Rule 7 of shared/README.md.
+func TestAbsenceFromAListProvesNothing(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
