@@ -104,7 +104,7 @@ func TestOldProgramIsMissing(t *testing.T) {
 		"node":                     {"node", "echo v18.19.0", `printed "v18.19.0"`},
 		"node that fails":          {"node", "exit 1", "Node 20 or newer"},
 		"java":                     {"java", `echo 'java version "1.8.0_381"' >&2`, `printed "java version \"1.8.0_381\""`},
-		"java that is none":        {"java", "echo 'Unable to locate a Java Runtime' >&2; exit 1", "Unable to locate"},
+		"broken java":              {"java", "echo 'Unable to locate a Java Runtime' >&2; exit 1", "Unable to locate"},
 		"python":                   {"python3.13", "echo 3.12", "Python 3.13 with venv:"},
 		"python without ensurepip": {"python3.13", "echo ModuleNotFoundError >&2; exit 1", "apt install python3.13-venv"},
 		"maven":                    {"mvn", "", ""},

@@ -1,4 +1,4 @@
-"""What LocalStack 4.14.0 lacks for Sortie. It replaces private methods of that very release.
+"""Extensions of LocalStack 4.14.0 for Sortie. They replace private methods of exactly this release.
 
-This folder is put on PYTHONPATH as it is: the entry points stand in the dist-info folder beside it.
+The parent folder goes on PYTHONPATH; the dist-info folder beside this one has the entry points.
 """

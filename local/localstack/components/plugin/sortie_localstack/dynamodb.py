@@ -1,7 +1,7 @@
 """DynamoDB Local from a plain folder of jars, $DYNAMODB_LOCAL, on any JDK from 17 on.
 
-LocalStack by itself downloads an archive, a Java agent and a JRE. None is needed. Where the variable is not set (in the
-image, which has its own) everything stays as it is.
+By default LocalStack downloads an archive, a Java agent and a JRE, which are not needed. If the variable is not set (in
+the image, which has its own DynamoDB Local) nothing changes.
 """
 
 import os
@@ -23,7 +23,7 @@ def run_from_a_folder():
     DynamoDBLocalPackageInstaller.get_java_env_vars = lambda self: {}
 
     def command(self):
-        # The mark makes the process known as this LocalStack's, should it be left alone.
+        # The mark identifies the process as this LocalStack's if it outlives it.
         mark = os.environ.get("SORTIE_LOCALSTACK", "")
         return [
             os.environ.get("SORTIE_JAVA", "java"),

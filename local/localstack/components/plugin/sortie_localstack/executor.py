@@ -1,7 +1,7 @@
 """Runs a `provided.*` bootstrap as a plain process: LAMBDA_RUNTIME_EXECUTOR=local-process.
 
-An executor is one execution environment, to which LocalStack gives one invocation at a time. Its process may die at any
-moment: the invocation that it had fails, as on AWS, and the next one gets a new process.
+An executor is one execution environment with one invocation at a time. If its process dies, the current invocation
+fails, as on AWS, and the next one gets a new process.
 """
 
 import json
@@ -35,10 +35,10 @@ def failure(kind: str, message: str) -> StatusErrorException:
 
 
 class RuntimeAPI(BaseHTTPRequestHandler):
-    """The Runtime API as one process sees it."""
+    """The Runtime API of one process."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm, wbufsize = True, 1 << 16  # else each request waits 40 ms for a delayed acknowledgement
+    disable_nagle_algorithm, wbufsize = True, 1 << 16  # otherwise each request waits 40 ms for a delayed acknowledgement
 
     def log_message(self, *args):
         pass
@@ -90,7 +90,7 @@ class RuntimeAPI(BaseHTTPRequestHandler):
         self._send(202, b'{"status":"OK"}')
 
     def _read(self, sink):
-        """The whole body, and whether its trailers tell a failure after the first byte."""
+        """The whole body, and whether its trailers report a failure after the first byte."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if sink:
@@ -115,7 +115,7 @@ class RuntimeServer(ThreadingHTTPServer):
 
 
 class Process:
-    """A bootstrap that runs, with a Runtime API of its own: nothing of it is left to the one after it."""
+    """A running bootstrap with its own Runtime API, which ends with it."""
 
     def __init__(self, code, env: dict[str, str], timeout: int):
         self.timeout = timeout
@@ -176,7 +176,7 @@ class Process:
             self._lines.clear()
         self.result = Future()
         self.invocations.put(invocation)
-        if not self.lives():  # it died before it could be told
+        if not self.lives():  # it died before the invocation reached it
             self.finish(failure("Runtime.ExitError", "Runtime exited"))
         return self.result.result(timeout=self.timeout)
 
@@ -194,11 +194,11 @@ class LocalProcessExecutor(RuntimeExecutor):
     def start(self, env_vars: dict[str, str]) -> None:
         code = self.function_version.config.code.get_unzipped_code_location()
         host = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-        # The table is asked without LocalStack between: most calls are the table's, and each would cost LocalStack 5 ms.
+        # The table is called directly: most calls are for it, and each would cost LocalStack 5 ms.
         table = {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{config.DYNAMODB_LOCAL_PORT}"} if config.DYNAMODB_LOCAL_PORT else {}
         given = {k: str(v) for k, v in env_vars.items()}
         self._env = {**host, "LANG": "en_US.UTF-8", **table, **given, "LAMBDA_TASK_ROOT": str(code)}
-        self._start()  # where it takes too long, LocalStack calls stop
+        self._start()  # if it takes too long, LocalStack calls stop
 
     def _start(self, patience=None):
         version = self.function_version.config

@@ -1,10 +1,10 @@
-"""Leaves out what costs LocalStack much of its one processor, and what nobody looks at: CloudWatch's metrics of each
-invocation, and its copy of each log line. The functions' lines are appended to $SORTIE_FUNCTIONS_LOG instead.
+"""Removes expensive work of LocalStack whose results are not used: CloudWatch's metrics of each invocation, and its copy
+of each log line. The functions' lines are appended to $SORTIE_FUNCTIONS_LOG instead.
 
-Above all, a JSONPath is parsed once: LocalStack makes the parser's tables anew for each path of each state, which was
-two thirds of its time while executions ran. It also reads the whole state machine anew for each execution, assumes its
-role anew for each call of a function, and writes out the whole of a state for each error that it meets. And each start
-reads what botocore knows of every service of AWS, and then its list of regions once for each service."""
+Mainly it caches what LocalStack repeats: it builds the parser's tables for each JSONPath of each state (two thirds of its
+time during executions), parses the whole state machine for each execution, assumes its role for each call of a function,
+and prints the whole state for each error. Each start reads botocore's data of every AWS service, and its list of regions
+once per service."""
 
 import copy
 import functools
@@ -42,7 +42,7 @@ def leave_out():
 
 
 def keep_the_catalog():
-    """The catalog of services is kept with the packages that it is made of, whole or not at all."""
+    """Store the catalog of services with the packages that it is made from, atomically."""
     from localstack import config
     from localstack.aws import spec
 

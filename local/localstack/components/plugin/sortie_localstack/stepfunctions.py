@@ -1,4 +1,4 @@
-"""Mends the Step Functions of LocalStack 4.14 where a machine that waits for task tokens meets its defects."""
+"""Fixes defects of Step Functions in LocalStack 4.14 that affect state machines with task tokens."""
 
 import datetime
 import math
@@ -9,20 +9,20 @@ from localstack.runtime import hooks
 
 
 @hooks.on_infra_start()
-def mend():
+def patch():
     give_every_attempt_its_own_token()
     keep_early_callbacks()
-    take_a_token_once()
+    complete_a_token_once()
     stop_at_once()
-    tell_why_it_was_stopped()
+    report_why_it_was_stopped()
     wait_without_a_limit()
     name_errors_as_aws_does()
-    wake_never_too_early()
+    never_wake_early()
 
 
 def give_every_attempt_its_own_token():
-    """4.14 makes one token for a state's entry, so that a Retry replays the outcome before; and it takes a token whose
-    attempt is over."""
+    """4.14 makes one token per entry into a state, so that a Retry replays the earlier outcome, and it accepts a token of
+    an earlier attempt."""
     from localstack.services.stepfunctions.asl.component.state.state_execution.state_task.service.resource import ResourceCondition
     from localstack.services.stepfunctions.asl.component.state.state_execution.state_task.service.state_task_service_callback import StateTaskServiceCallback
     from localstack.services.stepfunctions.asl.eval.callback.callback import CallbackConsumerTimeout
@@ -44,7 +44,7 @@ def give_every_attempt_its_own_token():
 
 
 def keep_early_callbacks():
-    """A callback that comes before the invocation has returned is not lost, and heartbeats are taken until the outcome is."""
+    """Keep a callback that arrives before the invocation has returned, and accept heartbeats until the outcome."""
     from localstack.services.stepfunctions.asl.eval.callback.callback import CallbackConsumerTimeout, CallbackEndpoint, CallbackNotifyConsumerError
 
     setup = CallbackEndpoint.setup_heartbeat_endpoint
@@ -66,9 +66,9 @@ def keep_early_callbacks():
     CallbackEndpoint.notify_heartbeat = heartbeat
 
 
-def take_a_token_once():
-    """The first outcome of a token wins, where 4.14 takes any until the state has read one; and a token is gone with its
-    state, also where that has run into TimeoutSeconds."""
+def complete_a_token_once():
+    """The first outcome of a token wins (4.14 accepts others until the state has read one), and a token ends with its
+    state, also after TimeoutSeconds."""
     from localstack.services.stepfunctions.asl.eval.callback.callback import CallbackConsumerTimeout, CallbackEndpoint, CallbackNotifyConsumerError
     from localstack.services.stepfunctions.asl.eval.environment import Environment
 
@@ -129,7 +129,7 @@ def stop_at_once():
     ExecutionWorker.stop = stop_once_running
 
 
-def tell_why_it_was_stopped():
+def report_why_it_was_stopped():
     """An ABORTED execution is described with its error and cause."""
     from localstack.services.stepfunctions.asl.eval.program_state import ProgramStopped
     from localstack.services.stepfunctions.backend.execution import BaseExecutionWorkerCommunication
@@ -146,7 +146,7 @@ def tell_why_it_was_stopped():
 
 
 def wait_without_a_limit():
-    """No TimeoutSeconds is 99999999 s, also where there is a heartbeat."""
+    """A missing TimeoutSeconds means 99999999 s, with a heartbeat, too."""
     from localstack.services.stepfunctions.asl.component.common.timeouts.timeout import TimeoutSeconds
     from localstack.services.stepfunctions.asl.component.state.state_execution.execute_state import ExecutionState
 
@@ -191,8 +191,8 @@ def name_errors_as_aws_does():
     ErrorEqualsDecl._eval_body = matches
 
 
-def wake_never_too_early():
-    """Wait until a Timestamp is as long as it says, in whatever time zone the host is."""
+def never_wake_early():
+    """Wait until a Timestamp independently of the host's time zone."""
     from localstack.services.stepfunctions.asl.component.common.error_name.failure_event import FailureEventException
     from localstack.services.stepfunctions.asl.component.state.state_wait.wait_function.timestamp import Timestamp
 

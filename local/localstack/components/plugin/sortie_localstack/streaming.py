@@ -1,8 +1,8 @@
-"""Streams the answers of REST integrations with ResponseTransferMode STREAM, which LocalStack 4.14 refuses.
+"""Streams the answers of REST integrations with ResponseTransferMode STREAM, which LocalStack 4.14 rejects.
 
 The integration puts a Sink under the request's id and invokes the function in a thread. The executor feeds the Sink each
 chunk as it is flushed; the integration answers as soon as the prelude (JSON, then eight NUL bytes) is whole, and its body
-is the rest as it comes. As on AWS the function runs on when the client goes away.
+is the rest as it comes. As on AWS, the function continues when the client leaves.
 """
 
 import json
