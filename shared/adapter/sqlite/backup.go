@@ -11,10 +11,9 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Backup writes a consistent copy of the database, as it is now, to the file
-// dst, while readers and writers go on. dst must not exist (fs.ErrExist); it
-// appears whole or not at all, and only its owner can read it. A ctx that ends
-// stops the copy.
+// Backup writes a consistent copy of the database to the file dst while readers
+// and writers continue. dst must not exist (fs.ErrExist). It appears complete
+// or not at all, with mode 0600. The end of ctx stops the copy.
 func (d *DB) Backup(ctx context.Context, dst string) error {
 	if err := d.enter(ctx); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
@@ -23,13 +22,11 @@ func (d *DB) Backup(ctx context.Context, dst string) error {
 	return BackupFile(ctx, d.path, dst)
 }
 
-// BackupFile is Backup of a file that another process may have open, or nobody:
-// everything that was committed before the call is in the copy. It needs no
-// Open, and does not keep anyone else from it: SQLite has its own locks, and a
-// snapshot for each reader. What a process that was killed has left in the
-// write-ahead log is part of the copy, and may be put in its place on the way.
-// fs.ErrNotExist where there is no such file, ErrDamaged where it is no SQLite
-// database.
+// BackupFile is Backup for a file that no DB, or a DB of another process, has
+// open: the copy has everything committed before the call. It takes no lock
+// that stops Open. It includes what a killed process left in the write-ahead
+// log, and may checkpoint the log. It returns fs.ErrNotExist without a file,
+// and ErrDamaged if the file is not an SQLite database.
 func BackupFile(ctx context.Context, path, dst string) error {
 	if err := copyTo(ctx, path, dst); err != nil {
 		return fmt.Errorf("cannot back up the database to %s: %w", dst, err)
@@ -38,7 +35,7 @@ func BackupFile(ctx context.Context, path, dst string) error {
 }
 
 func copyTo(ctx context.Context, path, dst string) (err error) {
-	// SQLite would make a file that is missing.
+	// SQLite would create a missing file.
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
@@ -65,7 +62,8 @@ func copyTo(ctx context.Context, path, dst string) (err error) {
 	if err := partial.Sync(); err != nil {
 		return err
 	}
-	// A link, unlike a rename, never replaces a file that appeared meanwhile.
+	// A link, unlike a rename, never replaces a file that another process
+	// created.
 	if err := os.Link(partial.Name(), dst); err != nil {
 		return err
 	}

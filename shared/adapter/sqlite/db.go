@@ -14,11 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// queued is how many changes may wait for the writer before Write blocks.
+// queued is the number of changes that may wait for the writer before Write
+// blocks.
 const queued = 4096
 
-// DB is one database file, held by this process alone. It is safe for use by
-// many goroutines.
+// DB is one database file, locked by this process. It is safe for concurrent
+// use.
 type DB struct {
 	path    string
 	lock    *os.File
@@ -34,9 +35,9 @@ type DB struct {
 	commits, changes, rows atomic.Int64
 }
 
-// Open opens the file, and makes it (mode 0600) where there is none; its folder
-// must exist. ErrInUse where another process holds it, ErrDamaged where it is
-// no SQLite database. A path+".lock" is left beside it.
+// Open opens the file, or creates it with mode 0600; its folder must exist. It
+// returns ErrInUse if another process has the lock, and ErrDamaged if the file
+// is not an SQLite database. It leaves path+".lock" beside the file.
 func Open(ctx context.Context, path string) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -61,7 +62,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 }
 
 func create(path string) (*sqlite.Conn, error) {
-	// SQLite would make the file readable for everyone; it holds tokens.
+	// SQLite would create the file readable for everyone; it contains tokens.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -72,13 +73,13 @@ func create(path string) (*sqlite.Conn, error) {
 	return connect(path,
 		"PRAGMA cache_size = -2048", // KiB
 		"PRAGMA journal_mode = WAL",
-		// Reads the schema: a file that is none of SQLite's is found here.
+		// Reading the schema detects a file that is not an SQLite database.
 		"SELECT count(*) FROM sqlite_schema",
 	)
 }
 
-// Close waits for the commit that is under way and for the readers, tells those
-// who wait for the writer that the database is closed, and gives the file free.
+// Close waits for the current commit and for the readers, and releases the
+// lock. Changes that wait for the writer fail with an Unavailable fault.
 func (d *DB) Close() error {
 	d.once.Do(func() {
 		close(d.closing)
@@ -94,16 +95,16 @@ func (d *DB) Close() error {
 // Path is the file's absolute path.
 func (d *DB) Path() string { return d.path }
 
-// Stats counts since Open.
+// Stats are counters since Open.
 type Stats struct {
-	// Commits are transactions that were written with an fsync; Changes are
-	// the calls of Write that were part of them.
+	// Commits counts transactions that changed rows; Changes counts the calls
+	// of Write in them.
 	Commits, Changes int64
-	// Rows are the rows that were inserted, updated or deleted.
+	// Rows counts the rows inserted, updated or deleted.
 	Rows int64
 }
 
-// Stats tells what was written.
+// Stats returns the counters.
 func (d *DB) Stats() Stats {
 	return Stats{Commits: d.commits.Load(), Changes: d.changes.Load(), Rows: d.rows.Load()}
 }

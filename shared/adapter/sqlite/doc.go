@@ -1,19 +1,19 @@
-// Package sqlite keeps Sortie's state in one SQLite file: the embedded default
-// of the local stack.
+// Package sqlite stores Sortie's state in one SQLite file. It is the default of
+// the local stack.
 //
-// It promises that what was acknowledged survives kill -9 at any moment (WAL
-// with synchronous=FULL: a commit returns after its fsync), that a reader sees
-// every change that was acknowledged before it began, and that a full disk, a
-// foreign lock or a newer file is a clear error which loses nothing.
+// Acknowledged writes survive kill -9 at any moment (WAL with synchronous=FULL:
+// a commit returns after its fsync). A reader sees every change acknowledged
+// before it started. A full disk, a lock of another program and a file of a
+// newer version are errors that lose nothing.
 //
 //	Write ──┐                 one goroutine, one connection
 //	Write ──┼─► queue ─► BEGIN · change · change · change · COMMIT ─► fsync
-//	Write ──┘                 (each in a savepoint of its own)
+//	Write ──┘                 (each in its own savepoint)
 //	Read  ────► one of a few connections, each on its own snapshot
 //
-// Changes that arrive while a commit is under way share the next one, so many
-// writers cost few fsyncs and one writer waits for nobody.
+// Changes that arrive during a commit share the next one, so many writers need
+// few fsyncs and a single writer does not wait.
 //
-// It refuses a second process on the same file, a file that a newer program
-// has written, and files on hosts without flock.
+// The package refuses a second process on the same file, a file of a newer
+// version, and hosts without flock.
 package sqlite

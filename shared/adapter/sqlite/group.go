@@ -7,12 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// together is how many changes share a transaction at most, so that the first
-// of them does not wait for ever.
+// together is the most changes in one transaction. It bounds the time that the
+// first of them waits.
 const together = 1024
 
-// The fates of a change: it waits, the writer has taken it, or its caller has
-// left.
+// The states of a change: it waits, the writer runs it, or its caller gave up.
 const (
 	waiting int32 = iota
 	taken
@@ -24,7 +23,7 @@ type change struct {
 	do   func(*Tx) error
 	fate atomic.Int32
 	done chan struct{}
-	// err and panicked are the result, written before done is closed.
+	// err and panicked are the result. They are set before done is closed.
 	err      error
 	panicked any
 }
@@ -34,20 +33,20 @@ func (c *change) finish(err error) {
 	close(c.done)
 }
 
-// Write makes one change: all that do writes, or, where it returns an error,
-// nothing. It returns nil after the change is on the disk. Changes run one after
-// another, in the order of their calls, and each sees what those before it wrote.
+// Write makes one change. If do returns nil, everything it wrote is on disk
+// when Write returns nil. If do returns an error, nothing is written. Changes
+// run one after another in the order of the calls, and each sees the changes
+// before it.
 //
-// do must have no effect but what it writes through the Tx and what it assigns
-// anew each time, because it may be run again: where the transaction that it
-// shares with others fails, each of them gets one of its own. It must not call
-// Write (which would wait for itself) nor keep the Tx.
+// do may run more than once: if the transaction that it shares with other
+// changes fails, each of them gets its own. So its only effects are writes
+// through the Tx and assignments that a second run repeats. It must not call
+// Write, which would deadlock, nor keep the Tx.
 //
-// The error is do's own; a StoreFull or Unavailable fault where the change
-// could not be committed, and then it was not (only a crash in the same moment
-// as a failing disk can still make it appear); ctx's error where it ended
-// before the change began. A ctx that ends later changes nothing. A panic of do
-// comes out of Write.
+// The error is do's own; a StoreFull or Unavailable fault if the change was not
+// committed (only a crash at the moment of a disk error can still make it
+// appear); ctx's error if ctx ended before the change started. A later end of
+// ctx has no effect. Write re-raises a panic of do.
 func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -68,7 +67,7 @@ func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 		}
 		<-c.done
 	case <-d.stopped:
-		// The writer has ended: it finished the change before, or never will.
+		// The writer has stopped: the change is finished or will never run.
 		select {
 		case <-c.done:
 		default:
@@ -81,7 +80,7 @@ func (d *DB) Write(ctx context.Context, do func(*Tx) error) error {
 	return c.err
 }
 
-// run is the writer.
+// run is the loop of the writer.
 func (d *DB) run() {
 	defer close(d.stopped)
 	members := make([]*change, 0, together)
@@ -101,10 +100,11 @@ func (d *DB) run() {
 	}
 }
 
-// group commits first, and all that arrive meanwhile, in one transaction.
+// group commits first, and all changes that arrive meanwhile, in one
+// transaction.
 func (d *DB) group(members []*change, first *change) []*change {
 	if err := d.begin(); err != nil {
-		// Those who wait already would meet the same, one timeout later each.
+		// The waiting changes would fail the same way, each after a timeout.
 		for c := first; c != nil; c = d.next() {
 			if c.fate.CompareAndSwap(waiting, taken) {
 				c.finish(err)
@@ -120,8 +120,8 @@ func (d *DB) group(members []*change, first *change) []*change {
 		}
 		if c = nil; len(members) < together && lost == nil {
 			if c = d.next(); c == nil {
-				// The writers that the last commit woke are about to call again:
-				// let them, and spare each a commit of its own.
+				// The callers that the last commit released are about to call
+				// again. Yielding lets them join this commit.
 				runtime.Gosched()
 				c = d.next()
 			}
@@ -141,14 +141,14 @@ func (d *DB) group(members []*change, first *change) []*change {
 		members[0].finish(lost)
 		return members
 	}
-	// One that asks too much must not take the others with it.
+	// One change must not make the others fail.
 	for _, c := range members {
 		d.alone(c)
 	}
 	return members
 }
 
-// next gives a change that waits already, nil where there is none.
+// next returns a waiting change, or nil.
 func (d *DB) next() *change {
 	select {
 	case c := <-d.queue:
@@ -158,7 +158,7 @@ func (d *DB) next() *change {
 	}
 }
 
-// alone gives the change a transaction of its own.
+// alone runs the change in its own transaction.
 func (d *DB) alone(c *change) {
 	err := d.begin()
 	if err == nil {
@@ -181,7 +181,7 @@ func (d *DB) begin() error {
 	if err == nil {
 		return nil
 	}
-	// A rollback that failed would leave the last transaction open.
+	// A failed rollback would leave the last transaction open.
 	d.abandon()
 	if again := command(d.writer, "BEGIN IMMEDIATE"); again != nil {
 		return fmt.Errorf("cannot begin a transaction: %w", again)
@@ -189,8 +189,8 @@ func (d *DB) begin() error {
 	return nil
 }
 
-// apply runs the change in a savepoint and notes its result. An error means
-// that the transaction is lost.
+// apply runs the change in a savepoint and records its result. An error means
+// that SQLite rolled back the whole transaction.
 func (d *DB) apply(c *change) (lost error) {
 	if err := command(d.writer, "SAVEPOINT change"); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (d *DB) apply(c *change) (lost error) {
 	return command(d.writer, "RELEASE change")
 }
 
-// commit makes durable what the changes wrote and counts it.
+// commit makes the changes durable and counts them.
 func (d *DB) commit(members []*change) error {
 	if err := command(d.writer, "COMMIT"); err != nil {
 		return fmt.Errorf("cannot commit: %w", err)
@@ -236,7 +236,7 @@ func (d *DB) commit(members []*change) error {
 	return nil
 }
 
-// abandon ends the transaction, which SQLite may have done by itself.
+// abandon rolls the transaction back, which SQLite may have done itself.
 func (d *DB) abandon() {
 	_ = command(d.writer, "ROLLBACK")
 }

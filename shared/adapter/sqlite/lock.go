@@ -13,16 +13,15 @@ import (
 	"time"
 )
 
-// A process that is being started has a copy of every open file of its parent
-// until it becomes the new program, and so the lock, though the parent may be
-// gone. lockWait is far longer than that.
+// A child process shares the open files of its parent, and so the lock, between
+// fork and exec. lockWait is far longer than that.
 const (
 	lockWait  = time.Second
 	lockPause = 20 * time.Millisecond
 )
 
 // acquire takes the advisory lock on the file and writes our process id into
-// it. The kernel gives the lock free when the process ends, however it ends.
+// it. The kernel releases the lock when the process ends.
 func acquire(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -70,9 +69,9 @@ func lockError(err error, holder string) error {
 	return fmt.Errorf("%w (process %s)", ErrInUse, holder)
 }
 
-// release gives the lock free, also where a process that is being started
-// shares it. The file stays: to remove it would let two processes hold locks on
-// two files of the same name.
+// release releases the lock, even if a starting child process shares it. It
+// does not remove the file: then two processes could lock two files of the same
+// name.
 func release(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 }

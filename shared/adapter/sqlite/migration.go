@@ -13,11 +13,10 @@ const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
 	version INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID`
 
-// Migrate brings the owner's tables to the version that steps describe: step n
-// (from 1) leads from version n-1 to n, in a transaction of its own. Steps may
-// hold several statements; they are only ever added at the end and never
-// edited. ErrNewer, and nothing is touched, where the file is beyond the last
-// step.
+// Migrate brings the owner's tables to the version of the last step: step n,
+// from 1, leads from version n-1 to n in its own transaction. A step may have
+// several statements. Steps are only appended, never changed. Migrate returns
+// ErrNewer, without a change, if the file is beyond the last step.
 func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 	version, err := d.version(ctx, owner)
 	if err != nil {
@@ -46,7 +45,7 @@ func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 	return nil
 }
 
-// version is how far the owner's tables are, 0 before their first step.
+// version returns the version of the owner's tables, 0 before the first step.
 func (d *DB) version(ctx context.Context, owner string) (version int, err error) {
 	err = d.Read(ctx, func(tx *Tx) error {
 		var tables int

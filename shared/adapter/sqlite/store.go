@@ -10,9 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store is the orchestrator's Store in a DB, which it may share with others.
-// What the port promises, it keeps; beyond that, a write that failed with a
-// StoreFull or Unavailable fault was not applied.
+// Store implements port.Store in a DB, which other packages may use too. A
+// write that failed with a StoreFull or Unavailable fault was not applied.
 type Store struct {
 	db     *DB
 	clock  clock.Clock
@@ -21,9 +20,8 @@ type Store struct {
 
 var _ port.Store = (*Store)(nil)
 
-// NewStore makes the store's tables in db, or brings them up to date. The clock
-// tells which records have expired. ErrNewer where the tables are those of a
-// newer program. The caller closes db.
+// NewStore creates or migrates the store's tables in db. It returns ErrNewer if
+// a newer version wrote them. The caller closes db.
 func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", storeSteps); err != nil {
 		return nil, err
@@ -31,8 +29,8 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: clk, newest: newNewest()}, nil
 }
 
-// alive is the condition under which a record is found, for the time it is
-// now; there is the one under which it is still there, because its output is.
+// alive is the condition of records that lookups find, for the current time;
+// there is the condition of rows that still exist.
 const (
 	alive = "(expires_at IS NULL OR expires_at > ?)"
 	there = "(purge_at IS NULL OR purge_at > ?)"
@@ -40,8 +38,7 @@ const (
 
 func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
-// Create implements orchestrator.Store. A task id that another run has is a
-// conflict too.
+// Create implements port.Store. A task id of another run is a conflict too.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	rec, err := recordOf(first, 1)
 	if err != nil {
@@ -75,7 +72,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		return checkSlots(tx, rec)
 	})
 	if err != nil {
-		return nil, told(err, "create run", first.Run.ID)
+		return nil, wrap(err, "create run", first.Run.ID)
 	}
 	if known == nil {
 		s.newest.begin(rec.Run, since)
@@ -85,8 +82,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	return &existing, err
 }
 
-// useOfKey gives the run of the key's first use, nil for a key that is not
-// known.
+// useOfKey returns the run of the key's first use, nil for an unknown key.
 func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {
 	var digest string
 	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
@@ -100,8 +96,8 @@ func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []
 	return doc, err
 }
 
-// insertKey binds the key to the run. One that is there already belongs to a
-// run that has expired.
+// insertKey binds the key to the run. A row with the same key belongs to an
+// expired run.
 func insertKey(tx *Tx, tenant string, key port.IdempotencyKey, n int64) error {
 	_, err := tx.Exec(`INSERT INTO keys (tenant, key, digest, run) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET digest = excluded.digest, run = excluded.run`, tenant, key.Key, key.Digest, n)
@@ -120,7 +116,7 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
 	}
-	// What stands in the way may have expired, and then it is not there.
+	// The conflicting row may have expired; then it does not count.
 	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND purge_at <= ?",
 		r.Tenant, r.ID, r.TaskID, now)
 	if err != nil {
@@ -144,7 +140,7 @@ func insertEvents(tx *Tx, n int64, rec record) error {
 	return nil
 }
 
-// Commit implements orchestrator.Store. A run that is no more is a conflict.
+// Commit implements port.Store. A deleted run is a conflict.
 func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -174,7 +170,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	})
 	if err != nil {
 		s.newest.drop(records)
-		return told(err, "commit run", writes[0].Run.ID)
+		return wrap(err, "commit run", writes[0].Run.ID)
 	}
 	for _, rec := range records {
 		s.newest.put(rec.Run, since)
@@ -196,9 +192,9 @@ func updateRun(tx *Tx, rec record) (n int64, err error) {
 	return n, err
 }
 
-// checkSlots refuses the commit where it has taken a slot that was not free.
-// It is asked when all rows are written, so slots that the same commit gave
-// back are free, whatever the order of its writes.
+// checkSlots refuses a commit that took a slot which was not free. It runs
+// after all writes, so slots that the same commit releases are free, in any
+// order of the writes.
 func checkSlots(tx *Tx, records ...record) error {
 	for _, rec := range records {
 		if rec.pool == nil || (rec.Lease != run.LeaseTake && rec.Lease != run.LeaseGrant) {
@@ -217,8 +213,8 @@ func checkSlots(tx *Tx, records ...record) error {
 	return nil
 }
 
-// told says what was being done, but for the answers that are normal.
-func told(err error, doing, id string) error {
+// wrap adds what was being done to errors other than the port's answers.
+func wrap(err error, doing, id string) error {
 	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err

@@ -9,14 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// place is where a run stands in its tenant's list: its creation, and the
-// number of its row.
+// place is the position of a run in its tenant's list: its creation time and
+// row number.
 type place struct{ created, n int64 }
 
-// A cursor is the place of a page's last run and the first bytes of a hash over
-// it and over the list that it is of. The hash finds what was cut, mistyped or
-// taken from another list; it guards no secret, for a list shows nothing but
-// its own tenant's runs from wherever it begins.
+// A cursor is the place of the last run of a page and a prefix of a hash over
+// it and its list. The hash detects truncated and mistyped cursors and those of
+// other lists. It protects no secret: a list shows only its tenant's runs,
+// wherever it starts.
 const (
 	placeSize  = 16
 	cursorSum  = 8
@@ -40,7 +40,7 @@ func placeOf(cursor, tenant string, state run.State) (place, bool) {
 		created: int64(binary.BigEndian.Uint64(raw)),     //nolint:gosec // keeps the bits
 		n:       int64(binary.BigEndian.Uint64(raw[8:])), //nolint:gosec // keeps the bits
 	}
-	// The decoder passes over line breaks, which no cursor has.
+	// The decoder ignores line breaks, which no cursor has.
 	return p, p.cursor(tenant, state) == cursor
 }
 

@@ -9,19 +9,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// purgeBatch is how many records Purge forgets in one change; the others wait
-// for the writer meanwhile.
+// purgeBatch is the number of records that Purge deletes per change; other
+// writers wait that long.
 const purgeBatch = 100
 
-// Due implements orchestrator.Store.
+// Due implements port.Store.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE act_by <= ? AND "+there+" ORDER BY act_by, n LIMIT ?",
 		nanos(now), s.now(), max(limit, 0))
-	return refs, told(err, "read", "what is due")
+	return refs, wrap(err, "read", "what is due")
 }
 
-// WithMachine implements orchestrator.Store, from the index alone: it is asked
-// about all that runs once a second.
+// WithMachine implements port.Store. It reads the index only.
 func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (placed []port.Placement, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		placed = nil
@@ -37,17 +36,17 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (plac
 		}
 		return rows.Err()
 	})
-	return placed, told(err, "read", "the runs with a machine")
+	return placed, wrap(err, "read", "the runs with a machine")
 }
 
-// OutputsDue implements orchestrator.Store.
+// OutputsDue implements port.Store.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE output_due <= ? AND "+there+" ORDER BY output_due, n LIMIT ?",
 		nanos(now), s.now(), max(limit, 0))
-	return refs, told(err, "read", "the outputs that have expired")
+	return refs, wrap(err, "read", "the outputs that have expired")
 }
 
-// refs reads a query's two columns.
+// refs returns the rows of a query with two columns.
 func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run.Ref, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		refs = nil
@@ -64,8 +63,8 @@ func (s *Store) refs(ctx context.Context, query string, args ...any) (refs []run
 	return refs, err
 }
 
-// Purge implements orchestrator.Store. It works in batches; an error comes
-// with the number of those that are forgotten already.
+// Purge implements port.Store. It works in batches. With an error it returns
+// how many records it has deleted.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	forgotten := 0
 	for forgotten < limit {

@@ -6,34 +6,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// newestLimit is how many records one of the two halves holds.
+// newestLimit is the capacity of each of the two halves.
 const newestLimit = 512
 
-// newest keeps the records that were written or read last, so that those which
-// are being worked on are not read and decoded at each step. It is exact: the
-// file is this process's alone, and every commit goes through it before it
-// returns. A record that is in neither half is in the file.
+// newest caches the records that were written or read last, so that active runs
+// are not read and decoded at each step. It is exact: this process alone writes
+// the file, and every commit updates the cache before it returns. A record in
+// neither half is in the file.
 //
-// Whoever goes to the file takes a mark before. Where the record has left since
-// then, what left may have been newer than what was found in the file, and that
-// is not kept.
+// A reader of the file takes a mark first. If the record was evicted after the
+// mark, the evicted version may have been newer than the one that the reader
+// found, which is then not cached.
 type newest struct {
 	mu           sync.Mutex
 	young, aging map[run.Ref]note
-	// tasks finds the records whose task id is not their run id.
+	// tasks finds the records whose task id differs from the run id.
 	tasks map[run.Ref]run.Ref
-	// left counts what made records leave; allLeft is when all of them did.
+	// left counts evictions; allLeft is the count at the last complete one.
 	left, allLeft mark
 }
 
-// mark is a moment of a newest: how often records had left it.
+// mark is a count of evictions.
 type mark int64
 
-// note is a record, or that it has left.
+// note is a record, or its eviction.
 type note struct {
 	run  run.Run
 	gone bool
-	// left is when it last did.
+	// left is the count at its last eviction.
 	left mark
 }
 
@@ -41,14 +41,14 @@ func newNewest() *newest {
 	return &newest{young: map[run.Ref]note{}, aging: map[run.Ref]note{}, tasks: map[run.Ref]run.Ref{}}
 }
 
-// now is the mark to take before the file is read or written.
+// now returns the mark to take before the file is read or written.
 func (n *newest) now() mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.left
 }
 
-// begin keeps a record that was created, in place of any that had its id before.
+// begin caches a created record in place of an earlier one with the same id.
 func (n *newest) begin(r run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,15 +56,15 @@ func (n *newest) begin(r run.Run, since mark) {
 	switch {
 	case since < n.allLeft || ok && since < old.left:
 	case ok && !old.gone && old.run.CreatedAt.Equal(r.CreatedAt):
-		// Somebody has found and committed it already.
+		// Another caller has found and committed it already.
 	default:
 		n.keep(r, old.left)
 	}
 }
 
-// put keeps a record, unless a later version of it is kept: a reader may be
-// overtaken by a commit. A version takes the place of an earlier one whatever has
-// left meanwhile: what is kept would be older than the file for ever.
+// put caches a record unless a later version is cached, because a commit may
+// overtake a reader. It replaces an earlier version in any case: that one would
+// stay older than the file.
 func (n *newest) put(r run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,8 +80,8 @@ func (n *newest) put(r run.Run, since mark) {
 	}
 }
 
-// drop makes the next reader of the records ask the file, after a commit that
-// failed: whoever decides again must not do so on what lost.
+// drop evicts the records of a failed commit, so that the next decision starts
+// from the file.
 func (n *newest) drop(records []record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,7 +91,7 @@ func (n *newest) drop(records []record) {
 	}
 }
 
-// forget drops everything, after rows were deleted.
+// forget evicts all records, after rows were deleted.
 func (n *newest) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +135,7 @@ func (n *newest) keep(r run.Run, left mark) {
 	}
 }
 
-// write makes room by letting the older half leave.
+// write makes room by evicting the older half.
 func (n *newest) write(ref run.Ref, as note) {
 	if len(n.young) >= newestLimit {
 		n.aging, n.young = n.young, make(map[run.Ref]note, newestLimit)

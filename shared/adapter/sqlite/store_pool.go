@@ -8,15 +8,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Line implements orchestrator.Store.
+// Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	line, err := s.refs(ctx, `SELECT tenant, id FROM runs
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs
 		WHERE tenant = ? AND pool = ? AND since IS NOT NULL ORDER BY since, id LIMIT ?`,
 		tenant, pool, max(limit, 0))
-	return line, told(err, "read the line of pool", pool)
+	return refs, wrap(err, "read the queue of pool", pool)
 }
 
-// Position implements orchestrator.Store.
+// Position implements port.Store.
 func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var pool string
@@ -33,10 +33,10 @@ func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error)
 			WHERE tenant = ? AND pool = ? AND since IS NOT NULL AND (since, id) < (?, ?)`,
 			r.Tenant, pool, since, r.ID).Scan(&before)
 	})
-	return before, told(err, "find the place in its line of run", r.ID)
+	return before, wrap(err, "find the queue position of run", r.ID)
 }
 
-// Pools implements orchestrator.Store, ordered by tenant and pool.
+// Pools implements port.Store, ordered by tenant and pool.
 func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		pools = nil
@@ -50,28 +50,27 @@ func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 		}
 		return rows.Err()
 	})
-	return pools, told(err, "read", "the pools")
+	return pools, wrap(err, "read", "the pools")
 }
 
-// Mend implements orchestrator.Store. Who holds and who waits stands in the
-// records themselves; what can differ from them is the pool's count, the one
-// row that this may change.
+// Reconcile implements port.Store. The records themselves have slots and queue
+// places; only the row that counts them can differ and is corrected.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
-	// Looks first without the writer, for whom a long line takes a while.
-	var right bool
+	// Compare without the writer first: a long queue takes a while to count.
+	var equal bool
 	err := s.db.Read(ctx, func(tx *Tx) error {
-		counted, noted, err := poolUse(tx, tenant, pool)
-		right = counted == noted
+		counted, stored, err := poolUse(tx, tenant, pool)
+		equal = counted == stored
 		return err
 	})
-	if err != nil || right {
-		return 0, told(err, "look at pool", pool)
+	if err != nil || equal {
+		return 0, wrap(err, "count pool", pool)
 	}
 	changed := 0
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		changed = 0
-		counted, noted, err := poolUse(tx, tenant, pool)
-		if err != nil || counted == noted {
+		counted, stored, err := poolUse(tx, tenant, pool)
+		if err != nil || counted == stored {
 			return err
 		}
 		changed = 1
@@ -81,24 +80,24 @@ func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 		return err
 	})
 	if err != nil {
-		return 0, told(err, "mend pool", pool)
+		return 0, wrap(err, "reconcile pool", pool)
 	}
 	return changed, nil
 }
 
 type use struct{ held, queued int }
 
-// poolUse gives what the records say about the pool, and what was noted.
-func poolUse(tx *Tx, tenant, pool string) (counted, noted use, err error) {
+// poolUse returns the counts by the records, and the stored ones.
+func poolUse(tx *Tx, tenant, pool string) (counted, stored use, err error) {
 	err = tx.QueryRow("SELECT count(*) - count(since), count(since) FROM runs WHERE tenant = ? AND pool = ?",
 		tenant, pool).Scan(&counted.held, &counted.queued)
 	if err != nil {
 		return use{}, use{}, err
 	}
 	err = tx.QueryRow("SELECT held, queued FROM pools WHERE tenant = ? AND pool = ?",
-		tenant, pool).Scan(&noted.held, &noted.queued)
+		tenant, pool).Scan(&stored.held, &stored.queued)
 	if errors.Is(err, ErrNoRow) {
 		err = nil
 	}
-	return counted, noted, err
+	return counted, stored, err
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Load implements orchestrator.Store.
+// Load implements port.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	if r, ok := s.newest.get(ref); ok && ctx.Err() == nil && (!s.expired(r) || r.BytesLeft()) {
 		return r, nil
 	}
 	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+there, ref.Tenant, ref.ID)
-	return r, told(err, "read run", ref.ID)
+	return r, wrap(err, "read run", ref.ID)
 }
 
-// Find implements orchestrator.Store.
+// Find implements port.Store.
 func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
 	if r, ok := s.newest.find(tenant, taskID); ok && ctx.Err() == nil && !s.expired(r) {
 		return r, nil
 	}
 	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND task_id = ? AND "+alive, tenant, taskID)
-	return r, told(err, "read task", taskID)
+	return r, wrap(err, "read task", taskID)
 }
 
 func (s *Store) expired(r run.Run) bool {
@@ -53,13 +53,13 @@ func (s *Store) one(ctx context.Context, query, tenant, id string) (run.Run, err
 	return r, err
 }
 
-// Events implements orchestrator.Store. A run that is not found has none.
+// Events implements port.Store. A run that is not found has no events.
 func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
 	docs, err := s.docs(ctx, `SELECT events.doc FROM runs JOIN events ON events.run = runs.n
 		WHERE runs.tenant = ? AND runs.id = ? AND `+alive+` AND events.seq > ?
 		ORDER BY events.seq LIMIT ?`, ref.Tenant, ref.ID, s.now(), after, max(limit, 0))
 	if err != nil {
-		return nil, told(err, "read the events of run", ref.ID)
+		return nil, wrap(err, "read the events of run", ref.ID)
 	}
 	events := make([]run.Event, len(docs))
 	for i, doc := range docs {
@@ -70,7 +70,7 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 	return events, nil
 }
 
-// docs reads a query's one column.
+// docs returns the rows of a query with one column.
 func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]byte, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		docs = nil
@@ -87,19 +87,18 @@ func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]b
 	return docs, err
 }
 
-// List implements orchestrator.Store. A cursor that is none of this list's is
-// an InvalidRequest about "cursor", a limit out of range one about "limit".
-// Runs that were created at the same moment come in the order of their
-// commits, the last one first.
+// List implements port.Store. A cursor of another list is an InvalidRequest for
+// "cursor", a limit out of range one for "limit". Runs created at the same
+// moment are ordered by their commits, the newest first.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
-		return nil, "", fault.Invalid("limit", "it must be from 1 to 1000")
+		return nil, "", fault.Invalid("limit", "want 1 to 1000")
 	}
 	from := place{created: math.MaxInt64, n: math.MaxInt64}
 	if page.Cursor != "" {
 		var ok bool
 		if from, ok = placeOf(page.Cursor, tenant, page.State); !ok {
-			return nil, "", fault.Invalid("cursor", "it is not the cursor of this list")
+			return nil, "", fault.Invalid("cursor", "not a cursor of this list")
 		}
 	}
 	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ?"
@@ -127,7 +126,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 		return rows.Err()
 	})
 	if err != nil {
-		return nil, "", told(err, "list the runs of", tenant)
+		return nil, "", wrap(err, "list the runs of", tenant)
 	}
 	next := ""
 	if len(docs) > page.Limit {

@@ -11,8 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// record is a write as it goes into the tables, made before the writer is
-// asked, which has no time for JSON.
+// record is a write as it is stored. It is encoded before the writer runs it.
 type record struct {
 	port.Write
 	doc    []byte
@@ -20,12 +19,12 @@ type record struct {
 	columns
 }
 
-// columns are the values that a record is found by; nil is NULL.
+// columns are the indexed values of a record; nil is NULL.
 type columns struct {
 	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, since any
 }
 
-// recordOf is the write with its record as it will be stored.
+// recordOf encodes the write with the version that it gets.
 func recordOf(w port.Write, version int64) (record, error) {
 	w.Run.Version = version
 	doc, err := encode(w.Run)
@@ -59,7 +58,7 @@ func columnsOf(r run.Run) columns {
 	return c
 }
 
-// moment is a time's column, NULL for the zero time.
+// moment is the column of a time, NULL for the zero time.
 func moment(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -67,8 +66,8 @@ func moment(t time.Time) any {
 	return nanos(t)
 }
 
-// nanos is the time in Unix nanoseconds, cut to those that 64 bits can tell
-// (1678 to 2262).
+// nanos is the time in Unix nanoseconds, limited to those of 64 bits (1678 to
+// 2262).
 func nanos(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -79,7 +78,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// encode is json.Marshal, but leaves '<', '>' and '&' as they are.
+// encode is json.Marshal without HTML escapes.
 func encode(v any) ([]byte, error) {
 	var to bytes.Buffer
 	encoder := json.NewEncoder(&to)

@@ -1,17 +1,16 @@
 package sqlite
 
 // storeSteps are the store's migrations; see DB.Migrate. Times are Unix
-// nanoseconds, as fine as the JSON of a record keeps them; NULL is "never".
+// nanoseconds, the precision of a record's JSON; NULL is "never".
 //
-// A record is one document with a few columns beside it, by which it is found.
-// They are derived from the document at every write; see columnsOf. Rows are
-// numbered in the order of their arrival, so the rows that are written at the
-// same time lie on the same pages. Indexes that only some runs belong to are
-// partial.
+// A record is one document with a few columns for its indexes, derived from the
+// document at every write; see columnsOf. Rows are numbered in the order of
+// their creation, so rows written at the same time share pages. Indexes of only
+// some runs are partial.
 //
-// There is no table of leases: a run holds a slot, or waits for one, where its
-// own row says so, and so the two cannot differ. pools counts them, kept by
-// triggers, so that nobody counts rows to see whether a slot is free.
+// There is no table of leases. The row of a run says whether the run holds a
+// slot or is queued for one, so the two cannot differ. Triggers maintain the
+// counts in pools, so finding a free slot counts no rows.
 var storeSteps = []string{`
 CREATE TABLE runs (
 	n          INTEGER PRIMARY KEY,

@@ -11,8 +11,8 @@ import (
 
 const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel"
 
-// Beat implements orchestrator.Store. The run's row is found by its index alone
-// and not read.
+// Heartbeat implements port.Store. It finds the run's row by the index and does
+// not read it.
 func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (now run.Heartbeat, err error) {
 	var message any
 	if b.Message != "" {
@@ -26,17 +26,17 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (no
 			nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
 		return err
 	})
-	return now, told(err, "note a heartbeat of run", ref.ID)
+	return now, wrap(err, "store a heartbeat of run", ref.ID)
 }
 
-// LastBeat implements orchestrator.Store.
+// LastHeartbeat implements port.Store.
 func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (b run.Heartbeat, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		b, err = scanHeartbeat(tx.QueryRow(`SELECT `+heartbeatColumns+` FROM beats
 			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?)`, ref.Tenant, ref.ID))
 		return err
 	})
-	return b, told(err, "read the last heartbeat of run", ref.ID)
+	return b, wrap(err, "read the last heartbeat of run", ref.ID)
 }
 
 func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
@@ -49,7 +49,8 @@ func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 	return b, err
 }
 
-// changeBeat does to the item of the run, whose row is n, what its write says.
+// changeHeartbeat applies the heartbeat change of a write to the run with row
+// n.
 func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 	c := w.Heartbeat
 	if !c.Evaluated.IsZero() {
@@ -87,7 +88,7 @@ func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 	return nil
 }
 
-// Reception implements orchestrator.Store.
+// Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var since, probedAt *int64
@@ -98,20 +99,20 @@ func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 		r = port.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
 		return err
 	})
-	return r, told(err, "read", "since when callbacks are received")
+	return r, wrap(err, "read", "the reception of callbacks")
 }
 
-// NoteReception implements orchestrator.Store.
+// RecordReception implements port.Store.
 func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	err := s.db.Write(ctx, func(tx *Tx) error {
 		_, err := tx.Exec("INSERT OR REPLACE INTO reception (one, since, probed_at) VALUES (1, ?, ?)",
 			moment(r.Since), moment(r.ProbedAt))
 		return err
 	})
-	return told(err, "note", "since when callbacks are received")
+	return wrap(err, "store", "the reception of callbacks")
 }
 
-// timeOf reads what moment wrote.
+// timeOf is the reverse of moment.
 func timeOf(nanos *int64) time.Time {
 	if nanos == nil {
 		return time.Time{}
