@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// A request that met a passing fault is made again after a pause, until the
-// deadline of its context, and no longer than patience.
+// A request that failed temporarily is retried until the deadline of its
+// context, but no longer than patience.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = time.Second
@@ -26,7 +26,7 @@ const (
 
 type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
-// call makes a request, again while what it meets is a passing fault.
+// call sends a request and retries it after temporary failures.
 func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In) (*Out, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.Multiplier, pause.RandomizationFactor = firstPause, lastPause, 2, 0.5
@@ -40,7 +40,7 @@ func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In
 	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(patience))
 	if err != nil {
 		if last != nil {
-			err = last // not the context's, which says less
+			err = last // says more than the context's
 		}
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In
 
 var passingFaults = retry.IsErrorRetryables(retry.DefaultRetryables)
 
-// passing says whether the same request may succeed in a moment: what DynamoDB
-// throttles, transactions that met each other, and a connection that broke.
+// passing reports whether the same request may succeed soon: after throttling,
+// transaction conflicts and broken connections.
 func passing(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		waits := false
@@ -75,8 +75,8 @@ func passing(err error) bool {
 	return passingFaults.IsErrorRetryable(err).Bool()
 }
 
-// refused gives why the parts of a write were refused: one reason for each part,
-// with the item as it is. It is nil where the error is another one.
+// refused returns the reason for each part of a refused write, with the stored
+// item. It returns nil for any other error.
 func refused(err error) []types.CancellationReason {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return []types.CancellationReason{{Code: aws.String(conditionFailed), Item: failed.Item}}
@@ -97,20 +97,20 @@ func failed(reason types.CancellationReason) bool {
 	return aws.ToString(reason.Code) == conditionFailed
 }
 
-// told says what was being done, but for the answers that are normal. An error
-// of the SDK becomes a fault, in our words.
-func told(err error, doing, id string) error {
+// wrap adds what was being done to errors other than the port's answers. An
+// error of the SDK becomes a fault.
+func wrap(err error, doing, id string) error {
 	if err == nil || errors.Is(err, port.ErrConflict) || errors.Is(err, port.ErrNoSlot) ||
 		errors.Is(err, port.ErrKeyTaken) || errors.Is(err, port.ErrNotFound) {
 		return err
 	}
 	if _, ok := errors.AsType[*fault.Fault](err); !ok {
-		err = fault.Wrap(err, fault.Unavailable, "the database does not answer now")
+		err = fault.Wrap(err, fault.Unavailable, "the database does not respond")
 	}
 	return fmt.Errorf("cannot %s %s: %w", doing, id, err)
 }
 
-// wanted is what requests ask to be told about what they consume.
+// wanted says whether requests report their consumption.
 func (s *Store) wanted() types.ReturnConsumedCapacity {
 	if s.config.Consumed == nil {
 		return types.ReturnConsumedCapacityNone
@@ -118,7 +118,7 @@ func (s *Store) wanted() types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
-// count tells what a request has consumed.
+// count reports what a request consumed.
 func (s *Store) count(out any) {
 	if s.config.Consumed == nil {
 		return

@@ -12,12 +12,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// commitTries bounds how often a write is planned anew: while a pool's slots
-// change hands faster than it can be applied.
+// commitTries bounds how often a write is planned again because a pool's slots
+// change faster than it can be applied.
 const commitTries = 200
 
-// Commit implements orchestrator.Store. A run that is no more is a conflict. It
-// takes as many writes as one transaction does: about thirty.
+// Commit implements port.Store. A deleted run is a conflict. It takes about
+// thirty writes, as many as fit one transaction.
 func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -26,17 +26,18 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	for i, w := range writes {
 		var err error
 		if changes[i], err = s.changeOf(w, w.Run.Version+1); err != nil {
-			return told(err, "commit run", w.Run.ID)
+			return wrap(err, "commit run", w.Run.ID)
 		}
 	}
-	return told(s.commit(ctx, changes), "commit run", writes[0].Run.ID)
+	return wrap(s.commit(ctx, changes), "commit run", writes[0].Run.ID)
 }
 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
 	return again(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
 		if errors.Is(err, port.ErrNoSlot) {
-			// A lost race is told first: whoever lost it decides anew.
+			// A version conflict is more useful to the caller than a missing
+			// slot.
 			if err := s.lookAt(ctx, changes); err != nil {
 				return err
 			}
@@ -58,7 +59,7 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 	})
 }
 
-// again plans and writes until it is not on what is no longer so.
+// again plans and writes until the plan is not outdated.
 func again(ctx context.Context, try func() error) error {
 	for n := range commitTries {
 		err := try()
@@ -76,11 +77,10 @@ func again(ctx context.Context, try func() error) error {
 			return err
 		}
 	}
-	return fault.New(fault.Unavailable, "what is to be written is changed by too many at once; try again")
+	return fault.New(fault.Unavailable, "too many concurrent changes; try again")
 }
 
-// lookAt reads the records that were not looked at yet, and holds each to the
-// version it was decided on.
+// lookAt reads the records that were not read yet and compares their versions.
 func (s *Store) lookAt(ctx context.Context, changes []*change) error {
 	unread := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.before != nil })
 	keys := make([]item, len(unread))

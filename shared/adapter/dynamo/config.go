@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// API is what the store asks of DynamoDB; the SDK's client has it.
+// API is the part of the SDK's client that the store uses.
 type API interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -23,47 +23,47 @@ type API interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Config says which table it is and how it is used.
+// Config configures a Store.
 type Config struct {
-	// Table is the table's name or ARN. It is made as package schema says.
+	// Table is the table's name or ARN. Package schema describes the table.
 	Table string
-	// Clock tells which records have expired.
+	// Clock decides which records have expired.
 	Clock clock.Clock
 	// TTLGrace is how long Purge leaves an expired record to the table's TTL,
-	// whose deletes cost nothing; AWS promises them within a few days. 0 has
-	// Purge delete at once, for a write unit and more each.
+	// whose deletes are free and take up to a few days. With 0 Purge deletes at
+	// once, for a write unit or more each.
 	TTLGrace time.Duration
 	// PlainItems stores records and events of new writes as JSON text that a
 	// console shows, without compression. Stores with and without it read each
 	// other's items. The package comment says what compression saves.
 	PlainItems bool
-	// Consumed, where it is not nil, is told what each request that succeeded
-	// has consumed, in write and read request units, by the operation's name in
-	// the API. It may be called from anywhere at once. DynamoDB Local tells a
-	// wrong number for transactions: the kilobytes of all their items together,
-	// four times, where DynamoDB counts those of each item, twice.
+	// Consumed, if not nil, is called with the write and read request units of
+	// each successful request and the operation's name in the API. It must be
+	// safe for concurrent use. DynamoDB Local reports wrong figures for
+	// transactions: the kilobytes of all items together, times four, where
+	// DynamoDB counts those of each item, times two.
 	Consumed func(operation string, wru, rru float64)
 }
 
 func (c Config) check() error {
 	var problems []error
 	if c.Table == "" {
-		problems = append(problems, errors.New("the table's name is missing"))
+		problems = append(problems, errors.New("missing table name"))
 	}
 	if c.Clock == nil {
-		problems = append(problems, errors.New("the clock is missing"))
+		problems = append(problems, errors.New("missing clock"))
 	}
 	if c.TTLGrace < 0 {
-		problems = append(problems, errors.New("the grace of the TTL is negative"))
+		problems = append(problems, errors.New("negative TTL grace"))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("cannot use the table: %w", err)
+		return fmt.Errorf("invalid configuration of the table: %w", err)
 	}
 	return nil
 }
 
-// Open makes a store with a client of its own, which leaves it to the store to
-// ask again. It makes no call.
+// Open returns a store with its own client, whose retries are off because the
+// store retries. It makes no call.
 func Open(cfg aws.Config, c Config) (*Store, error) {
 	return New(dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }), c)
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Create implements orchestrator.Store. A task id that another run has is a
-// conflict too, where it is not its run's id.
+// Create implements port.Store. A task id of another run is a conflict too, if
+// it differs from that run's id.
 func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
 	c, err := s.changeOf(first, 1)
 	if err != nil {
-		return nil, told(err, "create run", first.Run.ID)
+		return nil, wrap(err, "create run", first.Run.ID)
 	}
 	var names []*nameUse
 	var use *nameUse
@@ -52,22 +52,22 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if err == nil && use != nil && use.stands != nil {
 		return use.stands, nil
 	}
-	return nil, told(err, "create run", first.Run.ID)
+	return nil, wrap(err, "create run", first.Run.ID)
 }
 
-// nameUse is a name that a new run takes for itself: an idempotency key, or a
-// task id that is not the run's.
+// nameUse is a name that a new run reserves: an idempotency key, or a task id
+// that differs from the run's id.
 type nameUse struct {
 	key         item
 	digest      string
 	idempotency bool
-	// before is the item of a use by a run that is no more.
+	// before is the item of a use by a deleted run.
 	before item
-	// stands is the run that a known key stands for.
+	// stands is the run of a known idempotency key.
 	stands *run.Run
 }
 
-// part takes the name where nobody has it who is still there.
+// part reserves the name unless an existing run has it.
 func (n *nameUse) part(s *Store, c *change) *part {
 	put := item{attrRun: text(c.Run.ID), attrBorn: bytes(born(c.Run)), schema.TTL: number(nameExpiry(c.Run))}
 	if n.idempotency {
@@ -108,14 +108,14 @@ func (n *nameUse) part(s *Store, c *change) *part {
 	return p
 }
 
-// isOurs says whether the run was created by this very change.
+// isOurs reports whether this change created the run.
 func (s *Store) isOurs(ctx context.Context, c *change) bool {
 	is, err := s.get(ctx, runKey(c.Run.Ref()), true)
 	return err == nil && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce)
 }
 
-// nameHolder is the run that took the name, ErrNotFound where it is no more:
-// another one may have its id since.
+// nameHolder returns the run that reserved the name, or ErrNotFound if it was
+// deleted; another run may have its id since.
 func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.Run, error) {
 	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: textOf(name[attrRun])}, s.alive)
 	if err == nil && !stdbytes.Equal(born(r), bytesOf(name[attrBorn])) {
@@ -125,9 +125,9 @@ func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.R
 }
 
 // nameExpiry is when the table's TTL may delete a name, in Unix seconds: after
-// the longest life that the run's policy allows, twice, and a week. Names have
-// to last as long as their run, whose end is not known when they are taken, and
-// writing them again at the end would cost as much as the run's last commit.
+// twice the longest life that the run's policy allows, and a week. A name must
+// last as long as its run, whose end is unknown when the name is reserved;
+// writing it again at the end would cost as much as the run's last commit.
 func nameExpiry(r run.Run) int64 {
 	p := r.Policy
 	tries := p.Retry.MaxAttempts + p.Retry.MaxFurtherStarts + 1

@@ -17,7 +17,7 @@ import (
 
 func dueKey(kind, shard string) string { return kind + "#" + shard }
 
-// dueBy is the query for what of a kind and shard may be due by now.
+// dueBy is the query for the entries of a kind and shard that may be due.
 func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 	q := s.indexQuery(schema.IndexDue, attrDue, dueKey(kind, shard))
 	*q.KeyConditionExpression += " AND #at <= :at"
@@ -26,9 +26,9 @@ func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 	return q
 }
 
-// due reads the records of some kinds that may be due by now, and gives those
-// that are, the longest first, at most limit. The index tells times no finer than
-// its grains, so what it tells of one time is read whole.
+// due returns at most limit records of the kinds that are due, the longest due
+// first. The index truncates times to grains, so all entries of one indexed
+// time are read.
 func (s *Store) due(ctx context.Context, now time.Time, limit int, when func(run.Run) time.Time, kinds ...string) ([]*record, error) {
 	var queries []*dynamodb.QueryInput
 	for _, kind := range kinds {
@@ -65,8 +65,7 @@ func (s *Store) due(ctx context.Context, now time.Time, limit int, when func(run
 	return found[:min(len(found), max(limit, 0))], nil
 }
 
-// Due implements orchestrator.Store. It may miss what became due by a commit of
-// the last moment.
+// Due implements port.Store. It may miss the newest commits.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
 		if !s.there(r) {
@@ -74,11 +73,10 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, e
 		}
 		return r.Execution.ActBy
 	}, dueAct, dueSettle)
-	return refsOf(records), told(err, "read", "what is due")
+	return refsOf(records), wrap(err, "read", "what is due")
 }
 
-// OutputsDue implements orchestrator.Store. It may miss what became due by a
-// commit of the last moment.
+// OutputsDue implements port.Store. It may miss the newest commits.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
 		if !r.BytesLeft() || !s.there(r) {
@@ -86,7 +84,7 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run
 		}
 		return r.BytesDue()
 	}, dueOutput, dueSettle)
-	return refsOf(records), told(err, "read", "the outputs that have expired")
+	return refsOf(records), wrap(err, "read", "the outputs that have expired")
 }
 
 func refsOf(records []*record) []run.Ref {
@@ -97,11 +95,11 @@ func refsOf(records []*record) []run.Ref {
 	return refs
 }
 
-// WithMachine implements orchestrator.Store, ordered by partition key, which is
-// by tenant and id. It may miss a machine that became known in the last moment.
+// WithMachine implements port.Store, ordered by partition key, which is by
+// tenant and id. It may miss the newest commits.
 func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
 	placed, err := s.withMachine(ctx, after, limit)
-	return placed, told(err, "read", "the runs with a machine")
+	return placed, wrap(err, "read", "the runs with a machine")
 }
 
 func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (placed []port.Placement, err error) {
@@ -137,13 +135,12 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 	return placed, nil
 }
 
-// Purge implements orchestrator.Store. What the table's TTL is to delete, it
-// leaves to that for the grace of the configuration. An error comes with the
-// number of those that are forgotten already.
+// Purge implements port.Store. It leaves records to the table's TTL for
+// Config.TTLGrace. With an error it returns how many records it has deleted.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	records, err := s.due(ctx, now, limit, run.Run.PurgeAt, duePurge, dueSettle)
 	if err != nil {
-		return 0, told(err, "find", "expired runs")
+		return 0, wrap(err, "find", "expired runs")
 	}
 	forgotten := 0
 	for _, r := range records {
@@ -151,15 +148,15 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 			continue
 		}
 		if err := s.forget(ctx, r); err != nil {
-			return forgotten, told(err, "forget run", r.ID)
+			return forgotten, wrap(err, "forget run", r.ID)
 		}
 		forgotten++
 	}
 	return forgotten, nil
 }
 
-// forget deletes what is beside the record, then the record, unless it has
-// become another's meanwhile.
+// forget deletes the items beside the record, then the record, unless another
+// run has replaced it.
 func (s *Store) forget(ctx context.Context, r *record) error {
 	var beside []item
 	if err := s.each(ctx, s.under(pkRun(r.Ref())), func(is item) bool {

@@ -16,11 +16,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// item is an item of the table, or a part of one.
+// item is an item of the table, or some attributes of one.
 type item = map[string]types.AttributeValue
 
-// Sort keys of the items beside each other under one partition key. Of a pool,
-// each slot and each place in the line is one.
+// Sort keys of the items under one partition key. Each slot and each queued run
+// of a pool is an item.
 const (
 	sortRun       = "run"
 	sortHeartbeat = "beat"
@@ -33,16 +33,16 @@ const (
 	sortNote      = "note"
 )
 
-// reception is the partition key of the one item that is nobody's: a tenant's
-// begin with the tenant, which has no '#'.
+// reception is the partition key of the one item without a tenant: those of
+// tenants start with the tenant, which has no '#'.
 const reception = "#reception"
 
 func keyOf(pk, sk string) item {
 	return item{schema.Partition.Name: text(pk), schema.Sort.Name: text(sk)}
 }
 
-// within is the partition key of a tenant's thing. The tenant is escaped, the
-// name comes last and may hold anything.
+// within returns a partition key of a tenant. The tenant is escaped; the name
+// comes last and may contain anything.
 func within(tenant, kind, name string) string {
 	return url.PathEscape(tenant) + "#" + kind + "#" + name
 }
@@ -65,7 +65,7 @@ func numbered(digits string, ok bool) (int, bool) {
 	return n, ok && err == nil
 }
 
-// lined gives the run of a place in a line.
+// lined returns the run of a queue item.
 func enqueued(sk string) (id string, ok bool) {
 	place, ok := strings.CutPrefix(sk, sortQueue)
 	if !ok {
@@ -75,7 +75,7 @@ func enqueued(sk string) (id string, ok bool) {
 	return id, ok
 }
 
-// named gives the tenant and the name of a partition key.
+// named returns the tenant and the name in a partition key.
 func named(pk string) (tenant, name string) {
 	escaped, rest, _ := strings.Cut(pk, "#")
 	_, name, _ = strings.Cut(rest, "#")
@@ -86,8 +86,8 @@ func named(pk string) (tenant, name string) {
 	return tenant, name
 }
 
-// nanos is the time in Unix nanoseconds, cut to those that 64 bits can tell
-// (1678 to 2262), moved so that the smallest is 0.
+// nanos is the time in Unix nanoseconds, limited to those of 64 bits (1678 to
+// 2262), shifted so that the smallest is 0.
 func nanos(t time.Time) uint64 {
 	n := t.UnixNano()
 	switch {
@@ -99,18 +99,18 @@ func nanos(t time.Time) uint64 {
 	return uint64(n) ^ 1<<63 //nolint:gosec // keeps the bits
 }
 
-// ordered is a time as text whose order is that of times.
+// ordered is a time as text with the same order.
 func ordered(t time.Time) string { return fmt.Sprintf("%016x", nanos(t)) }
 
-// born orders a tenant's runs by their creation. The second half of its bytes
-// tells those of one moment apart.
+// born orders a tenant's runs by creation. The second half of its bytes
+// distinguishes runs created at the same moment.
 func born(r run.Run) []byte {
 	sum := sha256.Sum256([]byte(r.ID))
 	return append(binary.BigEndian.AppendUint64(nil, nanos(r.CreatedAt)), sum[:8]...)
 }
 
-// Runs are spread over the partition keys of an index: listShards of each tenant
-// and half of its life, dueShards of each kind of work.
+// Runs are spread over the partition keys of an index: listShards for each
+// tenant and half, dueShards for each kind of due work.
 const (
 	listShards = 8
 	dueShards  = 16

@@ -10,26 +10,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// leases are what a commit does to the pools of its runs.
+// leases are the changes of a commit to the pools of its runs.
 type leases struct {
 	parts []*part
-	// slots are the numbers of the slots that runs now hold.
+	// slots are the numbers of the slots that runs hold after the commit.
 	slots map[*change]int
-	// left are the runs that hold none any more.
+	// left are the runs that hold no slot after the commit.
 	left map[*change]bool
-	// freed are the slots of each pool that the commit gives back and has not
-	// handed on, with who holds them.
+	// freed are the slots of each pool that the commit releases and has not
+	// granted, with their holders.
 	freed map[string][]lease
 }
 
-// lease is a slot that is held.
+// lease is a held slot.
 type lease struct {
 	number int
 	run    string
 }
 
-// note keeps the number beside the record, which finds the slot when it is given
-// back.
+// note stores the slot's number beside the record, which finds the slot when it
+// is released.
 func (l *leases) note(c *change, p *part) {
 	if n, ok := l.slots[c]; ok {
 		p.set(attrSlot, number(int64(n)))
@@ -38,9 +38,9 @@ func (l *leases) note(c *change, p *part) {
 	}
 }
 
-// leases plans what the commit does to slots and lines. ErrNoSlot where a run
-// cannot have one. A slot that is given back and granted in the same commit is
-// written once, and changes hands.
+// leases plans the changes to slots and queues. It returns ErrNoSlot if a run
+// cannot have a slot. A slot released and granted in one commit is written
+// once.
 func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
 	l := &leases{slots: map[*change]int{}, left: map[*change]bool{}, freed: map[string][]lease{}}
 	if err := s.lookAt(ctx, slices.DeleteFunc(slices.Clone(changes), func(c *change) bool {
@@ -95,14 +95,14 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 	return l, nil
 }
 
-// leave takes the run out of its line.
+// leave removes the run from its queue.
 func (l *leases) leave(c *change) {
 	was := c.before
 	l.parts = append(l.parts, &part{key: queueKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
 }
 
-// grant finds a slot for the run: one that the same commit gives back, or one
-// that is free.
+// grant finds a slot for the run: one that the same commit releases, or a free
+// one.
 func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pools map[string]*view) error {
 	limit := c.Run.Slot.Limit
 	for i, held := range l.freed[in] {
@@ -121,7 +121,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 			return err
 		}
 		pools[in] = v
-		// What this commit does is done in this view of the pool.
+		// Apply the changes of this commit to the view of the pool.
 		for _, held := range l.freed[in] {
 			delete(v.held, held.number)
 		}
@@ -148,7 +148,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 	return nil
 }
 
-// hold gives the slot to the run, from who held it until now; "" is nobody.
+// hold gives the slot to the run, from its present holder; "" is none.
 func (l *leases) hold(c *change, in string, n int, was string) {
 	put := slotKey(in, n)
 	put[attrRun] = text(c.Run.ID)
@@ -162,12 +162,12 @@ func (l *leases) hold(c *change, in string, n int, was string) {
 	l.slots[c] = n
 }
 
-// heldBy has the slot be the run's, or nobody's.
+// heldBy sets the holder of the slot, "" for none.
 func (p *part) heldBy(id string) {
 	p.conditions = append(p.conditions, "(attribute_not_exists("+p.name(attrRun)+") OR "+p.name(attrRun)+" = "+p.value(text(id))+")")
 }
 
-// view is how the slots of a pool are held.
+// view is the state of the slots of a pool.
 type view struct{ held map[int]string }
 
 func (s *Store) view(ctx context.Context, in string) (*view, error) {
@@ -181,13 +181,13 @@ func (s *Store) view(ctx context.Context, in string) (*view, error) {
 	return v, err
 }
 
-// free chooses a slot below the limit. It is chosen by chance, so that those who
-// ask at once seldom choose the same.
+// free chooses a random slot below the limit, so that concurrent commits rarely
+// choose the same one.
 //
-// Where a limit was lowered, slots above it are held until their runs end. They
-// count: so only the lowest slots are given out, as many as there would be if
-// each of them were held beside all that are held above them. Nobody who asks
-// at the same time can therefore exceed the limit together with this one.
+// If a limit was lowered, slots above it stay held until their runs end, and
+// they count. So only the lowest slots are granted: as many as would remain if
+// each of them were held beside all that are held above. Concurrent commits
+// therefore cannot exceed the limit together.
 func (v *view) free(limit int) (int, bool) {
 	above := 0
 	for n := range v.held {

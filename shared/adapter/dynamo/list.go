@@ -17,23 +17,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// List implements orchestrator.Store. A cursor that is none of this list's is an
-// InvalidRequest about "cursor", a limit out of range one about "limit". Runs
-// that were created at the same moment come in an order of no meaning, always
-// the same.
+// List implements port.Store. A cursor of another list is an InvalidRequest for
+// "cursor", a limit out of range one for "limit". The order of runs created at
+// the same moment is arbitrary but constant.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
-		return nil, "", fault.Invalid("limit", "it must be from 1 to 1000")
+		return nil, "", fault.Invalid("limit", "want 1 to 1000")
 	}
 	var from []byte
 	if page.Cursor != "" {
 		var ok bool
 		if from, ok = placeOf(page.Cursor, tenant, page.State); !ok {
-			return nil, "", fault.Invalid("cursor", "it is not the cursor of this list")
+			return nil, "", fault.Invalid("cursor", "not a cursor of this list")
 		}
 	}
 	runs, next, err := s.list(ctx, tenant, page, from)
-	return runs, next, told(err, "list the runs of", tenant)
+	return runs, next, wrap(err, "list the runs of", tenant)
 }
 
 func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []byte) ([]run.Run, string, error) {
@@ -64,9 +63,8 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 	}
 }
 
-// listQueries are those for the halves of the tenant's runs, living and ended,
-// that can have the state: of one that is an end, the index tells those who have
-// it.
+// listQueries returns the queries for the halves of the tenant's runs, living
+// and ended, that can have the state. The index has the states of ended runs.
 func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries []*dynamodb.QueryInput) {
 	for _, half := range []string{living, ended} {
 		if page.State != "" && page.State.Terminal() != (half == ended) {
@@ -92,7 +90,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 	return queries
 }
 
-// indexQuery reads one partition key of an index. Indexes are a moment behind.
+// indexQuery reads one partition key of an index, eventually consistent.
 func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &s.config.Table, IndexName: &index, ReturnConsumedCapacity: s.wanted(),
@@ -102,9 +100,9 @@ func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	}
 }
 
-// A cursor is the place of a page's last run and the first bytes of a hash over
-// it and over the list that it is of, which finds what was cut, mistyped or
-// taken from another list. It guards no secret.
+// A cursor is the place of the last run of a page and a prefix of a hash over
+// it and its list, which detects truncated and mistyped cursors and those of
+// other lists. It protects no secret.
 const (
 	placeSize = 16
 	sumSize   = 8
@@ -122,7 +120,7 @@ func placeOf(cursor, tenant string, state run.State) ([]byte, bool) {
 		return nil, false
 	}
 	place := raw[:placeSize:placeSize]
-	// The decoder passes over line breaks, which no cursor has.
+	// The decoder ignores line breaks, which no cursor has.
 	return place, cursorOf(place, tenant, state) == cursor
 }
 

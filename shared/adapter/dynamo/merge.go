@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// merged reads several queries of an index as if they were one, in order. It
-// reads of each only as far as it is asked to.
+// merged reads several queries of an index as one, in order. It reads each
+// query only as far as needed.
 type merged struct {
 	store   *Store
 	before  func(a, b item) bool
 	queries []*source
 }
 
-// source is one of the queries: what was read of it and not yet given.
+// source is one of the queries with the items not yet returned.
 type source struct {
 	query *dynamodb.QueryInput
 	ready []item
@@ -30,7 +30,7 @@ func (s *Store) merge(before func(a, b item) bool, queries []*dynamodb.QueryInpu
 	return m
 }
 
-// peek gives the next item; nil at the end.
+// peek returns the next item without removing it; nil at the end.
 func (m *merged) peek(ctx context.Context) (item, error) {
 	from, err := m.next(ctx)
 	if err != nil || from == nil {
@@ -39,7 +39,7 @@ func (m *merged) peek(ctx context.Context) (item, error) {
 	return from.ready[0], nil
 }
 
-// take gives at most limit items while they are wanted, and takes them out.
+// take removes and returns at most limit items while the condition holds.
 func (m *merged) take(ctx context.Context, limit int, wanted func(item) bool) ([]item, error) {
 	var taken []item
 	for len(taken) < limit {
@@ -56,7 +56,7 @@ func (m *merged) take(ctx context.Context, limit int, wanted func(item) bool) ([
 	return taken, nil
 }
 
-// next is the source of the next item; nil at the end.
+// next returns the source of the next item; nil at the end.
 func (m *merged) next(ctx context.Context) (*source, error) {
 	if err := m.fill(ctx); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (m *merged) next(ctx context.Context) (*source, error) {
 	return first, nil
 }
 
-// fill reads on where nothing is left of what was read.
+// fill reads the next page if the last one is used up.
 func (m *merged) fill(ctx context.Context) error {
 	var readers errgroup.Group
 	for _, q := range m.queries {

@@ -14,19 +14,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// maxParts is how many items one transaction may write: Amazon DynamoDB
-// Developer Guide, "Quotas".
+// maxParts is the most items in one transaction: Amazon DynamoDB Developer
+// Guide, "Quotas".
 const maxParts = 100
 
-// errAgain says that a write was planned on what is no longer so.
-var errAgain = errors.New("it was planned on what is no longer so")
+// errAgain: the write was planned on an outdated item.
+var errAgain = errors.New("the plan is outdated")
 
-// errApplied says that a write which is refused now was applied before: the
-// answer was lost.
-var errApplied = errors.New("it was applied before")
+// errApplied: an earlier try of the refused write was applied, but its answer
+// was lost.
+var errApplied = errors.New("already applied")
 
-// part is one item of a write: exactly one of put, key with sets or removes, key
-// with remove, key alone, which only checks.
+// part is one item of a write: exactly one of put, key with sets or removes,
+// key with remove, or key alone, which only checks.
 type part struct {
 	put    item
 	key    item
@@ -64,7 +64,7 @@ func (p *part) set(attribute string, v types.AttributeValue) {
 
 func (p *part) drop(attribute string) { p.removes = append(p.removes, p.name(attribute)) }
 
-// where adds a condition: the attribute compared with a value.
+// where adds a condition that compares an attribute with a value.
 func (p *part) where(attribute, comparison string, v types.AttributeValue) {
 	p.conditions = append(p.conditions, p.name(attribute)+" "+comparison+" "+p.value(v))
 }
@@ -97,11 +97,11 @@ func (p *part) update() *string {
 
 const oldItem = types.ReturnValuesOnConditionCheckFailureAllOld
 
-// send makes the write: one item alone by a request of its own, which costs
-// half; more in one transaction. Asked again, the transaction is the same one.
+// send makes the write: one item with its own request, which costs half; more
+// in a transaction. A retry of the transaction has the same token.
 func (s *Store) send(ctx context.Context, parts []*part) error {
 	if len(parts) > maxParts {
-		return fault.New(fault.Internal, "a commit of %d items is more than one transaction takes", len(parts))
+		return fault.New(fault.Internal, "a commit of %d items is too large, want at most %d", len(parts), maxParts)
 	}
 	if len(parts) > 1 {
 		in := &dynamodb.TransactWriteItemsInput{
@@ -160,8 +160,8 @@ func (p *part) transact(table *string) types.TransactWriteItem {
 	}}
 }
 
-// write sends the parts. Where conditions failed, the first part that knows what
-// that means says so; else it is errAgain.
+// write sends the parts. If conditions failed, the first part that can explain
+// it returns the error; otherwise it is errAgain.
 func (s *Store) write(ctx context.Context, parts []*part) error {
 	err := s.send(ctx, parts)
 	reasons := refused(err)

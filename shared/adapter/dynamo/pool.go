@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Line implements orchestrator.Store.
+// Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	waits, err := s.queue(ctx, pkPool(tenant, pool), limit)
 	refs := make([]run.Ref, 0, len(waits))
@@ -23,7 +23,7 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 			refs = append(refs, run.Ref{Tenant: tenant, ID: id})
 		}
 	}
-	return refs, told(err, "read the line of pool", pool)
+	return refs, wrap(err, "read the queue of pool", pool)
 }
 
 func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, err error) {
@@ -39,11 +39,11 @@ func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, 
 	return waits, err
 }
 
-// Position implements orchestrator.Store. It reads all who stand before: one
-// request unit for each forty of them or so.
+// Position implements port.Store. It counts all runs before: about one request
+// unit for each forty.
 func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error) {
 	before, err = s.position(ctx, r)
-	return before, told(err, "find the place in its line of run", r.ID)
+	return before, wrap(err, "find the queue position of run", r.ID)
 }
 
 func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
@@ -74,8 +74,8 @@ func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
 	}
 }
 
-// register has Pools know of the pool, before the first run stands to it. Each
-// process asks once.
+// register makes the pool known to Pools before its first run. Each process
+// writes it once.
 func (s *Store) register(ctx context.Context, tenant, pool string) error {
 	in := pkPool(tenant, pool)
 	if _, known := s.pools.Load(in); known {
@@ -99,11 +99,11 @@ func (s *Store) register(ctx context.Context, tenant, pool string) error {
 	return nil
 }
 
-// Pools implements orchestrator.Store. A pool that was never used before may
-// take a moment to be told; what it tells of each is as it is now.
+// Pools implements port.Store. The list of pools is eventually consistent, the
+// figures of each are strongly consistent.
 func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
 	pools, err := s.poolUses(ctx)
-	return pools, told(err, "read", "the pools")
+	return pools, wrap(err, "read", "the pools")
 }
 
 func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) {

@@ -20,18 +20,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Load implements orchestrator.Store.
+// Load implements port.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	r, err := s.load(ctx, ref, s.there)
-	return r, told(err, "read run", ref.ID)
+	return r, wrap(err, "read run", ref.ID)
 }
 
-// Find implements orchestrator.Store. A task whose id is its run's is one read,
+// Find implements port.Store. A task whose id is its run's id needs one read,
 // any other three.
 func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
 	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: taskID}, s.alive)
 	if err == nil && r.TaskID == taskID || err != nil && !errors.Is(err, port.ErrNotFound) {
-		return r, told(err, "read task", taskID)
+		return r, wrap(err, "read task", taskID)
 	}
 	name, err := s.get(ctx, keyOf(pkTask(tenant, taskID), sortTask), true)
 	if err == nil && name == nil {
@@ -41,7 +41,7 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 		r, err = s.nameHolder(ctx, tenant, name)
 	}
 	if err != nil {
-		return run.Run{}, told(err, "read task", taskID)
+		return run.Run{}, wrap(err, "read task", taskID)
 	}
 	return r, nil
 }
@@ -64,11 +64,11 @@ func (s *Store) load(ctx context.Context, ref run.Ref, found func(run.Run) bool)
 	return r.Run, nil
 }
 
-// Events implements orchestrator.Store. A run that is not found has none. The
-// record is read first: the older events that it has spilled are there then.
+// Events implements port.Store. A run that is not found has no events. The
+// record is read first, so that its older events exist when they are read.
 func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
 	events, err := s.events(ctx, ref, after, limit)
-	return events, told(err, "read the events of run", ref.ID)
+	return events, wrap(err, "read the events of run", ref.ID)
 }
 
 func (s *Store) events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error) {
@@ -110,21 +110,21 @@ func (s *Store) events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 	return events, nil
 }
 
-// eventsOf are the events of an item.
+// eventsOf returns the events in an item.
 func eventsOf(is item) ([]run.Event, error) {
 	packed := listOf(is[attrEvents])
 	events := make([]run.Event, len(packed))
 	for i, p := range packed {
 		var err error
 		if events[i], err = format.UnpackEvent(p); err != nil {
-			return nil, fmt.Errorf("an event: %w", fault.Wrap(err, fault.Internal, "a stored event cannot be read"))
+			return nil, fmt.Errorf("an event: %w", fault.Wrap(err, fault.Internal, "unreadable stored event"))
 		}
 	}
 	return events, nil
 }
 
-// get reads an item, nil where there is none. A consistent read sees every
-// write that returned before, for twice the price.
+// get reads an item; nil if there is none. A consistent read sees every write
+// that returned before, for twice the price.
 func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error) {
 	out, err := call(ctx, s, s.api.GetItem, &dynamodb.GetItemInput{
 		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.wanted(),
@@ -135,7 +135,7 @@ func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error
 	return out.Item, nil
 }
 
-// under is the query for the items of a partition key. It is consistent.
+// under is the consistent query for the items of a partition key.
 func (s *Store) under(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
@@ -145,8 +145,7 @@ func (s *Store) under(pk string) *dynamodb.QueryInput {
 	}
 }
 
-// between is the query for those of them from one sort key to another, both
-// included.
+// between is under for the sort keys from one to another, both included.
 func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
 	q := s.under(pk)
 	*q.KeyConditionExpression += " AND #sk BETWEEN :from AND :to"
@@ -155,16 +154,15 @@ func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
 	return q
 }
 
-// beside is the query for those of them whose sort key has the prefix.
+// beside is under for the sort keys with the prefix.
 func (s *Store) beside(pk, prefix string) *dynamodb.QueryInput {
 	return s.between(pk, prefix, prefix+last)
 }
 
-// last comes after every character that a sort key has.
+// last is greater than every character of a sort key.
 const last = "\U0010ffff"
 
-// each gives the items of a query until the last one, or one is answered with
-// false.
+// each calls the function for the items of a query until it returns false.
 func (s *Store) each(ctx context.Context, query *dynamodb.QueryInput, do func(item) bool) error {
 	for {
 		out, err := call(ctx, s, s.api.Query, query)
@@ -183,14 +181,14 @@ func (s *Store) each(ctx context.Context, query *dynamodb.QueryInput, do func(it
 	}
 }
 
-// batch is how many items one BatchGetItem reads.
+// batch is the number of items that one BatchGetItem reads.
 const batch = 100
 
-// readers is how many of these are made at a time.
+// readers is the number of concurrent BatchGetItem calls.
 const readers = 8
 
-// records reads the runs of some entries of an index, in their order, without
-// those that are no more.
+// records reads the runs of index entries in their order, without those that no
+// longer exist.
 func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([]*record, error) {
 	known := make(map[string]int, len(entries))
 	var keys []item
@@ -219,9 +217,9 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	return slices.DeleteFunc(records, func(r *record) bool { return r == nil }), nil
 }
 
-// fetch reads items by their keys, at most batch of them. What DynamoDB leaves
-// out is asked for again: at once where the answer was full, and after a growing
-// pause where it had nothing, since the table is throttled then.
+// fetch reads at most batch items by their keys. Keys that DynamoDB leaves
+// unprocessed are requested again: at once if it returned some items, otherwise
+// after a growing pause, because the table is throttled.
 func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func(item) error) error {
 	want := map[string]types.KeysAndAttributes{s.config.Table: {Keys: keys, ConsistentRead: &consistent}}
 	pause := firstPause
@@ -256,7 +254,7 @@ func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func
 	return nil
 }
 
-// wait lets a time pass, or returns ctx's error.
+// wait sleeps, or returns the error of ctx.
 func wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Attributes of a run's item, beside those of the indexes.
+// Attributes of a run's item other than those of the indexes.
 const (
 	attrVersion = "v"
 	attrDoc     = "doc"     // the record, packed or plain
@@ -29,7 +29,7 @@ const (
 	attrDigest  = "digest"  // of the request that a key stands for
 )
 
-// Attributes of the indexes, as package schema has them.
+// Attributes of the indexes; see package schema.
 const (
 	attrList    = "list"
 	attrBorn    = "born"
@@ -39,36 +39,36 @@ const (
 	attrMachine = "mach"
 )
 
-// The halves of a tenant's runs.
+// The halves of the list index.
 const (
 	living = "living"
 	ended  = "ended"
 )
 
-// eventRoom is how many bytes of events a run's item holds before the older ones
-// go into an item of their own: a plain run's all fit.
+// eventRoom is the number of bytes of events that a run's item holds; older
+// events move to an item of their own. All events of a plain run fit.
 const eventRoom = 2048
 
-// Kinds of what is due.
+// Kinds of due work.
 const (
-	dueAct    = "act"    // an execution is to have acted on a run
-	dueSettle = "settle" // the same, of a run that has ended
-	dueOutput = "output" // an output's bytes are to be deleted
-	duePurge  = "purge"  // a record is to be forgotten
+	dueAct    = "act"    // the execution of a run should have acted
+	dueSettle = "settle" // the same for an ended run
+	dueOutput = "output" // an output expires
+	duePurge  = "purge"  // a record is to be deleted
 	duePool   = "pool"   // no time: the register of pools
 )
 
-// grains are how fine the index of what is due tells times. A commit that moves
-// the time within the grain leaves the index alone, which saves two write units
-// or four; but each sweep reads the records of the present grain that are not
-// due yet. Living runs move with nearly every commit and are few at a time:
-// reading one for an hour, each minute, costs as much as six write units. Outputs
-// and records of ended runs are many and move seldom.
+// grains are the precisions of times in the due index. A commit that changes
+// the time within the grain leaves the index unchanged, which saves two to four
+// write units; but each sweep reads the records of the present grain that are
+// not due yet. Times of living runs change with nearly every commit, and living
+// runs are few: reading one each minute for an hour costs as much as six write
+// units. Outputs and records of ended runs are many and change rarely.
 var grains = map[string]time.Duration{
 	dueAct: 12 * time.Hour, dueSettle: 15 * time.Minute, dueOutput: 15 * time.Minute, duePurge: time.Hour,
 }
 
-// indexed are the attributes that put a record into the indexes, as it is now.
+// indexed returns the index attributes of the record.
 func indexed(r run.Run) item {
 	half := living
 	at := item{}
@@ -100,7 +100,7 @@ func indexed(r run.Run) item {
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
 
 // forgetting is when the table's TTL deletes the item of a record: never while
-// an output is there.
+// an output exists.
 func forgetting(r run.Run) (seconds int64, ok bool) {
 	if r.PurgeAt().IsZero() {
 		return 0, false
@@ -118,31 +118,30 @@ func recordOf(is item) (*record, error) {
 	r := &record{is: is}
 	if err := format.Unpack(documentOf(is[attrDoc]), &r.Run); err != nil {
 		tenant, id := named(textOf(is[schema.Partition.Name]))
-		return nil, fmt.Errorf("run %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "a stored record cannot be read"))
+		return nil, fmt.Errorf("run %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "unreadable stored record"))
 	}
 	if string(r.Work.Options) == "null" {
-		r.Work.Options = nil // JSON has no other word for it
+		r.Work.Options = nil // JSON has no other value for it
 	}
 	return r, nil
 }
 
-// slot is the number of the slot that the run holds.
+// slot returns the number of the slot that the run holds.
 func (r *record) slot() (n int, ok bool) {
 	v, ok := r.is[attrSlot]
 	return int(numberOf(v)), ok
 }
 
-// change is a write on its way, made once, whatever it takes to apply it.
+// change is one write, encoded once for all tries.
 type change struct {
 	port.Write
 	doc    []byte
 	events [][]byte
 	size   int
 	nonce  []byte
-	// before is the record as it was when it was looked at; nil while it was
-	// not.
+	// before is the record as it was read; nil before that.
 	before *record
-	// beatless: there is no heartbeat item that could be changed.
+	// heartbeatless: there is no heartbeat item to change.
 	heartbeatless bool
 }
 
@@ -168,7 +167,7 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 	return c, nil
 }
 
-// attributes are those that each commit writes anew.
+// attributes are those that each commit replaces.
 func (c *change) attributes() item {
 	all := indexed(c.Run)
 	all[attrVersion], all[attrDoc], all[attrNonce] = number(c.Run.Version), document(c.doc), bytes(c.nonce)
@@ -178,8 +177,8 @@ func (c *change) attributes() item {
 	return all
 }
 
-// creates is the part that puts a new run where none is, or over one that has
-// expired.
+// creates is the part that puts a new run, in place of none or of an expired
+// one.
 func (c *change) creates(s *Store) *part {
 	put := c.attributes()
 	maps.Copy(put, runKey(c.Run.Ref()))
@@ -217,11 +216,12 @@ func (c *change) creates(s *Store) *part {
 	return p
 }
 
-// optional are the attributes that a record has only at times.
+// optional are the attributes that not every record has.
 var optional = []string{attrEnd, attrDue, attrAt, attrMachine, attrFresh}
 
-// updates are the parts that write the record where its version is the one it
-// was decided on: one, and another for events for which the item has no room.
+// updates are the parts that write the record if its version is the one that
+// the decision was based on: one, and another for events that do not fit the
+// item.
 func (c *change) updates() []*part {
 	p := &part{key: runKey(c.Run.Ref())}
 	p.where(attrVersion, "=", number(c.Run.Version-1))
@@ -266,8 +266,7 @@ func (c *change) updates() []*part {
 	return parts
 }
 
-// older is the part that takes the events which have no room any more; nil where
-// there is room for all.
+// older is the part for the events that no longer fit the item; nil if all fit.
 func (c *change) older() *part {
 	if c.before == nil || numberOf(c.before.is[attrBytes]) <= max(int64(eventRoom-c.size), 0) {
 		return nil
@@ -277,7 +276,7 @@ func (c *change) older() *part {
 	return &part{put: key}
 }
 
-// refused tells a lost race from a condition about what the item has room for.
+// refused distinguishes a lost race from an item without room.
 func (c *change) refused(_ context.Context, is item) error {
 	if is != nil && numberOf(is[attrVersion]) == c.Run.Version && stdbytes.Equal(bytesOf(is[attrNonce]), c.nonce) {
 		return errApplied

@@ -8,18 +8,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store is the orchestrator's Store in a DynamoDB table. It is safe for use by
-// many goroutines and by many processes.
+// Store implements port.Store in a DynamoDB table. It is safe for concurrent
+// use, by any number of processes.
 type Store struct {
 	api    API
 	config Config
-	// pools are those that this process knows to be registered.
+	// pools are the pools that this process has registered.
 	pools sync.Map
 }
 
 var _ port.Store = (*Store)(nil)
 
-// New makes a store that asks the client. It makes no call.
+// New returns a store that uses the client. It makes no call.
 func New(client API, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err

@@ -11,13 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// NewEvents reads the new image of a record of the table's stream, in DynamoDB's
-// JSON: the run as the commit left it, and the events that came with it. An item
-// that is no run, and a commit without events, have none.
+// NewEvents reads the new image of a record of the table's stream, in
+// DynamoDB's JSON: the run after the commit, and the events of the commit. It
+// returns no events for an item that is not a run, and for a commit without
+// events.
 //
-// Each commit is one record of the stream, so each event is one record's, in
-// order for each run, however often DynamoDB tells the record. A commit that
-// moved older events into an item of their own tells its own alone.
+// Each commit is one stream record, so each event is in one record, in order
+// for each run. DynamoDB may deliver a record more than once. A commit that
+// moved older events to another item has only its own here.
 func NewEvents(image json.RawMessage) (run.Run, []run.Event, error) {
 	var values map[string]events.DynamoDBAttributeValue
 	if err := json.Unmarshal(image, &values); err != nil {
@@ -42,13 +43,12 @@ func NewEvents(image json.RawMessage) (run.Run, []run.Event, error) {
 	}
 	fresh := int(numberOf(is[attrFresh]))
 	if fresh < 0 || fresh > len(all) {
-		return run.Run{}, nil, fmt.Errorf("cannot read an image of the stream, of run %s: of its %d events %d are new", r.ID, len(all), fresh)
+		return run.Run{}, nil, fmt.Errorf("cannot read an image of the stream, of run %s: got %d events, of which %d are new", r.ID, len(all), fresh)
 	}
 	return r.Run, all[len(all)-fresh:], nil
 }
 
-// streamed is a value of an image as the API has it, of the types that are needed
-// here.
+// streamed converts a value of an image to the SDK's type.
 func streamed(v events.DynamoDBAttributeValue) types.AttributeValue {
 	switch v.DataType() {
 	case events.DataTypeString:

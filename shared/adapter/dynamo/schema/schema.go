@@ -1,10 +1,9 @@
-// Package schema describes the DynamoDB table of package dynamo: its keys, its
-// indexes, what expires and what is streamed.
+// Package schema describes the DynamoDB table of package dynamo: keys, indexes,
+// expiry and stream.
 //
-// It is what the adapter, its tests and the stack have in common, so that the
-// table that is deployed cannot differ from the one that the adapter uses. It
-// promises nothing about items; package dynamo draws them. It needs no SDK, and
-// refuses to create anything.
+// The adapter, its tests and the deployed stack share it, so that the deployed
+// table cannot differ from the one that the adapter uses. Package dynamo
+// describes the items. This package uses no SDK and creates nothing.
 package schema
 
 // Key is an attribute of a key with its DynamoDB type.
@@ -14,13 +13,13 @@ type Key struct {
 	Type string
 }
 
-// Index is a global secondary index. All are sparse: an item that lacks the
+// Index is a global secondary index. All are sparse: an item without the
 // index's partition key is not in it.
 type Index struct {
 	Name            string
 	Partition, Sort Key
-	// Include lists the attributes that are projected beside the keys; empty is
-	// the projection KEYS_ONLY.
+	// Include lists the attributes projected besides the keys; empty is the
+	// projection KEYS_ONLY.
 	Include []string
 }
 
@@ -34,9 +33,9 @@ var (
 const (
 	// IndexList has each run under its tenant, by creation.
 	IndexList = "list"
-	// IndexDue has what the sweep has to look at, by time.
+	// IndexDue has the sweep's work, by time.
 	IndexDue = "due"
-	// IndexMachines has the runs whose machine is known, by tenant and id.
+	// IndexMachines has the runs with a known machine, by tenant and id.
 	IndexMachines = "machines"
 )
 
@@ -52,17 +51,17 @@ func Indexes() []Index {
 // TTL is the attribute by which DynamoDB deletes items, in Unix seconds.
 const TTL = "expires_at"
 
-// StreamView is the stream's view type. The new image is enough: a run's item
-// says how many of its events came with the last commit.
+// StreamView is the stream's view type. The new image suffices: a run's item
+// says how many of its events are of the last commit.
 const StreamView = "NEW_IMAGE"
 
 // StreamFilter is the pattern of the records that a consumer of events needs:
-// runs whose last commit had events. Without it each heartbeat would wake the
+// runs whose last commit had events. Without it each heartbeat would invoke the
 // consumer.
 const StreamFilter = `{"eventName":["INSERT","MODIFY"],"dynamodb":{"NewImage":{"fresh":{"N":[{"exists":true}]}}}}`
 
-// Attributes lists the attributes of all keys once each, as CreateTable and
-// CloudFormation want them defined.
+// Attributes lists the attributes of all keys once each, for CreateTable and
+// CloudFormation.
 func Attributes() []Key {
 	all := []Key{Partition, Sort}
 	known := map[Key]bool{Partition: true, Sort: true}

@@ -13,27 +13,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Attributes of a heartbeat item, and of the note about reception. It holds no
-// attribute of an index, and so a heartbeat is one write unit.
+// Attributes of a heartbeat item, and of the item about reception. None is
+// indexed, so a heartbeat costs one write unit.
 const (
-	beatAttempt    = "attempt"
-	beatWorker     = "worker"
-	beatAt         = "heard"
-	beatProgress   = "progress"
-	beatMessage    = "message"
-	beatToken      = "token"
-	beatGeneration = "generation"
-	beatCancel     = "cancel"
-	noteSince      = "since"
-	noteProbed     = "probed"
+	heartbeatAttempt    = "attempt"
+	heartbeatWorker     = "worker"
+	heartbeatAt         = "heard"
+	heartbeatProgress   = "progress"
+	heartbeatMessage    = "message"
+	heartbeatToken      = "token"
+	heartbeatGeneration = "generation"
+	heartbeatCancel     = "cancel"
+	noteSince           = "since"
+	noteProbed          = "probed"
 )
 
-// Beat implements orchestrator.Store. One that was overtaken is two writes.
+// Heartbeat implements port.Store. A heartbeat older than the stored one takes
+// two writes.
 func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
 	now, err := s.heartbeatOnce(ctx, ref, b, false)
 	if reasons := refused(err); reasons != nil {
 		is := reasons[0].Item
-		if is == nil || numberOf(is[beatAttempt]) != int64(b.Attempt) || textOf(is[beatWorker]) != b.WorkerID {
+		if is == nil || numberOf(is[heartbeatAttempt]) != int64(b.Attempt) || textOf(is[heartbeatWorker]) != b.WorkerID {
 			return run.Heartbeat{}, port.ErrNotFound
 		}
 		now, err = s.heartbeatOnce(ctx, ref, b, true)
@@ -41,25 +42,25 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (ru
 			return run.Heartbeat{}, port.ErrNotFound
 		}
 	}
-	return now, told(err, "note a heartbeat of run", ref.ID)
+	return now, wrap(err, "store a heartbeat of run", ref.ID)
 }
 
 func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat, overtaken bool) (run.Heartbeat, error) {
 	p := &part{key: heartbeatKey(ref)}
-	p.where(beatAttempt, "=", number(int64(b.Attempt)))
-	p.where(beatWorker, "=", text(b.WorkerID))
+	p.where(heartbeatAttempt, "=", number(int64(b.Attempt)))
+	p.where(heartbeatWorker, "=", text(b.WorkerID))
 	if overtaken {
-		// Any write has to write something: what is there already.
-		p.set(beatAttempt, number(int64(b.Attempt)))
+		// An update needs a value; this one is equal to the stored one.
+		p.set(heartbeatAttempt, number(int64(b.Attempt)))
 	} else {
-		p.where(beatAt, "<=", moment(b.At))
-		p.set(beatAt, moment(b.At))
+		p.where(heartbeatAt, "<=", moment(b.At))
+		p.set(heartbeatAt, moment(b.At))
 	}
 	if b.Progress != nil {
-		p.set(beatProgress, number(int64(*b.Progress)))
+		p.set(heartbeatProgress, number(int64(*b.Progress)))
 	}
 	if b.Message != "" {
-		p.set(beatMessage, text(b.Message))
+		p.set(heartbeatMessage, text(b.Message))
 	}
 	out, err := call(ctx, s, s.api.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName: &s.config.Table, Key: p.key, UpdateExpression: p.update(), ConditionExpression: p.condition(),
@@ -72,19 +73,19 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 	return heartbeatOf(out.Attributes), nil
 }
 
-// LastBeat implements orchestrator.Store.
+// LastHeartbeat implements port.Store.
 func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
 	is, err := s.get(ctx, heartbeatKey(ref), true)
 	if err == nil && is == nil {
 		err = port.ErrNotFound
 	}
 	if err != nil {
-		return run.Heartbeat{}, told(err, "read the last heartbeat of run", ref.ID)
+		return run.Heartbeat{}, wrap(err, "read the last heartbeat of run", ref.ID)
 	}
 	return heartbeatOf(is), nil
 }
 
-// moment is a time as a number that keeps its order and its nanoseconds.
+// moment is a time as a number with the same order and nanoseconds.
 func moment(t time.Time) types.AttributeValue { return number(int64(nanos(t) ^ 1<<63)) } //nolint:gosec // keeps the bits
 
 func timeOf(v types.AttributeValue) time.Time {
@@ -96,25 +97,25 @@ func timeOf(v types.AttributeValue) time.Time {
 
 func heartbeatOf(is item) run.Heartbeat {
 	b := run.Heartbeat{
-		Attempt: int(numberOf(is[beatAttempt])), WorkerID: textOf(is[beatWorker]), At: timeOf(is[beatAt]),
-		Message: textOf(is[beatMessage]), Token: textOf(is[beatToken]), Generation: int(numberOf(is[beatGeneration])),
+		Attempt: int(numberOf(is[heartbeatAttempt])), WorkerID: textOf(is[heartbeatWorker]), At: timeOf(is[heartbeatAt]),
+		Message: textOf(is[heartbeatMessage]), Token: textOf(is[heartbeatToken]), Generation: int(numberOf(is[heartbeatGeneration])),
 	}
-	if v, ok := is[beatProgress]; ok {
+	if v, ok := is[heartbeatProgress]; ok {
 		b.Progress = new(int(numberOf(v)))
 	}
-	if v, ok := is[beatCancel]; ok {
+	if v, ok := is[heartbeatCancel]; ok {
 		b.Cancel = new(textOf(v))
 	}
 	return b
 }
 
-// beat is the part that the commit has in the run's heartbeat item; nil for
-// none.
+// heartbeat returns the part of the commit for the run's heartbeat item, or
+// nil.
 func (c *change) heartbeat() *part {
 	change := c.Heartbeat
 	p := &part{key: heartbeatKey(c.Run.Ref())}
 	if !change.Evaluated.IsZero() {
-		p.where(beatAt, "=", moment(change.Evaluated))
+		p.where(heartbeatAt, "=", moment(change.Evaluated))
 		p.refused = func(context.Context, item) error { return &port.Conflict{Ref: c.Run.Ref()} }
 	}
 	switch {
@@ -126,11 +127,11 @@ func (c *change) heartbeat() *part {
 		return nil
 	case change.Token != nil || change.Cancel != nil:
 		if change.Token != nil {
-			p.set(beatToken, text(*change.Token))
-			p.set(beatGeneration, number(int64(change.Generation)))
+			p.set(heartbeatToken, text(*change.Token))
+			p.set(heartbeatGeneration, number(int64(change.Generation)))
 		}
 		if change.Cancel != nil {
-			p.set(beatCancel, text(*change.Cancel))
+			p.set(heartbeatCancel, text(*change.Cancel))
 		}
 		p.present(schema.Partition.Name)
 		if p.refused == nil {
@@ -142,7 +143,7 @@ func (c *change) heartbeat() *part {
 	return p
 }
 
-// opened is the item of a beat, with what the same commit changes in it.
+// opened is the item of a first heartbeat, with the changes of the same commit.
 func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 	if change.Token != nil {
 		b.Token, b.Generation = *change.Token, change.Generation
@@ -151,30 +152,30 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 		b.Cancel = change.Cancel
 	}
 	is := item{
-		beatAttempt: number(int64(b.Attempt)), beatWorker: text(b.WorkerID), beatAt: moment(b.At),
-		beatToken: text(b.Token), beatGeneration: number(int64(b.Generation)),
+		heartbeatAttempt: number(int64(b.Attempt)), heartbeatWorker: text(b.WorkerID), heartbeatAt: moment(b.At),
+		heartbeatToken: text(b.Token), heartbeatGeneration: number(int64(b.Generation)),
 	}
 	if b.Progress != nil {
-		is[beatProgress] = number(int64(*b.Progress))
+		is[heartbeatProgress] = number(int64(*b.Progress))
 	}
 	if b.Message != "" {
-		is[beatMessage] = text(b.Message)
+		is[heartbeatMessage] = text(b.Message)
 	}
 	if b.Cancel != nil {
-		is[beatCancel] = text(*b.Cancel)
+		is[heartbeatCancel] = text(*b.Cancel)
 	}
 	maps.Copy(is, key)
 	return is
 }
 
-// Reception implements orchestrator.Store.
+// Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	is, err := s.get(ctx, keyOf(reception, sortNote), true)
 	return port.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
-		told(err, "read", "since when callbacks are received")
+		wrap(err, "read", "the reception of callbacks")
 }
 
-// NoteReception implements orchestrator.Store.
+// RecordReception implements port.Store.
 func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	note := keyOf(reception, sortNote)
 	if !r.Since.IsZero() {
@@ -183,5 +184,5 @@ func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	if !r.ProbedAt.IsZero() {
 		note[noteProbed] = moment(r.ProbedAt)
 	}
-	return told(s.send(ctx, []*part{{put: note}}), "note", "since when callbacks are received")
+	return wrap(s.send(ctx, []*part{{put: note}}), "store", "the reception of callbacks")
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Mend implements orchestrator.Store. It compares the pool's slots and line with
-// the records of the tenant's living runs, of which the last moment's may be
-// missing. So where the two differ the record is read again, and it alone
-// decides; a run that is changed meanwhile is left to the next time.
+// Reconcile implements port.Store. It compares the pool's slots and queue with
+// the records of the tenant's living runs from the index, which may miss the
+// newest. Where they differ it reads the record again and follows it. A run
+// that changes meanwhile waits for the next call.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	changed, err := s.reconcile(ctx, tenant, pool)
-	return changed, told(err, "mend pool", pool)
+	return changed, wrap(err, "reconcile pool", pool)
 }
 
-// stand is what is written about a run in a pool.
+// stand is what the pool's items say about a run.
 type stand struct {
 	slots []int
 	queue []string
@@ -76,8 +76,8 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	return changed, nil
 }
 
-// stands are how the tenant's living runs stand to the pool, as their records
-// said a moment ago.
+// stands returns the slot states of the tenant's living runs in the pool,
+// eventually consistent.
 func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
 	var entries []item
 	for n := range listShards {
@@ -99,8 +99,8 @@ func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run
 	return stands, err
 }
 
-// mendRun makes what is written about the run what its record says. numbers are
-// the slots that are held.
+// reconcileRun changes the pool's items of the run to what its record says. numbers
+// are the held slots.
 func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *stand, numbers map[int]bool) (int, error) {
 	stored, err := s.get(ctx, runKey(ref), true)
 	if err != nil {
