@@ -1,5 +1,5 @@
-// Package clock declares the Clock that every component takes, the host's clock,
-// and a clock that tests advance.
+// Package clock declares the Clock that every component uses, the system clock,
+// and a clock for tests.
 package clock
 
 import (
@@ -8,16 +8,15 @@ import (
 )
 
 // Clock returns the time and creates timers. It is safe for concurrent use. Now
-// does not go back by itself, but a host's clock may be set.
+// may go back only if the host's clock is set.
 type Clock interface {
 	Now() time.Time
-	// NewTimer returns a channel that receives the time once, after d; d <= 0
-	// fires at once. stop cancels the timer and may be called at any time.
+	// NewTimer returns a channel that receives the time once, after d; at once
+	// if d <= 0. stop releases the timer and may be called at any time.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Sleep waits for d by the clock. It returns the error of ctx if ctx ends
-// first.
+// Sleep waits for d, or returns the error of ctx when that ends first.
 func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
 	fired, stop := clock.NewTimer(d)
 	defer stop()

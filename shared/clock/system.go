@@ -2,7 +2,7 @@ package clock
 
 import "time"
 
-// System is the host's clock. Its zero value is ready to use.
+// System is the clock of the host. The zero value is ready to use.
 type System struct{}
 
 // Now returns time.Now in UTC.

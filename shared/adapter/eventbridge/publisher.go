@@ -1,12 +1,12 @@
-// Package eventbridge tells events to a bus of Amazon EventBridge.
+// Package eventbridge publishes events to a bus of Amazon EventBridge.
 //
-// Each event is an entry of its own: source "sortie", detail type the event's
-// type ("job.started"), its time, the run and the task as resources, and the
-// detail as it is given. So a rule can choose by any of them.
+// Each event is one entry: source "sortie", the event's type ("job.started") as
+// the detail type, its time, the run and the task as resources, and the detail.
+// Rules can match any of them.
 //
-// The package promises that a call's entries are as few requests as the API
-// allows, and that one entry which the bus refuses keeps no other back. It
-// refuses a detail that is no JSON object before the bus does.
+// A call makes as few requests as the API allows, and an entry that the bus
+// refuses does not affect the others. A detail that is not a JSON object is
+// refused without a request.
 package eventbridge
 
 import (
@@ -28,8 +28,8 @@ import (
 const Source = "sortie"
 
 // Limits of one request (EventBridge API reference, "PutEvents"): ten entries,
-// and 1 MB of them all together. Requests are cut at the older limit, 256 KB,
-// which every partition takes; an entry that is larger goes alone.
+// and 1 MB in total. Requests are cut at the older limit of 256 KB, which every
+// partition accepts; a larger entry has its own request.
 const (
 	maxEntries   = 10
 	maxBytes     = 256_000
@@ -38,7 +38,7 @@ const (
 	maxSendTries = 6
 )
 
-// Publisher tells events to one bus. It is safe for use by many goroutines.
+// Publisher publishes to one bus. It is safe for concurrent use.
 type Publisher struct {
 	client *eventbridge.Client
 	bus    string
@@ -46,7 +46,7 @@ type Publisher struct {
 
 var _ port.Publisher = (*Publisher)(nil)
 
-// New makes a publisher to the bus with this name or ARN. It makes no call.
+// New returns a publisher to the bus with this name or ARN. It makes no call.
 func New(cfg aws.Config, bus string) (*Publisher, error) {
 	if bus == "" {
 		return nil, errors.New("cannot use the event bus: its name is missing")
@@ -55,14 +55,15 @@ func New(cfg aws.Config, bus string) (*Publisher, error) {
 	return &Publisher{client, bus}, nil
 }
 
-// entry is an event on its way, with its index among those of the call.
+// entry is an event with its index in the call.
 type entry struct {
 	index int
 	size  int
 	types.PutEventsRequestEntry
 }
 
-// Publish tells the events. What the bus has not taken fails with Unavailable.
+// Publish implements port.Publisher. Events that the bus did not accept fail
+// with Unavailable.
 func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	refused := make([]error, len(events))
 	var batch []entry
@@ -114,7 +115,7 @@ func (p *Publisher) entry(index int, event port.PublishedEvent) (entry, error) {
 	return e, nil
 }
 
-// send makes one request and notes for each entry why it was not taken.
+// send makes one request and records why an entry was not accepted.
 func (p *Publisher) send(ctx context.Context, batch []entry, refused []error) {
 	input := &eventbridge.PutEventsInput{}
 	for _, e := range batch {

@@ -12,53 +12,52 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Config is what a Runner needs. Apps, Token, Cluster, Clock and Log are
-// required.
+// Config configures a Runner. Apps, Token, Cluster, Clock and Log are required.
 type Config struct {
-	// Apps hold the machines. Changing their number or order sends a repeated
-	// launch to another app: do it while nothing is being launched.
+	// Apps contain the machines. A change of their number or order sends a
+	// repeated launch to another app, so change them only while no run starts.
 	Apps []string
-	// Token is a Fly token that reaches all apps.
+	// Token is a Fly token for all apps.
 	Token string
-	// CurrentToken, where it is set, is asked at each request instead, so that
-	// the token may change while the process lives; whoever gives it keeps it
-	// at hand.
+	// CurrentToken, if set, replaces Token. It is called for each request, so
+	// that the token can change while the process runs, and must return
+	// quickly.
 	CurrentToken func(ctx context.Context) (string, error)
-	// BaseURL is where the API is; empty is DefaultBaseURL. A path in it is
-	// kept.
+	// BaseURL is the URL of the API, with an optional path; empty is
+	// DefaultBaseURL.
 	BaseURL string
-	// Cluster names this Sortie among those that share an app, 1 to 63
-	// characters. It is the metadata "orchestrator".
+	// Cluster distinguishes the Sorties that share an app, 1 to 63 characters.
+	// It is the metadata "orchestrator".
 	Cluster string
-	// Regions are tried in order, where a spec names none and Fly has no room;
-	// a spec's own region is tried first. Empty leaves the place to Fly.
+	// Regions are tried in order if Fly has no capacity, after the region of
+	// the spec. Empty leaves the choice to Fly.
 	Regions []string
-	// CreatesPerSecond paces creations in each app, Burst at once; Fly allows
-	// one a second and three. 0 does not pace. A launch that would have to wait
+	// CreatesPerSecond limits creations per app, with bursts of Burst; Fly
+	// allows one a second and three. 0 is no limit. A launch that would wait
 	// longer than MaxPause is throttled at once; 0 is five seconds.
 	CreatesPerSecond float64
 	Burst            int
 	MaxPause         time.Duration
-	// CreateTimeout bounds one creation, so that there is time left to look for
-	// its machine; 0 is DefaultCreateTimeout.
+	// CreateTimeout bounds one creation, so that time remains to look for its
+	// machine; 0 is DefaultCreateTimeout.
 	CreateTimeout time.Duration
 	// LookAgain is the pause before the second look for a machine whose
-	// creation was not answered; 0 is two seconds (Fly's lists lag).
+	// creation got no answer; 0 is two seconds. Fly's lists lag.
 	LookAgain time.Duration
-	// Logs: the API tells what a machine's program has written, beside the
-	// machine as ".../logs". Fly's own does not; the local one does.
+	// Logs is true if the API serves the output of a machine under ".../logs".
+	// The local API does, Fly's does not.
 	Logs bool
-	// Transport sends the requests; nil is one of the Runner's own.
+	// Transport sends the requests; nil is the Runner's own.
 	Transport http.RoundTripper
 
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// The defaults of Config.
+// Defaults of Config.
 const (
 	DefaultBaseURL = "https://api.machines.dev"
-	// DefaultCreateTimeout is above the slowest answers that were seen.
+	// DefaultCreateTimeout is above the slowest answers observed.
 	DefaultCreateTimeout = 45 * time.Second
 )
 

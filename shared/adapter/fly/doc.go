@@ -1,13 +1,12 @@
-// Package fly is the Runner on Fly Machines, through the real client.
+// Package fly implements port.Runner on Fly Machines with fly-go.
 //
-// One attempt is one machine with a name of its own. Fly keeps names unique
-// among live machines, and so a launch that is repeated, or whose answer was
-// lost, finds its machine again: by the id in Fly's refusal of the name, or by
-// the metadata that every machine carries. Machines are spread over apps by
-// their names, because Fly limits creations for each app; a repeat goes to the
-// same app.
+// Each attempt is one machine with a unique name. Fly keeps names unique among
+// live machines, so a repeated launch, or one whose answer was lost, finds its
+// machine: by the id in Fly's refusal of the name, or by the metadata that
+// every machine has. Machines are distributed over apps by name, because Fly
+// limits creations per app; a repeated launch uses the same app.
 //
-// It promises what the Runner says. It refuses to believe a machine that does
-// not carry its own cluster, tenant, run and attempt, and to take a list's
-// silence, or a 404 about an app, for the end of a machine.
+// A machine without the right cluster, tenant, run and attempt is never
+// adopted. A machine missing from a list, or a 404 for an app, is not the end
+// of the machine.
 package fly

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Launch creates the machine, or adopts the live one of the same name and
-// owner; see the Runner.
+// Launch implements port.Runner: it creates the machine, or adopts the live one
+// of the same name and owner.
 func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	in, err := r.input(spec)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	panic("unreachable: there is always a region to try")
 }
 
-// create asks Fly once, and leaves time for the questions after it.
+// create tries once, and leaves time for the lookups after it.
 func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CreateTimeout)
 	defer cancel()
@@ -57,10 +57,10 @@ func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInp
 	return made, err
 }
 
-// namedID is how Fly tells who has a name.
+// namedID matches Fly's error for a name that exists.
 var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 
-// adoptNamed takes the machine that has the name, if it is this attempt's.
+// adoptNamed returns the machine with the name if it belongs to this attempt.
 func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.Machine, error) {
 	const what = "find out who has the machine's name"
 	answer, ok := errors.AsType[*flaps.FlapsError](taken)
@@ -89,7 +89,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 }
 
 // adoptLost looks for the machine that a creation without a clear answer may
-// have made, at once and, because lists lag, once more.
+// have created, at once and, because lists lag, once more.
 func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec, lost error) (port.Machine, error) {
 	const what = "launch the machine"
 	query := url.Values{
@@ -118,8 +118,8 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 	return port.Machine{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
 }
 
-// pick gives the attempt's machine: one that lives, rather than one that is
-// gone, and the newest of those.
+// pick returns the machine of the attempt: a live one before one that is gone,
+// and the newest of those.
 func (r *Runner) pick(found []*fly.Machine, spec port.LaunchSpec) *fly.Machine {
 	var best *fly.Machine
 	for _, m := range found {
@@ -135,15 +135,15 @@ func (r *Runner) pick(found []*fly.Machine, spec port.LaunchSpec) *fly.Machine {
 	return best
 }
 
-// owns says whether a machine is this attempt's.
+// owns reports whether a machine belongs to this attempt.
 func (r *Runner) owns(m *fly.Machine, spec port.LaunchSpec) bool {
 	return m.Name == spec.Name && m.GetMetadataByKey(keyCluster) == r.cfg.Cluster &&
 		m.GetMetadataByKey(keyTenant) == spec.Owner.Tenant && m.GetMetadataByKey(keyRun) == spec.Owner.RunID &&
 		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
-// input is the machine in Fly's words. Nothing is left to Fly's defaults that
-// would rerun a failed worker or stop it by another signal.
+// input converts the spec for Fly. It sets everything whose default would rerun
+// a failed worker or stop it with another signal.
 func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
 	metadata := map[string]string{
 		keyCluster: r.cfg.Cluster, keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID,

@@ -16,21 +16,21 @@ import (
 
 const (
 	logsTimeout = 30 * time.Second
-	// logsLimit is the most that is read, in bytes; the local API keeps less.
+	// logsLimit is the most that is read, in bytes; the local API stores less.
 	logsLimit = 8 << 20
 )
 
 var _ port.MachineLogs = (*Runner)(nil)
 
-// logReader asks for a machine's output, of which the client knows nothing.
+// logReader requests the output of a machine, which fly-go cannot.
 type logReader struct {
 	client *http.Client
 	base   *url.URL
 	token  *tokens.Tokens
 }
 
-// Logs reads what the machine's program has written; see the port. ErrNotFound
-// where the configuration says that the API has none.
+// Logs returns the output of the machine's program. It returns ErrNotFound if
+// the API has no logs.
 func (r *Runner) Logs(ctx context.Context, id string) ([]byte, error) {
 	const what = "read the machine's log"
 	app, machine, ok := splitID(id)

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// The metadata that every machine carries.
+// Metadata of every machine.
 const (
 	keyCluster = "orchestrator"
 	keyTenant  = "tenant"
@@ -19,7 +19,7 @@ const (
 	keyAttempt = "attempt"
 )
 
-// checkMetadata holds a value to what the API's filters can find again.
+// checkMetadata checks that the API's filters can find a value.
 func checkMetadata(key, value string) error {
 	if len(value) > 255 {
 		return fmt.Errorf("%s is longer than 255 characters", key)
@@ -32,16 +32,16 @@ func checkMetadata(key, value string) error {
 	return nil
 }
 
-// machineID joins what finds a machine again.
+// machineID joins the app and the machine's id.
 func machineID(app, id string) string { return app + "/" + id }
 
-// splitID takes an id apart; false where it is none of this adapter's.
+// splitID is the reverse of machineID; false for a malformed id.
 func splitID(id string) (app, machine string, ok bool) {
 	app, machine, ok = strings.Cut(id, "/")
 	return app, machine, ok && app != "" && machine != "" && !strings.ContainsAny(id[len(app)+1:], "/?#%") && !strings.ContainsAny(app, "?#%")
 }
 
-// told is a machine as the orchestrator knows it.
+// told converts a machine of Fly.
 func told(app string, m *fly.Machine) port.Machine {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {

@@ -35,25 +35,25 @@ import (
 // caller's to know.
 const maxTries = 6
 
-// Signer signs with keys of KMS. It is safe for use by many goroutines.
+// Signer signs with keys of KMS. It is safe for concurrent use.
 type Signer struct {
 	client *kms.Client
 	names  []string
-	// loading has the loaded keys; who takes them out puts them back. nil is
-	// none yet.
+	// loading has the loaded keys; a goroutine that takes them out puts them
+	// back. nil before the first load.
 	loading chan []key
 }
 
 var _ port.Signer = (*Signer)(nil)
 
 type key struct {
-	// name is what KMS knows it by.
+	// name is the key's id or ARN.
 	name string
 	port.VerificationKey
 }
 
-// New makes a signer with keys, each by its id or ARN: the first signs, and the
-// signatures of all are good. It makes no call.
+// New returns a signer with keys by id or ARN. The first one signs; signatures
+// of all are valid. It makes no call.
 func New(cfg aws.Config, keys ...string) (*Signer, error) {
 	var problems []error
 	if len(keys) == 0 {
@@ -78,7 +78,7 @@ func New(cfg aws.Config, keys ...string) (*Signer, error) {
 	return &Signer{client, slices.Clone(keys), loading}, nil
 }
 
-// Current names the first key.
+// Current implements port.Signer.
 func (s *Signer) Current(ctx context.Context) (string, error) {
 	keys, err := s.load(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Signer) Current(ctx context.Context) (string, error) {
 	return keys[0].ID, nil
 }
 
-// Sign signs the message.
+// Sign implements port.Signer.
 func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte, error) {
 	keys, err := s.load(ctx)
 	if err != nil {
@@ -115,8 +115,8 @@ func (s *Signer) Sign(ctx context.Context, keyID string, message []byte) ([]byte
 	return signature, nil
 }
 
-// Keys lists the public halves. One behind the first that KMS has disabled or
-// deleted is left out.
+// Keys implements port.Signer. It leaves out keys after the first that KMS has
+// disabled or deleted.
 func (s *Signer) Keys(ctx context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.load(ctx)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Signer) Keys(ctx context.Context) ([]port.VerificationKey, error) {
 	return public, nil
 }
 
-// load reads the public keys where that was not done before. One caller reads at
-// a time; the others wait for it, as long as their ctx lets them.
+// load reads the public keys once. One caller reads at a time; the others wait
+// until their ctx ends.
 func (s *Signer) load(ctx context.Context) (keys []key, err error) {
 	select {
 	case keys = <-s.loading:
@@ -176,7 +176,7 @@ func (s *Signer) read(ctx context.Context, name string) (key, error) {
 	return key{name, port.VerificationKey{ID: id, Public: public}}, nil
 }
 
-// noMore says whether KMS tells that a key was deleted or disabled.
+// noMore reports whether KMS has deleted or disabled the key.
 func noMore(err error) bool {
 	_, unknown := errors.AsType[*types.NotFoundException](err)
 	_, disabled := errors.AsType[*types.DisabledException](err)

@@ -1,12 +1,12 @@
-// Package probe calls a Sortie at its public address, as a worker would.
+// Package probe calls a Sortie at its public address, as a worker does.
 //
-// It knocks at the workers' own door, with a token that no worker has: where that
-// is turned away as Sortie turns one away, heartbeats are taken too. Another
-// door, such as /healthz, is another function in a deployed Sortie, and may be
-// open while that of the workers is throttled or broken.
+// It sends a heartbeat with an invalid token: an answer that refuses it as
+// Sortie does shows that heartbeats arrive. Another route, such as /healthz, is
+// another function in a deployed Sortie and may work while that of heartbeats
+// is throttled or broken.
 //
-// It promises to return within its limit, and nil only where the answer is
-// Sortie's own. It refuses to follow a redirect: a worker does not either.
+// A probe returns within its limit, and nil only for an answer of Sortie
+// itself. It follows no redirect, as workers do not.
 package probe
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// limit bounds one probe; a worker's heartbeat is not more patient.
+// limit bounds one probe; a worker's heartbeat has the same timeout.
 const limit = 10 * time.Second
 
-// door is where a worker's heartbeats go: the worker contract's path, with a task
-// that there is not.
+// door is the path of heartbeats in the worker contract, with a task that does
+// not exist.
 const door = "/v1/tasks/probe/heartbeat"
 
-// New makes the probe of the Sortie at the address.
+// New returns a probe of the Sortie at the address.
 func New(publicURL string) func(context.Context) error {
 	client := &http.Client{
 		Timeout:       limit,

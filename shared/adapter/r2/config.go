@@ -1,13 +1,11 @@
-// Package r2 keeps outputs in Cloudflare R2, or in any other store that speaks
-// the S3 API.
+// Package r2 stores outputs in Cloudflare R2, or another store with the S3 API.
 //
-// Outputs is Sortie's side: two buckets, of which workers reach one. Uploader is
-// the worker's side: it knows that one bucket and only writes.
+// Outputs is Sortie's side: two buckets, of which workers can write one.
+// Uploader is the worker's side: it writes to that bucket only.
 //
-// Both promise that memory does not grow with an object, and that a failure is
-// a fault in our words with the SDK's error as its cause. They refuse checksums
-// that R2 does not know (they are sent only where the API demands them), and
-// credentials from anywhere but their Config.
+// Memory use does not grow with the size of an object. Failures are faults that
+// wrap the SDK's error. Checksums that R2 does not support are sent only where
+// the API requires them, and credentials come from Config only.
 package r2
 
 import (
@@ -22,34 +20,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// Config says where the buckets are and who asks.
+// Config configures the endpoint, buckets and credentials.
 type Config struct {
-	// Endpoint is the store's URL; empty is AccountID's at Cloudflare.
+	// Endpoint is the store's URL; empty is Cloudflare's for AccountID.
 	Endpoint  string
 	AccountID string
-	// AccessKeyID and SecretAccessKey are an R2 API token's, as S3 calls it.
+	// AccessKeyID and SecretAccessKey are those of an R2 API token.
 	AccessKeyID, SecretAccessKey string
-	// Region is the signature's; empty is "auto", which is R2's.
+	// Region is the region of signatures; empty is "auto", the one of R2.
 	Region string
-	// Current, where it is set, is asked at each request instead of the five
-	// above, so that they may change while the process lives; whoever gives it
-	// keeps them at hand.
+	// Current, if set, replaces the five fields above. It is called for each
+	// request, so that keys can change while the process runs, and must return
+	// quickly.
 	Current func(ctx context.Context) (Keys, error)
-	// Uploads is the bucket that workers write to, Kept the one that they do
-	// not reach. An Uploader needs Uploads alone.
+	// Uploads is the bucket that workers write to, Kept the bucket of accepted
+	// outputs. An Uploader needs Uploads only.
 	Uploads, Accepted string
-	// CopyLimit is the size in bytes above which Keep copies in parts of that
-	// size: 0 is 512 MiB; at least 5 MiB, the smallest part, and at most 5 GiB,
-	// which is what one CopyObject takes.
+	// CopyLimit is the size in bytes above which Accept copies in parts of that
+	// size, from 5 MiB, the smallest part, to 5 GiB, the most that one
+	// CopyObject copies. 0 is 512 MiB.
 	CopyLimit int64
-	// HTTP makes the requests; nil is a client of the SDK's.
+	// HTTP sends the requests; nil is the SDK's client.
 	HTTP *http.Client
-	// Clock dates presigned URLs; nil is the host's.
+	// Clock dates presigned URLs; nil is the system clock.
 	Clock clock.Clock
 }
 
-// The limits of the S3 API (and R2's): Amazon S3 User Guide, "Amazon S3
-// multipart upload limits".
+// Limits of the S3 API and of R2: Amazon S3 User Guide, "Amazon S3 multipart
+// upload limits".
 const (
 	mebi     = int64(1) << 20
 	minPart  = 5 * mebi
@@ -58,11 +56,11 @@ const (
 	maxKey   = 1024 // bytes
 )
 
-// copyAtOnce is what a store copies in a fraction of the minute that the caller
-// of Keep has.
+// copyAtOnce is a size that a store copies in a fraction of the minute that a
+// caller of Accept has.
 const copyAtOnce = 512 * mebi
 
-// check names every problem of the configuration at once.
+// check reports every problem of the configuration.
 func (c Config) check(accepted bool) error {
 	var problems []error
 	missing := func(value, name string) {
@@ -94,7 +92,7 @@ func (c Config) client(more ...func(*s3.Options)) *s3.Client {
 	options := s3.Options{
 		Region:             regionAuto,
 		EndpointResolverV2: &resolver{current, s3.NewDefaultEndpointResolverV2()},
-		// R2 and every other store know path style; host style needs DNS.
+		// Every store supports path style; host style needs DNS.
 		UsePathStyle: true,
 		Credentials: aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 			keys, err := current(ctx)

@@ -14,10 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Keep copies the object from Uploads to Kept inside the store. Each part of
-// the copy demands etag, so that the parts are of one object; what lies on Kept
-// is looked up again before the answer. What is copied in parts by a call that has
-// not the time for all of them, the next one goes on with.
+// Accept implements port.Outputs. Each part of a copy requires etag, so that
+// all parts are of one object, and the copy is looked up before Accept returns.
+// If a copy in parts runs out of time, the next call resumes it.
 func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, error) {
 	source, err := o.Head(ctx, port.Uploads, key)
 	if err != nil {
@@ -47,8 +46,8 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 	return accepted, nil
 }
 
-// source is the header that names the object to copy, as the API wants it:
-// encoded, a plus sign too, which would be read as a space.
+// source is the header that names the object to copy, URL-encoded. A plus sign
+// is encoded too, because stores read it as a space.
 func (o *Outputs) source(key string) *string {
 	segments := strings.Split(o.uploads+"/"+key, "/")
 	for i, segment := range segments {
@@ -57,7 +56,7 @@ func (o *Outputs) source(key string) *string {
 	return aws.String(strings.Join(segments, "/"))
 }
 
-// Delete removes an object.
+// Delete implements port.Outputs.
 func (o *Outputs) Delete(ctx context.Context, shelf port.Bucket, key string) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
@@ -71,9 +70,9 @@ func (o *Outputs) delete(ctx context.Context, bucket *string, key string) error 
 	return gone(named(err, "delete an output"))
 }
 
-// DeletePrefix removes every object under the prefix and aborts the uploads
-// begun there. Objects go one by one: the call that deletes many demands a
-// checksum that not every store knows, and there are few under one task.
+// DeletePrefix implements port.Outputs. It deletes objects one by one: the bulk
+// call requires a checksum that not every store supports, and a task has few
+// objects.
 func (o *Outputs) DeletePrefix(ctx context.Context, shelf port.Bucket, prefix string) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
@@ -119,7 +118,7 @@ func (o *Outputs) abort(ctx context.Context, bucket *string, upload types.Multip
 	return gone(named(err, "abort an upload"))
 }
 
-// gone makes a normal answer of "there is none".
+// gone turns "not found" into success.
 func gone(err error) error {
 	if errors.Is(err, port.ErrNotFound) {
 		return nil

@@ -10,10 +10,10 @@ import (
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
 )
 
-// regionAuto is R2's only region.
+// regionAuto is the only region of R2.
 const regionAuto = "auto"
 
-// Keys say where the buckets are and who asks; the fields mean what Config's do.
+// Keys are the fields of Config that Config.Current returns.
 type Keys struct {
 	Endpoint, AccountID, Region  string
 	AccessKeyID, SecretAccessKey string
@@ -40,7 +40,7 @@ func (c Config) keys() Keys {
 	return Keys{c.Endpoint, c.AccountID, c.Region, c.AccessKeyID, c.SecretAccessKey}
 }
 
-// current gives the keys of a request, complete.
+// current returns the validated keys of a request.
 func (c Config) current() func(context.Context) (Keys, error) {
 	return func(ctx context.Context) (Keys, error) {
 		keys := c.keys()
@@ -63,14 +63,15 @@ func (c Config) current() func(context.Context) (Keys, error) {
 	}
 }
 
-// resolver leads each request to the endpoint of the keys, and has it signed for
-// their region.
+// resolver sends each request to the endpoint of the current keys and sets the
+// region of its signature.
 type resolver struct {
 	current func(context.Context) (Keys, error)
 	next    s3.EndpointResolverV2
 }
 
-// ResolveEndpoint is the SDK's, which compares resolvers: hence the pointer.
+// ResolveEndpoint implements the SDK's interface. The SDK compares resolvers,
+// hence the pointer.
 func (r *resolver) ResolveEndpoint(ctx context.Context, params s3.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	keys, err := r.current(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// calls are the S3 calls that Outputs needs.
+// calls are the S3 operations that Outputs uses.
 type calls interface {
 	HeadObject(context.Context, *s3.HeadObjectInput, ...func(*s3.Options)) (*s3.HeadObjectOutput, error)
 	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
@@ -31,8 +31,7 @@ type calls interface {
 	multipart
 }
 
-// Outputs is the object store as Sortie sees it. It is safe for use by many
-// goroutines.
+// Outputs implements port.Outputs. It is safe for concurrent use.
 type Outputs struct {
 	s3                calls
 	sign              presigner
@@ -42,7 +41,7 @@ type Outputs struct {
 
 var _ port.Outputs = (*Outputs)(nil)
 
-// New makes the adapter; it makes no call. The error names every problem of
+// New returns an Outputs. It makes no call. The error names every problem of
 // the configuration.
 func New(cfg Config) (*Outputs, error) {
 	if err := cfg.check(true); err != nil {
@@ -68,7 +67,7 @@ func (o *Outputs) bucket(shelf port.Bucket) (*string, error) {
 	return nil, fmt.Errorf("there is no shelf %q", shelf)
 }
 
-// Head looks an object up.
+// Head implements port.Outputs.
 func (o *Outputs) Head(ctx context.Context, shelf port.Bucket, key string) (port.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
@@ -84,7 +83,7 @@ func (o *Outputs) Head(ctx context.Context, shelf port.Bucket, key string) (port
 	}, nil
 }
 
-// Put writes an object with one request.
+// Put implements port.Outputs with one request.
 func (o *Outputs) Put(ctx context.Context, shelf port.Bucket, key, contentType string, content []byte) error {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
@@ -96,8 +95,8 @@ func (o *Outputs) Put(ctx context.Context, shelf port.Bucket, key, contentType s
 	return named(err, "write an object")
 }
 
-// Open reads a part of an object. Where the span ends behind the object it is
-// cut; where it begins there the reader is empty. A Length of 0 goes to the end.
+// Open implements port.Outputs. A span that ends beyond the object is cut; one
+// that starts there is empty. A Length of 0 reads to the end.
 func (o *Outputs) Open(ctx context.Context, shelf port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
 	bucket, err := o.bucket(shelf)
 	if err != nil {
@@ -127,7 +126,7 @@ func (o *Outputs) Open(ctx context.Context, shelf port.Bucket, key string, span 
 	return &body{got.Body}, object, nil
 }
 
-// byteRange is the Range header of the span, nil for the whole.
+// byteRange is the Range header of the span; nil for the whole object.
 func byteRange(span port.Span) *string {
 	switch {
 	case span == port.Span{}:
@@ -138,7 +137,7 @@ func byteRange(span port.Span) *string {
 	return aws.String(fmt.Sprintf("bytes=%d-%d", span.Offset, span.Offset+span.Length-1))
 }
 
-// body gives what breaks in the middle of an object our words.
+// body turns read errors in the middle of an object into faults.
 type body struct{ from io.ReadCloser }
 
 func (b *body) Read(p []byte) (int, error) {

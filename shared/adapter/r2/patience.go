@@ -11,17 +11,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// An Uploader asks each request again for about two minutes, as long as a
-// worker awaits its source: what it is about to lose took longer to make. Nobody
-// else would ask again; Outputs leaves that to the state machine.
+// An Uploader retries each request for about two minutes, as long as a worker
+// waits for its source, because the output took longer to create. Outputs does
+// not retry; the state machine does.
 const (
 	uploadAttempts   = 18
 	uploadFirstPause = 100 * time.Millisecond
 	uploadLastPause  = 10 * time.Second
 )
 
-// patient is the retry rule of an Uploader: the SDK's, but for its three tries,
-// and that a body which cannot be read is nobody's outage.
+// patient is the retry policy of an Uploader: the SDK's with more than three
+// tries, and without retries for a body that cannot be read.
 func patient() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.RateLimiter = uploadAttempts, ratelimit.None
@@ -38,13 +38,13 @@ func patient() aws.Retryer {
 	})
 }
 
-// unreadable is the error of a body, whoever wraps it.
+// unreadable is a read error of the body.
 type unreadable struct{ cause error }
 
 func (e *unreadable) Error() string { return "the body cannot be read: " + e.cause.Error() }
 func (e *unreadable) Unwrap() error { return e.cause }
 
-// readable marks the errors of a body as its own.
+// readable marks the read errors of a body.
 type readable struct{ io.ReaderAt }
 
 func (r readable) ReadAt(p []byte, at int64) (int, error) {

@@ -14,13 +14,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// presigner are the S3 calls that Outputs signs for others.
+// presigner are the S3 operations that Outputs presigns.
 type presigner interface {
 	PresignGetObject(context.Context, *s3.GetObjectInput, ...func(*s3.PresignOptions)) (*v4.PresignedHTTPRequest, error)
 	PresignPutObject(context.Context, *s3.PutObjectInput, ...func(*s3.PresignOptions)) (*v4.PresignedHTTPRequest, error)
 }
 
-// datedBy has signatures begin when the clock says.
+// datedBy starts signatures at the clock's time.
 func datedBy(clock clock.Clock) func(*s3.PresignOptions) {
 	return func(options *s3.PresignOptions) {
 		if clock != nil {
@@ -36,7 +36,7 @@ type dated struct {
 	s3.HTTPPresignerV4
 }
 
-// PresignHTTP signs for the clock's time instead of the SDK's.
+// PresignHTTP signs with the clock's time instead of the SDK's.
 func (d dated) PresignHTTP(
 	ctx context.Context, keys aws.Credentials, r *http.Request, payload, service, region string, _ time.Time,
 	options ...func(*v4.SignerOptions),
@@ -44,7 +44,7 @@ func (d dated) PresignHTTP(
 	return d.HTTPPresignerV4.PresignHTTP(ctx, keys, r, payload, service, region, d.clock.Now(), options...)
 }
 
-// PresignGet makes a URL that serves the object from Kept.
+// PresignGet implements port.Outputs.
 func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType string, ttl time.Duration) (string, error) {
 	if err := checkTTL(ttl); err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType str
 	return signed.URL, nil
 }
 
-// PresignPut makes a URL that takes one PUT to Uploads, with that Content-Type.
+// PresignPut implements port.Outputs. The URL requires that Content-Type.
 func (o *Outputs) PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error) {
 	if err := checkTTL(ttl); err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func (o *Outputs) PresignPut(ctx context.Context, key, contentType string, ttl t
 	return signed.URL, nil
 }
 
-// checkTTL holds the time against what a signature of version 4 allows.
+// checkTTL checks the limits of signatures of version 4.
 func checkTTL(ttl time.Duration) error {
 	if ttl < time.Second || ttl > 7*24*time.Hour {
 		return fault.Invalid("ttl", "a presigned URL lives from 1 second to 7 days")

@@ -15,25 +15,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// copiesInFlight is how many parts of a copy are under way at once. Their bytes
-// stay inside the store.
+// copiesInFlight is the number of concurrent part copies. Their bytes stay
+// inside the store.
 const copiesInFlight = 16
 
-// note is what a copy in parts leaves beside its object on Kept until it is done.
-// No worker reaches it there: an upload does not tell what its parts were copied
-// from, and parts of two objects would make one that nobody has accepted.
+// note describes a copy in parts that is not complete, stored beside its object
+// in Kept. Workers cannot write there. It is needed because an upload does not
+// report the source of its parts, and parts of two objects would form one that
+// was never accepted.
 type note struct {
 	Upload string `json:"upload"`
-	// ETag is that of the object which is copied, and Part the size of a part.
+	// ETag is that of the copied object, and Part the size of a part.
 	ETag string `json:"etag"`
 	Part int64  `json:"part"`
 }
 
-// noteLimit is far more than a note has, in bytes.
+// noteLimit is far above the size of a note, in bytes.
 const noteLimit = 4 << 10
 
-// noteKey is where the note about an object lies: in its task's prefix, and never
-// where an object of that key is.
+// noteKey is the key of the note about an object: within its task's prefix, and
+// never the key of an object.
 func noteKey(key string) string {
 	const copying = ".copying"
 	if len(key)+len(copying) > maxKey {
@@ -42,9 +43,9 @@ func noteKey(key string) string {
 	return key + copying
 }
 
-// keepInParts copies an object that is too large for one call. A copy that fails
-// for want of time, or of the store, is left as far as it came; one that the store
-// refuses is given up.
+// keepInParts copies an object that is too large for one call. A copy that
+// fails for lack of time or an outage is kept for the next call; one that the
+// store refuses is aborted.
 func (o *Outputs) acceptInParts(ctx context.Context, source port.Object) error {
 	t := transfer{s3: o.s3, bucket: o.accepted, key: source.Key, contentType: source.ContentType, inFlight: copiesInFlight}
 	n, there, err := o.resume(ctx, t, note{ETag: source.ETag, Part: max(o.copyLimit, (source.Size+maxParts-1)/maxParts)})
@@ -68,21 +69,22 @@ func (o *Outputs) acceptInParts(ctx context.Context, source port.Object) error {
 	if err != nil {
 		t.abort(ctx, n.Upload)
 	}
-	// What a note that stays behind tells of is gone. The bucket's rule removes it.
+	// The upload of a note that cannot be deleted no longer exists. The
+	// bucket's lifecycle rule deletes the note.
 	_ = o.delete(ctx, &o.accepted, noteKey(source.Key))
 	return err
 }
 
-// refused says whether the store would refuse a copy again: its object is gone or
-// another, or its upload is gone.
+// refused reports whether the store would refuse the copy again: the object was
+// deleted or replaced, or the upload was aborted.
 func refused(err error) bool {
 	told := status(err)
 	return errors.Is(err, port.ErrChanged) || errors.Is(err, port.ErrNotFound) ||
 		told >= http.StatusBadRequest && told < http.StatusInternalServerError && told != http.StatusTooManyRequests
 }
 
-// resume finds what an earlier call has begun for the wanted copy, and the parts
-// that are there, by their numbers. Where there is none it begins.
+// resume finds the upload of an earlier call for the same copy and its parts by
+// number, or starts one.
 func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun note, there map[int32]*string, err error) {
 	if begun, err = o.readNote(ctx, t.key); err != nil {
 		return begun, nil, err
@@ -107,7 +109,7 @@ func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun no
 	return wanted, nil, err
 }
 
-// readNote reads the note of a copy, an empty one where there is none.
+// readNote reads the note of a copy; an empty one if there is none.
 func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
 	body, _, err := o.Open(ctx, port.Accepted, noteKey(key), port.Span{Length: noteLimit})
 	if err != nil {

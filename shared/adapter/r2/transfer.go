@@ -9,36 +9,36 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// abortLimit is how long the clean-up after a failed transfer may take.
+// abortLimit bounds the clean-up after a failed transfer.
 const abortLimit = 10 * time.Second
 
-// multipart are the S3 calls that begin and end a transfer in parts.
+// multipart are the S3 operations that start and end a transfer in parts.
 type multipart interface {
 	CreateMultipartUpload(context.Context, *s3.CreateMultipartUploadInput, ...func(*s3.Options)) (*s3.CreateMultipartUploadOutput, error)
 	CompleteMultipartUpload(context.Context, *s3.CompleteMultipartUploadInput, ...func(*s3.Options)) (*s3.CompleteMultipartUploadOutput, error)
 	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput, ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error)
 }
 
-// transfer makes one object of parts. The object appears whole or not at all.
+// transfer creates one object from parts. The object appears complete or not at
+// all.
 type transfer struct {
 	s3                       multipart
 	bucket, key, contentType string
-	// inFlight is how many parts are under way at once.
+	// inFlight is the number of concurrent parts.
 	inFlight int
 }
 
-// part is one of them.
+// part is one part of a transfer.
 type part struct {
 	upload       string
 	number       int32 // from 1
 	offset, size int64
 }
 
-// send brings a part, and tells its ETag.
+// send transfers a part and returns its ETag.
 type send func(context.Context, part) (*string, error)
 
-// run makes an object of so many bytes. What was begun is aborted when something
-// fails.
+// run creates an object of the size. It aborts the upload if a part fails.
 func (t transfer) run(ctx context.Context, total, size int64, send send) error {
 	upload, err := t.begin(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func (t transfer) begin(ctx context.Context) (upload string, err error) {
 	return *begun.UploadId, nil
 }
 
-// finish has send bring each part but those that are there, whose ETags are known
-// by their numbers, and makes the object of all.
+// finish sends each part except those whose ETags are known, and completes the
+// object.
 func (t transfer) finish(ctx context.Context, upload string, total, size int64, there map[int32]*string, send send) error {
 	parts := make([]types.CompletedPart, (total+size-1)/size)
 	group, sending := errgroup.WithContext(ctx)
@@ -97,8 +97,8 @@ func (t transfer) finish(ctx context.Context, upload string, total, size int64, 
 	return named(err, "finish an upload")
 }
 
-// abort gives the parts up, also after ctx has ended. What it cannot clean, the
-// next DeletePrefix or the bucket's lifecycle rule does.
+// abort deletes the parts, even after ctx has ended. If it fails, the next
+// DeletePrefix or the bucket's lifecycle rule deletes them.
 func (t transfer) abort(ctx context.Context, upload string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
 	defer cancel()

@@ -7,28 +7,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// partSize is how much of a body one request carries, and partsInFlight how many
-// do at once.
+// partSize is the size of one request's body, and partsInFlight the number of
+// concurrent parts.
 const (
 	partSize      = 8 * mebi
 	partsInFlight = 2
 )
 
-// uploadCalls are the S3 calls that an Uploader needs.
+// uploadCalls are the S3 operations that an Uploader uses.
 type uploadCalls interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 	UploadPart(context.Context, *s3.UploadPartInput, ...func(*s3.Options)) (*s3.UploadPartOutput, error)
 	multipart
 }
 
-// Uploader writes to the bucket for uploads. It is safe for use by many
-// goroutines.
+// Uploader writes to the bucket for uploads. It is safe for concurrent use.
 type Uploader struct {
 	s3     uploadCalls
 	bucket string
 }
 
-// NewUploader makes an uploader for cfg.Uploads; it makes no call. The error
+// NewUploader returns an uploader to cfg.Uploads. It makes no call. The error
 // names every problem of the configuration.
 func NewUploader(cfg Config) (*Uploader, error) {
 	if err := cfg.check(false); err != nil {
@@ -37,17 +36,18 @@ func NewUploader(cfg Config) (*Uploader, error) {
 	return &Uploader{s3: cfg.client(func(o *s3.Options) { o.Retryer = patient() }), bucket: cfg.Uploads}, nil
 }
 
-// wholeAgain is how often an upload that the store gave up is begun anew.
+// wholeAgain is how often an upload that the store aborted is started again.
 const wholeAgain = 2
 
-// Upload writes size bytes of body under the key: at once up to 8 MiB, else in
-// parts of 8 MiB or more, two of them under way at once. A request that fails
-// goes again for about two minutes. The object appears whole or not at all. The
-// error is an Unavailable fault; repeating the call is safe.
+// Upload writes size bytes of body under the key: with one request up to 8 MiB,
+// otherwise in parts of at least 8 MiB, two at a time. It retries each request
+// for about two minutes. The object appears complete or not at all. The error
+// is an Unavailable fault; the call is idempotent.
 func (u *Uploader) Upload(ctx context.Context, key string, body io.ReaderAt, size int64, contentType string) error {
 	for again := 0; ; again++ {
 		err := u.upload(ctx, key, readable{body}, size, contentType)
-		// An end whose answer was lost looks like this too when it is repeated.
+		// A repeated completion whose first answer was lost looks like this
+		// too.
 		if code(err) != "NoSuchUpload" || again == wholeAgain {
 			return err
 		}

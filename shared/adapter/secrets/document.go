@@ -12,46 +12,46 @@ import (
 	"strings"
 )
 
-// Document is what one secret holds.
+// Document is the content of a secret.
 type Document interface {
-	// Fingerprints tell the values apart by the first 6 hexadecimal digits of
-	// their SHA-256, by field.
+	// Fingerprints returns, by field, the first 6 hexadecimal digits of the
+	// SHA-256 of each value.
 	Fingerprints() map[string]string
 	kind() string
 	problems() []error
 }
 
-// Clients are who may call.
+// Clients are the callers of the API.
 type Clients struct {
-	// Tokens are the bearer tokens that are good, at least one; several while
-	// one is replaced.
+	// Tokens are the valid bearer tokens, at least one; several during a
+	// rotation.
 	Tokens []string `json:"tokens"`
 }
 
-// Fly is how Sortie reaches the Machines API.
+// Fly is the access to the Machines API.
 type Fly struct {
 	Token string `json:"token"`
 }
 
-// Outputs are how Sortie and its workers reach the buckets of outputs.
+// Outputs is the access of Sortie and its workers to the buckets.
 type Outputs struct {
-	// AccountID is Cloudflare's; Endpoint and Region are set where the buckets
-	// are not in R2.
+	// AccountID is Cloudflare's. Endpoint and Region are for other stores than
+	// R2.
 	AccountID string `json:"accountId,omitempty"`
 	Endpoint  string `json:"endpoint,omitempty"`
 	Region    string `json:"region,omitempty"`
-	// The first key reaches both buckets, the worker's only that of uploads.
+	// The first key reaches both buckets, the worker's only Uploads.
 	AccessKeyID           string `json:"accessKeyId"`
 	SecretAccessKey       string `json:"secretAccessKey"`
 	WorkerAccessKeyID     string `json:"workerAccessKeyId"`
 	WorkerSecretAccessKey string `json:"workerSecretAccessKey"`
 }
 
-// Kinds are the names of the documents.
+// Kinds lists the names of the documents.
 func Kinds() []string { return []string{Clients{}.kind(), Fly{}.kind(), Outputs{}.kind()} }
 
-// Parse reads the document of a kind, and names every problem that it has. A
-// field that is not known is one.
+// Parse reads the document of a kind. The error names every problem; an unknown
+// field is one.
 func Parse(kind string, text []byte) (Document, error) {
 	switch kind {
 	case Clients{}.kind():
@@ -125,7 +125,7 @@ func (o Outputs) keys() [][2]string {
 	}
 }
 
-// plain holds a value to be something that can stand in a header.
+// plain checks that a value can be part of a header.
 func plain(field, value string) []error {
 	switch {
 	case value == "":
@@ -136,7 +136,7 @@ func plain(field, value string) []error {
 	return nil
 }
 
-// Fingerprints is Document's.
+// Fingerprints implements Document.
 func (c Clients) Fingerprints() map[string]string {
 	prints := map[string]string{}
 	for i, token := range c.Tokens {
@@ -145,12 +145,12 @@ func (c Clients) Fingerprints() map[string]string {
 	return prints
 }
 
-// Fingerprints is Document's.
+// Fingerprints implements Document.
 func (f Fly) Fingerprints() map[string]string {
 	return map[string]string{"token": fingerprint(f.Token)}
 }
 
-// Fingerprints is Document's.
+// Fingerprints implements Document.
 func (o Outputs) Fingerprints() map[string]string {
 	prints := map[string]string{}
 	for _, field := range o.keys() {

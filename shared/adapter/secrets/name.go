@@ -2,11 +2,11 @@ package secrets
 
 import "strings"
 
-// Name is the secret's name in a stage.
+// Name returns the secret's name in a stage.
 func Name(stage, kind string) string { return "sortie/" + stage + "/" + kind }
 
-// nameOf is the name of a secret given by name or ARN. An ARN ends in the name,
-// a hyphen and six characters of Secrets Manager's own.
+// nameOf returns the name of a secret given by name or ARN. An ARN ends in the
+// name, a hyphen and six random characters.
 func nameOf(id string) string {
 	_, name, isARN := strings.Cut(id, ":secret:")
 	const suffix = len("-AbCdEf")
@@ -16,7 +16,7 @@ func nameOf(id string) string {
 	return name[:len(name)-suffix]
 }
 
-// hint is the command that fills the secret.
+// hint returns the command that fills the secret.
 func hint[D Document](id string) string {
 	stage := "STAGE"
 	if parts := strings.Split(nameOf(id), "/"); len(parts) == 3 && parts[0] == "sortie" {

@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 )
 
-// Put fills the secret of a stage with the document, and gives its name. The
-// secret was made by the stage's deployment; whoever reads it has the new
-// document within the time to live of theirs.
+// Put stores the document in the secret of a stage and returns the secret's
+// name. The deployment of the stage creates the secret. Readers see the new
+// document within their TTL.
 func Put(ctx context.Context, cfg aws.Config, stage string, document Document) (name string, err error) {
 	name = Name(stage, document.kind())
 	text, err := json.Marshal(document)

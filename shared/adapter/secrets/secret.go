@@ -1,12 +1,11 @@
-// Package secrets reads what Sortie keeps in AWS Secrets Manager: the tokens of
-// clients, the token of the Machines API, and the keys to the outputs. Each is
-// one secret with one JSON document.
+// Package secrets reads Sortie's secrets from AWS Secrets Manager: the tokens
+// of clients, the token of the Machines API, and the keys to the outputs. Each
+// is one secret with one JSON document.
 //
-// The package promises that a secret costs one call in five minutes, that a
-// rotated one is in use within that time, or ten seconds after somebody was
-// refused with the old one, and that an outage of Secrets Manager is not felt
-// by who has a value. It refuses a document that is not whole. No error and no
-// log line of it has a value, or a part of one.
+// A secret is read once in five minutes. A rotated one is used within that
+// time, or ten seconds after the old one was refused. During an outage of
+// Secrets Manager the last value stays in use. Incomplete documents are
+// refused. Errors and log lines never contain a value or a part of one.
 package secrets
 
 import (
@@ -28,43 +27,44 @@ import (
 // DefaultTTL is how long a value is used before it is read again.
 const DefaultTTL = 5 * time.Minute
 
-// readPause is the shortest time between two reads of one secret, whoever was
-// refused and however often.
+// readPause is the shortest time between two reads of one secret, however often
+// its value is refused.
 const readPause = 10 * time.Second
 
-// readLimit is how long a reader who has a value waits for a newer one.
+// readLimit is how long a reader with an old value waits for a newer one.
 const readLimit = 3 * time.Second
 
-// Config says how secrets are read.
+// Config configures the reading of secrets.
 type Config struct {
 	// TTL is how long a value is used before it is read again; 0 is DefaultTTL.
 	TTL   time.Duration
 	Clock clock.Clock
-	// Log is told when an old value is used for want of a newer one.
+	// Log reports the use of an old value after a failed read.
 	Log *slog.Logger
 }
 
-// Secret is one secret, with its document in memory once it was read. It is safe
-// for use by many goroutines.
+// Secret is one secret with its document in memory. It is safe for concurrent
+// use.
 type Secret[D Document] struct {
 	client *secretsmanager.Client
 	id     string
 	config Config
-	// known has what is in memory; who takes it out puts it back.
+	// known has the state in memory; a goroutine that takes it out puts it
+	// back.
 	known chan known[D]
 }
 
 type known[D Document] struct {
 	document D
-	// has says that there is a document, of the time readAt.
+	// has is true if there is a document, read at readAt.
 	has    bool
 	readAt time.Time
-	// triedAt is when it was read last, well or not.
+	// triedAt is the time of the last read, successful or not.
 	triedAt time.Time
 	refused bool
 }
 
-// Open gives the secret with this name or ARN. It makes no call.
+// Open returns the secret with this name or ARN. It makes no call.
 func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], error) {
 	var problems []error
 	if id == "" {
@@ -90,9 +90,9 @@ func Open[D Document](cfg aws.Config, id string, config Config) (*Secret[D], err
 	return s, nil
 }
 
-// Get gives the document: from memory, or read where that is too old. A failure
-// is an Unavailable fault; whoever has read the secret before gets the old
-// document instead.
+// Get returns the document from memory, or reads it if that is too old. If the
+// read fails it returns the old document, or an Unavailable fault if there is
+// none.
 func (s *Secret[D]) Get(ctx context.Context) (D, error) {
 	var k known[D]
 	select {
@@ -124,8 +124,8 @@ func (s *Secret[D]) Get(ctx context.Context) (D, error) {
 	return k.document, nil
 }
 
-// Refused says that somebody did not take what the document has, so that it may
-// have been rotated: the next Get reads it anew.
+// Refused reports that a value of the document was refused and may have been
+// rotated. The next Get reads it again.
 func (s *Secret[D]) Refused() {
 	k := <-s.known
 	k.refused = true
@@ -153,7 +153,7 @@ func (s *Secret[D]) read(ctx context.Context) (D, error) {
 	return document, nil
 }
 
-// unreadable tells what is wrong with a text and not what is in it.
+// unreadable describes a JSON error without the text.
 func unreadable(err error) error {
 	if field, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && field.Field != "" {
 		return fmt.Errorf("%s is not of its type", field.Field)

@@ -1,13 +1,13 @@
-// Package stepfunctions runs the executions of runs on AWS Step Functions.
+// Package stepfunctions runs executions on AWS Step Functions.
 //
-// It adds to the service what the port promises beyond it: starting a name again
-// with the same input is nil after the execution's end too, where the service
-// alone says that the name is taken. It refuses what a name, an input or an
-// output must not be before a call is made, in the local engine's terms.
+// It adds what the port promises beyond the service: starting a name again with
+// the same input succeeds after the execution's end too, where the service
+// reports that the name exists. Names, inputs and outputs are checked before
+// the call, with the messages of the local engine.
 //
-// An execution's ARN is made of the state machine's and the execution's name; no
-// call looks it up. The state machine may be given by a version's or an alias's
-// ARN: executions are then started with that one.
+// The ARN of an execution is derived from the state machine's and the
+// execution's name. The state machine may be given by the ARN of a version or
+// an alias, which then runs the executions.
 package stepfunctions
 
 import (
@@ -28,21 +28,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// maxTries is how often the SDK makes one call, with its growing pauses, before
-// throttling is the caller's to know: about half a minute, or ctx's end.
+// maxTries is how often the SDK tries one call before it returns throttling,
+// with growing pauses: about half a minute, or until ctx ends.
 const maxTries = 8
 
-// Executions are those of one state machine. It is safe for use by many
-// goroutines.
+// Executions are those of one state machine. It is safe for concurrent use.
 type Executions struct {
 	client *sfn.Client
-	// machine is the state machine's ARN, prefix that of its executions.
+	// machine is the state machine's ARN, prefix the common part of its
+	// executions' ARNs.
 	machine, prefix string
 }
 
 var _ port.Executions = (*Executions)(nil)
 
-// New makes the adapter for the state machine with this ARN. It makes no call.
+// New returns the adapter for the state machine with this ARN. It makes no
+// call.
 func New(cfg aws.Config, stateMachine string) (*Executions, error) {
 	prefix, err := executionPrefix(stateMachine)
 	if err != nil {
@@ -52,7 +53,7 @@ func New(cfg aws.Config, stateMachine string) (*Executions, error) {
 	return &Executions{client, stateMachine, prefix}, nil
 }
 
-// executionPrefix makes arn:P:states:R:A:execution:NAME: of
+// executionPrefix returns arn:P:states:R:A:execution:NAME: for
 // arn:P:states:R:A:stateMachine:NAME, with or without a version or alias.
 func executionPrefix(stateMachine string) (string, error) {
 	parts := strings.Split(stateMachine, ":")
@@ -65,7 +66,7 @@ func executionPrefix(stateMachine string) (string, error) {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// Start begins the execution called name.
+// Start implements port.Executions.
 func (e *Executions) Start(ctx context.Context, name string, input json.RawMessage) error {
 	if !validName.MatchString(name) {
 		return fmt.Errorf("cannot start the execution: %q is not 1 to 80 letters, digits, '-' and '_'", name)
@@ -82,7 +83,7 @@ func (e *Executions) Start(ctx context.Context, name string, input json.RawMessa
 	return unavailable(err, "start an execution")
 }
 
-// startedBefore is nil where the execution that has the name has the input too.
+// startedBefore returns nil if the execution with the name has the same input.
 func (e *Executions) startedBefore(ctx context.Context, name string, input json.RawMessage) error {
 	x, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(name)})
 	if err != nil {
@@ -94,7 +95,7 @@ func (e *Executions) startedBefore(ctx context.Context, name string, input json.
 	return nil
 }
 
-// Succeed completes the token's state.
+// Succeed implements port.Executions.
 func (e *Executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	if !object(output) {
 		return errors.New("cannot complete the token: its output is no JSON object")
@@ -103,7 +104,7 @@ func (e *Executions) Succeed(ctx context.Context, token string, output json.RawM
 	return told(err, "complete a token")
 }
 
-// Fail completes the token's state with an error.
+// Fail implements port.Executions.
 func (e *Executions) Fail(ctx context.Context, token, name, cause string) error {
 	if strings.HasPrefix(name, "States.") {
 		return fmt.Errorf("cannot fail the token: the error %s is one of Step Functions itself", name)
@@ -112,13 +113,13 @@ func (e *Executions) Fail(ctx context.Context, token, name, cause string) error 
 	return told(err, "fail a token")
 }
 
-// Heartbeat starts the state's heartbeat clock anew.
+// Heartbeat implements port.Executions.
 func (e *Executions) Heartbeat(ctx context.Context, token string) error {
 	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token})
 	return told(err, "take a heartbeat")
 }
 
-// Stop ends the execution as aborted.
+// Stop implements port.Executions.
 func (e *Executions) Stop(ctx context.Context, name, cause string) error {
 	_, err := e.client.StopExecution(ctx, &sfn.StopExecutionInput{ExecutionArn: e.arn(name), Cause: &cause})
 	if _, unknown := errors.AsType[*types.ExecutionDoesNotExist](err); unknown {
@@ -127,7 +128,8 @@ func (e *Executions) Stop(ctx context.Context, name, cause string) error {
 	return unavailable(err, "stop an execution")
 }
 
-// Describe tells how the execution stands. It cannot tell its transitions.
+// Describe implements port.Executions. Transitions is 0: the service does not
+// report it.
 func (e *Executions) Describe(ctx context.Context, name string) (port.Execution, error) {
 	x, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(name)})
 	if _, unknown := errors.AsType[*types.ExecutionDoesNotExist](err); unknown {
@@ -147,7 +149,7 @@ func (e *Executions) Describe(ctx context.Context, name string) (port.Execution,
 
 func (e *Executions) arn(name string) *string { return aws.String(e.prefix + name) }
 
-// told names the errors of a call about a token.
+// named converts the errors of a call about a token.
 func told(err error, doing string) error {
 	_, unknown := errors.AsType[*types.TaskDoesNotExist](err)
 	_, late := errors.AsType[*types.TaskTimedOut](err)
@@ -158,7 +160,7 @@ func told(err error, doing string) error {
 	return unavailable(err, doing)
 }
 
-// unavailable names every other error. doing ends the sentence "Step Functions
+// unavailable converts every other error. doing completes "Step Functions
 // cannot …".
 func unavailable(err error, doing string) error {
 	if err == nil {
@@ -172,7 +174,7 @@ func object(text json.RawMessage) bool {
 	return json.Valid(text) && text[0] == '{'
 }
 
-// same says whether two texts are the same JSON.
+// same reports whether two texts are equal JSON.
 func same(one, other json.RawMessage) bool {
 	decode := func(text json.RawMessage) (v any, err error) {
 		d := json.NewDecoder(bytes.NewReader(text))

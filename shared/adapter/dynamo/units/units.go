@@ -1,11 +1,10 @@
 // Package units counts the write units that DynamoDB bills for (Amazon DynamoDB
-// Developer Guide, "Read and write operations", "Item sizes and formats"), from an
-// item before and after, with the table's indexes.
+// Developer Guide, "Read and write operations", "Item sizes and formats") from
+// an item before and after a write and the table's indexes.
 //
-// It is for whoever measures the adapter: its tests, which have the SDK's values,
-// and the costs of a deployment, which have those of JSON on the wire. Both tell it
-// how large a value of theirs is. It refuses to count reads, which are as they are
-// told.
+// Tests of the adapter, with values of the SDK, and the cost figures of a
+// deployment, with values in JSON, share it; callers provide the size of a
+// value. It does not count reads, which report their units.
 package units
 
 import (
@@ -17,14 +16,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-// Transaction is how often each item of a transaction is written, says the guide:
-// once to prepare, once to commit. An entry of an index that changes in one is
-// counted as often; the guide says nothing about it, and this is the worse case.
+// Transaction is how often an item in a transaction is written, as the guide
+// says: once to prepare, once to commit. Index entries that change in a
+// transaction count twice too; the guide does not say, and this is the worse
+// case.
 const Transaction = 2
 
-// Written are the units that it costs to make one item of another, or to find
-// that it may not be made. An item that there is not is nil. size is a value's, in
-// bytes.
+// Written returns the units of a write, or of a refused one. A missing item is
+// nil. size returns the size of a value in bytes.
 func Written[V any](before, after map[string]V, size func(V) int) float64 {
 	units := max(Kilobytes(before, size), Kilobytes(after, size), 1)
 	for _, index := range schema.Indexes() {
@@ -40,7 +39,7 @@ func Written[V any](before, after map[string]V, size func(V) int) float64 {
 	return units
 }
 
-// entry is the item as the index has it, nil where it does not.
+// entry returns the index entry of an item; nil if it has none.
 func entry[V any](index schema.Index, whole map[string]V) map[string]V {
 	for _, key := range []schema.Key{index.Partition, index.Sort} {
 		if _, has := whole[key.Name]; !has {
@@ -60,7 +59,7 @@ func sameKey[V any](index schema.Index, a, b map[string]V) bool {
 		reflect.DeepEqual(a[index.Sort.Name], b[index.Sort.Name])
 }
 
-// Kilobytes is an item's size, rounded up to whole ones; 0 for none.
+// Kilobytes returns an item's size, rounded up; 0 for nil.
 func Kilobytes[V any](is map[string]V, size func(V) int) float64 {
 	total := 0
 	for name, value := range is {
@@ -69,6 +68,5 @@ func Kilobytes[V any](is map[string]V, size func(V) int) float64 {
 	return float64((total + 1023) / 1024)
 }
 
-// Number is the size of a number in bytes, from its text: one for two digits, and
-// one more.
+// Number returns the size of a number in bytes: one for two digits, and one.
 func Number(text string) int { return (len(strings.Trim(text, "-0"))+1)/2 + 1 }
