@@ -48,7 +48,7 @@ func TestGeneratedCollections(t *testing.T) {
 			r, doc := b.mustRun()
 			want := c.Expect(c.Roots()[0].PI, samples.ExportOptions{Recursive: true, MaxDepth: row.depth})
 			wantCounts(t, r, want.Exported, want.Incomplete, want.Failed)
-			wantValid(t, "mods", true, doc)
+			wantValid(t, doc)
 			if err := wantWellFormed(doc); err != nil {
 				t.Error(err)
 			}
@@ -75,7 +75,7 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 				b := newBench(t, format, o)
 				b.at(c)
 				_, doc := b.mustRun()
-				wantValid(t, format, true, doc)
+				wantValid(t, doc)
 				if first == "" {
 					first = doc
 				}
@@ -93,5 +93,5 @@ func TestSampleIsComplete(t *testing.T) {
 	b.at(samples.Sample())
 	r, doc := b.mustRun()
 	wantCounts(t, r, 72, 0, 0)
-	wantValid(t, "mods", true, doc)
+	wantValid(t, doc)
 }

@@ -132,7 +132,7 @@ func TestDefects(t *testing.T) {
 			}
 			r, doc := b.mustRun()
 			wantCounts(t, r, row.exported, row.incomplete, row.failed)
-			wantValid(t, "mods", true, doc)
+			wantValid(t, doc)
 			if n := strings.Count(doc, "<mods "); n != row.exported {
 				t.Errorf("got %d records in the document, want %d", n, row.exported)
 			}

@@ -1,76 +1,85 @@
 package worker
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/jacoelho/xsd"
 )
 
-// schemas are compiled once, by file.
-var schemas = struct {
-	sync.Mutex
-	byFile map[string]*xsd.Schema
-}{byFile: map[string]*xsd.Schema{}}
+var targetNamespace = regexp.MustCompile(`targetNamespace="([^"]+)"`)
 
-func schema(t failer, file string) *xsd.Schema {
-	t.Helper()
-	schemas.Lock()
-	defer schemas.Unlock()
-	if s := schemas.byFile[file]; s != nil {
-		return s
-	}
-	s, err := xsd.LoadWithOptions(os.DirFS("testdata/schemas"), file, xsd.NewLoadOptions())
+// schema compiles all files of testdata/schemas into one schema, once. A document
+// is validated by the file that declares the namespace of its root element.
+var schema = sync.OnceValues(func() (*xsd.Schema, error) {
+	const folder, all = "testdata/schemas", "all.xsd"
+	files := fstest.MapFS{}
+	imports := `<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">`
+	names, err := filepath.Glob(folder + "/*.xsd")
 	if err != nil {
-		t.Fatalf("cannot compile %s: %v", file, err)
+		return nil, err
 	}
-	schemas.byFile[file] = s
-	return s
-}
-
-// schemaOf returns the schema of a format.
-func schemaOf(format string, collection bool) string {
-	switch {
-	case format == "mods":
-		return "mods-3-8.xsd"
-	case format == "marcxml":
-		return "MARC21slim.xsd"
-	case collection:
-		return "oai-pmh-oai_dc.xsd"
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		match := targetNamespace.FindSubmatch(text)
+		if match == nil {
+			return nil, fmt.Errorf("%s: missing targetNamespace", name)
+		}
+		imports += fmt.Sprintf(`<xs:import namespace="%s" schemaLocation="%s"/>`, match[1], filepath.Base(name))
+		files[filepath.Base(name)] = &fstest.MapFile{Data: text}
 	}
-	return "oai_dc.xsd"
-}
+	files[all] = &fstest.MapFile{Data: []byte(imports + `</xs:schema>`)}
+	return xsd.LoadWithOptions(files, all, xsd.NewLoadOptions())
+})
 
-// wantValid validates a document against its schema.
-func wantValid(t failer, format string, collection bool, doc string) {
+// validate returns the first difference between a document and its schema.
+func validate(t failer, doc string) error {
 	t.Helper()
-	if err := schema(t, schemaOf(format, collection)).Validate(strings.NewReader(doc)); err != nil {
+	s, err := schema()
+	if err != nil {
+		t.Fatalf("cannot compile the schemas: %v", err)
+	}
+	return s.Validate(strings.NewReader(doc))
+}
+
+// wantValid fails the test if a document does not match its schema.
+func wantValid(t failer, doc string) {
+	t.Helper()
+	if err := validate(t, doc); err != nil {
 		if len(doc) > 4000 {
 			doc = doc[:4000] + "…"
 		}
-		t.Errorf("got an invalid %s document: %v\n%s", format, err, doc)
+		t.Errorf("got an invalid document: %v\n%s", err, doc)
 	}
 }
 
-func TestSchemasRefuseInvalidDocuments(t *testing.T) {
+func TestSchemasRejectInvalidDocuments(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct{ name, format, doc string }{
-		{"empty collection", "mods", `<modsCollection xmlns="http://www.loc.gov/mods/v3"/>`},
-		{"foreign element", "dc", `<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:nonsense/></oai_dc:dc>`},
-		{"no leader", "marcxml", `<record xmlns="http://www.loc.gov/MARC21/slim"><controlfield tag="001">x</controlfield></record>`},
+	for _, row := range []struct{ name, doc string }{
+		{"empty collection", `<modsCollection xmlns="http://www.loc.gov/mods/v3"/>`},
+		{"foreign element", `<oai_dc:dc xmlns:oai_dc="http://www.openarchives.org/OAI/2.0/oai_dc/" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:nonsense/></oai_dc:dc>`},
+		{"no leader", `<record xmlns="http://www.loc.gov/MARC21/slim"><controlfield tag="001">x</controlfield></record>`},
+		{"no schema", `<record xmlns="https://example.org/unknown"/>`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			if schema(t, schemaOf(row.format, false)).Validate(strings.NewReader(row.doc)) == nil {
-				t.Error("got no error of the schema")
+			if validate(t, row.doc) == nil {
+				t.Error("got a valid document, want an error")
 			}
 		})
 	}
 }
 
-// failer is the part of testing.T that rapid.T has too.
+// failer is what testing.T and rapid.T have in common.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
