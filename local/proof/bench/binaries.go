@@ -21,7 +21,8 @@ func build(ctx context.Context, to, what string) error {
 	return nil
 }
 
-// measureBinaries builds the programs, and starts the local stack.
+// measureBinaries measures the size of the programs and the start of the local
+// stack.
 func measureBinaries(ctx context.Context, t *table) error {
 	folder, err := os.MkdirTemp("", "sortie-bench-")
 	if err != nil {
@@ -52,7 +53,7 @@ func measureBinaries(ctx context.Context, t *table) error {
 			return err
 		}
 		if _, err := bufio.NewReader(output).ReadString('\n'); err != nil {
-			return fmt.Errorf("the stack does not start: %w", err)
+			return fmt.Errorf("cannot start the stack: %w", err)
 		}
 		t.add("binary sortie", "from start to ready, "+start+" time", "%.0f ms", millis(time.Since(began)))
 		if used, err := usageOf(command.Process.Pid); err == nil {

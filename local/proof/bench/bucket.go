@@ -8,11 +8,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 )
 
-// bucketServer is an object store for the worker alone.
+// bucketServer is an object store for a worker without a stack.
 type bucketServer struct {
 	server *s3.Server
 	folder string
-	// env is the worker's environment for it.
+	// env returns the worker's environment for the store.
 	env []string
 }
 

@@ -17,20 +17,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// cancelGrace is what workers get here to end when they are asked to.
+// cancelGrace is the workers' cancel grace.
 const cancelGrace = 2 * time.Second
 
 // measureCancels cancels runs whose workers are real processes, ten at a time,
-// and sees how long it takes until the run has ended, which is when its machine
-// is seen gone.
+// and measures the time until the run has ended, which is when its machine is
+// seen gone.
 func measureCancels(ctx context.Context, t *table) error {
 	for _, kind := range []struct {
 		name, work string
 		grace      time.Duration
 	}{
-		{"whose worker listens", "listen", 0},
-		{"whose worker knows SIGTERM alone", "wait", 0},
-		{"whose worker is deaf, after the grace", "deaf", cancelGrace},
+		{"whose worker reports the cancel", "listen", 0},
+		{"whose worker only exits on SIGTERM", "wait", 0},
+		{"whose worker ignores SIGTERM, after the grace", "deaf", cancelGrace},
 	} {
 		took, err := cancelMany(ctx, kind.work, 100)
 		if err != nil {
@@ -70,8 +70,8 @@ func cancelMany(ctx context.Context, what string, runs int) ([]time.Duration, er
 	return took, failure
 }
 
-// cancelOne cancels a run a moment after it is running, when its worker has
-// spoken, where it speaks.
+// cancelOne cancels a run a moment after it is Running and, if its worker calls
+// started, after that call.
 func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	s, err := export(ctx, url)
 	for err == nil {
@@ -85,7 +85,7 @@ func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	pause(200 * time.Millisecond) // a process that has begun takes a while to say what it does with signals
+	pause(200 * time.Millisecond) // a new process needs a while to install its signal handlers
 	began := time.Now()
 	var answer contract.CancelAnswer
 	if err := request(ctx, http.MethodPost, url+"/v1/tasks/"+s.TaskID+"/cancel", `{}`, &answer); err != nil {
@@ -97,8 +97,8 @@ func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// listen is a worker that says started, and that it ends on SIGTERM, which it
-// does with its last word.
+// listen is a worker that calls started with handlesSigterm, and completed on
+// SIGTERM.
 func listen() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -117,13 +117,13 @@ func listen() int {
 	return 0
 }
 
-// deaf is a worker that ends for nobody.
+// deaf is a worker that ignores SIGTERM.
 func deaf() {
 	signal.Ignore(syscall.SIGTERM)
 	<-make(chan os.Signal)
 }
 
-// measureSimulation plays simulations on all cores.
+// measureSimulation runs simulations on all cores.
 func measureSimulation(ctx context.Context, t *table) error {
 	const seeds = 400
 	next := make(chan uint64)

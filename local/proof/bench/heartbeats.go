@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// handOut is a program that does nothing but tell its envelope, one a line.
+// handOut is a worker program that only prints its envelope, one per line.
 func handOut(out io.Writer) work {
 	var mu sync.Mutex
 	return func(env map[string]string) {
@@ -27,16 +27,15 @@ func handOut(out io.Writer) work {
 	}
 }
 
-// measureHeartbeats has 10,000 tasks running, and as many heartbeats sent as one
-// process takes.
+// measureHeartbeats sends heartbeats of 10,000 running tasks as fast as one
+// process accepts them.
 //
-// The memory of a running task is what each task beyond the first 2,000 adds to the
-// resident memory of the process: these have filled what has a fixed size, such as
-// the pages that SQLite keeps, and have made the callers' connections. The process
-// collects its garbage before each of the two looks, and gives free pages back. What
-// the measurement's own machines weigh is in it. A further figure leaves all that
-// out: it is by how much the process has grown since it ran 50 tasks, as it stands
-// between two collections.
+// The memory of a running task is the growth of the resident memory per task
+// beyond the first 2,000, which have filled what has a fixed size, such as
+// SQLite's page cache, and have opened the callers' connections. The process
+// collects its garbage and returns free pages before each reading. The
+// simulated machines are included. Another figure includes garbage and caches:
+// the growth since the process ran 50 tasks.
 func measureHeartbeats(ctx context.Context, t *table) error {
 	const first, tasks, lasts = 2000, 10_000, 10 * time.Second
 	c, addresses, err := beginStack("-runner", "goroutine", "-work", "envelopes")
@@ -81,18 +80,18 @@ func measureHeartbeats(ctx context.Context, t *table) error {
 	return nil
 }
 
-// callers is how many workers call at once.
+// callers is the number of concurrent workers.
 const callers = 64
 
-// workers are those of the tasks that run on a stack.
+// workers are those of a stack's running tasks.
 type workers struct {
 	stack     *child
 	url       string
 	envelopes []contract.TaskEnvelope
 }
 
-// have has tasks running that have said so, until there are so many. It tells what
-// the stack uses then, as it is and collected.
+// have starts tasks until there are that many, and calls started for each. It
+// returns the stack's usage before and after a garbage collection.
 func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, err error) {
 	more := tasks - len(w.envelopes)
 	told := make(chan error, 1)
@@ -120,8 +119,8 @@ func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, e
 	return asIs, collected, err
 }
 
-// beat sends heartbeats for a while, and tells how many were taken, and in what
-// time.
+// heartbeat sends heartbeats for a while, and returns the number of accepted
+// ones and the time.
 func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
 	limited, done := context.WithTimeout(ctx, lasts)
 	defer done()
@@ -142,7 +141,7 @@ func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int
 	return counted.Load(), time.Since(began), err
 }
 
-// envelopesOf reads as many envelopes as were asked for.
+// envelopesOf reads n envelopes.
 func envelopesOf(from *bufio.Reader, n int) ([]contract.TaskEnvelope, error) {
 	list := make([]contract.TaskEnvelope, n)
 	for i := range list {
@@ -157,7 +156,7 @@ func envelopesOf(from *bufio.Reader, n int) ([]contract.TaskEnvelope, error) {
 	return list, nil
 }
 
-// everyone has each worker say something once.
+// everyone makes one call for each worker.
 func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what string) error {
 	next := make(chan contract.TaskEnvelope)
 	var group errgroup.Group
@@ -178,7 +177,7 @@ func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what strin
 	return group.Wait()
 }
 
-// say makes a worker's call that says no more than it has to.
+// say makes a worker's call with a minimal body.
 func say(ctx context.Context, e contract.TaskEnvelope, what string) error {
 	return tell(ctx, e, what, fmt.Sprintf(`{"attempt":%d,"workerId":%q,"progressPct":50}`, e.Attempt, e.TaskID))
 }

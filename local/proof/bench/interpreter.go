@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// measureInterpreter plays the state machine of a run with functions that do
-// nothing but say where to go.
+// measureInterpreter runs the state machine of a run with functions that only
+// return the next state.
 func measureInterpreter(ctx context.Context, t *table) error {
 	if err := playExecutions(ctx, t, "without persistence", nil); err != nil {
 		return err

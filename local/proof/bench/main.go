@@ -27,7 +27,7 @@ func main() {
 			os.Exit(source(os.Args[2]))
 		}
 	}
-	only := flag.String("only", "", "the measurements to make, separated by commas; empty is all of them")
+	only := flag.String("only", "", "measurements, separated by commas; empty is all of them")
 	flag.Parse()
 	if err := measure(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// measureWorker runs the export worker by itself, in a process of its own, on
+// measureWorker runs the export worker in a process without a stack, on
 // collections that another process serves.
 func measureWorker(ctx context.Context, t *table) error {
 	bucket, err := beginBucket()
@@ -45,7 +45,7 @@ func measureWorker(ctx context.Context, t *table) error {
 }
 
 // measureExport runs an export twice: with the callback, and with the worker
-// contract, a heartbeat each second.
+// contract and a heartbeat each second.
 func measureExport(ctx context.Context, t *table, worker, entities string, bucket *bucketServer) error {
 	served, err := begin("source", entities)
 	if err != nil {
@@ -105,12 +105,12 @@ func addExport(t *table, name string, took time.Duration, told string) error {
 		Metrics json.RawMessage `json:"metrics"`
 	}
 	var metrics struct {
-		// Peak is the resident memory that the kernel reports to the worker
-		// itself. The figure that it reports to the parent includes the parent's.
+		// Peak is the resident memory that the kernel reports to the worker.
+		// The figure for the parent would include the parent's own.
 		Peak float64 `json:"peak_memory_mb"`
 	}
 	if err := json.Unmarshal([]byte(told), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
-		return errors.Join(errors.New("the worker reported no success: "+told), err)
+		return errors.Join(errors.New("got no success from the worker: "+told), err)
 	}
 	if err := json.Unmarshal(contract.ExportMetrics(report.Metrics), &metrics); err != nil {
 		return fmt.Errorf("cannot read the worker's metrics: %w", err)
@@ -121,7 +121,7 @@ func addExport(t *table, name string, took time.Duration, told string) error {
 	return nil
 }
 
-// measureDownload has a worker leave 1 GiB, and downloads it.
+// measureDownload downloads an output of 1 GiB.
 func measureDownload(ctx context.Context, t *table) error {
 	const size = 1 << 30
 	c, addresses, err := beginStack("-work", fmt.Sprintf("upload:%d", size))
@@ -134,7 +134,7 @@ func measureDownload(ctx context.Context, t *table) error {
 		err = request(ctx, http.MethodGet, addresses.URL+"/status/"+s.TaskID+"?wait=20", "", &s)
 	}
 	if err != nil || s.Status != "success" {
-		return fmt.Errorf("the output was not made: %s %s %w", s.State, s.Error, err)
+		return fmt.Errorf("cannot create the output: %s %s %w", s.State, s.Error, err)
 	}
 	before, err := usageOf(c.command.Process.Pid)
 	if err != nil {
@@ -150,7 +150,7 @@ func measureDownload(ctx context.Context, t *table) error {
 	}
 	n, err := io.Copy(io.Discard, answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err != nil || n != size {
-		return fmt.Errorf("%d bytes came: %w", n, err)
+		return fmt.Errorf("download ended after %d bytes: %w", n, err)
 	}
 	took := time.Since(began)
 	after, err := usageOf(c.command.Process.Pid)
@@ -162,8 +162,8 @@ func measureDownload(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureWaiting accepts 10,000 runs for one machine, and looks what they cost
-// while nothing happens.
+// measureWaiting accepts 10,000 runs for one machine and measures their cost
+// while they are queued.
 func measureWaiting(ctx context.Context, t *table) error {
 	const runs = 10_000
 	c, addresses, err := beginStack("-work", "wait", "-limit", "1")
@@ -198,7 +198,7 @@ func measureWaiting(ctx context.Context, t *table) error {
 	const name = "10,000 waiting runs"
 	t.add(name, "accepted per second, one client", "%.0f", runs/took.Seconds())
 	t.add(name, "memory per run", "%.1f KiB", float64(after.resident-before.resident)/runs/1024)
-	t.add(name, "CPU while nothing happens", "%.1f %% of a core", 100*(idle.cpu-after.cpu).Seconds()/10)
+	t.add(name, "CPU while idle", "%.1f %% of a core", 100*(idle.cpu-after.cpu).Seconds()/10)
 	return nil
 }
 

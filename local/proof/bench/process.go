@@ -17,13 +17,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
-// child is this program again, as a part that is measured.
+// child is this program as a measured part.
 type child struct {
 	command *exec.Cmd
 	output  *bufio.Reader
 }
 
-// begin runs this program as the part; the caller ends it.
+// begin starts this program as the part. The caller ends it.
 func begin(part string, args ...string) (*child, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -39,7 +39,7 @@ func begin(part string, args ...string) (*child, error) {
 	return c, c.command.Start()
 }
 
-// line reads what the part says once it is ready.
+// line reads the line that the part prints when it is ready.
 func (c *child) line() (string, error) {
 	text, err := c.output.ReadString('\n')
 	return strings.TrimSpace(text), err
@@ -56,7 +56,7 @@ func (c *child) end() error {
 	return err
 }
 
-// beginStack runs a stack in a process of its own.
+// beginStack starts a stack in a process.
 func beginStack(options ...string) (*child, stack.Addresses, error) {
 	var addresses stack.Addresses
 	c, err := begin("serve", options...)
@@ -70,13 +70,13 @@ func beginStack(options ...string) (*child, stack.Addresses, error) {
 	return c, addresses, err
 }
 
-// usage is what a process has used.
+// usage is a process's use of CPU and memory.
 type usage struct {
 	resident, peak int64 // bytes
 	cpu            time.Duration
 }
 
-var errNoProc = errors.New("this figure is read from /proc, which this system does not have")
+var errNoProc = errors.New("cannot measure the process: this system has no /proc")
 
 // usageOf reads /proc.
 func usageOf(pid int) (usage, error) {
@@ -105,8 +105,8 @@ func usageOf(pid int) (usage, error) {
 	return u, nil
 }
 
-// collected is what a stack uses once it has collected its garbage and given back
-// what it does not need.
+// collected returns the usage after a garbage collection that returns free
+// memory to the system.
 func (c *child) collected() (usage, error) {
 	if err := c.command.Process.Signal(syscall.SIGUSR1); err != nil {
 		return usage{}, err
@@ -117,7 +117,7 @@ func (c *child) collected() (usage, error) {
 	return usageOf(c.command.Process.Pid)
 }
 
-// resetPeak makes the process's peak what it uses now.
+// resetPeak sets the process's peak memory to its current use.
 func resetPeak(pid int) error {
 	return os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0o200) //nolint:gosec // /proc
 }

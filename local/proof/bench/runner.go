@@ -12,25 +12,24 @@ import (
 // work is a worker's program; env is its environment.
 type work func(env map[string]string)
 
-// goroutines is a Runner whose machines are goroutines: what is left of a
-// launch when nothing is launched. It keeps no machine that is gone for longer
-// than it is asked about.
+// goroutines is a Runner whose machines are goroutines, which leaves only
+// Sortie's own cost of a launch. It forgets a machine soon after its end.
 type goroutines struct {
 	work work
 	now  func() time.Time
-	// stay: machines live on when their program has returned.
+	// stay keeps machines alive after their program has returned.
 	stay bool
 
 	mu   sync.Mutex
 	made map[string]*goroutine
 }
 
-// goroutine is a machine, without the name that it is found by.
+// goroutine is a machine without its name, which is the map's key.
 type goroutine struct {
 	owner     port.MachineOwner
 	createdAt time.Time
 	exit      *port.Exit
-	gone      chan struct{} // nil: it never is
+	gone      chan struct{} // nil: never
 }
 
 func (one *goroutine) as(name string) port.Machine {
@@ -43,7 +42,7 @@ func (one *goroutine) as(name string) port.Machine {
 	return m
 }
 
-// newGoroutines makes the runner.
+// newGoroutines returns the runner.
 func newGoroutines(program work, now func() time.Time) *goroutines {
 	return &goroutines{work: program, now: now, made: map[string]*goroutine{}}
 }
@@ -123,8 +122,8 @@ func (g *goroutines) List(context.Context) ([]port.Machine, error) {
 	return list, nil
 }
 
-// Stop implements port.Runner; a goroutine is not stopped.
+// Stop implements port.Runner. It does nothing.
 func (g *goroutines) Stop(context.Context, string, time.Duration) error { return nil }
 
-// Destroy implements port.Runner; a goroutine ends by itself.
+// Destroy implements port.Runner. It does nothing: a goroutine ends by itself.
 func (g *goroutines) Destroy(context.Context, string) error { return nil }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// inFlight is how many clients make runs, each one after the other.
+// inFlight is the number of concurrent clients.
 const inFlight = 50
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConns: 500, MaxIdleConnsPerHost: 500}}
 
-// callBack is a worker that does nothing but call back.
+// callBack is a worker that only calls back.
 func callBack(env map[string]string) {
 	post(env["CALLBACK_URL"], fmt.Sprintf(`{"task_id":%q,"status":"success"}`, env["TASK_ID"]))
 }
@@ -47,7 +47,7 @@ func measureRuns(ctx context.Context, t *table) error {
 	return nil
 }
 
-// measureKind makes runs with 50 in flight, after some to warm up.
+// measureKind measures runs with 50 in flight, after a warm-up.
 func measureKind(ctx context.Context, t *table, name, runner string, runs int) error {
 	c, addresses, err := beginStack("-runner", runner)
 	if err != nil {
@@ -85,7 +85,7 @@ func measureKind(ctx context.Context, t *table, name, runner string, runs int) e
 	return nil
 }
 
-// written asks the stack what it has written since it was asked before: changes,
+// written returns what the stack has written since the previous call: changes,
 // commits, bytes.
 func (c *child) written() (figures [3]int64, err error) {
 	if err := c.command.Process.Signal(syscall.SIGHUP); err != nil {
@@ -99,7 +99,7 @@ func (c *child) written() (figures [3]int64, err error) {
 	return figures, err
 }
 
-// timing is how long one run took from its POST.
+// timing holds the durations of one run from its POST.
 type timing struct{ running, end time.Duration }
 
 func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
@@ -128,7 +128,7 @@ func manyRuns(ctx context.Context, url string, runs int) ([]timing, error) {
 	return timings, failure
 }
 
-// status is what the figures need of GET /status.
+// status is the part of GET /status that the figures need.
 type status struct {
 	TaskID      string `json:"task_id"`
 	Status      string
@@ -139,8 +139,8 @@ type status struct {
 	CompletedAt time.Time
 }
 
-// oneRun makes a run and follows it to its end; its record tells when it was
-// running.
+// oneRun starts a run and follows it to its end. Its events contain the time at
+// which it was Running.
 func oneRun(ctx context.Context, url string) (timing, error) {
 	began := time.Now()
 	s, err := export(ctx, url)

@@ -27,8 +27,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// serve is a stack in this process, until SIGTERM. Its addresses go out as one
-// line of JSON.
+// serve runs a stack in this process until SIGTERM. It prints its addresses as
+// one line of JSON.
 func serve(args []string) int {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	runner := flags.String("runner", "process", "what a machine is: goroutine, function or process")
@@ -100,13 +100,13 @@ func keepRunning(config stack.Config, runner string) int {
 	signal.Notify(collect, syscall.SIGUSR1)
 	for {
 		select {
-		case <-hup: // tell what was written since the last time
+		case <-hup: // print what was written since the last time
 			after := s.Stats()
 			fmt.Printf("%d %d %d\n", after.Changes-before.Changes, after.Commits-before.Commits, after.Rows-before.Rows)
 			before = after
 			continue
 		case <-collect:
-			runtime.GC() // what the pools keep is garbage at the next one
+			runtime.GC() // the second collection frees what sync.Pools hold
 			debug.FreeOSMemory()
 			fmt.Println("collected")
 			continue
@@ -124,10 +124,10 @@ func keepRunning(config stack.Config, runner string) int {
 // workAs is a worker that does what is measured:
 //
 //	callback   calls back a success
-//	wait       waits for its end
+//	wait       waits until it is stopped
 //	upload:N   uploads N bytes, and calls back
-//	listen     says started, and that it was cancelled on SIGTERM
-//	deaf       ends for nobody
+//	listen     calls started, and reports its cancellation on SIGTERM
+//	deaf       ignores SIGTERM
 func workAs(what string) int {
 	env := map[string]string{}
 	for _, name := range []string{"TASK_ID", "CALLBACK_URL", "R2_ENDPOINT", "R2_ACCOUNT_ID", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", "R2_BUCKET"} {
@@ -171,17 +171,17 @@ func upload(env map[string]string, size int64) int {
 	return 0
 }
 
-// zeros is as long as anybody wants.
+// zeros is an endless reader of zeros.
 type zeros struct{}
 
-// ReadAt is io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (zeros) ReadAt(p []byte, _ int64) (int, error) {
 	clear(p)
 	return len(p), nil
 }
 
 // source serves a generated collection of n entities until it is killed, and
-// says where, and its root.
+// prints its URL and its root.
 func source(n string) int {
 	entities, err := strconv.Atoi(n)
 	if err != nil {
@@ -207,9 +207,9 @@ func failed(err error) int {
 	return 1
 }
 
-// profile writes a CPU profile of the stack from now on, and at the end one of its
-// heap beside it, for whoever asks why a figure is what it is:
-// BENCH_PROFILE=stack go run ./local/proof/bench -only runs.
+// profile writes a CPU profile of the stack from now on, and a heap profile at
+// the end, to explain a figure: BENCH_PROFILE=stack go run ./local/proof/bench
+// -only runs.
 func profile(name string) (stop func(), err error) {
 	file, err := os.Create(name) //nolint:gosec // whoever measures says where
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// table is what is printed: one figure a row.
+// table is the printed table, one figure per row.
 type table struct{ rows [][3]string }
 
 // add adds a figure.
@@ -30,7 +30,7 @@ func (t *table) print(w io.Writer) {
 	_ = columns.Flush()
 }
 
-// percentile is the value that the part p (0 to 1) of the list is below.
+// percentile returns the value below which the part p (0 to 1) of the list is.
 func percentile(list []time.Duration, p float64) time.Duration {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -4,13 +4,14 @@ import "slices"
 
 import "strings"
 
-// graph is cheimarros.json: who, where, when and what, and how they are related.
+// graph is cheimarros.json: persons, places, dates and documents, and their
+// relations.
 type graph struct {
 	Entities  map[string]node `json:"entities"`
 	Relations []relation      `json:"relations,omitempty"`
 
 	self  string
-	order []string // persons, in the order of their coming
+	order []string // persons, in order of addition
 }
 
 type node struct {
@@ -30,7 +31,7 @@ type entityRef struct {
 	Code string `json:"code"`
 }
 
-// graphOf makes the graph of u: the unit itself is a document in it.
+// graphOf returns the graph of u. The unit itself is a document in it.
 func graphOf(u Unit) *graph {
 	g := &graph{Entities: map[string]node{}, self: code("record", u.ID)}
 	record := map[string]any{"identifier": u.ID}
@@ -63,7 +64,7 @@ func graphOf(u Unit) *graph {
 	return g
 }
 
-// add puts a node in unless its code is taken, and gives the code.
+// add adds a node unless its code exists, and returns the code.
 func (g *graph) add(key string, n node) string {
 	if _, taken := g.Entities[key]; !taken {
 		g.Entities[key] = n
@@ -82,7 +83,7 @@ func (g *graph) relate(source, target, kind string) {
 	g.Relations = append(g.Relations, r)
 }
 
-// Known finds the node of a party, whichever form its name is in there.
+// Known finds the node of a party by any form of its name.
 func (g *graph) Known(p Party) (string, bool) {
 	if p.Kind == Person {
 		for _, key := range g.order {
@@ -97,7 +98,7 @@ func (g *graph) Known(p Party) (string, bool) {
 	return key, ok
 }
 
-// party adds a party once, however often and in whatever form it is named.
+// party adds a party once, for all forms of its name.
 func (g *graph) party(p Party) string {
 	if key, ok := g.Known(p); ok {
 		return g.merge(key, p)
@@ -111,7 +112,7 @@ func (g *graph) party(p Party) string {
 	return g.add(code(string(p.Kind), label), node{string(p.Kind), label, properties})
 }
 
-// free avoids the code of another person whose name has the same letters.
+// free returns a code that no other person's name uses.
 func (g *graph) free(key string) string {
 	for {
 		if _, taken := g.Entities[key]; !taken {
@@ -121,7 +122,7 @@ func (g *graph) free(key string) string {
 	}
 }
 
-// merge keeps the other form of a name beside the one that is shown.
+// merge stores the other form of a name beside the shown one.
 func (g *graph) merge(key string, p Party) string {
 	n := g.Entities[key]
 	if n.Properties == nil {
@@ -144,7 +145,7 @@ func (g *graph) place(u Unit) {
 	g.relate(g.self, g.add(code("place", u.Place), node{"place", u.Place, properties}), "recorded_at")
 }
 
-// dates names the days of the period, as precisely as they are known: the code
+// dates adds the days of the period, as precisely as they are known. The code
 // of a date is its digits.
 func (g *graph) dates(p Period) {
 	known := p.known()
@@ -201,7 +202,7 @@ func (g *graph) heading(h Heading) {
 	}
 }
 
-// above adds what holds below, and says so there and as a relation.
+// above adds the containing units and their relations to the unit.
 func (g *graph) above(below string, ref Ref) string {
 	properties := map[string]any{"level": string(ref.Level)}
 	put(properties, "catalogId", ref.CatalogID)
@@ -213,7 +214,7 @@ func (g *graph) above(below string, ref Ref) string {
 	return key
 }
 
-// put sets a property that has a value and is not set.
+// put sets a property unless the value is empty or the property is set.
 func put(properties map[string]any, key, value string) {
 	if _, set := properties[key]; value != "" && !set {
 		properties[key] = value

@@ -13,11 +13,10 @@ var (
 	placeholder = regexp.MustCompile(`(?i)\s*Topics of conversation included:?[\s.…]*$`)
 )
 
-// Clean makes text fit to be shown: character references inside it are
-// resolved, white space is single and inner, control characters and bytes that
-// are no UTF-8 are gone. Where a named reference is one letter away from &quot;,
-// a mistyped quotation mark (&wuot;), it becomes one; any other name that nobody
-// knows is text and stays.
+// Clean prepares text for display. It resolves character references, collapses
+// white space, and removes control characters and invalid UTF-8. A named
+// reference one letter away from &quot;, such as the typing error &wuot;,
+// becomes a quotation mark; other unknown names remain as text.
 func Clean(text string) string {
 	if strings.Contains(text, "&") {
 		text = reference.ReplaceAllStringFunc(text, resolve)
@@ -52,6 +51,6 @@ func resolve(ref string) string {
 	return ref
 }
 
-// CutPlaceholder takes off the sentence that stands where the topics of a
-// conversation were to be listed, and were not.
+// CutPlaceholder removes the sentence that stands in for a missing list of
+// topics.
 func CutPlaceholder(text string) string { return placeholder.ReplaceAllString(text, "") }

@@ -13,7 +13,7 @@ func TestClean(t *testing.T) {
 		"a hexadecimal reference":     {"H&#xE9;bert", "Hébert"},
 		"a named reference":           {"H&eacute;bert &amp; Sons", "Hébert & Sons"},
 		"a mistyped quotation mark":   {`("Dan&wuot;) Daniel`, `("Dan") Daniel`},
-		"a name that nobody knows":    {"&wombat; &quit? &;", "&wombat; &quit? &;"},
+		"an unknown name":             {"&wombat; &quit? &;", "&wombat; &quit? &;"},
 		"an ampersand":                {"AT&T, R&D; 3 &lt 4", "AT&T, R&D; 3 &lt 4"},
 		"control characters":          {"a\x00b\x1b[0m\u0085c&#1;", "ab[0m c"},
 		"bytes that are no UTF-8":     {"caf\xe9 \xff", "caf"},
@@ -23,7 +23,7 @@ func TestClean(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := Clean(tt.in); got != tt.want {
-				t.Errorf("Clean(%q) = %q, want %q", tt.in, got, tt.want)
+				t.Errorf("Clean(%q): got %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -32,18 +32,18 @@ func TestClean(t *testing.T) {
 func TestCutPlaceholder(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ in, want string }{
-		"as it stands":        {"They met. Topics of conversation included ....", "They met."},
-		"a paragraph of it":   {"Topics of conversation included ...", ""},
-		"an ellipsis":         {"They met. Topics of conversation included …", "They met."},
-		"topics that are":     {"They met. Topics of conversation included trade ...", "They met. Topics of conversation included trade ..."},
-		"nothing of it":       {"They met ....", "They met ...."},
-		"in the middle of it": {"Topics of conversation included .... They left.", "Topics of conversation included .... They left."},
+		"after a sentence":     {"They met. Topics of conversation included ....", "They met."},
+		"alone":                {"Topics of conversation included ...", ""},
+		"an ellipsis":          {"They met. Topics of conversation included …", "They met."},
+		"with topics":          {"They met. Topics of conversation included trade ...", "They met. Topics of conversation included trade ..."},
+		"without the sentence": {"They met ....", "They met ...."},
+		"not at the end":       {"Topics of conversation included .... They left.", "Topics of conversation included .... They left."},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := CutPlaceholder(tt.in); got != tt.want {
-				t.Errorf("CutPlaceholder(%q) = %q, want %q", tt.in, got, tt.want)
+				t.Errorf("CutPlaceholder(%q): got %q, want %q", tt.in, got, tt.want)
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Clean(s)
 		if !utf8.ValidString(got) {
-			t.Fatalf("Clean(%q) = %q, which is no UTF-8", s, got)
+			t.Fatalf("Clean(%q): got invalid UTF-8 %q", s, got)
 		}
 		for _, r := range got {
 			if r < ' ' || r == utf8.RuneError {

@@ -12,8 +12,8 @@ var (
 	lifeDates   = regexp.MustCompile(`,\s*(?:ca?\.\s*)?(?:b\.\s*)?\d{4}\??\s*-?\s*(?:\d{4})?\??$`)
 )
 
-// Unidentified says whether name stands for people whom nobody could, or would,
-// name: "[Unknown person(s)]", "[Name withdrawn]".
+// Unidentified reports whether name describes unnamed people: "[Unknown
+// person(s)]", "[Name withdrawn]".
 func Unidentified(name string) bool {
 	rest := strings.TrimSpace(unknownPart.ReplaceAllString(name, ""))
 	if rest == "" {
@@ -23,21 +23,22 @@ func Unidentified(name string) bool {
 	return strings.HasPrefix(lower, "unknown person") || lower == "unknown" || lower == "unidentified"
 }
 
-// shown is a party's name as it is shown: without remarks on what is not known
-// of it ("Beave, [First name unknown]" is "Beave").
+// shown returns a party's name for display, without remarks on unknown parts of
+// it ("Beave, [First name unknown]" is "Beave").
 func shown(name string) string { return strings.TrimSpace(unknownPart.ReplaceAllString(name, "")) }
 
-// plain is a person's name without what the two name files add to it: epithets
-// and full forms in parentheses, dates of life. "Nixon, Richard M. (President)"
-// and "Nixon, Richard M. (Richard Milhous), 1913-1994" are both "Nixon, Richard M.".
+// plain returns a person's name without the additions of the two name files:
+// epithets and full forms in parentheses, and dates of life. "Nixon, Richard M.
+// (President)" and "Nixon, Richard M. (Richard Milhous), 1913-1994" are both
+// "Nixon, Richard M.".
 func plain(name string) string {
 	name = lifeDates.ReplaceAllString(shown(name), "")
 	name = parenthesis.ReplaceAllString(name, "")
 	return strings.Trim(strings.Join(strings.Fields(name), " "), " ,")
 }
 
-// samePerson says whether two forms of a name are of one person: the same
-// surname, and given names of which one begins the other.
+// samePerson reports whether two names are forms of one: the same surname, and
+// given names of which one is a prefix of the other.
 func samePerson(a, b string) bool {
 	surnameA, givenA, _ := strings.Cut(plain(a), ",")
 	surnameB, givenB, _ := strings.Cut(plain(b), ",")
@@ -63,7 +64,7 @@ func words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// code makes the key of an entity in cheimarros.json from words of it.
+// code returns the key of an entity in cheimarros.json from words of it.
 func code(kind, label string) string {
 	return strings.Join(append([]string{kind}, words(label)...), "_")
 }

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Period is when something was recorded, by the clock on the wall: the sources
-// write every offset as -05:00, in summer too, so an offset of theirs is no fact
-// and is not kept.
+// Period is the local time of a recording. Offsets are dropped, because the
+// sources write -05:00 for all of them, also in summer.
 type Period struct {
-	// Start and End are days, YYYY-MM-DD; End is empty or not before Start. A day
-	// that is not known is left out: YYYY-MM or YYYY.
+	// Start and End are days, YYYY-MM-DD, or YYYY-MM or YYYY if the rest is
+	// unknown. End is empty or not before Start.
 	Start, End string
 	// StartClock and EndClock are hours and minutes, HH:MM, or empty.
 	StartClock, EndClock string
-	// DayEstimated and ClockEstimated say that Start and End, or the clocks, are
-	// the bounds of a time that nobody knows.
+	// DayEstimated and ClockEstimated mean that the days or the clocks are
+	// bounds of an unknown time.
 	DayEstimated, ClockEstimated bool
 }
 
@@ -26,8 +25,8 @@ const (
 	clockForm = "15:04"
 )
 
-// ParsePeriod reads two instants in RFC 3339, joined by "/" or one alone, or
-// days. ok is false where text is neither.
+// ParsePeriod parses one or two RFC 3339 instants, separated by "/", or days.
+// ok is false for other text.
 func ParsePeriod(text string) (p Period, ok bool) {
 	first, second, _ := strings.Cut(strings.TrimSpace(text), "/")
 	p.Start, p.StartClock, ok = parseInstant(first)
@@ -52,8 +51,8 @@ func parseInstant(text string) (day, clock string, ok bool) {
 	return day, "", ok
 }
 
-// ParseDay reads a day as finding aids write it: 1971-10-21, 19711021,
-// October 21, 1971, 21 October 1971, October 1971, 1971-10, 1971.
+// ParseDay parses a day as finding aids write it: 1971-10-21, 19711021, October
+// 21, 1971, 21 October 1971, October 1971, 1971-10, 1971.
 func ParseDay(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	for _, form := range []string{dayForm, "20060102", "January 2, 2006", "Jan 2, 2006", "Jan. 2, 2006", "2 January 2006", "2006 January 2"} {
@@ -72,7 +71,7 @@ func ParseDay(text string) (string, bool) {
 	return "", false
 }
 
-// last is the end, where there is one, or the start.
+// last returns the end, or the start if there is no end.
 func (p Period) last() string {
 	if p.End != "" {
 		return p.End
@@ -80,11 +79,11 @@ func (p Period) last() string {
 	return p.Start
 }
 
-// Created is the date as pinax.json takes it, a day or a year; it is no more
-// precise than the source. It is empty where nothing is known.
+// Created returns the date for pinax.json, a day or a year, at most as precise
+// as the source. It is empty for an unknown date.
 func (p Period) Created() string {
 	known := p.known()
-	if len(known) == len(monthForm) { // pinax.json knows no months
+	if len(known) == len(monthForm) { // pinax.json has no months
 		return known[:4]
 	}
 	if known == "" && len(p.Start) >= 4 {
@@ -93,8 +92,8 @@ func (p Period) Created() string {
 	return known
 }
 
-// known is as much of the start as is certain: all of it, or what the two
-// bounds of an estimate have in common.
+// known returns the certain part of the start: all of it, or the common prefix
+// of the bounds of an estimate.
 func (p Period) known() string {
 	if !p.DayEstimated || p.last() == p.Start {
 		return p.Start
@@ -107,7 +106,7 @@ func (p Period) known() string {
 	return ""
 }
 
-// Words says the period for people: "October 21, 1971, 8:20 am to 8:30 am".
+// Words formats the period for people: "October 21, 1971, 8:20 am to 8:30 am".
 func (p Period) Words() string {
 	if p.Start == "" {
 		return ""
@@ -149,7 +148,7 @@ func clockWords(clock string) string {
 	return at.Format("3:04 pm")
 }
 
-// span is the period from the earliest start to the latest end of several.
+// span returns the period from the earliest start to the latest end.
 func span(periods []Period) Period {
 	var s Period
 	for _, p := range periods {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// pinax is pinax.json; its fields are those of the schema, in its order.
+// pinax is pinax.json, with the fields of the schema in its order.
 type pinax struct {
 	ID          string   `json:"id"`
 	Title       string   `json:"title"`
@@ -23,7 +23,7 @@ type pinax struct {
 	Place       []string `json:"place,omitempty"`
 }
 
-// pinaxOf makes the record of u, whose PI is pi.
+// pinaxOf returns the record of u, whose PI is pi.
 func pinaxOf(u Unit, pi string) pinax {
 	p := pinax{
 		ID:          pi,
@@ -77,7 +77,7 @@ func (u Unit) form() string {
 	return "Collection"
 }
 
-// source says what the unit is part of, the highest first.
+// source lists the units that contain the unit, the highest first.
 func (u Unit) source() string {
 	var b bytes.Buffer
 	for i, ref := range u.Above {
@@ -92,7 +92,7 @@ func (u Unit) source() string {
 	return b.String()
 }
 
-// encode gives JSON for people to read: indented, & and < as they are.
+// encode encodes indented JSON without escaping & and <.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

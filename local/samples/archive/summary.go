@@ -2,11 +2,10 @@ package archive
 
 import "slices"
 
-// Summarize completes a holder from the units that it holds, where it says
-// nothing itself: the period that they span, and whatever all of them agree on.
-// A history that is the same in all moves up to the holder. A holder that was
-// made, because only its units name it, also lists everyone who takes part in a
-// file's items.
+// Summarize fills the empty fields of a holder from its units: the period that
+// they span, and the values that all of them share. A history that is the same
+// in all moves to the holder. A generated holder also lists all participants of
+// a file's items.
 func Summarize(holder *Unit, units []*Unit, made bool) {
 	periods := make([]Period, len(units))
 	for i, u := range units {
@@ -45,7 +44,7 @@ func Summarize(holder *Unit, units []*Unit, made bool) {
 	}
 }
 
-// agree says whether a field is the same in all units.
+// agree reports whether a field is the same in all units.
 func agree(units []*Unit, field func(*Unit) *string) bool {
 	for _, u := range units {
 		if *field(u) != *field(units[0]) {

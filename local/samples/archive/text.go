@@ -57,7 +57,7 @@ func released(u Unit) string {
 	return dayWords(u.Released) + " (" + u.Release + ")"
 }
 
-// counted says how many units there are, and of what level: "71 conversations".
+// counted formats the number and the level of units: "71 conversations".
 func counted(units []Unit) string {
 	one, many := "unit", "units"
 	level, sound := units[0].Level, true
@@ -83,7 +83,7 @@ func counted(units []Unit) string {
 	return fmt.Sprintf("%d %s", len(units), many)
 }
 
-// joinNames lists the participants, and says that there were others.
+// joinNames lists the participants, including unidentified ones.
 func joinNames(u Unit) string {
 	var names []string
 	for _, p := range u.Participants {
@@ -93,7 +93,7 @@ func joinNames(u Unit) string {
 	case u.Unidentified && len(names) > 0:
 		names = append(names, "others who are not identified")
 	case u.Unidentified:
-		names = append(names, "nobody who is identified")
+		names = append(names, "unidentified participants")
 	}
 	return strings.Join(names, "; ")
 }
@@ -101,8 +101,8 @@ func joinNames(u Unit) string {
 const notice = "Finding-aid note, generated from the catalog description.\n" +
 	"It is not a transcript and not part of the recording.\n"
 
-// note is the text that an item's or a file's ref.json carries as OCR: its facts,
-// line by line, and for a file an inventory of its items.
+// note returns the OCR text of an item's or a file's ref.json: its facts line
+// by line, and for a file an inventory of its items.
 func note(u Unit, below []Unit) []byte {
 	var b strings.Builder
 	b.WriteString(notice)

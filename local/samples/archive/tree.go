@@ -12,8 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
 )
 
-// Tree is units with their hierarchy; it is an entityapi.Source. It is made
-// once and never changes.
+// Tree is an immutable hierarchy of units; it is an entityapi.Source.
 type Tree struct {
 	units    []Unit
 	pis      []string
@@ -23,9 +22,9 @@ type Tree struct {
 	roots    []int
 }
 
-// NewTree hangs units under their parents. Units and children keep their order.
-// It fails on an ID that is empty or used twice, on a parent that is not there,
-// and on units that hold each other.
+// NewTree builds the hierarchy of units. Units and children keep their order.
+// It returns an error for an empty or duplicate ID, an unknown parent, and a
+// cycle.
 func NewTree(units []Unit) (*Tree, error) {
 	t := &Tree{
 		units:    units,
@@ -40,7 +39,7 @@ func NewTree(units []Unit) (*Tree, error) {
 			return nil, fmt.Errorf("unit %d (%q) has no identifier", i, u.Title)
 		}
 		if _, taken := byID[u.ID]; taken {
-			return nil, fmt.Errorf("two units have the identifier %q", u.ID)
+			return nil, fmt.Errorf("duplicate identifier %q", u.ID)
 		}
 		byID[u.ID] = i
 		t.pis[i] = PI(u.ID)
@@ -54,7 +53,7 @@ func NewTree(units []Unit) (*Tree, error) {
 		}
 		p, ok := byID[u.Parent]
 		if !ok {
-			return nil, fmt.Errorf("unit %q is part of %q, which is not there", u.ID, u.Parent)
+			return nil, fmt.Errorf("unit %q: unknown parent %q", u.ID, u.Parent)
 		}
 		t.parent[i] = p
 		t.children[p] = append(t.children[p], i)
@@ -69,7 +68,7 @@ func NewTree(units []Unit) (*Tree, error) {
 	return t, nil
 }
 
-// Count is the number of units under unit i, itself included.
+// Count returns the number of units below unit i, including itself.
 func (t *Tree) Count(i int) int {
 	n := 1
 	for _, c := range t.children[i] {
@@ -78,10 +77,10 @@ func (t *Tree) Count(i int) int {
 	return n
 }
 
-// Unit gives unit i.
+// Unit returns unit i.
 func (t *Tree) Unit(i int) Unit { return t.units[i] }
 
-// Len counts the units.
+// Len returns the number of units.
 func (t *Tree) Len() int { return len(t.units) }
 
 // Index finds a unit by its PI.
@@ -90,7 +89,7 @@ func (t *Tree) Index(pi string) (int, bool) {
 	return i, ok
 }
 
-// Roots are the PIs of the units that hang under no other.
+// Roots returns the PIs of the units without a parent.
 func (t *Tree) Roots() []string {
 	roots := make([]string, len(t.roots))
 	for i, r := range t.roots {
@@ -111,15 +110,15 @@ func (t *Tree) Entity(i int) entityapi.Entity {
 		e.Children = append(e.Children, t.pis[c])
 		below = append(below, t.units[c])
 	}
-	if len(below) > 0 { // made before its children, then told of them
+	if len(below) > 0 { // created before its children, then updated with them
 		e.Versions = 2
 	}
 	e.Components, e.Attachments = Describe(u, e.PI, below)
 	return e
 }
 
-// Describe makes the components of the entity pi that describes u, and the
-// files that they name. below are the units that u holds.
+// Describe returns the components of the entity pi that describes u, and their
+// files. below are the children of u.
 func Describe(u Unit, pi string, below []Unit) (components, attachments []entityapi.Component) {
 	components = []entityapi.Component{
 		component("cheimarros.json", encode(graphOf(u))),
@@ -141,7 +140,7 @@ func Describe(u Unit, pi string, below []Unit) (components, attachments []entity
 	return append(components, component("pinax.json", encode(pinaxOf(u, pi)))), attachments
 }
 
-// unsafe is what has no place in the name of a file.
+// unsafe matches characters that are not allowed in file names.
 var unsafe = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 // refFile is a *.ref.json.
@@ -158,8 +157,8 @@ func component(name string, b []byte) entityapi.Component {
 	return entityapi.NewComponent(name, entityapi.Body{Head: b})
 }
 
-// samplePI is the PI of audiotape 281, the root of the sample collection: the
-// one of the export contract's examples.
+// samplePI is the PI of audiotape 281, the root of the sample collection, as in
+// the examples of the export contract.
 const (
 	samplePI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 	sampleID = "37-wht-audiotape-281"
@@ -170,8 +169,8 @@ var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPaddi
 // catalogued is the time in every PI: that of the sample's root.
 var catalogued = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
 
-// PI is the ULID of the unit with this identifier: the time is the same for
-// all, the other 80 bits are of the identifier's sha2-256.
+// PI returns the ULID of the unit with this identifier: a fixed time, and 80
+// bits of the identifier's sha2-256.
 func PI(id string) string {
 	if id == sampleID {
 		return samplePI
@@ -180,7 +179,7 @@ func PI(id string) string {
 	return ULID([10]byte(digest[:10]))
 }
 
-// ULID writes a ULID with the time that all PIs here have.
+// ULID returns a ULID with the time of all PIs here.
 func ULID(random [10]byte) string {
 	// 128 bits in 26 characters of 5: two zero bits come first. Base32 works from
 	// the left, so the bytes are set two bits to the right.

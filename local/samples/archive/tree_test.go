@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/archive"
 )
 
-func TestTreeRefusesWhatIsNoTree(t *testing.T) {
+func TestNewTreeRefusesInvalidUnits(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		units []archive.Unit
@@ -16,39 +16,39 @@ func TestTreeRefusesWhatIsNoTree(t *testing.T) {
 	}{
 		"no identifier":       {[]archive.Unit{{Title: "Tape"}}, "no identifier"},
 		"an identifier twice": {[]archive.Unit{{ID: "a"}, {ID: "a"}}, `identifier "a"`},
-		"a parent elsewhere":  {[]archive.Unit{{ID: "a", Parent: "b"}}, `"b", which is not there`},
+		"a parent elsewhere":  {[]archive.Unit{{ID: "a", Parent: "b"}}, `unknown parent "b"`},
 		"a ring":              {[]archive.Unit{{ID: "a", Parent: "b"}, {ID: "b", Parent: "a"}, {ID: "c"}}, "2 units contain each other"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := archive.NewTree(tt.units); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want one that says %q", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 		})
 	}
 }
 
-func TestPIDependsOnTheIdentifierAlone(t *testing.T) {
+func TestPIDependsOnIdentifierOnly(t *testing.T) {
 	t.Parallel()
 	if got := archive.PI("37-wht-audiotape-281"); got != "01K9XVBAQZF9EHDRXGBEADTZYY" {
-		t.Errorf("tape 281 has the PI %s", got)
+		t.Errorf("got PI %s of tape 281", got)
 	}
 	if first, second := archive.PI("a"), archive.PI("a"); archive.PI("b") == first || first != second {
-		t.Error("PIs are not those of their identifiers")
+		t.Error("got PIs that do not depend on the identifiers alone")
 	}
 	random := [10]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	if got, ok := archive.ParseULID(archive.ULID(random)); !ok || got != random {
-		t.Errorf("read back as %v, %v", got, ok)
+		t.Errorf("got %v, %v from the ULID", got, ok)
 	}
 	for _, text := range []string{"", "01K9XVBAQZ", "ZZZZZZZZZZZZZZZZZZZZZZZZZZ", archive.ULID(random) + "0", strings.ToLower(archive.ULID(random))} {
 		if _, ok := archive.ParseULID(text); ok {
-			t.Errorf("%q passes as a ULID of ours", text)
+			t.Errorf("%q: got a parsed ULID, want none", text)
 		}
 	}
 }
 
-// describe gives the graph and the narrative of a unit alone.
+// describe returns the graph and the narrative of a unit.
 func describe(t *testing.T, u archive.Unit) (graph struct {
 	Entities map[string]struct {
 		Type, Label string
@@ -72,7 +72,7 @@ func describe(t *testing.T, u archive.Unit) (graph struct {
 	return graph, text
 }
 
-func TestGraphNamesEverythingOnce(t *testing.T) {
+func TestGraphHasNoDuplicates(t *testing.T) {
 	t.Parallel()
 	ada := archive.Party{Kind: archive.Person, Name: "Brunner, Ada (Harbour master)", Authority: "1"}
 	graph, _ := describe(t, archive.Unit{
@@ -95,32 +95,32 @@ func TestGraphNamesEverythingOnce(t *testing.T) {
 	}
 	for kind, want := range map[string]int{"person": 2, "organization": 2, "place": 1, "date": 1, "concept": 2, "document": 3} {
 		if count[kind] != want {
-			t.Errorf("%d of type %s, want %d: %v", count[kind], kind, want, graph.Entities)
+			t.Errorf("got %d of type %s, want %d: %v", count[kind], kind, want, graph.Entities)
 		}
 	}
 	if p := graph.Entities["person_brunner_ada"].Properties; p["alternateName"] != "Brunner, Ada (Ada Maria), 1901-1980" || p["uri"] != "http://id.example/ada" {
-		t.Errorf("Ada is %v", p)
+		t.Errorf("got %v for Ada", p)
 	}
 	if d := graph.Entities["date_1958_05"]; d.Label != "1958-05" || d.Properties["latest"] != "1958-05-20" {
-		t.Errorf("the date is %+v", d)
+		t.Errorf("got date %+v", d)
 	}
 	for _, r := range graph.Relations {
 		if graph.Entities[r.Source].Label == "" || graph.Entities[r.Target].Label == "" {
-			t.Errorf("%+v has an end that is not there", r)
+			t.Errorf("%+v refers to an unknown entity", r)
 		}
 		if r.Type == "discusses" && r.Target != "person_keller_bo" {
-			t.Errorf("a participant is discussed: %+v", r)
+			t.Errorf("got a participant as discussed: %+v", r)
 		}
 	}
 }
 
-func TestUnknownsAreSaidAndNotNamed(t *testing.T) {
+func TestUnidentifiedParticipantsAreNotNamed(t *testing.T) {
 	t.Parallel()
 	graph, text := describe(t, archive.Unit{ID: "c1", Level: archive.LevelItem, Title: "Conversation 1", Unidentified: true})
 	if len(graph.Entities) != 1 {
-		t.Errorf("entities %v", graph.Entities)
+		t.Errorf("got entities %v", graph.Entities)
 	}
-	if !strings.Contains(text, "nobody who is identified") {
-		t.Errorf("narrative %q", text)
+	if !strings.Contains(text, "unidentified participants") {
+		t.Errorf("got narrative %q", text)
 	}
 }

@@ -20,24 +20,25 @@ type Unit struct {
 	Title string
 	// AltTitle is another name of the same unit.
 	AltTitle string
-	// Form is a DCMI type, "Sound" for a recording; empty is "Text" for an item
-	// and "Collection" for what holds others.
+	// Form is a DCMI type, such as "Sound" for a recording. Empty is "Text" for
+	// an item and "Collection" for others.
 	Form string
-	// CallNumber is what a reader orders it by, "281-001".
+	// CallNumber is the number by which readers order it, "281-001".
 	CallNumber string
-	// CatalogID is the National Archives Identifier, digits.
+	// CatalogID is the National Archives Identifier, in digits.
 	CatalogID string
-	// URL is where the unit is described or can be had, http or https.
+	// URL is the http or https address of the unit or its description.
 	URL string
-	// Abstract is what the unit is about, History where such units come from,
-	// Log what is said in it.
+	// Abstract is the subject of the unit, History the origin of such units,
+	// and Log the subjects in order.
 	Abstract, History, Log string
 	Period                 Period
 	// Participants take part in what is recorded, in the order of the source.
 	Participants []Party
-	// Unidentified says that others took part whom nobody could name.
+	// Unidentified means that there were other participants without a known
+	// name.
 	Unidentified bool
-	// Discussed are spoken of.
+	// Discussed are the people who are talked about.
 	Discussed []Party
 	Headings  []Heading
 	// Place is where it was recorded, Coordinates "latitude, longitude".
@@ -50,12 +51,13 @@ type Unit struct {
 	// Released is when the unit was opened to the public, YYYY-MM-DD, and Release
 	// the name of that release.
 	Released, Release string
-	// Digitized are the formats in which the recording can be had.
+	// Digitized lists the formats in which the recording is available.
 	Digitized []string
-	// Above are the units that hold this one, the highest first, whether they are
-	// in the Tree or not.
+	// Above are the units that contain this one, the highest first, including
+	// those that are not in the Tree.
 	Above []Ref
-	// Parent is the ID of the unit in the Tree that holds this one, or empty.
+	// Parent is the ID of the unit in the Tree that contains this one, or
+	// empty.
 	Parent string
 }
 
@@ -67,10 +69,10 @@ type Ref struct {
 	CatalogID string
 }
 
-// PartyKind says what sort of party somebody is.
+// PartyKind is the kind of a party.
 type PartyKind string
 
-// The kinds, in the words of cheimarros.json.
+// The kinds, as cheimarros.json names them.
 const (
 	Person       PartyKind = "person"
 	Organization PartyKind = "organization"
@@ -85,10 +87,10 @@ type Party struct {
 	Authority string
 }
 
-// HeadingKind says what a heading is about.
+// HeadingKind is the kind of a heading.
 type HeadingKind string
 
-// The kinds of headings that finding aids and catalogs have.
+// The kinds of headings in finding aids and catalogs.
 const (
 	HeadingPerson       HeadingKind = "person"
 	HeadingOrganization HeadingKind = "organization"

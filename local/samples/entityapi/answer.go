@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// limitOf reads ?limit, and answers itself where it is none.
+// limitOf parses ?limit. It answers the request itself if the limit is invalid.
 func limitOf(w http.ResponseWriter, r *http.Request, otherwise int) (int, bool) {
 	given := r.URL.Query().Get("limit")
 	if given == "" {
@@ -21,12 +21,12 @@ func limitOf(w http.ResponseWriter, r *http.Request, otherwise int) (int, bool) 
 	return n, true
 }
 
-// clip keeps what a client sent from filling an answer.
+// clip limits the length of client input in an answer.
 func clip(s string) string { return s[:min(len(s), 80)] }
 
 func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
 
-// fail answers as the API does when something is wrong.
+// fail answers with an error of the API.
 func fail(w http.ResponseWriter, status int, code, message string, details map[string]string) {
 	if details == nil {
 		details = map[string]string{}
@@ -41,7 +41,7 @@ func busy(w http.ResponseWriter) {
 
 func write(w http.ResponseWriter, status int, body any) {
 	b, err := json.Marshal(body)
-	if err != nil { // none of the answers holds what JSON cannot say
+	if err != nil { // all answers can be encoded
 		http.Error(w, `{"error":"INTERNAL_ERROR"}`, http.StatusInternalServerError)
 		return
 	}
@@ -52,5 +52,5 @@ func write(w http.ResponseWriter, status int, body any) {
 		h.left = int64(len(b)) / 2
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // the client is gone; there is nobody to tell
+	_, _ = w.Write(b) // the client has disconnected
 }

@@ -1,6 +1,6 @@
-// Package entityapi serves a collection of archive entities as Arke's entity
-// API, version 0, does: manifests by persistent identifier (PI), bytes by
-// content identifier (CID).
+// Package entityapi serves a collection of archive entities with Arke's entity
+// API, version 0: manifests by persistent identifier (PI), bytes by content
+// identifier (CID).
 //
 //	GET /                                    the service and its health
 //	GET /arke                                the root entity; its children are the roots of the collection
@@ -11,13 +11,13 @@
 //	GET /resolve/{pi}                        {pi, tip}
 //	GET /cat/{cid}                           bytes; immutable, X-IPFS-CID
 //
-// Errors are {"error": CODE, "message", "details"}, with the codes and status
-// numbers of that API. HEAD works wherever GET does; everything else is refused,
-// for the API is read only here.
+// Errors are {"error": CODE, "message", "details"}, with the codes and statuses
+// of that API. The API is read-only here: HEAD works like GET, other methods
+// are refused.
 //
-// It promises that a CID is true: it names the bytes that /cat serves under it,
-// unless a Source says otherwise on purpose. Manifests are DAG-CBOR nodes, which
-// /cat serves too. It holds no bytes: all are computed when they are asked for.
-// The first /cat whose manifest was not read lately builds an index of 16 bytes
-// for each thing that has a CID, which takes about 80 us an entity.
+// A CID identifies the bytes that /cat serves under it, unless a Source
+// deliberately says otherwise. Manifests are DAG-CBOR nodes, which /cat serves
+// too. All bytes are computed on request. The first /cat for a manifest that
+// was not read recently builds an index of 16 bytes per CID, which takes about
+// 80 us per entity.
 package entityapi

@@ -9,18 +9,19 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// RootPI is the PI of the root entity, which every collection has and none counts.
+// RootPI is the PI of the root entity, which every collection has in addition
+// to its entities.
 const RootPI = "00000000000000000000000000"
 
 const (
-	listDefault     = 100 // entities in one answer, when not told
+	listDefault     = 100 // default number of entities in an answer
 	versionsDefault = 50
 	limitMost       = 1000
 )
 
 var piForm = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
-// api is the handler's state: the source, and the index over its bytes.
+// api is the handler's state: the source, and the index of its bytes.
 type api struct {
 	source   Source
 	index    *index
@@ -28,9 +29,8 @@ type api struct {
 	troubles *troubles
 }
 
-// Handler serves source. It is safe for use from anywhere at once. Each handler
-// counts anew what its Source wants to go wrong a number of times; clock times
-// the delays.
+// Handler serves source. It is safe for concurrent use. Each handler has its
+// own counts of the source's faults; clock times the delays.
 func Handler(source Source, clock Clock) http.Handler {
 	a := &api{
 		source:   source,
@@ -50,7 +50,7 @@ func Handler(source Source, clock Clock) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			fail(w, http.StatusMethodNotAllowed, "VALIDATION_ERROR", "this server only reads: GET and HEAD", nil)
+			fail(w, http.StatusMethodNotAllowed, "VALIDATION_ERROR", "this server is read-only: use GET or HEAD", nil)
 			return
 		}
 		fail(w, http.StatusNotFound, "NOT_FOUND", "Route not found", nil)
@@ -58,7 +58,8 @@ func Handler(source Source, clock Clock) http.Handler {
 	return mux
 }
 
-// originOf makes the root entity, which names the roots of the collection.
+// originOf returns the root entity, whose children are the roots of the
+// collection.
 func originOf(source Source) Entity {
 	about := Body{Head: []byte("# Arke\n\nThe root of this server: its children are the collections served here.\n")}
 	return Entity{
@@ -74,7 +75,8 @@ func (a *api) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"service": "entity-api", "version": "0", "status": "ok"})
 }
 
-// find looks an entity up, and answers itself where there is none.
+// find finds an entity. It answers the request itself if there is no such
+// entity.
 func (a *api) find(w http.ResponseWriter, r *http.Request) (Entity, bool) {
 	pi := r.PathValue("pi")
 	if !piForm.MatchString(pi) {
@@ -111,7 +113,8 @@ func (a *api) entity(w http.ResponseWriter, r *http.Request) {
 	answerEntity(w, e)
 }
 
-// answerEntity gives a manifest, or what stands for it after a merge or a deletion.
+// answerEntity answers with a manifest, or with its replacement after a merge
+// or a deletion.
 func answerEntity(w http.ResponseWriter, e Entity) {
 	switch e.State {
 	case Merged:
@@ -262,6 +265,6 @@ func (a *api) cat(w http.ResponseWriter, r *http.Request) {
 		w = &halved{ResponseWriter: w, left: found.Body.Size() / 2}
 	}
 	if r.Method != http.MethodHead {
-		_, _ = found.Body.WriteTo(w) // the client is gone; there is nobody to tell
+		_, _ = found.Body.WriteTo(w) // the client has disconnected
 	}
 }

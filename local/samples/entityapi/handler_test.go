@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// few is a source of a handful of entities; PI n is "0000000000000000000000000n".
+// few returns a source of a few entities; PI n is "0000000000000000000000000n".
 type few []entityapi.Entity
 
 func pi(n string) string { return "0000000000000000000000000" + n }
@@ -73,7 +73,8 @@ func setup(t *testing.T) *server {
 	return &server{t, s.URL, c}
 }
 
-// get gives the answer and its body; the error is that of a broken connection.
+// get returns the response and its body; the error is that of a broken
+// connection.
 func (s *server) get(path string) (*http.Response, []byte, error) {
 	s.t.Helper()
 	response, err := http.Get(s.url + path)
@@ -95,7 +96,7 @@ func (s *server) json(path string) map[string]any {
 	return v
 }
 
-func TestEntityIsItsManifest(t *testing.T) {
+func TestEntityIsServedAsItsManifest(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	got := s.json("/entities/" + pi("1"))
@@ -142,7 +143,7 @@ func TestManifestIsDeterministicDAGCBOR(t *testing.T) {
 	}
 }
 
-func TestCatServesBytesForEver(t *testing.T) {
+func TestCatServesImmutableBytes(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	id := string(cid.Raw([]byte("hello")))
@@ -185,7 +186,7 @@ func TestErrors(t *testing.T) {
 		"no PI":               {"/entities/" + pi("i"), 400, "VALIDATION_ERROR"},
 		"an unknown tip":      {"/resolve/" + pi("9"), 404, "NOT_FOUND"},
 		"no CID":              {"/cat/QmNothing", 400, "VALIDATION_ERROR"},
-		"an unknown CID":      {"/cat/" + string(cid.Raw([]byte("unheard"))), 404, "NOT_FOUND"},
+		"an unknown CID":      {"/cat/" + string(cid.Raw([]byte("unknown"))), 404, "NOT_FOUND"},
 		"lost bytes":          {"/cat/" + string(cid.Raw([]byte("lost"))), 404, "NOT_FOUND"},
 		"limit 0":             {"/entities?limit=0", 400, "VALIDATION_ERROR"},
 		"limit 1001":          {"/entities?limit=1001", 400, "VALIDATION_ERROR"},
@@ -223,7 +224,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestListGoesOnWhereItStopped(t *testing.T) {
+func TestListContinuesAtTheCursor(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	var seen []string
@@ -297,26 +298,26 @@ func TestRootEntityNamesTheRoots(t *testing.T) {
 	}
 }
 
-func TestTroublePasses(t *testing.T) {
+func TestFaultsEnd(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for _, path := range []string{"/entities/" + pi("6"), "/cat/" + string(cid.Raw([]byte("busy")))} {
 		response, _, err := s.get(path)
 		if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" {
-			t.Errorf("%s is not busy: %v, %v", path, response, err)
+			t.Errorf("%s: got %v, %v, want 503", path, response, err)
 		}
 	}
 	for _, path := range []string{"/entities/" + pi("6"), "/cat/" + string(cid.Raw([]byte(strings.Repeat("cut", 1000))))} {
 		if response, b, err := s.get(path); err == nil {
-			t.Errorf("%s is not cut: %v, %d bytes", path, response, len(b))
+			t.Errorf("%s: got %v and %d bytes, want an interrupted body", path, response, len(b))
 		}
 		if response, _, err := s.get(path); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("%s is ill for longer: %v", path, err)
+			t.Errorf("%s: got %v after the faults, want 200", path, err)
 		}
 	}
 }
 
-func TestSlowAnswerWaitsForTheClock(t *testing.T) {
+func TestDelayUsesTheClock(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	done := make(chan int)
@@ -328,7 +329,7 @@ func TestSlowAnswerWaitsForTheClock(t *testing.T) {
 		}
 		done <- response.StatusCode
 	}()
-	for { // until the answer waits
+	for { // until the response waits
 		if _, waits := s.clock.Next(); waits {
 			break
 		}
@@ -336,11 +337,11 @@ func TestSlowAnswerWaitsForTheClock(t *testing.T) {
 	}
 	select {
 	case <-done:
-		t.Error("it did not wait")
+		t.Error("got a response before the delay")
 	default:
 	}
 	s.clock.Advance(time.Hour)
 	if status := <-done; status != http.StatusOK {
-		t.Errorf("status %d", status)
+		t.Errorf("got status %d", status)
 	}
 }

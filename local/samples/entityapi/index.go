@@ -9,26 +9,25 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// index finds the entity that something with a CID belongs to. It keeps eight
-// bytes of each digest and the number of the entity; what is found there is
-// computed again and compared whole.
+// index finds the entity of a CID. It stores eight bytes of each digest and the
+// number of the entity; a match is computed again and compared in full.
 //
-// Who asks for bytes has mostly just read the manifest that names them: those
-// are found among the latest few. Only other questions need the whole
-// collection, which is read at the first of them.
+// Most clients read bytes soon after the manifest that names them, so the
+// latest entities are searched first. Only other requests need the index, which
+// the first of them builds from the whole collection.
 type index struct {
 	source Source
 
 	mu     sync.Mutex
 	latest map[uint64]uint32
-	order  []uint64 // of latest, a ring
+	order  []uint64 // position in latest, a ring
 	oldest int
 
 	build sync.Once
 	marks []mark
 }
 
-// latestMost bounds what is remembered: some hundred entities.
+// latestMost limits latest: some hundred entities.
 const latestMost = 4096
 
 type mark struct {
@@ -38,7 +37,7 @@ type mark struct {
 
 func digestMark(d cid.Digest) uint64 { return binary.BigEndian.Uint64(d[:8]) }
 
-// Remember keeps in mind that entity i was read.
+// Remember notes that entity i was read.
 func (x *index) Remember(i int, e Entity) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +63,7 @@ func (x *index) Remember(i int, e Entity) {
 	}
 }
 
-// Find gives what c names.
+// Find returns the content of c.
 func (x *index) Find(c cid.CID, d cid.Digest) (Component, bool) {
 	want := digestMark(d)
 	x.mu.Lock()
@@ -85,7 +84,7 @@ func (x *index) Find(c cid.CID, d cid.Digest) (Component, bool) {
 	return Component{}, false
 }
 
-// locate finds c among the files and the manifests of e.
+// locate searches the files and the manifests of e for c.
 func locate(e Entity, c cid.CID) (Component, bool) {
 	for _, files := range [][]Component{e.Components, e.Attachments} {
 		for _, file := range files {
@@ -125,7 +124,7 @@ func (x *index) scan() {
 		}
 	}
 	// Equal marks keep the order of the entities, so that the same bytes are
-	// always found with the same owner.
+	// always found in the same entity.
 	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.digest, b.digest) })
 	x.marks = slices.Clip(marks)
 }

@@ -35,7 +35,7 @@ func (m many) Entity(i int) entityapi.Entity {
 	}
 }
 
-func TestReadingInOrderNeedsNoIndex(t *testing.T) {
+func TestReadingInOrderBuildsNoIndex(t *testing.T) {
 	t.Parallel()
 	m := many{n: 2200, computed: new(atomic.Int64)}
 	h := entityapi.Handler(m, clock.NewVirtual(time.Unix(0, 0)))
@@ -54,11 +54,11 @@ func TestReadingInOrderNeedsNoIndex(t *testing.T) {
 		cat(fmt.Sprint("b", i))
 	}
 	if got := m.computed.Load(); got != int64(3*m.n) {
-		t.Errorf("%d entities were computed for %d answers", got, 3*m.n)
+		t.Errorf("got %d computed entities for %d answers", got, 3*m.n)
 	}
-	cat("a0") // forgotten by now: the whole collection is read, once
+	cat("a0") // no longer among the latest: the whole collection is read once
 	cat("b1")
 	if got := m.computed.Load(); got != int64(4*m.n+2) {
-		t.Errorf("%d entities were computed in all", got)
+		t.Errorf("got %d computed entities in all", got)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples/cid"
 )
 
-// schema is that of stored manifests in the API's version 0.
+// schema is the schema of stored manifests in version 0 of the API.
 const schema = "arke/manifest@v1"
 
-// madeAt is when every first version was made: the instant in the sample's root
-// PI. A later version is a second younger than the one before it.
+// madeAt is the time of every first version: that of the sample's root PI. Each
+// later version is a second younger.
 var madeAt = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
 
-// manifest is one version of an entity, as the API answers it.
+// manifest is one version of an entity, as in the API's response.
 type manifest struct {
 	PI         string             `json:"pi"`
 	Ver        int                `json:"ver"`
@@ -57,10 +57,10 @@ func version(e Entity, v int) manifest {
 	return m
 }
 
-// tip is the newest version.
+// tip returns the newest version.
 func tip(e Entity) manifest { return version(e, e.Versions) }
 
-// encode gives the stored form: deterministic DAG-CBOR, links as tag 42.
+// encode returns the stored form: deterministic DAG-CBOR, links as tag 42.
 func (m manifest) encode() []byte {
 	fields := map[string]func(*bytes.Buffer){
 		"schema": text(schema),
@@ -121,7 +121,8 @@ func text(s string) func(*bytes.Buffer) {
 	}
 }
 
-// link is tag 42 around the CID's bytes, after a zero (the identity multibase).
+// link encodes tag 42 with the CID's bytes after a zero (the identity
+// multibase).
 func link(c cid.CID) func(*bytes.Buffer) {
 	return func(b *bytes.Buffer) {
 		raw := c.Bytes()
@@ -132,7 +133,7 @@ func link(c cid.CID) func(*bytes.Buffer) {
 	}
 }
 
-// mapping orders keys as DAG-CBOR does: by length, then by bytes.
+// mapping sorts keys as DAG-CBOR requires: by length, then by bytes.
 func mapping(b *bytes.Buffer, fields map[string]func(*bytes.Buffer)) {
 	keys := make([]string, 0, len(fields))
 	for k := range fields {

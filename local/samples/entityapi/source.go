@@ -8,20 +8,20 @@ import (
 )
 
 // Source is a collection as the API reads it. Entities are numbered from 0 to
-// Len()-1 in the order in which they are listed. A Source never changes, gives
-// the same answer to the same question, and may be asked from anywhere at once.
+// Len()-1 in the order of the list. A Source is immutable, deterministic and
+// safe for concurrent use.
 type Source interface {
-	// Len counts the entities, those that are gone included.
+	// Len returns the number of entities, including Gone ones.
 	Len() int
-	// Index finds an entity by its PI.
+	// Index returns the number of an entity by its PI.
 	Index(pi string) (i int, ok bool)
 	// Entity computes entity i.
 	Entity(i int) Entity
-	// Roots are the PIs of the entities that an export may start at.
+	// Roots returns the PIs at which an export may start.
 	Roots() []string
 }
 
-// State says what can be read of an entity.
+// State is the readable state of an entity.
 type State int
 
 const (
@@ -31,7 +31,7 @@ const (
 	Merged
 	// Deleted answers 200 with a tombstone and no components.
 	Deleted
-	// Gone answers 404, although others may name it. It is not listed.
+	// Gone answers 404, although other entities may name it. It is not listed.
 	Gone
 )
 
@@ -42,8 +42,8 @@ type Entity struct {
 	State State
 	// MergedInto is a PI; for a Merged entity only.
 	MergedInto string
-	// Versions is the number of the newest version, from 1. Older versions
-	// differ in having no children: an entity is made before those that name it.
+	// Versions is the number of the newest version, from 1. Older versions have
+	// no children, because an entity is created before those that name it.
 	Versions int
 	// Parent is a PI, or empty.
 	Parent string
@@ -51,19 +51,20 @@ type Entity struct {
 	Children []string
 	// Components are sorted by name.
 	Components []Component
-	// Attachments can be had by CID but stand in no manifest; a component names them.
+	// Attachments are available by CID, but are named by a component instead of
+	// the manifest.
 	Attachments []Component
 	// Note is free text about the version, or empty.
 	Note string
-	// Trouble is that of the manifest.
+	// Trouble is the fault of the manifest.
 	Trouble Trouble
 }
 
 // Component is a named file of an entity.
 type Component struct {
 	Name string
-	// CID is what the manifest says. Bytes that do not match it are served as
-	// they are.
+	// CID is the CID in the manifest. Bytes that do not match it are served
+	// unchanged.
 	CID     cid.CID
 	Body    Body
 	Trouble Trouble
@@ -71,13 +72,14 @@ type Component struct {
 	Lost bool
 }
 
-// NewComponent makes a component with its true CID.
+// NewComponent returns a component with the CID of its bytes.
 func NewComponent(name string, body Body) Component {
 	return Component{Name: name, CID: body.CID(), Body: body}
 }
 
-// Body is the bytes of a file: Head, then Filler repeated to FillerSize bytes,
-// then Tail. The filler lets a large file be served without being held.
+// Body is the content of a file: Head, then Filler repeated to FillerSize
+// bytes, then Tail. The filler allows a large file without holding it in
+// memory.
 type Body struct {
 	Head       []byte
 	Filler     byte
@@ -85,10 +87,10 @@ type Body struct {
 	Tail       []byte
 }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (b Body) Size() int64 { return int64(len(b.Head)) + b.FillerSize + int64(len(b.Tail)) }
 
-// WriteTo writes the bytes; it implements io.WriterTo.
+// WriteTo implements io.WriterTo.
 func (b Body) WriteTo(w io.Writer) (int64, error) {
 	n, err := w.Write(b.Head)
 	written := int64(n)
@@ -109,9 +111,9 @@ func (b Body) WriteTo(w io.Writer) (int64, error) {
 	return written, err
 }
 
-// CID is the true CID of the bytes.
+// CID returns the CID of the bytes.
 func (b Body) CID() cid.CID {
 	h := sha256.New()
-	_, _ = b.WriteTo(h) // a hash takes everything
+	_, _ = b.WriteTo(h) // a hash accepts all writes
 	return cid.FromDigest(cid.Digest(h.Sum(nil)))
 }

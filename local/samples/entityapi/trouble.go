@@ -6,37 +6,36 @@ import (
 	"time"
 )
 
-// Forever is a number of times that never ends.
+// Forever is a number of times without an end.
 const Forever = -1
 
 // Clock times delays.
 type Clock interface {
-	// NewTimer sends once when d has passed; stop gives the timer up.
+	// NewTimer sends once after d; stop releases the timer.
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Trouble is what goes wrong with an answer on the way. Its zero value is no
-// trouble. The first Busy answers are 503, the next Cut are broken off in the
-// middle of their body, then all are well; a client is one that asks again.
+// Trouble is a fault of responses. Its zero value is no fault. The first Busy
+// responses are 503, the next Cut are interrupted in the middle of their body,
+// and the rest are correct. Clients are expected to retry.
 type Trouble struct {
-	// Busy counts the answers that are 503 BACKEND_ERROR, with Retry-After: 0.
+	// Busy counts the 503 BACKEND_ERROR responses with Retry-After: 0.
 	Busy int
-	// Cut counts the answers whose connection ends halfway.
+	// Cut counts the responses whose connection closes halfway.
 	Cut int
-	// Delay comes before every answer.
+	// Delay comes before every response.
 	Delay time.Duration
 }
 
-// troubles counts how often what is in trouble was asked for. It holds nothing
-// for what is not.
+// troubles counts the requests for each faulty resource.
 type troubles struct {
 	clock Clock
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-// next says what to do with this answer. It returns after the delay, or when
-// the client has gone.
+// next returns the fault of this response, after its delay or when the client
+// has disconnected.
 func (t *troubles) next(r *http.Request, key string, of Trouble) (busy, cut bool) {
 	if of == (Trouble{}) {
 		return false, false
@@ -62,14 +61,14 @@ func (t *troubles) next(r *http.Request, key string, of Trouble) (busy, cut bool
 	return false, false
 }
 
-// halved breaks the connection off in the middle of a body whose length has
-// been announced.
+// halved closes the connection in the middle of a body whose length has been
+// announced.
 type halved struct {
 	http.ResponseWriter
 	left int64
 }
 
-// Write passes on what fits into the first half, then ends the connection.
+// Write passes on what fits into the first half, then closes the connection.
 func (h *halved) Write(b []byte) (int, error) {
 	if int64(len(b)) < h.left {
 		h.left -= int64(len(b))
@@ -77,5 +76,5 @@ func (h *halved) Write(b []byte) (int, error) {
 	}
 	_, _ = h.ResponseWriter.Write(b[:h.left])
 	_ = http.NewResponseController(h.ResponseWriter).Flush()
-	panic(http.ErrAbortHandler) // net/http's way to end a connection
+	panic(http.ErrAbortHandler) // net/http closes the connection
 }

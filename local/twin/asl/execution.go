@@ -191,7 +191,7 @@ func (e *Execution) States() []string {
 	return names
 }
 
-// Deadline returns the time of the next Tick; false if there is none.
+// Deadline returns the time of the next Tick; false without one.
 func (e *Execution) Deadline() (time.Time, bool) {
 	at := int64(0)
 	e.deadlines(func(due int64, _ *frame) {

@@ -42,7 +42,7 @@ func (f *frame) apply(env *Env, p *field, data any) (any, error) {
 // effective returns the raw input after InputPath.
 func (f *frame) effective(env *Env) (any, error) { return f.apply(env, &f.state.inputPath, f.input) }
 
-// fill evaluates a template, or returns data if there is none.
+// fill evaluates a template, or returns data without one.
 func (f *frame) fill(env *Env, t *template, data any) (any, error) {
 	if t == nil {
 		return data, nil

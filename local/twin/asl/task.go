@@ -224,7 +224,7 @@ func (a *attempt) awaits() bool { return a.token != "" && a.early == nil }
 
 // Resume advances the states whose token was completed while their invocation
 // was in flight, because after a crash the invocation's result is lost. It
-// returns false if there are none. InFlight returns the invocations to repeat
+// returns false without such states. InFlight returns the invocations to repeat
 // then.
 func (e *Execution) Resume(env Env) bool {
 	x := e.stepper(&env)
