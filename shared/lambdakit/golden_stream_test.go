@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// empty is a table in which nothing is; it remembers what is put into it.
+// empty is a table without items that records what is put.
 type empty struct {
 	dynamo.API
 	put []map[string]types.AttributeValue
@@ -38,8 +38,8 @@ func (e *empty) TransactWriteItems(_ context.Context, in *dynamodb.TransactWrite
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// streamOf is the event of the stream about a run's creation, with the record as
-// the store of today writes it.
+// streamOf is the event of the table's stream for a run's creation, with the record in
+// the store's present format.
 func streamOf(t *testing.T, r run.Run) any {
 	t.Helper()
 	table := &empty{}
@@ -57,7 +57,7 @@ func streamOf(t *testing.T, r run.Run) any {
 	for i, item := range table.put {
 		image := map[string]any{}
 		for name, value := range item {
-			image[name] = told(t, value)
+			image[name] = streamValue(t, value)
 		}
 		records = append(records, map[string]any{
 			"eventID": "5b1c0d2e3f405162738495a6b7c8d9e0", "eventName": "INSERT", "eventVersion": "1.1", "eventSource": "aws:dynamodb",
@@ -72,8 +72,8 @@ func streamOf(t *testing.T, r run.Run) any {
 	return map[string]any{"Records": records}
 }
 
-// told is a value as the stream's JSON has it.
-func told(t *testing.T, value types.AttributeValue) any {
+// streamValue is a value in the stream's JSON.
+func streamValue(t *testing.T, value types.AttributeValue) any {
 	t.Helper()
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -85,10 +85,10 @@ func told(t *testing.T, value types.AttributeValue) any {
 	case *types.AttributeValueMemberL:
 		list := make([]any, len(v.Value))
 		for i, each := range v.Value {
-			list[i] = told(t, each)
+			list[i] = streamValue(t, each)
 		}
 		return map[string]any{"L": list}
 	}
-	t.Fatalf("a value of type %T is not known", value)
+	t.Fatalf("unknown type %T", value)
 	return nil
 }

@@ -26,9 +26,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var keep = flag.String("keep", "", "keep today's inputs and records in this folder; see testdata/README.md")
+var keep = flag.String("keep", "", "write the present inputs and records to this folder; see testdata/README.md")
 
-// golden is what a step met in a release: the record, and its input.
+// golden has the record and the input of a step in a release.
 type golden struct {
 	Record json.RawMessage `json:"record"`
 	Input  json.RawMessage `json:"input"`
@@ -36,7 +36,7 @@ type golden struct {
 
 func noRoutes(*orchestrator.System) []httpkit.Route { return nil }
 
-// stageWith sets a stage whose store has the record.
+// stageWith returns a stage whose store has the record.
 func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {
 	t.Helper()
 	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
@@ -57,18 +57,18 @@ var functionOf = map[run.Step]string{
 	run.StepReconciling: "supervise", run.StepTerminating: "terminate",
 }
 
-// fromTheFuture adds a member that nobody knows to a JSON object.
+// fromTheFuture adds an unknown member to a JSON object.
 func fromTheFuture(text json.RawMessage) json.RawMessage {
 	return append(json.RawMessage(`{"fromTheFuture":{"a":[1,null]},`), text[1:]...)
 }
 
-// TestInputsOfEarlierReleasesAreTaken: executions in flight meet new code.
-func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
+// TestInputsOfEarlierReleases checks that executions in flight continue with new code.
+func TestInputsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	for step, function := range functionOf {
 		files, err := filepath.Glob("testdata/v*/steps/" + string(step) + ".json")
 		if err != nil || len(files) == 0 {
-			t.Errorf("no release has left an input of %s (%v)", step, err)
+			t.Errorf("got no recorded input of %s (%v)", step, err)
 		}
 		for _, name := range files {
 			t.Run(name, func(t *testing.T) {
@@ -78,11 +78,11 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 				for _, g := range []golden{g, {fromTheFuture(g.Record), fromTheFuture(g.Input)}} {
 					stage := stageWith(t, g.Record)
 					output, err := steps.Handlers(stage.System)[function](t.Context(), g.Input)
-					// The machine of a kept record is nowhere to be seen: that its end
-					// is to be looked for again is an answer.
+					// The machine of a recorded run does not exist, so terminate may
+					// answer TryAgain.
 					unseen := step == run.StepTerminating && lambdakit.ErrorName(err) == "TryAgain"
 					if err != nil && !unseen || err == nil && len(output) == 0 || strings.Contains(stage.Logs(), "was replaced") {
-						t.Errorf("the output is %s (%v); the log: %s", output, err, stage.Logs())
+						t.Errorf("got output %s (%v); log: %s", output, err, stage.Logs())
 					}
 				}
 			})
@@ -90,13 +90,13 @@ func TestInputsOfEarlierReleasesAreTaken(t *testing.T) {
 	}
 }
 
-// TestRecordsOfEarlierReleasesAreWhole: what a release wrote is read and written
-// again as it was.
-func TestRecordsOfEarlierReleasesAreWhole(t *testing.T) {
+// TestRecordsOfEarlierReleases checks that no member of a recorded run is lost when it is
+// read and written.
+func TestRecordsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/v*/steps/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no records: %v", err)
+		t.Fatalf("got no records: %v", err)
 	}
 	for _, name := range files {
 		var g golden
@@ -117,7 +117,7 @@ func TestRecordsOfEarlierReleasesAreWhole(t *testing.T) {
 	}
 }
 
-// lost tells the members that are no longer there.
+// lost reports the missing members.
 func lost(t *testing.T, path string, was, is map[string]any) {
 	t.Helper()
 	for name, value := range was {
@@ -128,7 +128,7 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 		}
 		switch nowInner, still := now.(map[string]any); {
 		case !known:
-			t.Errorf("%s: the member %s is lost", path, name)
+			t.Errorf("%s: got no member %s", path, name)
 		case nested && still:
 			lost(t, path+": "+name, inner, nowInner)
 		}
@@ -141,13 +141,13 @@ var renamedMembers = map[string]string{
 	"stand": "state", "judgements": "evaluations", "keptAt": "acceptedAt",
 }
 
-// TestEventsOfEarlierReleasesAreTaken: so do the events of AWS.
-func TestEventsOfEarlierReleasesAreTaken(t *testing.T) {
+// TestEventsOfEarlierReleases checks the recorded events of AWS.
+func TestEventsOfEarlierReleases(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"schedule", "status_change", "stream", "request"} {
 		files, err := filepath.Glob("testdata/v*/events/" + name + ".json")
 		if err != nil || len(files) == 0 {
-			t.Errorf("no release has left an event %s (%v)", name, err)
+			t.Errorf("got no recorded event %s (%v)", name, err)
 		}
 		for _, file := range files {
 			t.Run(file, func(t *testing.T) {
@@ -168,7 +168,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 	switch name {
 	case "schedule", "status_change":
 		if output, err := sweep.Handler(stage.System.Sweeper)(t.Context(), event); err != nil || string(output) != `{}` {
-			t.Errorf("the sweep answers %s (%v)", output, err)
+			t.Errorf("sweep: got %s (%v)", output, err)
 		}
 	case "stream":
 		publisher := fake.NewPublisher(nil)
@@ -187,7 +187,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		}
 		answer, err := gateway.Gateway{Handler: server, Log: slog.New(slog.DiscardHandler)}.Buffered(t.Context(), event)
 		if err != nil || !strings.HasPrefix(string(answer), `{"statusCode":202`) {
-			t.Errorf("the front door answers %s (%v)", answer, err)
+			t.Errorf("export: got %s (%v)", answer, err)
 		}
 	}
 }
@@ -203,11 +203,11 @@ func read(t *testing.T, name string, v any) {
 	}
 }
 
-// TestKeep keeps what the steps of today meet, with -keep.
+// TestKeep writes the present inputs and records, with -keep.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	if *keep == "" {
-		t.Log("nothing is kept without -keep=FOLDER")
+		t.Log("without -keep=FOLDER nothing is written")
 		return
 	}
 	stage := apitest.New(t, apitest.NewParts(t), noRoutes)

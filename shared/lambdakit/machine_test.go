@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// TestStateMachineAndFunctionsAgree has every Task of the state machine handled
-// by the function that it names, and no function without a state.
-func TestStateMachineAndFunctionsAgree(t *testing.T) {
+// TestFunctionsHandleTheirStates checks that every Task of the state machine is handled by
+// the function that it names, and that every function has a state.
+func TestFunctionsHandleTheirStates(t *testing.T) {
 	t.Parallel()
 	functions := steps.Handlers(&orchestrator.System{})
 	names := map[string]string{}
@@ -26,7 +26,7 @@ func TestStateMachineAndFunctionsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(statemachines.Functions()) != len(functions) {
-		t.Errorf("the state machine calls %v, and %d functions are there", statemachines.Functions(), len(functions))
+		t.Errorf("got functions %v of the state machine, want %d", statemachines.Functions(), len(functions))
 	}
 	var machine struct {
 		States map[string]struct {
@@ -41,18 +41,18 @@ func TestStateMachineAndFunctionsAgree(t *testing.T) {
 		if state.Type != "Task" {
 			continue
 		}
-		// The use case is reached, and finds that there is no service: a step
-		// that the function did not know would be InvalidInput.
+		// The handler has no use case, so a known step panics. An unknown step is
+		// InvalidInput.
 		input := `{"tenant":"a","runId":"r","execution":"e","generation":1,"token":"t","step":"` + step + `"}`
 		_, err := functions[state.Parameters.FunctionName](context.Background(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); name != "Panicked" {
-			t.Errorf("%s does not handle %s: %v", state.Parameters.FunctionName, step, err)
+			t.Errorf("%s does not handle %s: got %v", state.Parameters.FunctionName, step, err)
 		}
 		withoutToken := strings.Replace(input, `"token":"t",`, "", 1)
 		_, err = functions[state.Parameters.FunctionName](context.Background(), json.RawMessage(withoutToken))
 		waits := strings.HasSuffix(state.Resource, ".waitForTaskToken")
 		if refuses := lambdakit.ErrorName(err) == "InvalidInput"; refuses != waits {
-			t.Errorf("%s waits for a token: %v, and its function wants one: %v", step, waits, refuses)
+			t.Errorf("%s: got waitForTaskToken %v, but the function requires a token: %v", step, waits, refuses)
 		}
 	}
 }

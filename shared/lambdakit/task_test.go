@@ -27,7 +27,7 @@ func TestTaskReadsAndWritesJSON(t *testing.T) {
 	task := greet(func(in greeting) (greeting, error) { return greeting{"hello " + in.Name}, nil })
 	got, err := task(context.Background(), json.RawMessage(` {"name":"you","unknown":1} `))
 	if err != nil || string(got) != `{"name":"hello you"}` {
-		t.Errorf("the output is %s (%v)", got, err)
+		t.Errorf("got output %s (%v)", got, err)
 	}
 }
 
@@ -41,8 +41,8 @@ func TestErrorsHaveNames(t *testing.T) {
 		want  string
 	}{
 		{"try again", `{}`, again, "TryAgain"},
-		{"try again in a wrapping", `{}`, fmt.Errorf("cannot keep: %w", again), "TryAgain"},
-		{"try again among others", `{}`, errors.Join(errors.New("x"), again), "TryAgain"},
+		{"wrapped try again", `{}`, fmt.Errorf("cannot keep: %w", again), "TryAgain"},
+		{"joined try again", `{}`, errors.Join(errors.New("x"), again), "TryAgain"},
 		{"a fault", `{}`, fault.New(fault.Internal, "x"), "Fault"},
 		{"a plain error", `{}`, errors.New("x"), "errorString"},
 		{"an illegal transition", `{}`, run.IllegalTransition{From: run.Pending, To: run.PreRun}, "IllegalTransition"},
@@ -57,19 +57,19 @@ func TestErrorsHaveNames(t *testing.T) {
 			t.Parallel()
 			output, err := greet(func(greeting) (greeting, error) { return greeting{}, row.err })(context.Background(), json.RawMessage(row.input))
 			if name := lambdakit.ErrorName(err); name != row.want || output != nil {
-				t.Errorf("the error %v is named %q, want %q; the output is %s", err, name, row.want, output)
+				t.Errorf("%v: got name %q, want %q; output %s", err, name, row.want, output)
 			}
 			if row.err != nil && !errors.Is(err, row.err) && err.Error() != row.err.Error() {
-				t.Errorf("the error is %v, want one of %v", err, row.err)
+				t.Errorf("got error %v, want %v", err, row.err)
 			}
-			// The Lambda runtime looks at the outermost type alone.
+			// The Lambda runtime uses the outermost type.
 			if _, outermost := err.(orchestrator.TryAgain); row.want == "TryAgain" && !outermost { //nolint:errorlint // that is the point
-				t.Errorf("the outermost type is %T", err)
+				t.Errorf("got outermost type %T, want TryAgain", err)
 			}
 		})
 	}
 	if name := lambdakit.ErrorName(nil); name != "" {
-		t.Errorf("no error is named %q", name)
+		t.Errorf("nil: got name %q, want none", name)
 	}
 }
 
@@ -79,19 +79,19 @@ func TestPanicIsAnError(t *testing.T) {
 	_, err := task(context.Background(), json.RawMessage(`{}`))
 	panicked, ok := errors.AsType[lambdakit.Panicked](err)
 	if !ok || !strings.Contains(err.Error(), "out of ideas") || !strings.Contains(panicked.Stack, "greet") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v, want Panicked", err)
 	}
 }
 
-func TestStepsCallTheUseCaseOfTheStep(t *testing.T) {
+func TestStepsCallTheStepsUseCase(t *testing.T) {
 	t.Parallel()
-	wants := lambdakit.Steps(map[run.Step]lambdakit.Step{
+	task := lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepPending: lambdakit.Routing(func(_ context.Context, in orchestrator.StepInput) (run.Route, error) {
 			return run.Route{Ref: in.Ref, Next: run.StepQueued}, nil
 		}),
 		run.StepQueued: lambdakit.Waiting(func(_ context.Context, in orchestrator.StepInput) error {
 			if in.Token != "t" || in.Generation != 2 {
-				return fmt.Errorf("the token is %q of %d", in.Token, in.Generation)
+				return fmt.Errorf("got token %q of generation %d", in.Token, in.Generation)
 			}
 			return nil
 		}),
@@ -120,9 +120,9 @@ func TestStepsCallTheUseCaseOfTheStep(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			output, err := wants(context.Background(), json.RawMessage(row.input))
+			output, err := task(context.Background(), json.RawMessage(row.input))
 			if lambdakit.ErrorName(err) != row.failure || !strings.Contains(string(output), row.output) {
-				t.Errorf("the output is %s, the error %v; want %q or %q", output, err, row.output, row.failure)
+				t.Errorf("got output %s, error %v; want %q or %q", output, err, row.output, row.failure)
 			}
 		})
 	}

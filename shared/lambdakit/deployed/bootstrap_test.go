@@ -87,7 +87,7 @@ var values = map[string]string{
 	"SORTIE_STATE_MACHINE":  "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-dev-run",
 	"SORTIE_KEYS":           "11111111-2222-4333-8444-555555555555,66666666-7777-4888-9999-000000000000",
 	"SORTIE_SECRET_CLIENTS": "sortie/dev/clients", "SORTIE_SECRET_FLY": "sortie/dev/fly", "SORTIE_SECRET_OUTPUTS": "sortie/dev/outputs",
-	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
+	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "accepted", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",

@@ -29,7 +29,7 @@ func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 		return map[string]string{"SecretString": string(text)}, nil
 	}})
 	env := map[string]string{
-		"SORTIE_STAGE": "test", "SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept",
+		"SORTIE_STAGE": "test", "SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "accepted",
 		"SORTIE_SECRET_OUTPUTS": "sortie/test/outputs", "AWS_REGION": aws.Region, "AWS_ENDPOINT_URL": *aws.BaseEndpoint,
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
 	}
@@ -37,11 +37,11 @@ func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 	_, worker := deployed.Outputs(process.New("launch", process.Host{
 		Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		Out: &out, Err: &out, Clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-		Exit: func(code int) { t.Errorf("it exits with %d: %s", code, &out) },
+		Exit: func(code int) { t.Errorf("got exit code %d: %s", code, &out) },
 	}))
 	got, err := worker(t.Context())
 	want := orchestrator.WorkerBucket{AccountID: "account", Bucket: "uploads", AccessKeyID: "theirs", SecretAccessKey: "their secret"}
 	if err != nil || got != want {
-		t.Errorf("a worker gets the bucket %q with the key %q, %v: %s", got.Bucket, got.AccessKeyID, err, &out)
+		t.Errorf("got bucket %q with key %q (%v), want uploads with the worker's key: %s", got.Bucket, got.AccessKeyID, err, &out)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// FuzzEvent: whatever arrives is answered or refused, and both ways of answering
-// say the same.
+// FuzzEvent checks that every payload is answered or refused, with the same answer
+// buffered and streamed.
 func FuzzEvent(f *testing.F) {
 	f.Add(example(f))
 	f.Add([]byte(`{"httpMethod":"POST","path":"/a%2Fb","body":"AP8=","isBase64Encoded":true,"headers":{"HOST":"h","x y":"z"}}`))
@@ -31,18 +31,18 @@ func FuzzEvent(f *testing.F) {
 		whole, err := s.Buffered(context.Background(), payload)
 		stream, streamErr := s.Streaming(context.Background(), payload)
 		if (err == nil) != (streamErr == nil) {
-			t.Fatalf("buffered %v, streamed %v", err, streamErr)
+			t.Fatalf("got errors %v buffered, %v streamed", err, streamErr)
 		}
 		if err != nil {
 			return
 		}
 		var a events.APIGatewayProxyResponse
 		if err := json.Unmarshal(whole, &a); err != nil {
-			t.Fatalf("the answer is no event: %v", err)
+			t.Fatalf("malformed event: %v", err)
 		}
 		_, body, err := parts(stream)
 		if err != nil || stream.Close() != nil || stream.StatusCode != a.StatusCode || a.StatusCode != http.StatusOK || body != bodyOf(t, a) {
-			t.Fatalf("streamed %d %q (%v), buffered %d %q; log %s", stream.StatusCode, body, err, a.StatusCode, a.Body, &s.logs)
+			t.Fatalf("got streamed %d %q (%v), buffered %d %q; log %s", stream.StatusCode, body, err, a.StatusCode, a.Body, &s.logs)
 		}
 	})
 }
@@ -59,14 +59,14 @@ func bodyOf(t *testing.T, a events.APIGatewayProxyResponse) string {
 	return string(raw)
 }
 
-// FuzzAnswer: every body and header that a handler can write survives the event.
+// FuzzAnswer checks that an event has the body and type that the handler wrote.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"a":1}`), "application/json", "", 200)
 	f.Add([]byte("\xff\x00"), "text/plain; charset=latin1", "gzip", 404)
 	f.Add([]byte("\u2028<&>\b"), "", "", 200)
 	f.Fuzz(func(t *testing.T, body []byte, kind, encoding string, status int) {
 		if status < 200 || status > 599 || status == 204 || status == 304 || !utf8.ValidString(kind) {
-			return // no answer with a body, or no header that HTTP knows
+			return // no body, or not a valid header
 		}
 		s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
@@ -83,10 +83,10 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal(err)
 		}
 		if a.StatusCode != status || bodyOf(t, a) != string(body) {
-			t.Errorf("%d %q became %s", status, body, text)
+			t.Errorf("%d %q: got event %s", status, body, text)
 		}
 		if got := http.Header(a.MultiValueHeaders).Get("Content-Type"); got != kind {
-			t.Errorf("the type %q became %q", kind, got)
+			t.Errorf("got type %q, want %q", got, kind)
 		}
 	})
 }

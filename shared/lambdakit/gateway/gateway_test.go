@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// served is a Gateway, what it has logged, and how its requests ended.
+// served is a Gateway with its log and the statuses that it passed to Ended.
 type served struct {
 	gateway.Gateway
 	logs bytes.Buffer
@@ -66,7 +66,7 @@ func writes(body string, header ...string) http.HandlerFunc {
 	}
 }
 
-func TestAnswersArriveAsTheyWereWritten(t *testing.T) {
+func TestAnswersAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, method string
@@ -79,9 +79,9 @@ func TestAnswersArriveAsTheyWereWritten(t *testing.T) {
 		{"XML", "GET", writes(`<a/>`, "Content-Type", "application/xml; charset=utf-8"), 200, `<a/>`, "application/xml; charset=utf-8", false},
 		{"a problem", "GET", writes(`{}`, "Content-Type", "application/problem+json"), 200, `{}`, "application/problem+json", false},
 		{"bytes", "GET", writes("\x00\xff", "Content-Type", "application/octet-stream"), 200, "\x00\xff", "application/octet-stream", true},
-		{"text that is none", "GET", writes("a\xff", "Content-Type", "text/plain"), 200, "a\xff", "text/plain", true},
+		{"invalid text", "GET", writes("a\xff", "Content-Type", "text/plain"), 200, "a\xff", "text/plain", true},
 		{"compressed", "GET", writes("abc", "Content-Type", "text/plain", "Content-Encoding", "gzip"), 200, "abc", "text/plain", true},
-		{"unsaid", "GET", writes("<html>"), 200, "<html>", "text/html; charset=utf-8", false},
+		{"no type", "GET", writes("<html>"), 200, "<html>", "text/html; charset=utf-8", false},
 		{"nothing", "GET", func(http.ResponseWriter, *http.Request) {}, 200, "", "", false},
 		{"HEAD", "HEAD", writes("abc", "Content-Type", "text/plain"), 200, "", "text/plain", false},
 		{"no content", "GET", func(w http.ResponseWriter, _ *http.Request) {
@@ -110,14 +110,14 @@ func TestAnswersArriveAsTheyWereWritten(t *testing.T) {
 			}
 			kind := http.Header(a.MultiValueHeaders).Get("Content-Type")
 			if a.StatusCode != row.status || body != row.body || a.IsBase64Encoded != row.binary || kind != row.kind {
-				t.Errorf("buffered, the answer is %+v", a)
+				t.Errorf("buffered: got %+v", a)
 			}
 			r, text := s.streamed(t, row.method)
 			if r.StatusCode != row.status || text != row.body || http.Header(r.MultiValueHeaders).Get("Content-Type") != row.kind {
-				t.Errorf("streamed, the answer is %+v %q", r, text)
+				t.Errorf("streamed: got %+v %q", r, text)
 			}
 			if len(s.ended) != 2 || s.ended[0] != row.status || s.ended[1] != row.status {
-				t.Errorf("the requests ended as %v", s.ended)
+				t.Errorf("got statuses %v", s.ended)
 			}
 		})
 	}
@@ -128,11 +128,11 @@ func TestHeadersKeepAllTheirValues(t *testing.T) {
 	s := serve(t, writes("x", "Vary", "a", "Vary", "b", "Connection", "close", "Transfer-Encoding", "chunked", "etag", `"1"`))
 	header := http.Header(s.buffered(t, "GET").MultiValueHeaders)
 	if got := header.Values("Vary"); len(got) != 2 || header.Get("ETag") != `"1"` || header.Get("Connection") != "" || header.Get("Transfer-Encoding") != "" {
-		t.Errorf("the header is %v", header)
+		t.Errorf("got header %v", header)
 	}
 }
 
-func TestLocationsLeadThroughTheStage(t *testing.T) {
+func TestLocationsGetTheStage(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ path, location, want string }{
 		{"/dev/x", "/status/t1", "/dev/status/t1"},
@@ -146,11 +146,11 @@ func TestLocationsLeadThroughTheStage(t *testing.T) {
 		event := []byte(`{"httpMethod":"GET","path":"/x","requestContext":{"path":"` + row.path + `"}}`)
 		text, err := s.Buffered(t.Context(), event)
 		if err != nil || !strings.Contains(string(text), `"Location":["`+row.want+`"]`) {
-			t.Errorf("%+v: the answer is %s (%v)", row, text, err)
+			t.Errorf("%+v: got answer %s (%v)", row, text, err)
 		}
 		r, err := s.Streaming(t.Context(), event)
 		if err != nil || http.Header(r.MultiValueHeaders).Get("Location") != row.want {
-			t.Errorf("%+v: the stream is %+v (%v)", row, r, err)
+			t.Errorf("%+v: got stream %+v (%v)", row, r, err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -158,10 +158,10 @@ func TestLocationsLeadThroughTheStage(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsTooLargeIsAProblem(t *testing.T) {
+func TestTooLargeAnswerIsAProblem(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
-		"as it is":  strings.Repeat("x", gateway.AnswerLimit+1),
+		"text":      strings.Repeat("x", gateway.AnswerLimit+1),
 		"in JSON":   strings.Repeat(`"`, gateway.AnswerLimit/2),
 		"as base64": strings.Repeat("\xff", gateway.AnswerLimit*4/5),
 	} {
@@ -171,20 +171,20 @@ func TestAnswerThatIsTooLargeIsAProblem(t *testing.T) {
 			a := s.buffered(t, "GET")
 			header := http.Header(a.MultiValueHeaders)
 			if a.StatusCode != http.StatusInternalServerError || header.Get("Content-Type") != "application/problem+json" || header.Get("ETag") != "" || !strings.Contains(a.Body, "request a range") {
-				t.Errorf("the answer is %d %v %.300s", a.StatusCode, header, a.Body)
+				t.Errorf("got answer %d %v %.300s", a.StatusCode, header, a.Body)
 			}
 			if !strings.Contains(s.logs.String(), "exceeds Lambda") || len(s.ended) != 1 || s.ended[0] != 500 {
-				t.Errorf("the log is %s, and it ended %v", &s.logs, s.ended)
+				t.Errorf("got log %s and statuses %v", &s.logs, s.ended)
 			}
 		})
 	}
 	s := serve(t, writes(strings.Repeat("x", gateway.AnswerLimit-1000), "Content-Type", "text/plain"))
 	if a := s.buffered(t, "GET"); a.StatusCode != http.StatusOK || len(a.Body) != gateway.AnswerLimit-1000 {
-		t.Errorf("an answer that fits is %d with %d bytes", a.StatusCode, len(a.Body))
+		t.Errorf("answer below the limit: got %d with %d bytes", a.StatusCode, len(a.Body))
 	}
 }
 
-func TestPanicsAreProblemsAndLogLines(t *testing.T) {
+func TestPanicsAreProblemsAndLogged(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name  string
@@ -200,39 +200,39 @@ func TestPanicsAreProblemsAndLogLines(t *testing.T) {
 			a := s.buffered(t, "GET")
 			r, text := s.streamed(t, "GET")
 			if a.StatusCode != http.StatusInternalServerError || !strings.Contains(a.Body, "INTERNAL") || r.StatusCode != http.StatusInternalServerError || text != a.Body {
-				t.Errorf("the answers are %+v and %d %s", a, r.StatusCode, text)
+				t.Errorf("got answers %+v and %d %s", a, r.StatusCode, text)
 			}
 			if strings.Contains(a.Body, "ideas") || !strings.Contains(s.logs.String(), row.logs) {
-				t.Errorf("the answer is %s, the log %s", a.Body, &s.logs)
+				t.Errorf("got answer %s, log %s", a.Body, &s.logs)
 			}
 		})
 	}
 }
 
-func TestHandlerHasTimeForAnAnswer(t *testing.T) {
+func TestContextEndsBeforeLambdasDeadline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
-			t.Errorf("the context ended with %v", r.Context().Err())
+			t.Errorf("got context error %v", r.Context().Err())
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "later")
 	}))
-	lambdas, cancel := context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
+	lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
 	defer cancel()
-	text, err := s.Buffered(lambdas, event("GET"))
-	if err != nil || !bytes.Contains(text, []byte("503")) || lambdas.Err() != nil {
-		t.Errorf("the answer is %s (%v), and Lambda's time %v", text, err, lambdas.Err())
+	text, err := s.Buffered(lambda, event("GET"))
+	if err != nil || !bytes.Contains(text, []byte("503")) || lambda.Err() != nil {
+		t.Errorf("got answer %s (%v), Lambda's context %v", text, err, lambda.Err())
 	}
-	lambdas, cancel = context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
+	lambda, cancel = context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
 	defer cancel()
-	r, err := s.Streaming(lambdas, event("GET"))
+	r, err := s.Streaming(lambda, event("GET"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	if _, body, err := parts(r); err != nil || r.StatusCode != http.StatusServiceUnavailable || body != "later" {
-		t.Errorf("the stream is %d %q (%v)", r.StatusCode, body, err)
+		t.Errorf("got stream %d %q (%v)", r.StatusCode, body, err)
 	}
 }

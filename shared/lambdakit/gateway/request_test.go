@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// example is the event of a GET, as API Gateway's documentation shows one.
+// example is the event of a GET in the form of API Gateway's documentation.
 func example(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/request.json")
@@ -37,15 +37,15 @@ func request(t *testing.T, event string) *http.Request {
 	return r
 }
 
-func TestRequestIsWhatTheClientSent(t *testing.T) {
+func TestRequestMatchesTheEvent(t *testing.T) {
 	t.Parallel()
 	r := request(t, string(example(t)))
-	type told struct {
+	type summary struct {
 		Method, Path, Query, URI, Host, Remote, Proto string
 		Length                                        int64
 	}
-	got := told{r.Method, r.URL.Path, r.URL.RawQuery, r.RequestURI, r.Host, r.RemoteAddr, r.Proto, r.ContentLength}
-	want := told{
+	got := summary{r.Method, r.URL.Path, r.URL.RawQuery, r.RequestURI, r.Host, r.RemoteAddr, r.Proto, r.ContentLength}
+	want := summary{
 		"GET", "/status/export_mods_1", "q=a%2B&q=b%26c%3D%C3%BC+d&wait=5", "/status/export_mods_1?q=a%2B&q=b%26c%3D%C3%BC+d&wait=5",
 		"q1w2e3r4t5.execute-api.eu-central-1.amazonaws.com", "203.0.113.7:0", "HTTP/1.1", 0,
 	}
@@ -60,7 +60,7 @@ func TestRequestIsWhatTheClientSent(t *testing.T) {
 		t.Error(diff)
 	}
 	if body, err := io.ReadAll(r.Body); err != nil || len(body) > 0 || r.Body != http.NoBody {
-		t.Errorf("the body is %q (%v)", body, err)
+		t.Errorf("got body %q (%v), want none", body, err)
 	}
 }
 
@@ -81,12 +81,12 @@ func TestPathsKeepTheirSegments(t *testing.T) {
 		}
 		r := request(t, string(text))
 		if r.URL.Path != row.path || r.URL.EscapedPath() != row.escaped {
-			t.Errorf("%s is %q, escaped %q; want %q, %q", row.sent, r.URL.Path, r.URL.EscapedPath(), row.path, row.escaped)
+			t.Errorf("%s: got %q, escaped %q; want %q, %q", row.sent, r.URL.Path, r.URL.EscapedPath(), row.path, row.escaped)
 		}
 	}
 }
 
-func TestBodiesArriveAsTheyWereSent(t *testing.T) {
+func TestBodiesAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, event, want string }{
 		{"text", `{"httpMethod":"POST","path":"/x","body":"ü\"","headers":{"content-length":"99","Transfer-Encoding":"chunked"}}`, `ü"`},
@@ -96,19 +96,19 @@ func TestBodiesArriveAsTheyWereSent(t *testing.T) {
 		r := request(t, row.event)
 		body, err := io.ReadAll(r.Body)
 		if err != nil || string(body) != row.want || r.ContentLength != int64(len(row.want)) {
-			t.Errorf("%s: the body is %q of %d (%v)", row.name, body, r.ContentLength, err)
+			t.Errorf("%s: got body %q of %d bytes (%v)", row.name, body, r.ContentLength, err)
 		}
 		if len(r.Header) > 0 {
-			t.Errorf("%s: the header is %v", row.name, r.Header)
+			t.Errorf("%s: got header %v, want none", row.name, r.Header)
 		}
 	}
 }
 
-func TestSingleValuesAreTakenWhereThereAreNoOthers(t *testing.T) {
+func TestSingleValuesAreUsedWithoutMultiValues(t *testing.T) {
 	t.Parallel()
 	r := request(t, `{"httpMethod":"GET","path":"/x","headers":{"x-a":"1","host":"h"},"queryStringParameters":{"q":"a b"}}`)
 	if r.Header.Get("X-A") != "1" || r.Host != "h" || r.URL.RawQuery != "q=a+b" {
-		t.Errorf("the request is %v %v %q", r.Header, r.Host, r.URL.RawQuery)
+		t.Errorf("got %v %v %q", r.Header, r.Host, r.URL.RawQuery)
 	}
 }
 
@@ -124,10 +124,10 @@ func TestOtherEventsAreRefused(t *testing.T) {
 		"no path":         `{"httpMethod":"GET","path":"x"}`,
 	} {
 		if answer, err := serve(t, http.NotFoundHandler()).Buffered(context.Background(), []byte(event)); err == nil {
-			t.Errorf("%s is answered with %s", name, answer)
+			t.Errorf("%s: got answer %s, want an error", name, answer)
 		}
 		if _, err := serve(t, http.NotFoundHandler()).Streaming(context.Background(), []byte(event)); err == nil {
-			t.Errorf("%s is answered with a stream", name)
+			t.Errorf("%s: got a stream, want an error", name)
 		}
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 )
 
-// parts reads a stream to its end, as Lambda does: a prelude of JSON, eight
-// zeros, the body.
+// parts reads a stream like Lambda: a prelude of JSON, eight zero bytes, the body.
 func parts(r *events.APIGatewayProxyStreamingResponse) (prelude, body string, err error) {
 	var text bytes.Buffer
 	_, err = io.Copy(&text, struct{ io.Reader }{r})
@@ -33,11 +32,11 @@ func (s *served) streamed(t *testing.T, method string) (*events.APIGatewayProxyS
 	}
 	prelude, body, err := parts(r)
 	if err != nil {
-		t.Fatalf("the stream broke: %v", err)
+		t.Fatalf("stream: %v", err)
 	}
 	var head struct{ StatusCode int }
 	if err := json.Unmarshal([]byte(prelude), &head); err != nil || head.StatusCode != r.StatusCode {
-		t.Errorf("the prelude is %s (%v)", prelude, err)
+		t.Errorf("got prelude %s (%v)", prelude, err)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
@@ -45,7 +44,7 @@ func (s *served) streamed(t *testing.T, method string) (*events.APIGatewayProxyS
 	return r, body
 }
 
-func TestStreamArrivesAsItIsWritten(t *testing.T) {
+func TestStreamSendsEachWrite(t *testing.T) {
 	t.Parallel()
 	next := make(chan string)
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -58,29 +57,29 @@ func TestStreamArrivesAsItIsWritten(t *testing.T) {
 			_, _ = io.WriteString(w, text)
 		}
 	}))
-	r, err := s.Streaming(t.Context(), event("GET")) // returns though nothing is written yet
+	r, err := s.Streaming(t.Context(), event("GET")) // returns before the first write
 	if err != nil {
 		t.Fatal(err)
 	}
 	header := http.Header(r.MultiValueHeaders)
 	if r.StatusCode != http.StatusOK || header.Get("X-Early") != "1" || header.Get("X-Late") != "" {
-		t.Errorf("the stream begins with %d %v", r.StatusCode, header)
+		t.Errorf("got %d %v", r.StatusCode, header)
 	}
 	for _, text := range []string{"one", "two"} {
 		next <- text
 		got := make([]byte, len(text))
 		if _, err := io.ReadFull(r.Body, got); err != nil || string(got) != text {
-			t.Errorf("what arrives is %q (%v), want %q", got, err, text)
+			t.Errorf("got %q (%v), want %q", got, err, text)
 		}
 	}
 	close(next)
 	if rest, err := io.ReadAll(r.Body); err != nil || len(rest) > 0 {
-		t.Errorf("the rest is %q (%v)", rest, err)
+		t.Errorf("got further %q (%v)", rest, err)
 	}
 }
 
-// TestStreamThatCannotBeFinishedBreaks: no client takes a part for the whole.
-func TestStreamThatCannotBeFinishedBreaks(t *testing.T) {
+// TestIncompleteStreamBreaks checks that no client takes a part for the whole.
+func TestIncompleteStreamBreaks(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		"a panic": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "part"); panic("x") },
@@ -103,30 +102,30 @@ func TestStreamThatCannotBeFinishedBreaks(t *testing.T) {
 			}
 			_, body, err := parts(r)
 			if _, broken := errors.AsType[gateway.Broken](err); !broken || body != "part" && body != "" {
-				t.Errorf("the stream is %q and ends with %v", body, err)
+				t.Errorf("got %q and error %v, want Broken", body, err)
 			}
 			if err := r.Close(); err != nil || len(s.ended) != 1 || s.ended[0] != 0 || s.logs.Len() == 0 {
-				t.Errorf("it ended %v (%v), and the log is %s", s.ended, err, &s.logs)
+				t.Errorf("got statuses %v (%v), log %s", s.ended, err, &s.logs)
 			}
 		})
 	}
 }
 
-func TestStreamIsNotLongerThanItSays(t *testing.T) {
+func TestStreamEndsAtContentLength(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "3")
 		_, _ = io.WriteString(w, "one")
 		if _, err := io.WriteString(w, "two"); !errors.Is(err, http.ErrContentLength) {
-			t.Errorf("the handler is told %v", err)
+			t.Errorf("got %v, want ErrContentLength", err)
 		}
 	}))
 	if _, body := s.streamed(t, "GET"); body != "one" {
-		t.Errorf("the body is %q", body)
+		t.Errorf("got body %q, want one", body)
 	}
 }
 
-func TestClientThatGoesAwayEndsTheRequest(t *testing.T) {
+func TestDisconnectEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,30 +148,30 @@ func TestClientThatGoesAwayEndsTheRequest(t *testing.T) {
 	}
 	select {
 	case err := <-ended: // before Close returned
-		t.Logf("the request's context: %v", err)
+		t.Logf("context error: %v", err)
 	default:
-		t.Error("the handler still runs")
+		t.Error("got a running handler after Close")
 	}
 	if len(s.ended) != 1 || s.ended[0] != 0 {
-		t.Errorf("it ended %v", s.ended)
+		t.Errorf("got statuses %v, want 0", s.ended)
 	}
 }
 
-func TestStreamBreaksBeforeLambdaIsCut(t *testing.T) {
+func TestStreamBreaksBeforeLambdasDeadline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "part")
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
 	}))
-	lambdas, cancel := context.WithTimeout(t.Context(), gateway.Margin+20*time.Millisecond)
+	lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+20*time.Millisecond)
 	defer cancel()
-	r, err := s.Streaming(lambdas, event("GET"))
+	r, err := s.Streaming(lambda, event("GET"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, body, err := parts(r); body != "part" || !errors.Is(err, context.DeadlineExceeded) || lambdas.Err() != nil {
-		t.Errorf("the stream is %q and ends with %v; Lambda's time: %v", body, err, lambdas.Err())
+	if _, body, err := parts(r); body != "part" || !errors.Is(err, context.DeadlineExceeded) || lambda.Err() != nil {
+		t.Errorf("got %q and error %v; Lambda's context: %v", body, err, lambda.Err())
 	}
 }

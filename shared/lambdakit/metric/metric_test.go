@@ -16,7 +16,7 @@ var (
 	dim = metric.Dimensions{Function: "launch", Stage: "dev"}
 )
 
-func TestCountsBecomeLinesInTheEmbeddedFormat(t *testing.T) {
+func TestLinesHaveTheEmbeddedFormat(t *testing.T) {
 	t.Parallel()
 	var c metric.Counts
 	c.Add("TasksDone", 1)
@@ -34,15 +34,15 @@ func TestCountsBecomeLinesInTheEmbeddedFormat(t *testing.T) {
 {"Faults":2,"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[{"Namespace":"Sortie","Dimensions":[["function","stage"],["function","stage","code"]],"Metrics":[{"Name":"Faults","Unit":"Count"}]}]},"code":"IMAGE","function":"launch","stage":"dev"}
 `
 	if out.String() != want {
-		t.Errorf("the lines are\n%s", &out)
+		t.Errorf("got lines\n%s", &out)
 	}
 	out.Reset()
 	if err := c.Write(&out, at, dim); err != nil || out.Len() > 0 {
-		t.Errorf("what was written is written again: %s (%v)", &out, err)
+		t.Errorf("second Write: got %s (%v), want nothing", &out, err)
 	}
 }
 
-func TestNothingIsLostBetweenCounting(t *testing.T) {
+func TestCountsAreSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	var (
 		c    metric.Counts
@@ -58,7 +58,7 @@ func TestNothingIsLostBetweenCounting(t *testing.T) {
 	}
 	done.Wait()
 	if err := c.Write(&out, at, dim); err != nil || !strings.Contains(out.String(), `"Many":800`) {
-		t.Errorf("the line is %s (%v)", &out, err)
+		t.Errorf("got line %s (%v)", &out, err)
 	}
 }
 
@@ -66,11 +66,11 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
-func TestWriterThatFailsIsTold(t *testing.T) {
+func TestWriteReturnsTheWritersError(t *testing.T) {
 	t.Parallel()
 	var c metric.Counts
 	c.Add("One", 1)
 	if err := c.Write(full{}, at, dim); err == nil {
-		t.Error("it is not told")
+		t.Error("got no error")
 	}
 }

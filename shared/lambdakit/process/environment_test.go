@@ -15,7 +15,7 @@ import (
 
 func nothing(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 
-// wire is what a main does.
+// wire reads variables like a main.
 func wire(b *bench) {
 	b.Need("SORTIE_TABLE")
 	b.Option("SORTIE_BUS", "default")
@@ -35,18 +35,18 @@ func TestCheckNamesTheVariables(t *testing.T) {
 	b.Need("SORTIE_TABLE")
 	b.Option("SORTIE_BUS", "default")
 	if keys := b.List("SORTIE_KEYS", ""); len(keys) != 2 || keys[1] != "b" {
-		t.Errorf("the keys are %q", keys)
+		t.Errorf("got keys %q", keys)
 	}
 	if apps := b.List("SORTIE_FLY_APPS", "app"); len(apps) != 1 || apps[0] != "app" {
-		t.Errorf("the apps are %q", apps)
+		t.Errorf("got apps %q", apps)
 	}
 	if c := b.Settings(); c.Region != "fra" || c.CPUs != 1 {
-		t.Errorf("the settings are %+v", c)
+		t.Errorf("got settings %+v", c)
 	}
 	b.AWS()
 	b.ServeTask(nothing)
 	if want := "SORTIE_KEYS\nSORTIE_REGION\nSORTIE_STAGE\nSORTIE_TABLE\n"; b.code != 0 || b.out.String() != want || b.err.Len() > 0 || b.handler != nil {
-		t.Errorf("it exits with %d, says %q, and %q", b.code, &b.out, &b.err)
+		t.Errorf("got exit code %d, output %q, problems %q", b.code, &b.out, &b.err)
 	}
 }
 
@@ -56,16 +56,16 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	wire(b)
 	for _, says := range []string{"SORTIE_STAGE is not set\n", "SORTIE_TABLE is not set\n", `SORTIE_KEYS: "a,,b" has an empty`, "SORTIE_MACHINE_CPUS: "} {
 		if !strings.Contains(b.err.String(), says) {
-			t.Errorf("it says nothing of %q: %s", says, &b.err)
+			t.Errorf("got no %q in %s", says, &b.err)
 		}
 	}
 	if b.code != 2 || b.out.Len() > 0 || strings.Contains(b.err.String(), "nothing") {
-		t.Errorf("it exits with %d, and says %s%s", b.code, &b.out, &b.err)
+		t.Errorf("got exit code %d and %s%s", b.code, &b.out, &b.err)
 	}
 	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_TABLE": "t", "SORTIE_KEYS": "a"}, "-check")
 	wire(b)
 	if b.code != 2 || b.err.String() != "made of nothing\n" {
-		t.Errorf("it exits with %d, and says %s", b.code, &b.err)
+		t.Errorf("got exit code %d and %s", b.code, &b.err)
 	}
 	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_TABEL": "t", "SORTIE_TABLE": "t", "SORTIE_KEYS": "a", "SORTIE_OTHER": "x"}, "-check")
 	b.Need("SORTIE_TABLE")
@@ -76,7 +76,7 @@ func TestCheckNamesEveryProblem(t *testing.T) {
 	b = setup(t, deployed, "-help")
 	b.ServeTask(nothing)
 	if b.code != 1 || b.handler != nil {
-		t.Errorf("an argument that it does not know exits with %d", b.code)
+		t.Errorf("unknown argument: got exit code %d, want 1", b.code)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestMisconfiguredProcessDoesNotServe(t *testing.T) {
 	wire(b)
 	logs, _ := b.lines(t)
 	if b.code != 1 || b.handler != nil || len(logs) != 1 || !strings.Contains(b.out.String(), "SORTIE_TABLE is not set") {
-		t.Errorf("it exits with %d, and logs %s", b.code, &b.out)
+		t.Errorf("got exit code %d and log %s", b.code, &b.out)
 	}
 }
 
-func TestAWSComesFromLambdasVariables(t *testing.T) {
+func TestAWSReadsLambdasVariables(t *testing.T) {
 	t.Parallel()
 	b := setup(t, map[string]string{
 		"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_SESSION_TOKEN": "session",
@@ -99,32 +99,32 @@ func TestAWSComesFromLambdasVariables(t *testing.T) {
 	config := b.AWS()
 	got, err := config.Credentials.Retrieve(t.Context())
 	if err != nil || got.AccessKeyID != "id" || got.SecretAccessKey != "key" || got.SessionToken != "session" || got.CanExpire {
-		t.Errorf("the credentials are %+v (%v)", got, err)
+		t.Errorf("got credentials %+v (%v)", got, err)
 	}
 	if config.Region != "eu-central-1" || *config.BaseEndpoint != "http://127.0.0.1:4566" {
-		t.Errorf("the configuration is %+v", config)
+		t.Errorf("got configuration %+v", config)
 	}
 	if endpoint := dynamodb.NewFromConfig(config).Options().BaseEndpoint; endpoint == nil || *endpoint != "http://127.0.0.1:5568" {
-		t.Errorf("the table is asked for at %v", endpoint)
+		t.Errorf("dynamodb: got endpoint %v", endpoint)
 	}
 	if endpoint := secretsmanager.NewFromConfig(config).Options().BaseEndpoint; endpoint == nil || *endpoint != "http://127.0.0.1:4566" {
-		t.Errorf("secrets are asked for at %v", endpoint)
+		t.Errorf("secretsmanager: got endpoint %v", endpoint)
 	}
 	config = setup(t, nil).AWS()
 	if _, err := config.Credentials.Retrieve(t.Context()); err == nil || config.BaseEndpoint != nil {
-		t.Errorf("without variables there are credentials, or an endpoint: %v", err)
+		t.Errorf("without variables: got credentials or an endpoint (%v)", err)
 	}
 }
 
-// TestNoCallOfAWSWaitsForABrokenConnection: it is tried again while the function
-// still has time, the shortest of which is 28 s.
-func TestNoCallOfAWSWaitsForABrokenConnection(t *testing.T) {
+// TestAnswerLimitAllowsARetry checks that a call on a broken connection is retried within
+// the shortest timeout of a function, 28 s.
+func TestAnswerLimitAllowsARetry(t *testing.T) {
 	t.Parallel()
 	client, ok := setup(t, nil).AWS().HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
-		t.Fatal("the client is not one of the SDK's")
+		t.Fatal("got another client than the SDK's")
 	}
 	if limit := client.GetTransport().ResponseHeaderTimeout; limit <= 0 || 2*limit > 28*time.Second {
-		t.Errorf("a request waits %s for its answer", limit)
+		t.Errorf("got a limit of %s, want at most 14 s", limit)
 	}
 }

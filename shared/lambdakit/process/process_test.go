@@ -24,12 +24,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// bench is a process without Lambda.
+// bench runs a process without Lambda.
 type bench struct {
 	*Process
 	out, err bytes.Buffer
-	code     int // of its exit; -1 while there was none
-	handler  any // what Lambda would serve
+	code     int // exit code, or -1
+	handler  any // passed to Lambda's loop
 }
 
 func setup(t *testing.T, env map[string]string, args ...string) *bench {
@@ -47,14 +47,14 @@ func setup(t *testing.T, env map[string]string, args ...string) *bench {
 func (b *bench) call(t *testing.T, event string) (string, error) {
 	t.Helper()
 	if b.handler == nil {
-		t.Fatalf("nothing is served: %s%s", &b.err, &b.out)
+		t.Fatalf("got no handler: %s%s", &b.err, &b.out)
 	}
 	ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: "request-7"})
 	answer, err := lambda.NewHandler(b.handler).Invoke(ctx, []byte(event))
 	return string(answer), err
 }
 
-// lines are the log lines, and the metrics among them.
+// lines returns the log lines and the metric lines.
 func (b *bench) lines(t *testing.T) (logs, metrics []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(b.out.String()) {
@@ -81,7 +81,7 @@ func routes(access httpkit.Access, handle httpkit.Handler) []httpkit.Route {
 	return []httpkit.Route{{Method: http.MethodGet, Pattern: "/x", Access: access, Query: []string{"q"}, Handle: handle}}
 }
 
-// tokens are a TokenSource; none is a secret that cannot be read.
+// tokens is a TokenSource; nil means that the secret cannot be read.
 type tokens []string
 
 func (s *tokens) Refused() {}
@@ -111,25 +111,25 @@ func TestClientTokensMayChange(t *testing.T) {
 	good = nil
 	if got := []string{first, other, second, old, call("two")}; fmt.Sprint(got) !=
 		fmt.Sprint([]string{`{"statusCode":200`, `{"statusCode":401`, `{"statusCode":200`, `{"statusCode":401`, `{"statusCode":503`}) {
-		t.Errorf("the answers are %v", got)
+		t.Errorf("got answers %v", got)
 	}
 	answer, err := b.call(t, `{"httpMethod":"GET","path":"/x","headers":{"Host":"localhost"},"requestContext":{"identity":{"sourceIp":"127.0.0.1"}}}`)
 	if err != nil || !strings.HasPrefix(answer, `{"statusCode":401`) {
-		t.Errorf("without a token the answer is %s (%v)", answer, err)
+		t.Errorf("without a token: got %s (%v), want 401", answer, err)
 	}
 	if _, err := b.call(t, `{"source":"aws.events"}`); err == nil || !strings.Contains(err.Error(), "InvalidInput") && typeOf(err) != "InvalidInput" {
-		t.Errorf("another event is answered with %v", err)
+		t.Errorf("other event: got %v, want InvalidInput", err)
 	}
 }
 
 func typeOf(err error) string {
-	if told, ok := err.(messages.InvokeResponse_Error); ok { //nolint:errorlint // the type that the runtime sees
-		return told.Type
+	if response, ok := err.(messages.InvokeResponse_Error); ok { //nolint:errorlint // the type that the runtime sees
+		return response.Type
 	}
 	return ""
 }
 
-func TestErrorsReachTheStateMachineUnderTheirNames(t *testing.T) {
+func TestErrorsHaveNamesForTheStateMachine(t *testing.T) {
 	t.Parallel()
 	again := orchestrator.TryAgain{Cause: errors.New("busy")}
 	for _, row := range []struct {
@@ -146,31 +146,31 @@ func TestErrorsReachTheStateMachineUnderTheirNames(t *testing.T) {
 		b.ServeTask(func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, row.fail })
 		_, err := b.call(t, `{}`)
 		if typeOf(err) != row.want || strings.Contains(err.Error(), "abc") {
-			t.Errorf("%v is told as %v (%s), want %s", row.fail, err, typeOf(err), row.want)
+			t.Errorf("%v: got %v (%s), want %s", row.fail, err, typeOf(err), row.want)
 		}
 		_, metrics := b.lines(t)
 		if len(metrics) != 1 || metrics[0]["TasksFailed"] != 1.0 || metrics[0]["function"] != "status" || metrics[0]["stage"] != "dev" {
-			t.Errorf("the metrics are %v", metrics)
+			t.Errorf("got metrics %v", metrics)
 		}
 	}
 }
 
-func TestPanicOfATaskIsAnErrorAndALogLine(t *testing.T) {
+func TestPanicIsAnErrorAndLogged(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)
 	b.ServeTask(lambdakit.Task(func(context.Context, struct{}) (struct{}, error) { panic("out of ideas") }))
 	_, err := b.call(t, `{}`)
-	told, _ := err.(messages.InvokeResponse_Error) //nolint:errorlint // the type that the runtime sees
-	if told.Type != "Panicked" || told.ShouldExit {
-		t.Errorf("the runtime is told %+v", err)
+	response, _ := err.(messages.InvokeResponse_Error) //nolint:errorlint // the type that the runtime sees
+	if response.Type != "Panicked" || response.ShouldExit {
+		t.Errorf("got %+v, want Panicked", err)
 	}
 	logs, _ := b.lines(t)
 	if last := logs[len(logs)-1]; !strings.Contains(fmt.Sprint(last["stack"]), "process_test.go") || last["name"] != "Panicked" {
-		t.Errorf("the log is %v", logs)
+		t.Errorf("got log %v", logs)
 	}
 }
 
-func TestLinesCarryTheCall(t *testing.T) {
+func TestLinesHaveTheCallsAttributes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)
 	b.ServeEvent(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
@@ -180,31 +180,32 @@ func TestLinesCarryTheCall(t *testing.T) {
 	})
 	for range 2 {
 		if answer, err := b.call(t, `{}`); err != nil || answer != `{"a":"<"}` {
-			t.Errorf("the answer is %s (%v)", answer, err)
+			t.Errorf("got answer %s (%v)", answer, err)
 		}
 	}
 	logs, metrics := b.lines(t)
 	if len(logs) != 3 || len(metrics) != 4 {
-		t.Fatalf("the lines are %s", &b.out)
+		t.Fatalf("got lines %s", &b.out)
 	}
 	for i, cold := range []any{true, true, nil} {
 		if l := logs[i]; l["request_id"] != "request-7" || l["function"] != "status" || l["version"] != "12" || l["cold_start"] != cold {
-			t.Errorf("line %d is %v", i, l)
+			t.Errorf("line %d: got %v", i, l)
 		}
 	}
 	if m := metrics[0]; m["ColdStarts"] != 1.0 || m["RelayFailures"] != 2.0 || m["InitMs"] != 0.0 {
-		t.Errorf("the first call counts %v", m)
+		t.Errorf("first call: got metrics %v", m)
 	}
 	if m := metrics[1]; m["code"] != "WORKER_LOST" || m["Faults"] != 1.0 {
-		t.Errorf("its fault counts %v", m)
+		t.Errorf("first call: got fault metrics %v", m)
 	}
 	if m := metrics[2]; m["ColdStarts"] != nil || m["RelayFailures"] != 2.0 {
-		t.Errorf("the second call counts %v", m)
+		t.Errorf("second call: got metrics %v", m)
 	}
 }
 
-// TestACallThatIsDoneCostsNoMetric: the sweep is called each minute of the month.
-func TestACallThatIsDoneCostsNoMetric(t *testing.T) {
+// TestSuccessHasNoMetric checks that a successful call writes no custom metric, which
+// would cost money for each function.
+func TestSuccessHasNoMetric(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)
 	b.ServeEvent(nothing)
@@ -214,11 +215,11 @@ func TestACallThatIsDoneCostsNoMetric(t *testing.T) {
 		}
 	}
 	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["ColdStarts"] != 1.0 {
-		t.Errorf("beside the new process there is counted: %v", metrics)
+		t.Errorf("got metrics %v, want one cold start", metrics)
 	}
 }
 
-func TestStreamsAreCountedWhenTheyEnd(t *testing.T) {
+func TestStreamsAreCountedAtTheirEnd(t *testing.T) {
 	t.Parallel()
 	write := func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusPartialContent)
@@ -229,38 +230,38 @@ func TestStreamsAreCountedWhenTheyEnd(t *testing.T) {
 	b.ServeStream(routes(httpkit.ForAll, write), nil)
 	answer, err := b.call(t, `{"httpMethod":"GET","path":"/x"}`)
 	if err == nil || !strings.HasPrefix(answer, `{"statusCode":206`) && answer != "" {
-		t.Errorf("the stream is %q (%v)", answer, err)
+		t.Errorf("got stream %q (%v)", answer, err)
 	}
 	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["RequestsBroken"] != 1.0 {
-		t.Errorf("the metrics are %v", metrics)
+		t.Errorf("got metrics %v", metrics)
 	}
 	b = setup(t, map[string]string{"SORTIE_STAGE": "dev", "SORTIE_STREAMING": "buffered"})
 	b.ServeStream(routes(httpkit.ForAll, ok), nil)
 	answer, err = b.call(t, `{"httpMethod":"GET","path":"/x"}`)
 	if err != nil || !strings.HasPrefix(answer, `{"statusCode":200,"headers":{}`) {
-		t.Errorf("buffered, the answer is %s (%v)", answer, err)
+		t.Errorf("buffered: got answer %s (%v)", answer, err)
 	}
 	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["Requests2xx"] != 1.0 {
-		t.Errorf("the metrics are %v", metrics)
+		t.Errorf("got metrics %v", metrics)
 	}
 }
 
-func TestSecretsStayOutOfTheLog(t *testing.T) {
+func TestLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)
 	b.Log.Info(`Post "https://x.example/callback/t?token=abc": eof`, "error", errors.New("Bearer s3cr3t is wrong"), "url", "https://b.example/k?X-Amz-Signature=f00")
 	b.Log.With("token", "eyJhbGciOi.eyJzdWIi.c2ln-_").Info("?")
 	for _, secret := range []string{"abc", "s3cr3t", "f00", "eyJ"} {
 		if strings.Contains(b.out.String(), secret) {
-			t.Errorf("the log has %q: %s", secret, &b.out)
+			t.Errorf("got %q in the log %s", secret, &b.out)
 		}
 	}
 	if !strings.Contains(b.out.String(), "https://x.example/callback/t[redacted]") {
-		t.Errorf("the log is %s", &b.out)
+		t.Errorf("got log %s", &b.out)
 	}
 	_, _ = runtimeLog{b.Log}.Write([]byte("2026 broken pipe\n"))
 	_, _ = runtimeLog{b.Log}.Write([]byte(`{"errorMessage":"payload"}` + "\n"))
 	if text := b.out.String(); !strings.Contains(text, "broken pipe") || strings.Contains(text, "payload") {
-		t.Errorf("the log is %s", text)
+		t.Errorf("got log %s", text)
 	}
 }
