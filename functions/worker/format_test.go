@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // fill adds a root, a child with files, graph and narrative, and an incomplete child.
 func fill(a *archive) {

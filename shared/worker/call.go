@@ -35,7 +35,8 @@ type answer struct {
 
 func (a answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
-// problem decodes the body as a problem document; the zero value if it is none.
+// problem decodes the body as a problem document. It returns the zero value for any other
+// body.
 func (a answer) problem() contract.Problem {
 	var p contract.Problem
 	_ = json.Unmarshal(a.body, &p)

@@ -34,7 +34,7 @@ var (
 // wrapped together with the reason.
 var ErrUndelivered = errors.New("the result could not be delivered")
 
-// causeOf returns the cause that an answer of the control plane stands for; nil
+// causeOf returns the cause for an answer of the control plane; nil
 // if it does not end the work.
 func causeOf(a answer) error {
 	switch a.status {

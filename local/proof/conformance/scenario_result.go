@@ -17,7 +17,7 @@ func checkWork(st *session) {
 		return
 	}
 	if len(completed) == 0 {
-		st.fail(reqCompleted, Failed, st.earlyEnd(), "it sent none%s", st.outputTail())
+		st.fail(reqCompleted, Failed, st.earlyEnd(), "got no completed%s", st.outputTail())
 		return
 	}
 	end := completed[0]

@@ -247,8 +247,7 @@ func TestMissingOutputFailsTheTask(t *testing.T) {
 	}
 }
 
-// The interval is longer than the test. The heartbeat is caused by the progress
-// line alone.
+// The interval is longer than the test, so only the progress line causes a heartbeat.
 func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
 	t.Parallel()
 	name := file(t, "go")
