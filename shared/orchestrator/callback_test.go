@@ -19,56 +19,56 @@ func TestCallbackIsFenced(t *testing.T) {
 	t.Parallel()
 	failure := contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"}
 	for name, test := range map[string]struct {
-		play func(h *house, task string)
+		play func(h *fixture, task string)
 		body contract.Callback
 		code fault.Code // empty: it is accepted
 		ends run.State
 	}{
-		"the first":            {func(*house, string) {}, success(), "", run.Terminating},
-		"the first, an error":  {func(*house, string) {}, failure, "", run.Terminating},
-		"repeated at once":     {func(h *house, _ string) { h.ok(h.report(h.runner.made[0], success())) }, success(), "", run.Terminating},
-		"repeated after a day": {func(h *house, _ string) { h.ends(success()); h.pass(40 * time.Minute) }, success(), "", run.Completed},
+		"the first":            {func(*fixture, string) {}, success(), "", run.Terminating},
+		"the first, an error":  {func(*fixture, string) {}, failure, "", run.Terminating},
+		"repeated at once":     {func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, success(), "", run.Terminating},
+		"repeated after a day": {func(h *fixture, _ string) { h.ends(success()); h.pass(40 * time.Minute) }, success(), "", run.Completed},
 		"contradicting": {
-			func(h *house, _ string) { h.ok(h.report(h.runner.made[0], success())) }, failure, fault.TaskAlreadyTerminal, run.Terminating,
+			func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, failure, fault.TaskAlreadyTerminal, run.Terminating,
 		},
-		"contradicting after the end": {func(h *house, _ string) { h.ends(failure) }, success(), fault.TaskAlreadyTerminal, run.Failed},
-		"of a dead attempt": {func(h *house, _ string) {
+		"contradicting after the end": {func(h *fixture, _ string) { h.ends(failure) }, success(), fault.TaskAlreadyTerminal, run.Failed},
+		"of a dead attempt": {func(h *fixture, _ string) {
 			h.runner.made[0].ends(1)
 			h.sweep()
 		}, success(), fault.TaskExpired, run.Retrying},
-		"of an attempt before": {func(h *house, _ string) {
+		"of an attempt before": {func(h *fixture, _ string) {
 			h.runner.made[0].ends(1)
 			h.sweep()
 			h.pass(3 * time.Second)
 		}, success(), fault.AttemptMismatch, run.Running},
-		"the first after a cancel": {func(h *house, task string) { h.cancel(task) }, success(), "", run.Terminating},
-		"after the worker's end by a cancel": {func(h *house, task string) {
+		"the first after a cancel": {func(h *fixture, task string) { h.cancel(task) }, success(), "", run.Terminating},
+		"after the worker's end by a cancel": {func(h *fixture, task string) {
 			h.cancel(task)
 			h.step()
 			h.sweep()
 		}, success(), "", run.Cancelled},
-		"after the time limit": {func(h *house, _ string) {
+		"after the time limit": {func(h *fixture, _ string) {
 			h.pass(10*time.Minute + 2*time.Second)
 			h.pass(3 * time.Second)
 			h.pass(10*time.Minute + 2*time.Second)
 		}, success(), fault.AttemptMismatch, run.Failed},
-		"when its token has expired": {func(h *house, _ string) { h.pass(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
-		"of nobody":                  {func(h *house, _ string) { h.runner.made[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
-		"with a token that was tampered with": {func(h *house, _ string) {
+		"when its token has expired": {func(h *fixture, _ string) { h.pass(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
+		"of nobody":                  {func(h *fixture, _ string) { h.runner.made[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
+		"with a token that was tampered with": {func(h *fixture, _ string) {
 			env := h.runner.made[0].spec.Env
 			env["CALLBACK_URL"] = strings.TrimSuffix(env["CALLBACK_URL"], env["CALLBACK_URL"][len(env["CALLBACK_URL"])-8:]) + "AAAAAAAA"
 		}, success(), fault.Unauthenticated, run.Running},
-		"with another task's token": {func(h *house, _ string) {
+		"with another task's token": {func(h *fixture, _ string) {
 			h.post()
 			h.runner.made[0].spec.Env["CALLBACK_URL"] = h.runner.last().spec.Env["CALLBACK_URL"]
 		}, success(), fault.Forbidden, run.Running},
-		"with another task's body": {func(*house, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.InvalidRequest, run.Running},
+		"with another task's body": {func(*fixture, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.InvalidRequest, run.Running},
 		"with an output elsewhere": {
-			func(*house, string) {},
+			func(*fixture, string) {},
 			contract.Callback{Status: contract.StatusSuccess, OutputKey: "exports/other/out.xml", OutputFileName: "out.xml", OutputFileSize: new(int64)},
 			fault.InvalidRequest, run.Running,
 		},
-		"that says nothing": {func(*house, string) {}, contract.Callback{}, fault.InvalidRequest, run.Running},
+		"that says nothing": {func(*fixture, string) {}, contract.Callback{}, fault.InvalidRequest, run.Running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestCallbackIsFenced(t *testing.T) {
 			if test.code == "" && err != nil || test.code != "" && !fault.Is(err, test.code) {
 				t.Errorf("it is answered by %v, want %q", err, test.code)
 			}
-			after := h.stands(task, test.ends)
+			after := h.wantState(task, test.ends)
 			if test.code != "" && after.Version != before.Version {
 				t.Errorf("a refused callback made %+v of %+v", after, before)
 			}
@@ -89,7 +89,7 @@ func TestCallbackIsFenced(t *testing.T) {
 }
 
 // ends has the first worker's report end its run.
-func (h *house) ends(body contract.Callback) {
+func (h *fixture) ends(body contract.Callback) {
 	h.Helper()
 	h.ok(h.report(h.runner.made[0], body))
 	h.step()
@@ -136,7 +136,7 @@ func TestTokenAuthorizesOneAttempt(t *testing.T) {
 	newer := h.worker(h.runner.last())
 	h.ok(newer.started(false))
 	h.pass(time.Second)
-	before := h.stands(task, run.Running)
+	before := h.wantState(task, run.Running)
 	contacted, err := h.store.LastHeartbeat(t.Context(), before.Ref())
 	h.ok(err)
 	bearer := older.bearer()
@@ -163,6 +163,6 @@ func TestTokenAuthorizesOneAttempt(t *testing.T) {
 	}
 	now, err := h.store.LastHeartbeat(t.Context(), before.Ref())
 	h.ok(err)
-	h.same(contacted, now)
-	h.same(before, h.record(task))
+	h.equal(contacted, now)
+	h.equal(before, h.record(task))
 }

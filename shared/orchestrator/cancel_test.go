@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-func (h *house) cancel(task string) {
+func (h *fixture) cancel(task string) {
 	h.Helper()
 	_, err := h.service.Cancel(h.Context(), client, task, "user_requested")
 	h.ok(err)
 }
 
 // begin stores a run that no front door makes yet, and starts it.
-func (h *house) begin(change func(*run.Run)) (task string) {
+func (h *fixture) begin(change func(*run.Run)) (task string) {
 	h.Helper()
 	r := run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: "a-run", TaskID: "a-run",
@@ -40,91 +40,91 @@ func (h *house) begin(change func(*run.Run)) (task string) {
 func TestCancelWorksInEveryState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		play  func(h *house) (task string)
+		play  func(h *fixture) (task string)
 		state run.State
 		// code is the fault that the run ends with.
 		code fault.Code
 		// machines counts those that were made.
 		machines int
 	}{
-		"before its execution began": {func(h *house) string {
+		"before its execution began": {func(h *fixture) string {
 			h.calls.lost["Start"] = 1
 			return h.post()
 		}, run.Pending, fault.Cancelled, 0},
-		"PreRun": {func(h *house) string {
+		"PreRun": {func(h *fixture) string {
 			return h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 		}, run.PreRun, fault.Cancelled, 0},
-		"while it is woken": {func(h *house) string {
+		"while it is woken": {func(h *fixture) string {
 			task := h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 			h.before[run.StepPending] = func(orchestrator.StepInput) { h.cancel(task) }
 			h.pass(time.Hour + time.Second)
 			return task
 		}, run.Cancelled, fault.Cancelled, 0},
-		"Queued": {func(h *house) string {
+		"Queued": {func(h *fixture) string {
 			h.config.MaxMachines = 1
 			h.wire()
 			return h.queue(2)[1]
 		}, run.Pending, fault.Cancelled, 1},
-		"while its constraints are checked": {func(h *house) string {
+		"while its constraints are checked": {func(h *fixture) string {
 			h.before[run.StepConditionRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			return h.begin(func(r *run.Run) { r.Constrained = true })
 		}, run.Cancelled, fault.Cancelled, 0},
-		"before its launch": {func(h *house) string {
+		"before its launch": {func(h *fixture) string {
 			h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			return h.post()
 		}, run.Cancelled, fault.Cancelled, 0},
-		"during its launch": {func(h *house) string {
+		"during its launch": {func(h *fixture) string {
 			h.runner.during = func(m *machine) error { h.cancel(m.Owner.RunID); return nil }
 			return h.post()
 		}, run.Cancelled, fault.Cancelled, 1},
-		"ContainerCreating": {func(h *house) string {
+		"ContainerCreating": {func(h *fixture) string {
 			h.runner.stuck = true
 			return h.post()
 		}, run.ContainerCreating, fault.Cancelled, 1},
-		"BackingOff": {func(h *house) string {
+		"BackingOff": {func(h *fixture) string {
 			h.runner.during = func(m *machine) error {
 				m.ends(0)
 				return fault.New(fault.Throttled, "too many")
 			}
 			return h.post()
 		}, run.ContainerCreating, fault.Cancelled, 1},
-		"Running": {func(h *house) string { return h.post() }, run.Running, fault.Cancelled, 1},
-		"Running, and deaf": {func(h *house) string {
+		"Running": {func(h *fixture) string { return h.post() }, run.Running, fault.Cancelled, 1},
+		"Running, and deaf": {func(h *fixture) string {
 			h.runner.deaf = true
 			return h.post()
 		}, run.Running, fault.CancelTimeout, 1},
-		"while Running is entered": {func(h *house) string {
+		"while Running is entered": {func(h *fixture) string {
 			h.before[run.StepRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			return h.post()
 		}, run.Running, fault.Cancelled, 1},
-		"Terminating with a success": {func(h *house) string {
+		"Terminating with a success": {func(h *fixture) string {
 			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			task := h.post()
 			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
 			h.step()
 			return task
 		}, run.Cancelled, fault.Cancelled, 1},
-		"while its output is kept": {func(h *house) string {
+		"while its output is kept": {func(h *fixture) string {
 			task := h.post()
 			h.outputs.after = func() { h.cancel(task) }
 			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
 			h.step()
 			return task
 		}, run.Cancelled, fault.Cancelled, 1},
-		"Terminating with a failure": {func(h *house) string {
+		"Terminating with a failure": {func(h *fixture) string {
 			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			task := h.post()
 			h.runner.last().ends(1)
 			h.sweep()
 			return task
 		}, run.Cancelled, fault.Cancelled, 1},
-		"Retrying": {func(h *house) string {
+		"Retrying": {func(h *fixture) string {
 			task := h.post()
 			h.runner.last().ends(1)
 			h.sweep()
 			return task
 		}, run.Retrying, fault.Cancelled, 1},
-		"Completed": {func(h *house) string {
+		"Completed": {func(h *fixture) string {
 			task := h.post()
 			h.ok(h.report(h.runner.last(), success()))
 			h.step()
@@ -135,7 +135,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			task := test.play(h)
-			h.stands(task, test.state)
+			h.wantState(task, test.state)
 			h.cancel(task)
 			h.cancel(task)
 			h.step()
@@ -150,7 +150,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			case fault.CancelTimeout:
 				want = run.Failed
 			}
-			r := h.stands(task, want)
+			r := h.wantState(task, want)
 			if test.code != "" && r.Fault.Code != test.code {
 				t.Errorf("it ended with %+v", r.Fault)
 			}
@@ -186,7 +186,7 @@ func TestReportAfterCancelIsAccepted(t *testing.T) {
 	}
 	h.ok(h.report(m, body))
 	h.step()
-	h.stands(task, run.Cancelled)
+	h.wantState(task, run.Cancelled)
 	h.ok(h.report(m, body))
 	if err := h.report(m, contract.Callback{Status: contract.StatusError, Error: "no"}); !fault.Is(err, fault.TaskAlreadyTerminal) {
 		t.Errorf("a contradiction: %v", err)
@@ -208,11 +208,11 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sigterm bool
-		// told is when it calls after the wish; 0 is never.
+		// told is when it calls after the cancel request; 0 is never.
 		told time.Duration
-		// term is when SIGTERM is to come, after the wish; a second more is fine.
+		// term is when SIGTERM is due after the cancel request, within a second.
 		term time.Duration
-		// end is when it is killed, if it goes on.
+		// end is when it is killed if it keeps running.
 		end time.Duration
 	}{
 		"it handles SIGTERM":           {true, 0, 0, 30 * time.Second},
@@ -227,7 +227,7 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 			task := h.post()
 			w := h.worker(h.runner.last())
 			h.ok(w.started(row.sigterm))
-			h.hears(5 * time.Second)
+			h.passReachable(5 * time.Second)
 			h.cancel(task)
 			wished := h.clock.now
 			h.step()
@@ -246,7 +246,7 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 				if h.record(task).State == run.Failed {
 					end = h.clock.now.Sub(wished)
 				}
-				h.hears(time.Second)
+				h.passReachable(time.Second)
 			}
 			if term < row.term || term > row.term+2*time.Second {
 				t.Errorf("SIGTERM came after %s, want %s", term, row.term)
@@ -254,7 +254,7 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 			if end < row.end || end > row.end+3*time.Second {
 				t.Errorf("it was killed after %s, want %s", end, row.end)
 			}
-			if r := h.stands(task, run.Failed); r.Fault.Code != fault.CancelTimeout {
+			if r := h.wantState(task, run.Failed); r.Fault.Code != fault.CancelTimeout {
 				t.Errorf("it ended with %v", r.Fault)
 			}
 			if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
@@ -291,7 +291,7 @@ func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 		t.Errorf("the answer is %s", final)
 	}
 	h.step()
-	r := h.stands(task, run.Cancelled)
+	r := h.wantState(task, run.Cancelled)
 	if told := r.Attempt.Report; told.Phase != "processing" || string(told.Partial) != `{"recordsProcessed":500000}` {
 		t.Errorf("kept is %+v", told)
 	}
@@ -323,8 +323,8 @@ func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	if final != run.OutcomeCancelled {
 		t.Errorf("the answer is %s", final)
 	}
-	h.hears(time.Minute)
-	h.stands(task, run.Cancelled)
+	h.passReachable(time.Minute)
+	h.wantState(task, run.Cancelled)
 	if len(h.runner.made) != 1 {
 		t.Errorf("%d machines were made", len(h.runner.made))
 	}

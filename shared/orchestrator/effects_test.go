@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// nothingDue holds every effect of a run that has ended to be recorded as done.
-func (h *house) nothingDue(task string) {
+// nothingDue fails the test if an effect of an ended run is not recorded as done.
+func (h *fixture) nothingDue(task string) {
 	h.Helper()
 	due, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), 10)
 	h.ok(err)
@@ -29,28 +29,28 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 	const slack = 31 * time.Second
 	for name, test := range map[string]struct {
 		effect string
-		play   func(h *house) (task string)
+		play   func(h *fixture) (task string)
 		ends   run.State
 	}{
-		"start": {"Start", (*house).accept, run.Completed},
-		"complete the start's token": {"Succeed", func(h *house) string {
+		"start": {"Start", (*fixture).accept, run.Completed},
+		"complete the start's token": {"Succeed", func(h *fixture) string {
 			return h.post()
 		}, run.Completed},
-		"complete the worker's token": {"Succeed", func(h *house) string {
+		"complete the worker's token": {"Succeed", func(h *fixture) string {
 			h.calls.lost, h.calls.unsure = map[string]int{}, map[string]int{}
 			return h.post()
 		}, run.Completed},
-		"send to where the record stands": {"Fail", func(h *house) string {
+		"send to where the record stands": {"Fail", func(h *fixture) string {
 			task := h.post()
 			_, err := h.service.Cancel(h.Context(), client, task, "")
 			h.ok(err)
 			return task
 		}, run.Cancelled},
-		"stop": {"Stop", func(h *house) string {
+		"stop": {"Stop", func(h *fixture) string {
 			task := h.post()
 			h.runner.last().ends(1)
 			h.sweep()
-			h.stands(task, run.Retrying)
+			h.wantState(task, run.Retrying)
 			_, err := h.service.Cancel(h.Context(), client, task, "")
 			h.ok(err)
 			return task
@@ -68,7 +68,7 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 				}
 				task := test.play(h)
 				if name == "complete the worker's token" {
-					h.stands(task, run.Running)
+					h.wantState(task, run.Running)
 					if way == "lost" {
 						h.calls.lost = fates
 					} else {
@@ -83,7 +83,7 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 					h.ok(h.report(h.runner.last(), success()))
 					h.step()
 				}
-				h.stands(task, test.ends)
+				h.wantState(task, test.ends)
 				h.pass(slack)
 				h.sweep()
 				h.nothingDue(task)
@@ -110,11 +110,11 @@ func TestFactBeforeItsToken(t *testing.T) {
 		h.ok(h.report(h.runner.last(), success()))
 	}
 	task := h.post()
-	h.stands(task, run.Completed)
-	told := h.told(task)
+	h.wantState(task, run.Completed)
+	told := h.eventsOf(task)
 	h.pass(time.Hour)
 	h.ok(h.report(h.runner.last(), success()))
-	if after := h.told(task); after != told || told != "accepted admitted machine_created started attempt_ended completed" {
+	if after := h.eventsOf(task); after != told || told != "accepted admitted machine_created started attempt_ended completed" {
 		t.Errorf("the events were %q and are %q", told, after)
 	}
 	h.nothingDue(task)
@@ -130,7 +130,7 @@ func TestNewestTokenWins(t *testing.T) {
 	var old orchestrator.StepInput
 	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { old = in }
 	task := h.post()
-	before := h.stands(task, run.Running)
+	before := h.wantState(task, run.Running)
 	made := len(h.runner.made)
 	old.Token = "a token that nobody waits for"
 	h.ok(h.service.Launch(h.Context(), old))
@@ -139,7 +139,7 @@ func TestNewestTokenWins(t *testing.T) {
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // TestOverdueExecutionIsChecked loses the start for good. Only overdue records are
@@ -153,10 +153,10 @@ func TestOverdueExecutionIsChecked(t *testing.T) {
 	task := h.post()
 	h.pass(29 * time.Second)
 	h.sweep()
-	h.stands(task, run.Pending)
+	h.wantState(task, run.Pending)
 	h.pass(2 * time.Second)
 	h.sweep()
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	if h.record(task).Execution.Start != 1 {
 		t.Error("it has another execution than the first")
 	}
@@ -173,7 +173,7 @@ func TestStartIsIdempotent(t *testing.T) {
 	h.fail[run.StepPending] = slices.Repeat([]string{"TryAgain"}, 12)
 	task := h.post()
 	h.pass(31 * time.Second)
-	if r := h.stands(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.unsure["Start"] != 0 {
+	if r := h.wantState(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.unsure["Start"] != 0 {
 		t.Fatalf("%v is to be done", r.Execution.Pending)
 	}
 	h.sweep()
@@ -197,7 +197,7 @@ func TestMissingExecutionIsStarted(t *testing.T) {
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
 	h.pass(31 * time.Second)
 	h.sweep()
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 }
 
 // TestImmediateRunTakesEightTransitions counts as Step Functions bills: each state
@@ -208,7 +208,7 @@ func TestImmediateRunTakesEightTransitions(t *testing.T) {
 	task := h.post()
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	if x := h.execution(task, 1); x.Transitions+1 > 8 || x.Transitions != len(h.entered) || x.Status != port.ExecutionSucceeded {
 		t.Errorf("%+v entered %v", x, h.entered)
 	}

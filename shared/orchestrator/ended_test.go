@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ended tells the end of the execution of a run's start, as EventBridge does.
-func (h *house) ended(task string, start int) error {
+// ended reports the end of an execution, as EventBridge does.
+func (h *fixture) ended(task string, start int) error {
 	h.Helper()
 	ref := h.record(task).Ref()
 	input, err := json.Marshal(ref)
@@ -40,14 +40,14 @@ func TestEndedExecutionIsReplacedAtOnce(t *testing.T) {
 			t.Parallel()
 			h, task := test.begin(t)
 			for start := range 2 {
-				for range 3 { // EventBridge tells an event at least once
+				for range 3 { // EventBridge delivers at least once
 					h.ok(h.ended(task, start+1))
 				}
 				h.step()
 			}
 			h.sweep() // takes the machine of a run that was given up
-			r := h.stands(task, test.state)
-			h.tells(task, test.told)
+			r := h.wantState(task, test.state)
+			h.wantEvents(task, test.told)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
 				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
 			}
@@ -68,7 +68,7 @@ func TestOneEndIsOneRestart(t *testing.T) {
 	h.fail[run.StepTerminating] = []string{"Boom"}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Terminating)
+	h.wantState(task, run.Terminating)
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
@@ -79,7 +79,7 @@ func TestOneEndIsOneRestart(t *testing.T) {
 	}
 	all.Wait()
 	h.step()
-	h.tells(task, "attempt_ended execution_restarted completed")
+	h.wantEvents(task, "attempt_ended execution_restarted completed")
 }
 
 // TestExpectedEndIsIgnored reports the end of a run that has ended, of a replaced
@@ -88,18 +88,18 @@ func TestExpectedEndIsIgnored(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
-	before := h.told(task)
+	before := h.eventsOf(task)
 	if err := h.ended(task, 1); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("of an execution that still runs: %v", err)
 	}
 	h.ok(h.ended(task, 7))
 	h.ok(h.service.ExecutionEnded(h.Context(), run.Ref{Tenant: client.Tenant, ID: "nobody's"}, "nobody's"))
-	if told := h.told(task); told != before {
+	if told := h.eventsOf(task); told != before {
 		t.Errorf("its events are %q, and were %q", told, before)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.pass(time.Minute)
-	r := h.stands(task, run.Completed)
+	r := h.wantState(task, run.Completed)
 	if x := h.execution(task, 1); x.Status != port.ExecutionSucceeded {
 		t.Errorf("its execution is %+v", x)
 	}

@@ -59,7 +59,7 @@ func TestTokenLifetimeIsLimited(t *testing.T) {
 		t.Errorf("got a token TTL of %s, want an error above 7200 s", c.TokenTTL)
 	}
 	h := setup(t)
-	_, err := h.asks(contract.Policy{StartTimeoutSeconds: new(7200)})
+	_, err := h.exportWith(contract.Policy{StartTimeoutSeconds: new(7200)})
 	h.ok(err)
 	h.step()
 	var e contract.TaskEnvelope

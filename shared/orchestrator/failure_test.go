@@ -36,7 +36,7 @@ func lostExecutions() map[string]lostExecution {
 }
 
 // begin goes on to the first failure.
-func (l lostExecution) begin(t *testing.T) (h *house, task string) {
+func (l lostExecution) begin(t *testing.T) (h *fixture, task string) {
 	t.Helper()
 	h = setup(t)
 	task = h.post()
@@ -56,7 +56,7 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, task := test.begin(t)
-			h.stands(task, run.Terminating)
+			h.wantState(task, run.Terminating)
 			if x := h.execution(task, 1); x.Status != port.ExecutionFailed || x.Error != "Boom" {
 				t.Errorf("its execution is %+v", x)
 			}
@@ -64,8 +64,8 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 				h.pass(5*time.Minute + time.Second)
 				h.sweep()
 			}
-			r := h.stands(task, test.state)
-			h.tells(task, test.told)
+			r := h.wantState(task, test.state)
+			h.wantEvents(task, test.told)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
 				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
 			}
@@ -86,7 +86,7 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 	h := setup(t)
 	task := h.post()
 	ref := h.record(task).Ref()
-	h.ok(h.engine.Stop(h.Context(), run.ExecutionName(ref, 1), "by hand"))
+	h.ok(h.engine.Stop(h.Context(), run.ExecutionName(ref, 1), "by caller"))
 	h.pass(12 * time.Minute)
 	h.sweep()
 	before := h.record(task)
@@ -113,10 +113,10 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 // Rule 15 of shared/README.md.
 func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
-	for step, begin := range map[run.Step]func(h *house) string{
-		run.StepPending:          (*house).post,
-		run.StepConditionRunning: func(h *house) string { return h.begin(func(r *run.Run) { r.Constrained = true }) },
-		run.StepReconciling: func(h *house) string {
+	for step, begin := range map[run.Step]func(h *fixture) string{
+		run.StepPending:          (*fixture).post,
+		run.StepConditionRunning: func(h *fixture) string { return h.begin(func(r *run.Run) { r.Constrained = true }) },
+		run.StepReconciling: func(h *fixture) string {
 			task := h.post()
 			h.pass(91 * time.Second)
 			return task
@@ -128,7 +128,7 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 			h.fail[step] = []string{"Boom"}
 			task := begin(h)
 			h.pass(time.Second)
-			if r := h.stands(task, run.Failed); r.Fault.Code != fault.Internal || !strings.Contains(r.Fault.Message, "Boom") {
+			if r := h.wantState(task, run.Failed); r.Fault.Code != fault.Internal || !strings.Contains(r.Fault.Message, "Boom") {
 				t.Errorf("it failed with %+v", r.Fault)
 			}
 			if h.runner.live() != 0 {
@@ -156,11 +156,11 @@ func TestTemporaryFailureIsRetried(t *testing.T) {
 				h.pass(91 * time.Second)
 			}
 			h.pass(20 * time.Second)
-			h.stands(task, run.Running)
+			h.wantState(task, run.Running)
 			h.ok(h.report(h.runner.last(), success()))
 			h.step()
 			h.pass(20 * time.Second)
-			if r := h.stands(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
+			if r := h.wantState(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
 				t.Errorf("attempt %d, %d failures left", r.Attempt.Number, len(h.fail[step]))
 			}
 		})
@@ -189,7 +189,7 @@ func TestStopFromOutsideIsNotCounted(t *testing.T) {
 			_, _, err := h.service.Completed(t.Context(), b, contract.TaskCompleted{Attempt: b.Attempt, WorkerID: w.id, Outcome: contract.OutcomeCancelled})
 			h.ok(err)
 			h.step()
-			if r := h.stands(task, run.Retrying); r.Spent.Attempts != test.count {
+			if r := h.wantState(task, run.Retrying); r.Spent.Attempts != test.count {
 				t.Errorf("it has paid for %d attempts, want %d", r.Spent.Attempts, test.count)
 			}
 		})
@@ -204,7 +204,7 @@ func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	h.fail[run.StepRunning] = many("Lambda.ServiceException")
 	task := h.post()
 	h.pass(8 * time.Minute)
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	if calls := 1000 - len(h.fail[run.StepRunning]); calls > 20 {
 		t.Errorf("the function was called %d times", calls)
 	}
@@ -212,7 +212,7 @@ func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	h.pass(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // TestTerminalStateIsFinal repeats every call after the end.
@@ -321,11 +321,11 @@ func TestWrappedTryAgainIsRetried(t *testing.T) {
 	h.outputs.after = change
 	h.ok(h.report(h.runner.last(), body))
 	h.step()
-	if r := h.stands(task, run.Terminating); r.Spent.Attempts != 0 {
+	if r := h.wantState(task, run.Terminating); r.Spent.Attempts != 0 {
 		t.Errorf("an attempt was spent")
 	}
 	h.pass(time.Minute)
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	if err := (orchestrator.TryAgain{Cause: port.ErrChanged}); !errors.Is(err, port.ErrChanged) {
 		t.Errorf("%v does not tell its cause", err)
 	}

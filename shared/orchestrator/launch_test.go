@@ -25,7 +25,7 @@ func TestConcurrentLaunchesKeepOneMachine(t *testing.T) {
 	h.before[run.StepContainerCreating] = func(same orchestrator.StepInput) { in = same }
 	h.runner.during = func(*machine) error { return h.service.Launch(h.Context(), in) }
 	task := h.post()
-	r := h.stands(task, run.Running)
+	r := h.wantState(task, run.Running)
 	if len(h.runner.made) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
 		t.Fatalf("%d machines, and %s is heard", len(h.runner.made), r.Attempt.MachineID)
 	}
@@ -56,7 +56,7 @@ func TestLateMachineIsDiscarded(t *testing.T) {
 	}
 	task = h.accept()
 	h.step()
-	h.stands(task, run.Cancelled)
+	h.wantState(task, run.Cancelled)
 	if h.runner.live() != 0 || len(h.outputs.shelves[port.Uploads]) != 0 {
 		t.Errorf("%d machines live, uploads %v", h.runner.live(), h.outputs.shelves[port.Uploads])
 	}
@@ -74,11 +74,11 @@ func TestFastWorkerReportsBeforeItsLaunch(t *testing.T) {
 		return h.report(m, success())
 	}
 	task := h.post()
-	r := h.stands(task, run.Completed)
+	r := h.wantState(task, run.Completed)
 	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
 		t.Errorf("%d machines live; the attempt is %+v", h.runner.live(), r.Attempt)
 	}
-	h.tells(task, "accepted admitted started attempt_ended machine_created completed")
+	h.wantEvents(task, "accepted admitted started attempt_ended machine_created completed")
 }
 
 // TestFastWorkerKeepsItsMachine starts before the machine's id is committed: the
@@ -93,13 +93,13 @@ func TestFastWorkerKeepsItsMachine(t *testing.T) {
 		return h.worker(m).started(false)
 	}
 	task := h.post()
-	r := h.stands(task, run.Running)
+	r := h.wantState(task, run.Running)
 	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.made) != 1 {
 		t.Errorf("%d of %d machines live, and %q is heard", h.runner.live(), len(h.runner.made), r.Attempt.MachineID)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // TestFastWorkerIsSettledBeforeItsLaunch settles the run while the launch waits
@@ -122,7 +122,7 @@ func TestFastWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 		return err
 	}
 	task := h.post()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	if h.runner.live() != 0 || len(h.runner.made) != 1 {
 		t.Errorf("%d of %d machines live", h.runner.live(), len(h.runner.made))
 	}
@@ -155,7 +155,7 @@ func TestMachineOfAFastWorkerIsAwaited(t *testing.T) {
 		}
 		return err
 	}
-	h.stands(h.post(), run.Completed)
+	h.wantState(h.post(), run.Completed)
 }
 
 // TestSweepCommitsAnUnknownMachine loses the answer to a launch.
@@ -169,17 +169,17 @@ func TestSweepCommitsAnUnknownMachine(t *testing.T) {
 		return fault.New(fault.Unavailable, "the answer was lost")
 	}
 	task := h.post()
-	if r := h.stands(task, run.ContainerCreating); r.Attempt.MachineID != "" {
+	if r := h.wantState(task, run.ContainerCreating); r.Attempt.MachineID != "" {
 		t.Fatalf("it knows %s", r.Attempt.MachineID)
 	}
 	h.sweep()
-	if r := h.stands(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
+	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
 		t.Errorf("the attempt is %+v", r.Attempt)
 	}
 	h.pass(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	if len(h.runner.made) != 1 {
 		t.Errorf("%d machines were made", len(h.runner.made))
 	}
@@ -196,14 +196,14 @@ func TestLaunchOutlivesItsCaller(t *testing.T) {
 	h.runner.during = func(*machine) error { end(); return nil }
 	task := ""
 	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) {
-		_ = h.service.Launch(called, in) // nobody hears the answer
+		_ = h.service.Launch(called, in) // its caller is gone
 		if r := h.record(task); r.Attempt.MachineID != "app/m1" {
 			t.Errorf("the call has ended, and the machine that it made is not known: %+v", r.Attempt)
 		}
 	}
 	task = h.accept()
 	h.step()
-	if h.stands(task, run.Running); len(h.runner.made) != 1 {
+	if h.wantState(task, run.Running); len(h.runner.made) != 1 {
 		t.Errorf("%d machines were made", len(h.runner.made))
 	}
 }
@@ -218,20 +218,20 @@ func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
 	h.runner.clinging = true
 	task := h.post()
 	h.pass(2*time.Minute + 2*time.Second)
-	h.stands(task, run.Terminating)
+	h.wantState(task, run.Terminating)
 	h.pass(9 * time.Minute)
-	h.stands(task, run.Terminating)
-	h.tells(task, "attempt_ended:RUN_TIMEOUT")
+	h.wantState(task, run.Terminating)
+	h.wantEvents(task, "attempt_ended:RUN_TIMEOUT")
 	h.runner.clinging = false
 	h.pass(70 * time.Second)
-	if r := h.stands(task, run.Running); r.Attempt.Number != 2 || len(h.runner.made) != 2 {
+	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || len(h.runner.made) != 2 {
 		t.Errorf("the attempt is %+v of %d machines", r.Attempt, len(h.runner.made))
 	}
 	h.runner.clinging = true
 	h.pass(2*time.Minute + 2*time.Second)
-	h.stands(task, run.Terminating)
+	h.wantState(task, run.Terminating)
 	h.pass(12 * time.Minute)
-	if r := h.stands(task, run.Failed); r.Fault.Code != fault.RunTimeout {
+	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout {
 		t.Errorf("it failed with %+v", r.Fault)
 	}
 	h.runner.clinging = false
@@ -252,9 +252,9 @@ func TestUnreachableRunnerDelaysAReportTenMinutes(t *testing.T) {
 	h.runner.silent = true
 	h.ok(h.report(h.runner.made[0], contract.Callback{Status: contract.StatusSuccess}))
 	h.pass(9 * time.Minute)
-	h.stands(task, run.Terminating)
+	h.wantState(task, run.Terminating)
 	h.pass(3 * time.Minute)
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // TestSweepDestroysOtherMachines adds a second machine of an attempt.
@@ -269,7 +269,7 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 	}
 	task := h.post()
 	h.pass(3 * time.Second)
-	if r := h.stands(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
+	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
 		t.Fatalf("%s is heard, %d machines live", r.Attempt.MachineID, h.runner.live())
 	}
 	first := h.runner.made[0]
@@ -278,7 +278,7 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 	if first.Phase != port.MachineGone || h.runner.live() != 1 {
 		t.Errorf("it is %s, %d machines live", first.Phase, h.runner.live())
 	}
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 }
 
 // TestAbsenceProvesNothing hides a machine from lists and inspections: that is its
@@ -291,20 +291,20 @@ func TestAbsenceProvesNothing(t *testing.T) {
 	h.runner.during = func(m *machine) error { m.hidden = true; return nil }
 	task := h.post()
 	h.sweep()
-	h.stands(task, run.ContainerCreating)
+	h.wantState(task, run.ContainerCreating)
 	h.runner.last().hidden = false
 	h.sweep()
 	h.pass(time.Second)
 	h.runner.last().Phase = port.MachineRunning
 	h.sweep()
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	h.runner.last().hidden = true
 	h.sweep()
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	h.pass(time.Minute)
 	h.sweep()
-	h.stands(task, run.Retrying)
-	h.tells(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
+	h.wantState(task, run.Retrying)
+	h.wantEvents(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
 }
 
 // TestTerminateAwaitsAHiddenMachine reports from a machine that the platform does
@@ -322,11 +322,11 @@ func TestTerminateAwaitsAHiddenMachine(t *testing.T) {
 			m.hidden = true
 			h.ok(h.report(m, contract.Callback{Status: contract.StatusError, Error: "it says"}))
 			h.pass(20 * time.Second)
-			h.stands(task, run.Terminating)
+			h.wantState(task, run.Terminating)
 			m.hidden = !shown
 			h.pass(40 * time.Second)
 			h.pass(time.Minute) // Step Functions' own backoff
-			h.stands(task, run.Failed)
+			h.wantState(task, run.Failed)
 			if shown && m.Phase != port.MachineGone {
 				t.Errorf("the run has ended, and its machine is %s", m.Phase)
 			}
@@ -344,17 +344,17 @@ func TestSilentWorkerKeepsItsTimeLimit(t *testing.T) {
 	task := h.post()
 	h.pass(9 * time.Minute)
 	h.sweep()
-	h.stands(task, run.Running)
-	h.tells(task, "started heartbeat_exempted")
+	h.wantState(task, run.Running)
+	h.wantEvents(task, "started heartbeat_exempted")
 	h.runner.last().ends(3)
 	h.sweep()
-	if r := h.stands(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {
+	if r := h.wantState(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {
 		t.Errorf("it waits for its next attempt after %+v", r.Fault)
 	}
 	h.pass(3 * time.Second)
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	h.pass(10*time.Minute + 2*time.Second)
-	if r := h.stands(task, run.Failed); r.Fault.Code != fault.RunTimeout || h.runner.live() != 0 {
+	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout || h.runner.live() != 0 {
 		t.Errorf("it failed with %+v, %d machines live", r.Fault, h.runner.live())
 	}
 }

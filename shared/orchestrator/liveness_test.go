@@ -15,17 +15,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// hand is the worker in a machine, led by the hand.
-type hand struct {
-	*house
+// caller is a worker whose calls the test makes.
+type caller struct {
+	*fixture
 	m  *machine
 	id string
 }
 
-func (h *house) worker(m *machine) hand { return hand{h, m, "worker of " + m.Name} }
+func (h *fixture) worker(m *machine) caller { return caller{h, m, "worker of " + m.Name} }
 
 // bearer is the worker as its envelope's token says.
-func (w hand) bearer() token.Bearer {
+func (w caller) bearer() token.Bearer {
 	w.Helper()
 	var e contract.TaskEnvelope
 	w.ok(json.Unmarshal([]byte(w.m.spec.Env[contract.EnvelopeVariable]), &e))
@@ -34,32 +34,32 @@ func (w hand) bearer() token.Bearer {
 	return b
 }
 
-func (w hand) started(sigterm bool) error {
+func (w caller) started(sigterm bool) error {
 	w.Helper()
 	b := w.bearer()
 	_, err := w.service.Started(w.Context(), b, contract.TaskStarted{Attempt: b.Attempt, WorkerID: w.id, HandlesSigterm: sigterm})
 	return err
 }
 
-func (w hand) heartbeat() (orchestrator.Alive, error) {
+func (w caller) heartbeat() (orchestrator.Alive, error) {
 	w.Helper()
 	b := w.bearer()
 	return w.service.Heartbeat(w.Context(), b, contract.TaskHeartbeat{Attempt: b.Attempt, WorkerID: w.id})
 }
 
-// lives has the worker call each interval, while time passes and the reception
-// is noted.
-func (w hand) lives(d, interval time.Duration) {
+// keepCalling sends heartbeats at the interval while time passes and the reception is
+// recorded.
+func (w caller) keepCalling(d, interval time.Duration) {
 	w.Helper()
 	for until := w.clock.now.Add(d); w.clock.now.Before(until); {
-		w.hears(interval)
+		w.passReachable(interval)
 		_, err := w.heartbeat()
 		w.ok(err)
 	}
 }
 
-// hears lets time pass in which calls can be received, and nobody calls.
-func (h *house) hears(d time.Duration) {
+// passReachable passes time without calls, in which workers can reach the API.
+func (h *fixture) passReachable(d time.Duration) {
 	h.Helper()
 	for d > 0 {
 		h.ok(h.service.RecordReception(h.Context()))
@@ -69,8 +69,8 @@ func (h *house) hears(d time.Duration) {
 	h.ok(h.service.RecordReception(h.Context()))
 }
 
-// liveness is a house that knows since when it can hear.
-func liveness(t *testing.T, change ...func(*orchestrator.Config)) *house {
+// liveness returns a fixture with a reception record.
+func liveness(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 	t.Helper()
 	h := setup(t, append(change, func(c *orchestrator.Config) { c.SweepInterval = 10 * time.Second })...)
 	h.ok(h.service.RecordReception(t.Context()))
@@ -89,21 +89,21 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	version := h.record(task).Version
-	w.lives(8*time.Minute, 30*time.Second)
-	if r := h.stands(task, run.Running); r.Version != version {
+	w.keepCalling(8*time.Minute, 30*time.Second)
+	if r := h.wantState(task, run.Running); r.Version != version {
 		t.Errorf("the record was written %d times by heartbeats", r.Version-version)
 	}
 	silent := h.clock.now
-	h.hears(89 * time.Second)
-	h.stands(task, run.Running)
+	h.passReachable(89 * time.Second)
+	h.wantState(task, run.Running)
 	for h.record(task).State == run.Running {
-		h.hears(time.Second)
+		h.passReachable(time.Second)
 	}
 	p := h.config.Policy
 	if late := h.clock.now.Sub(silent.Add(p.HeartbeatTimeout)); late < 0 || late > p.HeartbeatInterval/2 {
 		t.Errorf("the verdict is %s late", late)
 	}
-	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 	if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
 		t.Errorf("its heartbeat: %v", err)
 	}
@@ -111,7 +111,7 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 		t.Errorf("its start: %v", err)
 	}
 	h.pass(10 * time.Second)
-	if h.stands(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
+	if h.wantState(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
 		t.Errorf("%d machines were made, %d live", len(h.runner.made), h.runner.live())
 	}
 	if _, err := w.heartbeat(); !fault.Is(err, fault.AttemptMismatch) {
@@ -130,8 +130,8 @@ func TestHeartbeatItemCounts(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	h.calls.lost["Heartbeat"] = 1 << 20
-	w.lives(9*time.Minute, 30*time.Second)
-	h.stands(task, run.Running)
+	w.keepCalling(9*time.Minute, 30*time.Second)
+	h.wantState(task, run.Running)
 }
 
 // TestTimeoutLosesToAHeartbeat calls while the heartbeat timeout is being
@@ -148,21 +148,21 @@ func TestTimeoutLosesToAHeartbeat(t *testing.T) {
 		_, err := w.heartbeat()
 		h.ok(err)
 	}
-	h.hears(95 * time.Second)
+	h.passReachable(95 * time.Second)
 	if h.store.verdict != nil {
 		t.Fatal("there was no verdict")
 	}
 	lives := func() {
 		t.Helper()
-		if r := h.stands(task, run.Running); r.Attempt.Number != 1 {
-			t.Errorf("attempt %d runs: %s", r.Attempt.Number, h.told(task))
+		if r := h.wantState(task, run.Running); r.Attempt.Number != 1 {
+			t.Errorf("attempt %d runs: %s", r.Attempt.Number, h.eventsOf(task))
 		}
 	}
 	lives()
-	h.hears(80 * time.Second)
+	h.passReachable(80 * time.Second)
 	lives()
-	h.hears(20 * time.Second)
-	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+	h.passReachable(20 * time.Second)
+	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
 // TestWorkerWithoutHeartbeatsKeepsRunning runs until the time limit. After its
@@ -173,14 +173,14 @@ func TestWorkerWithoutHeartbeatsKeepsRunning(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
-	h.hears(5 * time.Minute)
-	h.stands(task, run.Running)
-	h.tells(task, "heartbeat_exempted")
+	h.passReachable(5 * time.Minute)
+	h.wantState(task, run.Running)
+	h.wantEvents(task, "heartbeat_exempted")
 	w := h.worker(h.runner.last())
 	_, err := w.heartbeat()
 	h.ok(err)
-	h.hears(95 * time.Second)
-	h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+	h.passReachable(95 * time.Second)
+	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
 // TestNothingExtendsTheTimeLimit calls from the start, and late, so that the state
@@ -194,12 +194,12 @@ func TestNothingExtendsTheTimeLimit(t *testing.T) {
 			t.Parallel()
 			h := liveness(t)
 			task := h.post()
-			h.hears(silence)
+			h.passReachable(silence)
 			w := h.worker(h.runner.last())
 			h.ok(w.started(false))
-			w.lives(9*time.Minute+30*time.Second-silence, 30*time.Second)
-			h.hears(31 * time.Second)
-			h.tells(task, "attempt_ended:RUN_TIMEOUT")
+			w.keepCalling(9*time.Minute+30*time.Second-silence, 30*time.Second)
+			h.passReachable(31 * time.Second)
+			h.wantEvents(task, "attempt_ended:RUN_TIMEOUT")
 		})
 	}
 }
@@ -214,7 +214,7 @@ func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 	task := h.post()
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
-	before, commits := h.stands(task, run.Running), len(h.store.commits)
+	before, commits := h.wantState(task, run.Running), len(h.store.commits)
 	known := w.bearer()
 	unknown := token.Bearer{Claims: known.Claims, IssuedAt: known.IssuedAt, ExpiresAt: known.ExpiresAt}
 	for _, bearer := range []token.Bearer{known, unknown, known, unknown} {
@@ -226,7 +226,7 @@ func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 		}
 	}
 	h.ok(w.started(false)) // again: a sign of life like any other
-	h.same(before, h.record(task))
+	h.equal(before, h.record(task))
 	if len(h.store.commits) != commits {
 		t.Errorf("heartbeats made %d commits", len(h.store.commits)-commits)
 	}
@@ -244,7 +244,7 @@ func TestSweepRecordsTheReception(t *testing.T) {
 		t.Helper()
 		note, err := h.store.Reception(t.Context())
 		h.ok(err)
-		h.same(want, note)
+		h.equal(want, note)
 	}
 	holds(port.Reception{Since: since, ProbedAt: since})
 	h.pass(time.Minute)
@@ -268,9 +268,9 @@ func TestSweepRecordsTheReception(t *testing.T) {
 // Rule 8 of shared/README.md.
 func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 	t.Parallel()
-	for name, outage := range map[string]func(h *house){
-		"nobody notes that calls are received": func(h *house) { h.pass(5 * time.Minute) },
-		"the public address does not answer": func(h *house) {
+	for name, outage := range map[string]func(h *fixture){
+		"nobody notes that calls are received": func(h *fixture) { h.pass(5 * time.Minute) },
+		"the public address does not answer": func(h *fixture) {
 			h.probe = func(context.Context) error { return errors.New("unreachable") }
 			for range 30 {
 				if err := h.service.RecordReception(h.Context()); err == nil {
@@ -280,11 +280,11 @@ func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 			}
 			h.probe = nil
 		},
-		"the clock was stopped": func(h *house) {
+		"the clock was stopped": func(h *fixture) {
 			h.clock.to(h.clock.now.Add(5 * time.Minute))
 			h.step()
 		},
-		"the clock was stopped, and is noted before anybody judges": func(h *house) {
+		"the clock was stopped, and is noted before anybody judges": func(h *fixture) {
 			h.clock.to(h.clock.now.Add(5 * time.Minute))
 			h.ok(h.service.RecordReception(h.Context()))
 			h.step()
@@ -297,18 +297,18 @@ func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 				task := h.post()
 				w := h.worker(h.runner.last())
 				h.ok(w.started(false))
-				w.lives(time.Minute, 30*time.Second)
+				w.keepCalling(time.Minute, 30*time.Second)
 				outage(h)
-				h.stands(task, run.Running)
-				h.hears(55 * time.Second)
-				h.stands(task, run.Running)
+				h.wantState(task, run.Running)
+				h.passReachable(55 * time.Second)
+				h.wantState(task, run.Running)
 				if calls {
-					w.lives(2*time.Minute, 30*time.Second)
-					h.stands(task, run.Running)
+					w.keepCalling(2*time.Minute, 30*time.Second)
+					h.wantState(task, run.Running)
 					return
 				}
-				h.hears(100 * time.Second)
-				h.tells(task, "attempt_ended:HEARTBEAT_TIMEOUT")
+				h.passReachable(100 * time.Second)
+				h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 			})
 		}
 	}
@@ -322,11 +322,11 @@ func TestBurstOfLateHeartbeatsIsAccepted(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	for range 3 {
-		h.hears(85 * time.Second)
+		h.passReachable(85 * time.Second)
 		for range 10 {
 			_, err := w.heartbeat()
 			h.ok(err)
 		}
 	}
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 }

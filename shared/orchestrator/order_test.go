@@ -41,7 +41,7 @@ func TestEffectsFollowTheirCommit(t *testing.T) {
 	task := h.post()
 	h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	h.cancel(h.post())
 	h.step()
 	if calls < 6 {
@@ -86,7 +86,7 @@ func TestUnstoredExportIsNotAccepted(t *testing.T) {
 	h.store.down = false
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // Rule 11 of shared/README.md.
@@ -120,7 +120,7 @@ func TestEachAttemptHasItsOwnToken(t *testing.T) {
 	h := liveness(t, func(c *orchestrator.Config) { c.TokenTTL, c.Policy.TimeLimit = 3*time.Minute, time.Hour })
 	task := h.post()
 	for attempt := 1; attempt <= 2; attempt++ {
-		r := h.stands(task, run.Running)
+		r := h.wantState(task, run.Running)
 		want := token.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: attempt}
 		w := h.worker(h.runner.last())
 		if got := w.bearer().Claims; got != want {
@@ -133,7 +133,7 @@ func TestEachAttemptHasItsOwnToken(t *testing.T) {
 			t.Errorf("the callback's token is for %+v, want %+v", callback.Claims, want)
 		}
 		bearer := w.bearer()
-		w.lives(2*time.Minute, 30*time.Second)
+		w.keepCalling(2*time.Minute, 30*time.Second)
 		alive, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: attempt, WorkerID: w.id})
 		h.ok(err)
 		renewed, err := h.service.Authenticate(t.Context(), alive.Renewed.Token, task)

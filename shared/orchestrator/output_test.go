@@ -15,8 +15,8 @@ import (
 )
 
 // upload leaves an output of a machine's worker, none where body is empty, and
-// makes the callback that tells its size.
-func (h *house) upload(m *machine, body string, size int64) contract.Callback {
+// returns the callback that reports its size.
+func (h *fixture) upload(m *machine, body string, size int64) contract.Callback {
 	key := limit.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
 	if body != "" {
 		h.outputs.shelves[port.Uploads][key] = body
@@ -27,17 +27,17 @@ func (h *house) upload(m *machine, body string, size int64) contract.Callback {
 }
 
 // completed has a run end in an output.
-func (h *house) completed() (task string) {
+func (h *fixture) completed() (task string) {
 	h.Helper()
 	task = h.post()
 	h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	return task
 }
 
 // download reads what is served for a task.
-func (h *house) download(task string) (string, error) {
+func (h *fixture) download(task string) (string, error) {
 	h.Helper()
 	d, err := h.service.Output(h.Context(), client, task)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 		body string
 		size int64
 		// after is what is done to the upload once it was looked at.
-		after func(h *house, uploads map[string]string, key string)
+		after func(h *fixture, uploads map[string]string, key string)
 		ends  run.State
 		told  string
 		serve string
@@ -70,13 +70,13 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 		"missing":        {"", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
 		"too short":      {"<out>", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
 		"too long":       {"<out />", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
-		"changed between two looks": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+		"changed between two looks": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			uploads[key] = "<new/>"
 		}, run.Completed, "attempt_ended completed", "<new/>"},
-		"changed to another size": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+		"changed to another size": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			uploads[key] = "<longer/>"
 		}, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
-		"gone between two looks": {"<out/>", 6, func(_ *house, uploads map[string]string, key string) {
+		"gone between two looks": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			delete(uploads, key)
 		}, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
 	} {
@@ -93,8 +93,8 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 			h.ok(h.report(h.runner.last(), body))
 			h.step()
 			h.pass(5 * time.Second)
-			h.stands(task, test.ends)
-			h.tells(task, test.told)
+			h.wantState(task, test.ends)
+			h.wantEvents(task, test.told)
 			if text, err := h.download(task); text != test.serve || (err == nil) != (test.serve != "") {
 				t.Errorf("served is %q, %v", text, err)
 			}
@@ -121,13 +121,13 @@ func TestAcceptedOutputCannotBeOverwritten(t *testing.T) {
 func TestOutputExpires(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		play func(h *house, task string)
+		play func(h *fixture, task string)
 		// lives and gone are when it is still there, and when no more.
 		lives, gone time.Duration
 	}{
-		"by itself":        {func(*house, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
-		"after a download": {func(h *house, task string) { _, err := h.download(task); h.ok(err) }, time.Hour - time.Second, time.Hour + time.Second},
-		"on request, though its deletion is lost": {func(h *house, task string) {
+		"by itself":        {func(*fixture, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
+		"after a download": {func(h *fixture, task string) { _, err := h.download(task); h.ok(err) }, time.Hour - time.Second, time.Hour + time.Second},
+		"on request, though its deletion is lost": {func(h *fixture, task string) {
 			h.outputs.lost = 1
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
@@ -154,8 +154,8 @@ func TestOutputExpires(t *testing.T) {
 			}
 			h.sweep()
 			h.sweep()
-			h.tells(task, "output_deleted")
-			if r := h.stands(task, run.Completed); len(h.outputs.shelves[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
+			h.wantEvents(task, "output_deleted")
+			if r := h.wantState(task, run.Completed); len(h.outputs.shelves[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
 				t.Errorf("it is kept: %v", h.outputs.shelves[port.Accepted])
 			}
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
@@ -172,7 +172,7 @@ func TestExpiredRecordIsPurged(t *testing.T) {
 	ref := h.record(task).Ref()
 	h.pass(48*time.Hour - time.Second)
 	h.sweep()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 	h.pass(2 * time.Second)
 	if _, err := h.service.Task(h.Context(), client, task); !fault.Is(err, fault.NotFound) {
 		t.Errorf("an expired record: %v", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-func (h *house) asks(p contract.Policy) (run.Run, error) {
+func (h *fixture) exportWith(p contract.Policy) (run.Run, error) {
 	call := exportCall()
 	call.Request.Policy = &p
 	r, _, err := h.service.Export(h.Context(), call)
@@ -19,7 +19,7 @@ func (h *house) asks(p contract.Policy) (run.Run, error) {
 func TestRequestedPolicyApplies(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	r, err := h.asks(contract.Policy{
+	r, err := h.exportWith(contract.Policy{
 		TimeLimitSeconds: new(14 * 24 * 3600), StartTimeoutSeconds: new(20),
 		HeartbeatIntervalSeconds: new(2), HeartbeatTimeoutSeconds: new(4), CancelGraceSeconds: new(7),
 		Retry: &contract.RetryPolicy{
@@ -34,13 +34,13 @@ func TestRequestedPolicyApplies(t *testing.T) {
 	want.Retry.MaxAttempts, want.Retry.InitialDelay, want.Retry.MaxDelay = 5, 3*time.Second, 9*time.Second
 	want.Retry.Multiplier, want.Retry.Jitter = 1.5, 0.25
 	want.Retry.Categories = []fault.Category{fault.Timeout, fault.DataQuality}
-	h.same(want, r.Policy)
+	h.equal(want, r.Policy)
 	// What is not asked for is the default's.
-	plain, err := h.asks(contract.Policy{})
+	plain, err := h.exportWith(contract.Policy{})
 	h.ok(err)
-	h.same(h.config.Policy, plain.Policy)
+	h.equal(h.config.Policy, plain.Policy)
 	// A short limit alone shortens the heartbeats with it.
-	short, err := h.asks(contract.Policy{TimeLimitSeconds: new(20)})
+	short, err := h.exportWith(contract.Policy{TimeLimitSeconds: new(20)})
 	h.ok(err)
 	if p := short.Policy; p.HeartbeatTimeout != 19*time.Second || p.HeartbeatInterval != 6*time.Second {
 		t.Errorf("it has heartbeats each %s, at least %s", p.HeartbeatInterval, p.HeartbeatTimeout)
@@ -76,7 +76,7 @@ func TestPolicyProblemNamesItsField(t *testing.T) {
 		"retries of a cancel":  {retry(contract.RetryPolicy{Categories: []string{"CANCELLED"}}), "policy.retry.categories"},
 		"no category whatever": {retry(contract.RetryPolicy{Categories: []string{}}), "policy.retry.categories"},
 	} {
-		_, err := h.asks(row.policy)
+		_, err := h.exportWith(row.policy)
 		if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != row.field {
 			t.Errorf("%s: it is refused with %v, want a fault about %s", name, err, row.field)
 		}

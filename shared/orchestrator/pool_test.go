@@ -14,21 +14,21 @@ import (
 func one(c *orchestrator.Config) { c.MaxMachines = 1 }
 
 // line posts runs of which the first has the only slot.
-func (h *house) queue(n int) (tasks []string) {
+func (h *fixture) queue(n int) (tasks []string) {
 	h.Helper()
 	for i := range n {
 		h.clock.to(h.clock.now.Add(time.Second))
 		tasks = append(tasks, h.post())
 		if i > 0 {
-			h.stands(tasks[i], run.Pending)
+			h.wantState(tasks[i], run.Pending)
 		}
 	}
-	h.stands(tasks[0], run.Running)
+	h.wantState(tasks[0], run.Running)
 	return tasks
 }
 
 // together says whether the runs were written by one commit.
-func (h *house) together(tasks ...string) bool {
+func (h *fixture) runTogether(tasks ...string) bool {
 	return slices.ContainsFunc(h.store.commits, func(refs []run.Ref) bool {
 		for _, task := range tasks {
 			if !slices.Contains(refs, h.record(task).Ref()) {
@@ -48,11 +48,11 @@ func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 	h := setup(t, one)
 	tasks := h.queue(3)
 	for i, task := range tasks {
-		h.stands(task, run.Running)
+		h.wantState(task, run.Running)
 		h.ok(h.report(h.runner.last(), success()))
 		h.step()
-		h.stands(task, run.Completed)
-		if i+1 < len(tasks) && !h.together(task, tasks[i+1]) {
+		h.wantState(task, run.Completed)
+		if i+1 < len(tasks) && !h.runTogether(task, tasks[i+1]) {
 			t.Errorf("the end of run %d and the grant to the next are two commits", i)
 		}
 	}
@@ -83,10 +83,10 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 			}
 			h.ok(h.report(h.runner.last(), success()))
 			h.step()
-			h.stands(tasks[0], run.Completed)
-			h.stands(tasks[1], run.Cancelled)
-			h.stands(tasks[2], run.Running)
-			if h.together(tasks[0], tasks[1]) || !h.together(tasks[0], tasks[2]) {
+			h.wantState(tasks[0], run.Completed)
+			h.wantState(tasks[1], run.Cancelled)
+			h.wantState(tasks[2], run.Running)
+			if h.runTogether(tasks[0], tasks[1]) || !h.runTogether(tasks[0], tasks[2]) {
 				t.Error("the slot did not go to the third in one commit")
 			}
 			h.nothingPending(tasks[1])
@@ -94,8 +94,8 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 	}
 }
 
-// nothingPending holds the execution of a run that has ended to have ended too.
-func (h *house) nothingPending(task string) {
+// nothingPending fails the test if the execution of an ended run still runs.
+func (h *fixture) nothingPending(task string) {
 	h.Helper()
 	if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 		h.Errorf("the execution of %s still runs", task)
@@ -111,15 +111,15 @@ func TestRetryIsQueuedAgain(t *testing.T) {
 	tasks := h.queue(2)
 	h.runner.last().ends(1)
 	h.sweep()
-	h.stands(tasks[0], run.Retrying)
-	h.stands(tasks[1], run.Running)
+	h.wantState(tasks[0], run.Retrying)
+	h.wantState(tasks[1], run.Running)
 	h.pass(3 * time.Second)
-	if r := h.stands(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
+	if r := h.wantState(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
 		t.Errorf("it stands as %+v in attempt %d", r.Slot, r.Attempt.Number)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(tasks[0], run.Running)
+	h.wantState(tasks[0], run.Running)
 }
 
 // TestQueueTimeout removes a run from the queue when its time is up.
@@ -132,7 +132,7 @@ func TestQueueTimeout(t *testing.T) {
 	})
 	tasks := h.queue(2)
 	h.pass(time.Minute + 2*time.Second)
-	if r := h.stands(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
+	if r := h.wantState(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
 		t.Errorf("it failed with %+v", r.Fault)
 	}
 	if queue, err := h.store.Queue(h.Context(), client.Tenant, "default", 10); err != nil || len(queue) != 0 {

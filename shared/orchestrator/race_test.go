@@ -10,8 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// raced is a store before whose next commit, but for those that are skipped,
-// somebody else's is made.
+// raced is a store that runs first before its next commit, after skip others.
 type raced struct {
 	port.Store
 	skip  int
@@ -19,7 +18,7 @@ type raced struct {
 }
 
 // slow is the service whose commits are raced.
-func (h *house) slow(store *raced) system {
+func (h *fixture) slow(store *raced) system {
 	store.Store = h.store
 	return h.system(wiring{store: store})
 }
@@ -45,7 +44,7 @@ func TestLostRaceIsDecidedAgain(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			task := h.post()
-			h.stands(task, run.Running)
+			h.wantState(task, run.Running)
 			cancel := func(service system) {
 				_, err := service.Cancel(t.Context(), client, task, "")
 				h.ok(err)
@@ -69,7 +68,7 @@ func TestLostRaceIsDecidedAgain(t *testing.T) {
 				t.Errorf("it is %s, cancelled by %v, reported by %v", r.State, r.Cancel, r.Attempt.Report)
 			}
 			h.step()
-			h.stands(task, run.Cancelled)
+			h.wantState(task, run.Cancelled)
 		})
 	}
 }
@@ -85,7 +84,7 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 			t.Parallel()
 			h := setup(t, one)
 			holder := h.post()
-			h.stands(holder, run.Running)
+			h.wantState(holder, run.Running)
 			h.ok(h.report(h.runner.last(), success()))
 			waiter := h.accept()
 			admit := func(service system) {
@@ -102,14 +101,14 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 			} else {
 				terminate(h.slow(&raced{first: func() { admit(h.service) }}))
 			}
-			h.stands(holder, run.Completed)
-			h.stands(waiter, run.ContainerCreating)
+			h.wantState(holder, run.Completed)
+			h.wantState(waiter, run.ContainerCreating)
 		})
 	}
 }
 
 // input is what the run's execution calls a step with.
-func (h *house) input(task string, step run.Step) orchestrator.StepInput {
+func (h *fixture) input(task string, step run.Step) orchestrator.StepInput {
 	ref := h.record(task).Ref()
 	return orchestrator.StepInput{Ref: ref, Step: step, Execution: run.ExecutionName(ref, 1)}
 }
@@ -124,13 +123,13 @@ func TestCurrentLimitAppliesToTheQueue(t *testing.T) {
 	h.config.MaxMachines = 3
 	h.ok(h.slow(&raced{}).Sweep(t.Context(), 0))
 	h.step()
-	h.stands(tasks[2], run.Running)
-	h.stands(tasks[3], run.Pending)
-	// With one machine again, an end of three gives nobody a slot.
+	h.wantState(tasks[2], run.Running)
+	h.wantState(tasks[3], run.Pending)
+	// With one machine again, the end of one of three grants no slot.
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(tasks[2], run.Completed)
-	h.stands(tasks[3], run.Pending)
+	h.wantState(tasks[2], run.Completed)
+	h.wantState(tasks[3], run.Pending)
 }
 
 // TestNewRunDoesNotOvertakeTheQueue admits a run while free slots are not granted
@@ -145,9 +144,9 @@ func TestNewRunDoesNotOvertakeTheQueue(t *testing.T) {
 	h.config.MaxMachines = 3
 	_, err := h.slow(&raced{}).Admit(t.Context(), h.input(late, run.StepPending))
 	h.ok(err)
-	h.stands(tasks[1], run.ContainerCreating)
-	h.stands(tasks[2], run.ContainerCreating)
-	if r := h.stands(late, run.Pending); r.Slot.State != run.SlotQueued {
+	h.wantState(tasks[1], run.ContainerCreating)
+	h.wantState(tasks[2], run.ContainerCreating)
+	if r := h.wantState(late, run.Pending); r.Slot.State != run.SlotQueued {
 		t.Errorf("who came last stands as %+v", r.Slot)
 	}
 }

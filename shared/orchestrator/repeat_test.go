@@ -25,11 +25,11 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	h.before[run.StepTerminating] = func(in orchestrator.StepInput) { terminating = in }
 	task := h.post()
 	h.pass(5 * time.Second)
-	h.stands(task, run.Running)
+	h.wantState(task, run.Running)
 	h.runner.last().ends(1)
 	h.sweep()
 	h.pass(5 * time.Second)
-	before := h.stands(task, run.Running)
+	before := h.wantState(task, run.Running)
 	if before.Attempt.Number != 2 || judging.ID == "" || terminating.ID == "" {
 		t.Fatalf("attempt %d runs; judged by %+v, terminated by %+v", before.Attempt.Number, judging, terminating)
 	}
@@ -45,7 +45,7 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
-	h.stands(task, run.Completed)
+	h.wantState(task, run.Completed)
 }
 
 // TestReportIsAcceptedOnce repeats and contradicts an accepted completion, while
@@ -54,10 +54,10 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 // Rule 10 of shared/README.md.
 func TestReportIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
-	for name, later := range map[string]func(h *house){
-		"at once":           func(*house) {},
-		"after the end":     func(h *house) { h.step() },
-		"after half a hour": func(h *house) { h.step(); h.pass(30 * time.Minute) },
+	for name, later := range map[string]func(h *fixture){
+		"at once":           func(*fixture) {},
+		"after the end":     func(h *fixture) { h.step() },
+		"after half a hour": func(h *fixture) { h.step(); h.pass(30 * time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 			final, _, err := h.service.Completed(t.Context(), b, said)
 			h.ok(err)
 			later(h)
-			before, told := h.record(task), h.told(task)
+			before, told := h.record(task), h.eventsOf(task)
 
 			said.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // it has measured again
 			if again, _, err := h.service.Completed(t.Context(), b, said); err != nil || again != final || final != run.OutcomeSucceeded {
@@ -99,8 +99,8 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 			if err := w.started(false); !fault.Is(err, fault.TaskAlreadyTerminal) {
 				t.Errorf("a start after the report: %v", err)
 			}
-			h.same(before, h.record(task))
-			h.same(told, h.told(task))
+			h.equal(before, h.record(task))
+			h.equal(told, h.eventsOf(task))
 		})
 	}
 }
@@ -114,11 +114,11 @@ func TestReconcileAwaitsAHiddenMachine(t *testing.T) {
 	h := setup(t)
 	h.runner.stuck = true
 	task := h.post()
-	h.stands(task, run.ContainerCreating)
+	h.wantState(task, run.ContainerCreating)
 	h.runner.last().hidden = true
 	_, err := h.service.Reconcile(t.Context(), h.input(task, run.StepReconciling))
 	h.ok(err)
-	if r := h.stands(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
+	if r := h.wantState(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
 		t.Errorf("the attempt is %+v", r.Attempt)
 	}
 }

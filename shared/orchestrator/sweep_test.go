@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// watched is a store that tells what a sweep asks of it.
+// watched is a store that counts the reads of a sweep.
 type watched struct {
 	port.Store
 	loads int
@@ -62,7 +62,7 @@ func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 	}
 	h.runner.last().ends(1)
 	h.ok(service.Sweep(t.Context(), 0))
-	h.stands(lost, run.Terminating)
+	h.wantState(lost, run.Terminating)
 }
 
 // mute is a platform that does not answer at all.
@@ -89,12 +89,12 @@ func TestHangingPlatformLeavesTimeForTheSweep(t *testing.T) {
 	}
 }
 
-// shelf is a bucket that is used by many at once.
+// bucket is safe for concurrent use.
 type bucket struct {
 	*outputs
 	mu sync.Mutex
-	// deleting is done before each deletion, with the number of those that have
-	// begun; its error is the answer.
+	// deleting runs before each deletion, with the deletion's number; its error is
+	// returned.
 	deleting func(ctx context.Context, nth int) error
 	begun    int
 }
@@ -115,7 +115,7 @@ func (s *bucket) Delete(ctx context.Context, on port.Bucket, key string) error {
 
 // expire leaves so many outputs that are to be deleted, and a service that
 // deletes some at once.
-func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) system {
+func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) system {
 	h.Helper()
 	for range many {
 		h.completed()
@@ -126,8 +126,8 @@ func (h *house) expire(many, atOnce int, deleting func(ctx context.Context, nth 
 	return h.system(wiring{store: h.store.Store, outputs: &bucket{outputs: h.outputs, deleting: deleting}, config: &config})
 }
 
-// kept holds the bucket and the records to have so many outputs left.
-func (h *house) kept(want int) {
+// wantOutputs fails the test if the bucket and the records have another number of outputs.
+func (h *fixture) wantOutputs(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
@@ -157,9 +157,9 @@ func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 	if err := service.Sweep(t.Context(), 0); err == nil || strings.Count(err.Error(), "lost") != 1 {
 		t.Errorf("the sweep tells %v", err)
 	}
-	h.kept(1)
+	h.wantOutputs(1)
 	h.ok(service.Sweep(t.Context(), 0))
-	h.kept(0)
+	h.wantOutputs(0)
 }
 
 func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
@@ -182,7 +182,7 @@ func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
 		t.Errorf("%d records are left with an output, %v", len(due), err)
 	}
 	h.ok(service.Sweep(t.Context(), 0))
-	h.kept(0)
+	h.wantOutputs(0)
 }
 
 // TestSweepDeletesEveryExpiredOutput has more expired outputs than one batch.
@@ -194,5 +194,5 @@ func TestSweepDeletesEveryExpiredOutput(t *testing.T) {
 	h.completed()
 	h.clock.to(h.clock.now.Add(25 * time.Hour))
 	h.ok(service.Sweep(t.Context(), 0))
-	h.kept(0)
+	h.wantOutputs(0)
 }

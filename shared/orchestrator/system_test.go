@@ -30,7 +30,7 @@ type wiring struct {
 }
 
 // system wires the use cases on the parts of the fixture.
-func (h *house) system(w wiring) system {
+func (h *fixture) system(w wiring) system {
 	if w.store == nil {
 		w.store = h.store
 	}

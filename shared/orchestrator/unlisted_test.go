@@ -43,8 +43,8 @@ func TestUnknownMachineHidesNoOther(t *testing.T) {
 	if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "nobody answers") {
 		t.Errorf("the sweep tells %v", err)
 	}
-	h.stands(first, run.Running)
-	h.stands(second, run.Terminating)
+	h.wantState(first, run.Running)
+	h.wantState(second, run.Terminating)
 }
 
 // unlisting is a platform whose lists show nothing.
@@ -64,12 +64,12 @@ func TestAbsenceFromAListProvesNothing(t *testing.T) {
 	service := h.system(wiring{runner: unlisting{h.runner}})
 	for range 5 {
 		h.ok(service.Sweep(t.Context(), 0))
-		h.stands(task, run.Running)
+		h.wantState(task, run.Running)
 		h.pass(time.Minute)
 	}
 	h.runner.last().ends(1)
 	h.ok(service.Sweep(t.Context(), 0))
-	if r := h.stands(task, run.Terminating); r.Attempt.Exit == nil || r.Attempt.Exit.Code != 1 {
+	if r := h.wantState(task, run.Terminating); r.Attempt.Exit == nil || r.Attempt.Exit.Code != 1 {
 		t.Errorf("its end is %+v", r.Attempt.Exit)
 	}
 }

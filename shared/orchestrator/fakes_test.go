@@ -126,7 +126,7 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 
 // runner is a platform whose machines start when they are waited for.
 type runner struct {
-	h    *house
+	h    *fixture
 	made []*machine
 	// during is done while a machine is being made, once, after it is there;
 	// its error is the answer.
@@ -134,7 +134,7 @@ type runner struct {
 	// stuck machines never start, deaf ones ignore SIGTERM, and clinging ones
 	// stay whatever happens.
 	stuck, deaf, clinging bool
-	// silent: nobody is told how a machine stands.
+	// silent fails every inspection.
 	silent  bool
 	stopped []string
 }
@@ -146,7 +146,7 @@ type machine struct {
 	hidden bool
 }
 
-func newRunner(h *house) *runner { return &runner{h: h} }
+func newRunner(h *fixture) *runner { return &runner{h: h} }
 
 // last is the machine that was made last.
 func (r *runner) last() *machine {
@@ -255,7 +255,7 @@ func (r *runner) Destroy(_ context.Context, id string) error {
 
 // outputs is a bucket in memory.
 type outputs struct {
-	h       *house
+	h       *fixture
 	shelves map[port.Bucket]map[string]string
 	// after is done after the next look at an upload, once.
 	after func()
@@ -263,7 +263,7 @@ type outputs struct {
 	lost int
 }
 
-func newOutputs(h *house) *outputs {
+func newOutputs(h *fixture) *outputs {
 	return &outputs{h: h, shelves: map[port.Bucket]map[string]string{port.Uploads: {}, port.Accepted: {}}}
 }
 

@@ -27,10 +27,10 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// house is the use cases on the real store and the real engine, with a platform,
-// a bucket and a clock that do what the test says. Everything happens in the
-// test's goroutine.
-type house struct {
+// fixture has the use cases on the real store and the real engine, with a runner, a
+// bucket and a clock that the test controls. Everything runs in the test's
+// goroutine.
+type fixture struct {
 	*testing.T
 	clock   *clock
 	store   *store
@@ -44,7 +44,7 @@ type house struct {
 	service system
 	config  orchestrator.Config
 	log     *bytes.Buffer
-	// probe is whether workers can reach the service; nil is yes.
+	// probe reports whether workers can reach the API; nil is yes.
 	probe func(context.Context) error
 
 	// before is done before a step's function is called, once; fail is the
@@ -59,9 +59,9 @@ var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost"}
 
-func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
+func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 	t.Helper()
-	h := &house{
+	h := &fixture{
 		T: t, clock: &clock{now: epoch}, log: &bytes.Buffer{},
 		before: map[run.Step]func(orchestrator.StepInput){}, fail: map[run.Step][]string{},
 	}
@@ -90,7 +90,7 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *house {
 }
 
 // wire puts the parts together.
-func (h *house) wire() {
+func (h *fixture) wire() {
 	h.Helper()
 	dir := h.TempDir()
 	db, err := sqlite.Open(h.Context(), filepath.Join(dir, "sortie.db"))
@@ -121,12 +121,12 @@ func (h *house) wire() {
 }
 
 // number gives numbers that are never the same.
-func (h *house) number() func() uint64 {
+func (h *fixture) number() func() uint64 {
 	n := uint64(0)
 	return func() uint64 { n += 0x9e3779b97f4a7c15; return n }
 }
 
-func (h *house) invoke(ctx context.Context, f lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
+func (h *fixture) invoke(ctx context.Context, f lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
 	var in orchestrator.StepInput
 	h.ok(json.Unmarshal(payload, &in))
 	if do := h.before[in.Step]; do != nil {
@@ -144,15 +144,15 @@ func (h *house) invoke(ctx context.Context, f lambdakit.TaskFunc, payload json.R
 	return answer, nil
 }
 
-func (h *house) ok(err error) {
+func (h *fixture) ok(err error) {
 	h.Helper()
 	if err != nil {
 		h.Fatal(err)
 	}
 }
 
-// same holds a value to what it should be.
-func (h *house) same(want, got any) {
+// equal fails the test if the values differ.
+func (h *fixture) equal(want, got any) {
 	h.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(fault.Fault{})); diff != "" {
 		h.Fatalf("want -, got +\n%s", diff)
@@ -160,14 +160,14 @@ func (h *house) same(want, got any) {
 }
 
 // post accepts an export and does what is due then.
-func (h *house) post() string {
+func (h *fixture) post() string {
 	h.Helper()
 	task := h.accept()
 	h.step()
 	return task
 }
 
-func (h *house) accept() string {
+func (h *fixture) accept() string {
 	h.Helper()
 	r, _, err := h.service.Export(h.Context(), exportCall())
 	h.ok(err)
@@ -175,14 +175,14 @@ func (h *house) accept() string {
 }
 
 // step does everything that is due now.
-func (h *house) step() {
+func (h *fixture) step() {
 	h.Helper()
 	_, err := h.engine.Step(h.Context())
 	h.ok(err)
 }
 
 // pass lets time pass, and does what is due on the way at its time.
-func (h *house) pass(d time.Duration) {
+func (h *fixture) pass(d time.Duration) {
 	h.Helper()
 	until := h.clock.now.Add(d)
 	for {
@@ -197,32 +197,32 @@ func (h *house) pass(d time.Duration) {
 	h.step()
 }
 
-func (h *house) sweep() {
+func (h *fixture) sweep() {
 	h.Helper()
 	h.ok(h.service.Sweep(h.Context(), 0))
 	h.step()
 }
 
-func (h *house) record(task string) run.Run {
+func (h *fixture) record(task string) run.Run {
 	h.Helper()
 	r, err := h.store.Find(h.Context(), client.Tenant, task)
 	h.ok(err)
 	return r
 }
 
-// stands holds a run to its state.
-func (h *house) stands(task string, state run.State) run.Run {
+// wantState fails the test if the run is in another state.
+func (h *fixture) wantState(task string, state run.State) run.Run {
 	h.Helper()
 	r := h.record(task)
 	if r.State != state {
-		h.Fatalf("the run is %s (%+v), want %s\nits events: %s", r.State, r.Fault, state, h.told(task))
+		h.Fatalf("the run is %s (%+v), want %s\nits events: %s", r.State, r.Fault, state, h.eventsOf(task))
 	}
 	return r
 }
 
-// told are a run's events in order, with their faults. It holds them to be
-// without gaps and to have one end at most.
-func (h *house) told(task string) string {
+// eventsOf returns the types of a run's events in order, with their faults. It fails
+// the test if their numbers have gaps or if the run ends twice.
+func (h *fixture) eventsOf(task string) string {
 	h.Helper()
 	r := h.record(task)
 	events, err := h.store.Events(h.Context(), r.Ref(), 0, 1000)
@@ -248,16 +248,16 @@ func (h *house) told(task string) string {
 	return strings.Join(words, " ")
 }
 
-// tells holds a run's events to contain a part.
-func (h *house) tells(task, part string) {
+// wantEvents fails the test if the run's events do not contain a part.
+func (h *fixture) wantEvents(task, part string) {
 	h.Helper()
-	if told := h.told(task); !strings.Contains(" "+told+" ", " "+part+" ") {
+	if told := h.eventsOf(task); !strings.Contains(" "+told+" ", " "+part+" ") {
 		h.Errorf("its events are %q, want %q in them", told, part)
 	}
 }
 
 // execution describes the execution of a run's start.
-func (h *house) execution(task string, start int) port.Execution {
+func (h *fixture) execution(task string, start int) port.Execution {
 	h.Helper()
 	x, err := h.engine.Describe(h.Context(), run.ExecutionName(h.record(task).Ref(), start))
 	h.ok(err)
@@ -268,7 +268,7 @@ func (h *house) execution(task string, start int) port.Execution {
 func success() contract.Callback { return contract.Callback{Status: contract.StatusSuccess} }
 
 // report makes the callback of the worker in a machine, as the front door does.
-func (h *house) report(m *machine, body contract.Callback) error {
+func (h *fixture) report(m *machine, body contract.Callback) error {
 	h.Helper()
 	address, err := url.Parse(m.spec.Env["CALLBACK_URL"])
 	h.ok(err)
@@ -280,10 +280,10 @@ func (h *house) report(m *machine, body contract.Callback) error {
 	return h.service.Callback(ctx, claims, body)
 }
 
-// clock stands still but for those who wait for it: their time passes at once.
+// clock advances only while a timer runs, which fires at once.
 type clock struct {
 	now time.Time
-	// during is done while somebody waits, once.
+	// during runs once, while a timer is waited for.
 	during func()
 }
 
