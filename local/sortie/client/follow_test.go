@@ -13,14 +13,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// life is a server with one task, which is in these states from these seconds
-// on; where it can, it waits.
+// life is a server with one task, which enters each state after its duration. It
+// delays responses if waits is set.
 type life struct {
 	start  time.Time
 	states []string
 	from   []time.Duration
 	waits  bool
-	asked  int
+	calls  int
 }
 
 func (l *life) now() int {
@@ -43,7 +43,7 @@ func (l *life) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, page)
 		return
 	}
-	l.asked++
+	l.calls++
 	if seconds, _ := strconv.Atoi(r.URL.Query().Get("wait")); l.waits {
 		for first, until := l.now(), time.Now().Add(time.Duration(seconds)*time.Second); l.now() == first && time.Now().Before(until); {
 			<-time.After(10 * time.Millisecond)
@@ -58,17 +58,17 @@ func (l *life) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, status)
 }
 
-func TestFollowTellsEveryStateUntilTheEnd(t *testing.T) {
+func TestFollowReportsEveryState(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		waits   bool
-		outage  int
-		mostAsk int
-		lateBy  time.Duration
+		waits    bool
+		outage   int
+		maxCalls int
+		lateBy   time.Duration
 	}{
-		"a server that waits":                  {true, 0, 8, 100 * time.Millisecond},
-		"a server that does not":               {false, 0, 20, 2 * time.Second},
-		"a server that is restarted meanwhile": {true, 4, 8, 100 * time.Millisecond},
+		"a server that waits":    {true, 0, 8, 100 * time.Millisecond},
+		"a server that does not": {false, 0, 20, 2 * time.Second},
+		"a server that restarts": {true, 4, 8, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,29 +87,29 @@ func TestFollowTellsEveryStateUntilTheEnd(t *testing.T) {
 						}
 					})
 				if err != nil || last.Status != "success" {
-					t.Fatalf("status %q, error %v", last.Status, err)
+					t.Fatalf("got status %q, error %v, want success", last.Status, err)
 				}
 				if diff := cmp.Diff(server.states, states); diff != "" {
 					t.Error(diff)
 				}
 				if late := at(server.start) - 30*time.Second; late > row.lateBy {
-					t.Errorf("the end was told %v late", late)
+					t.Errorf("got the end %v late, want at most %v", late, row.lateBy)
 				}
-				if server.asked > row.mostAsk {
-					t.Errorf("asked %d times in 30 s", server.asked)
+				if server.calls > row.maxCalls {
+					t.Errorf("got %d calls in 30 s, want at most %d", server.calls, row.maxCalls)
 				}
 			})
 		})
 	}
 }
 
-func TestFollowEndsWhenTheTaskIsGone(t *testing.T) {
+func TestFollowEndsIfTheTaskIsUnknown(t *testing.T) {
 	t.Parallel()
 	c := setup(t, inMemory{http.NotFoundHandler()})
 	_, err := c.WithRetry(time.Minute, nil).Follow(t.Context(), taskID, time.Second, func(contract.Status, []contract.TaskEvent) {
-		t.Error("something was told")
+		t.Error("got an update, want none")
 	})
 	if err == nil {
-		t.Error("no error")
+		t.Error("got no error")
 	}
 }

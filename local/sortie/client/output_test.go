@@ -20,17 +20,17 @@ func serveContent(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(content))
 }
 
-func TestOpenReadsFromAPlace(t *testing.T) {
+func TestOpenStartsAtAnOffset(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		from  int64
 		etag  string
 		start int64
 	}{
-		"the whole file":         {0, "", 0},
-		"the rest":               {6, `"v1"`, 6},
-		"another file meanwhile": {6, `"v0"`, 0},
-		"no etag to go by":       {6, "", 0},
+		"the whole file":  {0, "", 0},
+		"the rest":        {6, `"v1"`, 6},
+		"a changed file":  {6, `"v0"`, 0},
+		"without an etag": {6, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,10 +41,10 @@ func TestOpenReadsFromAPlace(t *testing.T) {
 			}
 			text, err := io.ReadAll(out.Body)
 			if err != nil || string(text) != content[row.start:] {
-				t.Errorf("read %q, error %v", text, err)
+				t.Errorf("got %q, error %v", text, err)
 			}
 			if out.Start != row.start || out.Size != int64(len(content)) || out.ETag != `"v1"` || out.FileName != "01K9-collection.xml" {
-				t.Errorf("output %+v", out)
+				t.Errorf("got %+v", out)
 			}
 			if err := out.Body.Close(); err != nil {
 				t.Error(err)
@@ -53,21 +53,21 @@ func TestOpenReadsFromAPlace(t *testing.T) {
 	}
 }
 
-func TestOpenFollowsToTheObjectStoreWithoutTheToken(t *testing.T) {
+func TestOpenSendsNoTokenToTheObjectStore(t *testing.T) {
 	t.Parallel()
 	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {
-			t.Error("the object store was given the token")
+			t.Error("object store: got the token")
 		}
 		if r.URL.Query().Get("X-Amz-Signature") != "abc" {
-			t.Error("the presigned URL was changed")
+			t.Errorf("got %s, want the presigned URL unchanged", r.URL)
 		}
 		serveContent(w, r)
 	}))
 	defer bucket.Close()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer s3cret" {
-			t.Error("the server was not given the token")
+			t.Error("server: got no token")
 		}
 		http.Redirect(w, r, bucket.URL+"/kept/file?X-Amz-Signature=abc", http.StatusFound)
 	}))
@@ -83,15 +83,15 @@ func TestOpenFollowsToTheObjectStoreWithoutTheToken(t *testing.T) {
 	defer out.Body.Close()
 	text, err := io.ReadAll(out.Body)
 	if err != nil || string(text) != content[6:] {
-		t.Errorf("read %q, error %v", text, err)
+		t.Errorf("got %q, error %v", text, err)
 	}
 	bucket.Close()
 	if _, err = c.Open(t.Context(), taskID, 0, ""); err == nil || strings.Contains(err.Error(), "Amz") {
-		t.Errorf("error %v, which must not show the presigned URL", err)
+		t.Errorf("got error %v, want one without the presigned URL", err)
 	}
 }
 
-func TestOpenRefusesToGoAstray(t *testing.T) {
+func TestOpenRefusesWrongRedirects(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		"in a circle": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) },
@@ -105,7 +105,7 @@ func TestOpenRefusesToGoAstray(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := setup(t, inMemory{handler}).Open(t.Context(), taskID, 0, ""); err == nil {
-				t.Error("it was opened")
+				t.Error("got no error")
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// inMemory is a network of one server: it calls the handler, and keeps a test
-// inside of its synctest bubble.
+// inMemory is a transport that calls the handler without a network, which keeps a
+// test inside its synctest bubble.
 type inMemory struct{ handler http.Handler }
 
 func (n inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -25,7 +25,7 @@ func (n inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// broken is a network that fails so many times before it works.
+// broken is a transport whose first calls fail.
 type broken struct {
 	failures int
 	err      error
@@ -57,7 +57,7 @@ func setup(t *testing.T, network http.RoundTripper) *client.Client {
 	return c
 }
 
-// answer writes a JSON answer.
+// answer writes a JSON response.
 func answer(w http.ResponseWriter, status int, body any) {
 	kind := "application/json"
 	if status >= 400 {
@@ -70,5 +70,5 @@ func answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// at tells how long ago start was.
+// at returns the time since start.
 func at(start time.Time) time.Duration { return time.Since(start) }

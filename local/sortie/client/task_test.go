@@ -59,13 +59,13 @@ func TestExportSendsTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if accepted.TaskID != taskID {
-		t.Errorf("task %q", accepted.TaskID)
+		t.Errorf("got task %q", accepted.TaskID)
 	}
 	if got.path != "POST /export/mods" || got.key != "key-1" || got.token != "Bearer s3cret" {
-		t.Errorf("sent %+v", got)
+		t.Errorf("got the request %+v", got)
 	}
 	if want := `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY","options":{"maxDepth":3}}`; got.body != want {
-		t.Errorf("body %s, want %s", got.body, want)
+		t.Errorf("got the body %s, want %s", got.body, want)
 	}
 }
 
@@ -88,10 +88,10 @@ func TestExportIsRepeatedIfItsResponseWasLost(t *testing.T) {
 				_, err := setup(t, network).Export(t.Context(), "mods", contract.ExportRequest{}, "key")
 				u, unreachable := errors.AsType[*client.Unreachable](err)
 				if unreachable != row.refused || unreachable && !u.Refused {
-					t.Errorf("error %v", err)
+					t.Errorf("got error %v", err)
 				}
 				if network.calls != row.calls {
-					t.Errorf("%d calls, want %d", network.calls, row.calls)
+					t.Errorf("got %d calls, want %d", network.calls, row.calls)
 				}
 			})
 		})
@@ -130,7 +130,7 @@ func TestProblemHasTheServersText(t *testing.T) {
 			_, err := c.Status(t.Context(), taskID, 0)
 			p, ok := errors.AsType[*client.Problem](err)
 			if !ok {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v, want a Problem", err)
 			}
 			if diff := cmp.Diff(row.want, *p); diff != "" {
 				t.Error(diff)
@@ -148,11 +148,11 @@ func TestResponsesThatAreNotSorties(t *testing.T) {
 		_, _ = w.Write([]byte("<!doctype html>hello"))
 	})})
 	if _, err := c.Status(t.Context(), taskID, 0); err == nil {
-		t.Error("a page of HTML was taken for a status")
+		t.Error("page of HTML: got no error")
 	}
 }
 
-func TestPatientBearsAnOutage(t *testing.T) {
+func TestWithRetrySurvivesAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -164,16 +164,16 @@ func TestPatientBearsAnOutage(t *testing.T) {
 			}
 			answer(w, http.StatusOK, contract.Status{TaskID: taskID, Status: "success"})
 		})})
-		var told int
+		var retries int
 		if _, err := c.Status(t.Context(), taskID, 0); err == nil {
-			t.Error("an impatient client waited")
+			t.Error("without WithRetry: got no error")
 		}
-		status, err := c.WithRetry(time.Minute, func(error) { told++ }).Status(t.Context(), taskID, 0)
+		status, err := c.WithRetry(time.Minute, func(error) { retries++ }).Status(t.Context(), taskID, 0)
 		if err != nil || status.Status != "success" {
-			t.Errorf("status %q, error %v", status.Status, err)
+			t.Errorf("got status %q, error %v, want success", status.Status, err)
 		}
-		if told == 0 || told > 6 {
-			t.Errorf("asked again %d times in 40 s with Retry-After: 7", told)
+		if retries == 0 || retries > 6 {
+			t.Errorf("got %d retries in 40 s with Retry-After: 7, want 1 to 6", retries)
 		}
 		if _, err := c.WithRetry(time.Minute, nil).Status(t.Context(), taskID, 0); err != nil {
 			t.Error(err)
@@ -181,28 +181,28 @@ func TestPatientBearsAnOutage(t *testing.T) {
 	})
 }
 
-func TestPatienceEnds(t *testing.T) {
+func TestWithRetryEndsAfterTheOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		network := &broken{failures: 1 << 30, err: errRefused}
 		_, err := setup(t, network).WithRetry(time.Minute, nil).Status(t.Context(), taskID, 0)
 		if _, ok := errors.AsType[*client.Unreachable](err); !ok {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v", err)
 		}
 		if waited := at(start); waited < 50*time.Second || waited > time.Minute {
-			t.Errorf("gave up after %v", waited)
+			t.Errorf("got an error after %v, want 50 s to a minute", waited)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = setup(t, network).WithRetry(time.Minute, nil).Status(ctx, taskID, 0)
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v after the caller's end", err)
+			t.Errorf("got error %v, want the end of the context", err)
 		}
 	})
 }
 
-func TestEventsAreReadToTheLastPage(t *testing.T) {
+func TestEventsReadsAllPages(t *testing.T) {
 	t.Parallel()
 	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch after := r.URL.Query().Get("after"); after {
@@ -211,7 +211,7 @@ func TestEventsAreReadToTheLastPage(t *testing.T) {
 		case "2":
 			answer(w, 200, contract.TaskEvents{Events: []contract.TaskEvent{{Seq: 3}}})
 		default:
-			t.Errorf("asked for those after %q", after)
+			t.Errorf("got a request after %q", after)
 		}
 	})})
 	events, err := c.Events(t.Context(), taskID, 0)
@@ -219,20 +219,20 @@ func TestEventsAreReadToTheLastPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(events) != 3 || events[2].Seq != 3 {
-		t.Errorf("events %+v", events)
+		t.Errorf("got events %+v, want 3", events)
 	}
 }
 
-func TestTasksAsksForThePage(t *testing.T) {
+func TestTasksRequestsThePage(t *testing.T) {
 	t.Parallel()
 	c := setup(t, inMemory{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if got, want := r.URL.RequestURI(), "/v1/tasks?cursor=abc&limit=5&state=Running"; got != want {
-			t.Errorf("asked for %s, want %s", got, want)
+			t.Errorf("got the request %s, want %s", got, want)
 		}
 		answer(w, 200, contract.TaskList{NextCursor: "next"})
 	})})
 	list, err := c.Tasks(t.Context(), client.Page{State: "Running", Limit: 5, Cursor: "abc"})
 	if err != nil || list.NextCursor != "next" {
-		t.Errorf("list %+v, error %v", list, err)
+		t.Errorf("got %+v, error %v", list, err)
 	}
 }

@@ -65,9 +65,9 @@ Account, region and credentials are those of the AWS command line.`,
 		if !stageName.MatchString(stage) {
 			return wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
 		}
-		kind, err := choice("the name of the secret", args[0], secrets.Kinds())
-		if err != nil {
-			return err
+		kind := args[0]
+		if !slices.Contains(secrets.Kinds(), kind) { // it may be a secret: do not repeat it
+			return wrong("unknown name of a secret%s, want one of %s", didYouMean(kind, secrets.Kinds()), strings.Join(secrets.Kinds(), ", "))
 		}
 		text, err := a.document(file)
 		if err != nil {

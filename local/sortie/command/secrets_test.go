@@ -16,8 +16,8 @@ import (
 
 const outputsDocument = `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"three","workerSecretAccessKey":"four"}`
 
-// vault is Secrets Manager with the secrets of the stage prod, and what was
-// written to them.
+// vault is a Secrets Manager with the secrets of the stage prod. written has their
+// new values.
 func vault(t *testing.T) (written map[string]string, reach func(context.Context) (aws.Config, error)) {
 	t.Helper()
 	written = map[string]string{}
@@ -35,35 +35,35 @@ func vault(t *testing.T) (written map[string]string, reach func(context.Context)
 	return written, func(context.Context) (aws.Config, error) { return cfg, nil }
 }
 
-func TestSecretsAreWrittenAndNotTold(t *testing.T) {
+func TestSecretsAreWrittenAndNotPrinted(t *testing.T) {
 	t.Parallel()
 	written, reach := vault(t)
 	got := sortieOn(t.Context(), reach, nil, outputsDocument, "secrets", "put", "outputs", "--stage", "prod")
 	const want = "7692c3 accessKeyId\n3fc4cc secretAccessKey\n8b5b9d workerAccessKeyId\n04efaf workerSecretAccessKey\n"
 	if got.code != 0 || got.stdout != want || !strings.Contains(got.stderr, "sortie/prod/outputs") {
-		t.Errorf("it ended with %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if written["sortie/prod/outputs"] != outputsDocument {
-		t.Errorf("written was %v", written)
+		t.Errorf("got the values %v", written)
 	}
 	file := filepath.Join(t.TempDir(), "fly.json")
 	if err := os.WriteFile(file, []byte(` { "token" : "FlyV1 a,b" } `), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got = sortieOn(t.Context(), reach, nil, "", "secrets", "put", "fly", "--stage", "prod", "--file", file, "--json")
-	var told struct {
+	var printed struct {
 		Secret       string
 		Fingerprints map[string]string
 	}
-	if err := json.Unmarshal([]byte(got.stdout), &told); err != nil || told.Secret != "sortie/prod/fly" || told.Fingerprints["token"] != "5fe987" {
-		t.Errorf("it ended with %+v (%v)", got, err)
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || printed.Secret != "sortie/prod/fly" || printed.Fingerprints["token"] != "5fe987" {
+		t.Errorf("got %+v (%v)", got, err)
 	}
 	if written["sortie/prod/fly"] != `{"token":"FlyV1 a,b"}` {
-		t.Errorf("written was %v", written)
+		t.Errorf("got the values %v", written)
 	}
 }
 
-func TestSecretsThatAreNotWritten(t *testing.T) {
+func TestWrongSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, stdin string
@@ -71,41 +71,42 @@ func TestSecretsThatAreNotWritten(t *testing.T) {
 		code        int
 		says        []string
 	}{
-		{"a broken document", `{"tokens":["","s3cret","s3cret"]}`, []string{"clients", "--stage", "prod"}, 2, []string{"tokens[0]", "tokens[2]"}},
-		{"another's document", outputsDocument, []string{"fly", "--stage", "prod"}, 2, []string{"accountId"}},
-		{"nothing", "", []string{"fly", "--stage", "prod"}, 2, []string{"no JSON"}},
-		{"too much", `{"token":"` + strings.Repeat("x", 64<<10) + `"}`, []string{"fly", "--stage", "prod"}, 2, []string{"65536 bytes"}},
-		{"an unknown kind", `{}`, []string{"s3", "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
+		{"malformed document", `{"tokens":["","s3cret","s3cret"]}`, []string{"clients", "--stage", "prod"}, 2, []string{"tokens[0]", "tokens[2]"}},
+		{"document of another secret", outputsDocument, []string{"fly", "--stage", "prod"}, 2, []string{"accountId"}},
+		{"empty document", "", []string{"fly", "--stage", "prod"}, 2, []string{"no JSON"}},
+		{"too long", `{"token":"` + strings.Repeat("x", 64<<10) + `"}`, []string{"fly", "--stage", "prod"}, 2, []string{"65536 bytes"}},
+		{"unknown name", `{}`, []string{"s3", "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
 		{"no stage", `{}`, []string{"fly"}, 2, []string{"stage"}},
-		{"a stage that is a path", `{}`, []string{"fly", "--stage", "prod/x"}, 2, []string{"--stage"}},
-		{"a file that is not there", "", []string{"fly", "--stage", "prod", "--file", "/nowhere/fly.json"}, 2, []string{"/nowhere/fly.json"}},
-		{"a stage that is not deployed", `{"token":"s3cret"}`, []string{"fly", "--stage", "dev"}, 1, []string{"sortie/dev/fly", "deploying"}},
-		{"a value as an argument", "", []string{"fly", "--stage", "prod", `{"token":"s3cret"}`}, 2, []string{"arg"}},
+		{"malformed stage", `{}`, []string{"fly", "--stage", "prod/x"}, 2, []string{"--stage"}},
+		{"missing file", "", []string{"fly", "--stage", "prod", "--file", "/nowhere/fly.json"}, 2, []string{"/nowhere/fly.json"}},
+		{"stage that is not deployed", `{"token":"s3cret"}`, []string{"fly", "--stage", "dev"}, 1, []string{"sortie/dev/fly", "deploying"}},
+		{"value as the name", "", []string{`{"token":"s3cret"}`, "--stage", "prod"}, 2, []string{"clients, fly, outputs"}},
+		{"value as an argument", "", []string{"fly", "--stage", "prod", `{"token":"s3cret"}`}, 2, []string{"arg"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			written, reach := vault(t)
 			got := sortieOn(t.Context(), reach, nil, row.stdin, append([]string{"secrets", "put"}, row.args...)...)
 			if got.code != row.code || got.stdout != "" || len(written) > 0 {
-				t.Errorf("it ended with %+v, and wrote %v", got, written)
+				t.Errorf("got %+v and the values %v, want exit code %d and none", got, written, row.code)
 			}
 			for _, part := range row.says {
 				if !strings.Contains(got.stderr, part) {
-					t.Errorf("it does not say %q: %s", part, got.stderr)
+					t.Errorf("got %q, want %q", got.stderr, part)
 				}
 			}
 			if strings.Contains(got.stderr, "s3cret") {
-				t.Errorf("it tells a value: %s", got.stderr)
+				t.Errorf("got a value on standard error: %s", got.stderr)
 			}
 		})
 	}
 }
 
-func TestSecretsNeedAWS(t *testing.T) {
+func TestSecretsReportsAWSErrors(t *testing.T) {
 	t.Parallel()
-	nowhere := func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("there is no profile x") }
+	nowhere := func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile x") }
 	got := sortieOn(t.Context(), nowhere, nil, `{"token":"s3cret"}`, "secrets", "put", "fly", "--stage", "prod")
-	if got.code != 1 || !strings.Contains(got.stderr, "there is no profile x") {
-		t.Errorf("it ended with %+v", got)
+	if got.code != 1 || !strings.Contains(got.stderr, "no profile x") {
+		t.Errorf("got %+v", got)
 	}
 }

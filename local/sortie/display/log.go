@@ -14,8 +14,9 @@ import (
 const logWidth = 100
 
 // LogHandler writes log records for people, one line of at most 100 columns
-// each: time, level, message, run, attempt, and other attributes as far as they
-// fit. It is safe for concurrent use if the writer is.
+// each: time, level, message, run, attempt, the fault and message of an event,
+// and other attributes as far as they fit. It is safe for concurrent use if the
+// writer is.
 type LogHandler struct {
 	out   io.Writer
 	level slog.Level
@@ -42,7 +43,7 @@ func (h *LogHandler) WithGroup(string) slog.Handler { return h }
 
 // Handle writes a record.
 func (h *LogHandler) Handle(_ context.Context, r slog.Record) error {
-	var task, run, attempt, failure string
+	var task, run, attempt, failure, fault, message string
 	var rest []string
 	add := func(a slog.Attr) bool {
 		value := a.Value.Resolve().String()
@@ -55,7 +56,11 @@ func (h *LogHandler) Handle(_ context.Context, r slog.Record) error {
 			attempt = value
 		case "error":
 			failure = value
-		case "correlation_id", "format":
+		case "fault":
+			fault = value
+		case "message":
+			message = value
+		case "correlation_id", "seq", "from", "state": // "sortie events" shows them
 		default:
 			if value != "" {
 				rest = append(rest, a.Key+"="+value)
@@ -79,6 +84,12 @@ func (h *LogHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	if task != "" {
 		parts = append(parts, task)
+	}
+	if fault != "" && message != "" {
+		fault += ": "
+	}
+	if fault += message; fault != "" {
+		parts = append(parts, fault)
 	}
 	line := runewidth.Truncate(Clean(strings.Join(append(parts, rest...), "  ")), logWidth, "…")
 	if _, err := io.WriteString(h.out, line+"\n"); err != nil {

@@ -18,12 +18,15 @@ func TestLogLineHasTimeLevelMessageRunAndAttempt(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	h := display.NewLogHandler(&out, slog.LevelInfo)
-	record := slog.NewRecord(time.Date(2026, 11, 21, 9, 0, 0, 0, time.Local), slog.LevelInfo, "job.started", 0)
-	record.AddAttrs(slog.String("state", "Running"), slog.Int("attempt", 2), slog.String("correlation_id", "0b5f"))
+	record := slog.NewRecord(time.Date(2026, 11, 21, 9, 0, 0, 0, time.Local), slog.LevelInfo, "job.attempt_ended", 0)
+	record.AddAttrs(
+		slog.String("state", "Terminating"), slog.Int("attempt", 2), slog.String("correlation_id", "0b5f"),
+		slog.String("fault", "WORKER_LOST"), slog.String("message", "it exited"), slog.Int("bytes", 7),
+	)
 	if err := h.WithAttrs([]slog.Attr{slog.String("task_id", "export_mods_1")}).Handle(context.Background(), record); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "09:00:00 INFO  job.started  export_mods_1 #2  state=Running\n"; got != want {
+	if got, want := out.String(), "09:00:00 INFO  job.attempt_ended  export_mods_1 #2  WORKER_LOST: it exited  bytes=7\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
