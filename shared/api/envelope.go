@@ -56,7 +56,7 @@ func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 	}
 }
 
-// Renewal shows a grant; nil is empty.
+// Renewal returns the wire form of a renewal; empty for nil.
 func Renewal(g *orchestrator.Grant) contract.TokenRenewal {
 	if g == nil {
 		return contract.TokenRenewal{}

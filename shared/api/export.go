@@ -16,9 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Export checks the body of POST /export/{format} and returns its submission
-// without an identity, a key and a correlation id. Faults: NotFound for the
-// format, InvalidRequest with the field.
+// Export validates the body of POST /export/{format} and returns its submission
+// without an identity, a key and a correlation id. It returns the faults
+// NotFound, for an unknown format, and InvalidRequest, which names the field.
 func Export(format string, request contract.ExportRequest) (orchestrator.Submission, error) {
 	if !slices.Contains(limit.Formats(), format) {
 		return orchestrator.Submission{}, fault.New(fault.NotFound, "unknown export format %q, want one of %s", format, strings.Join(limit.Formats(), ", "))
@@ -40,8 +40,8 @@ func Export(format string, request contract.ExportRequest) (orchestrator.Submiss
 	}, nil
 }
 
-// optionsOf checks the options and encodes them with their defaults, as the worker
-// gets them.
+// optionsOf validates the options and encodes them with their defaults, as the
+// worker receives them.
 func optionsOf(given *contract.ExportOptions) (json.RawMessage, error) {
 	options := contract.ExportOptions{}
 	if given != nil {
@@ -49,7 +49,7 @@ func optionsOf(given *contract.ExportOptions) (json.RawMessage, error) {
 	}
 	options = options.WithDefaults()
 	if depth := *options.MaxDepth; depth < 0 || depth > limit.ExportDepth {
-		return nil, fault.Invalid("options.maxDepth", "%d is out of range, want 0 (the root alone) to %d", depth, limit.ExportDepth)
+		return nil, fault.Invalid("options.maxDepth", "%d is out of range, want 0 (only the root) to %d", depth, limit.ExportDepth)
 	}
 	if size := *options.ParallelBatchSize; size < 1 || size > limit.ExportBatch {
 		return nil, fault.Invalid("options.parallelBatchSize", "%d is out of range, want 1 to %d", size, limit.ExportBatch)
@@ -64,7 +64,8 @@ func optionsOf(given *contract.ExportOptions) (json.RawMessage, error) {
 	return json.RawMessage(bytes.TrimSpace(text.Bytes())), nil
 }
 
-// digest identifies what is requested, whatever the spelling of its JSON.
+// digest identifies the content of a request independently of its JSON
+// formatting.
 func digest(work run.Work, request contract.ExportRequest) string {
 	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, request.BatchID)
 	if request.Policy != nil {

@@ -49,7 +49,7 @@ func FuzzCompletion(f *testing.F) {
 	})
 }
 
-// FuzzCallback is FuzzCompletion for the callback of the export contract.
+// FuzzCallback does the same for the callback of the export contract.
 func FuzzCallback(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"success"}`, `{"task_id":"t","status":"success","output_r2_key":"exports/t/x.xml","output_file_name":"x.xml","output_file_size":4}`,

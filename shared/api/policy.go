@@ -76,7 +76,7 @@ func replace[T any](at, given *T) {
 	}
 }
 
-// policyOf shows the policy of a run.
+// policyOf returns the wire form of a policy.
 func policyOf(p run.Policy) contract.Policy {
 	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
 	policy := contract.Policy{

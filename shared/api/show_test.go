@@ -19,7 +19,7 @@ func view(change func(*run.Run)) orchestrator.View {
 	return orchestrator.View{Run: r, QueuePosition: -1}
 }
 
-func TestEveryStateHasItsSentence(t *testing.T) {
+func TestStatusOfEveryState(t *testing.T) {
 	t.Parallel()
 	seen := map[string]run.State{}
 	for _, state := range run.States() {
@@ -27,58 +27,58 @@ func TestEveryStateHasItsSentence(t *testing.T) {
 		status := api.Status(v)
 		if state.Terminal() {
 			if (status.Progress != nil) != (state == run.Completed) || status.Status == "processing" {
-				t.Errorf("%s is %s with progress %+v", state, status.Status, status.Progress)
+				t.Errorf("%s: got status %s and progress %+v, want a terminal status and progress only if it succeeded", state, status.Status, status.Progress)
 			}
 			continue
 		}
 		if status.Status != "processing" || status.Progress == nil || status.Progress.Message == "" || status.Error != "" {
-			t.Errorf("%s is %s with progress %+v", state, status.Status, status.Progress)
+			t.Errorf("%s: got status %s and progress %+v, want processing with a message", state, status.Status, status.Progress)
 			continue
 		}
 		message := status.Progress.Message
 		same := strings.HasPrefix(string(state), "Condition") || strings.HasPrefix(string(state), "Action")
 		if other, known := seen[message]; known && !same {
-			t.Errorf("%s and %s have the same sentence: %s", state, other, message)
+			t.Errorf("%s and %s: got the same message %q, want different ones", state, other, message)
 		}
 		seen[message] = state
 	}
 }
 
-func TestSentencesTellWhatIsSpecial(t *testing.T) {
+func TestProgressMessages(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, row := range []struct {
-		name, says string
+		name, want string
 		view       orchestrator.View
 	}{
-		{"first in line", "first in line", orchestrator.View{Run: run.Run{State: run.Pending}}},
-		{"in line", "3 before it", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
-		{"not due", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
+		{"next in queue", "next in the queue", orchestrator.View{Run: run.Run{State: run.Pending}}},
+		{"queued", "3 tasks are ahead", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
+		{"scheduled", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
 		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
-		{"throttled", "not at the first try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
+		{"throttled", "after a failed try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
 		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
-		{"cancelled", "a cancel is wished", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
+		{"cancelled", "cancel requested", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
 	} {
-		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.says) {
-			t.Errorf("%s: the sentence is %q, want one with %q", row.name, got, row.says)
+		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.want) {
+			t.Errorf("%s: got message %q, want %q in it", row.name, got, row.want)
 		}
 	}
 }
 
-func TestAnErrorAlwaysHasAReason(t *testing.T) {
+func TestFailedStatusHasAnError(t *testing.T) {
 	t.Parallel()
 	cancelled := api.Status(view(func(r *run.Run) {
 		r.State, r.Fault = run.Cancelled, fault.New(fault.Cancelled, "cancelled by you")
 	}))
 	if cancelled.Error != "cancelled by you" || cancelled.ErrorCode != "CANCELLED" || cancelled.ErrorCategory != "CANCELLED" {
-		t.Errorf("the error is %q, %q, %q", cancelled.Error, cancelled.ErrorCode, cancelled.ErrorCategory)
+		t.Errorf("got error %q, code %q, category %q, want those of the fault", cancelled.Error, cancelled.ErrorCode, cancelled.ErrorCategory)
 	}
 	if bare := api.Status(view(func(r *run.Run) { r.State = run.Failed })); bare.Error == "" {
-		t.Error("a failure without a fault has no reason")
+		t.Error("got no error for a failed run without a fault, want one")
 	}
 }
 
-func TestNothingSecretIsShown(t *testing.T) {
+func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	v := view(func(r *run.Run) {
 		r.Wait.Token, r.Attempt.MachineName = "secret-token", "m"
@@ -88,7 +88,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	for _, shown := range []any{api.Status(v), api.Task(v), api.Event(run.Event{Fault: v.Run.Fault})} {
 		text, err := json.Marshal(shown)
 		if err != nil || strings.Contains(string(text), "secret-token") || strings.Contains(string(text), "an-image") || strings.Contains(string(text), "10.0.0.3") {
-			t.Errorf("shown is %s (%v)", text, err)
+			t.Errorf("got %s, %v, want no token, image and address", text, err)
 		}
 	}
 }

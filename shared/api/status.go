@@ -1,10 +1,10 @@
-// Package api maps between the wire types of package contract and the domain, in
-// both directions: requests become submissions and reports, runs become the status,
-// the task and the events that clients read, assignments become the environment of
-// a worker.
+// Package api maps between the wire types of package contract and the domain,
+// in both directions: requests become submissions and reports; runs become the
+// status, the task and the events that clients read; assignments become the
+// environment of a worker.
 //
-// It is pure. It checks what a request asks for and names the field of a problem.
-// Tokens, environments and machine images of a record are never shown to clients.
+// The package is pure. It validates requests and names the invalid field. It
+// never exposes tokens, environments and machine images of a record to clients.
 package api
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Status is the answer of GET /status/{task_id}.
+// Status returns the response of GET /status/{task_id}.
 func Status(v orchestrator.View) contract.Status {
 	r := v.Run
 	status := contract.Status{
@@ -47,7 +47,7 @@ func Status(v orchestrator.View) contract.Status {
 	return status
 }
 
-// statusOf returns the state in the export contract's three words.
+// statusOf returns the status of the export contract for the state of a run.
 func statusOf(r run.Run) string {
 	switch {
 	case !r.State.Terminal():
@@ -65,8 +65,7 @@ func position(v orchestrator.View) *int {
 	return &v.QueuePosition
 }
 
-// progress says what is going on. An end needs no progress but a success, which
-// is all of it.
+// progress returns the progress of a run; nil if it ended without success.
 func progress(v orchestrator.View) *contract.Progress {
 	switch {
 	case v.Run.State == run.Completed:
@@ -75,55 +74,55 @@ func progress(v orchestrator.View) *contract.Progress {
 	case v.Run.State.Terminal():
 		return nil
 	}
-	told := &contract.Progress{Message: sentence(v)}
+	p := &contract.Progress{Message: message(v)}
 	if v.Heartbeat != nil && v.Run.Attempt.Outcome == "" {
-		told.Percent = v.Heartbeat.Progress
+		p.Percent = v.Heartbeat.Progress
 		if v.Heartbeat.Message != "" {
-			told.Message = v.Heartbeat.Message
+			p.Message = v.Heartbeat.Message
 		}
 	}
-	return told
+	return p
 }
 
-func sentence(v orchestrator.View) string {
+func message(v orchestrator.View) string {
 	r := v.Run
 	cancelled := ""
 	if r.Cancel != nil {
-		cancelled = "; a cancel is wished"
+		cancelled = "; cancel requested"
 	}
-	return stateSentence(r, v.QueuePosition) + cancelled
+	return stateMessage(r, v.QueuePosition) + cancelled
 }
 
-func stateSentence(r run.Run, position int) string {
+func stateMessage(r run.Run, position int) string {
 	switch r.State {
 	case run.PreRun:
-		return "waits for its time, " + r.ScheduledAt.Format(time.RFC3339)
+		return "scheduled for " + r.ScheduledAt.Format(time.RFC3339)
 	case run.Pending:
 		switch {
 		case position == 0:
-			return "waits for a machine, the first in line"
+			return "waiting for a machine, next in the queue"
 		case position > 0:
-			return fmt.Sprintf("waits for a machine, %d before it in line", position)
+			return fmt.Sprintf("waiting for a machine, %d tasks are ahead", position)
 		}
-		return "is about to be admitted"
+		return "waiting for admission"
 	case run.ConditionPending, run.ConditionRunning:
-		return "has its constraints checked"
+		return "checking constraints"
 	case run.ActionPending, run.ActionRunning:
-		return "acts on a violated constraint"
+		return "running the action of a violated constraint"
 	case run.ContainerCreating:
 		if r.Attempt.Throttles > 0 || r.Spent.Starts > 0 {
-			return fmt.Sprintf("a machine is being made for attempt %d, not at the first try", r.Attempt.Number)
+			return fmt.Sprintf("starting a machine for attempt %d, after a failed try", r.Attempt.Number)
 		}
-		return fmt.Sprintf("a machine is being made for attempt %d", r.Attempt.Number)
+		return fmt.Sprintf("starting a machine for attempt %d", r.Attempt.Number)
 	case run.Running:
-		return fmt.Sprintf("the worker of attempt %d is at work", r.Attempt.Number)
+		return fmt.Sprintf("attempt %d is running", r.Attempt.Number)
 	case run.Terminating:
 		if r.Attempt.Outcome == run.OutcomeSucceeded {
-			return "the worker is done; its output is verified and kept"
+			return "the worker has finished; its output is being verified and copied"
 		}
-		return fmt.Sprintf("attempt %d is over and is cleaned up", r.Attempt.Number)
+		return fmt.Sprintf("attempt %d has ended and is being cleaned up", r.Attempt.Number)
 	case run.Retrying:
-		return fmt.Sprintf("attempt %d failed; the next one begins at %s", r.Attempt.Number, r.RetryAt.Format(time.RFC3339))
+		return fmt.Sprintf("attempt %d failed; the next one starts at %s", r.Attempt.Number, r.RetryAt.Format(time.RFC3339))
 	}
-	return "has ended"
+	return "ended"
 }

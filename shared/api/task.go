@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Task is the answer of GET /v1/tasks/{task_id}.
+// Task returns the response of GET /v1/tasks/{task_id}.
 func Task(v orchestrator.View) contract.Task {
 	r := v.Run
 	task := contract.Task{
@@ -37,7 +37,7 @@ func Task(v orchestrator.View) contract.Task {
 	return task
 }
 
-// workerOf is the worker that is heard, with what it told.
+// workerOf returns the worker of the current attempt with its report.
 func workerOf(v orchestrator.View) *contract.Worker {
 	attempt := v.Run.Attempt
 	if attempt.WorkerID == "" {
@@ -61,7 +61,7 @@ func workerOf(v orchestrator.View) *contract.Worker {
 	return worker
 }
 
-// Event is one item of GET /v1/tasks/{task_id}/events.
+// Event returns an item of GET /v1/tasks/{task_id}/events.
 func Event(e run.Event) contract.TaskEvent {
 	return contract.TaskEvent{
 		EventID: e.ID, Seq: e.Seq, Type: string(e.Type), OccurredAt: e.At,

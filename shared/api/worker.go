@@ -19,7 +19,8 @@ import (
 // unknownError replaces an empty error text of a worker.
 const unknownError = "the worker reported an error without a message"
 
-// Callback checks the body of a callback of the task and returns its report.
+// Callback validates the body of a callback for the task and returns its
+// report.
 func Callback(taskID string, body contract.Callback) (run.Report, error) {
 	if body.TaskID != "" && body.TaskID != taskID {
 		return run.Report{}, fault.Invalid("task_id", "another task, want %s", taskID)
@@ -65,7 +66,8 @@ func callbackDigest(body contract.Callback) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Completion checks the body of completed for the task and returns its report.
+// Completion validates the body of completed for the task and returns its
+// report.
 func Completion(taskID string, body contract.TaskCompleted) (run.Report, error) {
 	report := run.Report{Outcome: run.Outcome(body.Outcome), Metrics: bounded(body.Metrics)}
 	var err error
@@ -111,10 +113,10 @@ func taskOutput(taskID string, sent *contract.TaskOutput) (*run.Upload, json.Raw
 	return &upload, own, checkUpload(taskID, upload, "output.outputPath", "output.fileName", "output.byteSize")
 }
 
-// setError puts a worker's error into its report.
+// setError copies a worker's error into its report.
 func setError(report *run.Report, sent *contract.TaskError) error {
 	if sent == nil {
-		return fault.Invalid("error", "missing error of a failure")
+		return fault.Invalid("error", "missing error for the outcome FAILED")
 	}
 	category := fault.Category(sent.Category)
 	if !slices.Contains(fault.Categories(), category) {
@@ -144,7 +146,7 @@ func checkUpload(taskID string, u run.Upload, keyField, nameField, sizeField str
 	prefix := limit.OutputPrefix(taskID)
 	name, inside := strings.CutPrefix(u.Key, prefix)
 	if !inside || name == "" || path.Clean("/"+name) != "/"+name || len(u.Key) > limit.ObjectKey || !limit.Printable(name) {
-		return fault.Invalid(keyField, "key outside of the task's prefix, want a key under %s", prefix)
+		return fault.Invalid(keyField, "key outside the task's prefix, want a key under %s", prefix)
 	}
 	if u.FileName == "" || len(u.FileName) > limit.FileName || strings.ContainsAny(u.FileName, `/\`) || !limit.Printable(u.FileName) {
 		return fault.Invalid(nameField, "malformed file name, want 1 to %d bytes without slashes and control characters", limit.FileName)
@@ -155,8 +157,8 @@ func checkUpload(taskID string, u run.Upload, keyField, nameField, sizeField str
 	return nil
 }
 
-// bounded returns a worker's own JSON, nil for null. Longer JSON than limit.Object
-// is replaced by its length.
+// bounded returns JSON that a worker defines, nil for null. JSON longer than
+// limit.Object is replaced by its length.
 func bounded(text json.RawMessage) json.RawMessage {
 	text = bytes.TrimSpace(text)
 	switch {

@@ -1,11 +1,12 @@
-// Package contract has the shapes that clients and workers see: the wire types
-// of the contracts, the claims of the tokens, and the OpenAPI document.
+// Package contract declares what clients and workers see: the wire types of the
+// contracts, the claims of the tokens, and the OpenAPI document.
 //
-// It needs the standard library alone, so that a worker can import it. Names
-// in JSON are the contracts' own. The package checks nothing; httpkit refuses
-// what does not fit a shape, the orchestrator what does not make sense.
+// It imports only the standard library, so that a worker can import it. JSON
+// names are those of the contracts. The package validates nothing: httpkit
+// rejects bodies that do not match a type, package api rejects invalid values.
 //
-// README.md lists every requirement of the contracts and the test that verifies it.
+// README.md lists every requirement of the contracts and the test that verifies
+// it.
 package contract
 
 import (
@@ -21,8 +22,8 @@ type ExportRequest struct {
 	Policy  *Policy        `json:"policy,omitempty"`
 }
 
-// ExportOptions say what an export contains. An absent member has the default
-// of the worker: see WithDefaults.
+// ExportOptions selects what an export contains. WithDefaults fills in absent
+// members.
 type ExportOptions struct {
 	Recursive         *bool   `json:"recursive,omitempty"`
 	MaxDepth          *int    `json:"maxDepth,omitempty"`
@@ -31,8 +32,8 @@ type ExportOptions struct {
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
 }
 
-// WithDefaults fills what is absent: not recursive, depth 5, 10 in flight, OCR
-// included, the whole graph.
+// WithDefaults sets absent members to their defaults: not recursive, depth 5,
+// batches of 10, with OCR, the full graph.
 func (o ExportOptions) WithDefaults() ExportOptions {
 	return ExportOptions{
 		Recursive: orDefault(o.Recursive, false), MaxDepth: orDefault(o.MaxDepth, 5),
@@ -48,14 +49,14 @@ func orDefault[T any](given *T, fallback T) *T {
 	return &fallback
 }
 
-// The three statuses of the export contract.
+// The statuses of the export contract.
 const (
 	StatusProcessing = "processing"
 	StatusSuccess    = "success"
 	StatusError      = "error"
 )
 
-// ExportAccepted is the answer to an accepted export.
+// ExportAccepted is the response to an accepted export.
 type ExportAccepted struct {
 	TaskID  string `json:"task_id"`
 	Status  string `json:"status"`
@@ -75,13 +76,13 @@ type Callback struct {
 	Error          string          `json:"error,omitempty"`
 }
 
-// CallbackReceived is the answer to a callback.
+// CallbackReceived is the response to a callback.
 type CallbackReceived struct {
 	Received bool `json:"received"`
 }
 
-// Status is the answer of GET /status/{task_id}: the export contract's fields,
-// and beside them what Sortie knows.
+// Status is the response of GET /status/{task_id}: the fields of the export
+// contract and further ones.
 type Status struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id,omitempty"`
@@ -93,35 +94,35 @@ type Status struct {
 	OutputFileName string          `json:"output_file_name,omitempty"`
 	OutputFileSize *int64          `json:"output_file_size,omitempty"`
 	Metrics        json.RawMessage `json:"metrics,omitempty"`
-	// Error is the reason in words, ErrorCode and ErrorCategory for programs.
+	// Error is for people, ErrorCode and ErrorCategory are for programs.
 	Error         string `json:"error,omitempty"`
 	ErrorCode     string `json:"error_code,omitempty"`
 	ErrorCategory string `json:"error_category,omitempty"`
 
 	State   string `json:"state"`
 	Attempt int    `json:"attempt"`
-	// QueuePosition is 0 for the first in line; absent where the task is in no
-	// line.
+	// QueuePosition is 0 for the next task to start; absent if the task is not
+	// queued.
 	QueuePosition *int      `json:"queue_position,omitempty"`
 	Progress      *Progress `json:"progress,omitempty"`
 	MachineID     string    `json:"machineId,omitempty"`
-	// WorkerID is the worker of the attempt that is heard, LastHeartbeatAt when
-	// its last call was received, while it runs.
+	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the
+	// time of its last call, while it runs.
 	WorkerID        string    `json:"workerId,omitempty"`
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
 	CreatedAt       time.Time `json:"createdAt"`
 	UpdatedAt       time.Time `json:"updatedAt"`
 	StartedAt       time.Time `json:"startedAt,omitzero"`
 	CompletedAt     time.Time `json:"completedAt,omitzero"`
-	// OutputExpiresAt is when the output is no longer served, ExpiresAt when
-	// the task is forgotten.
+	// OutputExpiresAt is when the output is deleted, ExpiresAt when the task
+	// is.
 	OutputExpiresAt time.Time `json:"outputExpiresAt,omitzero"`
 	ExpiresAt       time.Time `json:"expiresAt,omitzero"`
 }
 
-// Progress is how far a task is.
+// Progress is the progress of a task.
 type Progress struct {
-	// Percent is 0 to 100, where it can be told.
+	// Percent is 0 to 100; absent if unknown.
 	Percent *int   `json:"percent,omitempty"`
 	Message string `json:"message,omitempty"`
 }

@@ -8,6 +8,6 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI gives the document that describes the whole HTTP API, OpenAPI 3.1 as
-// YAML. The bytes are the caller's own.
+// OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller
+// may modify the bytes.
 func OpenAPI() []byte { return slices.Clone(openAPI) }

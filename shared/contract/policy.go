@@ -1,34 +1,35 @@
 package contract
 
-// Policy is what a run is held to, where its request says so; absent members
-// have this Sortie's defaults. All spans are whole seconds.
+// Policy has the limits and the retry policy of a run. Absent members have the
+// defaults of the deployment. All durations are whole seconds.
 type Policy struct {
-	// TimeLimitSeconds is how long an attempt may run: 3 to 14 days.
+	// TimeLimitSeconds is the longest duration of an attempt: 3 s to 14 days.
 	TimeLimitSeconds *int `json:"timeLimitSeconds,omitempty"`
-	// StartTimeoutSeconds is until a machine must run.
+	// StartTimeoutSeconds is the longest time until a machine runs.
 	StartTimeoutSeconds *int `json:"startTimeoutSeconds,omitempty"`
-	// HeartbeatIntervalSeconds is how often the worker is asked to call,
-	// HeartbeatTimeoutSeconds how long it may be silent once it was heard: at
-	// least twice the interval, and less than the time limit.
+	// HeartbeatIntervalSeconds is the recommended time between heartbeats.
+	// HeartbeatTimeoutSeconds is the longest time between two calls of a worker
+	// that has called before: at least twice the interval, and less than the
+	// time limit.
 	HeartbeatIntervalSeconds *int `json:"heartbeatIntervalSeconds,omitempty"`
 	HeartbeatTimeoutSeconds  *int `json:"heartbeatTimeoutSeconds,omitempty"`
-	// CancelGraceSeconds is how long the worker may take to end when asked to.
+	// CancelGraceSeconds is the time that a worker has to stop after a cancel.
 	CancelGraceSeconds *int         `json:"cancelGraceSeconds,omitempty"`
 	Retry              *RetryPolicy `json:"retry,omitempty"`
 }
 
-// RetryPolicy says how often and when a run is tried again.
+// RetryPolicy decides how often and when a run is retried.
 type RetryPolicy struct {
-	// MaxAttempts counts all tries whose machine started, 1 to 100; 1 is no
-	// retry.
+	// MaxAttempts counts all attempts whose machine started, 1 to 100; 1
+	// disables retries.
 	MaxAttempts         *int `json:"maxAttempts,omitempty"`
 	InitialDelaySeconds *int `json:"initialDelaySeconds,omitempty"`
-	// Multiplier is 1 to 10, per further failure.
+	// Multiplier is the growth of the delay per failure, 1 to 10.
 	Multiplier      *float64 `json:"multiplier,omitempty"`
 	MaxDelaySeconds *int     `json:"maxDelaySeconds,omitempty"`
-	// Jitter is the part of the delay that chance may take away, 0 to 1.
+	// Jitter is the fraction of the delay that is randomly subtracted, 0 to 1.
 	Jitter *float64 `json:"jitter,omitempty"`
-	// Categories are the only ones that are tried again; absent is what the
-	// worker contract says of each (WC-6).
+	// Categories are the error categories that are retried. If absent, the
+	// defaults of the worker contract apply (WC-6).
 	Categories []string `json:"categories,omitempty"`
 }

@@ -1,39 +1,39 @@
 package contract
 
-// Problem is the body of every answer that is not a success: an RFC 9457
-// problem (application/problem+json) that also carries what a contract fixes
-// for its endpoint.
+// Problem is the body of every error response: RFC 9457 problem details
+// (application/problem+json) with the fields that the contract of the endpoint
+// adds.
 type Problem struct {
-	// Type is a URN that names the kind, Title the same for people.
+	// Type is a URN of the kind of error, Title its text for people.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail says what happened and, where it helps, what to do.
+	// Detail describes the error and, if possible, what to do.
 	Detail string `json:"detail"`
 	// Instance is the path of the request.
 	Instance string `json:"instance,omitempty"`
-	// Code is the failure's name for programs, stable over versions.
+	// Code identifies the error for programs. It is stable across versions.
 	Code string `json:"code"`
-	// Retryable says whether the same request may succeed later.
+	// Retryable reports whether the same request may succeed later.
 	Retryable bool `json:"retryable"`
-	// Field names what is wrong in the request, in its own spelling
+	// Field is the invalid field in the spelling of the request
 	// ("options.maxDepth", "wait", "Idempotency-Key").
 	Field         string `json:"field,omitempty"`
 	CorrelationID string `json:"correlationId"`
 
-	// Error is the failure in the words of the worker contract (WC-3).
+	// Error is the error code of the worker contract (WC-3).
 	Error string `json:"error,omitempty"`
-	// Message is Detail again, where Error is.
+	// Message equals Detail; present with Error.
 	Message string `json:"message,omitempty"`
-	// State is how the attempt ended: SUCCEEDED, FAILED, CANCELLED.
+	// State is the final state of the attempt: SUCCEEDED, FAILED or CANCELLED.
 	State           string `json:"state,omitempty"`
 	ExpectedAttempt int    `json:"expectedAttempt,omitempty"`
 	ReceivedAttempt int    `json:"receivedAttempt,omitempty"`
-	// Formats lists what there is to export to, where that was the problem.
+	// Formats lists the export formats if the format was unknown.
 	Formats []string `json:"formats,omitempty"`
 }
 
-// The worker contract's words for a refused call.
+// The error codes of the worker contract.
 const (
 	ErrorAttemptMismatch     = "attempt_mismatch"
 	ErrorTaskExpired         = "task_expired"

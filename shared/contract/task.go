@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Task is the answer of GET /v1/tasks/{task_id}: the run as Sortie names it.
+// Task is the response of GET /v1/tasks/{task_id}.
 type Task struct {
 	TaskID  string `json:"taskId"`
 	RunID   string `json:"runId"`
 	BatchID string `json:"batchId,omitempty"`
-	// RetryOf is the task that this one was made of.
+	// RetryOf is the task that this one retries.
 	RetryOf       string          `json:"retryOf,omitempty"`
 	CorrelationID string          `json:"correlationId"`
 	Kind          string          `json:"kind"`
@@ -20,7 +20,7 @@ type Task struct {
 	Policy        Policy          `json:"policy"`
 	State         string          `json:"state"`
 	Attempt       int             `json:"attempt"`
-	// FailedAttempts and FailedStarts are what the retry budgets have paid for.
+	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`
 	QueuePosition  *int        `json:"queuePosition,omitempty"`
@@ -30,7 +30,7 @@ type Task struct {
 	Cancel         *TaskCancel `json:"cancel,omitempty"`
 	Fault          *Fault      `json:"fault,omitempty"`
 	Output         *Output     `json:"output,omitempty"`
-	// Metrics are the worker's own.
+	// Metrics are defined by the worker.
 	Metrics     json.RawMessage `json:"metrics,omitempty"`
 	CreatedAt   time.Time       `json:"createdAt"`
 	EnteredAt   time.Time       `json:"enteredAt"`
@@ -41,23 +41,24 @@ type Task struct {
 	ExpiresAt   time.Time       `json:"expiresAt,omitzero"`
 }
 
-// Machine is where the current attempt runs.
+// Machine is the machine of the current attempt.
 type Machine struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
 	Exit *Exit  `json:"exit,omitempty"`
 }
 
-// Worker is the one of the current attempt that is heard.
+// Worker is the worker of the current attempt.
 type Worker struct {
 	ID string `json:"id,omitempty"`
-	// LastHeartbeatAt is when its last call was received, while it runs.
+	// LastHeartbeatAt is the time of its last call, while it runs.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// Report is its last word, where it told it in the worker contract's terms.
+	// Report is its completion; absent if it used the export contract's
+	// callback.
 	Report *WorkerReport `json:"report,omitempty"`
 }
 
-// WorkerReport is a worker's completion as it is kept.
+// WorkerReport is a worker's completion as stored.
 type WorkerReport struct {
 	Outcome              string          `json:"outcome"`
 	Output               json.RawMessage `json:"output,omitempty"`
@@ -66,21 +67,21 @@ type WorkerReport struct {
 	PartialProgress      json.RawMessage `json:"partialProgress,omitempty"`
 }
 
-// Exit is how a machine's program ended.
+// Exit is the exit status of a machine's program.
 type Exit struct {
 	Code   int  `json:"code"`
 	Signal int  `json:"signal,omitempty"`
 	OOM    bool `json:"oom,omitempty"`
 }
 
-// CancelWish is a cancel that somebody asked for.
+// CancelWish is a recorded cancel request.
 type TaskCancel struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Fault is a failure: its code, whose it is, and whether trying again helps.
+// Fault is a failure: its code, who caused it, and whether a retry may help.
 type Fault struct {
 	Code      string `json:"code"`
 	Category  string `json:"category,omitempty"`
@@ -89,7 +90,7 @@ type Fault struct {
 	Message   string `json:"message"`
 }
 
-// Output is what the run left.
+// Output is the accepted output of a run.
 type Output struct {
 	Key         string    `json:"key"`
 	FileName    string    `json:"fileName"`
@@ -101,47 +102,46 @@ type Output struct {
 	DeletedAt   time.Time `json:"deletedAt,omitzero"`
 }
 
-// CancelRequest is the body of POST /v1/tasks/{task_id}/cancel; it may be left
-// out.
+// CancelRequest is the optional body of POST /v1/tasks/{task_id}/cancel.
 type CancelRequest struct {
-	// Reason is told to the worker, and cut at 2 KiB.
+	// Reason is sent to the worker. It is truncated to 2 KiB.
 	Reason string `json:"reason,omitempty"`
 }
 
-// What a cancel comes to. It is final: nothing overrules one that was noted.
+// The results of a cancel request. A recorded request is never withdrawn.
 const (
-	// CancelRequested: it is noted, and the task will end by it.
+	// CancelRequested means that the request is recorded and the task will end.
 	CancelRequested = "requested"
-	// CancelDone: the task has ended by a cancel, this one or an earlier one.
+	// CancelDone means that the task ended by this or an earlier cancel
+	// request.
 	CancelDone = "cancelled"
-	// CancelTooLate: the task had ended before, and stays as it is.
+	// CancelTooLate means that the task had already ended in another way.
 	CancelTooLate = "too_late"
 )
 
-// CancelAnswer is the answer to a cancel.
+// CancelAnswer is the response to a cancel request.
 type CancelAnswer struct {
 	TaskID string `json:"taskId"`
 	State  string `json:"state"`
 	Result string `json:"result"`
-	// Message says what happens next.
+	// Message explains the result to a person.
 	Message string `json:"message"`
 }
 
-// RetryAccepted is the answer to POST /v1/tasks/{task_id}/retry: a new task.
+// RetryAccepted is the response of POST /v1/tasks/{task_id}/retry: a new task.
 type RetryAccepted struct {
 	TaskID  string `json:"taskId"`
 	RetryOf string `json:"retryOf"`
 	State   string `json:"state"`
 }
 
-// KeySet is the answer of GET /.well-known/jwks.json (RFC 7517): the keys whose
-// signatures on tokens are good.
+// KeySet is the response of GET /.well-known/jwks.json (RFC 7517): the public
+// keys that verify tokens.
 type KeySet struct {
 	Keys []Key `json:"keys"`
 }
 
-// Key is the public half of a key for ES256: a point on P-256, its coordinates
-// in base64url.
+// Key is a public ES256 key: a point on P-256 with base64url coordinates.
 type Key struct {
 	KeyType   string `json:"kty"`
 	Curve     string `json:"crv"`
@@ -152,15 +152,14 @@ type Key struct {
 	Algorithm string `json:"alg"`
 }
 
-// TaskList is a page of tasks, the newest first.
+// TaskList is a page of tasks, newest first.
 type TaskList struct {
 	Tasks []Task `json:"tasks"`
-	// NextCursor gives the next page; absent on the last one.
+	// NextCursor is the cursor of the next page; absent on the last one.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
-// TaskEvent is one thing that happened to a task. Seq counts from 1 without
-// gaps.
+// TaskEvent is an event of a task. Seq counts from 1 without gaps.
 type TaskEvent struct {
 	EventID    string    `json:"eventId"`
 	Seq        int       `json:"seq"`
@@ -174,7 +173,7 @@ type TaskEvent struct {
 	Exit       *Exit     `json:"exit,omitempty"`
 }
 
-// RunEvent is a task's event as it is told to the outside, with whose it is.
+// RunEvent is a task's event as it is published, with the ids of its owner.
 type RunEvent struct {
 	TenantID      string `json:"tenantId"`
 	TaskID        string `json:"taskId"`
@@ -183,15 +182,15 @@ type RunEvent struct {
 	TaskEvent
 }
 
-// TaskEvents is a page of a task's events, in order.
+// TaskEvents is a page of a task's events, oldest first.
 type TaskEvents struct {
 	Events []TaskEvent `json:"events"`
-	// NextAfter is the number to ask for the next page with; absent on the last
-	// one.
+	// NextAfter is the value of the parameter after for the next page; absent
+	// on the last one.
 	NextAfter int `json:"nextAfter,omitempty"`
 }
 
-// Health is the answer of GET /healthz.
+// Health is the response of GET /healthz.
 type Health struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// EnvelopeVariable is the environment variable that has a worker's
+// EnvelopeVariable is the environment variable that contains a worker's
 // TaskEnvelope as JSON.
 const EnvelopeVariable = "TASK_ENVELOPE"
 
-// TaskEnvelope is what a worker is started with (WC-8), and
-// beside it where its output and its log may be put. It holds a token and
-// presigned addresses: it is never logged.
+// TaskEnvelope is the input of a worker (WC-8) with the upload URLs of its
+// output and its log. It contains a token and presigned URLs and is never
+// logged.
 type TaskEnvelope struct {
 	TaskID string `json:"taskId"`
 	RunID  string `json:"runId"`
-	// AssetID is what the task is about, for an export the PI.
+	// AssetID is the subject of the task, for an export the PI.
 	AssetID string `json:"assetId,omitempty"`
-	// TaskKey is what is to be done with it, for an export "export/mods".
+	// TaskKey is the kind of work, for an export "export/mods".
 	TaskKey       string    `json:"taskKey,omitempty"`
 	TenantID      string    `json:"tenantId"`
 	WorkspaceID   string    `json:"workspaceId"`
@@ -25,49 +25,50 @@ type TaskEnvelope struct {
 	Attempt       int       `json:"attempt"` // from 1
 	Resources     Resources `json:"resources,omitzero"`
 	EnqueuedAt    time.Time `json:"enqueuedAt,omitzero"`
-	// Deadline is when the attempt is ended by force, with nothing that extends
-	// it; zero where there is none.
+	// Deadline is when the attempt is killed. Nothing extends it. Zero means no
+	// deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 
-	// CallbackBaseURL is what /v1/tasks/{taskId}/started and the others are
-	// appended to; it may end in a slash.
+	// CallbackBaseURL is the prefix of /v1/tasks/{taskId}/started and the other
+	// calls; it may end in a slash.
 	CallbackBaseURL string    `json:"callbackBaseUrl"`
 	TaskToken       string    `json:"taskToken"`
 	TokenExpiresAt  time.Time `json:"tokenExpiresAt"`
-	// The three times are milliseconds. 0 is the contract's default: 30,000,
-	// 90,000 and 30,000.
+	// The three durations are in milliseconds. 0 means the contract's default:
+	// 30,000, 90,000 and 30,000.
 	HeartbeatIntervalMS int64 `json:"heartbeatIntervalMs,omitempty"`
 	HeartbeatTimeoutMS  int64 `json:"heartbeatTimeoutMs,omitempty"`
 	CancelGracePeriodMS int64 `json:"cancelGracePeriodMs,omitempty"`
 
-	// Output and Log are absent where there is no bucket to put them in.
+	// Output and Log are absent if there is no bucket.
 	Output *Upload `json:"output,omitempty"`
 	Log    *Upload `json:"log,omitempty"`
 }
 
-// The contract's defaults of an envelope's times, in milliseconds.
+// The contract's defaults for the durations of an envelope, in milliseconds.
 const (
 	DefaultHeartbeatIntervalMS = 30_000
 	DefaultHeartbeatTimeoutMS  = 90_000
 	DefaultCancelGracePeriodMS = 30_000
 )
 
-// Resources are what the machine has; 0 is unknown or unlimited.
+// Resources are the resources of the machine; 0 means unknown or unlimited.
 type Resources struct {
 	CPUMillicores int64 `json:"cpuMillicores,omitempty"`
 	MemoryBytes   int64 `json:"memoryBytes,omitempty"`
-	// TimeoutMS is the attempt's time limit from its start.
+	// TimeoutMS is the time limit of the attempt from its start.
 	TimeoutMS int64 `json:"timeoutMs,omitempty"`
 }
 
-// Upload is where a worker may put one object, with one PUT of its bytes.
+// Upload authorizes a worker to write one object with one PUT.
 type Upload struct {
-	// URL is presigned: whoever has it may write the object until ExpiresAt.
+	// URL is presigned. It is a secret: it authorizes the write until
+	// ExpiresAt.
 	URL string `json:"url"`
-	// Headers are part of what was signed and go with the PUT as they are.
+	// Headers are part of the signature; the PUT must send them unchanged.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Key is where the object then lies in the bucket, and what
-	// TaskOutput.OutputPath says of it.
+	// Key is the object's key in the bucket, the value for
+	// TaskOutput.OutputPath.
 	Key       string    `json:"key"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }
@@ -77,8 +78,8 @@ type TaskStarted struct {
 	Attempt   int       `json:"attempt"`
 	WorkerID  string    `json:"workerId"`
 	StartedAt time.Time `json:"startedAt,omitzero"`
-	// HandlesSigterm says that SIGTERM is a cancel to this worker: it ends its
-	// work and sends completed within the grace period.
+	// HandlesSigterm says that the worker treats SIGTERM as a cancel: it stops
+	// its work and sends completed within the grace period.
 	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
 }
 
@@ -86,15 +87,15 @@ type TaskStarted struct {
 type TaskHeartbeat struct {
 	Attempt  int    `json:"attempt"`
 	WorkerID string `json:"workerId"`
-	// HeartbeatAt is the worker's clock; zero leaves it to the time of receipt.
+	// HeartbeatAt is the time by the worker's clock; zero means unknown.
 	HeartbeatAt time.Time `json:"heartbeatAt,omitzero"`
-	// ProgressPct is 0 to 100; absent keeps what was told before.
+	// ProgressPct is 0 to 100; absent keeps the last value.
 	ProgressPct *int `json:"progressPct,omitempty"`
-	// Message is cut at 2 KiB; empty keeps what was told before.
+	// Message is truncated to 2 KiB; empty keeps the last value.
 	Message string `json:"message,omitempty"`
 }
 
-// The outcomes of an attempt, and its final states.
+// The outcomes of an attempt, which are also its final states.
 const (
 	OutcomeSucceeded = "SUCCEEDED"
 	OutcomeFailed    = "FAILED"
@@ -110,21 +111,22 @@ type TaskCompleted struct {
 	CompletedAt time.Time   `json:"completedAt,omitzero"`
 	Output      *TaskOutput `json:"output,omitempty"`
 	Error       *TaskError  `json:"error,omitempty"`
-	// Metrics is an object: TaskMetrics and whatever else the worker counts.
+	// Metrics is an object: TaskMetrics and metrics that the worker defines.
 	Metrics json.RawMessage `json:"metrics,omitempty"`
-	// CancelledDuringPhase and PartialProgress (any JSON) say how far it came.
+	// CancelledDuringPhase and PartialProgress (any JSON) describe how much
+	// work was done.
 	CancelledDuringPhase string          `json:"cancelledDuringPhase,omitempty"`
 	PartialProgress      json.RawMessage `json:"partialProgress,omitempty"`
 }
 
-// TaskOutput is what a task leaves. All of it is optional.
+// TaskOutput describes the output of a task. All members are optional.
 type TaskOutput struct {
 	MaterializationID string `json:"materializationId,omitempty"`
 	RowCount          *int64 `json:"rowCount,omitempty"`
 	ByteSize          *int64 `json:"byteSize,omitempty"`
 	// OutputPath is the object's key in the bucket.
 	OutputPath string `json:"outputPath,omitempty"`
-	// FileName is what the file is called to people; empty is the last part of
+	// FileName is the name of the downloaded file; empty means the last part of
 	// OutputPath.
 	FileName string `json:"fileName,omitempty"`
 }
@@ -147,24 +149,23 @@ func Categories() []string {
 	}
 }
 
-// RetryableByDefault says whether another attempt helps against an error of a
-// category whose worker does not say (WC-6). An unknown category
-// is not retryable.
+// RetryableByDefault reports whether an error of the category is retried if the
+// worker does not set Retryable (WC-6). Unknown categories are not retryable.
 func RetryableByDefault(category string) bool {
 	return category == CategoryUserCode || category == CategoryInfrastructure || category == CategoryTimeout
 }
 
-// TaskError is why an attempt failed. Message is cut at 2 KiB, StackTrace at
-// 16 KiB.
+// TaskError is the reason for a failed attempt. Message is truncated to 2 KiB,
+// StackTrace to 16 KiB.
 type TaskError struct {
 	Category   string `json:"category"`
 	Message    string `json:"message"`
 	StackTrace string `json:"stackTrace,omitempty"`
-	// Retryable overrides the category's default where it is given.
+	// Retryable overrides the default of the category.
 	Retryable *bool `json:"retryable,omitempty"`
 }
 
-// TaskMetrics are the figures that the contract names; an absent one is
+// TaskMetrics are the metrics that the contract defines; an absent one is
 // unknown.
 type TaskMetrics struct {
 	CPUTimeMS       *int64 `json:"cpuTimeMs,omitempty"`
@@ -173,13 +174,13 @@ type TaskMetrics struct {
 	IOWriteBytes    *int64 `json:"ioWriteBytes,omitempty"`
 }
 
-// Acknowledged is the answer to started, and the beginning of the other two.
+// Acknowledged is the response to started. The other two responses embed it.
 type Acknowledged struct {
 	Acknowledged bool      `json:"acknowledged"`
 	ServerTime   time.Time `json:"serverTime"`
 }
 
-// HeartbeatAnswer is the answer to a heartbeat.
+// HeartbeatAnswer is the response to a heartbeat.
 type HeartbeatAnswer struct {
 	Acknowledged
 	ShouldCancel bool   `json:"shouldCancel"`
@@ -187,8 +188,8 @@ type HeartbeatAnswer struct {
 	TokenRenewal
 }
 
-// TokenRenewal replaces what the envelope gave, each member where it is
-// present. An old token and an old address stay good until they expire.
+// TokenRenewal replaces the corresponding members of the envelope, if present.
+// The previous token and URLs are valid until they expire.
 type TokenRenewal struct {
 	TaskToken      string    `json:"taskToken,omitempty"`
 	TokenExpiresAt time.Time `json:"tokenExpiresAt,omitzero"`
@@ -196,8 +197,8 @@ type TokenRenewal struct {
 	Log            *Upload   `json:"log,omitempty"`
 }
 
-// CompletedAnswer is the answer to completed. FinalState is an outcome; it may
-// be another than the one that was sent.
+// CompletedAnswer is the response to completed. FinalState may differ from the
+// outcome that was sent.
 type CompletedAnswer struct {
 	Acknowledged
 	FinalState string `json:"finalState"`

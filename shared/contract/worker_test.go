@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// TestTheBodiesOfTheWorkerContractAreTakenAndGivenAsWritten: what the contract
-// shows is read whole and written back with the same members.
-func TestTheBodiesOfTheWorkerContractAreTakenAndGivenAsWritten(t *testing.T) {
+// TestBodiesRoundTrip reads the examples of the worker contract and writes them
+// back with the same members.
+func TestBodiesRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		shape any
@@ -54,9 +54,8 @@ func TestTheBodiesOfTheWorkerContractAreTakenAndGivenAsWritten(t *testing.T) {
 	}
 }
 
-// TestATaskThatHasOnlyWhatIsNeededSaysNothingElse: what is unknown is absent,
-// not zero.
-func TestATaskThatHasOnlyWhatIsNeededSaysNothingElse(t *testing.T) {
+// TestEnvelopeOmitsUnknownMembers checks that unknown values are absent, not zero.
+func TestEnvelopeOmitsUnknownMembers(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(contract.TaskEnvelope{
 		TaskID: "t", RunID: "r", TenantID: "default", WorkspaceID: "default", Attempt: 1,
@@ -68,26 +67,26 @@ func TestATaskThatHasOnlyWhatIsNeededSaysNothingElse(t *testing.T) {
 	want := `{"taskId":"t","runId":"r","tenantId":"default","workspaceId":"default","attempt":1,` +
 		`"callbackBaseUrl":"http://c","taskToken":"token","tokenExpiresAt":"1970-01-01T00:00:00Z"}`
 	if string(text) != want {
-		t.Errorf("the envelope is\n%s\nwant\n%s", text, want)
+		t.Errorf("got envelope\n%s\nwant\n%s", text, want)
 	}
 }
 
-// TestTheCategoriesAreThoseOfTheFaults: one word is one thing.
-func TestTheCategoriesAreThoseOfTheFaults(t *testing.T) {
+// TestCategoriesAreThoseOfFaults compares the categories with package fault.
+func TestCategoriesAreThoseOfFaults(t *testing.T) {
 	t.Parallel()
 	faults := []fault.Category{
 		fault.UserCode, fault.DataQuality, fault.Infrastructure, fault.Configuration, fault.Timeout, fault.CategoryCancel,
 	}
 	for i, category := range contract.Categories() {
 		if category != string(faults[i]) {
-			t.Errorf("category %s is %s as a fault", category, faults[i])
+			t.Errorf("got category %s, want %s", category, faults[i])
 		}
 	}
 	for category, want := range map[string]bool{
 		"USER_CODE": true, "DATA_QUALITY": false, "INFRASTRUCTURE": true, "CONFIGURATION": false, "TIMEOUT": true, "CANCELLED": false, "OTHER": false,
 	} {
 		if contract.RetryableByDefault(category) != want {
-			t.Errorf("retryable by default of %s is not %t", category, want)
+			t.Errorf("RetryableByDefault(%s): got %t, want %t", category, !want, want)
 		}
 	}
 }

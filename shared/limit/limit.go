@@ -25,7 +25,7 @@ func CheimarrosModes() []string { return []string{"full", "minimal", "skip"} }
 // The highest values of the export options.
 const (
 	// ExportDepth is that of maxDepth: how far below its root a recursive export
-	// goes. 0 is the root alone.
+	// goes. 0 means only the root.
 	ExportDepth = 100
 	// ExportBatch is that of parallelBatchSize: how many entities the worker reads
 	// at once. The lowest is 1.

@@ -162,7 +162,7 @@ func TestVerifyCachesTokensOfTenantsAndKeys(t *testing.T) {
 	}
 }
 
-func TestMatchedIsRemembered(t *testing.T) {
+func TestMatchedIsCached(t *testing.T) {
 	t.Parallel()
 	k := newKey(t, "k")
 	verifier := token.NewVerifier(clock.NewVirtual(epoch))
