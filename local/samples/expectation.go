@@ -51,7 +51,7 @@ func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 		level, next = next, level[:0]
 		for _, i := range level {
 			e := c.source.Entity(i)
-			if e.State != entityapi.Present || lasting(e.Trouble) {
+			if e.State != entityapi.Present || lasting(e.Fault) {
 				sum.Failed++
 				continue
 			}
@@ -71,7 +71,7 @@ func (c *Collection) Expect(root string, options ExportOptions) Expectation {
 }
 
 // lasting reports whether a fault persists over retries.
-func lasting(t entityapi.Trouble) bool {
+func lasting(t entityapi.Fault) bool {
 	return t.Busy == entityapi.Forever || t.Cut == entityapi.Forever
 }
 
@@ -80,7 +80,7 @@ func lasting(t entityapi.Trouble) bool {
 func lacks(e entityapi.Entity) bool {
 	complete := false
 	for _, f := range e.Components {
-		if f.Lost || lasting(f.Trouble) || f.Body.CID() != f.CID {
+		if f.Lost || lasting(f.Fault) || f.Body.CID() != f.CID {
 			return true
 		}
 		complete = complete || f.Name == "pinax.json" && readable(f.Body)

@@ -179,17 +179,17 @@ func (g *generated) infect(e *entityapi.Entity, defect Defect) {
 	case Missing:
 		e.State = entityapi.Gone
 	case Busy:
-		e.Trouble.Busy = g.shape.Times
-		e.Components[pinax].Trouble.Busy = g.shape.Times
+		e.Fault.Busy = g.shape.Times
+		e.Components[pinax].Fault.Busy = g.shape.Times
 	case Down:
-		e.Trouble.Busy = entityapi.Forever
+		e.Fault.Busy = entityapi.Forever
 	case Cut:
-		e.Trouble.Cut = g.shape.Times
-		e.Components[pinax].Trouble.Cut = g.shape.Times
+		e.Fault.Cut = g.shape.Times
+		e.Components[pinax].Fault.Cut = g.shape.Times
 	case Slow:
-		e.Trouble.Delay = g.shape.Delay
+		e.Fault.Delay = g.shape.Delay
 		for i := range e.Components {
-			e.Components[i].Trouble.Delay = g.shape.Delay
+			e.Components[i].Fault.Delay = g.shape.Delay
 		}
 	}
 }

@@ -48,14 +48,14 @@ func measureBinaries(ctx context.Context, t *table) error {
 		if err != nil {
 			return err
 		}
-		began := time.Now()
+		startedAt := time.Now()
 		if err := command.Start(); err != nil {
 			return err
 		}
 		if _, err := bufio.NewReader(output).ReadString('\n'); err != nil {
 			return fmt.Errorf("cannot start the stack: %w", err)
 		}
-		t.add("binary sortie", "from start to ready, "+start+" time", "%.0f ms", millis(time.Since(began)))
+		t.add("binary sortie", "from start to ready, "+start+" time", "%.0f ms", millis(time.Since(startedAt)))
 		if used, err := usageOf(command.Process.Pid); err == nil {
 			t.add("binary sortie", "memory when ready, "+start+" time", "%.0f MB", float64(used.resident)/1e6)
 		}

@@ -44,7 +44,7 @@ func measureCancels(ctx context.Context, t *table) error {
 
 func cancelMany(ctx context.Context, what string, runs int) ([]time.Duration, error) {
 	const together = 10
-	c, addresses, err := beginStack("-work", what, "-grace", cancelGrace.String())
+	c, addresses, err := startStack("-work", what, "-grace", cancelGrace.String())
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 		return 0, err
 	}
 	pause(200 * time.Millisecond) // a new process needs a while to install its signal handlers
-	began := time.Now()
+	startedAt := time.Now()
 	var answer contract.CancelAnswer
 	if err := request(ctx, http.MethodPost, url+"/v1/tasks/"+s.TaskID+"/cancel", `{}`, &answer); err != nil {
 		return 0, err
@@ -94,7 +94,7 @@ func cancelOne(ctx context.Context, url, what string) (time.Duration, error) {
 	for s.Status = "processing"; err == nil && s.Status == "processing"; {
 		err = request(ctx, http.MethodGet, url+"/status/"+s.TaskID+"?wait=20", "", &s)
 	}
-	return time.Since(began), err
+	return time.Since(startedAt), err
 }
 
 // listen is a worker that calls started with handlesSigterm, and completed on
@@ -107,11 +107,11 @@ func listen() int {
 		return failed(err)
 	}
 	name := strconv.Quote(e.TaskID)
-	if err := tell(context.Background(), e, "started", fmt.Sprintf(`{"attempt":%d,"workerId":%s,"handlesSigterm":true}`, e.Attempt, name)); err != nil {
+	if err := callTask(context.Background(), e, "started", fmt.Sprintf(`{"attempt":%d,"workerId":%s,"handlesSigterm":true}`, e.Attempt, name)); err != nil {
 		return failed(err)
 	}
 	<-ctx.Done()
-	if err := tell(context.Background(), e, "completed", fmt.Sprintf(`{"attempt":%d,"workerId":%s,"outcome":"CANCELLED"}`, e.Attempt, name)); err != nil {
+	if err := callTask(context.Background(), e, "completed", fmt.Sprintf(`{"attempt":%d,"workerId":%s,"outcome":"CANCELLED"}`, e.Attempt, name)); err != nil {
 		return failed(err)
 	}
 	return 0
@@ -130,7 +130,7 @@ func measureSimulation(ctx context.Context, t *table) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var failure error
-	began := time.Now()
+	startedAt := time.Now()
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := range next {
@@ -147,6 +147,6 @@ func measureSimulation(ctx context.Context, t *table) error {
 	}
 	close(next)
 	group.Wait()
-	t.add("simulation", "seeds per second, all cores", "%.1f", seeds/time.Since(began).Seconds())
+	t.add("simulation", "seeds per second, all cores", "%.1f", seeds/time.Since(startedAt).Seconds())
 	return failure
 }

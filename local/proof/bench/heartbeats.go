@@ -38,21 +38,21 @@ func handOut(out io.Writer) work {
 // the growth since the process ran 50 tasks.
 func measureHeartbeats(ctx context.Context, t *table) error {
 	const first, tasks, lasts = 2000, 10_000, 10 * time.Second
-	c, addresses, err := beginStack("-runner", "goroutine", "-work", "envelopes")
+	c, addresses, err := startStack("-runner", "goroutine", "-work", "envelopes")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.end() }()
 	w := &workers{stack: c, url: addresses.URL}
-	young, _, err := w.have(ctx, inFlight)
+	young, _, err := w.startTasks(ctx, inFlight)
 	if err != nil {
 		return err
 	}
-	_, few, err := w.have(ctx, first)
+	_, few, err := w.startTasks(ctx, first)
 	if err != nil {
 		return err
 	}
-	grown, running, err := w.have(ctx, tasks)
+	grown, running, err := w.startTasks(ctx, tasks)
 	if err != nil {
 		return err
 	}
@@ -90,27 +90,27 @@ type workers struct {
 	envelopes []contract.TaskEnvelope
 }
 
-// have starts tasks until there are that many, and calls started for each. It
+// startTasks starts tasks until there are that many, and calls started for each. It
 // returns the stack's usage before and after a garbage collection.
-func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, err error) {
+func (w *workers) startTasks(ctx context.Context, tasks int) (asIs, collected usage, err error) {
 	more := tasks - len(w.envelopes)
-	told := make(chan error, 1)
+	envelopesRead := make(chan error, 1)
 	var envelopes []contract.TaskEnvelope
 	go func() {
 		var err error
 		envelopes, err = envelopesOf(w.stack.output, more)
-		told <- err
+		envelopesRead <- err
 	}()
 	for range more {
 		if _, err := export(ctx, w.url); err != nil {
 			return asIs, collected, err
 		}
 	}
-	if err := <-told; err != nil {
+	if err := <-envelopesRead; err != nil {
 		return asIs, collected, err
 	}
 	w.envelopes = append(w.envelopes, envelopes...)
-	if err := everyone(ctx, envelopes, "started"); err != nil {
+	if err := callAll(ctx, envelopes, "started"); err != nil {
 		return asIs, collected, err
 	}
 	if asIs, err = usageOf(w.stack.command.Process.Pid); err == nil {
@@ -124,12 +124,12 @@ func (w *workers) have(ctx context.Context, tasks int) (asIs, collected usage, e
 func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int64, took time.Duration, err error) {
 	limited, done := context.WithTimeout(ctx, lasts)
 	defer done()
-	began, counted := time.Now(), atomic.Int64{}
+	startedAt, counted := time.Now(), atomic.Int64{}
 	var group errgroup.Group
 	for i := range callers {
 		group.Go(func() error {
 			for n := i; limited.Err() == nil; n += callers {
-				if err := say(ctx, w.envelopes[n%len(w.envelopes)], "heartbeat"); err != nil {
+				if err := callMinimal(ctx, w.envelopes[n%len(w.envelopes)], "heartbeat"); err != nil {
 					return err
 				}
 				counted.Add(1)
@@ -138,7 +138,7 @@ func (w *workers) heartbeat(ctx context.Context, lasts time.Duration) (taken int
 		})
 	}
 	err = group.Wait()
-	return counted.Load(), time.Since(began), err
+	return counted.Load(), time.Since(startedAt), err
 }
 
 // envelopesOf reads n envelopes.
@@ -156,14 +156,14 @@ func envelopesOf(from *bufio.Reader, n int) ([]contract.TaskEnvelope, error) {
 	return list, nil
 }
 
-// everyone makes one call for each worker.
-func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what string) error {
+// callAll makes one call for each worker.
+func callAll(ctx context.Context, envelopes []contract.TaskEnvelope, what string) error {
 	next := make(chan contract.TaskEnvelope)
 	var group errgroup.Group
 	for range callers {
 		group.Go(func() (failed error) {
 			for e := range next {
-				if err := say(ctx, e, what); err != nil {
+				if err := callMinimal(ctx, e, what); err != nil {
 					failed = err
 				}
 			}
@@ -177,13 +177,13 @@ func everyone(ctx context.Context, envelopes []contract.TaskEnvelope, what strin
 	return group.Wait()
 }
 
-// say makes a worker's call with a minimal body.
-func say(ctx context.Context, e contract.TaskEnvelope, what string) error {
-	return tell(ctx, e, what, fmt.Sprintf(`{"attempt":%d,"workerId":%q,"progressPct":50}`, e.Attempt, e.TaskID))
+// callMinimal makes a worker's call with a minimal body.
+func callMinimal(ctx context.Context, e contract.TaskEnvelope, what string) error {
+	return callTask(ctx, e, what, fmt.Sprintf(`{"attempt":%d,"workerId":%q,"progressPct":50}`, e.Attempt, e.TaskID))
 }
 
-// tell makes a worker's call.
-func tell(ctx context.Context, e contract.TaskEnvelope, what, body string) error {
+// callTask makes a worker's call.
+func callTask(ctx context.Context, e contract.TaskEnvelope, what, body string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.CallbackBaseURL+"/v1/tasks/"+e.TaskID+"/"+what, strings.NewReader(body))
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func playExecutions(ctx context.Context, t *table, how string, db *sqlite.DB) er
 	e, err = engine.New(ctx, engine.Config{
 		DB: db, Clock: clock.System{}, Name: "run", Definition: []byte(definition),
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
-			return guide(ctx, e, function, payload)
+			return plainRun(ctx, e, function, payload)
 		},
 		Entered: func(_, state string) {
 			mu.Lock()
@@ -69,7 +69,7 @@ func playExecutions(ctx context.Context, t *table, how string, db *sqlite.DB) er
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { _ = e.Run(ctx) })
-	began := time.Now()
+	startedAt := time.Now()
 	flying := make(chan struct{}, inFlight)
 	running.Go(func() {
 		for i := range executions {
@@ -83,15 +83,15 @@ func playExecutions(ctx context.Context, t *table, how string, db *sqlite.DB) er
 		<-ended
 		<-flying
 	}
-	took := time.Since(began)
+	took := time.Since(startedAt)
 	stop()
 	running.Wait()
 	t.add("interpreter and engine", "states entered per second, "+how, "%.0f", float64(entered)/took.Seconds())
 	return nil
 }
 
-// guide answers as the handlers of a plain run do.
-func guide(ctx context.Context, e *engine.Engine, function string, payload json.RawMessage) (json.RawMessage, error) {
+// plainRun answers as the handlers of a plain run do.
+func plainRun(ctx context.Context, e *engine.Engine, function string, payload json.RawMessage) (json.RawMessage, error) {
 	var in struct{ Token string }
 	if err := json.Unmarshal(payload, &in); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func measureWorker(ctx context.Context, t *table) error {
 // measureExport runs an export twice: with the callback, and with the worker
 // contract and a heartbeat each second.
 func measureExport(ctx context.Context, t *table, worker, entities string, bucket *bucketServer) error {
-	served, err := begin("source", entities)
+	served, err := startPart("source", entities)
 	if err != nil {
 		return err
 	}
@@ -57,15 +57,15 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 		return err
 	}
 	url, root, _ := strings.Cut(text, " ")
-	var told string
+	var envelopesRead string
 	callback := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		told = string(body)
+		envelopesRead = string(body)
 		_, _ = io.WriteString(w, `{"received":true}`)
 	}))
 	defer callback.Close()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{TaskID: "bench", Attempt: 1, HeartbeatIntervalMS: 1000}, func(c *conformance.Call, _ int) *conformance.Answer {
-		told = string(c.Body)
+		envelopesRead = string(c.Body)
 		return nil
 	})
 	if err != nil {
@@ -82,11 +82,11 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 			"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "TASK_ID=bench", "BATCH_ID=single", "PI=" + root, "EXPORT_FORMAT=mods",
 			`EXPORT_OPTIONS={"recursive":true,"maxDepth":100}`, "SOURCE_API_URL=" + url, variable,
 		}, bucket.env...)
-		began := time.Now()
+		startedAt := time.Now()
 		if text, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("the worker failed: %w: %.2000s", err, text)
 		}
-		if err := addExport(t, "worker, "+entities+" entities"+by, time.Since(began), told); err != nil {
+		if err := addExport(t, "worker, "+entities+" entities"+by, time.Since(startedAt), envelopesRead); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func measureExport(ctx context.Context, t *table, worker, entities string, bucke
 }
 
 // addExport adds what a worker has reported, in either contract.
-func addExport(t *table, name string, took time.Duration, told string) error {
+func addExport(t *table, name string, took time.Duration, envelopesRead string) error {
 	var report struct {
 		Outcome string `json:"outcome"`
 		Status  string `json:"status"`
@@ -109,8 +109,8 @@ func addExport(t *table, name string, took time.Duration, told string) error {
 		// The figure for the parent would include the parent's own.
 		Peak float64 `json:"peak_memory_mb"`
 	}
-	if err := json.Unmarshal([]byte(told), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
-		return errors.Join(errors.New("got no success from the worker: "+told), err)
+	if err := json.Unmarshal([]byte(envelopesRead), &report); err != nil || report.Status != "success" && report.Outcome != "SUCCEEDED" {
+		return errors.Join(errors.New("got no success from the worker: "+envelopesRead), err)
 	}
 	if err := json.Unmarshal(contract.ExportMetrics(report.Metrics), &metrics); err != nil {
 		return fmt.Errorf("cannot read the worker's metrics: %w", err)
@@ -124,7 +124,7 @@ func addExport(t *table, name string, took time.Duration, told string) error {
 // measureDownload downloads an output of 1 GiB.
 func measureDownload(ctx context.Context, t *table) error {
 	const size = 1 << 30
-	c, addresses, err := beginStack("-work", fmt.Sprintf("upload:%d", size))
+	c, addresses, err := startStack("-work", fmt.Sprintf("upload:%d", size))
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func measureDownload(ctx context.Context, t *table) error {
 	if err := resetPeak(c.command.Process.Pid); err != nil {
 		return err
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	answer, err := client.Get(addresses.URL + "/download/" + s.TaskID) //nolint:noctx // measured as a client does it
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func measureDownload(ctx context.Context, t *table) error {
 	if err = errors.Join(err, answer.Body.Close()); err != nil || n != size {
 		return fmt.Errorf("download ended after %d bytes: %w", n, err)
 	}
-	took := time.Since(began)
+	took := time.Since(startedAt)
 	after, err := usageOf(c.command.Process.Pid)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func measureDownload(ctx context.Context, t *table) error {
 // while they are queued.
 func measureWaiting(ctx context.Context, t *table) error {
 	const runs = 10_000
-	c, addresses, err := beginStack("-work", "wait", "-limit", "1")
+	c, addresses, err := startStack("-work", "wait", "-limit", "1")
 	if err != nil {
 		return err
 	}
@@ -178,13 +178,13 @@ func measureWaiting(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	for range runs {
 		if _, err := export(ctx, addresses.URL); err != nil {
 			return err
 		}
 	}
-	took := time.Since(began)
+	took := time.Since(startedAt)
 	pause(5 * time.Second)
 	after, err := usageOf(c.command.Process.Pid)
 	if err != nil {

@@ -23,8 +23,8 @@ type child struct {
 	output  *bufio.Reader
 }
 
-// begin starts this program as the part. The caller ends it.
-func begin(part string, args ...string) (*child, error) {
+// startPart starts this program as the part. The caller ends it.
+func startPart(part string, args ...string) (*child, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func (c *child) end() error {
 	return err
 }
 
-// beginStack starts a stack in a process.
-func beginStack(options ...string) (*child, stack.Addresses, error) {
+// startStack starts a stack in a process.
+func startStack(options ...string) (*child, stack.Addresses, error) {
 	var addresses stack.Addresses
-	c, err := begin("serve", options...)
+	c, err := startPart("serve", options...)
 	if err != nil {
 		return nil, addresses, err
 	}

@@ -49,7 +49,7 @@ func measureRuns(ctx context.Context, t *table) error {
 
 // measureKind measures runs with 50 in flight, after a warm-up.
 func measureKind(ctx context.Context, t *table, name, runner string, runs int) error {
-	c, addresses, err := beginStack("-runner", runner)
+	c, addresses, err := startStack("-runner", runner)
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,12 @@ func measureKind(ctx context.Context, t *table, name, runner string, runs int) e
 		return err
 	}
 	before, procErr := usageOf(c.command.Process.Pid)
-	began := time.Now()
+	startedAt := time.Now()
 	timings, err := manyRuns(ctx, addresses.URL, runs)
 	if err != nil {
 		return err
 	}
-	took := time.Since(began)
+	took := time.Since(startedAt)
 	written, err := c.written()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ type status struct {
 // oneRun starts a run and follows it to its end. Its events contain the time at
 // which it was Running.
 func oneRun(ctx context.Context, url string) (timing, error) {
-	began := time.Now()
+	startedAt := time.Now()
 	s, err := export(ctx, url)
 	for err == nil && s.Status == "processing" {
 		err = request(ctx, http.MethodGet, url+"/status/"+s.TaskID+"?wait=20", "", &s)
@@ -150,7 +150,7 @@ func oneRun(ctx context.Context, url string) (timing, error) {
 	if err == nil && s.Status != "success" {
 		err = fmt.Errorf("a run ended as %s: %s", s.State, s.Error)
 	}
-	return timing{s.StartedAt.Sub(began), s.CompletedAt.Sub(began)}, err
+	return timing{s.StartedAt.Sub(startedAt), s.CompletedAt.Sub(startedAt)}, err
 }
 
 func export(ctx context.Context, url string) (s status, err error) {

@@ -211,7 +211,7 @@ func failed(err error) int {
 // the end, to explain a figure: BENCH_PROFILE=stack go run ./local/proof/bench
 // -only runs.
 func profile(name string) (stop func(), err error) {
-	file, err := os.Create(name) //nolint:gosec // whoever measures says where
+	file, err := os.Create(name) //nolint:gosec // the path is from BENCH_PROFILE
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	b = append(b, '\n')
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	if h, ok := w.(*halved); ok {
+	if h, ok := w.(*interrupted); ok {
 		h.left = int64(len(b)) / 2
 	}
 	w.WriteHeader(status)

@@ -23,20 +23,20 @@ var piForm = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
 // api is the handler's state: the source, and the index of its bytes.
 type api struct {
-	source   Source
-	index    *index
-	origin   Entity
-	troubles *troubles
+	source Source
+	index  *index
+	origin Entity
+	faults *faultCounts
 }
 
 // Handler serves source. It is safe for concurrent use. Each handler has its
 // own counts of the source's faults; clock times the delays.
 func Handler(source Source, clock Clock) http.Handler {
 	a := &api{
-		source:   source,
-		index:    &index{source: source, latest: map[uint64]uint32{}},
-		origin:   originOf(source),
-		troubles: &troubles{clock: clock, asked: map[string]int{}},
+		source: source,
+		index:  &index{source: source, latest: map[uint64]uint32{}},
+		origin: originOf(source),
+		faults: &faultCounts{clock: clock, asked: map[string]int{}},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", a.health)
@@ -102,13 +102,13 @@ func (a *api) entity(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	refuse, cut := a.troubles.next(r, e.PI, e.Trouble)
+	refuse, cut := a.faults.next(r, e.PI, e.Fault)
 	if refuse {
 		busy(w)
 		return
 	}
 	if cut {
-		w = &halved{ResponseWriter: w}
+		w = &interrupted{ResponseWriter: w}
 	}
 	answerEntity(w, e)
 }
@@ -250,7 +250,7 @@ func (a *api) cat(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "NOT_FOUND", "Content not found: "+string(c), map[string]string{"cid": string(c)})
 		return
 	}
-	refuse, cut := a.troubles.next(r, string(c), found.Trouble)
+	refuse, cut := a.faults.next(r, string(c), found.Fault)
 	if refuse {
 		busy(w)
 		return
@@ -262,7 +262,7 @@ func (a *api) cat(w http.ResponseWriter, r *http.Request) {
 	header.Set("ETag", `"`+string(c)+`"`)
 	header.Set("X-IPFS-CID", string(c))
 	if cut {
-		w = &halved{ResponseWriter: w, left: found.Body.Size() / 2}
+		w = &interrupted{ResponseWriter: w, left: found.Body.Size() / 2}
 	}
 	if r.Method != http.MethodHead {
 		_, _ = found.Body.WriteTo(w) // the client has disconnected

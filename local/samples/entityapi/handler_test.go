@@ -41,9 +41,9 @@ func source() few {
 	hello := entityapi.NewComponent("hello.txt", body("hello"))
 	large := entityapi.NewComponent("large.bin", entityapi.Body{Head: []byte("<"), Filler: '.', FillerSize: 100_000, Tail: []byte(">")})
 	busy := entityapi.NewComponent("busy.txt", body("busy"))
-	busy.Trouble.Busy = 1
+	busy.Fault.Busy = 1
 	cut := entityapi.NewComponent("cut.txt", body(strings.Repeat("cut", 1000)))
-	cut.Trouble.Cut = 1
+	cut.Fault.Cut = 1
 	wrong := entityapi.Component{Name: "wrong.txt", CID: cid.Raw([]byte("right")), Body: body("wrong")}
 	lost := entityapi.Component{Name: "lost.txt", CID: cid.Raw([]byte("lost")), Lost: true}
 	attached := entityapi.NewComponent("", body("attached"))
@@ -53,9 +53,9 @@ func source() few {
 		{PI: pi("3"), Versions: 1, Parent: pi("1"), State: entityapi.Merged, MergedInto: pi("2")},
 		{PI: pi("4"), Versions: 1, State: entityapi.Deleted},
 		{PI: pi("5"), Versions: 1, State: entityapi.Gone},
-		{PI: pi("6"), Versions: 1, Components: []entityapi.Component{hello}, Trouble: entityapi.Trouble{Busy: 1, Cut: 1}},
-		{PI: pi("7"), Versions: 1, Components: []entityapi.Component{hello}, Trouble: entityapi.Trouble{Busy: entityapi.Forever}},
-		{PI: pi("8"), Versions: 1, Components: []entityapi.Component{hello}, Trouble: entityapi.Trouble{Delay: time.Hour}},
+		{PI: pi("6"), Versions: 1, Components: []entityapi.Component{hello}, Fault: entityapi.Fault{Busy: 1, Cut: 1}},
+		{PI: pi("7"), Versions: 1, Components: []entityapi.Component{hello}, Fault: entityapi.Fault{Busy: entityapi.Forever}},
+		{PI: pi("8"), Versions: 1, Components: []entityapi.Component{hello}, Fault: entityapi.Fault{Delay: time.Hour}},
 	}
 }
 

@@ -27,8 +27,8 @@ type index struct {
 	marks []mark
 }
 
-// latestMost limits latest: some hundred entities.
-const latestMost = 4096
+// maxLatest limits latest: some hundred entities.
+const maxLatest = 4096
 
 type mark struct {
 	digest uint64
@@ -51,12 +51,12 @@ func (x *index) Remember(i int, e Entity) {
 			if _, known := x.latest[key]; known {
 				continue
 			}
-			if len(x.order) < latestMost {
+			if len(x.order) < maxLatest {
 				x.order = append(x.order, key)
 			} else {
 				delete(x.latest, x.order[x.oldest])
 				x.order[x.oldest] = key
-				x.oldest = (x.oldest + 1) % latestMost
+				x.oldest = (x.oldest + 1) % maxLatest
 			}
 			x.latest[key] = uint32(i) //nolint:gosec // a source has fewer than 1<<32 entities
 		}

@@ -13,9 +13,9 @@ import (
 // schema is the schema of stored manifests in version 0 of the API.
 const schema = "arke/manifest@v1"
 
-// madeAt is the time of every first version: that of the sample's root PI. Each
+// createdAt is the time of every first version: that of the sample's root PI. Each
 // later version is a second younger.
-var madeAt = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
+var createdAt = time.Date(2025, time.November, 13, 5, 34, 54, 719_000_000, time.UTC)
 
 // manifest is one version of an entity, as in the API's response.
 type manifest struct {
@@ -37,7 +37,7 @@ func version(e Entity, v int) manifest {
 	m := manifest{
 		PI:         e.PI,
 		Ver:        v,
-		TS:         madeAt.Add(time.Duration(v-1) * time.Second).Format("2006-01-02T15:04:05.000Z"),
+		TS:         createdAt.Add(time.Duration(v-1) * time.Second).Format("2006-01-02T15:04:05.000Z"),
 		Components: make(map[string]cid.CID, len(e.Components)),
 		Parent:     e.Parent,
 		Note:       e.Note,

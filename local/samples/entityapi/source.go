@@ -56,8 +56,8 @@ type Entity struct {
 	Attachments []Component
 	// Note is free text about the version, or empty.
 	Note string
-	// Trouble is the fault of the manifest.
-	Trouble Trouble
+	// Fault is the fault of the manifest.
+	Fault Fault
 }
 
 // Component is a named file of an entity.
@@ -65,9 +65,9 @@ type Component struct {
 	Name string
 	// CID is the CID in the manifest. Bytes that do not match it are served
 	// unchanged.
-	CID     cid.CID
-	Body    Body
-	Trouble Trouble
+	CID   cid.CID
+	Body  Body
+	Fault Fault
 	// Lost bytes are named by the manifest, and /cat answers 404.
 	Lost bool
 }

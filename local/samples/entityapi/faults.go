@@ -15,10 +15,10 @@ type Clock interface {
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-// Trouble is a fault of responses. Its zero value is no fault. The first Busy
+// Fault is a fault of responses. Its zero value is no fault. The first Busy
 // responses are 503, the next Cut are interrupted in the middle of their body,
 // and the rest are correct. Clients are expected to retry.
-type Trouble struct {
+type Fault struct {
 	// Busy counts the 503 BACKEND_ERROR responses with Retry-After: 0.
 	Busy int
 	// Cut counts the responses whose connection closes halfway.
@@ -27,8 +27,8 @@ type Trouble struct {
 	Delay time.Duration
 }
 
-// troubles counts the requests for each faulty resource.
-type troubles struct {
+// faultCounts counts the requests for each faulty resource.
+type faultCounts struct {
 	clock Clock
 	mu    sync.Mutex
 	asked map[string]int
@@ -36,8 +36,8 @@ type troubles struct {
 
 // next returns the fault of this response, after its delay or when the client
 // has disconnected.
-func (t *troubles) next(r *http.Request, key string, of Trouble) (busy, cut bool) {
-	if of == (Trouble{}) {
+func (t *faultCounts) next(r *http.Request, key string, of Fault) (busy, cut bool) {
+	if of == (Fault{}) {
 		return false, false
 	}
 	if of.Delay > 0 {
@@ -61,15 +61,15 @@ func (t *troubles) next(r *http.Request, key string, of Trouble) (busy, cut bool
 	return false, false
 }
 
-// halved closes the connection in the middle of a body whose length has been
+// interrupted closes the connection in the middle of a body whose length has been
 // announced.
-type halved struct {
+type interrupted struct {
 	http.ResponseWriter
 	left int64
 }
 
 // Write passes on what fits into the first half, then closes the connection.
-func (h *halved) Write(b []byte) (int, error) {
+func (h *interrupted) Write(b []byte) (int, error) {
 	if int64(len(b)) < h.left {
 		h.left -= int64(len(b))
 		return h.ResponseWriter.Write(b)
