@@ -71,12 +71,26 @@ func deployed(t *testing.T) *deployment {
 	}
 	server := httptest.NewServer(d.proxy)
 	t.Cleanup(server.Close)
-	for _, function := range []string{
-		"export", "callback", "status", "download", "tasks", "admit", "constrain", "act", "launch", "supervise", "terminate", "sweep", "relay",
-	} {
+	for _, function := range d.functions() {
 		d.lead(function, server.URL)
 	}
 	return d
+}
+
+// functions lists the deployed functions by the template.
+func (d *deployment) functions() []string {
+	d.Helper()
+	var names []string
+	for _, resource := range d.resources() {
+		if resource.Type == "AWS::Lambda::Function" {
+			name, own := strings.CutPrefix(resource.Properties.FunctionName, d.name)
+			if !own {
+				d.Fatalf("%s: got function %q, want a name that starts with %s", d.template, resource.Properties.FunctionName, d.name)
+			}
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // serve runs the machines and the collection.

@@ -187,27 +187,35 @@ func (d *deployment) idle() cost.Row {
 		Plus(cost.Usage{cost.MetricMonths: d.metrics(before, "sweep") + d.metrics(before, "probe")})}
 }
 
-// standing returns the resources of the template that are billed by the month.
-func (d *deployment) standing() cost.Usage {
+// resource is a resource of the template.
+type resource struct {
+	Type       string
+	Properties struct {
+		FunctionName string
+		Metrics      []struct {
+			MetricStat json.RawMessage
+		}
+	}
+}
+
+// resources reads the template.
+func (d *deployment) resources() map[string]resource {
+	d.Helper()
 	text, err := os.ReadFile(d.template)
 	if err != nil {
 		d.Fatal(err)
 	}
-	var template struct {
-		Resources map[string]struct {
-			Type       string
-			Properties struct {
-				Metrics []struct {
-					MetricStat json.RawMessage
-				}
-			}
-		}
-	}
+	var template struct{ Resources map[string]resource }
 	if err := json.Unmarshal(text, &template); err != nil {
 		d.Fatal(err)
 	}
+	return template.Resources
+}
+
+// standing returns the resources of the template that are billed by the month.
+func (d *deployment) standing() cost.Usage {
 	used := cost.Usage{}
-	for _, resource := range template.Resources {
+	for _, resource := range d.resources() {
 		switch resource.Type {
 		case "AWS::KMS::Key":
 			used[cost.KeyMonths]++
