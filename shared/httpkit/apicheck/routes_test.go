@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func load(t *testing.T) *apicheck.Document {
@@ -61,13 +62,19 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	}
 }
 
-func TestDocumentNamesTheFormats(t *testing.T) {
+func TestDocumentListsFormatsAndStates(t *testing.T) {
 	t.Parallel()
+	type enum struct{ Enum []string }
 	var document struct {
 		Paths map[string]map[string]struct {
 			Parameters []struct {
 				Name   string
-				Schema struct{ Enum []string }
+				Schema enum
+			}
+		}
+		Components struct {
+			Schemas struct {
+				State enum `yaml:"State"`
 			}
 		}
 	}
@@ -76,7 +83,14 @@ func TestDocumentNamesTheFormats(t *testing.T) {
 	}
 	format := document.Paths["/export/{format}"]["post"].Parameters[0]
 	if diff := cmp.Diff(limit.Formats(), format.Schema.Enum); diff != "" || format.Name != "format" {
-		t.Errorf("got %s (+), want the formats of the orchestrator (-):\n%s", format.Name, diff)
+		t.Errorf("got %s (+), want the formats (-):\n%s", format.Name, diff)
+	}
+	var states []string
+	for _, state := range run.States() {
+		states = append(states, string(state))
+	}
+	if diff := cmp.Diff(states, document.Components.Schemas.State.Enum); diff != "" {
+		t.Errorf("got State (+), want the states of a run (-):\n%s", diff)
 	}
 }
 
