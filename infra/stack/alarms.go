@@ -68,7 +68,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		{
 			id: "StepsFail", above: 0, periods: 2, metrics: lambda("Errors", "Sum", named(step)...),
 			meaning: "step functions fail; the state machine retries for a day, so runs are delayed",
-			action:  "read the logs of admit, constrain, act, launch, supervise and terminate; roll back if a deployment is the cause",
+			action:  "read the logs of the functions whose SORTIE_STEP is set; roll back if a deployment is the cause",
 		},
 		{
 			id: "SweepFails", above: 0, periods: 3, metrics: lambda("Errors", "Sum", "sweep"),
