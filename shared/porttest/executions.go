@@ -39,7 +39,7 @@ type ExecutionsHarness struct {
 	Reopen func() port.Executions
 }
 
-// Executions holds an adapter to the port orchestrator.Executions. open makes an
+// Executions is the conformance suite of port.Executions. open makes an
 // adapter without executions; ask is what the machine's function does with an
 // execution's name and token, and returns soon.
 func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token string)) ExecutionsHarness) {

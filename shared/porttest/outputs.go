@@ -35,7 +35,7 @@ type OutputsHarness struct {
 	Big int64
 }
 
-// Outputs holds an adapter against the comments of orchestrator.Outputs. setup
+// Outputs is the conformance suite of port.Outputs. setup
 // is called once for each test.
 func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 	t.Helper()

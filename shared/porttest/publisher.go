@@ -30,8 +30,8 @@ type PublisherHarness struct {
 	TooLarge int
 }
 
-// Publisher holds an adapter to the port orchestrator.Publisher. open makes one
-// with a subscriber that has heard nothing.
+// Publisher is the conformance suite of port.Publisher. open makes one
+// with a subscriber without events.
 func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Helper()
 	t.Run("what is published is heard", func(t *testing.T) {
@@ -121,7 +121,7 @@ type publisherTest struct {
 	PublisherHarness
 }
 
-// publish has all events told.
+// publish publishes all events and fails on an error.
 func (p publisherTest) publish(events ...port.PublishedEvent) {
 	p.Helper()
 	if failed, err := p.Publisher.Publish(p.Context(), events); err != nil || failed != nil {

@@ -40,7 +40,7 @@ type RunnerHarness struct {
 	Fault func(t *testing.T, name string, how RunnerFault)
 }
 
-// Runner holds an adapter against the comments of orchestrator.Runner. setup
+// Runner is the conformance suite of port.Runner. setup
 // is called once for each test.
 func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 	t.Helper()

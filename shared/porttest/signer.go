@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer holds an adapter to the port orchestrator.Signer. open makes a signer
+// Signer is the conformance suite of port.Signer. open makes a signer
 // on fresh keys for t; reopen makes another one on the same keys, as another
 // process would.
 func Signer(t *testing.T, open func(t *testing.T) (s port.Signer, reopen func() port.Signer)) {

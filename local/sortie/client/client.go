@@ -7,14 +7,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
-)
 
-// Clock provides the time and timers.
-type Clock interface {
-	Now() time.Time
-	// NewTimer sends the time on fired after d. stop releases the timer.
-	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
-}
+	"github.com/sortie-dev/sortie/shared/clock"
+)
 
 // Config configures a Client. URL and Clock are required.
 type Config struct {
@@ -25,7 +20,7 @@ type Config struct {
 	Token string
 	// Transport sends the requests; nil is a copy of http.DefaultTransport.
 	Transport http.RoundTripper
-	Clock     Clock
+	Clock     clock.Clock
 	// Agent is the User-Agent header.
 	Agent string
 }
@@ -36,7 +31,7 @@ type Client struct {
 	token   string
 	agent   string
 	http    *http.Client
-	clock   Clock
+	clock   clock.Clock
 	outage  time.Duration
 	onRetry func(error)
 }

@@ -6,14 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
-
-// Clock provides the time and timers.
-type Clock interface {
-	Now() time.Time
-	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
-}
 
 // frame is the interval at which the live line is redrawn.
 const frame = 100 * time.Millisecond
@@ -22,7 +17,7 @@ const frame = 100 * time.Millisecond
 // concurrent use.
 type Progress struct {
 	screen *Screen
-	clock  Clock
+	clock  clock.Clock
 
 	mu      sync.Mutex
 	first   time.Time
@@ -40,8 +35,8 @@ type Progress struct {
 }
 
 // NewProgress starts to show a run. The caller closes it.
-func NewProgress(screen *Screen, clock Clock) *Progress {
-	p := &Progress{screen: screen, clock: clock, stop: make(chan struct{})}
+func NewProgress(screen *Screen, clk clock.Clock) *Progress {
+	p := &Progress{screen: screen, clock: clk, stop: make(chan struct{})}
 	if screen.Draws() {
 		p.ended.Go(p.animate)
 	}

@@ -30,9 +30,9 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		}
 		in.Region = region
 		made, err := r.create(ctx, app, in)
-		switch verdict := judge(err); {
+		switch verdict := classify(err); {
 		case verdict == fine:
-			return told(app, made), nil
+			return converted(app, made), nil
 		case verdict == nameTaken:
 			return r.adoptNamed(ctx, app, spec, err)
 		case verdict == unknown:
@@ -72,7 +72,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 		return r.adoptLost(ctx, app, spec, taken)
 	}
 	found, err := r.client.Get(ctx, app, match[1])
-	if judge(err) == noMachine { // Fly does not show it yet, or no more
+	if classify(err) == noMachine { // Fly does not show it yet, or no more
 		return port.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 		return port.Machine{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
 	r.log.Info("adopted the machine that has the name", "machine", found.ID, "app", app)
-	return told(app, found), nil
+	return converted(app, found), nil
 }
 
 // adoptLost looks for the machine that a creation without a clear answer may
@@ -109,7 +109,7 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 		}
 		if m := r.pick(found, spec); m != nil {
 			r.log.Info("adopted the machine whose creation was not answered", "machine", m.ID, "app", app)
-			return told(app, m), nil
+			return converted(app, m), nil
 		}
 	}
 	if ctx.Err() != nil {

@@ -41,8 +41,8 @@ func splitID(id string) (app, machine string, ok bool) {
 	return app, machine, ok && app != "" && machine != "" && !strings.ContainsAny(id[len(app)+1:], "/?#%") && !strings.ContainsAny(app, "?#%")
 }
 
-// told converts a machine of Fly.
-func told(app string, m *fly.Machine) port.Machine {
+// converted is a machine of Fly.
+func converted(app string, m *fly.Machine) port.Machine {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
 		attempt = 0 // not one of an attempt

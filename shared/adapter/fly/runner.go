@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// machinesAPI are the client's calls that are used.
+// machinesAPI are the operations of the client that the Runner uses.
 type machinesAPI interface {
 	Launch(ctx context.Context, app string, in fly.LaunchMachineInput) (*fly.Machine, error)
 	Get(ctx context.Context, app, id string) (*fly.Machine, error)
@@ -31,8 +31,7 @@ type machinesAPI interface {
 	Destroy(ctx context.Context, app string, in fly.RemoveMachineInput, nonce string) error
 }
 
-// Runner is the orchestrator's, on Fly Machines. It is safe for use by many
-// goroutines.
+// Runner implements port.Runner on Fly Machines. It is safe for concurrent use.
 type Runner struct {
 	cfg    Config
 	client machinesAPI
@@ -44,7 +43,7 @@ type Runner struct {
 
 var _ port.Runner = (*Runner)(nil)
 
-// New makes a Runner. It makes no call. Close ends it.
+// New returns a Runner. It makes no call. The caller closes it.
 func New(cfg Config) (*Runner, error) {
 	cfg, base, err := cfg.complete()
 	if err != nil {
@@ -72,17 +71,18 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Close gives up the connections that are not in use.
+// Close closes idle connections.
 func (r *Runner) Close() { r.idle() }
 
-// appOf spreads machines over the apps by their names.
+// appOf distributes machines over the apps by name.
 func (r *Runner) appOf(name string) string {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
 	return r.cfg.Apps[int64(hash.Sum32())%int64(len(r.cfg.Apps))]
 }
 
-// regions gives the places to try, at least one; "" leaves it to Fly.
+// regions returns the regions to try, at least one; "" leaves the choice to
+// Fly.
 func (r *Runner) regions(first string) []string {
 	regions := slices.Clone(r.cfg.Regions)
 	if first != "" {
@@ -95,7 +95,7 @@ func (r *Runner) regions(first string) []string {
 	return regions
 }
 
-// pace waits until the app may be asked for another machine.
+// pace waits until the app may create another machine.
 func (r *Runner) pace(ctx context.Context, app string) error {
 	limiter, paced := r.paces[app]
 	if !paced {
@@ -111,7 +111,7 @@ func (r *Runner) pace(ctx context.Context, app string) error {
 	return nil
 }
 
-// sleep waits; false where the context ends first.
+// sleep waits; it returns false if the context ends first.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -126,7 +126,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Inspect looks one machine up; see the Runner.
+// Inspect implements port.Runner.
 func (r *Runner) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	const what = "look the machine up"
 	app, machine, ok := splitID(id)
@@ -137,17 +137,17 @@ func (r *Runner) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	if err == nil && found.ID != machine {
 		err = errors.New("the answer is about no or another machine")
 	}
-	switch judge(err) {
+	switch classify(err) {
 	case fine:
-		return told(app, found), nil
+		return converted(app, found), nil
 	case noMachine:
 		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	return port.Machine{}, failure(ctx, err, what)
 }
 
-// List tells the live machines of this cluster in all apps. It fails as a whole
-// where one app does not answer; see the Runner.
+// List implements port.Runner for the machines of this cluster in all apps. It
+// fails if one app fails.
 func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
 	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
 	found := make([][]port.Machine, len(r.cfg.Apps))
@@ -161,7 +161,7 @@ func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
 			}
 			for _, m := range machines {
 				if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone {
-					found[i] = append(found[i], told(app, m))
+					found[i] = append(found[i], converted(app, m))
 				}
 			}
 			return nil
@@ -173,7 +173,7 @@ func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
 	return slices.Concat(found...), nil
 }
 
-// Stop asks Fly to stop the machine; see the Runner.
+// Stop implements port.Runner.
 func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error {
 	const what = "stop the machine"
 	app, machine, ok := splitID(id)
@@ -185,7 +185,7 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 		in.Signal = "SIGKILL" // Fly takes no grace for its default
 	}
 	err := r.client.Stop(ctx, app, in, "")
-	switch judge(err) {
+	switch classify(err) {
 	case fine, noMachine:
 		return nil
 	case wrongState:
@@ -196,7 +196,7 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 	return failure(ctx, err, what)
 }
 
-// Destroy kills and removes the machine; see the Runner.
+// Destroy implements port.Runner.
 func (r *Runner) Destroy(ctx context.Context, id string) error {
 	const what = "destroy the machine"
 	app, machine, ok := splitID(id)
@@ -204,7 +204,7 @@ func (r *Runner) Destroy(ctx context.Context, id string) error {
 		return nil
 	}
 	err := r.client.Destroy(ctx, app, fly.RemoveMachineInput{ID: machine, Kill: true}, "")
-	switch judge(err) {
+	switch classify(err) {
 	case fine, noMachine:
 		return nil
 	case wrongState, busy:

@@ -15,19 +15,19 @@ import (
 	"github.com/superfly/fly-go/tokens"
 )
 
-// transport leads the client to the base URL, which it takes only from the
-// environment, once, and without a path. It hands on a body of its own with
-// each try: the client rewinds one reader for its repeats while the transport
-// may still be reading it, and a fast 502 then ends as a broken request.
+// transport redirects the client to the base URL, which the client reads only
+// from the environment, once, and without a path. It sends a new body with each
+// try: the client rewinds one reader for its retries while the transport may
+// still read it, and after a fast 502 the request would be broken.
 //
-// It also signs: the client has one token for as long as it lives.
+// It also sets the current token: the client has one token for its whole life.
 type transport struct {
 	base  *url.URL
 	next  http.RoundTripper
 	token func(ctx context.Context) (string, error) // nil for the client's
 }
 
-// RoundTrip sends one request.
+// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if t.token != nil {
@@ -53,8 +53,8 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// newTransport has no limit on the time to the first byte of an answer: the
-// client repeats a creation that runs into it, though Fly may have done it.
+// newTransport sets no timeout for the first byte of an answer: the client
+// would repeat a creation that Fly may have done.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

@@ -11,34 +11,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// verdict is what an error of the client means.
+// verdict is the meaning of an error of the client.
 type verdict int
 
 const (
 	fine verdict = iota
-	// unknown: it may or may not have happened.
+	// unknown: the call may or may not have been applied.
 	unknown
 	// nameTaken: a live machine has the name.
 	nameTaken
-	// noMachine and noApp: Fly does not know what was asked about.
+	// noMachine and noApp: Fly does not know the machine or the app.
 	noMachine
 	noApp
-	// notYet: a wait's time is over.
+	// notYet: the wait timed out.
 	notYet
 	throttled
 	noRoom
 	badImage
 	badToken
-	// wrongState: it cannot be done to the machine as it is now.
+	// wrongState: the machine's state does not allow the call.
 	wrongState
-	// busy: somebody else holds the machine.
+	// busy: another caller has the machine's lease.
 	busy
 	refused
 )
 
-// judge tells what came of a call. Several of Fly's refusals share a status,
-// and can only be told apart by their words.
-func judge(err error) verdict {
+// classify returns the verdict on an error. Several of Fly's refusals share a
+// status and differ only in their text.
+func classify(err error) verdict {
 	if err == nil {
 		return fine
 	}
@@ -91,11 +91,11 @@ func judge(err error) verdict {
 	return refused
 }
 
-// launchFailure is the fault for a launch that made no machine.
+// launchFailure is the fault of a launch that created no machine.
 func launchFailure(ctx context.Context, err error) error {
 	const what = "launch the machine"
 	if ctx.Err() == nil {
-		switch judge(err) {
+		switch classify(err) {
 		case noRoom:
 			return fault.Wrap(err, fault.Capacity, "cannot %s: Fly has no room", what)
 		case badImage:
@@ -111,10 +111,10 @@ func launchFailure(ctx context.Context, err error) error {
 	return failure(ctx, err, what)
 }
 
-// failure is the fault for a call that did not do what it should. what says
-// what was being done ("look the machine up").
+// failure is the fault of a failed call. what is the action ("look the machine
+// up").
 func failure(ctx context.Context, err error, what string) error {
-	switch verdict := judge(err); {
+	switch verdict := classify(err); {
 	case ctx.Err() != nil:
 		return fault.Wrap(errors.Join(ctx.Err(), err), fault.Unavailable, "cannot %s: Fly did not answer in time", what)
 	case verdict == throttled:

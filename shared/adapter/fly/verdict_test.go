@@ -59,8 +59,8 @@ func TestFlysWordsDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := judge(test.err); got != test.want {
-				t.Errorf("judge(%v) = %d, want %d", test.err, got, test.want)
+			if got := classify(test.err); got != test.want {
+				t.Errorf("classify(%v) = %d, want %d", test.err, got, test.want)
 			}
 			if err := launchFailure(t.Context(), test.err); !fault.Is(err, test.code) || !errors.Is(err, test.err) {
 				t.Errorf("a launch fails with %v, want %s", err, test.code)

@@ -12,20 +12,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Fly waits for one second to a minute, in whole seconds, and answers one wait
-// a second for each machine.
+// Fly waits for one second to a minute, in whole seconds, and accepts one wait
+// a second per machine.
 const (
 	waitLeast = time.Second
 	waitMost  = time.Minute
 	waitPause = time.Second
-	// waitSlack is how much longer than a wait its answer may take; the client
-	// has no limit of its own.
+	// waitSlack is how much longer than the wait its answer may take; the
+	// client has no timeout.
 	waitSlack = 10 * time.Second
 )
 
-// Wait returns when the machine is in the phase or beyond; see the Runner. A
-// machine that Fly does not show is waited for too, because a new one appears
-// late; where it has not appeared in the end, the answer is ErrNotFound.
+// Wait implements port.Runner. It waits for a machine that Fly does not show
+// too, because new machines appear late, and returns ErrNotFound if it never
+// does.
 func (r *Runner) Wait(ctx context.Context, id string, until port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	const what = "wait for the machine"
 	app, machine, ok := splitID(id)
@@ -41,7 +41,7 @@ func (r *Runner) Wait(ctx context.Context, id string, until port.MachinePhase, l
 		left := over.Sub(r.cfg.Clock.Now())
 		if left >= waitLeast {
 			err := r.waitOnce(ctx, app, machine, states, left)
-			switch judge(err) {
+			switch classify(err) {
 			case fine, notYet, noMachine, throttled:
 			default:
 				return port.Machine{}, failure(ctx, err, what)
@@ -67,8 +67,8 @@ func (r *Runner) waitOnce(ctx context.Context, app, machine string, states flaps
 	return r.client.Wait(ctx, app, machine, states, flaps.WithWaitTimeout(left))
 }
 
-// reached says whether a phase is the wanted one or beyond. What is not known
-// is neither.
+// reached reports whether a phase is the wanted one or a later one. An unknown
+// phase is neither.
 func reached(now, wanted port.MachinePhase) bool {
 	order := []port.MachinePhase{
 		port.MachineUnknown, port.MachineCreating, port.MachineRunning,

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// sizeLimit is far more than the keys that anybody keeps, in bytes.
+// sizeLimit is far above the size of a key file, in bytes.
 const sizeLimit = 64 << 10
 
 const blockType = "PRIVATE KEY"
@@ -60,8 +60,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, sizeLimit))
 }
 
-// makeFile writes a file with a new key beside path and links it there, which
-// fails where somebody else was first: that one's file counts then.
+// makeFile writes a file with a new key beside path and links it there. If
+// another process was faster, its file is used.
 func makeFile(path string) error {
 	first, err := newKey()
 	if err != nil {
@@ -75,7 +75,7 @@ func makeFile(path string) error {
 	})
 }
 
-// place writes keys into a file of its own and has put bring that to its place.
+// place writes keys to a temporary file and calls put to move it to its place.
 func place(path string, keys []key, put func(made string) error) (err error) {
 	text, err := format(keys)
 	if err != nil {
@@ -131,8 +131,8 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// parse reads the keys of a file. A key that it cannot use is an error: who put
-// it there expects it to count.
+// parse reads the keys of a file. A key of another kind is an error, not
+// ignored.
 func parse(text []byte) ([]key, error) {
 	var keys []key
 	for {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Rotation is what Rotate has done, by the ids of keys.
+// Rotation is the result of Rotate, as ids of keys.
 type Rotation struct {
-	// Made signs from now on.
+	// Made is the new first key.
 	Made string `json:"made"`
-	// Kept are still good for what they have signed; Dropped are not any more.
+	// Kept are the keys whose signatures stay valid; Dropped were removed.
 	Kept    []string `json:"kept"`
 	Dropped []string `json:"dropped"`
 }
 
-// Rotate puts a new key before those of the file, and drops those that stopped
-// signing more than keep ago: no token of theirs may still be good then. The
-// file must exist. Who rotates at the same time waits.
+// Rotate adds a new first key to the file, which must exist, and removes the
+// keys that stopped signing more than keep ago, when all their tokens have
+// expired. Concurrent calls wait for each other.
 func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err error) {
 	unlock, err := lockFolder(filepath.Dir(path))
 	if err != nil {
@@ -55,7 +55,7 @@ func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err 
 	return done, nil
 }
 
-// lockFolder keeps others from rotating; the lock goes with the process.
+// lockFolder excludes other rotations. The lock ends with the process.
 func lockFolder(path string) (unlock func() error, err error) {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -2,13 +2,13 @@
 // runs on one host.
 //
 // The file has one or more private keys for ECDSA on P-256, as PKCS #8 in PEM,
-// the newest first: it signs, and the signatures of all are good. Rotate puts a
-// new one before the others, and takes those out whose last token has expired. A
-// key's id is its thumbprint (RFC 7638), which needs no name in the file.
+// the newest first. The first one signs; signatures of all are valid. Rotate
+// adds a new first key and removes the keys whose last token has expired. A
+// key's id is its thumbprint (RFC 7638).
 //
-// The package promises that a file is there whole or not at all, whoever makes
-// or rotates it at the same time, and that a signer sees a rotation at its next
-// use. It refuses a file that others than its owner can read.
+// The file is complete or absent, even if several processes create or rotate it
+// concurrently, and a signer uses a rotated file at its next call. A file that
+// other users can read is refused.
 package keyfile
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer signs with the keys of a file, which it reads again when the file is
-// another. It is safe for use by many goroutines.
+// Signer signs with the keys of a file and reads it again when the file
+// changes. It is safe for concurrent use.
 type Signer struct {
 	path string
 
@@ -43,12 +43,12 @@ var _ port.Signer = (*Signer)(nil)
 type key struct {
 	id      string
 	private *ecdsa.PrivateKey
-	// retired is when another became the first; zero for the first.
+	// retired is when another key became the first; zero for the first.
 	retired time.Time
 }
 
-// Open reads the keys, and makes the file with a new one where there is none;
-// its folder must exist. The error says what is wrong with a file that is there.
+// Open reads the keys, or creates the file with a new key; its folder must
+// exist. The error describes an invalid file.
 func Open(path string) (*Signer, error) {
 	s := &Signer{path: path}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func Open(path string) (*Signer, error) {
 	return s, err
 }
 
-// load gives the keys of the file as it is now.
+// load returns the present keys of the file.
 func (s *Signer) load() ([]key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Signer) load() ([]key, error) {
 	return keys, nil
 }
 
-// now is load for a use; who cannot read the keys tries again.
+// now is load with an Unavailable fault for errors.
 func (s *Signer) now() ([]key, error) {
 	keys, err := s.load()
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Signer) now() ([]key, error) {
 	return keys, nil
 }
 
-// Current names the first key.
+// Current implements port.Signer.
 func (s *Signer) Current(context.Context) (string, error) {
 	keys, err := s.now()
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Signer) Current(context.Context) (string, error) {
 	return keys[0].id, nil
 }
 
-// Sign signs the message.
+// Sign implements port.Signer.
 func (s *Signer) Sign(_ context.Context, keyID string, message []byte) ([]byte, error) {
 	keys, err := s.now()
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Signer) Sign(_ context.Context, keyID string, message []byte) ([]byte, 
 	return signature, nil
 }
 
-// Keys lists the public halves.
+// Keys implements port.Signer.
 func (s *Signer) Keys(context.Context) ([]port.VerificationKey, error) {
 	keys, err := s.now()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // half is the size of R and of S on P-256, in bytes.
 const half = 32
 
-// joined makes R and S, 32 bytes each, of the DER in which KMS gives them
-// (RFC 3279 §2.2.3). JWS wants the former (RFC 7518 §3.4).
+// joined converts the DER of KMS (RFC 3279 §2.2.3) to R and S, 32 bytes each,
+// as JWS requires (RFC 7518 §3.4).
 func joined(der []byte) ([]byte, error) {
 	var numbers []*big.Int
 	rest, err := asn1.Unmarshal(der, &numbers)

@@ -1,15 +1,15 @@
 // Package kms signs tokens with keys of AWS KMS: ECDSA on P-256 with SHA-256.
 //
-// Private keys never leave KMS, and each signature is one call of it; whoever
-// verifies needs none, as the public keys are read once per process. A key is
-// replaced in two steps: the new one is first configured behind the one that
-// signs, so that every process takes its signatures, and then before it. The old
-// one is taken out when its last token has expired.
+// Private keys never leave KMS, and each signature is one call. Verification
+// needs no call, because the public keys are read once per process. To replace
+// a key, configure the new one after the one that signs, so that every process
+// accepts its signatures, and then before it. Remove the old one when its last
+// token has expired.
 //
-// The package promises signatures in the form of JWS (R and S, 64 bytes), and
-// key ids that tell nothing of the account. It refuses aliases, since what an
-// alias names can change between a signature and its verification, and keys
-// that are not for signing on P-256.
+// Signatures have the form of JWS (R and S, 64 bytes), and key ids do not
+// identify the account. Aliases are refused, since an alias can change between
+// a signature and its verification, and so are keys that are not for signing on
+// P-256.
 package kms
 
 import (
@@ -31,8 +31,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// maxTries is how often the SDK makes one call before throttling is the
-// caller's to know.
+// maxTries is how often the SDK tries one call before it returns throttling.
 const maxTries = 6
 
 // Signer signs with keys of KMS. It is safe for concurrent use.

@@ -101,7 +101,7 @@ func (e *Executions) Succeed(ctx context.Context, token string, output json.RawM
 		return errors.New("cannot complete the token: its output is no JSON object")
 	}
 	_, err := e.client.SendTaskSuccess(ctx, &sfn.SendTaskSuccessInput{TaskToken: &token, Output: aws.String(string(output))})
-	return told(err, "complete a token")
+	return named(err, "complete a token")
 }
 
 // Fail implements port.Executions.
@@ -110,13 +110,13 @@ func (e *Executions) Fail(ctx context.Context, token, name, cause string) error 
 		return fmt.Errorf("cannot fail the token: the error %s is one of Step Functions itself", name)
 	}
 	_, err := e.client.SendTaskFailure(ctx, &sfn.SendTaskFailureInput{TaskToken: &token, Error: &name, Cause: &cause})
-	return told(err, "fail a token")
+	return named(err, "fail a token")
 }
 
 // Heartbeat implements port.Executions.
 func (e *Executions) Heartbeat(ctx context.Context, token string) error {
 	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token})
-	return told(err, "take a heartbeat")
+	return named(err, "take a heartbeat")
 }
 
 // Stop implements port.Executions.
@@ -150,7 +150,7 @@ func (e *Executions) Describe(ctx context.Context, name string) (port.Execution,
 func (e *Executions) arn(name string) *string { return aws.String(e.prefix + name) }
 
 // named converts the errors of a call about a token.
-func told(err error, doing string) error {
+func named(err error, doing string) error {
 	_, unknown := errors.AsType[*types.TaskDoesNotExist](err)
 	_, late := errors.AsType[*types.TaskTimedOut](err)
 	_, invalid := errors.AsType[*types.InvalidToken](err)
