@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-var errNoToken = errors.New("a server that is not bound to loopback needs AUTH_TOKEN")
+var errNoToken = errors.New("missing AUTH_TOKEN, required for a server that does not bind to loopback")
 
-// Tokens reads the client tokens from AUTH_TOKEN: one, or several with commas
-// between them, where spaces around each do not count. An empty text has none.
+// Tokens parses AUTH_TOKEN: one token, or several that are separated by commas.
+// Spaces around a token are ignored. An empty text has no tokens.
 func Tokens(text string) ([]string, error) {
 	var tokens []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -27,18 +27,18 @@ func Tokens(text string) ([]string, error) {
 		case token == "" && strings.TrimSpace(text) == "":
 			return nil, nil
 		case token == "":
-			return nil, errors.New("AUTH_TOKEN has an empty token between its commas")
+			return nil, errors.New("AUTH_TOKEN: empty token between commas")
 		case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
-			return nil, errors.New("a token of AUTH_TOKEN has a space or a character that is not printable ASCII")
+			return nil, errors.New("AUTH_TOKEN: invalid character in a token, want printable ASCII without spaces")
 		}
 		tokens = append(tokens, token)
 	}
 	return tokens, nil
 }
 
-// CheckAddress says whether a server bound to the address ("host:port") is on
-// loopback. It is an error to bind anything else without a token: an empty
-// host is every interface, and a name other than localhost may be any.
+// CheckAddress reports whether an address to bind ("host:port") is on loopback.
+// It returns an error for any other address if there is no token: an empty host
+// means every interface, and a name other than localhost may resolve to any.
 func CheckAddress(address string, tokens []string) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -69,18 +69,17 @@ func tokensOf(texts []string) tokens {
 	return digests
 }
 
-// TokenSource has the client tokens of a server whose tokens may change while it
-// runs, and keeps them at hand.
+// TokenSource provides client tokens that may change while the server runs. It
+// caches them.
 type TokenSource interface {
-	// Current gives the tokens that are good now; its error is told to the
-	// client as what it is.
+	// Current returns the valid tokens. Its error is returned to the client.
 	Current(ctx context.Context) ([]string, error)
-	// Refused says that a token is none of them. It may be a new one: what
-	// Current gives next is as new as the source can have it.
+	// Refused reports that a token is not among the current ones. It may be a
+	// new one, so the next call of Current refreshes the cache if possible.
 	Refused()
 }
 
-// tokens gives the digests of the tokens that are good at a request.
+// tokens returns a function that returns the digests of the valid tokens.
 func (c Config) tokens() func(context.Context) (tokens, error) {
 	if c.CurrentTokens == nil {
 		fixed := tokensOf(c.Tokens)
@@ -95,8 +94,8 @@ func (c Config) tokens() func(context.Context) (tokens, error) {
 	}
 }
 
-// find looks the token up, in a time that does not tell how much of it is
-// right, and names it by the first six characters of its digest.
+// find looks up a token in constant time. name is derived from the first six
+// characters of its digest.
 func (t tokens) find(token string) (name string, ok bool) {
 	digest := sha256.Sum256([]byte(token))
 	found := 0
@@ -106,7 +105,8 @@ func (t tokens) find(token string) (name string, ok bool) {
 	return "token:" + hex.EncodeToString(digest[:3]), found == 1
 }
 
-// find looks a request's token up, a second time where it may be a new one.
+// find looks up the token of a request, and again after a refresh if it is
+// unknown.
 func (s *server) find(ctx context.Context, token string) (name string, ok bool, err error) {
 	good, err := s.tokens(ctx)
 	if err != nil {
@@ -123,8 +123,9 @@ func (s *server) find(ctx context.Context, token string) (name string, ok bool, 
 	return name, ok, nil
 }
 
-// BearerToken reads the token of an Authorization header. present says that
-// there is such a header; the token is empty where it is not one Bearer token.
+// BearerToken returns the token of the Authorization header. present reports
+// whether the header exists; the token is empty if it is not a single bearer
+// token.
 func BearerToken(r *http.Request) (token string, present bool) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) != 1 {
@@ -137,7 +138,7 @@ func BearerToken(r *http.Request) (token string, present bool) {
 	return strings.TrimSpace(token), true
 }
 
-// admit finds out who calls a route.
+// admit authenticates the caller of a route.
 func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 	if t.Access != ForClients {
 		if t.Access == ForWorkers {
@@ -153,7 +154,7 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 			return err
 		}
 		if !ok || token == "" {
-			return fault.New(fault.Unauthenticated, "the token is not valid here")
+			return fault.New(fault.Unauthenticated, "invalid token")
 		}
 		x.identity, x.caller.Subject = name, name
 		return nil
@@ -165,30 +166,30 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 	return nil
 }
 
-// mayBeNameless says whether a request without a token is one of this host's
-// own programs: not one that a proxy passes on, and not one that a page of
-// another site makes in a browser here.
+// mayBeNameless returns nil if a request without a token comes from a program
+// on this host, neither through a proxy nor from a page of another site in a
+// browser.
 func (s *server) mayBeNameless(r *http.Request) error {
-	needed := fault.New(fault.Unauthenticated, "a token is needed: Authorization: Bearer")
+	needed := fault.New(fault.Unauthenticated, "missing token, want Authorization: Bearer")
 	switch {
 	case !s.config.Loopback, !isLoopback(hostOf(r.Host)),
 		r.Header.Get("Forwarded") != "", r.Header.Get("X-Forwarded-For") != "":
 		return needed
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		return fault.New(fault.Forbidden, "a page of another site may not call this without a token")
+		return fault.New(fault.Forbidden, "cross-site request without a token")
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		from, err := url.Parse(origin)
 		if err != nil || !strings.EqualFold(from.Host, r.Host) {
-			return fault.New(fault.Forbidden, "a page of another origin may not call this without a token")
+			return fault.New(fault.Forbidden, "cross-origin request without a token")
 		}
 	}
 	return nil
 }
 
-// checkHost refuses, on loopback, a name that is not this server's: a page
-// whose name was bound to a loopback address after it was loaded.
+// checkHost rejects other host names on loopback. It prevents DNS rebinding: a
+// page whose name is rebound to a loopback address after it was loaded.
 func (s *server) checkHost(r *http.Request) error {
 	host := hostOf(r.Host)
 	if !s.config.Loopback || isLoopback(host) {
@@ -197,10 +198,10 @@ func (s *server) checkHost(r *http.Request) error {
 	if public := hostOf(s.config.PublicHost); public != "" && strings.EqualFold(host, public) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "this server is not called by that name; it is on loopback")
+	return fault.New(fault.Forbidden, "unknown host name for a server on loopback")
 }
 
-// hostOf is the host without its port and the brackets of IPv6.
+// hostOf returns the host without its port and the brackets of IPv6.
 func hostOf(hostPort string) string {
 	if host, _, err := net.SplitHostPort(hostPort); err == nil {
 		return host

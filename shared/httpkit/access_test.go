@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-func TestWhoIsLetIn(t *testing.T) {
+func TestClientAuthentication(t *testing.T) {
 	t.Parallel()
 	public := func(c *httpkit.Config) { c.Loopback = false }
 	for _, row := range []struct {
@@ -21,7 +21,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		status  int
 		logged  string
 	}{
-		{"nobody's name on loopback", nil, nil, 200, "localhost"},
+		{"anonymous on loopback", nil, nil, 200, "localhost"},
 		{"IPv6", nil, []string{"Host", "[::1]:8080"}, 200, "localhost"},
 		{"localhost", nil, []string{"Host", "LocalHost:8080"}, 200, "localhost"},
 		{"the first token", nil, []string{"Authorization", "Bearer first-token"}, 200, "token:"},
@@ -31,16 +31,16 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"an empty token", nil, []string{"Authorization", "Bearer "}, 401, "none"},
 		{"another scheme", nil, []string{"Authorization", "Basic Zmlyc3QtdG9rZW4="}, 401, "none"},
 		{"two tokens", nil, []string{"Authorization", "Bearer first-token", "Authorization", "Bearer second-token"}, 401, "none"},
-		{"no token from elsewhere", public, nil, 401, "none"},
+		{"no token, not on loopback", public, nil, 401, "none"},
 		{"a token where none is configured", func(c *httpkit.Config) { c.Tokens = nil }, []string{"Authorization", "Bearer first-token"}, 401, "none"},
 		{"through a proxy", nil, []string{"X-Forwarded-For", "203.0.113.7"}, 401, "none"},
 		{"by the public name without a token", nil, []string{"Host", "sortie.example"}, 401, "none"},
 		{"by the public name with a token", nil, []string{"Host", "sortie.example", "Authorization", "Bearer first-token"}, 200, "token:"},
-		{"a name that was bound to loopback", nil, []string{"Host", "evil.example:8080"}, 403, "none"},
+		{"a name rebound to loopback", nil, []string{"Host", "evil.example:8080"}, 403, "none"},
 		{"a name that looks like loopback", nil, []string{"Host", "127.0.0.1.evil.example"}, 403, "none"},
 		{"no name", nil, []string{"Host", ""}, 403, "none"},
 		{"a page of another site", nil, []string{"Origin", "https://evil.example"}, 403, "none"},
-		{"a page of nowhere", nil, []string{"Origin", "null"}, 403, "none"},
+		{"a page with a null origin", nil, []string{"Origin", "null"}, 403, "none"},
 		{"a page of another port", nil, []string{"Origin", "http://127.0.0.1:3000"}, 403, "none"},
 		{"a page of this server", nil, []string{"Origin", "http://127.0.0.1:8080"}, 200, "localhost"},
 		{"an image on another site", nil, []string{"Sec-Fetch-Site", "cross-site"}, 403, "none"},
@@ -55,17 +55,17 @@ func TestWhoIsLetIn(t *testing.T) {
 			b := setup(t, ok, change)
 			w, p := b.call(t, http.MethodGet, "/thing/1", row.headers...)
 			if w.Code != row.status {
-				t.Fatalf("the answer is %d %s, want %d", w.Code, w.Body, row.status)
+				t.Fatalf("got %d %s, want %d", w.Code, w.Body, row.status)
 			}
 			if row.status == 401 && (!strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") || p.Code != "UNAUTHENTICATED") {
-				t.Errorf("the 401 has %v and %q", w.Header(), p.Code)
+				t.Errorf("got a 401 with %v and %q, want WWW-Authenticate and its code", w.Header(), p.Code)
 			}
 			if !strings.Contains(b.logs.String(), `"identity":"`+row.logged) {
-				t.Errorf("the log names another caller: %s", b.logs)
+				t.Errorf("got another caller in the log: %s", b.logs)
 			}
 			for _, secret := range []string{"first-token", "second-token", "wrong"} {
 				if strings.Contains(b.logs.String(), secret) {
-					t.Errorf("a token stands in the log: %s", b.logs)
+					t.Errorf("got a token in the log: %s", b.logs)
 				}
 			}
 		})
@@ -77,12 +77,12 @@ func TestWorkersAndOpenRoutesNeedNoClientToken(t *testing.T) {
 	b := setup(t, ok, func(c *httpkit.Config) { c.Loopback = false })
 	for _, call := range [][2]string{{"POST", "/worker"}, {"GET", "/open"}} {
 		if w, _ := b.call(t, call[0], call[1], "Authorization", "Bearer a-workers-own"); w.Code != 200 {
-			t.Errorf("%v is answered %d", call, w.Code)
+			t.Errorf("%v: got %d", call, w.Code)
 		}
 	}
 }
 
-func TestAddresses(t *testing.T) {
+func TestCheckAddress(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		address  string
@@ -109,7 +109,7 @@ func TestAddresses(t *testing.T) {
 		}
 		loopback, err := httpkit.CheckAddress(row.address, tokens)
 		if loopback != row.loopback || (err != nil) != row.fails {
-			t.Errorf("%s with token %v: loopback %v, %v", row.address, row.token, loopback, err)
+			t.Errorf("%s with token %v: got loopback %v, %v", row.address, row.token, loopback, err)
 		}
 	}
 }
@@ -132,15 +132,15 @@ func TestTokens(t *testing.T) {
 	} {
 		tokens, err := httpkit.Tokens(row.text)
 		if len(tokens) != row.want || (err != nil) != row.fails {
-			t.Errorf("%q gives %d tokens (%v)", row.text, len(tokens), err)
+			t.Errorf("%q: got %d tokens, %v", row.text, len(tokens), err)
 		}
 		if err != nil && strings.Contains(err.Error(), "one") {
-			t.Errorf("the error tells a token: %v", err)
+			t.Errorf("got a token in the error: %v", err)
 		}
 	}
 }
 
-// secret are tokens as a server finds them: those of its last look.
+// secret is a TokenSource with the tokens of its last refresh.
 type secret struct {
 	filed, seen []string
 	fails       error
@@ -149,7 +149,7 @@ type secret struct {
 func (s *secret) Current(context.Context) ([]string, error) { return s.seen, s.fails }
 func (s *secret) Refused()                                  { s.seen = s.filed }
 
-func TestTokensMayChangeWhileTheServerRuns(t *testing.T) {
+func TestTokenSourceIsRefreshed(t *testing.T) {
 	t.Parallel()
 	kept := &secret{filed: []string{"first"}, seen: []string{"first"}}
 	b := setup(t, ok, func(c *httpkit.Config) { c.Tokens, c.Loopback, c.CurrentTokens = nil, false, kept })
@@ -160,10 +160,10 @@ func TestTokensMayChangeWhileTheServerRuns(t *testing.T) {
 	got := []int{status("first"), status("second")}
 	kept.filed = []string{"second"}
 	got = append(got, status("first"), status("second"), status("first"))
-	kept.filed, kept.seen = nil, nil // a secret that is not filled yet
+	kept.filed, kept.seen = nil, nil // a secret without a value
 	got = append(got, status("first"), status(""))
 	kept.fails = fault.New(fault.Unavailable, "the secret cannot be read")
 	if got = append(got, status("first")); !slices.Equal(got, []int{200, 401, 200, 200, 401, 401, 401, 503}) {
-		t.Errorf("the answers are %v", got)
+		t.Errorf("got responses %v", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// WriteJSON answers with v as application/json. Unless the handler has said
-// something else, the answer is not to be stored.
+// WriteJSON writes v as application/json. It sets Cache-Control to no-store
+// unless the handler has set it.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	text, err := JSON(v)
 	if err != nil {
@@ -19,19 +19,19 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return WriteBytes(w, status, "application/json", text)
 }
 
-// JSON is v as this API writes it: without escapes for HTML.
+// JSON encodes v without HTML escapes.
 func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("cannot write the answer: %w", err)
+		return nil, fmt.Errorf("cannot encode the response: %w", err)
 	}
 	return text.Bytes(), nil
 }
 
-// WriteBytes answers with a text of that content type. A client that went away
-// while it was written is no error of the handler.
+// WriteBytes writes a text with the content type. It ignores write errors,
+// because the client has disconnected.
 func WriteBytes(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
 	if header.Get("Cache-Control") == "" {
@@ -44,9 +44,9 @@ func WriteBytes(w http.ResponseWriter, status int, contentType string, text []by
 	return nil
 }
 
-// Matches says whether etag (with its quotes) is in the list of an If-Match or
-// If-None-Match header. weak compares as If-None-Match asks (RFC 9110, §8.8.3.2):
-// whether one is weak does not matter; without it a weak tag matches nothing.
+// Matches reports whether etag, with its quotes, is in the list of an If-Match
+// or If-None-Match header. weak selects weak comparison, as for If-None-Match
+// (RFC 9110, §8.8.3.2); otherwise a weak tag matches nothing.
 func Matches(list, etag string, weak bool) bool {
 	if strings.TrimSpace(list) == "*" {
 		return true

@@ -15,15 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// The longest bodies that are read, in bytes. A worker's is bounded by what a
-// Lambda function can be given (6 MiB in base64) rather than by what makes
-// sense: whatever is too long in it is cut, and the completion is taken.
+// The size limits of bodies in bytes. That of workers is derived from the input
+// of a Lambda function (6 MiB in base64), because a completion is accepted
+// whatever its size: long fields are truncated.
 const (
 	BodyLimit       = 1 << 20
 	WorkerBodyLimit = 4 << 20
 )
 
-// limit is the longest body of a sender.
+// limit returns the size limit of bodies.
 func (l Leniency) limit() int64 {
 	if l == Lenient {
 		return WorkerBodyLimit
@@ -31,44 +31,45 @@ func (l Leniency) limit() int64 {
 	return BodyLimit
 }
 
-// depthLimit is how deep a body may be nested.
+// depthLimit is the deepest nesting of a body.
 const depthLimit = 64
 
-// Leniency says what DecodeJSON lets pass.
+// Leniency selects what DecodeJSON accepts.
 type Leniency int
 
-// The two kinds of senders.
+// The two levels of leniency.
 const (
-	// Strict is for clients: whatever is not in the shape is refused by name,
-	// so that a misspelled option is not silently left out.
+	// Strict is for clients. It rejects unknown fields, so that a misspelled
+	// option is not silently ignored.
 	Strict Leniency = iota
-	// Lenient is for workers, whose result is worth more than its form: unknown
-	// fields and nulls count as absent, broken UTF-8 is mended, and the
-	// Content-Type may be left out, or be curl's for a form. What has a wrong type is still refused.
+	// Lenient is for workers, because their results must not be lost. It
+	// ignores unknown fields and nulls, replaces invalid UTF-8, and accepts a
+	// missing Content-Type and curl's default for forms. It rejects values of a
+	// wrong type.
 	Lenient
 )
 
-// DecodeJSON reads the body, one JSON object, into the struct that v points to.
-// Its faults are InvalidRequest with the field in dotted spelling
-// ("options.maxDepth"), TooLarge above the sender's limit, and 415 for anything but
-// application/json. Names are matched exactly; a name that comes twice, text
-// after the object and nesting deeper than 64 are refused.
+// DecodeJSON decodes the body, one JSON object, into the struct that v points
+// to. Its faults are InvalidRequest with the field in dotted spelling
+// ("options.maxDepth"), TooLarge above the size limit, and 415 for another
+// content type than application/json. Names are case-sensitive. It rejects
+// duplicate names, text after the object and nesting deeper than 64.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
 	if err := checkContentType(r, how); err != nil {
 		return err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, how.limit()))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return fault.New(fault.TooLarge, "a body has at most %d bytes", how.limit())
+		return fault.New(fault.TooLarge, "body too large, want at most %d bytes", how.limit())
 	}
 	if err != nil {
-		return fault.Wrap(err, fault.InvalidRequest, "the body ended before it was complete")
+		return fault.Wrap(err, fault.InvalidRequest, "incomplete body")
 	}
 	return parseJSON(body, v, how)
 }
 
-// DecodeOptionalJSON is DecodeJSON for a body that may be left out: v then stays
-// as it is.
+// DecodeOptionalJSON does the same for an optional body. It leaves v unchanged
+// if the body is empty.
 func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
 	if len(peek(r)) == 0 {
 		return nil
@@ -77,9 +78,9 @@ func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any, how Lenie
 }
 
 func checkContentType(r *http.Request, how Leniency) error {
-	refused := onlyHTTP(codeMediaType, "Content-Type", "the body is JSON in UTF-8, with Content-Type: application/json")
+	refused := onlyHTTP(codeMediaType, "Content-Type", "unsupported content type, want application/json in UTF-8")
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return onlyHTTP(codeMediaType, "Content-Encoding", "the body is not to be compressed")
+		return onlyHTTP(codeMediaType, "Content-Encoding", "unsupported content encoding, want none")
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "" && how == Lenient {
@@ -87,7 +88,7 @@ func checkContentType(r *http.Request, how Leniency) error {
 	}
 	kind, params, err := mime.ParseMediaType(given)
 	if err == nil && kind == "application/x-www-form-urlencoded" && how == Lenient && isObject(r) {
-		return nil // what curl calls its data where nobody says what it is
+		return nil // curl's default content type for data
 	}
 	if err != nil || kind != "application/json" {
 		return refused
@@ -98,44 +99,44 @@ func checkContentType(r *http.Request, how Leniency) error {
 	return nil
 }
 
-// isObject says whether the body begins as a JSON object does. It is still there
-// to be read.
+// isObject reports whether the body starts like a JSON object. It consumes
+// nothing.
 func isObject(r *http.Request) bool {
 	start := peek(r)
 	return len(start) == 1 && start[0] == '{'
 }
 
-// peek gives the first byte of the body, nothing of an empty one.
+// peek returns the first byte of the body, nil for an empty body.
 func peek(r *http.Request) []byte {
 	buffered := bufio.NewReaderSize(r.Body, 16)
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{buffered, r.Body}
-	start, _ := buffered.Peek(1) //nolint:errcheck // whoever reads on is told
+	start, _ := buffered.Peek(1) //nolint:errcheck // the next read returns the error
 	return start
 }
 
-// parseJSON is DecodeJSON for a body that was read.
+// parseJSON decodes a body for DecodeJSON.
 func parseJSON(body []byte, v any, how Leniency) error {
 	if !utf8.Valid(body) {
 		if how == Strict {
-			return fault.New(fault.InvalidRequest, "the body is not UTF-8")
+			return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
 		}
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return fault.New(fault.InvalidRequest, "a body is needed: a JSON object")
+		return fault.New(fault.InvalidRequest, "missing body, want a JSON object")
 	}
 	s := shape{tokens: json.NewDecoder(bytes.NewReader(body)), how: how}
 	s.tokens.UseNumber()
-	// The scan comes first: it bounds the depth of what is then parsed.
+	// The scan comes first because it limits the depth.
 	if err := s.document(reflect.TypeOf(v).Elem()); err != nil {
 		return err
 	}
 	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fault.Invalid(wrong.Field, "%s is %s, not %s", nameOf(wrong.Field), kindOf(wrong.Type), wrong.Value)
+		return fault.Invalid(wrong.Field, "%s is %s, want %s", nameOf(wrong.Field), wrong.Value, kindOf(wrong.Type))
 	}
 	if err != nil {
 		return notJSON(err)
@@ -143,16 +144,16 @@ func parseJSON(body []byte, v any, how Leniency) error {
 	return nil
 }
 
-// notJSON tells where the text stops being JSON; the library's words stay in
-// the log.
+// notJSON returns the fault for malformed JSON. The library's error is only
+// logged.
 func notJSON(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.Wrap(err, fault.InvalidRequest, "the body is not JSON: the mistake is at byte %d", syntax.Offset)
+		return fault.Wrap(err, fault.InvalidRequest, "malformed JSON at byte %d of the body", syntax.Offset)
 	}
-	return fault.Wrap(err, fault.InvalidRequest, "the body is not JSON, or ends too early")
+	return fault.Wrap(err, fault.InvalidRequest, "malformed or incomplete JSON in the body")
 }
 
-// kindOf is a Go type in the words of JSON.
+// kindOf returns the JSON name of a Go type.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -160,7 +161,7 @@ func kindOf(t reflect.Type) string {
 	case reflect.String:
 		return "a string"
 	case reflect.Int, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice, reflect.Array:

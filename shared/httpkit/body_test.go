@@ -17,25 +17,25 @@ func TestStrictBody(t *testing.T) {
 	var request contract.ExportRequest
 	err := parseJSON([]byte(` {"pi":"X","options":{"maxDepth":3,"includeOcr":false},"batch_id":"b"} `), &request, Strict)
 	if err != nil || request.PI != "X" || *request.Options.MaxDepth != 3 || *request.Options.IncludeOCR || request.BatchID != "b" {
-		t.Errorf("the request is %+v (%v)", request, err)
+		t.Errorf("got %+v, %v, want all fields", request, err)
 	}
-	for _, row := range []struct{ name, body, field, says string }{
+	for _, row := range []struct{ name, body, field, want string }{
 		{"unknown", `{"options":{"max":1}}`, "options.max", "maxDepth"},
-		{"wrong type", `{"options":{"maxDepth":"3"}}`, "options.maxDepth", "a whole number, not string"},
-		{"number for a string", `{"pi":1}`, "pi", "a string, not number"},
-		{"object for a string", `{"pi":{"a":1}}`, "pi", "a string, not object"},
+		{"wrong type", `{"options":{"maxDepth":"3"}}`, "options.maxDepth", "is string, want an integer"},
+		{"number for a string", `{"pi":1}`, "pi", "is number, want a string"},
+		{"object for a string", `{"pi":{"a":1}}`, "pi", "is object, want a string"},
 		{"string for a switch", `{"options":{"recursive":"true"}}`, "options.recursive", "true or false"},
-		{"too large a number", `{"options":{"maxDepth":1e99}}`, "options.maxDepth", "whole number"},
-		{"twice", `{"pi":"a","pi":"b"}`, "pi", "twice"},
-		{"twice, escaped", `{"pi":"a","p\u0069":"b"}`, "pi", "twice"},
+		{"too large a number", `{"options":{"maxDepth":1e99}}`, "options.maxDepth", "an integer"},
+		{"twice", `{"pi":"a","pi":"b"}`, "pi", "duplicate"},
+		{"twice, escaped", `{"pi":"a","p\u0069":"b"}`, "pi", "duplicate"},
 		{"null", `{"options":{"maxDepth":null}}`, "options.maxDepth", "null"},
 		{"long name", `{"` + strings.Repeat("n", 500) + `":1}`, "", "cut"},
-		{"cut short", `{"pi":"a"`, "", "JSON"},
+		{"truncated", `{"pi":"a"`, "", "JSON"},
 		{"a comma too many", `{"pi":"a",}`, "", "JSON"},
 		{"a comment", `{/**/"pi":"a"}`, "", "JSON"},
 		{"single quotes", `{'pi':'a'}`, "", "JSON"},
-		{"behind it", `{"pi":"a"} x`, "", ""},
-		{"a second value", `{"pi":"a"} {"pi":"b"}`, "", "behind"},
+		{"text after it", `{"pi":"a"} x`, "", ""},
+		{"a second value", `{"pi":"a"} {"pi":"b"}`, "", "after"},
 		{"a byte order mark", "\ufeff{}", "", "JSON"},
 		{"a raw newline", "{\"pi\":\"a\nb\"}", "", "JSON"},
 		{"nested too deep", `{"options":` + strings.Repeat("[", 100_000), "options" + strings.Repeat(".0", 63), "nested"},
@@ -45,11 +45,11 @@ func TestStrictBody(t *testing.T) {
 			var request contract.ExportRequest
 			err := parseJSON([]byte(row.body), &request, Strict)
 			f := fault.Of(err)
-			if !fault.Is(err, fault.InvalidRequest) || !strings.Contains(f.Message, row.says) || len(f.Message) > 400 {
-				t.Fatalf("the error is %v, want one about %q", err, row.says)
+			if !fault.Is(err, fault.InvalidRequest) || !strings.Contains(f.Message, row.want) || len(f.Message) > 400 {
+				t.Fatalf("got error %v, want %q in it", err, row.want)
 			}
 			if row.name != "long name" && f.Field != row.field {
-				t.Errorf("the field is %q, want %q", f.Field, row.field)
+				t.Errorf("got field %q, want %q", f.Field, row.field)
 			}
 		})
 	}
@@ -114,30 +114,30 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var strict contract.ExportRequest
 		if err := parseJSON(body, &strict, Strict); err == nil {
-			// What is taken is the same for whoever reads it in another way.
+			// An accepted body means the same for another decoder.
 			var other contract.ExportRequest
 			decoder := json.NewDecoder(bytes.NewReader(body))
 			decoder.DisallowUnknownFields()
 			err := decoder.Decode(&other)
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.ContainsAny(strings.TrimPrefix(wrong.Value, "number"), ".eE") {
-				return // 36.0 is an integer for JSON Schema, and not for encoding/json
+				return // 36.0 is an integer in JSON Schema, but not for encoding/json
 			}
 			if err != nil || !reflect.DeepEqual(strict, other) {
 				t.Errorf("got %+v, want %+v as encoding/json reads it (%v)", strict, other, err)
 			}
 		} else if !fault.Is(err, fault.InvalidRequest) {
-			t.Errorf("the error is %v", err)
+			t.Errorf("got error %v", err)
 		}
 		var lenient contract.Callback
 		for _, into := range []any{
 			&lenient, new(contract.TaskStarted), new(contract.TaskHeartbeat), new(contract.TaskCompleted),
 		} {
 			if err := parseJSON(body, into, Lenient); err != nil && !fault.Is(err, fault.InvalidRequest) {
-				t.Errorf("as %T the error is %v", into, err)
+				t.Errorf("%T: got error %v", into, err)
 			}
 		}
 		if len(lenient.Metrics) > 0 && !json.Valid(lenient.Metrics) {
-			t.Errorf("the metrics are %q", lenient.Metrics)
+			t.Errorf("got metrics %q", lenient.Metrics)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestMatches(t *testing.T) {
 		{``, `"a"`, false, false},
 	} {
 		if weak, strong := Matches(row.list, row.etag, true), Matches(row.list, row.etag, false); weak != row.weak || strong != row.strong {
-			t.Errorf("%s for %s: weakly %v, strongly %v; want %v, %v", row.list, row.etag, weak, strong, row.weak, row.strong)
+			t.Errorf("%s for %s: got weakly %v, strongly %v, want %v, %v", row.list, row.etag, weak, strong, row.weak, row.strong)
 		}
 	}
 }

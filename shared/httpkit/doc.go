@@ -1,19 +1,18 @@
-// Package httpkit is what all front doors have in common, and the only place
-// that knows HTTP's status codes for failures.
+// Package httpkit has what all HTTP functions share. It is the only place that
+// maps failures to HTTP status codes.
 //
-//	request -> correlation id -> host and origin -> route -> caller -> query -> handler
-//	                                                                              |
-//	answer  <-  one access log line  <-  problem+json of whatever went wrong  <---+
+//	request  -> correlation id -> host and origin -> route -> caller -> query -> handler
+//	                                                                               |
+//	response <-  one access log line  <-  problem+json of an error  <--------------+
 //
-// A front door is a list of Route; New makes one http.Handler of all of them.
-// A handler writes its answer, or returns the error that is to be told instead:
-// a fault becomes the problem that its code stands for, and anything else a
-// 500 that says nothing about it but where to find it in the logs.
+// An HTTP function is a list of Route; New returns one http.Handler for all of
+// them. A handler writes its response or returns an error: a fault becomes the
+// problem of its code; any other error becomes a 500 without details.
 //
-// It promises that every answer has a correlation id; that no answer has the
-// words of a library, and no log line a token, a header or a query; and that a
-// body is read strictly, within 1 MiB, before anything is done about it.
+// Every response has a correlation id. No response contains the error text of a
+// library, and no log line contains a token, a header or a query. A body is
+// decoded strictly and completely before the handler acts.
 //
-// It refuses requests that a web page of somebody else makes to a server on
-// loopback, where no token is needed.
+// On loopback, where no token is required, the package rejects requests from
+// web pages of other sites.
 package httpkit

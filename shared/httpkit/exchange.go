@@ -9,15 +9,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// exchange is one request and what became of it. It is the ResponseWriter that
-// handlers get, and the context of the request carries it.
+// exchange is a request with the state of its response. It is the
+// ResponseWriter of handlers and a value in the context of the request.
 type exchange struct {
 	http.ResponseWriter
 	correlationID string
 	log           *slog.Logger
 	began         time.Time
 	caller        port.Identity
-	// identity is how the log names the caller.
+	// identity is the name of the caller in the log.
 	identity string
 	route    string
 	head     bool
@@ -35,8 +35,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// CallerOf tells who calls: the identity of the request's client token. It is
-// the zero Identity on routes that ask for none.
+// CallerOf returns the identity of the request's client token. It is zero for
+// routes that need none.
 func CallerOf(ctx context.Context) port.Identity {
 	if x := exchangeOf(ctx); x != nil {
 		return x.caller
@@ -44,7 +44,8 @@ func CallerOf(ctx context.Context) port.Identity {
 	return port.Identity{}
 }
 
-// CorrelationID is the request's: the client's own, or one that was made.
+// CorrelationID returns the correlation id of the request: the client's or a
+// new one.
 func CorrelationID(ctx context.Context) string {
 	if x := exchangeOf(ctx); x != nil {
 		return x.correlationID
@@ -52,8 +53,8 @@ func CorrelationID(ctx context.Context) string {
 	return ""
 }
 
-// Log is the logger of the request; its lines carry the correlation id. Outside
-// of a request it discards.
+// Log returns the logger of the request, whose lines have the correlation id.
+// It discards everything outside a request.
 func Log(ctx context.Context) *slog.Logger {
 	if x := exchangeOf(ctx); x != nil {
 		return x.log
@@ -61,7 +62,7 @@ func Log(ctx context.Context) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= http.StatusOK {
 		x.status = status
@@ -69,7 +70,7 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes. The answer to HEAD has none, whatever serves it.
+// Write counts the bytes. It discards the body of a response to HEAD.
 func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
 		x.WriteHeader(http.StatusOK)
@@ -82,14 +83,14 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// correlationLimit is the longest id that is taken over from a client.
+// correlationLimit is the maximum length of a client's correlation id.
 const correlationLimit = 128
 
-// saneID says whether a client's correlation id can go into logs and to workers
-// as it is: 1 to 128 printable ASCII characters.
+// saneID reports whether a client's correlation id is safe for logs and
+// workers: 1 to 128 printable ASCII characters.
 func saneID(id string) bool {
 	if id == "" || len(id) > correlationLimit {
 		return false

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What pages of other origins may send and read, beside what browsers allow by
-// themselves.
+// What pages of other origins may send and read in addition to the defaults of
+// browsers.
 var (
 	sharedRequest = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Range", "X-Correlation-Id"}, ", ")
 	sharedAnswer  = strings.Join([]string{
@@ -15,9 +15,9 @@ var (
 	}, ", ")
 )
 
-// share lets pages of the configured origins read the answer (CORS). answered
-// says that the request was a browser's question whether it may ask, and has
-// its answer. Credentials of the browser's own are never asked for.
+// share lets pages of the configured origins read the response (CORS). answered
+// reports that the request was a preflight and has its response. Browser
+// credentials are never allowed.
 func (s *server) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if len(s.config.Origins) == 0 {
 		return false

@@ -12,7 +12,7 @@ const page = "https://pages.example.org"
 
 func shared(c *httpkit.Config) { c.Origins, c.Loopback = []string{page}, false }
 
-func TestPagesOfAConfiguredOriginMayReadAnswers(t *testing.T) {
+func TestConfiguredOriginMayReadResponses(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok, shared)
 	for path, status := range map[string]int{"/thing/1": http.StatusOK, "/nothing": http.StatusNotFound} {
@@ -20,12 +20,12 @@ func TestPagesOfAConfiguredOriginMayReadAnswers(t *testing.T) {
 		header := answer.Header()
 		if answer.Code != status || header.Get("Access-Control-Allow-Origin") != page || header.Get("Vary") != "Origin" ||
 			!strings.Contains(header.Get("Access-Control-Expose-Headers"), "X-Correlation-Id") {
-			t.Errorf("%s is answered with %d and %v", path, answer.Code, header)
+			t.Errorf("%s: got %d with %v", path, answer.Code, header)
 		}
 	}
 }
 
-func TestABrowserMayAskWhetherItMayAsk(t *testing.T) {
+func TestPreflight(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok, shared)
 	answer, _ := b.call(t, http.MethodOptions, "/thing/1", "Origin", page, "Access-Control-Request-Method", "POST")
@@ -33,21 +33,21 @@ func TestABrowserMayAskWhetherItMayAsk(t *testing.T) {
 	if answer.Code != http.StatusNoContent || header.Get("Access-Control-Allow-Origin") != page ||
 		header.Get("Access-Control-Allow-Methods") != "GET, HEAD, POST" ||
 		!strings.Contains(header.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("it is answered with %d and %v", answer.Code, header)
+		t.Errorf("got %d with %v", answer.Code, header)
 	}
 	if header.Get("Access-Control-Allow-Credentials") != "" {
-		t.Error("a browser's own credentials are let in")
+		t.Error("got Access-Control-Allow-Credentials, want none")
 	}
 }
 
-func TestOtherOriginsAreToldNothing(t *testing.T) {
+func TestOtherOriginsGetNoCORSHeaders(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]bench{"another origin": setup(t, ok, shared), "none is configured": setup(t, ok)} {
 		for _, method := range []string{http.MethodGet, http.MethodOptions} {
 			answer, _ := b.call(t, method, "/thing/1", "Origin", "https://evil.example", "Access-Control-Request-Method", "GET", "Authorization", "Bearer first-token")
 			for header := range answer.Header() {
 				if strings.HasPrefix(header, "Access-Control-") {
-					t.Errorf("%s, %s: the answer has %s", name, method, header)
+					t.Errorf("%s, %s: got the header %s, want none", name, method, header)
 				}
 			}
 		}

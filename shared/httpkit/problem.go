@@ -18,21 +18,20 @@ import (
 // problemType is the content type of RFC 9457.
 const problemType = "application/problem+json"
 
-// Problem is the answer to a request that is not granted. It is an error, so
-// that a handler can return one with what its contract adds; ProblemOf makes
-// them.
+// Problem is an error response. It is an error, so that a handler can return
+// one with the fields of its contract. ProblemOf creates it.
 type Problem struct {
-	// Body is what the client reads. Whoever answers fills in Instance and
-	// CorrelationID.
+	// Body is the response body. Instance and CorrelationID are set when it is
+	// written.
 	Body contract.Problem
-	// Header goes with it.
+	// Header has additional response headers.
 	Header http.Header
 
 	cause error
 }
 
-// ProblemOf makes the problem that err stands for, by its fault's code. An err
-// that is or wraps a Problem is that Problem. A deadline that passed is
+// ProblemOf returns the problem for the code of the fault in err. If err is or
+// wraps a Problem, it returns that one. An exceeded deadline becomes
 // Unavailable.
 func ProblemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -42,7 +41,7 @@ func ProblemOf(err error) *Problem {
 	switch {
 	case told:
 	case errors.Is(err, context.DeadlineExceeded):
-		f = fault.Wrap(err, fault.Unavailable, "the answer took too long; try again")
+		f = fault.Wrap(err, fault.Unavailable, "request timed out; retry it")
 	default:
 		f = fault.Of(err)
 	}
@@ -80,25 +79,26 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	return p
 }
 
-// onlyHTTP makes a problem of a failure that only HTTP knows.
+// onlyHTTP returns a problem whose code is specific to HTTP.
 func onlyHTTP(code fault.Code, field, detail string) *Problem {
 	f := &fault.Fault{Code: code, Blame: fault.BlameClient, Message: detail, Field: field}
 	return problemOf(f, f)
 }
 
-// PreconditionFailed is the answer to an If-Match of something else (412).
+// PreconditionFailed returns the problem for a failed If-Match (412).
 func PreconditionFailed(detail string) *Problem {
 	return onlyHTTP(codePrecondition, "If-Match", detail)
 }
 
-// RangeNotSatisfiable is the answer to a Range outside of size bytes (416).
+// RangeNotSatisfiable returns the problem for a Range outside an output of size
+// bytes (416).
 func RangeNotSatisfiable(size int64) *Problem {
 	p := onlyHTTP(codeRange, "Range", "the output has "+strconv.FormatInt(size, 10)+" bytes")
 	p.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
 	return p
 }
 
-// Error gives code and detail, and the cause for the log.
+// Error returns code and detail, and the cause for the log.
 func (p *Problem) Error() string {
 	if p.cause != nil {
 		return p.cause.Error()
@@ -106,35 +106,35 @@ func (p *Problem) Error() string {
 	return p.Body.Code + ": " + p.Body.Detail
 }
 
-// Unwrap gives what the problem was made of.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// WriteProblem answers with the problem that err stands for, outside of what New
-// serves: for whoever carries its requests and answers.
+// WriteProblem writes the problem for err outside a handler of New, for
+// adapters that carry requests and responses.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	ProblemOf(err).write(w, r, strings.TrimSpace(r.Header.Get("X-Correlation-Id")))
 }
 
-// write sends the problem as the answer. An id that is not sane is left out.
+// write sends the problem as the response. It omits an invalid id.
 func (p *Problem) write(w http.ResponseWriter, r *http.Request, correlationID string) {
 	body := p.Body
 	body.Instance = r.URL.EscapedPath()
 	if saneID(correlationID) {
 		body.CorrelationID = correlationID
 	}
-	// What a handler has already said about its answer is not about this one.
+	// Remove the headers that the handler set for its own response.
 	header := w.Header()
 	for _, name := range []string{"Content-Disposition", "ETag", "Accept-Ranges", "Content-Range", "Location"} {
 		header.Del(name)
 	}
 	maps.Copy(header, p.Header)
 	text, err := json.Marshal(body)
-	if err != nil { // a struct of strings and numbers
+	if err != nil { // cannot fail: a struct of strings and numbers
 		text = []byte(`{}`)
 	}
 	header.Set("Content-Type", problemType)
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(body.Status)
-	_, _ = w.Write(text) // the client is gone; there is nobody to tell
+	_, _ = w.Write(text) // the client has disconnected
 }

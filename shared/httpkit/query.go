@@ -7,8 +7,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// IntQuery reads a whole number from the query, within least and most; fallback
-// where the parameter is absent. InvalidRequest names it.
+// IntQuery returns an integer of the query from least to most, or fallback if
+// the parameter is absent. Its fault is InvalidRequest with the parameter's
+// name.
 func IntQuery(r *http.Request, name string, least, most, fallback int) (int, error) {
 	query := r.URL.Query()
 	if !query.Has(name) {
@@ -17,22 +18,22 @@ func IntQuery(r *http.Request, name string, least, most, fallback int) (int, err
 	text := query.Get(name)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		return 0, fault.Invalid(name, "%s is a whole number, %d to %d", name, least, most)
+		return 0, fault.Invalid(name, "invalid %s, want an integer from %d to %d", name, least, most)
 	}
 	return n, nil
 }
 
-// IdempotencyKey reads the header of that name, which may be absent but not
-// empty. Its length is the use case's to check.
+// IdempotencyKey returns the header Idempotency-Key; empty if absent. An empty
+// header is an error. The use case checks the length.
 func IdempotencyKey(r *http.Request) (string, error) {
 	const name = "Idempotency-Key"
 	switch values := r.Header.Values(name); {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1:
-		return "", fault.Invalid(name, "there is more than one key")
+		return "", fault.Invalid(name, "more than one key, want one")
 	case values[0] == "":
-		return "", fault.Invalid(name, "the key is empty; leave the header out instead")
+		return "", fault.Invalid(name, "empty key, want a key or no header")
 	default:
 		return values[0], nil
 	}

@@ -10,35 +10,35 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Access says which credential a route takes.
+// Access is the credential that a route requires.
 type Access string
 
-// The three kinds of routes.
+// The kinds of access.
 const (
-	// ForClients takes a client token; on loopback it may be left out.
+	// ForClients requires a client token; it is optional on loopback.
 	ForClients Access = "client"
-	// ForWorkers takes a worker's token, which the handler verifies.
+	// ForWorkers requires a worker's token, which the handler verifies.
 	ForWorkers Access = "worker"
-	// ForAll takes none.
+	// ForAll requires no token.
 	ForAll Access = "none"
 )
 
-// Handler answers a request, or returns the error that is to be told. It
-// returns nil, or panics with http.ErrAbortHandler, once it has begun to write.
+// Handler serves a request or returns an error to send. Once it has started to
+// write, it returns nil or panics with http.ErrAbortHandler.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Route is one operation of the API. Pattern is a path as http.ServeMux has it,
-// which is OpenAPI's spelling too: "/status/{task_id}". GET serves HEAD as well.
+// Route is an operation of the API. Pattern is a path of http.ServeMux, in the
+// spelling of OpenAPI: "/status/{task_id}". GET also serves HEAD.
 type Route struct {
 	Method, Pattern string
 	Access          Access
-	// Query lists the parameters that may stand in the query. Any other, and one
-	// that comes twice, is refused by name.
+	// Query lists the query parameters. Unknown and repeated parameters are
+	// rejected by name.
 	Query  []string
 	Handle Handler
 }
 
-// lookup finds the route's handler; a problem where there is none.
+// lookup returns a problem if no route matches the request.
 func (s *server) lookup(r *http.Request) error {
 	clean := path.Clean(r.URL.Path) == r.URL.Path
 	if _, pattern := s.mux.Handler(r); clean && pattern != "" {
@@ -53,19 +53,19 @@ func (s *server) lookup(r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		return fault.New(fault.NotFound, "there is nothing at this path; /openapi.json lists what there is")
+		return fault.New(fault.NotFound, "unknown path; /openapi.json lists the paths")
 	}
 	allow := strings.Join(allowed, ", ")
-	p := onlyHTTP(codeMethod, "", "the methods of this path are "+allow)
+	p := onlyHTTP(codeMethod, "", "method not allowed, want one of "+allow)
 	p.Header.Set("Allow", allow)
 	return p
 }
 
-// checkQuery refuses what the route does not know.
+// checkQuery rejects unknown and repeated query parameters.
 func (t Route) checkQuery(r *http.Request) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return fault.Invalid("", "the query cannot be read")
+		return fault.Invalid("", "malformed query")
 	}
 	names := make([]string, 0, len(values))
 	for name := range values {
@@ -74,10 +74,10 @@ func (t Route) checkQuery(r *http.Request) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.Contains(t.Query, name) {
-			return fault.Invalid(name, "there is no such query parameter here%s", t.knownQuery())
+			return fault.Invalid(name, "unknown query parameter%s", t.knownQuery())
 		}
 		if len(values[name]) > 1 {
-			return fault.Invalid(name, "the query parameter stands there %d times", len(values[name]))
+			return fault.Invalid(name, "query parameter occurs %d times, want one", len(values[name]))
 		}
 	}
 	return nil
@@ -87,10 +87,10 @@ func (t Route) knownQuery() string {
 	if len(t.Query) == 0 {
 		return ""
 	}
-	return "; there is: " + strings.Join(t.Query, ", ")
+	return ", want one of " + strings.Join(t.Query, ", ")
 }
 
-// methodsOf lists the methods of the routes, sorted, with HEAD beside GET.
+// methodsOf returns the methods of the routes, sorted, with HEAD for GET.
 func methodsOf(routes []Route) []string {
 	var methods []string
 	for _, t := range routes {

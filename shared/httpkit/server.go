@@ -14,28 +14,31 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Config is what New is told.
+// Config configures New.
 type Config struct {
-	// Tokens are the client tokens that are good now; several while one
-	// replaces another. See Tokens.
+	// Tokens are the valid client tokens; several during a rotation. See the
+	// function Tokens.
 	Tokens []string
-	// CurrentTokens, where it is set, is asked at each request instead.
+	// CurrentTokens replaces Tokens if it is set. It is called for each
+	// request.
 	CurrentTokens TokenSource
-	// Loopback: only programs of this host reach the server. They may leave the
-	// token out.
+	// Loopback means that only programs of this host reach the server. The
+	// token is then optional.
 	Loopback bool
-	// PublicHost is the host, with or without port, under which a server on
-	// loopback is called beside the loopback names; empty for none.
+	// PublicHost is a further host name, with or without port, that a server on
+	// loopback accepts; empty for none.
 	PublicHost string
-	// Origins are those whose pages may read the answers; none is CORS off.
+	// Origins are the origins whose pages may read responses; empty disables
+	// CORS.
 	Origins []string
-	// Client is who every valid client is; the Subject is set from its token.
+	// Client is the identity of every valid client. Its Subject is set from the
+	// token.
 	Client port.Identity
 	Clock  clock.Clock
 	Log    *slog.Logger
-	// AccessLevel is the level of the line for each request; 0 is Info.
+	// AccessLevel is the level of the access log; 0 is Info.
 	AccessLevel slog.Level
-	// NewID makes a correlation id, a UUID of version 4.
+	// NewID returns a new correlation id, a UUID of version 4.
 	NewID func() string
 }
 
@@ -46,13 +49,13 @@ type server struct {
 	methods []string
 }
 
-// New makes one handler of all routes. The error names every problem of the
-// configuration; a server that others can reach needs a token.
+// New returns a handler for all routes. The error names every problem of the
+// configuration; a server that is not on loopback needs a token.
 func New(config Config, routes ...Route) (http.Handler, error) {
 	s := &server{config: config, tokens: config.tokens(), mux: http.NewServeMux(), methods: methodsOf(routes)}
 	var wrong []error
 	if config.Clock == nil || config.Log == nil || config.NewID == nil {
-		wrong = append(wrong, errors.New("clock, log and correlation ids are needed"))
+		wrong = append(wrong, errors.New("missing clock, log or id generator"))
 	}
 	if !config.Loopback && len(config.Tokens) == 0 && config.CurrentTokens == nil && slices.ContainsFunc(routes, forClients) {
 		wrong = append(wrong, errNoToken)
@@ -68,8 +71,8 @@ func New(config Config, routes ...Route) (http.Handler, error) {
 
 func forClients(t Route) bool { return t.Access == ForClients }
 
-// mount adds a route. What ServeMux panics about, two patterns that overlap, is
-// an error here.
+// mount adds a route. It returns the panic of ServeMux for conflicting patterns
+// as an error.
 func (s *server) mount(t Route) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -77,7 +80,7 @@ func (s *server) mount(t Route) (err error) {
 		}
 	}()
 	if t.Handle == nil || (t.Access != ForClients && t.Access != ForWorkers && t.Access != ForAll) {
-		return fmt.Errorf("route %s %s has no handler or no access", t.Method, t.Pattern)
+		return fmt.Errorf("route %s %s: missing handler or access", t.Method, t.Pattern)
 	}
 	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
@@ -93,7 +96,7 @@ func (s *server) mount(t Route) (err error) {
 	return nil
 }
 
-// ServeHTTP answers one request and writes one line about it.
+// ServeHTTP serves one request and writes one access log line.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimSpace(r.Header.Get("X-Correlation-Id"))
 	if !saneID(id) {
@@ -126,8 +129,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(x, r)
 }
 
-// settle answers what the handler left unanswered. aborted says that an answer
-// was begun and cannot be finished: the connection must not look as if it was.
+// settle writes the error response if the handler has not started a response.
+// aborted means that a started response is incomplete: the connection must be
+// closed so that the client notices.
 func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool) {
 	ctx := r.Context()
 	switch {
@@ -135,7 +139,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 		return true
 	case thrown != nil:
 		x.err = errors.New("panic: " + fmt.Sprint(thrown))
-		x.log.ErrorContext(ctx, "a handler panicked", "route", x.route, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
+		x.log.ErrorContext(ctx, "handler panicked", "route", x.route, "panic", fmt.Sprint(thrown), "stack", string(debug.Stack()))
 	case x.err == nil:
 		return false
 	case errors.Is(x.err, context.Canceled) && ctx.Err() != nil && x.status == 0:
@@ -148,7 +152,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 	if p.Body.Status >= http.StatusInternalServerError {
 		level = slog.LevelError
 	}
-	x.log.Log(ctx, level, "a request was not granted", "route", x.route, "code", x.code, "error", x.err.Error())
+	x.log.Log(ctx, level, "request failed", "route", x.route, "code", x.code, "error", x.err.Error())
 	if x.status != 0 {
 		return true
 	}
@@ -158,7 +162,7 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 
 func (s *server) logAccess(ctx context.Context, x *exchange, r *http.Request) {
 	if x.status == 0 {
-		x.status = http.StatusOK // net/http sends it for a handler that wrote nothing
+		x.status = http.StatusOK // The status that net/http sends for a handler that wrote nothing.
 	}
 	attrs := []slog.Attr{
 		slog.String("method", r.Method), slog.String("route", x.route), slog.Int("status", x.status),

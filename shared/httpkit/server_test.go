@@ -27,7 +27,7 @@ type bench struct {
 	logs    *bytes.Buffer
 }
 
-// setup serves handle at GET and POST /thing/{id} for clients; change may alter
+// setup serves handle at GET and POST /thing/{id} for clients. change modifies
 // the configuration.
 func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)) bench {
 	t.Helper()
@@ -108,46 +108,46 @@ func TestFailuresBecomeProblems(t *testing.T) {
 		{"a deadline", fmt.Errorf("x: %w", context.DeadlineExceeded), 503, "UNAVAILABLE", "", map[string]string{"Retry-After": "1"}},
 		{"ours", secret, 500, "INTERNAL", "", nil},
 		{"wrapped", fmt.Errorf("x: %w", fault.New(fault.NotFound, "no")), 404, "NOT_FOUND", "", nil},
-		{"a run's failure", fault.New(fault.WorkerLost, "secret detail"), 500, "INTERNAL", "", nil},
+		{"a run's fault", fault.New(fault.WorkerLost, "secret detail"), 500, "INTERNAL", "", nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, func(http.ResponseWriter, *http.Request) error { return row.err })
 			w, p := b.call(t, http.MethodGet, "/thing/1?q=hidden", "X-Correlation-Id", "mine")
 			if w.Code != row.status || p.Status != row.status || p.Code != row.code || p.Error != row.word {
-				t.Errorf("the answer is %d: %s", w.Code, w.Body)
+				t.Errorf("got %d: %s", w.Code, w.Body)
 			}
 			if p.CorrelationID != "mine" || p.Instance != "/thing/1" || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "urn:") {
-				t.Errorf("the problem is %s", w.Body)
+				t.Errorf("got problem %s", w.Body)
 			}
 			for name, want := range row.headers {
 				if got := w.Header().Get(name); got != want {
-					t.Errorf("%s is %q, want %q", name, got, want)
+					t.Errorf("%s: got %q, want %q", name, got, want)
 				}
 			}
 			if strings.Contains(w.Body.String(), "pq:") || strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("the problem tells what is nobody's business: %s", w.Body)
+				t.Errorf("got internal details in the problem: %s", w.Body)
 			}
 			if row.status >= 500 && !strings.Contains(b.logs.String(), `"level":"ERROR"`) {
-				t.Errorf("the log has no error: %s", b.logs)
+				t.Errorf("got no error in the log: %s", b.logs)
 			}
 		})
 	}
 }
 
-func TestPanicIsAProblemAndALogLine(t *testing.T) {
+func TestPanicIsLoggedAndReturns500(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(http.ResponseWriter, *http.Request) error { panic("secret state") })
 	w, p := b.call(t, http.MethodGet, "/thing/1")
 	if w.Code != 500 || p.Code != "INTERNAL" || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("the answer is %d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 500 without details", w.Code, w.Body)
 	}
 	if !strings.Contains(b.logs.String(), "secret state") || !strings.Contains(b.logs.String(), "server_test.go") {
-		t.Errorf("the log is %s", b.logs)
+		t.Errorf("got log %s", b.logs)
 	}
 }
 
-func TestAnswerThatCannotBeFinishedIsBroken(t *testing.T) {
+func TestIncompleteResponseBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]httpkit.Handler{
 		"an error": func(w http.ResponseWriter, _ *http.Request) error {
@@ -165,10 +165,10 @@ func TestAnswerThatCannotBeFinishedIsBroken(t *testing.T) {
 			b := setup(t, handle)
 			defer func() {
 				if recover() != http.ErrAbortHandler { //nolint:errorlint // a panic's value
-					t.Error("the connection looks as if all was well")
+					t.Error("got a complete response, want a broken connection")
 				}
 				if !strings.Contains(b.logs.String(), `"msg":"request"`) {
-					t.Errorf("the request is not logged: %s", b.logs)
+					t.Errorf("got no access log line: %s", b.logs)
 				}
 			}()
 			b.call(t, http.MethodGet, "/thing/1")
@@ -199,13 +199,13 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	} {
 		w, p := b.call(t, row.method, row.path)
 		if w.Code != row.status || w.Header().Get("Allow") != row.allow {
-			t.Errorf("%s %s is answered %d, Allow %q; want %d, %q", row.method, row.path, w.Code, w.Header().Get("Allow"), row.status, row.allow)
+			t.Errorf("%s %s: got %d, Allow %q, want %d, %q", row.method, row.path, w.Code, w.Header().Get("Allow"), row.status, row.allow)
 		}
 		if row.method != "HEAD" && p.Status != row.status {
-			t.Errorf("%s %s is answered with %s", row.method, row.path, w.Body)
+			t.Errorf("%s %s: got body %s", row.method, row.path, w.Body)
 		}
 		if row.method == "HEAD" && w.Body.Len() > 0 {
-			t.Errorf("HEAD has a body: %s", w.Body)
+			t.Errorf("HEAD: got body %s, want none", w.Body)
 		}
 	}
 }
@@ -216,9 +216,9 @@ func TestCorrelationID(t *testing.T) {
 		{"own", "abc 1/2", "abc 1/2"},
 		{"none", "", madeID},
 		{"too long", strings.Repeat("x", 129), madeID},
-		{"as long as may be", strings.Repeat("x", 128), strings.Repeat("x", 128)},
+		{"the longest", strings.Repeat("x", 128), strings.Repeat("x", 128)},
 		{"a newline", "a\nlevel=error", madeID},
-		{"other letters", "é", madeID},
+		{"not ASCII", "é", madeID},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -229,22 +229,22 @@ func TestCorrelationID(t *testing.T) {
 			})
 			w, _ := b.call(t, http.MethodGet, "/thing/1", "X-Correlation-Id", row.sent)
 			if got := w.Header().Get("X-Correlation-Id"); got != row.want || seen != row.want {
-				t.Errorf("the id is %q in the answer, %q in the handler, want %q", got, seen, row.want)
+				t.Errorf("got id %q in the response and %q in the handler, want %q", got, seen, row.want)
 			}
 			if !strings.Contains(b.logs.String(), `"correlation_id":"`+row.want+`"`) {
-				t.Errorf("the log is %s", b.logs)
+				t.Errorf("got log %s", b.logs)
 			}
 		})
 	}
 }
 
-func TestAccessLine(t *testing.T) {
+func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok)
 	b.call(t, http.MethodGet, "/thing/a-name?q=a-query", "User-Agent", "an-agent")
 	var line map[string]any
 	if err := json.Unmarshal(b.logs.Bytes(), &line); err != nil {
-		t.Fatalf("there is not one line: %s", b.logs)
+		t.Fatalf("got log %s, want one line", b.logs)
 	}
 	delete(line, "time")
 	want := map[string]any{
@@ -252,17 +252,17 @@ func TestAccessLine(t *testing.T) {
 		"status": 200.0, "bytes": 23.0, "duration": 0.0, "identity": "localhost",
 	}
 	if fmt.Sprint(line) != fmt.Sprint(want) {
-		t.Errorf("the line is %v, want %v", line, want)
+		t.Errorf("got line %v, want %v", line, want)
 	}
 }
 
-func TestQueriesAreNamed(t *testing.T) {
+func TestInvalidQueryNamesTheParameter(t *testing.T) {
 	t.Parallel()
 	b := setup(t, ok)
 	for query, field := range map[string]string{"x=1": "x", "q=1&q=2": "q", "Q=1": "Q", "q=%zz": "", "q=1;x=2": ""} {
 		w, p := b.call(t, http.MethodGet, "/thing/1?"+query)
 		if w.Code != 400 || p.Field != field {
-			t.Errorf("?%s is answered %d about %q, want 400 about %q", query, w.Code, p.Field, field)
+			t.Errorf("?%s: got %d for %q, want 400 for %q", query, w.Code, p.Field, field)
 		}
 	}
 }
@@ -273,12 +273,12 @@ func TestConfigurationIsChecked(t *testing.T) {
 	_, err := httpkit.New(httpkit.Config{}, route, route, httpkit.Route{Method: http.MethodGet, Pattern: "/b"})
 	for _, says := range []string{"clock", "AUTH_TOKEN", "/a", "/b"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("the error says nothing about %s: %v", says, err)
+			t.Errorf("got error %[2]v, want %[1]s in it", says, err)
 		}
 	}
 }
 
-func TestClientThatWentAwayIsLoggedAsThat(t *testing.T) {
+func TestDisconnectedClientIsLogged(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error { return fmt.Errorf("x: %w", r.Context().Err()) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -286,10 +286,10 @@ func TestClientThatWentAwayIsLoggedAsThat(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/thing/1", nil).WithContext(ctx)
 	r.Host = "localhost"
 	func() {
-		defer func() { _ = recover() }() // net/http does
+		defer func() { _ = recover() }() // as net/http does
 		b.handler.ServeHTTP(httptest.NewRecorder(), r)
 	}()
 	if !strings.Contains(b.logs.String(), `"status":499`) || strings.Contains(b.logs.String(), "ERROR") {
-		t.Errorf("the log is %s", b.logs)
+		t.Errorf("got log %s", b.logs)
 	}
 }

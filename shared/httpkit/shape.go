@@ -14,16 +14,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
-// nameLimit is how much of a field's name is told back, in bytes.
+// nameLimit is how much of a field's name an error repeats, in bytes.
 const nameLimit = 64
 
-// shape holds a JSON text against a Go type, token by token, for what
-// encoding/json lets pass: names in another case, names that come twice,
-// unknown names without their path, nulls, and text behind the value.
+// shape compares a JSON text with a Go type token by token. It finds what
+// encoding/json accepts: names in another case, duplicate names, unknown names
+// without their path, nulls, and text after the value.
 type shape struct {
 	tokens *json.Decoder
 	how    Leniency
-	// integers are the integers that encoding/json does not read as such.
+	// integers are the integers that encoding/json does not decode as such.
 	integers []integer
 }
 
@@ -70,7 +70,7 @@ func (s *shape) document(t reflect.Type) error {
 		return notJSON(err)
 	}
 	if first != json.Delim('{') {
-		return fault.New(fault.InvalidRequest, "the body is a JSON object")
+		return fault.New(fault.InvalidRequest, "invalid body, want a JSON object")
 	}
 	if err := s.object(t, "", 1); err != nil {
 		return err
@@ -78,18 +78,18 @@ func (s *shape) document(t reflect.Type) error {
 	_, err = s.tokens.Token()
 	switch {
 	case err == nil:
-		return fault.New(fault.InvalidRequest, "there is something behind the JSON object")
+		return fault.New(fault.InvalidRequest, "unexpected text after the JSON object")
 	case !errors.Is(err, io.EOF):
 		return notJSON(err)
 	}
 	return nil
 }
 
-// object reads the members of an object up to its end. t is the type they go
-// to, nil where anything may stand.
+// object reads the members of an object up to its end. t is its type, nil if it
+// is unrestricted.
 func (s *shape) object(t reflect.Type, path string, depth int) error {
 	if depth > depthLimit {
-		return fault.Invalid(path, "the body is nested deeper than %d", depthLimit)
+		return fault.Invalid(path, "body nested too deeply, want at most %d levels", depthLimit)
 	}
 	seen := map[string]bool{}
 	for s.tokens.More() {
@@ -100,12 +100,12 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 		name, _ := token.(string)
 		at := join(path, limit.Cut(name, nameLimit))
 		if seen[name] && (s.how == Strict || t != nil) {
-			return fault.Invalid(at, "%s stands there twice", at)
+			return fault.Invalid(at, "duplicate field %s", at)
 		}
 		seen[name] = true
 		member, known := memberOf(t, name)
 		if !known && s.how == Strict {
-			return fault.Invalid(at, "there is no field %s%s", at, namesOf(t))
+			return fault.Invalid(at, "unknown field %s%s", at, namesOf(t))
 		}
 		if err := s.value(member, at, depth); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 
 func (s *shape) array(t reflect.Type, path string, depth int) error {
 	if depth > depthLimit {
-		return fault.Invalid(path, "the body is nested deeper than %d", depthLimit)
+		return fault.Invalid(path, "body nested too deeply, want at most %d levels", depthLimit)
 	}
 	for i := 0; s.tokens.More(); i++ {
 		if err := s.value(t, join(path, strconv.Itoa(i)), depth); err != nil {
@@ -161,14 +161,14 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 		return s.array(t, path, depth+1)
 	case nil:
 		if s.how == Strict && t != nil {
-			return fault.Invalid(path, "%s is %s, not null; leave it out instead", path, kindOf(t))
+			return fault.Invalid(path, "%s is null, want %s or no field", path, kindOf(t))
 		}
 	}
 	return nil
 }
 
-// memberOf is the type that a member goes to, by its exact name; nil where
-// anything may stand, and known false where the type has no such field.
+// memberOf returns the type of a member by its exact name; nil if it is
+// unrestricted. known is false if the type has no such field.
 func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 	if t == nil || t == reflect.TypeFor[json.RawMessage]() || t.Kind() != reflect.Struct {
 		return nil, true
@@ -184,14 +184,14 @@ func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
 	return nil, false
 }
 
-// namesOf lists the fields of a type, for whoever misspelled one.
+// namesOf lists the fields of a type for an error.
 func namesOf(t reflect.Type) string {
 	var names []string
 	for field := range t.Fields() {
 		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, tag)
 	}
-	return "; there is: " + strings.Join(names, ", ")
+	return ", want one of " + strings.Join(names, ", ")
 }
 
 func join(path, name string) string {

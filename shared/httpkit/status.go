@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Failures that only HTTP knows; they have no meaning below this package.
+// Codes that are specific to HTTP.
 const (
 	codeMethod       fault.Code = "METHOD_NOT_ALLOWED"
 	codeMediaType    fault.Code = "UNSUPPORTED_MEDIA_TYPE"
@@ -16,42 +16,42 @@ const (
 	codeRange        fault.Code = "RANGE_NOT_SATISFIABLE"
 )
 
-// answer is how a failure is told over HTTP.
+// answer is the HTTP representation of a code.
 type answer struct {
 	status int
 	title  string
-	// word is the worker contract's name for it; empty where it has none.
+	// word is the error code of the worker contract; empty if it has none.
 	word string
-	// backoff is when to come again; 0 where that is not said.
+	// backoff is the value of Retry-After; 0 omits it.
 	backoff time.Duration
 }
 
-// answers is the one table from codes to HTTP. A code that is not in it is one
-// that no request should meet: it is told as Internal.
+// answers maps codes to HTTP. A code that is missing here is never expected in
+// a request and becomes Internal.
 var answers = map[fault.Code]answer{
-	fault.InvalidRequest:      {status: http.StatusBadRequest, title: "The request is not valid"},
-	fault.NotReady:            {status: http.StatusBadRequest, title: "There is no output"},
-	fault.Unauthenticated:     {status: http.StatusUnauthorized, title: "A valid token is needed"},
-	fault.Forbidden:           {status: http.StatusForbidden, title: "This is not allowed"},
+	fault.InvalidRequest:      {status: http.StatusBadRequest, title: "Invalid request"},
+	fault.NotReady:            {status: http.StatusBadRequest, title: "No output"},
+	fault.Unauthenticated:     {status: http.StatusUnauthorized, title: "Missing or invalid token"},
+	fault.Forbidden:           {status: http.StatusForbidden, title: "Forbidden"},
 	fault.NotFound:            {status: http.StatusNotFound, title: "Not found"},
-	codeMethod:                {status: http.StatusMethodNotAllowed, title: "The method is not allowed"},
-	fault.AttemptMismatch:     {status: http.StatusConflict, title: "Another attempt is the current one", word: contract.ErrorAttemptMismatch},
-	fault.TaskAlreadyTerminal: {status: http.StatusConflict, title: "The attempt has ended otherwise", word: contract.ErrorTaskAlreadyTerminal},
-	fault.WorkerMismatch:      {status: http.StatusConflict, title: "Another worker is heard", word: contract.ErrorWorkerMismatch},
+	codeMethod:                {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
+	fault.AttemptMismatch:     {status: http.StatusConflict, title: "Another attempt is current", word: contract.ErrorAttemptMismatch},
+	fault.TaskAlreadyTerminal: {status: http.StatusConflict, title: "The attempt has already ended", word: contract.ErrorTaskAlreadyTerminal},
+	fault.WorkerMismatch:      {status: http.StatusConflict, title: "The attempt has another worker", word: contract.ErrorWorkerMismatch},
 	fault.NotEnded:            {status: http.StatusConflict, title: "The task has not ended"},
-	fault.TaskExpired:         {status: http.StatusGone, title: "The attempt was declared dead", word: contract.ErrorTaskExpired},
+	fault.TaskExpired:         {status: http.StatusGone, title: "The attempt has timed out", word: contract.ErrorTaskExpired},
 	fault.OutputExpired:       {status: http.StatusGone, title: "The output has expired"},
-	codePrecondition:          {status: http.StatusPreconditionFailed, title: "The output is another one"},
-	fault.TooLarge:            {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
-	codeMediaType:             {status: http.StatusUnsupportedMediaType, title: "The body is of the wrong type"},
-	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "The range lies outside of the output"},
-	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "The idempotency key is taken"},
+	codePrecondition:          {status: http.StatusPreconditionFailed, title: "Precondition failed"},
+	fault.TooLarge:            {status: http.StatusRequestEntityTooLarge, title: "Body too large"},
+	codeMediaType:             {status: http.StatusUnsupportedMediaType, title: "Unsupported media type"},
+	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "Range not satisfiable"},
+	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "Idempotency key used with another request"},
 	fault.Throttled:           {status: http.StatusTooManyRequests, title: "Too many requests", backoff: time.Second},
-	fault.Unavailable:         {status: http.StatusServiceUnavailable, title: "Not available now", backoff: time.Second},
+	fault.Unavailable:         {status: http.StatusServiceUnavailable, title: "Service unavailable", backoff: time.Second},
 	fault.StoreFull:           {status: http.StatusServiceUnavailable, title: "The store is full", backoff: 30 * time.Second},
 	fault.Internal:            {status: http.StatusInternalServerError, title: "Internal error"},
 }
 
-// statusGone is what the access log has for a client that went away before it
-// was answered; nothing of it is sent.
+// statusGone is the status in the access log for a client that disconnected
+// before the response. It is never sent.
 const statusGone = 499

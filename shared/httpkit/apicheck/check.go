@@ -14,17 +14,18 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ofHTTP are the headers that are the connection's business.
+// ofHTTP are headers of the connection, which the document does not describe.
 var ofHTTP = []string{"Date", "Content-Type", "Content-Length", "Connection", "Transfer-Encoding", "Vary"}
 
 const problemType = "application/problem+json"
 
-// Check holds an answer to the document. It reads a JSON body and puts it back.
-// The answer to a request that the document does not know has to be a problem.
+// Check compares a response with the document. It reads a JSON body and
+// restores it. The response to a request that the document does not describe
+// must be a problem.
 func (d *Document) Check(r *http.Request, answer *http.Response) error {
 	op, known := d.operation(r)
 	if err := d.check(op, known, r, answer); err != nil {
-		return fmt.Errorf("%s %s answered %d: %w", r.Method, r.URL.Path, answer.StatusCode, err)
+		return fmt.Errorf("%s %s returned %d: %w", r.Method, r.URL.Path, answer.StatusCode, err)
 	}
 	return nil
 }
@@ -35,7 +36,7 @@ func (d *Document) check(op Operation, known bool, r *http.Request, answer *http
 	}
 	response, at, err := d.find(op.pointer + "/responses/" + strconv.Itoa(answer.StatusCode))
 	if err != nil {
-		return errors.New("the operation has no such status")
+		return errors.New("undocumented status")
 	}
 	if err := d.checkHeaders(response, at, answer.Header); err != nil {
 		return err
@@ -46,12 +47,12 @@ func (d *Document) check(op Operation, known bool, r *http.Request, answer *http
 	}
 	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil {
-		return fmt.Errorf("the content type: %w", err)
+		return fmt.Errorf("invalid content type: %w", err)
 	}
 	media, ok := content[kind].(map[string]any)
 	if !ok {
 		if _, whatever := content["*/*"]; !whatever {
-			return fmt.Errorf("the content type is %s", kind)
+			return fmt.Errorf("undocumented content type %s", kind)
 		}
 		return nil
 	}
@@ -61,19 +62,20 @@ func (d *Document) check(op Operation, known bool, r *http.Request, answer *http
 	return d.checkBody(at+"/content/"+escape(kind)+"/schema", answer)
 }
 
-// checkUnknown: what is not in the document is not found, or a wrong method.
+// checkUnknown requires 404 or 405 for a request that the document does not
+// describe.
 func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusNotFound, http.StatusForbidden:
 	case http.StatusMethodNotAllowed:
 		if answer.Header.Get("Allow") == "" {
-			return errors.New("the header Allow is missing")
+			return errors.New("missing header Allow")
 		}
 	default:
-		return errors.New("the document does not know the path")
+		return errors.New("undocumented path")
 	}
 	if kind := answer.Header.Get("Content-Type"); kind != problemType {
-		return fmt.Errorf("the content type is %s", kind)
+		return fmt.Errorf("content type %s, want that of a problem", kind)
 	}
 	if r.Method == http.MethodHead {
 		return nil
@@ -83,11 +85,11 @@ func (d *Document) checkUnknown(r *http.Request, answer *http.Response) error {
 
 func checkEmpty(answer *http.Response) error {
 	if answer.StatusCode != http.StatusNoContent && answer.StatusCode != http.StatusNotModified {
-		return nil // a redirect may carry a note for people
+		return nil // A redirect may have a short HTML body.
 	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || len(body) > 0 {
-		return fmt.Errorf("it has a body of %d bytes (%w)", len(body), err)
+		return fmt.Errorf("got a body of %d bytes, want none (%w)", len(body), err)
 	}
 	return nil
 }
@@ -102,19 +104,19 @@ func (d *Document) checkHeaders(response map[string]any, at string, header http.
 		values := header.Values(name)
 		switch {
 		case len(values) == 0 && h["required"] == true:
-			return fmt.Errorf("the header %s is missing", name)
+			return fmt.Errorf("missing header %s", name)
 		case len(values) > 1:
-			return fmt.Errorf("the header %s stands there %d times", name, len(values))
+			return fmt.Errorf("header %s occurs %d times", name, len(values))
 		case len(values) == 1:
 			if err := d.validate(where+"/schema", values[0]); err != nil {
-				return fmt.Errorf("the header %s: %w", name, err)
+				return fmt.Errorf("header %s: %w", name, err)
 			}
 		}
 	}
 	for name := range header {
 		ofDocument := func(described string) bool { return strings.EqualFold(described, name) }
 		if !slices.Contains(ofHTTP, name) && !slices.ContainsFunc(keys(described), ofDocument) {
-			return fmt.Errorf("the header %s is not described", name)
+			return fmt.Errorf("undocumented header %s", name)
 		}
 	}
 	return nil
@@ -131,11 +133,11 @@ func keys(object map[string]any) []string {
 func (d *Document) checkBody(pointer string, answer *http.Response) error {
 	body, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err != nil {
-		return fmt.Errorf("the body: %w", err)
+		return fmt.Errorf("cannot read the body: %w", err)
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	if length := answer.Header.Get("Content-Length"); length != "" && length != strconv.Itoa(len(body)) {
-		return fmt.Errorf("it has %d bytes, and says %s", len(body), length)
+		return fmt.Errorf("got a body of %d bytes, want Content-Length %s", len(body), length)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil {
@@ -146,7 +148,7 @@ func (d *Document) checkBody(pointer string, answer *http.Response) error {
 	}
 	if problem, ok := value.(map[string]any); ok && answer.Header.Get("Content-Type") == problemType &&
 		fmt.Sprint(problem["status"]) != strconv.Itoa(answer.StatusCode) {
-		return fmt.Errorf("the problem says %v", problem["status"])
+		return fmt.Errorf("the problem has status %v", problem["status"])
 	}
 	return nil
 }
@@ -159,19 +161,19 @@ func (d *Document) validate(pointer string, value any) error {
 	return schema.Validate(value)
 }
 
-// CheckSchema checks JSON text against the component schema of that name.
+// CheckSchema validates a JSON text against the component schema of the name.
 func (d *Document) CheckSchema(name string, text []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err == nil {
 		err = d.validate("/components/schemas/"+escape(name), value)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot match the schema %s: %w", name, err)
+		return fmt.Errorf("does not match the schema %s: %w", name, err)
 	}
 	return nil
 }
 
-// CheckRequest holds the body of a request that was granted to the document.
+// CheckRequest validates the body of a successful request against the document.
 func (d *Document) CheckRequest(r *http.Request, body []byte) error {
 	op, known := d.operation(r)
 	pointer := op.pointer + "/requestBody/content/application~1json/schema"
@@ -183,7 +185,7 @@ func (d *Document) CheckRequest(r *http.Request, body []byte) error {
 		err = d.validate(pointer, value)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s took a body that its description does not allow: %w", r.Method, r.URL.Path, err)
+		return fmt.Errorf("%s %s accepted an undocumented body: %w", r.Method, r.URL.Path, err)
 	}
 	return nil
 }

@@ -1,13 +1,13 @@
-// Package apicheck holds answers to the OpenAPI document, for tests.
+// Package apicheck compares HTTP responses with the OpenAPI document, for
+// tests.
 //
-// Every answer has to be one that the document knows for its operation: its
-// status, its headers (those that it must have, and no others), its content
-// type, and a JSON body that fits the schema. A request that was granted has to
-// fit too. Transport checks each answer that a client gets, so a test on the
-// whole system checks its API by the way.
+// A response must be documented for its operation: its status, its headers (all
+// required ones and no unknown ones), its content type, and a JSON body that
+// matches the schema. The body of a successful request must match, too. A test
+// whose client uses Transport checks the API in addition to its own purpose.
 //
-// It does not check bodies that are no JSON, and it refuses a document that
-// has references which lead nowhere.
+// The package does not check bodies that are not JSON. It rejects a document
+// with unresolved references.
 package apicheck
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Document is an OpenAPI 3.1 document. It is safe for use by many goroutines.
+// Document is an OpenAPI 3.1 document. It is safe for concurrent use.
 type Document struct {
 	root map[string]any
 
@@ -31,13 +31,13 @@ type Document struct {
 	schemas  map[string]*jsonschema.Schema
 }
 
-// Operation is one method on one path of the document.
+// Operation is a method of a path in the document.
 type Operation struct {
 	Method, Path string
-	// Query names its query parameters, sorted.
+	// Query lists the query parameters, sorted.
 	Query []string
-	// Credentials names the security schemes of which one is enough, sorted;
-	// "" is none.
+	// Credentials lists the alternative security schemes, sorted; "" means that
+	// none is required.
 	Credentials []string
 
 	pointer string
@@ -45,7 +45,7 @@ type Operation struct {
 
 const resource = "openapi.json"
 
-// Load reads a document from YAML or JSON and compiles all of its schemas.
+// Load parses a document in YAML or JSON and compiles its schemas.
 func Load(text []byte) (*Document, error) {
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -68,8 +68,7 @@ func Load(text []byte) (*Document, error) {
 	return d, d.compileAll(root, "")
 }
 
-// compileAll compiles everything that stands under the name "schema" or among
-// the components' schemas.
+// compileAll compiles all values of a key "schema" and the component schemas.
 func (d *Document) compileAll(node any, pointer string) error {
 	switch node := node.(type) {
 	case map[string]any:
@@ -118,8 +117,8 @@ func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// find gives the object at a pointer and, where that is a reference, the one
-// that it leads to, with its pointer.
+// find returns the object at a JSON pointer with its pointer. It follows a
+// reference.
 func (d *Document) find(pointer string) (object map[string]any, at string, err error) {
 	var node any = d.root
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -127,13 +126,13 @@ func (d *Document) find(pointer string) (object map[string]any, at string, err e
 		name := strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
 		child, ok := parent[name]
 		if !ok {
-			return nil, "", fmt.Errorf("there is nothing at %s", pointer)
+			return nil, "", fmt.Errorf("unresolved reference %s", pointer)
 		}
 		node = child
 	}
 	object, ok := node.(map[string]any)
 	if !ok {
-		return nil, "", fmt.Errorf("what stands at %s is not an object", pointer)
+		return nil, "", fmt.Errorf("%s is not an object", pointer)
 	}
 	if ref, ok := object["$ref"].(string); ok && !strings.HasPrefix(ref, "#/components/schemas/") {
 		return d.find(strings.TrimPrefix(ref, "#"))
@@ -141,7 +140,7 @@ func (d *Document) find(pointer string) (object map[string]any, at string, err e
 	return object, pointer, nil
 }
 
-// Operations lists what the document describes, sorted by path and method.
+// Operations lists the operations of the document, sorted by path and method.
 func (d *Document) Operations() []Operation {
 	var all []Operation
 	paths, _ := d.root["paths"].(map[string]any)
@@ -195,8 +194,8 @@ func (d *Document) credentials(pointer string) []string {
 	return names
 }
 
-// operation finds what a request calls. A path without a parameter is preferred;
-// HEAD is GET where it is not described by itself.
+// operation returns the operation of a request. It prefers paths without a
+// parameter, and uses GET for a HEAD that is not documented.
 func (d *Document) operation(r *http.Request) (Operation, bool) {
 	var found Operation
 	for _, op := range d.Operations() {

@@ -30,7 +30,7 @@ func load(t *testing.T) *apicheck.Document {
 	return document
 }
 
-// described is a route as both sides can say it.
+// described is a route in terms of both the code and the document.
 type described struct {
 	Path, Access string
 	Query        []string
@@ -53,7 +53,7 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	written := map[string]described{}
 	for _, op := range load(t).Operations() {
 		if op.Method == http.MethodHead {
-			continue // GET's other half
+			continue // HEAD belongs to GET.
 		}
 		written[op.Method+" "+op.Path] = described{op.Path, string(access[join(op.Credentials)]), op.Query}
 	}

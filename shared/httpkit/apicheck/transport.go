@@ -8,21 +8,21 @@ import (
 	"net/http"
 )
 
-// Transport checks every exchange that goes through next, and tells tell what
-// does not fit. The client sees each answer as it is. It may be called from
-// many goroutines, and so may tell.
-func (d *Document) Transport(next http.RoundTripper, tell func(error)) http.RoundTripper {
-	return &transport{document: d, next: next, tell: tell}
+// Transport returns a round tripper that checks every exchange of next and
+// reports each violation. It does not change responses. It is safe for
+// concurrent use if report is.
+func (d *Document) Transport(next http.RoundTripper, report func(error)) http.RoundTripper {
+	return &transport{document: d, next: next, report: report}
 }
 
 type transport struct {
 	document *Document
 	next     http.RoundTripper
-	tell     func(error)
+	report   func(error)
 }
 
-// RoundTrip passes the request on. It reads the request's body first, so it is
-// not for bodies that do not fit into memory.
+// RoundTrip sends the request and checks the exchange. It reads the request
+// body into memory first.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent []byte
 	if r.Body != nil {
@@ -40,11 +40,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("cannot call %s: %w", r.URL.Path, err)
 	}
 	if err := t.document.Check(r, answer); err != nil {
-		t.tell(err)
+		t.report(err)
 	}
 	if answer.StatusCode < http.StatusMultipleChoices && len(sent) > 0 {
 		if err := t.document.CheckRequest(r, sent); err != nil {
-			t.tell(err)
+			t.report(err)
 		}
 	}
 	return answer, nil

@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// PI is one that may be exported.
+// PI is a valid PI.
 const PI = "01K9XVBAQZF9EHDRXGBEADTZYY"
 
-// Accept makes a run, which is then Pending.
+// Accept creates a run in the state Pending.
 func (s *Stage) Accept(t *testing.T) (taskID string) {
 	t.Helper()
 	submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: PI})
@@ -33,7 +33,8 @@ func (s *Stage) Accept(t *testing.T) (taskID string) {
 	return r.TaskID
 }
 
-// input is what the state machine would call a handler with.
+// input returns the input with which the state machine invokes the handler of a
+// step.
 func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.StepInput {
 	t.Helper()
 	r := s.Run(t, taskID)
@@ -43,7 +44,7 @@ func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.S
 	}
 }
 
-// Admit brings a pending run to ContainerCreating, or into the line.
+// Admit moves a pending run to ContainerCreating, or queues it.
 func (s *Stage) Admit(t *testing.T, taskID string) {
 	t.Helper()
 	if _, err := s.System.Admit(t.Context(), s.input(t, taskID, run.StepPending)); err != nil {
@@ -51,7 +52,7 @@ func (s *Stage) Admit(t *testing.T, taskID string) {
 	}
 }
 
-// Start admits a run and starts its machine: it is then Running. callback is
+// Start admits a run and starts its machine: the run is Running. callback is
 // the path and query of its CALLBACK_URL.
 func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	t.Helper()
@@ -60,7 +61,7 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 		t.Fatal(err)
 	}
 	if state := s.Run(t, taskID).State; state != run.Running {
-		t.Fatalf("the run is %s, want Running", state)
+		t.Fatalf("got state %s, want Running", state)
 	}
 	location, err := url.Parse(s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)["CALLBACK_URL"])
 	if err != nil {
@@ -69,8 +70,8 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	return location.RequestURI()
 }
 
-// Envelope returns the TASK_ENVELOPE of the attempt that was started last. It
-// fails the test if the variable does not match the schema TaskEnvelope.
+// Envelope returns the TASK_ENVELOPE of the latest attempt. It fails the test
+// if the variable does not match the schema TaskEnvelope.
 func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnvelope) {
 	t.Helper()
 	text := s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)[contract.EnvelopeVariable]
@@ -79,7 +80,7 @@ func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnv
 		err = errors.Join(document.CheckSchema("TaskEnvelope", []byte(text)), json.Unmarshal([]byte(text), &envelope))
 	}
 	if err != nil {
-		t.Fatalf("got the envelope %q: %v", text, err)
+		t.Fatalf("got envelope %q: %v", text, err)
 	}
 	return envelope
 }
@@ -98,7 +99,8 @@ func (s *Stage) Supervise(t *testing.T, taskID string) {
 	}
 }
 
-// Judge has the run's state judged, as when its time is up.
+// Reconcile invokes the step Reconciling, as the state machine does after a
+// timeout.
 func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	t.Helper()
 	if err := s.System.RecordReception(t.Context()); err != nil {
@@ -109,7 +111,7 @@ func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	}
 }
 
-// Report says what a worker would, without going through HTTP.
+// Report delivers a worker's report without HTTP.
 func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	t.Helper()
 	r := s.Run(t, taskID)
@@ -121,16 +123,16 @@ func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	}
 }
 
-// Write is what the machine of the task's attempt has written.
+// Write sets the log of the machine of the task's attempt.
 func (s *Stage) Write(t *testing.T, taskID, text string) {
 	t.Helper()
 	id := s.Run(t, taskID).Attempt.MachineID
 	s.machines.mu.Lock()
 	defer s.machines.mu.Unlock()
-	s.machines.wrote[id] = text
+	s.machines.text[id] = text
 }
 
-// Settle brings a run whose attempt is over to what comes of it.
+// Settle terminates the ended attempt of a run.
 func (s *Stage) Settle(t *testing.T, taskID string) {
 	t.Helper()
 	if _, err := s.System.Terminate(t.Context(), s.input(t, taskID, run.StepTerminating)); err != nil {
@@ -138,8 +140,8 @@ func (s *Stage) Settle(t *testing.T, taskID string) {
 	}
 }
 
-// LoseMachine lets the attempt's machine end before its worker has reported,
-// and settles that: the run is then Retrying, or Failed.
+// LoseMachine ends the attempt's machine before its worker reports and settles
+// the attempt: the run is then Retrying or Failed.
 func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	t.Helper()
 	s.machines.end(s.Run(t, taskID).Attempt.MachineID)
@@ -149,7 +151,7 @@ func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	s.Settle(t, taskID)
 }
 
-// Success makes a run that has left an output.
+// Success creates a run that completed with an output.
 func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (taskID string) {
 	t.Helper()
 	taskID = s.Accept(t)
@@ -161,12 +163,12 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	})
 	s.Settle(t, taskID)
 	if state := s.Run(t, taskID).State; state != run.Completed {
-		t.Fatalf("the run is %s, want Completed", state)
+		t.Fatalf("got state %s, want Completed", state)
 	}
 	return taskID
 }
 
-// Failure makes a run whose worker has reported an error.
+// Failure creates a run whose worker reported an error.
 func (s *Stage) Failure(t *testing.T, message string) (taskID string) {
 	t.Helper()
 	taskID = s.Accept(t)

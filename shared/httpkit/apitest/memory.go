@@ -11,7 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// executions take everything and do nothing: a test does the steps itself.
+// executions accepts every call and does nothing: a test invokes the steps
+// itself.
 type executions struct{}
 
 func (executions) Start(context.Context, string, json.RawMessage) error   { return nil }
@@ -23,26 +24,26 @@ func (executions) Describe(_ context.Context, name string) (port.Execution, erro
 	return port.Execution{Name: name, Status: port.ExecutionRunning}, nil
 }
 
-// machines run at once, and are gone when they are told to.
+// machines run after their launch until they are stopped, awaited or destroyed.
 type machines struct {
-	mu   sync.Mutex
-	made map[string]port.LaunchSpec
-	gone map[string]bool
-	// wrote is what machines have written.
-	wrote map[string]string
+	mu      sync.Mutex
+	created map[string]port.LaunchSpec
+	gone    map[string]bool
+	// text has the logs of machines by id.
+	text map[string]string
 }
 
 func newMachines() *machines {
-	return &machines{made: map[string]port.LaunchSpec{}, gone: map[string]bool{}, wrote: map[string]string{}}
+	return &machines{created: map[string]port.LaunchSpec{}, gone: map[string]bool{}, text: map[string]string{}}
 }
 
 func (m *machines) env(t *testing.T, id string) map[string]string {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	spec, ok := m.made[id]
+	spec, ok := m.created[id]
 	if !ok {
-		t.Fatalf("there is no machine %q", id)
+		t.Fatalf("got no machine %q, want one", id)
 	}
 	return spec.Env
 }
@@ -57,7 +58,7 @@ func (m *machines) end(id string) {
 func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text, ok := m.wrote[id]
+	text, ok := m.text[id]
 	if !ok {
 		return nil, port.ErrNotFound
 	}
@@ -66,7 +67,7 @@ func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
 
 func (m *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	m.mu.Lock()
-	m.made["machine-"+spec.Name] = spec
+	m.created["machine-"+spec.Name] = spec
 	m.mu.Unlock()
 	return m.Inspect(ctx, "machine-"+spec.Name)
 }
@@ -74,7 +75,7 @@ func (m *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 func (m *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	spec, ok := m.made[id]
+	spec, ok := m.created[id]
 	if !ok {
 		return port.Machine{}, port.ErrNotFound
 	}
@@ -94,8 +95,8 @@ func (m *machines) Wait(ctx context.Context, id string, phase port.MachinePhase,
 
 func (m *machines) List(ctx context.Context) ([]port.Machine, error) {
 	m.mu.Lock()
-	ids := make([]string, 0, len(m.made))
-	for id := range m.made {
+	ids := make([]string, 0, len(m.created))
+	for id := range m.created {
 		ids = append(ids, id)
 	}
 	m.mu.Unlock()
@@ -112,7 +113,7 @@ func (m *machines) Stop(_ context.Context, id string, _ time.Duration) error { m
 
 func (m *machines) Destroy(_ context.Context, id string) error { m.end(id); return nil }
 
-// logs is a log that a test can read while it is written.
+// logs is a log that is safe for concurrent use.
 type logs struct {
 	mu   sync.Mutex
 	text bytes.Buffer

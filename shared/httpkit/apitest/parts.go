@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// NewParts makes the adapters of a stage in a folder of the test: the embedded
-// store, a key file, and a clock that the test moves.
+// NewParts returns adapters in a folder of the test: the embedded store, a key
+// file and a virtual clock.
 func NewParts(t *testing.T) Parts {
 	t.Helper()
 	folder, moved := t.TempDir(), clock.NewVirtual(Began)

@@ -1,8 +1,8 @@
-// Package apitest sets front doors up for their tests: the real use cases on the
-// store that the test gives, behind a real server on loopback, with a clock that the test
-// moves, and with executions, machines and objects that are kept in memory.
+// Package apitest sets up the HTTP functions for their tests: the real use
+// cases on the given store, behind a real server on loopback, with a virtual
+// clock and with executions, machines and objects in memory.
 //
-// Every answer that a test gets is held to the OpenAPI document by the way.
+// The client compares every response with the OpenAPI document.
 package apitest
 
 import (
@@ -31,57 +31,57 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Tenant is whose runs they are.
+// Tenant is the tenant of all runs.
 const Tenant = "tenant-a"
 
-// Began is where the clock stands at first.
+// Began is the initial time of the clock.
 var Began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Clock is one that a test moves.
+// Clock is a virtual clock.
 type Clock interface {
 	clock.Clock
-	// Advance moves the clock and fires what is due by then.
+	// Advance moves the clock forward and fires the timers that are due.
 	Advance(d time.Duration)
-	// Next tells when the earliest timer is due; false where there is none.
+	// Next returns the time of the earliest timer; false if there is no timer.
 	Next() (time.Time, bool)
 }
 
-// Parts are the adapters of a stage; NewParts makes them. The clock has to stand
-// at Began, and the store to use it.
+// Parts are the adapters of a stage. NewParts returns them. The clock must
+// start at Began, and the store must use it.
 type Parts struct {
 	Store  port.Store
 	Signer port.Signer
 	Clock  Clock
 }
 
-// Settings may be changed before the stage is set.
+// Settings can be changed before the server starts.
 type Settings struct {
 	Server  httpkit.Config
 	Service orchestrator.Config
-	// Unchecked leaves the OpenAPI document aside, for routes that it does not
-	// have.
+	// Unchecked disables the comparison with the OpenAPI document, for routes
+	// that it does not describe.
 	Unchecked bool
 }
 
-// Stage is one server with what stands behind it.
+// Stage is a server with its dependencies.
 type Stage struct {
 	Parts
 	System  *orchestrator.System
 	Objects *fake.Outputs
 	URL     string
-	// Client checks what it gets; it follows no redirect.
+	// Client checks the responses. It does not follow redirects.
 	Client *http.Client
-	// Server is the one that serves the URL.
+	// Server serves URL.
 	Server *httptest.Server
 
 	machines *machines
 	logs     *logs
 }
 
-// document is loaded once for all tests of a program.
+// document is loaded once per test binary.
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
-// New sets a stage with the routes that serve makes.
+// New starts a server with the routes that serve returns.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
 	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), machines: newMachines(), logs: &logs{}}
@@ -127,7 +127,7 @@ func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Transport = document.Transport(connections, func(err error) { t.Errorf("not as described: %v", err) })
+	client.Transport = document.Transport(connections, func(err error) { t.Errorf("got an exchange that does not match the OpenAPI document: %v", err) })
 	return client
 }
 
@@ -148,7 +148,7 @@ func serviceConfig() orchestrator.Config {
 	}
 }
 
-// chance is random but for Float64.
+// chance returns random ids and a constant Float64.
 type chance struct{}
 
 // Float64 implements orchestrator.Chance.
@@ -157,19 +157,20 @@ func (chance) Float64() float64 { return 0 }
 // Hex implements orchestrator.Chance.
 func (chance) Hex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // rand.Read never fails.
 	return hex.EncodeToString(b)
 }
 
-// Answer is what a client got, read to its end.
+// Answer is a response with its whole body.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Call makes a request. headers are names and values by turns; a JSON body gets
-// its Content-Type, unless headers have one. "Host" sets the host.
+// Call sends a request. headers alternates names and values; "Host" sets the
+// host. A request with a body has the content type application/json unless
+// headers sets another.
 func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string) Answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -201,10 +202,10 @@ func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string)
 	return Answer{response.StatusCode, response.Header, string(text)}
 }
 
-// Logs gives all that was logged, as lines of JSON.
+// Logs returns the log as lines of JSON.
 func (s *Stage) Logs() string { return s.logs.String() }
 
-// Run reads a task's record.
+// Run returns a task's record.
 func (s *Stage) Run(t *testing.T, taskID string) run.Run {
 	t.Helper()
 	r, err := s.Store.Find(context.Background(), Tenant, taskID)
