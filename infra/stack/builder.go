@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 )
@@ -21,7 +22,7 @@ type builder struct {
 	table   table
 	buckets buckets
 	keys    []string
-	secrets secretSet
+	secrets map[string]awssecretsmanager.CfnSecret // by kind
 	bus     bus
 	machine machine
 	dead    deadLetters
@@ -100,9 +101,6 @@ func (b *builder) addResults() {
 	b.result("TableName", b.table.name, "the table")
 	b.result("StateMachineArn", b.machine.arn, "the state machine of runs")
 	b.result("BusName", b.bus.name, "the event bus")
-	b.result("ClientsSecret", b.secrets.clientsName, "the secret with the tokens of clients")
-	b.result("FlySecret", b.secrets.flyName, "the secret with the token of the Machines API")
-	b.result("OutputsSecret", b.secrets.outputsName, "the secret with the keys to the outputs")
 	b.result("UploadsBucket", b.buckets.uploads, "the bucket that workers write to")
 	b.result("AcceptedBucket", b.buckets.accepted, "the bucket that downloads come from")
 	b.result("DeadLetterQueue", b.dead.url, "the queue of what could not be processed")

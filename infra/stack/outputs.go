@@ -66,7 +66,7 @@ func (b *builder) addOutputs() {
 		keys.AccessKeyID, keys.SecretAccessKey = "test", "test"
 		keys.WorkerAccessKeyID, keys.WorkerSecretAccessKey = "test", "test"
 	}
-	b.secrets.fill(keys)
+	b.fillOutputsSecret(keys)
 }
 
 // newBucket adds a private bucket.

@@ -125,9 +125,10 @@ func (s *Settings) contradictions() []error {
 	if len(s.Stage) > stageLength {
 		problems = append(problems, fmt.Errorf("stage: %q has %d characters, want at most %d", s.Stage, len(s.Stage), stageLength))
 	}
-	if len(s.SigningKeys) == 0 || len(s.FlyApps) == 0 {
-		problems = append(problems, errors.New("signingKeys, flyApps: want at least one of each"))
+	if len(s.SigningKeys) == 0 {
+		problems = append(problems, errors.New("signingKeys: want at least one"))
 	}
+	problems = append(problems, s.RunnerSettings.contradictions()...)
 	for _, origin := range s.Origins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host {
 			problems = append(problems, fmt.Errorf("origins: %q is not an origin, want one such as https://pages.example.org", origin))

@@ -2,6 +2,8 @@ package stack
 
 import (
 	"encoding/json"
+	"maps"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
@@ -9,38 +11,38 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// secretSet has the ARNs and names of the three secrets.
-type secretSet struct {
-	clients, fly, outputs             string
-	clientsName, flyName, outputsName string
-	// outputsSecret gets its value from the stack with outputs=s3.
-	outputsSecret awssecretsmanager.CfnSecret
-}
-
-// addSecrets adds the secrets without values. "sortie secrets put" stores them, so that
-// no template contains them. The secrets are deleted with the stack even if data is
-// retained: their values can be issued again, and a remaining secret would block its
-// name for the next deployment.
+// addSecrets adds a secret without a value for each kind of shared/adapter/secrets.
+// "sortie secrets put" stores the values, so that no template contains them. The
+// secrets are deleted with the stack even if data is retained: their values can be
+// issued again, and a remaining secret would block its name for the next deployment.
 func (b *builder) addSecrets() {
-	add := func(id, name, meaning string) awssecretsmanager.CfnSecret {
-		return awssecretsmanager.NewCfnSecret(b.stack, jsii.String(id), &awssecretsmanager.CfnSecretProps{
-			Name: jsii.String(name), Description: jsii.String(meaning),
+	b.secrets = map[string]awssecretsmanager.CfnSecret{}
+	meanings := secrets.Meanings()
+	for _, kind := range secrets.Kinds() {
+		name := secrets.Name(b.settings.Stage, kind)
+		b.secrets[kind] = awssecretsmanager.NewCfnSecret(b.stack, jsii.String("Secret"+capital(kind)), &awssecretsmanager.CfnSecretProps{
+			Name: jsii.String(name), Description: jsii.String(meanings[kind]),
 		})
+		b.result(capital(kind)+"Secret", name, "the secret with "+meanings[kind])
 	}
-	named := func(kind string) string { return secrets.Name(b.settings.Stage, kind) }
-	s := secretSet{clientsName: named("clients"), flyName: named("fly"), outputsName: named("outputs")}
-	s.clients = *add("SecretClients", s.clientsName, "the tokens of clients").Ref()
-	s.fly = *add("SecretFly", s.flyName, "the token of the Machines API").Ref()
-	s.outputsSecret = add("SecretOutputs", s.outputsName, "the keys to the outputs, Sortie's and the worker's")
-	s.outputs = *s.outputsSecret.Ref()
-	b.secrets = s
 }
 
-// fill sets the outputs secret to the keys, which are references in the template.
-func (s secretSet) fill(keys secrets.Outputs) {
+// fillOutputsSecret sets the outputs secret to the keys, which are references in the
+// template.
+func (b *builder) fillOutputsSecret(keys secrets.Outputs) {
 	text, err := json.Marshal(keys)
 	if err != nil { // a struct of strings
 		panic(err)
 	}
-	s.outputsSecret.SetSecretString(jsii.String(string(text)))
+	b.secrets["outputs"].SetSecretString(jsii.String(string(text)))
+}
+
+// secretGrant is the grant of the secret of a kind, with more variables except empty
+// ones.
+func (b *builder) secretGrant(kind string, more map[string]string) grant {
+	id := *b.secrets[kind].Ref()
+	env := map[string]string{"SORTIE_SECRET_" + strings.ToUpper(kind): id}
+	maps.Copy(env, more)
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
+	return grant{env, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{id}}}}
 }

@@ -63,9 +63,7 @@ type Settings struct {
 	Version string
 	// Tracing enables X-Ray.
 	Tracing bool
-	// FlyApps are the apps for machines, FlyURL the Machines API; empty is Fly's own.
-	FlyApps []string
-	FlyURL  string
+	RunnerSettings
 	// Service has settings of service.Settings for the functions, by name.
 	Service map[string]string
 	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
@@ -92,7 +90,6 @@ const (
 	mostRate      = 10_000 // AWS: requests/s of an account's API Gateway
 	localURL      = "http://127.0.0.1:4566"
 	defaultStage  = "dev"
-	defaultApp    = "arke-mods-export-worker"
 	defaultMemory = 128
 )
 
@@ -132,7 +129,7 @@ var (
 
 // settings lists the keys, bound to s, in the order of the documentation.
 func settings(s *Settings) []setting.Setting {
-	return []setting.Setting{
+	return append([]setting.Setting{
 		setting.Pattern(&s.Stage, "stage", defaultStage, "the stage: in the API's path, in names, in tags", simpleName),
 		setting.Pattern(&s.Account, "account", "", "the account; empty is that of the credentials", accountName),
 		setting.Pattern(&s.Region, "region", "", "the region; empty is that of the credentials", regionName),
@@ -158,9 +155,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.Bool(&s.Stream, "stream", "true", "whether downloads are streamed; otherwise they are buffered"),
 		setting.Pattern(&s.Version, "version", "", "the version shown by /healthz, such as a tag; empty is Lambda's number", version),
 		setting.Bool(&s.Tracing, "tracing", "false", "whether X-Ray traces calls"),
-		setting.List(&s.FlyApps, "flyApps", defaultApp, "Fly apps for machines"),
-		setting.URL(&s.FlyURL, "flyUrl", "", "the Machines API; empty is Fly's own"),
-	}
+	}, s.RunnerSettings.settings()...)
 }
 
 // Documented lists the keys, for documentation.

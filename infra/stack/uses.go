@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"maps"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -61,11 +60,9 @@ func (b *builder) grants() map[use]grant {
 
 		verifies: {keys, []statement{public}},
 		signs:    {keys, []statement{public, {[]string{"kms:Sign"}, b.keys}}},
-		clients:  secretGrant("SORTIE_SECRET_CLIENTS", b.secrets.clients, nil),
-		machines: secretGrant("SORTIE_SECRET_FLY", b.secrets.fly, map[string]string{
-			"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ","), "SORTIE_FLY_URL": b.settings.FlyURL,
-		}),
-		outputs: secretGrant("SORTIE_SECRET_OUTPUTS", b.secrets.outputs, map[string]string{
+		clients:  b.secretGrant("clients", nil),
+		machines: b.machinesGrant(),
+		outputs: b.secretGrant("outputs", map[string]string{
 			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
 		}),
@@ -77,14 +74,6 @@ func (b *builder) grants() map[use]grant {
 		}},
 		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
 	}
-}
-
-// secretGrant is the grant of a secret, with more variables except empty ones.
-func secretGrant(name, id string, more map[string]string) grant {
-	env := map[string]string{name: id}
-	maps.Copy(env, more)
-	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
-	return grant{env, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{id}}}}
 }
 
 // optionalVariable is one variable, or none if its value is empty.

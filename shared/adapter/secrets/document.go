@@ -47,19 +47,42 @@ type Outputs struct {
 	WorkerSecretAccessKey string `json:"workerSecretAccessKey"`
 }
 
+// documents has one line for each kind.
+var documents = []struct {
+	zero    Document
+	meaning string
+	parse   func([]byte) (Document, error)
+}{
+	{Clients{}, "the tokens of clients", parse[Clients]},
+	{Fly{}, "the token of the Machines API", parse[Fly]},
+	{Outputs{}, "the keys to the outputs, Sortie's and the worker's", parse[Outputs]},
+}
+
 // Kinds lists the names of the documents.
-func Kinds() []string { return []string{Clients{}.kind(), Fly{}.kind(), Outputs{}.kind()} }
+func Kinds() []string {
+	var kinds []string
+	for _, d := range documents {
+		kinds = append(kinds, d.zero.kind())
+	}
+	return kinds
+}
+
+// Meanings describes each kind's content in a few words.
+func Meanings() map[string]string {
+	meanings := map[string]string{}
+	for _, d := range documents {
+		meanings[d.zero.kind()] = d.meaning
+	}
+	return meanings
+}
 
 // Parse reads the document of a kind. The error names every problem; an unknown
 // field is one.
 func Parse(kind string, text []byte) (Document, error) {
-	switch kind {
-	case Clients{}.kind():
-		return parse[Clients](text)
-	case Fly{}.kind():
-		return parse[Fly](text)
-	case Outputs{}.kind():
-		return parse[Outputs](text)
+	for _, d := range documents {
+		if d.zero.kind() == kind {
+			return d.parse(text)
+		}
 	}
 	return nil, fmt.Errorf("there is no secret of the kind %q; the kinds are %s", kind, strings.Join(Kinds(), ", "))
 }
