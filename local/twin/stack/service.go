@@ -28,11 +28,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
 )
-
-// flyApp is the app of all machines, the one of the export contract.
-const flyApp = "arke-mods-export-worker"
 
 // owner is the identity of every client.
 var owner = port.Identity{Tenant: "local", Workspace: "local"}
@@ -55,7 +53,7 @@ func (s *Stack) startMachines(context.Context) error {
 	}
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
-		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.secret(secretMachines, 20), Apps: []string{flyApp},
+		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.secret(secretMachines, 20), Apps: []string{service.DefaultApp},
 		Images: images, Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})

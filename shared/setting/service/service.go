@@ -14,8 +14,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// DefaultImage is the image of the export contract.
-const DefaultImage = "registry.fly.io/arke-mods-export-worker:latest"
+// The Fly app and the image of the export contract.
+const (
+	DefaultApp   = "arke-mods-export-worker"
+	DefaultImage = "registry.fly.io/" + DefaultApp + ":latest"
+)
 
 // The variables that other settings depend on.
 const (

@@ -9,10 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/setting/service"
 )
-
-// app is the default of SORTIE_FLY_APPS: the app of the export contract.
-const app = "arke-mods-export-worker"
 
 // New returns the Fly Machines of SORTIE_FLY_APPS, with the token of
 // SORTIE_SECRET_FLY; SORTIE_FLY_URL is the Machines API, by default Fly's own. It
@@ -22,7 +20,7 @@ func New(p *process.Process) port.Runner {
 	secret, err := secrets.Open[secrets.Fly](p.AWS(), p.Need("SORTIE_SECRET_FLY"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	runner, err := fly.New(fly.Config{
-		Apps: p.List("SORTIE_FLY_APPS", app), BaseURL: p.Option("SORTIE_FLY_URL", fly.DefaultBaseURL),
+		Apps: p.List("SORTIE_FLY_APPS", service.DefaultApp), BaseURL: p.Option("SORTIE_FLY_URL", fly.DefaultBaseURL),
 		CurrentToken: func(ctx context.Context) (string, error) {
 			document, err := secret.Get(ctx)
 			return document.Token, err
