@@ -19,52 +19,39 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sortie-dev/sortie/functions/steps"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
-// Variables that several functions read.
-var (
-	step     = []string{"SORTIE_STEP"}
-	table    = []string{"SORTIE_TABLE", "SORTIE_PLAIN_ITEMS"}
-	machine  = []string{"SORTIE_STATE_MACHINE"}
-	fly      = []string{"SORTIE_SECRET_FLY", "SORTIE_FLY_APPS", "SORTIE_FLY_URL"}
-	clients  = []string{"SORTIE_SECRET_CLIENTS"}
-	outputs  = []string{"SORTIE_SECRET_OUTPUTS", "SORTIE_UPLOADS_BUCKET", "SORTIE_ACCEPTED_BUCKET", "SORTIE_OUTPUTS_ENDPOINT"}
-	keys     = []string{"SORTIE_KEYS"}
-	settings = []string{"SORTIE_PUBLIC_URL", "SOURCE_API_URL", "SORTIE_REDIRECT_OVER"}
-)
-
-// functions are the variables that each function reads beside SORTIE_STAGE.
-var functions = map[string][]string{
-	"admit":     slices.Concat(step, table, machine, settings),
-	"constrain": slices.Concat(step, table, machine, settings),
-	"act":       slices.Concat(step, table, machine, settings),
-	"launch":    slices.Concat(step, table, machine, settings, fly, outputs, keys),
-	"supervise": slices.Concat(step, table, machine, settings, fly),
-	"terminate": slices.Concat(step, table, machine, settings, fly, outputs),
-	"sweep":     slices.Concat(table, machine, settings, fly, outputs),
-	"export":    slices.Concat(table, machine, settings, clients),
-	"callback":  slices.Concat(table, machine, settings, keys, outputs),
-	"status":    slices.Concat(table, clients),
-	"download":  slices.Concat(table, settings, clients, outputs, []string{"SORTIE_STREAMING"}),
-	"tasks":     slices.Concat(table, machine, settings, clients, fly, outputs, keys, []string{"SORTIE_VERSION"}),
-	"relay":     {"SORTIE_BUS"},
+// programs lists the programs of all functions. The worker is a container image.
+func programs(t *testing.T) []string {
+	t.Helper()
+	mains, err := filepath.Glob("../../../functions/*/bootstrap/main.go")
+	if err != nil || len(mains) == 0 {
+		t.Fatalf("got no bootstraps (%v)", err)
+	}
+	var names []string
+	for _, main := range mains {
+		if name := filepath.Base(filepath.Dir(filepath.Dir(main))); name != "worker" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// program is the folder of a function's program.
-func program(function string) string {
-	if slices.Contains(functions[function], "SORTIE_STEP") {
-		return "steps"
+// functions maps each function to its program.
+func functions(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range programs(t) {
+		all[name] = name
 	}
-	return function
-}
-
-// programs lists the programs of all functions.
-func programs() []string {
-	list := map[string]bool{}
-	for name := range functions {
-		list[program(name)] = true
+	delete(all, "steps")
+	for _, name := range steps.Functions() {
+		all[name] = "steps"
 	}
-	return slices.Sorted(maps.Keys(list))
+	return all
 }
 
 const (
@@ -78,16 +65,13 @@ var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge:
 // unlinked are packages that no program links.
 var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
 
-// optional are variables that may be absent.
-var optional = []string{"SORTIE_PLAIN_ITEMS", "SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_OUTPUTS_ENDPOINT", "SORTIE_STREAMING", "SORTIE_VERSION", "SORTIE_REDIRECT_OVER", "SORTIE_PUBLIC_URL", "SOURCE_API_URL"}
-
-// values has a valid value of each variable but SORTIE_STEP.
+// values has a valid value of each variable but SORTIE_STEP and those of secrets. The
+// tests of infra compare the variables of each function with those that it gets.
 var values = map[string]string{
 	"SORTIE_STAGE": "dev", "SORTIE_TABLE": "sortie-dev", "SORTIE_BUS": "sortie-dev-events",
 	"SORTIE_STATE_MACHINE":  "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-dev-run",
 	"SORTIE_KEYS":           "11111111-2222-4333-8444-555555555555,66666666-7777-4888-9999-000000000000",
-	"SORTIE_SECRET_CLIENTS": "sortie/dev/clients", "SORTIE_SECRET_FLY": "sortie/dev/fly", "SORTIE_SECRET_OUTPUTS": "sortie/dev/outputs",
-	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "accepted", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
+	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
@@ -106,7 +90,7 @@ func build(t *testing.T) string {
 		if built.dir, built.err = os.MkdirTemp("", "bootstraps"); built.err != nil { //nolint:usetesting // later tests use it too
 			return
 		}
-		for _, name := range programs() {
+		for _, name := range programs(t) {
 			cmd := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-buildvcs=false", "-ldflags", "-s -w -buildid=",
 				"-o", filepath.Join(built.dir, name, "bootstrap"), "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap")
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -133,7 +117,7 @@ func TestMain(m *testing.M) {
 // check runs the function's program with -check and only the variables of env.
 func check(t *testing.T, name string, env []string) (out, problems []string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), program(name), "bootstrap"), "-check")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(build(t), functions(t)[name], "bootstrap"), "-check")
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, &stdout, &stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -142,56 +126,68 @@ func check(t *testing.T, name string, env []string) (out, problems []string, cod
 	return strings.Fields(stdout.String()), strings.Split(strings.TrimSpace(stderr.String()), "\n"), cmd.ProcessState.ExitCode()
 }
 
-// environment has a valid value for everything that the function reads.
-func environment(function string) []string {
-	env := []string{"SORTIE_STAGE=" + values["SORTIE_STAGE"]}
-	for _, name := range functions[function] {
-		if name == "SORTIE_STEP" {
-			env = append(env, name+"="+function)
-		} else {
-			env = append(env, name+"="+values[name])
+// valid returns the variables with valid values.
+func valid(names ...string) []string {
+	var env []string
+	for _, name := range names {
+		value := values[name]
+		if kind, secret := strings.CutPrefix(name, "SORTIE_SECRET_"); secret {
+			value = secrets.Name(values["SORTIE_STAGE"], strings.ToLower(kind))
 		}
+		env = append(env, name+"="+value)
 	}
 	return env
 }
 
-func TestEveryFunctionHasAProgram(t *testing.T) {
-	t.Parallel()
-	mains, err := filepath.Glob("../../../functions/*/bootstrap/main.go")
-	if want := len(programs()) + 1; err != nil || len(mains) != want { // the worker is a container image
-		t.Errorf("got %d bootstraps (%v), want %d", len(mains), err, want)
+// environment has a valid value of every variable.
+func environment(t *testing.T, function string) []string {
+	t.Helper()
+	names := slices.Collect(maps.Keys(values))
+	for _, kind := range secrets.Kinds() {
+		names = append(names, "SORTIE_SECRET_"+strings.ToUpper(kind))
 	}
+	return append(valid(names...), stepOf(t, function)...)
 }
 
-func TestFunctionsReadTheirVariables(t *testing.T) {
+// stepOf returns the variable that selects a step function.
+func stepOf(t *testing.T, function string) []string {
+	t.Helper()
+	if functions(t)[function] != "steps" {
+		return nil
+	}
+	return []string{"SORTIE_STEP=" + function}
+}
+
+// TestFunctionsNameMissingVariables checks that a function names every required variable
+// at once, and starts with exactly those.
+func TestFunctionsNameMissingVariables(t *testing.T) {
 	t.Parallel()
-	for name, reads := range functions {
+	for name := range functions(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := append(slices.Clone(reads), "SORTIE_STAGE")
-			slices.Sort(want)
-			read, problems, code := check(t, name, environment(name))
-			if code != 0 || !slices.Equal(read, want) {
-				t.Errorf("got exit code %d, variables %v, problems %q; want 0, %v", code, read, problems, want)
+			read, problems, code := check(t, name, environment(t, name))
+			if code != 0 {
+				t.Errorf("with all variables: got exit code %d and problems %q, want 0", code, problems)
 			}
-			var step []string
-			if program(name) == "steps" {
-				step = []string{"SORTIE_STEP=" + name}
+			_, problems, code = check(t, name, stepOf(t, name))
+			if code != 2 {
+				t.Errorf("without variables: got exit code %d, want 2", code)
 			}
-			_, problems, code = check(t, name, step)
-			needed := slices.DeleteFunc(want, func(v string) bool {
-				if v == "SORTIE_PUBLIC_URL" || v == "SOURCE_API_URL" {
-					return name != "launch"
+			var missing []string
+			for _, problem := range problems {
+				variable, ok := strings.CutSuffix(problem, " is not set")
+				if !ok || !slices.Contains(read, variable) {
+					t.Errorf("without variables: got problem %q, want \"X is not set\" with X one of %v", problem, read)
 				}
-				return v == "SORTIE_STEP" || slices.Contains(optional, v)
-			})
-			var named []string
-			for _, p := range problems {
-				named = append(named, strings.TrimSuffix(p, " is not set"))
+				missing = append(missing, variable)
 			}
-			slices.Sort(named)
-			if code != 2 || !slices.Equal(named, needed) {
-				t.Errorf("without variables: got exit code %d and problems %q, want 2 and %q", code, named, needed)
+			for _, address := range []string{"SORTIE_PUBLIC_URL", "SOURCE_API_URL"} { // in a worker's environment
+				if got, want := slices.Contains(missing, address), name == "launch"; got != want {
+					t.Errorf("%s: got required %v, want %v", address, got, want)
+				}
+			}
+			if _, problems, code = check(t, name, append(valid(missing...), stepOf(t, name)...)); code != 0 {
+				t.Errorf("with the variables %v: got exit code %d and problems %q, want 0", missing, code, problems)
 			}
 		})
 	}
@@ -203,7 +199,7 @@ func TestUnknownStepIsAProblem(t *testing.T) {
 		"":       "SORTIE_STEP is not set",
 		"launhc": `SORTIE_STEP: "launhc" is not a step function, want one of act, admit, constrain, launch, supervise, terminate`,
 	} {
-		env := slices.DeleteFunc(environment("admit"), func(v string) bool { return strings.HasPrefix(v, "SORTIE_STEP=") })
+		env := slices.DeleteFunc(environment(t, "admit"), func(v string) bool { return strings.HasPrefix(v, "SORTIE_STEP=") })
 		if _, problems, code := check(t, "admit", append(env, "SORTIE_STEP="+step)); code != 2 || !slices.Equal(problems, []string{want}) {
 			t.Errorf("got exit code %d and problems %q, want 2 and %q", code, problems, want)
 		}
@@ -212,7 +208,7 @@ func TestUnknownStepIsAProblem(t *testing.T) {
 
 func TestProgramsLinkWhatTheyUse(t *testing.T) {
 	t.Parallel()
-	for _, name := range programs() {
+	for _, name := range programs(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, err := exec.CommandContext(t.Context(), "go", "list", "-tags", "lambda.norpc", "-deps", "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap").Output()
@@ -238,10 +234,10 @@ func TestProgramsLinkWhatTheyUse(t *testing.T) {
 // starts without a call to AWS and answers a wrong event with InvalidInput.
 func TestFunctionsServe(t *testing.T) {
 	t.Parallel()
-	for name := range functions {
+	for name := range functions(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			binary := filepath.Join(build(t), program(name), "bootstrap")
+			binary := filepath.Join(build(t), functions(t)[name], "bootstrap")
 			aws := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				t.Errorf("got a call of AWS: %s %s, want none", r.Method, r.URL)
 			}))
@@ -252,7 +248,7 @@ func TestFunctionsServe(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), binary)
 			var logs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &logs, &logs
-			cmd.Env = append(environment(name), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
+			cmd.Env = append(environment(t, name), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "AWS_REGION=eu-central-1",
 				"AWS_LAMBDA_FUNCTION_VERSION=3", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL="+aws.URL)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
