@@ -1,12 +1,12 @@
-// Package callback is the front door of workers: started, heartbeat and completed
-// of the worker contract, and the export contract's POST /callback/{task_id},
-// which is the last of them in an older shape.
+// Package callback serves the calls of workers: started, heartbeat and
+// completed of the worker contract, and POST /callback/{task_id} of the export
+// contract.
 //
-// A 200 means that what was said is committed, or was before. A token lets nobody
-// but the worker of one attempt in, and the two contracts' tokens are not each
-// other's: that of CALLBACK_URL stands in the query, or like the other one comes
-// as Authorization: Bearer. Bodies are read leniently, because what a worker in
-// the field has done is worth more than how it says so.
+// A 200 means that the report is committed. A token authorizes one worker for
+// one attempt and one of the two contracts. The token of CALLBACK_URL is a
+// query parameter; both tokens are accepted as Authorization: Bearer. Bodies
+// are decoded leniently, so that a malformed detail does not cost the result of
+// a worker.
 package callback
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Routes lists what this front door serves.
+// Routes returns the routes of workers.
 func Routes(svc *orchestrator.Workers) []httpkit.Route {
 	call := func(name string, handle func(*orchestrator.Workers, http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{
@@ -55,13 +55,13 @@ func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request)
 	}
 	report := func() (run.Report, error) { return api.Callback(bearer.TaskID, body) }
 	if err := svc.Callback(r.Context(), bearer, report); err != nil {
-		return fmt.Errorf("cannot take the callback: %w", err)
+		return fmt.Errorf("cannot record the callback: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, contract.CallbackReceived{Received: true})
 }
 
-// tokenOf finds the token in the query, where CALLBACK_URL has it, or in the
-// header. Two that differ are as good as none.
+// tokenOf returns the token of the query, as in CALLBACK_URL, or of the header;
+// empty if the two differ.
 func tokenOf(r *http.Request) string {
 	inQuery := r.URL.Query().Get("token")
 	inHeader, present := httpkit.BearerToken(r)
@@ -74,12 +74,11 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
-// isObject refuses what a worker may fill as it likes, but not with anything else
-// than an object; null is none.
+// isObject rejects a value of a worker that is neither a JSON object nor null.
 func isObject(field string, own json.RawMessage) error {
 	text := bytes.TrimSpace(own)
 	if len(text) == 0 || string(text) == "null" || text[0] == '{' {
 		return nil
 	}
-	return fault.Invalid(field, "%s is an object", field)
+	return fault.Invalid(field, "%s: want an object", field)
 }

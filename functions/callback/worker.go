@@ -33,7 +33,7 @@ func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) 
 	}
 	at, err := svc.Started(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.HandlesSigterm)
 	if err != nil {
-		return fmt.Errorf("cannot take the start: %w", err)
+		return fmt.Errorf("cannot record the start: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, acknowledged(at))
 }
@@ -45,7 +45,7 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 	}
 	alive, err := svc.Heartbeat(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.ProgressPct, body.Message)
 	if err != nil {
-		return fmt.Errorf("cannot take the heartbeat: %w", err)
+		return fmt.Errorf("cannot record the heartbeat: %w", err)
 	}
 	answer := contract.HeartbeatAnswer{Acknowledged: acknowledged(alive.At), TokenRenewal: api.Renewal(alive.Renewed)}
 	if alive.Cancel != nil {
@@ -65,7 +65,7 @@ func completed(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
 	final, at, err := svc.Completed(r.Context(), bearer, by, func() (run.Report, error) { return api.Completion(bearer.TaskID, body) })
 	if err != nil {
-		return fmt.Errorf("cannot take the completion: %w", err)
+		return fmt.Errorf("cannot record the completion: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, contract.CompletedAnswer{
 		Acknowledged: acknowledged(at), FinalState: string(final),

@@ -1,10 +1,10 @@
-// Package download is the front door of /download/{task_id}: GET and HEAD
-// stream an output, DELETE removes it before its time.
+// Package download serves /download/{task_id}: GET and HEAD stream an output,
+// DELETE deletes it before it expires.
 //
-// Bytes go from the object store to the client through one buffer of 64 KiB,
-// whatever the output's size. What is begun is sent whole, or the connection is
-// broken: no client takes half a file for a file. An output whose last byte was
-// sent here has been downloaded, and from then on is kept for a shorter time.
+// A response uses one buffer of 64 KiB, whatever the size of the output. It is
+// either complete or its connection is closed, so that no client takes a part
+// for the whole. After a complete download the output is stored for a shorter
+// time.
 package download
 
 import (
@@ -23,13 +23,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// bufferSize is what a download holds of its output, in bytes.
+// bufferSize is the size of a download's buffer in bytes.
 const bufferSize = 64 << 10
 
-// noteLimit bounds the commit that follows a download; its client may be gone.
+// noteLimit is the time limit of the commit after a download. The client may
+// have disconnected by then.
 const noteLimit = 10 * time.Second
 
-// Routes lists what this front door serves.
+// Routes returns the routes of downloads.
 func Routes(svc *orchestrator.Downloads) []httpkit.Route {
 	const pattern = "/download/{task_id}"
 	return []httpkit.Route{
@@ -85,12 +86,11 @@ func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Reques
 	return send(svc, w, r, d, part)
 }
 
-// precondition answers a request about another version of the output, in the
-// order of RFC 9110, §13.2.2.
+// precondition handles conditional requests in the order of RFC 9110, §13.2.2.
 func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable) (done bool, err error) {
 	etag := d.Output.ETag
 	if list := r.Header.Get("If-Match"); list != "" && !httpkit.Matches(list, etag, false) {
-		return true, httpkit.PreconditionFailed("the output is another one than If-Match names")
+		return true, httpkit.PreconditionFailed("the output does not match If-Match")
 	}
 	if list := r.Header.Get("If-None-Match"); list != "" && httpkit.Matches(list, etag, true) {
 		w.WriteHeader(http.StatusNotModified)
@@ -99,7 +99,7 @@ func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloa
 	return false, nil
 }
 
-// part is what of an output is sent.
+// part is the range of an output to send.
 type part struct {
 	span  port.Span
 	size  int64
@@ -108,8 +108,8 @@ type part struct {
 
 func (p part) last() bool { return p.span.Offset+p.span.Length == p.size }
 
-// partOf reads the Range, which counts only with GET and, where there is an
-// If-Range, for the version that it names.
+// partOf returns the requested range. Range applies only to GET and, with
+// If-Range, only to the version that it names.
 func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
 	all := part{span: port.Span{Length: d.Output.Size}, size: d.Output.Size, whole: true}
 	if r.Method != http.MethodGet {
@@ -128,7 +128,7 @@ func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
 	return all, nil
 }
 
-// describe says in the header what is sent.
+// describe sets the headers of the range.
 func describe(header http.Header, d orchestrator.Downloadable, p part) {
 	header.Set("Content-Type", contentType(d.Output.ContentType))
 	header.Set("Content-Disposition", disposition(d.Output.FileName, d.Run.TaskID))
@@ -139,8 +139,8 @@ func describe(header http.Header, d orchestrator.Downloadable, p part) {
 	}
 }
 
-// contentType is the output's own, where it says more than that it is bytes;
-// the contract's otherwise.
+// contentType returns the output's content type, or that of the contract if the
+// output has only a generic one.
 func contentType(own string) string {
 	kind, _, err := mime.ParseMediaType(own)
 	if err != nil || kind == "application/octet-stream" || kind == "binary/octet-stream" {
@@ -149,7 +149,7 @@ func contentType(own string) string {
 	return own
 }
 
-// send streams the part. Once the status is out, whatever goes wrong breaks the
+// send streams the range. After the status was sent, an error closes the
 // connection.
 func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p part) error {
 	ctx := r.Context()
@@ -161,14 +161,14 @@ func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d
 	if err != nil {
 		return fmt.Errorf("cannot read the output: %w", err)
 	}
-	defer func() { _ = body.Close() }() // it was read as far as it was needed
+	defer func() { _ = body.Close() }() // The object was read as far as required.
 	status := http.StatusOK
 	if !p.whole {
 		status = http.StatusPartialContent
 	}
 	w.WriteHeader(status)
 	if err := pass(w, body, p.span.Length); err != nil {
-		httpkit.Log(ctx).WarnContext(ctx, "a download broke off", "task_id", d.Run.TaskID, "error", err.Error())
+		httpkit.Log(ctx).WarnContext(ctx, "download aborted", "task_id", d.Run.TaskID, "error", err.Error())
 		panic(http.ErrAbortHandler)
 	}
 	if p.last() && ctx.Err() == nil {
@@ -177,14 +177,14 @@ func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d
 	return nil
 }
 
-// pass copies exactly size bytes and sees them sent.
+// pass copies exactly size bytes and flushes them.
 func pass(w http.ResponseWriter, body io.Reader, size int64) error {
 	n, err := io.CopyBuffer(w, io.LimitReader(body, size), make([]byte, bufferSize))
 	switch {
 	case err != nil:
 		return err
 	case n < size:
-		return fault.New(fault.Unavailable, "the object store gave %d of %d bytes", n, size)
+		return fault.New(fault.Unavailable, "the object store returned %d of %d bytes", n, size)
 	}
 	if err := http.NewResponseController(w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("cannot send the last bytes: %w", err)
@@ -192,12 +192,12 @@ func pass(w http.ResponseWriter, body io.Reader, size int64) error {
 	return nil
 }
 
-// note says that the output was downloaded. The client has it either way, so a
-// failure is only logged; the output then stays for its whole time.
+// note records the download. The client already has the output, so an error is
+// only logged; the output is then stored for its full time.
 func note(ctx context.Context, svc *orchestrator.Downloads, d orchestrator.Downloadable) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
 	if err := svc.Downloaded(ctx, d); err != nil {
-		httpkit.Log(ctx).WarnContext(ctx, "cannot note a download", "task_id", d.Run.TaskID, "error", err.Error())
+		httpkit.Log(ctx).WarnContext(ctx, "cannot record a download", "task_id", d.Run.TaskID, "error", err.Error())
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// fileNameLimit is how long a file name in a header is, in bytes; most file
-// systems take 255, and clients add to it.
+// fileNameLimit is the longest file name in a header, in bytes. Most file
+// systems allow 255, and clients add to the name.
 const fileNameLimit = 200
 
-// disposition is the Content-Disposition for a file name that a worker told
-// (RFC 6266). The plain form is ASCII in quotes; a name that has more also
-// stands there in full, as filename*.
+// disposition returns the Content-Disposition for a worker's file name (RFC
+// 6266). The plain form is quoted ASCII; other names are also sent in full as
+// filename*.
 func disposition(name, taskID string) string {
 	name = cleanName(name)
 	if name == "" {
@@ -31,8 +31,9 @@ func disposition(name, taskID string) string {
 	return text
 }
 
-// cleanName leaves of a name what is safe in a header and as a file: its last
-// part, without what is not printable, quotes, and dots at its beginning.
+// cleanName returns a file name that is safe in a header and in a file system:
+// the last part of the path without unprintable characters, quotes and leading
+// dots.
 func cleanName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(c rune) rune {
@@ -55,7 +56,7 @@ func cleanName(name string) string {
 	return name[:end]
 }
 
-// percent is the ext-value of RFC 8187.
+// percent returns the ext-value of RFC 8187.
 func percent(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var b strings.Builder

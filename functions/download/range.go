@@ -7,21 +7,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// want is what a Range header asks for.
+// want is the result of a Range header.
 type want int
 
 const (
-	// wantAll: no range, one that is not well-formed, or several; a server may
-	// answer each with the whole (RFC 9110, §14.2).
+	// wantAll: no range, a malformed one, or several; a server may return the
+	// whole for each (RFC 9110, §14.2).
 	wantAll want = iota
-	// wantPart: one range, at least one byte of which exists.
+	// wantPart: one range that overlaps the output.
 	wantPart
-	// wantNothing: one range that lies outside of the output.
+	// wantNothing: one range outside the output.
 	wantNothing
 )
 
-// parseRange reads a Range header for an output of size bytes. A range that
-// ends behind the output is cut to it.
+// parseRange parses a Range header for an output of size bytes. A range beyond
+// the end is cut at the end.
 func parseRange(header string, size int64) (port.Span, want) {
 	unit, set, found := strings.Cut(header, "=")
 	if !found || !strings.EqualFold(strings.TrimSpace(unit), "bytes") {
@@ -55,9 +55,8 @@ func digits(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// number is the value of a text of digits, or the largest where it is too
-// large to be held.
+// number returns the value of digits, or the largest integer on overflow.
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64) // out of range gives the largest
+	n, _ := strconv.ParseInt(text, 10, 64) // ParseInt returns the largest integer on overflow.
 	return n
 }

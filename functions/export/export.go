@@ -1,9 +1,7 @@
-// Package export is the front door of POST /export/{format}: it accepts a run
-// (EC-1).
+// Package export serves POST /export/{format}: it accepts a run (EC-1).
 //
-// Its 202 means that the run is committed. A repetition under the same
-// Idempotency-Key is answered with 200 and the same body, however far the run
-// is by then.
+// A 202 means that the run is committed. A repeated request with the same
+// Idempotency-Key returns 200 and the same body, whatever the state of the run.
 package export
 
 import (
@@ -21,10 +19,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// accepted is the contract's sentence.
+// accepted is the message that the export contract defines.
 const accepted = "Export job started. Use task_id to check status."
 
-// Routes lists what this front door serves.
+// Routes returns the route of exports.
 func Routes(svc *orchestrator.Requests) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients,
@@ -65,7 +63,7 @@ func export(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 	})
 }
 
-// unknownFormat is the 404 that says which formats there are.
+// unknownFormat returns a 404 that lists the formats.
 func unknownFormat() error {
 	formats := limit.Formats()
 	p := httpkit.ProblemOf(fault.New(fault.NotFound, "unknown export format, want one of %s", strings.Join(formats, ", ")))

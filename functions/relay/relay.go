@@ -1,12 +1,10 @@
-// Package relay tells the events of committed changes to whoever subscribed: the
-// outbox's other side. The table's stream calls it, with the changes of each run
-// in their order.
+// Package relay publishes the events of committed changes from the outbox. The
+// table's stream invokes it with the changes of each run in order.
 //
-// It answers with the changes that it could not tell, and is called again with
-// the first of them and all behind it; so an event is told at least once, and
-// sometimes twice under the same id. A change that cannot be read is told to be
-// one of them each time, until the stream puts it aside, and the changes behind
-// it are told meanwhile.
+// Its response names the first change that could not be published; the stream
+// delivers that one and all later ones again. Delivery is at least once. A
+// change that cannot be decoded is reported as failed each time, until the
+// stream discards it; the changes after it are published meanwhile.
 package relay
 
 import (
@@ -23,17 +21,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Decode reads the new image of a stream's record, in DynamoDB's JSON: the run
-// as a commit left it and the events that came with it, none where the record is
-// no commit of a run.
+// Decode decodes the new image of a stream record, in DynamoDB's JSON: the run
+// after a commit and its events. There are no events if the record is not a
+// commit of a run.
 type Decode func(image json.RawMessage) (run.Run, []run.Event, error)
 
-// Batch is a part of a table's stream, as Lambda hands it over.
+// Batch is a batch of stream records, as Lambda delivers it.
 type Batch struct {
 	Records []json.RawMessage `json:"Records"`
 }
 
-// record is the part of a stream's record that is needed.
+// record has the fields of a stream record that the relay uses.
 type record struct {
 	Change struct {
 		Number string          `json:"SequenceNumber"`
@@ -41,19 +39,18 @@ type record struct {
 	} `json:"dynamodb"`
 }
 
-// Answer names the records that have to be handed over again. An empty list is
-// none.
+// Answer lists the records to deliver again.
 type Answer struct {
 	Failures []Failure `json:"batchItemFailures"`
 }
 
-// Failure is one record, by its sequence number.
+// Failure is a failed record, by its sequence number.
 type Failure struct {
 	Number string `json:"itemIdentifier"`
 }
 
-// Handler tells the events of a batch. It counts the metrics EventsRelayed and
-// RelayFailures, of changes.
+// Handler publishes the events of a batch. It counts changes in the metrics
+// EventsRelayed and RelayFailures.
 func Handler(svc *orchestrator.Relay, decode Decode) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
 		changes := make([]orchestrator.Change, 0, len(batch.Records))
@@ -78,15 +75,15 @@ func Handler(svc *orchestrator.Relay, decode Decode) lambdakit.TaskFunc {
 	})
 }
 
-// read makes a change of a record. Its error is about a record that could not
-// even be named in the answer.
+// read decodes a record. It returns an error for a record without a sequence
+// number, which the response could not name.
 func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	var r record
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return orchestrator.Change{}, fmt.Errorf("a record cannot be read: %w", err)
+		return orchestrator.Change{}, fmt.Errorf("cannot decode a record: %w", err)
 	}
 	if r.Change.Number == "" {
-		return orchestrator.Change{}, errors.New("a record has no sequence number")
+		return orchestrator.Change{}, errors.New("a record without a sequence number")
 	}
 	change := orchestrator.Change{ID: r.Change.Number}
 	if len(r.Change.Image) == 0 {

@@ -1,8 +1,8 @@
-// Package status is the front door of GET /status/{task_id}: how a task stands,
-// in the export contract's fields and with what Sortie knows beside them.
+// Package status serves GET /status/{task_id}: the status of a task in the
+// fields of the export contract and further ones.
 //
-// With ?wait=SECONDS it answers when state, attempt or place in line change, or
-// when the time is up, so that a client sees an end at once and polls little.
+// With ?wait=SECONDS it responds when the state, the attempt or the queue
+// position changes, or when the time is up, so that clients poll rarely.
 package status
 
 import (
@@ -19,16 +19,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// MaxWait is the longest wait that a request may ask for.
+// MaxWait is the longest wait of a request.
 const MaxWait = 20 * time.Second
 
-// retryAfter is how soon, in seconds, a client that does not wait should come
-// again.
+// retryAfter is the poll interval in seconds for clients that do not wait.
 const retryAfter = "2"
 
-// Routes lists what this front door serves. No request waits longer than
-// waitCap, which is for deployments that cut long requests; whoever asked for
-// more is answered then.
+// Routes returns the route of the status. waitCap limits the wait further, for
+// deployments with a limit on the duration of requests.
 func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients,
@@ -45,10 +43,10 @@ func status(svc *orchestrator.Queries, waitCap time.Duration, w http.ResponseWri
 	wait := min(time.Duration(seconds)*time.Second, waitCap)
 	view, err := svc.AwaitChange(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), wait)
 	if fault.Is(err, fault.NotFound) {
-		return fault.Wrap(err, fault.NotFound, "Task not found: it never was, or has expired")
+		return fault.Wrap(err, fault.NotFound, "Task not found: unknown or expired")
 	}
 	if err != nil {
-		return fmt.Errorf("cannot tell the status: %w", err)
+		return fmt.Errorf("cannot read the status: %w", err)
 	}
 	answer := api.Status(view)
 	text, err := httpkit.JSON(answer)

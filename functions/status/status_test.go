@@ -88,7 +88,7 @@ func TestError(t *testing.T) {
 	}
 }
 
-func TestPlaceInLine(t *testing.T) {
+func TestQueuePosition(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	var tasks []string
@@ -99,12 +99,12 @@ func TestPlaceInLine(t *testing.T) {
 		tasks = append(tasks, task)
 	}
 	for i, want := range map[int]int{2: 0, 3: 1} {
-		if s, answer := get(t, stage, tasks[i]); s.QueuePosition == nil || *s.QueuePosition != want || !strings.Contains(s.Progress.Message, "line") {
-			t.Errorf("task %d: %s", i, answer.Body)
+		if s, answer := get(t, stage, tasks[i]); s.QueuePosition == nil || *s.QueuePosition != want || !strings.Contains(s.Progress.Message, "queue") {
+			t.Errorf("task %d: got %s", i, answer.Body)
 		}
 	}
 	if s, _ := get(t, stage, tasks[0]); s.QueuePosition != nil {
-		t.Errorf("a task with a machine is in line: %d", *s.QueuePosition)
+		t.Errorf("got queue position %d for a task with a machine, want none", *s.QueuePosition)
 	}
 }
 

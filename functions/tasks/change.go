@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// cancel answers 202 while the end is to come, and 200 once the task has ended.
+// cancel returns 202 while the task is still ending, and 200 once it has ended.
 func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request, httpkit.Strict); err != nil {
@@ -30,20 +30,20 @@ func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 	return httpkit.WriteJSON(w, status, answer)
 }
 
-// cancelled says what a cancel comes to, and what happens next.
+// cancelled returns the result of a cancel request with an explanation.
 func cancelled(r run.Run) (result, message string) {
 	switch {
 	case r.State.Terminal() && r.Cancel == nil:
-		return contract.CancelTooLate, fmt.Sprintf("the task had ended before: it is %s, and stays so", r.State)
+		return contract.CancelTooLate, fmt.Sprintf("the task had already ended as %s", r.State)
 	case r.State.Terminal():
-		return contract.CancelDone, fmt.Sprintf("the task has ended: it is %s", r.State)
+		return contract.CancelDone, fmt.Sprintf("the task has ended as %s", r.State)
 	case r.State == run.Running && r.Attempt.WorkerID != "" && !r.Attempt.HandlesSigterm:
 		return contract.CancelRequested, fmt.Sprintf(
-			"the worker is told in the answer to its next call, and has %s from then on to end by itself", r.Policy.CancelGrace)
+			"the next response to the worker reports the cancel; the worker then has %s to stop", r.Policy.CancelGrace)
 	case r.State == run.Running:
-		return contract.CancelRequested, fmt.Sprintf("the worker is sent SIGTERM, and has %s to end by itself", r.Policy.CancelGrace)
+		return contract.CancelRequested, fmt.Sprintf("the worker receives SIGTERM and has %s to stop", r.Policy.CancelGrace)
 	}
-	return contract.CancelRequested, "the attempt is over and is cleaned up; then the task ends"
+	return contract.CancelRequested, "the attempt has ended and is being cleaned up; the task ends after that"
 }
 
 func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +59,7 @@ func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) e
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 	})
 	if err != nil {
-		return fmt.Errorf("cannot try the task again: %w", err)
+		return fmt.Errorf("cannot retry the task: %w", err)
 	}
 	status := http.StatusAccepted
 	if existing {

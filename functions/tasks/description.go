@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
-// description serves the OpenAPI document, which is written in YAML and made
-// JSON once, by the first who asks.
+// description serves the OpenAPI document. The first request converts it from
+// YAML to JSON.
 func description() httpkit.Handler {
 	document := sync.OnceValues(func() ([]byte, error) {
 		text, err := yaml.YAMLToJSON(contract.OpenAPI())

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// keySet serves the public keys that verify workers' tokens. Clients may cache it
-// for less than two keys overlap.
+// keySet serves the public keys that verify workers' tokens. The cache time is
+// shorter than the overlap of two keys in a rotation.
 func keySet(signer port.Signer, w http.ResponseWriter, r *http.Request) error {
 	keys, err := signer.Keys(r.Context())
 	if err != nil {
@@ -22,7 +22,7 @@ func keySet(signer port.Signer, w http.ResponseWriter, r *http.Request) error {
 		// The uncompressed point: 4, then the coordinates, 32 bytes each.
 		point, err := key.Public.Bytes()
 		if err != nil {
-			return fmt.Errorf("cannot write key %s: %w", key.ID, err)
+			return fmt.Errorf("cannot encode key %s: %w", key.ID, err)
 		}
 		const half = 32
 		set.Keys = append(set.Keys, contract.Key{

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// The headers of a log's answer.
+// Headers of the response with a log.
 const (
 	headerAttempt = "X-Attempt"
 	headerEnded   = "X-Log-Ended"

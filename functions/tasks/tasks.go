@@ -1,10 +1,10 @@
-// Package tasks is the front door of /v1/tasks: tasks as Sortie names them, their
-// lists and their events, their cancel and their retry. It also serves what a
-// client asks first: /healthz, the API's own description, and the keys that sign
+// Package tasks serves /v1/tasks: tasks, their lists and events, cancel and
+// retry. It also serves /healthz, the OpenAPI document and the public keys for
 // workers' tokens.
 //
-// A cancel and a retry are committed when they are answered. Pages are stable: a
-// cursor goes on where its page ended, whatever was added before it.
+// A cancel and a retry are committed before the response. Pages are stable: a
+// cursor continues after the last task of its page, even if new tasks were
+// added.
 package tasks
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The lengths of a page.
+// Page lengths.
 const (
 	pageLimit   = 1000
 	pageDefault = 50
 )
 
-// Routes lists what this front door serves. version is the program's own, for
-// /healthz.
+// Routes returns the routes of tasks and of the server. version is the
+// program's version for /healthz.
 func Routes(
 	queries *orchestrator.Queries, requests *orchestrator.Requests, texts *orchestrator.Logs, signer port.Signer, version string,
 ) []httpkit.Route {

@@ -52,7 +52,7 @@ func TestProgressMessages(t *testing.T) {
 		view       orchestrator.View
 	}{
 		{"next in queue", "next in the queue", orchestrator.View{Run: run.Run{State: run.Pending}}},
-		{"queued", "3 tasks are ahead", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
+		{"queued", "position 3 in the queue", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
 		{"scheduled", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
 		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
 		{"throttled", "after a failed try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},

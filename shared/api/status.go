@@ -102,7 +102,7 @@ func stateMessage(r run.Run, position int) string {
 		case position == 0:
 			return "waiting for a machine, next in the queue"
 		case position > 0:
-			return fmt.Sprintf("waiting for a machine, %d tasks are ahead", position)
+			return fmt.Sprintf("waiting for a machine, position %d in the queue", position)
 		}
 		return "waiting for admission"
 	case run.ConditionPending, run.ConditionRunning:

@@ -10,7 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// longest is how long a request may wait; each waiting request occupies a process.
+// longest is the longest wait of a request. Each waiting request occupies a
+// process.
 const longest = 5 * time.Second
 
 func main() {
