@@ -74,7 +74,7 @@ type Exit struct {
 	OOM    bool `json:"oom,omitempty"`
 }
 
-// CancelWish is a recorded cancel request.
+// TaskCancel is a recorded cancel request.
 type TaskCancel struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`

@@ -37,7 +37,7 @@ type Runner interface {
 	Destroy(ctx context.Context, id string) error
 }
 
-// MachineSpec describes the machine of an attempt.
+// LaunchSpec describes the machine of an attempt.
 type LaunchSpec struct {
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string

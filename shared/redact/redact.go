@@ -53,7 +53,10 @@ func New(issuer string, secrets ...string) *Redactor {
 		if len(s) < minSecret || strings.ContainsAny(s, " \t\r\n") {
 			continue
 		}
-		quoted, _ := json.Marshal(s) // a string always encodes
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			continue // a string always encodes
+		}
 		for _, form := range []string{s, url.QueryEscape(s), string(bytes.Trim(quoted, `"`))} {
 			if form = regexp.QuoteMeta(form); !slices.Contains(forms, form) {
 				forms = append(forms, form)

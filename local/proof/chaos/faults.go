@@ -27,15 +27,15 @@ func (w *world) killMachine(victim process) error {
 			victims = append(victims, p)
 		}
 	}
-	any := false
+	killed := false
 	for _, p := range slices.Backward(victims) {
 		injected, err := signalProcess(w.folder, p.pid, syscall.SIGKILL)
 		if err != nil {
 			return err
 		}
-		any = any || injected
+		killed = killed || injected
 	}
-	if !any {
+	if !killed {
 		w.note("  process has already ended")
 		return nil
 	}

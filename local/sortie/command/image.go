@@ -54,10 +54,11 @@ func absolute(arg string) (string, error) {
 	}
 	info, err := os.Stat(arg)
 	explicit := strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")
+	exists := err == nil
 	switch {
-	case err != nil && explicit:
+	case !exists && explicit:
 		return "", fmt.Errorf("argument %s does not exist", arg)
-	case err != nil || info.IsDir() && !explicit:
+	case !exists || info.IsDir() && !explicit:
 		return arg, nil // not a path
 	}
 	return filepath.Abs(arg)

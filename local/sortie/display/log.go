@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -34,7 +35,7 @@ func (h *LogHandler) Enabled(_ context.Context, level slog.Level) bool { return 
 // WithAttrs returns a handler that adds the attributes to each record.
 func (h *LogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
-	with.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
+	with.attrs = slices.Concat(h.attrs, attrs)
 	return &with
 }
 
