@@ -40,11 +40,11 @@ func success(taskID string, size int) string {
 func wantReceived(t *testing.T, answer apitest.Answer) {
 	t.Helper()
 	if answer.Status != http.StatusOK || strings.TrimSpace(answer.Body) != `{"received":true}` {
-		t.Fatalf("the answer is %d %s, want received", answer.Status, answer.Body)
+		t.Fatalf("got %d %s, want 200 and received", answer.Status, answer.Body)
 	}
 }
 
-func TestSuccessIsTaken(t *testing.T) {
+func TestSuccessIsAccepted(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -52,26 +52,26 @@ func TestSuccessIsTaken(t *testing.T) {
 	wantReceived(t, stage.Call(t, http.MethodPost, url, success(task, 5)))
 	r := stage.Run(t, task)
 	if r.State != run.Terminating || r.Attempt.Outcome != run.OutcomeSucceeded || r.Attempt.Report.Upload.Size != 5 {
-		t.Errorf("the run is %s with outcome %s", r.State, r.Attempt.Outcome)
+		t.Errorf("got state %s with outcome %s", r.State, r.Attempt.Outcome)
 	}
 	if !strings.Contains(string(r.Attempt.Report.Metrics), `"deep":[1,2,{"x":null}]`) {
-		t.Errorf("the metrics are %s", r.Attempt.Report.Metrics)
+		t.Errorf("got metrics %s", r.Attempt.Report.Metrics)
 	}
 	version := r.Version
 	wantReceived(t, stage.Call(t, http.MethodPost, url, success(task, 5)))
 	if again := stage.Run(t, task).Version; again != version {
-		t.Errorf("the repetition was committed: version %d, was %d", again, version)
+		t.Errorf("got version %d after a repeated callback, want %d", again, version)
 	}
 }
 
-func TestErrorIsTaken(t *testing.T) {
+func TestErrorIsAccepted(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
 	url := stage.Start(t, task)
 	wantReceived(t, stage.Call(t, http.MethodPost, url, fmt.Sprintf(failed, task)))
 	if r := stage.Run(t, task); r.Attempt.Outcome != run.OutcomeFailed || r.Fault.Message != "no manifest" {
-		t.Errorf("the attempt is %s: %v", r.Attempt.Outcome, r.Fault)
+		t.Errorf("got outcome %s: %v", r.Attempt.Outcome, r.Fault)
 	}
 }
 
@@ -84,11 +84,11 @@ func TestTokenMayComeInTheHeader(t *testing.T) {
 	wantReceived(t, stage.Call(t, http.MethodPost, path+"?token="+token, success(task, 5), "Authorization", "Bearer "+token))
 	other := stage.Call(t, http.MethodPost, path+"?token="+token, success(task, 5), "Authorization", "Bearer other")
 	if other.Status != http.StatusUnauthorized {
-		t.Errorf("two tokens that differ are answered %d, want 401", other.Status)
+		t.Errorf("got %d for two different tokens, want 401", other.Status)
 	}
 }
 
-func TestWhatWorkersInTheFieldSendIsTaken(t *testing.T) {
+func TestLenientBodiesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, body, contentType string }{
 		{"unknown fields", `{"status":"success","worker":"v2","extra":{"a":1}}`, "application/json"},
@@ -110,7 +110,7 @@ func TestWhatWorkersInTheFieldSendIsTaken(t *testing.T) {
 	}
 }
 
-func TestBadBodiesNameTheFieldAndChangeNothing(t *testing.T) {
+func TestInvalidBodiesNameTheField(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -154,10 +154,10 @@ func TestBadBodiesNameTheFieldAndChangeNothing(t *testing.T) {
 			}
 			answer := stage.Call(t, http.MethodPost, url, row.body, "Content-Type", contentType)
 			if p := problem(t, answer); answer.Status != row.status || p.Field != row.field {
-				t.Errorf("the answer is %d about %q, want %d about %q: %s", answer.Status, p.Field, row.status, row.field, p.Detail)
+				t.Errorf("got %d for %q, want %d for %q: %s", answer.Status, p.Field, row.status, row.field, p.Detail)
 			}
 			if now := stage.Run(t, task).Version; now != version {
-				t.Errorf("the run was changed: version %d, was %d", now, version)
+				t.Errorf("got version %d, want %d", now, version)
 			}
 		})
 	}
@@ -172,11 +172,11 @@ func TestContradictionIsRefused(t *testing.T) {
 	answer := stage.Call(t, http.MethodPost, url, fmt.Sprintf(failed, task))
 	p := problem(t, answer)
 	if answer.Status != http.StatusConflict || p.Error != "task_already_terminal" || p.State != "SUCCEEDED" || p.Message == "" {
-		t.Errorf("the answer is %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s", answer.Status, answer.Body)
 	}
 }
 
-func TestAttemptThatWasDeclaredDeadIsGone(t *testing.T) {
+func TestTimedOutAttemptReturns410(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -184,11 +184,11 @@ func TestAttemptThatWasDeclaredDeadIsGone(t *testing.T) {
 	stage.LoseMachine(t, task)
 	answer := stage.Call(t, http.MethodPost, url, success(task, 5))
 	if p := problem(t, answer); answer.Status != http.StatusGone || p.Error != "task_expired" || p.Message == "" {
-		t.Errorf("the answer is %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s", answer.Status, answer.Body)
 	}
 }
 
-func TestStaleAttemptIsToldBothNumbers(t *testing.T) {
+func TestStaleAttemptGetsBothNumbers(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -199,12 +199,12 @@ func TestStaleAttemptIsToldBothNumbers(t *testing.T) {
 	answer := stage.Call(t, http.MethodPost, first, success(task, 5))
 	p := problem(t, answer)
 	if answer.Status != http.StatusConflict || p.Error != "attempt_mismatch" || p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
-		t.Errorf("the answer is %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s", answer.Status, answer.Body)
 	}
 	wantReceived(t, stage.Call(t, http.MethodPost, second, success(task, 5)))
 }
 
-func TestUnknownTaskIsNotLetIn(t *testing.T) {
+func TestUnknownTaskIsRejected(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	url := stage.Start(t, stage.Accept(t))
@@ -215,13 +215,13 @@ func TestUnknownTaskIsNotLetIn(t *testing.T) {
 		url + "&debug=1":                                  http.StatusBadRequest,
 	} {
 		if answer := stage.Call(t, http.MethodPost, path, `{"status":"success"}`); answer.Status != want {
-			t.Errorf("the answer is %d, want %d", answer.Status, want)
+			t.Errorf("got %d, want %d", answer.Status, want)
 		}
 	}
 	if answer := stage.Call(t, http.MethodGet, url, ""); answer.Status != http.StatusMethodNotAllowed || answer.Header.Get("Allow") != "POST" {
-		t.Errorf("GET is answered %d, Allow %q", answer.Status, answer.Header.Get("Allow"))
+		t.Errorf("GET: got %d, Allow %q", answer.Status, answer.Header.Get("Allow"))
 	}
 	if strings.Contains(stage.Logs(), token) {
-		t.Error("a token stands in the log")
+		t.Error("got a token in the log, want none")
 	}
 }

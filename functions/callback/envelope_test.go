@@ -16,14 +16,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
-// TestATokenIsRenewedWhenItIsHalfOver, and not before; the old one is good until
-// it expires.
-func TestATokenIsRenewedWhenItIsHalfOver(t *testing.T) {
+// TestTokenIsRenewedAtHalfItsLife also checks that the previous token is valid
+// until it expires.
+func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	envelope := h.stage.Envelope(t, h.task)
 	if life := envelope.TokenExpiresAt.Sub(apitest.Began); life != time.Hour {
-		t.Errorf("a token lives %s", life)
+		t.Errorf("got a token lifetime of %s", life)
 	}
 	takes(t, h.call(t, "started", h.body(1, "")), acked)
 	h.stage.Clock.Advance(30 * time.Minute)
@@ -35,20 +35,20 @@ func TestATokenIsRenewedWhenItIsHalfOver(t *testing.T) {
 	}
 	if answer.TaskToken == "" || answer.TaskToken == h.token || answer.Output == nil || answer.Output.Key != envelope.Output.Key ||
 		answer.TokenExpiresAt.Sub(h.stage.Clock.Now()) != time.Hour {
-		t.Fatalf("the renewal is of %s: %+v", answer.TokenExpiresAt, answer.Output)
+		t.Fatalf("got a renewal for %s: %+v", answer.TokenExpiresAt, answer.Output)
 	}
 	renewed := h
 	renewed.token = answer.TaskToken
 	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
-	// The old one, replayed after the renewal, is the same worker's.
+	// The previous token is still valid after the renewal.
 	if answer := h.call(t, "heartbeat", h.body(1, "")); answer.Status != http.StatusOK {
-		t.Errorf("the old token is answered %d", answer.Status)
+		t.Errorf("got %d for the previous token", answer.Status)
 	}
 	h.stage.Clock.Advance(29*time.Minute + 58*time.Second)
 	refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
 	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
 	if strings.Contains(h.stage.Logs(), answer.TaskToken) || strings.Contains(h.stage.Logs(), h.token) || strings.Contains(h.stage.Logs(), answer.Output.URL) {
-		t.Error("a token or an address is in the log")
+		t.Error("got a token or a presigned URL in the log")
 	}
 }
 
@@ -114,6 +114,6 @@ func TestEnvelopeHasWhatTheWorkerNeeds(t *testing.T) {
 		e.HeartbeatIntervalMS != 30_000 || e.HeartbeatTimeoutMS != 90_000 || e.CancelGracePeriodMS != 30_000 ||
 		e.CallbackBaseURL != "http://localhost" || !e.Deadline.Equal(r.Deadline()) || e.Resources.CPUMillicores != 1000 ||
 		e.Resources.MemoryBytes != 256<<20 || e.Log == nil || e.Output.Key == e.Log.Key || !strings.HasPrefix(e.Output.Key, "exports/"+h.task+"/") {
-		t.Errorf("the envelope is %+v", e)
+		t.Errorf("got envelope %+v", e)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// forger makes tokens that are almost right.
+// forger creates tokens that are almost valid.
 type forger struct {
 	stage  *apitest.Stage
 	claims map[string]any
@@ -44,8 +44,8 @@ func newForger(t *testing.T, stage *apitest.Stage, taskID, audience string) forg
 	}}
 }
 
-// signed is a token with good signature; changes go into its claims, nil takes
-// one out.
+// signed returns a token with a valid signature. changes replaces claims; nil
+// removes one.
 func (f forger) signed(t *testing.T, header, changes map[string]any) string {
 	t.Helper()
 	claims := maps.Clone(f.claims)
@@ -76,8 +76,8 @@ func part(t *testing.T, v any) string {
 
 func with(name string, value any) map[string]any { return map[string]any{name: value} }
 
-// doors are all routes that take a worker's token, each with its audience, the
-// other one's, and a good body.
+// doors are the routes that require a worker's token, each with its audience,
+// the other audience, and a valid body.
 func doors() map[string]door {
 	return map[string]door{
 		"callback":  {token.AudienceCallback, token.AudienceWorker, "/callback/%s", `{"status":"success"}`},
@@ -95,7 +95,7 @@ func (d door) knock(t *testing.T, stage *apitest.Stage, task, text string) apite
 	if d.audience == token.AudienceCallback {
 		return stage.Call(t, http.MethodPost, path+"?"+url.Values{"token": {text}}.Encode(), d.body)
 	}
-	// What cannot stand in a header is cut off before.
+	// A header cannot contain control characters.
 	text = strings.Map(func(c rune) rune {
 		if c < ' ' {
 			return -1
@@ -115,7 +115,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	}
 }
 
-// attack is the table of what does not let anybody in, at one door.
+// attack sends invalid tokens to one route.
 func attack(t *testing.T, door door) {
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -187,19 +187,19 @@ func attack(t *testing.T, door door) {
 			t.Parallel()
 			answer := door.knock(t, stage, task, row.token)
 			if answer.Status != row.want {
-				t.Errorf("the answer is %d %s, want %d", answer.Status, answer.Body, row.want)
+				t.Errorf("got %d %s, want %d", answer.Status, answer.Body, row.want)
 			}
 			if p := problem(t, answer); strings.Contains(p.Detail, "jwt") || strings.Contains(p.Detail, "signature") {
-				t.Errorf("the answer has a library's words: %s", p.Detail)
+				t.Errorf("got a library's error text: %s", p.Detail)
 			}
 			if now := stage.Run(t, task).Version; now != version {
-				t.Errorf("the run was changed: version %d, was %d", now, version)
+				t.Errorf("got version %d, want %d", now, version)
 			}
 		})
 	}
 }
 
-func TestWellFormedTokenIsTaken(t *testing.T) {
+func TestWellFormedTokenIsAccepted(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -207,13 +207,13 @@ func TestWellFormedTokenIsTaken(t *testing.T) {
 	for _, name := range []string{"started", "heartbeat", "callback"} {
 		door := doors()[name]
 		if answer := door.knock(t, stage, task, newForger(t, stage, task, door.audience).signed(t, nil, nil)); answer.Status != http.StatusOK {
-			t.Errorf("%s: the answer is %d %s", name, answer.Status, answer.Body)
+			t.Errorf("%s: got %d %s", name, answer.Status, answer.Body)
 		}
 	}
 }
 
-// TestATokenOfAnotherAttemptIsRefused: it is good, but not for this attempt.
-func TestATokenOfAnotherAttemptIsRefused(t *testing.T) {
+// TestTokenOfAnotherAttemptIsRefused sends a valid token of the wrong attempt.
+func TestTokenOfAnotherAttemptIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"started", "heartbeat", "completed"} {
 		door := doors()[name]
@@ -222,12 +222,13 @@ func TestATokenOfAnotherAttemptIsRefused(t *testing.T) {
 		stage.Start(t, task)
 		f := newForger(t, stage, task, door.audience)
 		if answer := door.knock(t, stage, task, f.signed(t, nil, with("attempt", 2))); answer.Status != http.StatusForbidden {
-			t.Errorf("%s: the token of attempt 2 is answered %d %s", name, answer.Status, answer.Body)
+			t.Errorf("%s: got %d %s for the token of attempt 2", name, answer.Status, answer.Body)
 		}
 	}
 }
 
-// otherToken is the good token of the same attempt for the other contract.
+// otherToken returns the valid token of the same attempt for the other
+// contract.
 func otherToken(t *testing.T, stage *apitest.Stage, task string, d door) string {
 	t.Helper()
 	if d.audience == token.AudienceCallback {

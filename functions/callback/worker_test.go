@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// hand is a worker of the worker contract, as a test leads it by the hand.
+// hand is a worker whose calls the test makes.
 type hand struct {
 	stage *apitest.Stage
 	task  string
@@ -22,7 +22,7 @@ type hand struct {
 	token string
 }
 
-// begin starts a run's machine, and gives its worker.
+// begin starts a run's machine and returns its worker.
 func begin(t *testing.T) hand {
 	t.Helper()
 	stage := setup(t)
@@ -32,7 +32,8 @@ func begin(t *testing.T) hand {
 	return hand{stage, task, "w1", stage.Envelope(t, task).TaskToken}
 }
 
-// again is the worker of the next attempt, after the first one's machine is lost.
+// again returns the worker of the next attempt after the machine of the first
+// one was lost.
 func (h hand) again(t *testing.T) hand {
 	t.Helper()
 	h.stage.LoseMachine(t, h.task)
@@ -58,30 +59,30 @@ func (h hand) cancel(t *testing.T) {
 	}
 }
 
-// takes holds an answer to be a success with that body, but for the server's
-// time, which has to be there.
+// takes requires a 200 with the body, except for the server's time, which must
+// be present.
 func takes(t *testing.T, answer apitest.Answer, want string) {
 	t.Helper()
 	var got map[string]any
 	if err := json.Unmarshal([]byte(answer.Body), &got); err != nil || answer.Status != http.StatusOK {
-		t.Fatalf("the answer is %d %s, want 200", answer.Status, answer.Body)
+		t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
 	}
 	if got["serverTime"] == nil {
-		t.Errorf("%s has no server time", answer.Body)
+		t.Errorf("got %s, want a server time", answer.Body)
 	}
 	delete(got, "serverTime")
 	text, err := json.Marshal(got)
 	if err != nil || string(text) != want {
-		t.Errorf("the answer is %s, want %s", text, want)
+		t.Errorf("got %s, want %s", text, want)
 	}
 }
 
-// refuses holds an answer to a status and the contract's word for it.
+// refuses requires a status and an error code of the contract.
 func refuses(t *testing.T, answer apitest.Answer, status int, word string) contract.Problem {
 	t.Helper()
 	p := problem(t, answer)
 	if answer.Status != status || p.Error != word || (word != "" && p.Message == "") {
-		t.Errorf("the answer is %d %s, want %d %q", answer.Status, answer.Body, status, word)
+		t.Errorf("got %d %s, want %d %q", answer.Status, answer.Body, status, word)
 	}
 	return p
 }
@@ -93,8 +94,8 @@ const (
 	beating  = `{"acknowledged":true,"shouldCancel":false}`
 )
 
-// TestTheAnswersToAWorker is the table of answers, case by case.
-func TestTheAnswersToAWorker(t *testing.T) {
+// TestResponsesToWorkers covers the responses of the worker contract.
+func TestResponsesToWorkers(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(t *testing.T, h hand){
 		"started, heartbeat, completed": func(t *testing.T, h hand) {
@@ -110,18 +111,18 @@ func TestTheAnswersToAWorker(t *testing.T) {
 			for _, name := range []string{"started", "heartbeat", "completed"} {
 				p := refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusConflict, "attempt_mismatch")
 				if p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
-					t.Errorf("%s: expected %d, received %d", name, p.ExpectedAttempt, p.ReceivedAttempt)
+					t.Errorf("%s: got expected attempt %d, received attempt %d", name, p.ExpectedAttempt, p.ReceivedAttempt)
 				}
 			}
 			takes(t, second.call(t, "started", second.body(2, "")), acked)
 		},
-		"the stored attempt, and another one's token: 403": func(t *testing.T, h hand) {
+		"the stored attempt with the token of another one: 403": func(t *testing.T, h hand) {
 			h.again(t)
 			for _, name := range []string{"started", "heartbeat", "completed"} {
 				refuses(t, h.call(t, name, h.body(2, succeeds)), http.StatusForbidden, "")
 			}
 		},
-		"completed again as it was accepted: the same answer": func(t *testing.T, h hand) {
+		"repeated completed: the same response": func(t *testing.T, h hand) {
 			for range 3 {
 				takes(t, h.call(t, "completed", h.body(1, fails+`,"metrics":{"cpuTimeMs":1}`)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			}
@@ -135,71 +136,71 @@ func TestTheAnswersToAWorker(t *testing.T) {
 			refuses(t, clone.call(t, "heartbeat", clone.body(1, "")), http.StatusGone, "task_expired")
 			takes(t, h.call(t, "heartbeat", h.body(1, "")), beating)
 		},
-		"declared dead: 410 task_expired": func(t *testing.T, h hand) {
+		"timed out: 410 task_expired": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
-			h.stage.Reconcile(t, h.task) // nothing is late, and the reception is noted
+			h.stage.Reconcile(t, h.task) // no heartbeat is overdue, and the reception is recorded
 			for range 3 {
 				h.stage.Clock.Advance(time.Minute)
 				h.stage.Reconcile(t, h.task)
 			}
 			if r := h.stage.Run(t, h.task); r.Fault == nil || r.Fault.Code != "HEARTBEAT_TIMEOUT" {
-				t.Fatalf("the run is %s: %v", r.State, r.Fault)
+				t.Fatalf("got state %s: %v", r.State, r.Fault)
 			}
 			for _, name := range []string{"started", "heartbeat", "completed"} {
 				refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusGone, "task_expired")
 			}
 		},
-		"started, and the attempt has ended: 409 task_already_terminal": func(t *testing.T, h hand) {
+		"started after the end of the attempt: 409 task_already_terminal": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
 			if p.State != "FAILED" {
-				t.Errorf("the state is %s", p.State)
+				t.Errorf("got state %s", p.State)
 			}
 		},
-		"started, and a cancel is wished: 409 task_already_terminal": func(t *testing.T, h hand) {
+		"started after a cancel request: 409 task_already_terminal": func(t *testing.T, h hand) {
 			h.cancel(t)
 			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
 			if p.State != "CANCELLED" {
-				t.Errorf("the state is %s", p.State)
+				t.Errorf("got state %s", p.State)
 			}
 		},
-		"heartbeat, and the attempt has ended: 410 task_expired": func(t *testing.T, h hand) {
+		"heartbeat after the end of the attempt: 410 task_expired": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
 			takes(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 			refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusGone, "task_expired")
 		},
-		"heartbeat, and a cancel is wished: shouldCancel": func(t *testing.T, h hand) {
+		"heartbeat after a cancel request: shouldCancel": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
 			h.cancel(t)
 			for range 2 {
 				takes(t, h.call(t, "heartbeat", h.body(1, "")), `{"acknowledged":true,"cancelReason":"user_requested","shouldCancel":true}`)
 			}
 		},
-		"the first heartbeat, and a cancel is wished: shouldCancel": func(t *testing.T, h hand) {
+		"first heartbeat after a cancel request: shouldCancel": func(t *testing.T, h hand) {
 			h.cancel(t)
 			takes(t, h.call(t, "heartbeat", h.body(1, "")), `{"acknowledged":true,"cancelReason":"user_requested","shouldCancel":true}`)
 		},
-		"the first completed after a cancel was wished: CANCELLED": func(t *testing.T, h hand) {
+		"first completed after a cancel request: CANCELLED": func(t *testing.T, h hand) {
 			h.cancel(t)
 			for range 2 {
 				takes(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"CANCELLED"}`)
 			}
 			refuses(t, h.call(t, "completed", h.body(1, fails)), http.StatusConflict, "task_already_terminal")
 		},
-		"completed contradicts what was accepted: 409 task_already_terminal": func(t *testing.T, h hand) {
+		"contradicting completed: 409 task_already_terminal": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			p := refuses(t, h.call(t, "completed", h.body(1, succeeds)), http.StatusConflict, "task_already_terminal")
 			if p.State != "FAILED" {
-				t.Errorf("the state is %s", p.State)
+				t.Errorf("got state %s", p.State)
 			}
 		},
-		"completed, and the callback says otherwise: 409 task_already_terminal": func(t *testing.T, h hand) {
+		"completed contradicts the callback: 409 task_already_terminal": func(t *testing.T, h hand) {
 			door := doors()["callback"]
 			token := newForger(t, h.stage, h.task, door.audience).signed(t, nil, nil)
 			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			refuses(t, door.knock(t, h.stage, h.task, token), http.StatusConflict, "task_already_terminal")
 		},
-		"a heartbeat before started is the start": func(t *testing.T, h hand) {
+		"heartbeat before started counts as started": func(t *testing.T, h hand) {
 			takes(t, h.call(t, "heartbeat", h.body(1, `,"message":"here"`)), beating)
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
 			takes(t, h.call(t, "started", h.body(1, "")), acked)
@@ -212,9 +213,9 @@ func TestTheAnswersToAWorker(t *testing.T) {
 	}
 }
 
-// TestAQuickWorkerOvertakesItsLaunch has a worker call before its launch has
-// seen the machine run, or has committed its id.
-func TestAQuickWorkerOvertakesItsLaunch(t *testing.T) {
+// TestWorkerCallsBeforeItsLaunchIsCommitted has a worker call before the launch
+// observed the machine or committed its id.
+func TestWorkerCallsBeforeItsLaunchIsCommitted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"started", "heartbeat", "completed"} {
 		t.Run(name, func(t *testing.T) {
@@ -223,23 +224,23 @@ func TestAQuickWorkerOvertakesItsLaunch(t *testing.T) {
 			task := stage.Accept(t)
 			stage.Admit(t, task)
 			if state := stage.Run(t, task).State; state != run.ContainerCreating {
-				t.Fatalf("the run is %s", state)
+				t.Fatalf("got state %s", state)
 			}
 			door := doors()[name]
 			h := hand{stage, task, "w", newForger(t, stage, task, door.audience).signed(t, nil, nil)}
 			if answer := h.call(t, name, door.body); answer.Status != http.StatusOK {
-				t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+				t.Fatalf("got %d %s", answer.Status, answer.Body)
 			}
 			if r := stage.Run(t, task); r.Attempt.StartedAt.IsZero() || r.Attempt.WorkerID != "w" {
-				t.Errorf("the run is %s, started %s, by %q", r.State, r.Attempt.StartedAt, r.Attempt.WorkerID)
+				t.Errorf("got state %s, started at %s, worker %q", r.State, r.Attempt.StartedAt, r.Attempt.WorkerID)
 			}
 		})
 	}
 }
 
-// TestAHeartbeatLeavesTheRecordAlone: it is written beside it, by the time of its
-// receipt.
-func TestAHeartbeatLeavesTheRecordAlone(t *testing.T) {
+// TestHeartbeatDoesNotChangeTheRecord checks that a heartbeat is stored
+// separately, with its time of receipt.
+func TestHeartbeatDoesNotChangeTheRecord(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	takes(t, h.call(t, "started", h.body(1, "")), acked)
@@ -251,10 +252,10 @@ func TestAHeartbeatLeavesTheRecordAlone(t *testing.T) {
 	r := h.stage.Run(t, h.task)
 	heartbeat, err := h.stage.Store.LastHeartbeat(t.Context(), r.Ref())
 	if err != nil || r.Version != version {
-		t.Fatalf("the version is %d, was %d; %v", r.Version, version, err)
+		t.Fatalf("got version %d, want %d; %v", r.Version, version, err)
 	}
 	if want := apitest.Began.Add(10 * time.Second); !heartbeat.At.Equal(want) || *heartbeat.Progress != 7 || heartbeat.Token == "" {
-		t.Errorf("the item is %+v, received at %s", heartbeat, want)
+		t.Errorf("got item %+v, received at %s", heartbeat, want)
 	}
 }
 
@@ -266,14 +267,14 @@ func TestProgressIsBoundedAndMessagesAreCut(t *testing.T) {
 		takes(t, h.call(t, "heartbeat", h.body(1, `,"progressPct":`+given+`,"message":"`+long+`"`)), beating)
 		heartbeat, err := h.stage.Store.LastHeartbeat(t.Context(), h.stage.Run(t, h.task).Ref())
 		if err != nil || *heartbeat.Progress != want || len(heartbeat.Message) > 2<<10 || !strings.HasSuffix(heartbeat.Message, "(cut)") {
-			t.Errorf("%s became %d, with a message of %d bytes (%v)", given, *heartbeat.Progress, len(heartbeat.Message), err)
+			t.Errorf("%s: got %d, with a message of %d bytes, %v", given, *heartbeat.Progress, len(heartbeat.Message), err)
 		}
 	}
 }
 
-// TestACompletionIsNeverRefusedForItsSize: what is too long is cut, and the cut
-// is marked.
-func TestACompletionIsNeverRefusedForItsSize(t *testing.T) {
+// TestLongCompletionIsTruncated checks that long fields are cut and marked, not
+// rejected.
+func TestLongCompletionIsTruncated(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	long := strings.Repeat("trace\\n", 400_000)
@@ -283,11 +284,11 @@ func TestACompletionIsNeverRefusedForItsSize(t *testing.T) {
 	report := h.stage.Run(t, h.task).Attempt.Report
 	if len(report.StackTrace) > 16<<10 || !strings.HasSuffix(report.StackTrace, "(cut)") ||
 		len(report.Error) > 2<<10 || !strings.HasSuffix(report.Error, "(cut)") || !strings.Contains(string(report.Metrics), `"cut":true`) {
-		t.Errorf("kept are %d bytes of the trace, %d of the message, metrics %s", len(report.StackTrace), len(report.Error), report.Metrics)
+		t.Errorf("got %d bytes of the trace, %d of the message, metrics %s", len(report.StackTrace), len(report.Error), report.Metrics)
 	}
 }
 
-func TestBadCallsNameTheFieldAndChangeNothing(t *testing.T) {
+func TestInvalidCallsNameTheField(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	version := h.stage.Run(t, h.task).Version
@@ -313,17 +314,16 @@ func TestBadCallsNameTheFieldAndChangeNothing(t *testing.T) {
 	} {
 		answer := h.call(t, row.call, row.body)
 		if p := problem(t, answer); answer.Status != http.StatusBadRequest || p.Field != row.field {
-			t.Errorf("%s %s is answered %d about %q, want 400 about %q", row.call, row.body, answer.Status, p.Field, row.field)
+			t.Errorf("%s %s: got %d for %q, want 400 for %q", row.call, row.body, answer.Status, p.Field, row.field)
 		}
 	}
 	if now := h.stage.Run(t, h.task).Version; now != version {
-		t.Errorf("the run was changed: version %d, was %d", now, version)
+		t.Errorf("got version %d, want %d", now, version)
 	}
 }
 
-// TestWhatIsOptionalIsOptional: nulls, unknown members and times that are left
-// out are taken.
-func TestWhatIsOptionalIsOptional(t *testing.T) {
+// TestOptionalFieldsMayBeAbsent sends nulls, unknown fields and no times.
+func TestOptionalFieldsMayBeAbsent(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	takes(t, h.call(t, "started", h.body(1, `,"startedAt":null,"host":{"name":"x"}`)), acked)
@@ -331,9 +331,9 @@ func TestWhatIsOptionalIsOptional(t *testing.T) {
 	takes(t, h.call(t, "completed", h.body(1, succeeds+`,"output":null,"error":null,"metrics":null,"partialProgress":null`)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 }
 
-// TestTheOutputOfACompletionIsKept: one that was put where the envelope says is
-// served under its name; any other is only told on.
-func TestTheOutputOfACompletionIsKept(t *testing.T) {
+// TestOutputOfCompletion checks that an output at the key of the envelope is
+// accepted and any other is only recorded.
+func TestOutputOfCompletion(t *testing.T) {
 	t.Parallel()
 	h := begin(t)
 	target := h.stage.Envelope(t, h.task).Output
@@ -343,12 +343,12 @@ func TestTheOutputOfACompletionIsKept(t *testing.T) {
 	h.stage.Settle(t, h.task)
 	r := h.stage.Run(t, h.task)
 	if r.State != run.Completed || r.Output == nil || r.Output.FileName != "a.xml" || !strings.Contains(string(r.Attempt.Report.Output), `"rowCount":9`) {
-		t.Errorf("the run is %s with %+v, told %s", r.State, r.Output, r.Attempt.Report.Output)
+		t.Errorf("got state %s with %+v, report %s", r.State, r.Output, r.Attempt.Report.Output)
 	}
 	other := begin(t)
 	takes(t, other.call(t, "completed", other.body(1, `,"outcome":"SUCCEEDED","output":{"outputPath":"gs://theirs/x","rowCount":1}`)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 	other.stage.Settle(t, other.task)
 	if r := other.stage.Run(t, other.task); r.State != run.Completed || r.Output != nil || !strings.Contains(string(r.Attempt.Report.Output), "gs://theirs/x") {
-		t.Errorf("the run is %s with %+v", r.State, r.Output)
+		t.Errorf("got state %s with %+v", r.State, r.Output)
 	}
 }

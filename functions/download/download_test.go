@@ -33,7 +33,7 @@ func problem(t *testing.T, answer apitest.Answer) contract.Problem {
 	return p
 }
 
-// noted says whether the download was taken note of. The note follows the last
+// noted reports whether the download was recorded. The record follows the last
 // byte, so it closes the server, which waits for the handlers.
 func noted(t *testing.T, stage *apitest.Stage, task string) bool {
 	t.Helper()
@@ -46,30 +46,30 @@ func TestOutputIsStreamed(t *testing.T) {
 	stage, task := setup(t)
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != content {
-		t.Fatalf("the answer is %d %q", answer.Status, answer.Body)
+		t.Fatalf("got %d %q", answer.Status, answer.Body)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/xml", "Content-Disposition": `attachment; filename="collection.xml"`,
 		"Content-Length": "23", "Accept-Ranges": "bytes", "ETag": stage.Run(t, task).Output.ETag,
 	} {
 		if got := answer.Header.Get(name); got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	if !noted(t, stage, task) {
-		t.Error("the download was not noted")
+		t.Error("got no record of the download, want one")
 	}
 }
 
-func TestHeadTellsAndSendsNothing(t *testing.T) {
+func TestHeadHasNoBody(t *testing.T) {
 	t.Parallel()
 	stage, task := setup(t)
 	answer := stage.Call(t, http.MethodHead, "/download/"+task, "", "Range", "bytes=0-3")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "23" {
-		t.Errorf("the answer is %d %q of %s bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
+		t.Errorf("got %d %q of %s bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
 	}
 	if noted(t, stage, task) {
-		t.Error("HEAD was noted as a download")
+		t.Error("got HEAD recorded as a download")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestParts(t *testing.T) {
 		{"beyond the end", "bytes=16-999999999999999999999", 206, "</mods>", "bytes 16-22/23", true},
 		{"more than there is", "bytes=-99", 206, content, "bytes 0-22/23", true},
 		{"one byte", "bytes=22-22", 206, ">", "bytes 22-22/23", true},
-		{"behind the end", "bytes=23-", 416, "", "bytes */23", false},
+		{"after the end", "bytes=23-", 416, "", "bytes */23", false},
 		{"no bytes", "bytes=-0", 416, "", "bytes */23", false},
 		{"several", "bytes=0-1,3-4", 200, content, "", true},
 		{"backwards", "bytes=5-2", 200, content, "", true},
@@ -100,13 +100,13 @@ func TestParts(t *testing.T) {
 			stage, task := setup(t)
 			answer := stage.Call(t, http.MethodGet, "/download/"+task, "", "Range", row.header)
 			if answer.Status != row.status || answer.Header.Get("Content-Range") != row.part {
-				t.Fatalf("the answer is %d with %q, want %d with %q", answer.Status, answer.Header.Get("Content-Range"), row.status, row.part)
+				t.Fatalf("got %d with %q, want %d with %q", answer.Status, answer.Header.Get("Content-Range"), row.status, row.part)
 			}
 			if row.status != 416 && answer.Body != row.body {
-				t.Errorf("the body is %q, want %q", answer.Body, row.body)
+				t.Errorf("got body %q, want %q", answer.Body, row.body)
 			}
 			if noted(t, stage, task) != row.noted {
-				t.Errorf("noted as a download: %v, want %v", !row.noted, row.noted)
+				t.Errorf("got download recorded: %v, want %v", !row.noted, row.noted)
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestVersions(t *testing.T) {
 		{"the client wants any", []string{"If-Match", "*"}, 200},
 		{"the client wants another", []string{"If-Match", `"x"`}, 412},
 		{"weak is not enough", []string{"If-Match", "W/" + etag}, 412},
-		{"wanting comes before having", []string{"If-Match", `"x"`, "If-None-Match", etag}, 412},
+		{"If-Match precedes If-None-Match", []string{"If-Match", `"x"`, "If-None-Match", etag}, 412},
 		{"the rest of it", []string{"Range", "bytes=6-", "If-Range", etag}, 206},
 		{"the rest of another", []string{"Range", "bytes=6-", "If-Range", `"x"`}, 200},
 		{"the rest since a date", []string{"Range", "bytes=6-", "If-Range", "Fri, 02 Jan 2026 03:04:05 GMT"}, 200},
@@ -139,16 +139,16 @@ func TestVersions(t *testing.T) {
 			t.Parallel()
 			answer := stage.Call(t, http.MethodGet, "/download/"+task, "", row.headers...)
 			if answer.Status != row.status {
-				t.Errorf("the answer is %d, want %d", answer.Status, row.status)
+				t.Errorf("got %d, want %d", answer.Status, row.status)
 			}
 			if row.status == 200 && answer.Body != content {
-				t.Errorf("the body is %q", answer.Body)
+				t.Errorf("got body %q", answer.Body)
 			}
 		})
 	}
 }
 
-func TestThereIsNothingToDownload(t *testing.T) {
+func TestMissingOutput(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	pending := stage.Accept(t)
@@ -168,17 +168,17 @@ func TestThereIsNothingToDownload(t *testing.T) {
 		{"it is still running", pending, 400, "Export not ready or failed"},
 		{"it failed", failed, 400, "Export not ready or failed"},
 		{"it expired", expired, 410, "expired"},
-		{"its bytes are gone", lost, 404, "File not found in R2"},
-		{"it never was", "export_mods_1_00000000", 404, ""},
+		{"its object is missing", lost, 404, "File not found in R2"},
+		{"unknown", "export_mods_1_00000000", 404, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			answer := stage.Call(t, http.MethodGet, "/download/"+row.task, "")
 			if p := problem(t, answer); answer.Status != row.status || !strings.Contains(p.Detail, row.says) {
-				t.Errorf("the answer is %d %q, want %d %q", answer.Status, p.Detail, row.status, row.says)
+				t.Errorf("got %d %q, want %d %q", answer.Status, p.Detail, row.status, row.says)
 			}
 			if answer.Header.Get("ETag") != "" || answer.Header.Get("Content-Disposition") != "" {
-				t.Errorf("the problem has headers of an output: %v", answer.Header)
+				t.Errorf("got headers of an output in the problem: %v", answer.Header)
 			}
 		})
 	}
@@ -189,14 +189,14 @@ func TestDeletedOutputIsGone(t *testing.T) {
 	stage, task := setup(t)
 	for range 2 {
 		if answer := stage.Call(t, http.MethodDelete, "/download/"+task, ""); answer.Status != http.StatusNoContent || answer.Body != "" {
-			t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+			t.Fatalf("got %d %s", answer.Status, answer.Body)
 		}
 	}
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
-		t.Errorf("a deleted output is answered %d, want 410", answer.Status)
+		t.Errorf("got %d for a deleted output, want 410", answer.Status)
 	}
 	if n := stage.Objects.Count(port.Accepted); n != 0 {
-		t.Errorf("%d objects are left", n)
+		t.Errorf("got %d objects, want none", n)
 	}
 }
 
@@ -206,20 +206,20 @@ func TestLargeOutputIsRedirected(t *testing.T) {
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	location := answer.Header.Get("Location")
 	if answer.Status != http.StatusFound || !strings.HasPrefix(location, "https://bucket.example/") || answer.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("the answer is %d to %q, %v", answer.Status, location, answer.Header)
+		t.Errorf("got %d to %q, %v", answer.Status, location, answer.Header)
 	}
 	if head := stage.Call(t, http.MethodHead, "/download/"+task, ""); head.Status != http.StatusOK || head.Header.Get("Content-Length") != "23" {
-		t.Errorf("HEAD is answered %d", head.Status)
+		t.Errorf("HEAD: got %d", head.Status)
 	}
 	if noted(t, stage, task) {
-		t.Error("a redirect was noted as a download")
+		t.Error("got a redirect recorded as a download")
 	}
 	if strings.Contains(stage.Logs(), "X-Amz-Signature") {
-		t.Error("a presigned URL stands in the log")
+		t.Error("got a presigned URL in the log")
 	}
 }
 
-func TestBrokenReadBreaksTheConnection(t *testing.T) {
+func TestFailedReadBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{0, 10} {
 		stage, task := setup(t)
@@ -230,10 +230,10 @@ func TestBrokenReadBreaksTheConnection(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		if err == nil {
-			t.Errorf("a body that broke after %d bytes looks whole", after)
+			t.Errorf("got a complete response of %d bytes, want a broken one", after)
 		}
 		if noted(t, stage, task) {
-			t.Error("half a download was noted")
+			t.Error("got a partial download recorded")
 		}
 	}
 }
@@ -244,17 +244,17 @@ func TestEmptyOutput(t *testing.T) {
 	task := stage.Success(t, "a.xml", "application/xml", "")
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
-		t.Errorf("the answer is %d of %s bytes", answer.Status, answer.Header.Get("Content-Length"))
+		t.Errorf("got %d of %s bytes", answer.Status, answer.Header.Get("Content-Length"))
 	}
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, "", "Range", "bytes=0-"); answer.Status != 416 {
-		t.Errorf("a part of nothing is answered %d, want 416", answer.Status)
+		t.Errorf("got %d for a range of an empty output, want 416", answer.Status)
 	}
 }
 
-func TestClientThatGoesAwayIsNoDownload(t *testing.T) {
+func TestAbortedDownloadIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
-	// More than the sockets between the two hold.
+	// more than the socket buffers hold
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 64<<20))
 	response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)
 	if err != nil {
@@ -267,6 +267,6 @@ func TestClientThatGoesAwayIsNoDownload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if noted(t, stage, task) {
-		t.Error("a download that was broken off was noted")
+		t.Error("got an aborted download recorded")
 	}
 }

@@ -40,7 +40,7 @@ func TestContentType(t *testing.T) {
 		"not a type": "application/xml", "text/csv; charset=utf-8": "text/csv; charset=utf-8",
 	} {
 		if got := contentType(own); got != want {
-			t.Errorf("contentType(%q) is %q, want %q", own, got, want)
+			t.Errorf("contentType(%q): got %q, want %q", own, got, want)
 		}
 	}
 }
@@ -57,11 +57,11 @@ func FuzzDisposition(f *testing.F) {
 		}
 		name := params["filename"]
 		if name == "" || len(name) > 255 || !utf8.ValidString(name) || strings.ContainsAny(name, "/\\\r\n\x00\"") {
-			t.Errorf("the file name is %q", name)
+			t.Errorf("got file name %q", name)
 		}
 		for i := range len(text) {
 			if text[i] < ' ' || text[i] > '~' {
-				t.Fatalf("the header has the byte %#x", text[i])
+				t.Fatalf("got byte %#x in the header", text[i])
 			}
 		}
 	})
@@ -73,13 +73,13 @@ func FuzzRange(f *testing.F) {
 	}
 	f.Add("bytes=0-", int64(0))
 	f.Fuzz(func(t *testing.T, header string, size int64) {
-		size &= math.MaxInt64 // no output has a negative size
+		size &= math.MaxInt64 // An output has no negative size.
 		span, want := parseRange(header, size)
 		if want != wantPart {
 			return
 		}
 		if span.Offset < 0 || span.Length < 1 || span.Offset > size-span.Length {
-			t.Errorf("the part %+v lies outside of %d bytes", span, size)
+			t.Errorf("got part %+v outside of %d bytes", span, size)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// stream asks for a download as API Gateway does, of a function that streams.
+// stream requests a download as API Gateway does from a streaming function.
 func stream(t *testing.T, stage *apitest.Stage, method, task string, headers ...string) *events.APIGatewayProxyStreamingResponse {
 	t.Helper()
 	header := map[string]string{"Host": "127.0.0.1"}
@@ -38,7 +38,7 @@ func stream(t *testing.T, stage *apitest.Stage, method, task string, headers ...
 	return response
 }
 
-func TestLambdaStreamsWhatAServerWould(t *testing.T) {
+func TestLambdaStreamsLikeAServer(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, method string
@@ -62,42 +62,43 @@ func TestLambdaStreamsWhatAServerWould(t *testing.T) {
 				t.Fatal(err)
 			}
 			if early := stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour)); early != row.noted {
-				t.Errorf("that it was downloaded is noted: %v", early)
+				t.Errorf("got download recorded: %v", early)
 			}
 			want := stage.Call(t, row.method, "/download/"+task, "", row.headers...)
 			got := http.Header(response.MultiValueHeaders)
 			for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "Content-Disposition", "ETag", "Accept-Ranges", "Cache-Control"} {
 				if name == "Content-Length" && strings.HasPrefix(want.Header.Get("Content-Type"), "application/problem") {
-					continue // it has a correlation id of its own
+					continue // the correlation ids differ
 				}
 				if got.Get(name) != want.Header.Get(name) {
-					t.Errorf("%s is %q, a server says %q", name, got.Get(name), want.Header.Get(name))
+					t.Errorf("%s: got %q, want %q as from a server", name, got.Get(name), want.Header.Get(name))
 				}
 			}
 			if response.StatusCode != want.Status || want.Status < 400 && string(body) != want.Body {
-				t.Errorf("the answer is %d %q, a server's %d %q", response.StatusCode, body, want.Status, want.Body)
+				t.Errorf("got %d %q, want %d %q as from a server", response.StatusCode, body, want.Status, want.Body)
 			}
 		})
 	}
 }
 
-func TestLambdaStreamsAllOfALargeOutput(t *testing.T) {
+func TestLambdaStreamsLargeOutput(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	const size = 8 << 20
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", size))
 	response := stream(t, stage, "GET", task)
 	if n := http.Header(response.MultiValueHeaders).Get("Content-Length"); n != strconv.Itoa(size) {
-		t.Errorf("it is announced with %s bytes", n)
+		t.Errorf("got Content-Length %s", n)
 	}
 	n, err := io.Copy(io.Discard, response.Body)
 	if err != nil || n != size || response.Close() != nil {
-		t.Errorf("%d bytes arrive (%v)", n, err)
+		t.Errorf("got %d bytes, %v", n, err)
 	}
 }
 
-// TestLambdasStreamBreaksWithTheObjectStore: no client takes half a file for one.
-func TestLambdasStreamBreaksWithTheObjectStore(t *testing.T) {
+// TestLambdaStreamBreaksIfTheObjectStoreFails checks that the stream does not
+// look complete.
+func TestLambdaStreamBreaksIfTheObjectStoreFails(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{0, 10} {
 		stage, task := setup(t)
@@ -105,18 +106,18 @@ func TestLambdasStreamBreaksWithTheObjectStore(t *testing.T) {
 		response := stream(t, stage, "GET", task)
 		body, err := io.ReadAll(response.Body)
 		if err == nil || len(body) > int(after) {
-			t.Errorf("a stream that broke after %d bytes looks whole: %q", after, body)
+			t.Errorf("got a complete stream of %d bytes, want a broken one: %q", after, body)
 		}
 		if err := response.Close(); err != nil {
 			t.Error(err)
 		}
 		if noted(t, stage, task) {
-			t.Error("half a download was noted")
+			t.Error("got a partial download recorded")
 		}
 	}
 }
 
-func TestAClientOfLambdaThatGoesAwayIsNoDownload(t *testing.T) {
+func TestAbortedLambdaStreamIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 1<<20))
@@ -128,6 +129,6 @@ func TestAClientOfLambdaThatGoesAwayIsNoDownload(t *testing.T) {
 		t.Error(err)
 	}
 	if noted(t, stage, task) {
-		t.Error("it was noted as downloaded")
+		t.Error("got an aborted download recorded")
 	}
 }

@@ -49,12 +49,12 @@ func count(t *testing.T, stage *apitest.Stage) int {
 	return len(runs)
 }
 
-func TestAPolicyIsTakenByName(t *testing.T) {
+func TestPolicyIsAccepted(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	body := `{"pi":"` + apitest.PI + `","policy":{"timeLimitSeconds":120,"heartbeatTimeoutSeconds":10,"retry":{"maxAttempts":1}}}`
 	if answer := stage.Call(t, http.MethodPost, "/export/mods", body); answer.Status != http.StatusAccepted {
-		t.Fatalf("the answer is %d %s", answer.Status, answer.Body)
+		t.Fatalf("got %d %s", answer.Status, answer.Body)
 	}
 	for policy, field := range map[string]string{
 		`{"timeLimit":1}`:                   "policy.timeLimit",
@@ -69,52 +69,52 @@ func TestAPolicyIsTakenByName(t *testing.T) {
 		answer := stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`","policy":`+policy+`}`)
 		var p contract.Problem
 		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != http.StatusBadRequest || p.Field != field {
-			t.Errorf("%s is answered %d about %q, want 400 about %q", policy, answer.Status, p.Field, field)
+			t.Errorf("%s: got %d for %q, want 400 for %q", policy, answer.Status, p.Field, field)
 		}
 	}
 }
 
-func TestAcceptedExportIsARun(t *testing.T) {
+func TestAcceptedExportCreatesARun(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	answer := stage.Call(t, http.MethodPost, "/export/mods", body, "X-Correlation-Id", "mine")
 	got := accepted(t, answer)
 	if answer.Status != http.StatusAccepted || answer.Header.Get("Location") != "/status/"+got.TaskID {
-		t.Fatalf("the answer is %d with Location %q", answer.Status, answer.Header.Get("Location"))
+		t.Fatalf("got %d with Location %q", answer.Status, answer.Header.Get("Location"))
 	}
 	if want := "Export job started. Use task_id to check status."; got.Message != want {
-		t.Errorf("the message is %q, want %q", got.Message, want)
+		t.Errorf("got message %q, want %q", got.Message, want)
 	}
 	r := stage.Run(t, got.TaskID)
 	if r.State != run.Pending || r.Work.PI != apitest.PI || r.CorrelationID != "mine" {
-		t.Errorf("the run is %s of %s, correlated %s", r.State, r.Work.PI, r.CorrelationID)
+		t.Errorf("got state %s, PI %s, correlation id %s", r.State, r.Work.PI, r.CorrelationID)
 	}
 	var options contract.ExportOptions
 	if err := json.Unmarshal(r.Work.Options, &options); err != nil || !*options.Recursive || *options.MaxDepth != 10 {
-		t.Errorf("the options are %s (%v)", r.Work.Options, err)
+		t.Errorf("got options %s, %v", r.Work.Options, err)
 	}
 }
 
-func TestRepeatedKeyIsTheSameRun(t *testing.T) {
+func TestRepeatedKeyReturnsTheSameRun(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	first := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "order 1")
 	for range 2 {
 		again := stage.Call(t, http.MethodPost, "/export/mods", " "+body, "Idempotency-Key", "order 1")
 		if again.Status != http.StatusOK || again.Body != first.Body || again.Header.Get("Location") != first.Header.Get("Location") {
-			t.Errorf("the repetition is answered %d %s, want 200 %s", again.Status, again.Body, first.Body)
+			t.Errorf("got %d %s for a repeated request, want 200 %s", again.Status, again.Body, first.Body)
 		}
 	}
 	other := stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`"}`, "Idempotency-Key", "order 1")
 	if other.Status != http.StatusUnprocessableEntity {
-		t.Errorf("another body under the key is answered %d, want 422", other.Status)
+		t.Errorf("got %d for another body with the same key, want 422", other.Status)
 	}
 	if n := count(t, stage); n != 1 {
-		t.Errorf("there are %d runs, want 1", n)
+		t.Errorf("got %d runs, want 1", n)
 	}
 }
 
-func TestBadRequestsNameTheFieldAndWriteNothing(t *testing.T) {
+func TestInvalidRequestsNameTheField(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	pi := `"pi":"` + apitest.PI + `"`
@@ -136,7 +136,7 @@ func TestBadRequestsNameTheFieldAndWriteNothing(t *testing.T) {
 		{"option of a wrong type", "", `{` + pi + `,"options":{"maxDepth":"10"}}`, nil, 400, "options.maxDepth"},
 		{"option with a fraction", "", `{` + pi + `,"options":{"maxDepth":1.5}}`, nil, 400, "options.maxDepth"},
 		{"option out of range", "", `{` + pi + `,"options":{"maxDepth":101}}`, nil, 400, "options.maxDepth"},
-		{"batch of none", "", `{` + pi + `,"options":{"parallelBatchSize":0}}`, nil, 400, "options.parallelBatchSize"},
+		{"batch size 0", "", `{` + pi + `,"options":{"parallelBatchSize":0}}`, nil, 400, "options.parallelBatchSize"},
 		{"unknown mode", "", `{` + pi + `,"options":{"cheimarrosMode":"most"}}`, nil, 400, "options.cheimarrosMode"},
 		{"options are an array", "", `{` + pi + `,"options":[]}`, nil, 400, "options"},
 		{"options are null", "", `{` + pi + `,"options":null}`, nil, 400, "options"},
@@ -166,7 +166,7 @@ func TestBadRequestsNameTheFieldAndWriteNothing(t *testing.T) {
 			}
 			answer := stage.Call(t, http.MethodPost, path, row.body, row.headers...)
 			if p := problem(t, answer); answer.Status != row.status || p.Field != row.field {
-				t.Errorf("the answer is %d about %q, want %d about %q: %s", answer.Status, p.Field, row.status, row.field, answer.Body)
+				t.Errorf("got %d for %q, want %d for %q: %s", answer.Status, p.Field, row.status, row.field, answer.Body)
 			}
 		})
 	}
@@ -177,17 +177,17 @@ func TestRefusedRequestWritesNothing(t *testing.T) {
 	stage := setup(t)
 	stage.Call(t, http.MethodPost, "/export/mods", `{"pi":"`+apitest.PI+`","extra":1}`, "Idempotency-Key", "k")
 	if n := count(t, stage); n != 0 {
-		t.Fatalf("there are %d runs, want none", n)
+		t.Fatalf("got %d runs, want none", n)
 	}
 	if answer := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "k"); answer.Status != http.StatusAccepted {
-		t.Errorf("the key of a refused request is answered %d, want 202", answer.Status)
+		t.Errorf("got %d for the key of a rejected request, want 202", answer.Status)
 	}
 }
 
-func TestUnknownFormatListsThoseThereAre(t *testing.T) {
+func TestUnknownFormatListsFormats(t *testing.T) {
 	t.Parallel()
 	p := problem(t, setup(t).Call(t, http.MethodPost, "/export/pdf", body))
 	if len(p.Formats) == 0 || p.Formats[0] != "mods" || !strings.Contains(p.Detail, "mods") {
-		t.Errorf("the problem lists %v: %s", p.Formats, p.Detail)
+		t.Errorf("got formats %v: %s", p.Formats, p.Detail)
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// stage is the function with a publisher, its log and its metrics.
+// stage is the relay with a publisher, its log and its metrics.
 type stage struct {
 	*testing.T
 	bus    *fake.Publisher
-	lost   []string // ids of events that the publisher loses
+	lost   []string // ids of events that the publisher fails to publish
 	log    bytes.Buffer
 	counts map[string]int
 	handle lambdakit.TaskFunc
@@ -56,7 +56,7 @@ func setup(t *testing.T) *stage {
 
 var at = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// decode reads images of the form {"run": "r", "ids": ["a", "b"]}.
+// decode decodes images of the form {"run": "r", "ids": ["a", "b"]}.
 func decode(image json.RawMessage) (run.Run, []run.Event, error) {
 	var content struct {
 		Run string
@@ -79,7 +79,7 @@ func decode(image json.RawMessage) (run.Run, []run.Event, error) {
 	return r, events, nil
 }
 
-// relay hands records over, numbered from 1, and gives the answer.
+// relay delivers records, numbered from 1, and returns the response.
 func (s *stage) relay(images ...string) string {
 	s.Helper()
 	var records []string
@@ -101,22 +101,22 @@ func image(run string, ids ...string) string {
 
 const none = `{"batchItemFailures":[]}`
 
-func TestEventsAreToldInTheirOrder(t *testing.T) {
+func TestEventsArePublishedInOrder(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	if answer := s.relay(image("r", "a", "b"), image("other", "c"), image("no run"), "", image("r", "d")); answer != none {
-		t.Errorf("the answer is %s", answer)
+		t.Errorf("got response %s", answer)
 	}
 	if ids := s.ids(); ids != "a b c d" {
-		t.Errorf("told were %s", ids)
+		t.Errorf("got events %s", ids)
 	}
 	if diff := cmp.Diff(map[string]int{"EventsRelayed": 4}, s.counts); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestAnEventIsToldAsTheAPITellsIt, with whose it is.
-func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
+// TestPublishedEventMatchesTheAPI checks the event and the ids of its owner.
+func TestPublishedEventMatchesTheAPI(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.relay(image("r", "a"))
@@ -125,7 +125,7 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 	}
 	told := s.bus.Events()[0]
 	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
-		t.Errorf("told was %+v", told)
+		t.Errorf("got %+v", told)
 	}
 	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
 		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
@@ -135,42 +135,43 @@ func TestAnEventIsToldAsTheAPITellsIt(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotToldIsHandedOverAgain(t *testing.T) {
+func TestUnpublishedEventsAreReturned(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.lost = []string{"c", "d"}
 	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-		t.Errorf("the answer is %s", answer)
+		t.Errorf("got response %s", answer)
 	}
 	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "the call was lost") {
 		t.Errorf("the log says\n%s", log)
 	}
 	s.lost = nil
 	if answer := s.relay(image("r", "b", "c", "d"), image("r", "e")); answer != none || s.counts["RelayFailures"] != 1 {
-		t.Errorf("the answer is %s, the metrics are %v", answer, s.counts)
+		t.Errorf("got response %s, metrics %v", answer, s.counts)
 	}
 }
 
-// TestPoisonHoldsUpNothing: what is behind it is told, and it is named.
-func TestPoisonHoldsUpNothing(t *testing.T) {
+// TestMalformedRecordDoesNotBlockLaterOnes also checks that the response lists
+// it.
+func TestMalformedRecordDoesNotBlockLaterOnes(t *testing.T) {
 	t.Parallel()
 	for name, poison := range map[string]string{"unreadable": image("poison"), "no object": `,"NewImage":[]`} {
 		s := setup(t)
 		if answer := s.relay(image("r", "a"), poison, image("r", "b")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-			t.Errorf("%s: the answer is %s", name, answer)
+			t.Errorf("%s: got response %s", name, answer)
 		}
 		if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
-			t.Errorf("%s: told were %s, and the log says %s", name, ids, &s.log)
+			t.Errorf("%s: got events %s and log %s", name, ids, &s.log)
 		}
 	}
 }
 
-func TestWhatIsNoBatchIsInvalid(t *testing.T) {
+func TestMalformedBatchIsInvalid(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{`[]`, `{"Records":[1]}`, `{"Records":[{}]}`, `{"Records":[{"dynamodb":{"NewImage":{}}}]}`} {
 		_, err := setup(t).handle(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); name != "InvalidInput" {
-			t.Errorf("%s is %v", input, err)
+			t.Errorf("%s: got %v", input, err)
 		}
 	}
 }
@@ -183,10 +184,10 @@ func FuzzRelay(f *testing.F) {
 		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
 		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
-			t.Errorf("%s is %v", input, err)
+			t.Errorf("%s: got %v", input, err)
 		}
 		if err == nil && !json.Valid(answer) {
-			t.Errorf("the answer is %s", answer)
+			t.Errorf("got response %s", answer)
 		}
 	})
 }

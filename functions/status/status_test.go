@@ -34,7 +34,7 @@ func get(t *testing.T, stage *apitest.Stage, task string, headers ...string) (co
 	return s, answer
 }
 
-func TestStatusThroughALife(t *testing.T) {
+func TestStatusThroughoutARun(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -51,13 +51,13 @@ func TestStatusThroughALife(t *testing.T) {
 		step.do()
 		s, answer := get(t, stage, task)
 		if s.Status != "processing" || s.State != step.state || s.Attempt != step.attempt {
-			t.Errorf("%s: the task is %s in %s, attempt %d", step.name, s.Status, s.State, s.Attempt)
+			t.Errorf("%s: got status %s in state %s, attempt %d", step.name, s.Status, s.State, s.Attempt)
 		}
 		if s.Progress == nil || s.Progress.Message == "" || s.Error != "" {
-			t.Errorf("%s: progress is %+v, the error %q", step.name, s.Progress, s.Error)
+			t.Errorf("%s: got progress %+v, error %q", step.name, s.Progress, s.Error)
 		}
 		if answer.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: Retry-After is missing", step.name)
+			t.Errorf("%s: got no Retry-After, want one", step.name)
 		}
 	}
 }
@@ -69,13 +69,13 @@ func TestSuccess(t *testing.T) {
 	s, answer := get(t, stage, task)
 	if s.Status != "success" || s.State != "Completed" || s.PI != apitest.PI || s.OutputKey != "exports/"+task+"/output.xml" ||
 		s.OutputFileName != "a.xml" || *s.OutputFileSize != 4 || *s.Progress.Percent != 100 {
-		t.Errorf("the status is %s", answer.Body)
+		t.Errorf("got status %s", answer.Body)
 	}
 	if !s.OutputExpiresAt.Equal(apitest.Began.Add(24*time.Hour)) || !s.ExpiresAt.Equal(apitest.Began.Add(7*24*time.Hour)) {
-		t.Errorf("it expires at %v and %v", s.OutputExpiresAt, s.ExpiresAt)
+		t.Errorf("got expiry %v and %v", s.OutputExpiresAt, s.ExpiresAt)
 	}
 	if answer.Header.Get("Retry-After") != "" {
-		t.Error("an end has Retry-After")
+		t.Error("got Retry-After for a terminal state, want none")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestError(t *testing.T) {
 	stage := setup(t)
 	s, answer := get(t, stage, stage.Failure(t, "Failed to fetch manifest"))
 	if s.Status != "error" || s.Error != "Failed to fetch manifest" || s.ErrorCode != "WORKER_ERROR" || s.ErrorCategory != "USER_CODE" || s.OutputKey != "" {
-		t.Errorf("the status is %s", answer.Body)
+		t.Errorf("got status %s", answer.Body)
 	}
 }
 
@@ -115,11 +115,11 @@ func TestUnchangedStatusIsNotSentAgain(t *testing.T) {
 	_, first := get(t, stage, task)
 	_, again := get(t, stage, task, "If-None-Match", first.Header.Get("ETag"))
 	if again.Status != http.StatusNotModified || again.Body != "" {
-		t.Errorf("the answer is %d %s", again.Status, again.Body)
+		t.Errorf("got %d %s", again.Status, again.Body)
 	}
 	stage.Admit(t, task)
 	if _, changed := get(t, stage, task, "If-None-Match", first.Header.Get("ETag")); changed.Status != http.StatusOK {
-		t.Errorf("a change is answered %d", changed.Status)
+		t.Errorf("got %d after a change", changed.Status)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestUnknownOrExpiredTask(t *testing.T) {
 	stage.Clock.Advance(8 * 24 * time.Hour)
 	for _, id := range []string{task, "export_mods_1_00000000", "%00", strings.Repeat("x", 3000), "a%2Fb"} {
 		if _, answer := get(t, stage, id); answer.Status != http.StatusNotFound || !strings.Contains(answer.Body, "Task not found") {
-			t.Errorf("task %.40q is answered %d %s", id, answer.Status, answer.Body)
+			t.Errorf("task %.40q: got %d %s", id, answer.Status, answer.Body)
 		}
 	}
 }
@@ -142,12 +142,12 @@ func TestBadWait(t *testing.T) {
 	for _, query := range []string{"wait=21", "wait=-1", "wait=1.5", "wait=x", "wait=", "wait=+1", "wait=01", "wait=1&wait=2", "watch=1", "wait=1;wait=2"} {
 		answer := stage.Call(t, http.MethodGet, "/status/"+task+"?"+query, "")
 		if answer.Status != http.StatusBadRequest {
-			t.Errorf("?%s is answered %d, want 400", query, answer.Status)
+			t.Errorf("?%s: got %d, want 400", query, answer.Status)
 		}
 	}
 }
 
-func TestWaitAnswersAtTheChange(t *testing.T) {
+func TestWaitReturnsAtAChange(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -159,11 +159,11 @@ func TestWaitAnswersAtTheChange(t *testing.T) {
 	awaitTimer(stage)
 	stage.Admit(t, task)
 	if state := <-told; state != "ContainerCreating" {
-		t.Errorf("the change told is %s", state)
+		t.Errorf("got status %s", state)
 	}
 }
 
-func TestWaitEndsWithItsTime(t *testing.T) {
+func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, 5*time.Second) })
 	task := stage.Accept(t)
@@ -177,10 +177,10 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 		select {
 		case state := <-told:
 			if state != "Pending" {
-				t.Errorf("the state is %s", state)
+				t.Errorf("got state %s", state)
 			}
 			if now := stage.Clock.Now(); now.After(apitest.Began.Add(6 * time.Second)) {
-				t.Errorf("the answer came at %v; the cap is 5 s", now)
+				t.Errorf("got a response at %v, want one after 5 s", now)
 			}
 			return
 		default:

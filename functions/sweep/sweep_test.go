@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func TestSweepRemovesWhatHasExpired(t *testing.T) {
+func TestSweepDeletesExpiredOutputs(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
 	stage.Success(t, "a.xml", "application/xml", "<a/>")
@@ -22,25 +22,25 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stage.Objects.Count(port.Accepted); n != 1 {
-		t.Errorf("%d outputs are there before their time, want 1", n)
+		t.Errorf("got %d outputs before they expire, want 1", n)
 	}
 	stage.Clock.Advance(25 * time.Hour)
 	output, err := handler(t.Context(), json.RawMessage(`{"earlySeconds":30}`))
 	if err != nil || string(output) != `{}` {
-		t.Fatalf("the output is %s (%v)", output, err)
+		t.Fatalf("got output %s, %v", output, err)
 	}
 	if n := stage.Objects.Count(port.Accepted); n != 0 {
-		t.Errorf("%d outputs are left a day later", n)
+		t.Errorf("got %d outputs a day later", n)
 	}
 	_, err = handler(t.Context(), json.RawMessage(`{"earlySeconds":-1}`))
 	if name := lambdakit.ErrorName(err); name != "InvalidInput" {
-		t.Errorf("a negative time is %v", err)
+		t.Errorf("got %v for negative earlySeconds", err)
 	}
 }
 
-// TestSweepKnowsItsEvents: a schedule's is a sweep, that of an execution looks
-// at its run, and any other is nothing for it.
-func TestSweepKnowsItsEvents(t *testing.T) {
+// TestSweepEvents checks that a schedule starts a sweep, an ended execution a
+// check of its run, and that other events are rejected.
+func TestSweepEvents(t *testing.T) {
 	t.Parallel()
 	change := func(detail string) string {
 		return `{"version":"0","id":"i","detail-type":"Step Functions Execution Status Change","source":"aws.states","account":"123456789012",
@@ -50,10 +50,10 @@ func TestSweepKnowsItsEvents(t *testing.T) {
 	for _, row := range []struct{ name, event, failure string }{
 		{"a schedule", `{"version":"0","id":"i","detail-type":"Scheduled Event","source":"aws.events","resources":["arn:aws:events:r:a:rule/x"],"detail":{}}`, ""},
 		{"an execution that ended", change(`{"name":"x","status":"FAILED",` + input + `}`), ""},
-		{"one that has begun", change(`{"name":"x","status":"RUNNING",` + input + `}`), ""},
-		{"one without its input", change(`{"name":"x","status":"FAILED","inputDetails":{"included":false}}`), "InvalidInput"},
-		{"one with another input", change(`{"name":"x","status":"FAILED","input":"{}"}`), "InvalidInput"},
-		{"one without a name", change(`{"status":"FAILED",` + input + `}`), "InvalidInput"},
+		{"an execution that started", change(`{"name":"x","status":"RUNNING",` + input + `}`), ""},
+		{"an execution without input", change(`{"name":"x","status":"FAILED","inputDetails":{"included":false}}`), "InvalidInput"},
+		{"an execution with another input", change(`{"name":"x","status":"FAILED","input":"{}"}`), "InvalidInput"},
+		{"an execution without a name", change(`{"status":"FAILED",` + input + `}`), "InvalidInput"},
 		{"another event", `{"detail-type":"EC2 Instance State-change Notification","detail":{"state":"stopped"}}`, "InvalidInput"},
 		{"a wrong type", change(`[]`), "InvalidInput"},
 	} {
@@ -62,7 +62,7 @@ func TestSweepKnowsItsEvents(t *testing.T) {
 			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
 			_, err := sweep.Handler(stage.System.Sweeper)(t.Context(), json.RawMessage(row.event))
 			if name := lambdakit.ErrorName(err); name != row.failure {
-				t.Errorf("the error is %q: %v", name, err)
+				t.Errorf("got error %q: %v", name, err)
 			}
 		})
 	}
@@ -74,9 +74,9 @@ func FuzzSweepInput(f *testing.F) {
 	f.Add(`{"detail-type":"Step Functions Execution Status Change","detail":{"name":"x","status":"FAILED","input":"\""}}`)
 	f.Fuzz(func(t *testing.T, input string) {
 		_, err := sweep.Handler(nil)(t.Context(), json.RawMessage(input))
-		// The use cases are reached, and find that there is no service.
+		// The use cases are called and panic, because there is no service.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
-			t.Errorf("%s is %v", input, err)
+			t.Errorf("%s: got %v", input, err)
 		}
 	})
 }

@@ -16,34 +16,34 @@ func post[T any](t *testing.T, stage *apitest.Stage, path, body string, status i
 	answer := stage.Call(t, http.MethodPost, path, body, headers...)
 	var v T
 	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != status {
-		t.Fatalf("%s is answered %d %s (%v), want %d", path, answer.Status, answer.Body, err, status)
+		t.Fatalf("%s: got %d %s, %v, want %d", path, answer.Status, answer.Body, err, status)
 	}
 	return v
 }
 
-func TestACancelSaysWhatHappensNext(t *testing.T) {
+func TestCancelMessages(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		play         func(t *testing.T, stage *apitest.Stage) (task string)
 		status       int
-		result, says string
+		result, want string
 	}{
-		"that waits": {func(t *testing.T, stage *apitest.Stage) string { return stage.Accept(t) }, 200, "cancelled", "Cancelled"},
-		"whose worker was never heard": {func(t *testing.T, stage *apitest.Stage) string {
+		"pending": {func(t *testing.T, stage *apitest.Stage) string { return stage.Accept(t) }, 200, "cancelled", "Cancelled"},
+		"running without a call of the worker": {func(t *testing.T, stage *apitest.Stage) string {
 			task := stage.Accept(t)
 			stage.Start(t, task)
 			return task
 		}, 202, "requested", "SIGTERM"},
-		"that is being cleaned up": {func(t *testing.T, stage *apitest.Stage) string {
+		"terminating": {func(t *testing.T, stage *apitest.Stage) string {
 			task := stage.Accept(t)
 			stage.Start(t, task)
 			stage.Report(t, task, contract.Callback{Status: "success"})
 			return task
 		}, 202, "requested", "cleaned up"},
-		"that has succeeded": {func(t *testing.T, stage *apitest.Stage) string {
+		"succeeded": {func(t *testing.T, stage *apitest.Stage) string {
 			return stage.Success(t, "a.xml", "application/xml", "<a/>")
 		}, 200, "too_late", "Completed"},
-		"that has failed": {func(t *testing.T, stage *apitest.Stage) string { return stage.Failure(t, "no") }, 200, "too_late", "Failed"},
+		"failed": {func(t *testing.T, stage *apitest.Stage) string { return stage.Failure(t, "no") }, 200, "too_late", "Failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,15 +51,15 @@ func TestACancelSaysWhatHappensNext(t *testing.T) {
 			path := "/v1/tasks/" + row.play(t, stage) + "/cancel"
 			for _, body := range []string{`{"reason":"user_requested"}`, "", `{}`} {
 				answer := post[contract.CancelAnswer](t, stage, path, body, row.status)
-				if answer.Result != row.result || !strings.Contains(answer.Message, row.says) {
-					t.Errorf("the answer to %s is %+v", body, answer)
+				if answer.Result != row.result || !strings.Contains(answer.Message, row.want) {
+					t.Errorf("body %s: got %+v", body, answer)
 				}
 			}
 		})
 	}
 }
 
-func TestACancelKeepsItsFirstReason(t *testing.T) {
+func TestCancelKeepsItsFirstReason(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -69,34 +69,34 @@ func TestACancelKeepsItsFirstReason(t *testing.T) {
 	post[contract.CancelAnswer](t, stage, "/v1/tasks/"+task+"/cancel", `{"reason":"another"}`, 202)
 	shown := get[contract.Task](t, stage, "/v1/tasks/"+task)
 	if shown.Cancel == nil || len(shown.Cancel.Reason) > 2<<10 || !strings.HasSuffix(shown.Cancel.Reason, "(cut)") || shown.Cancel.By != "localhost" {
-		t.Errorf("the wish is %+v", shown.Cancel)
+		t.Errorf("got cancel request %+v", shown.Cancel)
 	}
 }
 
-func TestARetryIsANewTask(t *testing.T) {
+func TestRetryCreatesATask(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	old := stage.Failure(t, "no manifest")
 	path := "/v1/tasks/" + old + "/retry"
 	first := post[contract.RetryAccepted](t, stage, path, "", 202, "Idempotency-Key", "again", "Content-Type", "")
 	if first.TaskID == old || first.RetryOf != old || first.State != "Pending" {
-		t.Errorf("the answer is %+v", first)
+		t.Errorf("got %+v", first)
 	}
 	same := post[contract.RetryAccepted](t, stage, path, "{}", 200, "Idempotency-Key", "again")
 	other := post[contract.RetryAccepted](t, stage, path, "", 202)
 	if same.TaskID != first.TaskID || other.TaskID == first.TaskID {
-		t.Errorf("under the same key there is %s, under none %s; the first was %s", same.TaskID, other.TaskID, first.TaskID)
+		t.Errorf("got task %s with the same key and %s without, want %s and a new one", same.TaskID, other.TaskID, first.TaskID)
 	}
 	was, is := stage.Run(t, old), stage.Run(t, first.TaskID)
 	if string(was.Work.Options) != string(is.Work.Options) || was.Work.PI != is.Work.PI || is.Attempt.Number != 0 || is.Spent != (run.Spent{}) {
-		t.Errorf("it is %+v", is)
+		t.Errorf("got %+v", is)
 	}
 	if shown := get[contract.Task](t, stage, "/v1/tasks/"+first.TaskID); shown.RetryOf != old {
-		t.Errorf("it shows a retry of %q", shown.RetryOf)
+		t.Errorf("got retryOf %q", shown.RetryOf)
 	}
 }
 
-func TestWhatCannotBeChangedIsSaid(t *testing.T) {
+func TestRejectedChanges(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -121,15 +121,15 @@ func TestWhatCannotBeChangedIsSaid(t *testing.T) {
 		}
 		p := post[contract.Problem](t, stage, row.path, row.body, row.status, headers...)
 		if p.Code != row.code || p.Field != row.field {
-			t.Errorf("%s %s is answered with %s about %q", row.path, row.body, p.Code, p.Field)
+			t.Errorf("%s %s: got %s for %q", row.path, row.body, p.Code, p.Field)
 		}
 	}
 	if state := stage.Run(t, task).State; state != run.Pending {
-		t.Errorf("the task is %s", state)
+		t.Errorf("got task %s", state)
 	}
 }
 
-func TestTheKeysAreServed(t *testing.T) {
+func TestKeysAreServed(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	keys, err := stage.Signer.Keys(t.Context())
@@ -138,6 +138,6 @@ func TestTheKeysAreServed(t *testing.T) {
 	}
 	set := get[contract.KeySet](t, stage, "/.well-known/jwks.json")
 	if len(set.Keys) != len(keys) || set.Keys[0].KeyID != keys[0].ID {
-		t.Errorf("the keys are %+v", set.Keys)
+		t.Errorf("got keys %+v", set.Keys)
 	}
 }

@@ -19,32 +19,33 @@ func wantLog(t *testing.T, stage *apitest.Stage, path, text, attempt, ended stri
 	t.Helper()
 	answer := stage.Call(t, http.MethodGet, path, "")
 	if answer.Status != http.StatusOK || answer.Body != text || answer.Header.Get("X-Attempt") != attempt || answer.Header.Get("X-Log-Ended") != ended {
-		t.Errorf("%s is answered %d %.80q, attempt %s, ended %s", path, answer.Status, answer.Body, answer.Header.Get("X-Attempt"), answer.Header.Get("X-Log-Ended"))
+		t.Errorf("%s: got %d %.80q, attempt %s, ended %s", path, answer.Status, answer.Body, answer.Header.Get("X-Attempt"), answer.Header.Get("X-Log-Ended"))
 	}
 }
 
 func wantNoLog(t *testing.T, stage *apitest.Stage, path string) {
 	t.Helper()
 	if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
-		t.Errorf("%s is answered %d %s", path, answer.Status, answer.Body)
+		t.Errorf("%s: got %d %s", path, answer.Status, answer.Body)
 	}
 }
 
-// shortened is a long log as it is served: both ends, and what is missing.
+// shortened requires a truncated log: both ends and the size of the omitted
+// part.
 func shortened(t *testing.T, whole string) string {
 	t.Helper()
 	short := string(orchestrator.Shorten([]byte(whole), limit.Log))
 	begin, end, cut := strings.Cut(short, "\n[")
 	if !cut || len(short) > 1<<20 || !strings.HasPrefix(whole, begin) || !strings.HasSuffix(whole, end[strings.Index(end, "\n")+1:]) ||
 		!strings.Contains(end, "bytes are cut out here]") {
-		t.Fatalf("%d bytes of %d are %.40q", len(short), len(whole), short)
+		t.Fatalf("got %d bytes of %d: %.40q", len(short), len(whole), short)
 	}
 	return short
 }
 
-// TestALogIsTheMachinesAndStays: while the machine lives, and after it is gone,
-// attempt by attempt, until the record is forgotten.
-func TestALogIsTheMachinesAndStays(t *testing.T) {
+// TestMachineLogIsStored reads the log of each attempt while the machine runs,
+// after it is gone, and until the record is deleted.
+func TestMachineLogIsStored(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -68,10 +69,10 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 	stage.Start(t, task)
 	stage.LoseMachine(t, task)
 	wantLog(t, stage, path+"?attempt=2", long, "2", "true")
-	wantNoLog(t, stage, path) // the third has written nothing
+	wantNoLog(t, stage, path) // the third attempt has no log
 	wantNoLog(t, stage, path+"?attempt=4")
 	if n := stage.Objects.Count(port.Accepted); n != 2 {
-		t.Errorf("%d logs are kept", n)
+		t.Errorf("got %d stored logs", n)
 	}
 	stage.Clock.Advance(8 * 24 * time.Hour)
 	if err := stage.System.Sweep(t.Context(), 0); err != nil {
@@ -79,12 +80,12 @@ func TestALogIsTheMachinesAndStays(t *testing.T) {
 	}
 	wantNoLog(t, stage, path+"?attempt=1")
 	if n := stage.Objects.Count(port.Accepted); n != 0 {
-		t.Errorf("%d logs outlive their task", n)
+		t.Errorf("got %d logs of a deleted task, want none", n)
 	}
 }
 
-// TestALogIsWhatTheWorkerUploaded, where the runner tells none.
-func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
+// TestUploadedLogIsUsed checks a runner that provides no logs.
+func TestUploadedLogIsUsed(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
@@ -95,7 +96,7 @@ func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 	envelope := stage.Envelope(t, task)
 	answer := stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/started", `{"attempt":1,"workerId":"w"}`, "Authorization", "Bearer "+envelope.TaskToken)
 	if answer.Status != http.StatusOK {
-		t.Fatalf("started is answered %d %s", answer.Status, answer.Body)
+		t.Fatalf("started: got %d %s", answer.Status, answer.Body)
 	}
 	path := "/v1/tasks/" + task + "/logs"
 	wantNoLog(t, stage, path)
@@ -105,14 +106,14 @@ func TestALogIsWhatTheWorkerUploaded(t *testing.T) {
 	wantLog(t, stage, path, cut, "1", "false")
 	answer = stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`, "Authorization", "Bearer "+envelope.TaskToken)
 	if answer.Status != http.StatusOK {
-		t.Fatalf("completed is answered %d %s", answer.Status, answer.Body)
+		t.Fatalf("completed: got %d %s", answer.Status, answer.Body)
 	}
 	stage.Settle(t, task)
 	if state := stage.Run(t, task).State; state != run.Completed {
-		t.Fatalf("the run is %s", state)
+		t.Fatalf("got state %s", state)
 	}
 	wantLog(t, stage, path, cut, "1", "true")
 	if n := stage.Objects.Count(port.Uploads); n != 0 {
-		t.Errorf("%d uploads are left", n)
+		t.Errorf("got %d uploads, want none", n)
 	}
 }

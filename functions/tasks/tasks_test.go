@@ -36,7 +36,7 @@ func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
 	answer := stage.Call(t, http.MethodGet, path, "")
 	var v T
 	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != http.StatusOK {
-		t.Fatalf("%s is answered %d %s (%v)", path, answer.Status, answer.Body, err)
+		t.Fatalf("%s: got %d %s, %v", path, answer.Status, answer.Body, err)
 	}
 	return v
 }
@@ -46,14 +46,14 @@ func TestTask(t *testing.T) {
 	stage := setup(t)
 	done := get[contract.Task](t, stage, "/v1/tasks/"+stage.Success(t, "a.xml", "application/xml", "<a/>"))
 	if done.State != "Completed" || done.Output == nil || done.Output.Size != 4 || done.Machine == nil || done.CorrelationID != "of-the-test" {
-		t.Errorf("the task is %+v", done)
+		t.Errorf("got task %+v", done)
 	}
 	failed := get[contract.Task](t, stage, "/v1/tasks/"+stage.Failure(t, "no manifest"))
 	if failed.State != "Failed" || failed.Fault == nil || failed.Fault.Blame != "worker" || failed.FailedAttempts != 1 {
-		t.Errorf("the task is %+v", failed)
+		t.Errorf("got task %+v", failed)
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks/none", ""); answer.Status != http.StatusNotFound {
-		t.Errorf("an unknown task is answered %d", answer.Status)
+		t.Errorf("got %d for an unknown task", answer.Status)
 	}
 }
 
@@ -75,14 +75,14 @@ func TestPagesHaveEveryTaskOnce(t *testing.T) {
 		}
 		if page.NextCursor == "" {
 			if pages != 3 {
-				t.Errorf("there are %d pages, want 3", pages)
+				t.Errorf("got %d pages, want 3", pages)
 			}
 			break
 		}
 		path = "/v1/tasks?limit=3&cursor=" + page.NextCursor
 	}
 	if !slices.Equal(listed, made) {
-		t.Errorf("listed are %v, want %v", listed, made)
+		t.Errorf("got tasks %v, want %v", listed, made)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestListByState(t *testing.T) {
 	done := stage.Success(t, "a.xml", "", "x")
 	page := get[contract.TaskList](t, stage, "/v1/tasks?state=Completed")
 	if len(page.Tasks) != 1 || page.Tasks[0].TaskID != done {
-		t.Errorf("completed are %+v", page.Tasks)
+		t.Errorf("got completed tasks %+v", page.Tasks)
 	}
 	answer := stage.Call(t, http.MethodGet, "/v1/tasks?state=Orphaned", "")
 	if strings.TrimSpace(answer.Body) != `{"tasks":[]}` {
-		t.Errorf("an empty list is %s", answer.Body)
+		t.Errorf("got %s, want an empty list", answer.Body)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestEventsAreInOrderWithoutGaps(t *testing.T) {
 	task := stage.Success(t, "a.xml", "", "x")
 	whole := get[contract.TaskEvents](t, stage, "/v1/tasks/"+task+"/events")
 	if whole.NextAfter != 0 || len(whole.Events) < 5 {
-		t.Fatalf("there are %d events, and next is after %d", len(whole.Events), whole.NextAfter)
+		t.Fatalf("got %d events, next after %d", len(whole.Events), whole.NextAfter)
 	}
 	var paged []contract.TaskEvent
 	for after := 0; ; {
@@ -119,15 +119,15 @@ func TestEventsAreInOrderWithoutGaps(t *testing.T) {
 	}
 	for i, e := range paged {
 		if e.Seq != i+1 || e.EventID != whole.Events[i].EventID {
-			t.Errorf("event %d has the number %d", i+1, e.Seq)
+			t.Errorf("event %d: got seq %d", i+1, e.Seq)
 		}
 	}
 	if last := paged[len(paged)-1]; len(paged) != len(whole.Events) || last.State != "Completed" {
-		t.Errorf("the last of %d events is %+v", len(paged), last)
+		t.Errorf("got %d events, the last is %+v", len(paged), last)
 	}
 }
 
-func TestBadQueriesAreNamed(t *testing.T) {
+func TestInvalidQueriesNameTheParameter(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
@@ -149,7 +149,7 @@ func TestBadQueriesAreNamed(t *testing.T) {
 		answer := stage.Call(t, http.MethodGet, path, "")
 		var p contract.Problem
 		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != http.StatusBadRequest || p.Field != field {
-			t.Errorf("%s is answered %d about %q, want 400 about %q", path, answer.Status, p.Field, field)
+			t.Errorf("%s: got %d for %q, want 400 for %q", path, answer.Status, p.Field, field)
 		}
 	}
 }
@@ -160,21 +160,21 @@ func TestOpenRoutesNeedNoToken(t *testing.T) {
 	stage := apitest.New(t, parts, routes(parts.Signer),
 		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
-		t.Errorf("health is %+v", health)
+		t.Errorf("got health %+v", health)
 	}
 	document := get[map[string]any](t, stage, "/openapi.json")
 	if document["openapi"] != "3.1.0" {
-		t.Errorf("the document is OpenAPI %v", document["openapi"])
+		t.Errorf("got OpenAPI version %v", document["openapi"])
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks", ""); answer.Status != http.StatusUnauthorized {
-		t.Errorf("tasks without a token are answered %d", answer.Status)
+		t.Errorf("got %d for tasks without a token", answer.Status)
 	}
 	if answer := stage.Call(t, http.MethodHead, "/healthz", ""); answer.Status != http.StatusOK || answer.Body != "" {
-		t.Errorf("HEAD is answered %d", answer.Status)
+		t.Errorf("HEAD: got %d", answer.Status)
 	}
 }
 
-func TestOthersTasksAreNotThere(t *testing.T) {
+func TestTasksOfOtherTenantsAreNotFound(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	submission, err := api.Export("mods", contract.ExportRequest{PI: apitest.PI})
@@ -188,10 +188,10 @@ func TestOthersTasksAreNotThere(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/tasks/" + r.TaskID, "/v1/tasks/" + r.TaskID + "/events"} {
 		if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
-			t.Errorf("%s is answered %d", path, answer.Status)
+			t.Errorf("%s: got %d", path, answer.Status)
 		}
 	}
 	if page := get[contract.TaskList](t, stage, "/v1/tasks"); len(page.Tasks) != 0 {
-		t.Errorf("the list has %d tasks of another tenant", len(page.Tasks))
+		t.Errorf("got %d tasks of another tenant, want none", len(page.Tasks))
 	}
 }
