@@ -73,7 +73,7 @@ func badQueries(c *Case) {
 		"/v1/tasks?limit=0":                    "limit",
 		"/v1/tasks?limit=ten":                  "limit",
 		"/v1/tasks?limit=1001":                 "limit",
-		"/v1/tasks?state=pending":              "state",
+		"/v1/tasks?state=unknown":              "state",
 		"/v1/tasks?cursor=nonsense":            "cursor",
 		"/v1/tasks?sort=asc":                   "sort",
 		"/v1/tasks/none?x=1":                   "x",

@@ -51,6 +51,6 @@ func resolve(ref string) string {
 	return ref
 }
 
-// CutPlaceholder removes the sentence that stands in for a missing list of
+// CutPlaceholder removes the sentence that replaces a missing list of
 // topics.
 func CutPlaceholder(text string) string { return placeholder.ReplaceAllString(text, "") }
