@@ -171,7 +171,7 @@ vuln: ## look for known vulnerabilities (needs the network)
 	$(GOVULNCHECK) ./...
 
 # The deployed home. It needs Node beside Go: the CDK's command line is installed
-# in exact versions into infra/.cdk, and what is deployed is built into infra/.build.
+# in exact versions into infra/.cdk, and the functions are built into infra/.build.
 STAGE     ?= dev
 ARCH      ?= arm64
 CDK       ?= cdk
@@ -212,7 +212,7 @@ deploy: functions infra-tools ## deploy STAGE=dev to the AWS account of the cred
 destroy: functions infra-tools ## remove STAGE=dev; data stay unless the stage says otherwise
 	$(RUNCDK) destroy $(CONTEXT)
 
-# What tests and measures what is deployed, built for this host.
+# Tests and measurements of the deployment, built for this host.
 HOSTARCH = $(shell $(GO) env GOARCH)
 
 .PHONY: test-infra

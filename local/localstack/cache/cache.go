@@ -146,7 +146,7 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 	if whole() {
 		return dir, nil
 	}
-	begun := c.Clock.Now()
+	started := c.Clock.Now()
 	if err := os.RemoveAll(dir); err != nil {
 		return "", fmt.Errorf("cannot clear an incomplete folder: %w", err)
 	}
@@ -159,7 +159,7 @@ func (c Cache) Part(ctx context.Context, name, digest string, fill func(dir stri
 	if err := os.WriteFile(filepath.Join(dir, stamp), nil, 0o600); err != nil {
 		return "", fmt.Errorf("cannot stamp the cache: %w", err)
 	}
-	c.Say("installed %s in %.1f s", name, c.Clock.Now().Sub(begun).Seconds())
+	c.Say("installed %s in %.1f s", name, c.Clock.Now().Sub(started).Seconds())
 	return dir, nil
 }
 

@@ -77,8 +77,8 @@ func TestEnv(t *testing.T) {
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	told := `{"sortie-` + stage + `": {"URL": "http://there/local", "UploadsBucket": "uploads"}}`
-	if err := os.WriteFile(filepath.Join(work, "outputs.json"), []byte(told), 0o600); err != nil {
+	outputs := `{"sortie-` + stage + `": {"URL": "http://there/local", "UploadsBucket": "uploads"}}`
+	if err := os.WriteFile(filepath.Join(work, "outputs.json"), []byte(outputs), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ = call(t, env, "env")

@@ -90,11 +90,11 @@ func (a *app) stop() *cobra.Command {
 				a.say("no LocalStack runs on port %d", p.server.Port)
 				return nil
 			}
-			begun := a.Clock.Now()
+			started := a.Clock.Now()
 			if err := p.server.Stop(ctx); err != nil {
 				return err
 			}
-			a.say("LocalStack stopped in %.1f s", a.Clock.Now().Sub(begun).Seconds())
+			a.say("LocalStack stopped in %.1f s", a.Clock.Now().Sub(started).Seconds())
 			return nil
 		}),
 	}

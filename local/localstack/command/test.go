@@ -124,7 +124,7 @@ func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, o
 		if err != nil {
 			return err
 		}
-		begun := a.Clock.Now()
+		started := a.Clock.Now()
 		err = try(ctx, p, &lines{to: a.Stdout}, keep)
 		if err != nil && ctx.Err() == nil {
 			a.say("the end of LocalStack's log:\n%s", p.server.Tail(ctx))
@@ -133,7 +133,7 @@ func (a *app) passing(c *cobra.Command, try func(ctx context.Context, p place, o
 			// Clean up even if the context has ended.
 			err = errors.Join(err, p.server.Stop(context.WithoutCancel(ctx)))
 		}
-		a.say("total: %.1f s", a.Clock.Now().Sub(begun).Seconds())
+		a.say("total: %.1f s", a.Clock.Now().Sub(started).Seconds())
 		return err
 	})
 	return c
@@ -162,13 +162,13 @@ func (a *app) prepare(ctx context.Context, p place, d deployment.Deployment) err
 
 // goTest runs tests with the build tag localstack.
 func (a *app) goTest(ctx context.Context, p place, output io.Writer, env []string, packages ...string) error {
-	begun := a.Clock.Now()
+	started := a.Clock.Now()
 	what := strings.Join(packages, " ")
 	err := step.Run(ctx, "run the tests of "+what, step.Program{
 		Path: p.cache.Tools.Go, Args: append([]string{"test", "-tags", "localstack", "-count", "1", "-timeout", "15m"}, packages...),
 		Dir: p.repository, Env: step.Environ(a.Environ, append(env, "SORTIE_LOCALSTACK_PROGRAM="+a.Executable)...), Output: output,
 	})
-	a.say("tested %s in %.1f s", what, a.Clock.Now().Sub(begun).Seconds())
+	a.say("tested %s in %.1f s", what, a.Clock.Now().Sub(started).Seconds())
 	return err
 }
 

@@ -187,10 +187,10 @@ func (d Deployment) cdk(ctx context.Context, what, dir, command string, args ...
 
 // timed runs a step and reports its duration if it succeeds.
 func (d Deployment) timed(what string, do func() error) error {
-	begun := d.Clock.Now()
+	started := d.Clock.Now()
 	if err := do(); err != nil {
 		return err
 	}
-	d.Say("%s in %.1f s", what, d.Clock.Now().Sub(begun).Seconds())
+	d.Say("%s in %.1f s", what, d.Clock.Now().Sub(started).Seconds())
 	return nil
 }

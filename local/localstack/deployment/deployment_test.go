@@ -154,7 +154,7 @@ func TestReleaseMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(notes, "builds")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a release is built anew: %v", err)
+		t.Errorf("a release is built again: %v", err)
 	}
 	for _, file := range files {
 		if text := read(t, file); text != "second" {

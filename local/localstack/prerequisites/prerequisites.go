@@ -106,7 +106,7 @@ func (s *search) common() Tools {
 	if t.Node == "" {
 		s.lack(how, "")
 	} else if text, _ := s.run(t.Node, "--version"); major(text) < 20 {
-		s.lack(how, told(t.Node, text))
+		s.lack(how, printed(t.Node, text))
 	}
 	return t
 }
@@ -123,7 +123,7 @@ func (s *search) java() string {
 	}
 	text, _ := s.run(file, "-version")
 	if _, version, _ := strings.Cut(text, `version "`); major(version) < 17 {
-		s.lack(how, told(file, text))
+		s.lack(how, printed(file, text))
 	}
 	return file
 }
@@ -179,7 +179,7 @@ func major(version string) int {
 	return n
 }
 
-func told(file, text string) string {
+func printed(file, text string) string {
 	return fmt.Sprintf(" (%s printed %q)", file, firstLine(text))
 }
 

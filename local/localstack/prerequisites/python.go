@@ -14,7 +14,7 @@ func (s *search) python() string {
 	const how = "Python 3.13 with venv%s: pyenv install 3.13, uv python install 3.13, apt install python3.13-venv or brew install python@3.13; PYTHON313 may name its file"
 	if named, ok := s.Env("PYTHON313"); ok && named != "" {
 		if text, _ := s.run(named, "-c", question); strings.TrimSpace(text) != "3.13" {
-			s.lack(how, told(named, text))
+			s.lack(how, printed(named, text))
 		}
 		return named
 	}

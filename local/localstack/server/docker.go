@@ -25,11 +25,11 @@ const mounted = "/opt/sortie"
 
 func (d Docker) start(ctx context.Context, s Server) (state, error) {
 	// The state is recorded even if this fails: a container may run.
-	begun := state{Container: "sortie-localstack-" + strconv.Itoa(s.Port), Docker: d.Docker}
-	if text, err := exec.CommandContext(ctx, d.Docker, d.args(s, begun.Container)...).CombinedOutput(); err != nil {
-		return begun, fmt.Errorf("cannot start the container: %w: %s", err, strings.TrimSpace(string(text)))
+	started := state{Container: "sortie-localstack-" + strconv.Itoa(s.Port), Docker: d.Docker}
+	if text, err := exec.CommandContext(ctx, d.Docker, d.args(s, started.Container)...).CombinedOutput(); err != nil {
+		return started, fmt.Errorf("cannot start the container: %w: %s", err, strings.TrimSpace(string(text)))
 	}
-	return begun, nil
+	return started, nil
 }
 
 // args returns the arguments of docker.

@@ -83,7 +83,7 @@ func (s Server) Start(ctx context.Context, way Way) error {
 	} else if err := probe.Close(); err != nil {
 		return fmt.Errorf("cannot free port %d: %w", s.Port, err)
 	}
-	begun := s.Clock.Now()
+	started := s.Clock.Now()
 	if err := os.MkdirAll(s.Dir, 0o750); err != nil {
 		return fmt.Errorf("cannot create the server's folder: %w", err)
 	}
@@ -91,7 +91,7 @@ func (s Server) Start(ctx context.Context, way Way) error {
 		// Clean up even if the context has ended.
 		return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 	}
-	s.Say("LocalStack is ready on %s after %.1f s", s.URL(), s.Clock.Now().Sub(begun).Seconds())
+	s.Say("LocalStack is ready on %s after %.1f s", s.URL(), s.Clock.Now().Sub(started).Seconds())
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 
 // kills kills processes of functions at random moments during a hundred runs.
 func (w *world) kills(t *testing.T) {
-	const runs, clients, blows = 100, 20, 100
+	const runs, clients, most = 100, 20, 100
 	first := patient{w, "kills.first"} // a function has a process after its first call
 	task, err := first.begin(t.Context(), "kills-first")
 	if err != nil {
@@ -31,16 +31,16 @@ func (w *world) kills(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	ctx, stop := context.WithCancel(t.Context())
-	struck := make(chan int)
-	go func() { struck <- w.inject(ctx, blows, rand.New(rand.NewPCG(seed, 0))) }()
+	killed := make(chan int)
+	go func() { killed <- w.inject(ctx, most, rand.New(rand.NewPCG(seed, 0))) }()
 	var next sync.Mutex
-	begun, ends := 0, make([]contract.Status, runs)
+	started, ends := 0, make([]contract.Status, runs)
 	together(clients, func(int) {
 		client := patient{w, "kills"}
 		for {
 			next.Lock()
-			i := begun
-			begun++
+			i := started
+			started++
 			next.Unlock()
 			if i >= runs {
 				return
@@ -64,7 +64,7 @@ func (w *world) kills(t *testing.T) {
 		seen[status.TaskID] = true
 		w.wellEnded(t, status)
 	}
-	t.Logf("killed %d processes; seed %d", <-struck, seed)
+	t.Logf("killed %d processes; seed %d", <-killed, seed)
 }
 
 // The pauses between two kills.
@@ -72,9 +72,9 @@ const leastPause, mostPause = 100 * time.Millisecond, 600 * time.Millisecond
 
 // inject kills that many processes, or fewer if ctx ends first, and returns
 // their number.
-func (w *world) inject(ctx context.Context, blows int, random *rand.Rand) int {
+func (w *world) inject(ctx context.Context, most int, random *rand.Rand) int {
 	count := 0
-	for count < blows {
+	for count < most {
 		select {
 		case <-ctx.Done():
 			return count

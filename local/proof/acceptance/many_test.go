@@ -34,7 +34,7 @@ func (p patient) begin(ctx context.Context, key string) (task string, err error)
 		return "", err
 	}
 	var accepted contract.ExportAccepted
-	err = p.insist(ctx, http.MethodPost, "/export/mods", body, key, &accepted)
+	err = p.retry(ctx, http.MethodPost, "/export/mods", body, key, &accepted)
 	return accepted.TaskID, err
 }
 
@@ -42,7 +42,7 @@ func (p patient) begin(ctx context.Context, key string) (task string, err error)
 func (p patient) end(ctx context.Context, task string) (contract.Status, error) {
 	for {
 		var status contract.Status
-		if err := p.insist(ctx, http.MethodGet, "/status/"+task+"?wait=5", nil, "", &status); err != nil {
+		if err := p.retry(ctx, http.MethodGet, "/status/"+task+"?wait=5", nil, "", &status); err != nil {
 			return status, err
 		}
 		if status.Status != contract.StatusProcessing {
@@ -54,7 +54,7 @@ func (p patient) end(ctx context.Context, task string) (contract.Status, error) 
 // between is the pause before a retry.
 const between = 200 * time.Millisecond
 
-func (p patient) insist(ctx context.Context, method, path string, body []byte, key string, into any) error {
+func (p patient) retry(ctx context.Context, method, path string, body []byte, key string, into any) error {
 	for {
 		code, text, err := p.call(ctx, method, path, body, key)
 		switch {

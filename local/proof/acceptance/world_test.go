@@ -45,7 +45,7 @@ func TestDeployed(t *testing.T) {
 	t.Run("another release is deployed during runs", w.redeploys)
 }
 
-// TestFaults does to a deployment what nobody does on purpose.
+// TestFaults kills and breaks functions of a deployment.
 //
 //nolint:paralleltest // likewise
 func TestFaults(t *testing.T) {

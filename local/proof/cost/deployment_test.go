@@ -217,7 +217,7 @@ func (d *deployment) count(do func()) (cost.Usage, []string) {
 func (d *deployment) during(do func()) (cost.Usage, []string) {
 	d.Helper()
 	d.settle()
-	begun := d.since()
+	started := d.since()
 	d.proxy.Take()
 	do()
 	d.settle()
@@ -233,7 +233,7 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 		if function == "sweep" || function == "probe" {
 			continue
 		}
-		calls := d.invocations(begun, function)
+		calls := d.invocations(started, function)
 		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function] // the time of counting is not billed on AWS
 		switch function {
 		case "export", "callback", "status", "download", "tasks":
@@ -246,7 +246,7 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 	if used[cost.LambdaRequests] == 0 {
 		d.Fatalf("%s: no usage recorded", d.log)
 	}
-	states := d.entered(begun)
+	states := d.entered(started)
 	used[cost.Transitions] = float64(len(states))
 	return used, states
 }
@@ -271,14 +271,14 @@ const probed = `"route":"/healthz"`
 
 // logged returns what a function has logged since then, one text per
 // invocation. The sweep's probes are listed as the function "probe".
-func (d *deployment) logged(begun moment, function string) []string {
+func (d *deployment) logged(started moment, function string) []string {
 	d.Helper()
 	text, err := os.ReadFile(d.log)
 	if err != nil {
 		d.Fatal(err)
 	}
 	var own []string
-	for block := range strings.SplitSeq(string(text[begun.log:]), "/aws/lambda/") {
+	for block := range strings.SplitSeq(string(text[started.log:]), "/aws/lambda/") {
 		name, body, _ := strings.Cut(block, " ")
 		if strings.Contains(body, probed) {
 			name = d.name + "probe"
@@ -291,10 +291,10 @@ func (d *deployment) logged(begun moment, function string) []string {
 }
 
 // invocations parses a function's log.
-func (d *deployment) invocations(begun moment, function string) cost.Usage {
+func (d *deployment) invocations(started moment, function string) cost.Usage {
 	d.Helper()
 	used := cost.Usage{}
-	for _, body := range d.logged(begun, function) {
+	for _, body := range d.logged(started, function) {
 		match := report.FindStringSubmatch(body)
 		if match == nil {
 			continue
@@ -319,10 +319,10 @@ func (d *deployment) invocations(begun moment, function string) cost.Usage {
 }
 
 // metrics counts the custom metrics that a function publishes.
-func (d *deployment) metrics(begun moment, function string) float64 {
+func (d *deployment) metrics(started moment, function string) float64 {
 	d.Helper()
 	names := map[string]bool{}
-	for _, body := range d.logged(begun, function) {
+	for _, body := range d.logged(started, function) {
 		for _, match := range metric.FindAllStringSubmatch(body, -1) {
 			names[match[1]] = true
 		}
@@ -373,12 +373,12 @@ func (d *deployment) awaitExecutions() {
 
 // entered returns the states that executions have entered since then. Each is a
 // transition, and so is each retry, of which there are none without failures.
-func (d *deployment) entered(begun moment) []string {
+func (d *deployment) entered(started moment) []string {
 	d.Helper()
 	var states []string
 	for _, e := range d.executions() {
 		at, err := e.StartDate.Float64()
-		if err != nil || at < float64(begun.at.UnixMilli())/1000 {
+		if err != nil || at < float64(started.at.UnixMilli())/1000 {
 			continue
 		}
 		var history struct {

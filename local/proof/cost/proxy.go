@@ -63,9 +63,9 @@ func (p *Proxy) Take() (used map[string]Usage, own map[string]time.Duration) {
 
 // aside makes a call that no function made.
 func (p *Proxy) aside(function string, do func()) {
-	begun := p.clock.Now()
+	started := p.clock.Now()
 	do()
-	took := p.clock.Now().Sub(begun)
+	took := p.clock.Now().Sub(started)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.own[function] += took
@@ -161,10 +161,10 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 		written += units.Transaction * units.Written(before[i], after[i], size)
 	}
 	used := Usage{WriteUnits: written}
-	if told := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
-		used[WriteUnits] = max(told, 1) // a refused write costs its item's size
+	if units := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
+		used[WriteUnits] = max(units, 1) // a refused write costs its item's size
 	} else if operation != "TransactWriteItems" {
-		used = Usage{ReadUnits: told}
+		used = Usage{ReadUnits: units}
 	}
 	p.add(function, used)
 	for name, values := range answer.header {

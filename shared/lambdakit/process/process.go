@@ -35,7 +35,7 @@ type Process struct {
 	host  Host
 	env   *environment
 	check bool
-	began time.Time
+	started time.Time
 	calls atomic.Int64
 	// serve runs Lambda's loop.
 	serve func(handler any)
@@ -43,7 +43,7 @@ type Process struct {
 
 // New makes the process of the function called name on a host.
 func New(name string, host Host) *Process {
-	p := &Process{Name: name, host: host, env: &environment{lookup: host.Env}, began: host.Clock.Now()}
+	p := &Process{Name: name, host: host, env: &environment{lookup: host.Env}, started: host.Clock.Now()}
 	p.serve = p.loop
 	p.Log = newLog(host.Out, name, p.lambda("AWS_LAMBDA_FUNCTION_VERSION"))
 	p.check = slices.Equal(host.Args, []string{"-check"})
@@ -130,7 +130,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	ctx = lambdakit.WithCounter(ctx, c.counts.Add)
 	if c.first {
-		took := p.host.Clock.Now().Sub(p.began)
+		took := p.host.Clock.Now().Sub(p.started)
 		c.counts.Add("ColdStarts", 1)
 		c.counts.Add("InitMs", int(took.Milliseconds()))
 		p.Log.InfoContext(ctx, "cold start", "init_ms", took.Milliseconds())

@@ -215,7 +215,7 @@ class LocalProcessExecutor(RuntimeExecutor):
             self._process.kill()
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        request_id, begun = payload["invoke-id"], time.time()
+        request_id, started = payload["invoke-id"], time.time()
         try:
             if not self._process.lives():
                 self._start(self._process.timeout)
@@ -224,7 +224,7 @@ class LocalProcessExecutor(RuntimeExecutor):
             limit = f"{self._process.timeout}.00 seconds"
             raise failure("Sandbox.Timedout", f"RequestId: {request_id} Error: Task timed out after {limit}") from None
         time.sleep(0.005)  # for the last lines of the log, which come by a pipe
-        report = f"REPORT RequestId: {request_id}\tDuration: {(time.time() - begun) * 1000:.2f} ms\n"
+        report = f"REPORT RequestId: {request_id}\tDuration: {(time.time() - started) * 1000:.2f} ms\n"
         version = self.function_version.id.qualifier
         logs = f"START RequestId: {request_id} Version: {version}\n{self._process.log()}END RequestId: {request_id}\n{report}"
         return InvocationResult(request_id=answered, payload=body, is_error=is_error, logs=logs)
