@@ -32,11 +32,11 @@ type Process struct {
 	// Stage is the deployment's name (SORTIE_STAGE).
 	Stage string
 
-	host  Host
-	env   *environment
-	check bool
+	host    Host
+	env     *environment
+	check   bool
 	started time.Time
-	calls atomic.Int64
+	calls   atomic.Int64
 	// serve runs Lambda's loop.
 	serve func(handler any)
 }
