@@ -197,7 +197,7 @@ func TestUnknownStepIsAProblem(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[string]string{
 		"":       "SORTIE_STEP is not set",
-		"launhc": `SORTIE_STEP: "launhc" is not a step function, want one of act, admit, constrain, launch, supervise, terminate`,
+		"launhc": `SORTIE_STEP: "launhc" is not a step function, want one of ` + strings.Join(steps.Functions(), ", "),
 	} {
 		env := slices.DeleteFunc(environment(t, "admit"), func(v string) bool { return strings.HasPrefix(v, "SORTIE_STEP=") })
 		if _, problems, code := check(t, "admit", append(env, "SORTIE_STEP="+step)); code != 2 || !slices.Equal(problems, []string{want}) {
