@@ -67,8 +67,8 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	return ok && name.IsExported()
 }
 
-// TestTimeAndEnvironmentAreArguments: below main nobody asks the host. What all
-// bootstraps have of it stands in one file, for them.
+// TestTimeAndEnvironmentAreArguments checks that only main functions read the
+// host's clock and environment. One file does so for all bootstraps.
 func TestTimeAndEnvironmentAreArguments(t *testing.T) {
 	t.Parallel()
 	asks := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "os.Getenv", "os.LookupEnv", "os.Environ", "log.Fatal", "log.Fatalf", "slog.Default"}

@@ -59,7 +59,7 @@ func (v *Virtual) Advance(d time.Duration) {
 	}
 }
 
-// Next returns the time of the earliest timer, and false if there is none.
+// Next returns the time of the earliest timer, and false without a timer.
 func (v *Virtual) Next() (time.Time, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -57,7 +57,7 @@ type Outputs interface {
 	PresignGet(ctx context.Context, key, fileName, contentType string, ttl time.Duration) (string, error)
 	// PresignPut returns a URL that accepts PUT requests to Uploads for ttl.
 	PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error)
-	// Delete removes an object. It returns nil if there is none.
+	// Delete removes an object. It returns nil if it does not exist.
 	Delete(ctx context.Context, bucket Bucket, key string) error
 	// DeletePrefix removes every object under the prefix, which is not empty
 	// and ends in "/", and aborts the multipart uploads under it.

@@ -64,7 +64,7 @@ type MachineOwner struct {
 // MachinePhase is the phase of a machine's life.
 type MachinePhase string
 
-// The phases of a machine in order. MachineUnknown stands for a state that the
+// The phases of a machine in order. MachineUnknown means a state that the
 // adapter does not know, and proves nothing.
 const (
 	MachineUnknown  MachinePhase = "unknown"

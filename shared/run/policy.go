@@ -37,7 +37,7 @@ type Retry struct {
 	// MaxAttempts counts all attempts whose machine started; 1 is no retry.
 	MaxAttempts int `json:"maxAttempts"`
 	// MaxFurtherStarts counts the retries after machines that never started; they
-	// use up no attempt. 0 is none.
+	// use up no attempt. 0 means no retry.
 	MaxFurtherStarts int           `json:"maxFurtherStarts"`
 	InitialDelay     time.Duration `json:"initialDelay"`
 	Multiplier       float64       `json:"multiplier"`

@@ -295,7 +295,7 @@ func TestTaskFindsCancel(t *testing.T) {
 		"checked":                 {constrained: true, before: []run.Fact{admitted}, task: run.Checked{}},
 		"checked, with an action": {constrained: true, before: []run.Fact{admitted}, task: violated},
 		"acted":                   {constrained: true, before: []run.Fact{admitted, violated}, task: run.Acted{}},
-		"woken": {
+		"due": {
 			before: []run.Fact{admitted, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.Settled{}},
 			task:   run.Due{},
 		},

@@ -98,7 +98,7 @@ func (r Run) BytesLeft() bool {
 }
 
 // BytesDue is when stored bytes of the run are due for deletion next: the output
-// when it expires, the logs with the record. Zero if there are none, or if the time
+// when it expires, the logs with the record. Zero without stored bytes, or if the time
 // is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
@@ -125,7 +125,7 @@ type Work struct {
 	Image   string          `json:"image"`
 }
 
-// Attempt is the current attempt. Its zero value means that there was none yet.
+// Attempt is the current attempt. Its zero value means that the run has not been tried.
 type Attempt struct {
 	// Number counts from 1.
 	Number int `json:"number"`
@@ -167,7 +167,7 @@ type Attempt struct {
 	EndedAt           time.Time `json:"endedAt,omitzero"`
 	// Outcome is how the attempt ended; empty until then.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Report is the worker's report; nil if there is none.
+	// Report is the worker's report; nil without a report.
 	Report *Report `json:"report,omitempty"`
 	// Exit is how the program ended, if the runner reported it.
 	Exit *Exit `json:"exit,omitempty"`

@@ -12,7 +12,7 @@ import (
 // already committed. A success with an accepted output is Completed. A failure
 // is retried within the budgets.
 type Settled struct {
-	// Output is the accepted output; nil if there is none.
+	// Output is the accepted output; nil without an output.
 	Output *Output
 	// Fault is set if the reported output is missing or invalid.
 	Fault *fault.Fault

@@ -88,7 +88,7 @@ func (p *plane) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// hang stands for an answer that never arrives.
+// hang means an answer that never arrives.
 const hang = 999
 
 func reply(status int, body string, headers ...string) *http.Response {

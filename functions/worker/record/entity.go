@@ -36,7 +36,7 @@ type Entity struct {
 	Position    Position
 	Pinax       *Pinax // nil if it is missing or invalid
 	Description Text   // description.md
-	Graph       *Graph // nil if there is none or it was not requested
+	Graph       *Graph // nil if it is missing or was not requested
 	References  []Reference
 	// Others are all other components, and invalid references.
 	Others []Component

@@ -21,7 +21,7 @@ type Manifest struct {
 	CID        string
 	Components []Component // by name
 	Children   []PI        // in the manifest's order
-	Parent     PI          // zero if there is none
+	Parent     PI          // zero for a root
 	// BadLinks is the number of malformed children and parents, which are left out.
 	BadLinks int
 }

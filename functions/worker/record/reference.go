@@ -16,7 +16,7 @@ type Reference struct {
 	Type     string // MIME
 	Size     string // bytes, in digits; empty if unknown
 	Filename string
-	OCR      Text // zero if there is none
+	OCR      Text // zero if it is missing
 }
 
 // maxField is the greatest length of a member, except of ocr.

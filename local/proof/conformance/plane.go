@@ -37,7 +37,7 @@ type Call struct {
 	Body     []byte
 	// Fields is the body; nil if it is not a JSON object.
 	Fields map[string]any
-	// Status is that of the answer; 0 if there was none.
+	// Status is that of the answer; 0 without an answer.
 	Status int
 	// Token is the token that was valid when the call arrived.
 	Token string

@@ -372,7 +372,7 @@ func (d *deployment) awaitExecutions() {
 }
 
 // entered returns the states that executions have entered since then. Each is a
-// transition, and so is each retry, of which there are none without failures.
+// transition, and so is each retry, which occurs only after a failure.
 func (d *deployment) entered(started moment) []string {
 	d.Helper()
 	var states []string

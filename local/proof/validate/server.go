@@ -77,7 +77,7 @@ func (s *server) end() error {
 	return nil
 }
 
-// env tells a program where the server is and how it authenticates.
+// env reports a program where the server is and how it authenticates.
 func (s *server) env() []string { return []string{"SORTIE_URL=" + s.URL, "SORTIE_TOKEN=" + token} }
 
 // attempt is what a worker knows about its attempt.

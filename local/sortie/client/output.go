@@ -17,8 +17,8 @@ const redirects = 3
 // Output is an open download of a task's output. The caller closes Body.
 type Output struct {
 	Body io.ReadCloser
-	// FileName is the name in the Content-Disposition header, unchecked; empty
-	// if there is none.
+	// FileName is the name in the Content-Disposition header, unchecked; it
+	// may be empty.
 	FileName string
 	// Start is the offset of the body's first byte in the file.
 	Start int64

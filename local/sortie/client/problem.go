@@ -42,11 +42,11 @@ type Problem struct {
 	Code fault.Code
 	// Message describes the failure.
 	Message string
-	// Field is the wrong part of the request; empty if there is none.
+	// Field is the wrong part of the request; or empty.
 	Field string
 	// CorrelationID identifies the call in the server's logs.
 	CorrelationID string
-	// RetryAfter is the delay that the server asks for; 0 if there is none.
+	// RetryAfter is the delay that the server asks for; or 0.
 	RetryAfter time.Duration
 	// Foreign reports that the response does not come from Sortie.
 	Foreign bool

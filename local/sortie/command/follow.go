@@ -91,7 +91,7 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 	return status, nil
 }
 
-// save downloads the output of a successful run. file is empty if there is none.
+// save downloads the output of a successful run. file is empty if the run has no output.
 func (f *follower) save(ctx context.Context, status contract.Status, to target) (file string, size int64, err error) {
 	if status.OutputKey == "" {
 		f.app.note("The run has no output.")

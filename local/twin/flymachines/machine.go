@@ -101,7 +101,7 @@ func (m *machine) show(rec record) {
 func (m *machine) wake() {
 	select {
 	case m.kick <- struct{}{}:
-	default: // already woken
+	default: // already notified
 	}
 }
 

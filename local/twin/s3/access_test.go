@@ -99,7 +99,7 @@ func TestUnknownClientsAreRefused(t *testing.T) {
 	url := start(t, config(t.TempDir())).URL()
 	dial(t, url, owner).put("uploads", "a", "hello")
 	get := &awss3.GetObjectInput{Bucket: aws.String("uploads"), Key: aws.String("a")}
-	_, err := dial(t, url, s3.Keys{ID: "nobody", Secret: "secret"}).GetObject(t.Context(), get)
+	_, err := dial(t, url, s3.Keys{ID: "unknown", Secret: "secret"}).GetObject(t.Context(), get)
 	wantCode(t, "an unknown account", err, "InvalidAccessKeyId")
 	_, err = dial(t, url, s3.Keys{ID: owner.ID, Secret: "guessed"}).GetObject(t.Context(), get)
 	wantCode(t, "a wrong secret", err, "SignatureDoesNotMatch")

@@ -116,7 +116,7 @@ func scanObject(scan func(...any) error) (object, error) {
 	return o, nil
 }
 
-// find returns an object, and false if there is none.
+// find returns an object, and false if it does not exist.
 func find(tx *sqlite.Tx, bucket, key string) (object, bool, error) {
 	o, err := scanObject(tx.QueryRow("SELECT "+objectColumns+" FROM objects WHERE bucket = ? AND key = ?", bucket, key).Scan)
 	if errors.Is(err, sqlite.ErrNoRow) {

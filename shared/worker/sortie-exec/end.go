@@ -29,7 +29,7 @@ func endOf(status syscall.WaitStatus) end {
 }
 
 // killedBy returns the signal that ended the program, also if a shell reported it
-// for its child as 128 + number; 0 if there was none.
+// for its child as 128 + number; 0 without a child.
 func (e end) killedBy() syscall.Signal {
 	if e.signal == 0 && e.code > 128 && e.code < 160 {
 		return syscall.Signal(e.code - 128)

@@ -34,7 +34,7 @@ const (
 // the program has ended.
 const drainTimeout = time.Second
 
-// streams are the destinations of a program's output. A nil writer stands for the
+// streams are the destinations of a program's output. A nil writer means the
 // wrapper's own stream. progress reads the progress pipe.
 type streams struct {
 	stdout, stderr io.WriteCloser

@@ -76,8 +76,8 @@ func readStart(dir string) (start, error) {
 	return s, nil
 }
 
-// readExit returns the record of this start's end, and false if there is none
-// yet.
+// readExit returns the record of this start's end, and false before
+// it.
 func readExit(dir string, number int) (Exit, bool, error) {
 	var e Exit
 	err := durable.Read(filepath.Join(dir, exitFile), &e)

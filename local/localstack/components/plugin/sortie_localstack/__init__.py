@@ -1,4 +1,4 @@
 """Extensions of LocalStack 4.14.0 for Sortie. They replace private methods of exactly this release.
 
-The parent folder goes on PYTHONPATH; the dist-info folder beside this one has the entry points.
+Add the parent folder to PYTHONPATH; the dist-info folder beside this one has the entry points.
 """
