@@ -19,7 +19,7 @@ func TestStateFilterIgnoresCase(t *testing.T) {
 	if list := get[contract.TaskList](t, stage, "/v1/tasks?state=running"); len(list.Tasks) != 0 {
 		t.Errorf("state running: got %d tasks, want none", len(list.Tasks))
 	}
-	for _, state := range []string{"", "runing"} {
+	for _, state := range []string{"", "runnin"} {
 		if answer := stage.Call(t, http.MethodGet, "/v1/tasks?state="+state, ""); answer.Status != http.StatusBadRequest {
 			t.Errorf("state %q: got status %d, want 400", state, answer.Status)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Heard is one event as a subscriber gets it.
+// Delivered is one event as a subscriber gets it.
 type Delivered struct {
 	Type   string
 	Detail json.RawMessage

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// RunnerTrouble is a way in which a platform fails a launch.
+// RunnerFault is a way in which a platform fails a launch.
 type RunnerFault string
 
 // The troubles that a harness can make.

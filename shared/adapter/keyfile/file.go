@@ -146,7 +146,7 @@ func parse(text []byte) ([]key, error) {
 			return nil, fmt.Errorf("key %d: %w", len(keys)+1, err)
 		}
 		if slices.ContainsFunc(keys, func(other key) bool { return other.id == k.id }) {
-			return nil, fmt.Errorf("key %d stands there twice", len(keys)+1)
+			return nil, fmt.Errorf("key %d is listed twice", len(keys)+1)
 		}
 		keys = append(keys, k)
 	}

@@ -65,7 +65,7 @@ func New(cfg aws.Config, keys ...string) (*Signer, error) {
 		case strings.HasPrefix(name, "alias/") || strings.Contains(name, ":alias/"):
 			problems = append(problems, fmt.Errorf("%s is an alias; the id or ARN of the key is needed", name))
 		case slices.Contains(keys[:i], name):
-			problems = append(problems, fmt.Errorf("%s stands there twice", name))
+			problems = append(problems, fmt.Errorf("%s is listed twice", name))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

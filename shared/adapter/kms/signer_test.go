@@ -209,7 +209,7 @@ func TestAllProblemsOfTheKeysAreNamed(t *testing.T) {
 		t.Error("a signer without keys was made")
 	}
 	_, err := kms.New(cfg, "a", "", "alias/sortie", "arn:aws:kms:r:1:alias/sortie", "a")
-	for _, part := range []string{"key 2", "alias/sortie is", ":alias/sortie is", "a stands there twice"} {
+	for _, part := range []string{"key 2", "alias/sortie is", ":alias/sortie is", "a is listed twice"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
 		}

@@ -98,7 +98,7 @@ func parse[D Document](text []byte) (Document, error) {
 		return nil, unreadable(err)
 	}
 	if decoder.More() {
-		return nil, errors.New("there is something behind the JSON document")
+		return nil, errors.New("data after the JSON document")
 	}
 	if err := errors.Join(document.problems()...); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c Clients) problems() (list []error) {
 			list = append(list, fmt.Errorf("%s has a space or a comma", field))
 		}
 		if slices.Contains(c.Tokens[:i], token) {
-			list = append(list, fmt.Errorf("%s stands there twice", field))
+			list = append(list, fmt.Errorf("%s is listed twice", field))
 		}
 	}
 	return list

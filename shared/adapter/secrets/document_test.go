@@ -52,11 +52,11 @@ func TestEveryProblemOfADocumentIsNamedAtOnce(t *testing.T) {
 	}{
 		{"clients", `{}`, []string{"tokens has none"}},
 		{"clients", `{"tokens":["", "s3cret", "s3cret", "a b", "a,b", "é"]}`, []string{
-			"tokens[0] is missing", "tokens[2] stands there twice", "tokens[3] has a space", "tokens[4] has a space", "tokens[5] has",
+			"tokens[0] is missing", "tokens[2] is listed twice", "tokens[3] has a space", "tokens[4] has a space", "tokens[5] has",
 		}},
 		{"clients", `{"tokens":"s3cret"}`, []string{"tokens is not of its type"}},
 		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},
-		{"fly", `{"token":"s3cret"} {}`, []string{"behind"}},
+		{"fly", `{"token":"s3cret"} {}`, []string{"after"}},
 		{"fly", `s3cret`, []string{"no JSON"}},
 		{"fly", ``, []string{"no JSON"}},
 		{"outputs", `{"endpoint":"s3cret.example"}`, []string{
