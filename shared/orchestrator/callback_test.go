@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestCallbackIsFenced plays every row of the worker contract's table for a
-// callback. A refused one changes nothing.
+// TestCallbackIsFenced checks every row of the worker contract's callback table. A
+// refused callback changes nothing.
 //
 // Rule 4 of shared/README.md.
 func TestCallbackIsFenced(t *testing.T) {
@@ -21,28 +21,28 @@ func TestCallbackIsFenced(t *testing.T) {
 	for name, test := range map[string]struct {
 		play func(h *fixture, task string)
 		body contract.Callback
-		code fault.Code // empty: it is accepted
+		code fault.Code // empty if the callback is accepted
 		ends run.State
 	}{
-		"the first":            {func(*fixture, string) {}, success(), "", run.Terminating},
-		"the first, an error":  {func(*fixture, string) {}, failure, "", run.Terminating},
+		"first":                {func(*fixture, string) {}, success(), "", run.Terminating},
+		"first with an error":  {func(*fixture, string) {}, failure, "", run.Terminating},
 		"repeated at once":     {func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, success(), "", run.Terminating},
 		"repeated after a day": {func(h *fixture, _ string) { h.ends(success()); h.pass(40 * time.Minute) }, success(), "", run.Completed},
 		"contradicting": {
 			func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, failure, fault.TaskAlreadyTerminal, run.Terminating,
 		},
 		"contradicting after the end": {func(h *fixture, _ string) { h.ends(failure) }, success(), fault.TaskAlreadyTerminal, run.Failed},
-		"of a dead attempt": {func(h *fixture, _ string) {
+		"after the attempt's end": {func(h *fixture, _ string) {
 			h.runner.made[0].ends(1)
 			h.sweep()
 		}, success(), fault.TaskExpired, run.Retrying},
-		"of an attempt before": {func(h *fixture, _ string) {
+		"of an earlier attempt": {func(h *fixture, _ string) {
 			h.runner.made[0].ends(1)
 			h.sweep()
 			h.pass(3 * time.Second)
 		}, success(), fault.AttemptMismatch, run.Running},
-		"the first after a cancel": {func(h *fixture, task string) { h.cancel(task) }, success(), "", run.Terminating},
-		"after the worker's end by a cancel": {func(h *fixture, task string) {
+		"first after a cancel request": {func(h *fixture, task string) { h.cancel(task) }, success(), "", run.Terminating},
+		"after the cancelled worker's end": {func(h *fixture, task string) {
 			h.cancel(task)
 			h.step()
 			h.sweep()
@@ -52,9 +52,9 @@ func TestCallbackIsFenced(t *testing.T) {
 			h.pass(3 * time.Second)
 			h.pass(10*time.Minute + 2*time.Second)
 		}, success(), fault.AttemptMismatch, run.Failed},
-		"when its token has expired": {func(h *fixture, _ string) { h.pass(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
-		"of nobody":                  {func(h *fixture, _ string) { h.runner.made[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
-		"with a token that was tampered with": {func(h *fixture, _ string) {
+		"with an expired token": {func(h *fixture, _ string) { h.pass(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
+		"without a token":       {func(h *fixture, _ string) { h.runner.made[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
+		"with a forged token": {func(h *fixture, _ string) {
 			env := h.runner.made[0].spec.Env
 			env["CALLBACK_URL"] = strings.TrimSuffix(env["CALLBACK_URL"], env["CALLBACK_URL"][len(env["CALLBACK_URL"])-8:]) + "AAAAAAAA"
 		}, success(), fault.Unauthenticated, run.Running},
@@ -63,12 +63,12 @@ func TestCallbackIsFenced(t *testing.T) {
 			h.runner.made[0].spec.Env["CALLBACK_URL"] = h.runner.last().spec.Env["CALLBACK_URL"]
 		}, success(), fault.Forbidden, run.Running},
 		"with another task's body": {func(*fixture, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.InvalidRequest, run.Running},
-		"with an output elsewhere": {
+		"with another task's output": {
 			func(*fixture, string) {},
 			contract.Callback{Status: contract.StatusSuccess, OutputKey: "exports/other/out.xml", OutputFileName: "out.xml", OutputFileSize: new(int64)},
 			fault.InvalidRequest, run.Running,
 		},
-		"that says nothing": {func(*fixture, string) {}, contract.Callback{}, fault.InvalidRequest, run.Running},
+		"with an empty body": {func(*fixture, string) {}, contract.Callback{}, fault.InvalidRequest, run.Running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,17 +78,17 @@ func TestCallbackIsFenced(t *testing.T) {
 			before := h.record(task)
 			err := h.report(h.runner.made[0], test.body)
 			if test.code == "" && err != nil || test.code != "" && !fault.Is(err, test.code) {
-				t.Errorf("it is answered by %v, want %q", err, test.code)
+				t.Errorf("got %v, want %q", err, test.code)
 			}
 			after := h.wantState(task, test.ends)
 			if test.code != "" && after.Version != before.Version {
-				t.Errorf("a refused callback made %+v of %+v", after, before)
+				t.Errorf("got version %d after a refusal, want %d", after.Version, before.Version)
 			}
 		})
 	}
 }
 
-// ends has the first worker's report end its run.
+// ends reports from the first worker and completes the run.
 func (h *fixture) ends(body contract.Callback) {
 	h.Helper()
 	h.ok(h.report(h.runner.made[0], body))
@@ -96,7 +96,7 @@ func (h *fixture) ends(body contract.Callback) {
 }
 
 // TestCallbackTokenOutlivesItsAttempt checks that a callback token is valid until
-// the attempt's deadline and an hour more.
+// one hour after the attempt's deadline.
 //
 // Rule 4 of shared/README.md.
 func TestCallbackTokenOutlivesItsAttempt(t *testing.T) {
@@ -114,11 +114,11 @@ func TestCallbackTokenOutlivesItsAttempt(t *testing.T) {
 	h.ok(verify())
 	h.clock.to(until.Add(time.Second))
 	if err := verify(); !fault.Is(err, fault.Unauthenticated) {
-		t.Errorf("after its time: %v", err)
+		t.Errorf("got %v after the token expired, want %s", err, fault.Unauthenticated)
 	}
 }
 
-// TestTokenAuthorizesOneAttempt shows the token of an earlier attempt in calls of
+// TestTokenAuthorizesOneAttempt sends the token of an earlier attempt in calls of
 // the next one.
 //
 // Rule 4 of shared/README.md.
@@ -158,7 +158,7 @@ func TestTokenAuthorizesOneAttempt(t *testing.T) {
 	}
 	for name, call := range calls {
 		if err := call(); !fault.Is(err, fault.Forbidden) || bearer.Attempt != 1 {
-			t.Errorf("%s for attempt 2 by the token of attempt %d is answered by %v", name, bearer.Attempt, err)
+			t.Errorf("%s for attempt 2: got %v with the token of attempt %d, want %s", name, err, bearer.Attempt, fault.Forbidden)
 		}
 	}
 	now, err := h.store.LastHeartbeat(t.Context(), before.Ref())

@@ -17,7 +17,7 @@ func (h *fixture) cancel(task string) {
 	h.ok(err)
 }
 
-// begin stores a run that no front door makes yet, and starts it.
+// begin stores a run with fields that no handler sets yet, and starts it.
 func (h *fixture) begin(change func(*run.Run)) (task string) {
 	h.Helper()
 	r := run.Run{
@@ -33,8 +33,8 @@ func (h *fixture) begin(change func(*run.Run)) (task string) {
 	return "a-run"
 }
 
-// TestCancelWorksInEveryState cancels a run in every state and before every step,
-// and repeats it.
+// TestCancelWorksInEveryState requests a cancel twice in every state and before
+// every step.
 //
 // Rule 12 of shared/README.md.
 func TestCancelWorksInEveryState(t *testing.T) {
@@ -42,19 +42,19 @@ func TestCancelWorksInEveryState(t *testing.T) {
 	for name, test := range map[string]struct {
 		play  func(h *fixture) (task string)
 		state run.State
-		// code is the fault that the run ends with.
+		// code is the run's final fault; empty if the run completes.
 		code fault.Code
-		// machines counts those that were made.
+		// machines is the number of launches.
 		machines int
 	}{
-		"before its execution began": {func(h *fixture) string {
+		"before its execution starts": {func(h *fixture) string {
 			h.calls.lost["Start"] = 1
 			return h.post()
 		}, run.Pending, fault.Cancelled, 0},
 		"PreRun": {func(h *fixture) string {
 			return h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 		}, run.PreRun, fault.Cancelled, 0},
-		"while it is woken": {func(h *fixture) string {
+		"while PreRun ends": {func(h *fixture) string {
 			task := h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 			h.before[run.StepPending] = func(orchestrator.StepInput) { h.cancel(task) }
 			h.pass(time.Hour + time.Second)
@@ -89,7 +89,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			return h.post()
 		}, run.ContainerCreating, fault.Cancelled, 1},
 		"Running": {func(h *fixture) string { return h.post() }, run.Running, fault.Cancelled, 1},
-		"Running, and deaf": {func(h *fixture) string {
+		"Running and ignoring SIGTERM": {func(h *fixture) string {
 			h.runner.deaf = true
 			return h.post()
 		}, run.Running, fault.CancelTimeout, 1},
@@ -104,7 +104,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			h.step()
 			return task
 		}, run.Cancelled, fault.Cancelled, 1},
-		"while its output is kept": {func(h *fixture) string {
+		"while its output is accepted": {func(h *fixture) string {
 			task := h.post()
 			h.outputs.after = func() { h.cancel(task) }
 			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
@@ -152,17 +152,17 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			}
 			r := h.wantState(task, want)
 			if test.code != "" && r.Fault.Code != test.code {
-				t.Errorf("it ended with %+v", r.Fault)
+				t.Errorf("got fault %+v, want %s", r.Fault, test.code)
 			}
 			h.nothingPending(task)
 			if len(h.runner.made) != test.machines {
-				t.Errorf("%d machines were made, want %d", len(h.runner.made), test.machines)
+				t.Errorf("got %d machines launched, want %d", len(h.runner.made), test.machines)
 			}
 			if name != "Queued" && h.runner.live() != 0 {
-				t.Errorf("%d machines live", h.runner.live())
+				t.Errorf("got %d live machines, want 0", h.runner.live())
 			}
 			if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
-				t.Errorf("outputs are left: %v", h.outputs.shelves)
+				t.Errorf("got outputs %v, want empty buckets", h.outputs.shelves)
 			}
 		})
 	}
@@ -182,43 +182,43 @@ func TestReportAfterCancelIsAccepted(t *testing.T) {
 	h.cancel(task)
 	h.step()
 	if len(h.runner.stopped) != 1 {
-		t.Errorf("SIGTERM was sent to %v", h.runner.stopped)
+		t.Errorf("got SIGTERM sent to %v, want one machine", h.runner.stopped)
 	}
 	h.ok(h.report(m, body))
 	h.step()
 	h.wantState(task, run.Cancelled)
 	h.ok(h.report(m, body))
 	if err := h.report(m, contract.Callback{Status: contract.StatusError, Error: "no"}); !fault.Is(err, fault.TaskAlreadyTerminal) {
-		t.Errorf("a contradiction: %v", err)
+		t.Errorf("got %v for a contradicting report, want %s", err, fault.TaskAlreadyTerminal)
 	}
 	if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.NotReady) {
-		t.Errorf("its output: %v", err)
+		t.Errorf("got %v for the output, want %s", err, fault.NotReady)
 	}
 	if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
-		t.Errorf("outputs are left: %v", h.outputs.shelves)
+		t.Errorf("got outputs %v, want empty buckets", h.outputs.shelves)
 	}
 }
 
 // TestCancelIsDeliveredBeforeSigterm delivers the cancel request in the answer to
-// the next call, from which the grace counts. SIGTERM follows after five sixths of
-// the grace, the kill at its end.
+// the next call, which starts the grace period. SIGTERM follows after five sixths
+// of it, the kill at its end.
 //
 // Rule 12 of shared/README.md.
 func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sigterm bool
-		// told is when it calls after the cancel request; 0 is never.
+		// told is the time from the cancel request to the worker's next call; 0 is never.
 		told time.Duration
-		// term is when SIGTERM is due after the cancel request, within a second.
+		// term is the time from the cancel request to SIGTERM.
 		term time.Duration
-		// end is when it is killed if it keeps running.
+		// end is the time from the cancel request to the kill.
 		end time.Duration
 	}{
-		"it handles SIGTERM":           {true, 0, 0, 30 * time.Second},
-		"it calls within its interval": {false, 20 * time.Second, 45 * time.Second, 50 * time.Second},
-		"it calls at once":             {false, time.Second, 26 * time.Second, 31 * time.Second},
-		"it does not call":             {false, 0, 30 * time.Second, 60 * time.Second},
+		"handles SIGTERM":           {true, 0, 0, 30 * time.Second},
+		"calls within its interval": {false, 20 * time.Second, 45 * time.Second, 50 * time.Second},
+		"calls at once":             {false, time.Second, 26 * time.Second, 31 * time.Second},
+		"does not call":             {false, 0, 30 * time.Second, 60 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,7 +237,7 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 					alive, err := w.heartbeat()
 					h.ok(err)
 					if alive.Cancel == nil || *alive.Cancel != "user_requested" {
-						t.Errorf("it is told %v", alive.Cancel)
+						t.Errorf("got cancel reason %v, want user_requested", alive.Cancel)
 					}
 				}
 				if term == 0 && len(h.runner.stopped) > 0 {
@@ -249,23 +249,23 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 				h.passReachable(time.Second)
 			}
 			if term < row.term || term > row.term+2*time.Second {
-				t.Errorf("SIGTERM came after %s, want %s", term, row.term)
+				t.Errorf("got SIGTERM after %s, want %s", term, row.term)
 			}
 			if end < row.end || end > row.end+3*time.Second {
-				t.Errorf("it was killed after %s, want %s", end, row.end)
+				t.Errorf("got the kill after %s, want %s", end, row.end)
 			}
 			if r := h.wantState(task, run.Failed); r.Fault.Code != fault.CancelTimeout {
-				t.Errorf("it ended with %v", r.Fault)
+				t.Errorf("got fault %v, want %s", r.Fault, fault.CancelTimeout)
 			}
 			if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
-				t.Errorf("its heartbeat then: %v", err)
+				t.Errorf("got %v for a heartbeat after the end, want %s", err, fault.TaskExpired)
 			}
 		})
 	}
 }
 
-// TestWorkerThatEndsInTheGraceIsCancelled keeps what the worker reports about its
-// progress.
+// TestWorkerThatEndsInTheGraceIsCancelled stores the progress that the worker
+// reports.
 //
 // Rule 12 of shared/README.md.
 func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
@@ -277,7 +277,7 @@ func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 	h.cancel(task)
 	h.step()
 	if len(h.runner.stopped) != 0 {
-		t.Error("it was sent SIGTERM before it was told")
+		t.Error("got SIGTERM before the cancel request was delivered, want it after")
 	}
 	if _, err := w.heartbeat(); err != nil {
 		t.Fatal(err)
@@ -288,15 +288,15 @@ func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 	})
 	h.ok(err)
 	if final != run.OutcomeCancelled {
-		t.Errorf("the answer is %s", final)
+		t.Errorf("got outcome %s, want %s", final, run.OutcomeCancelled)
 	}
 	h.step()
 	r := h.wantState(task, run.Cancelled)
 	if told := r.Attempt.Report; told.Phase != "processing" || string(told.Partial) != `{"recordsProcessed":500000}` {
-		t.Errorf("kept is %+v", told)
+		t.Errorf("got report %+v, want phase processing and its partial progress", told)
 	}
 	if h.runner.live() != 0 {
-		t.Error("its machine lives")
+		t.Errorf("got %d live machines, want 0", h.runner.live())
 	}
 }
 
@@ -313,7 +313,7 @@ func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	h.cancel(task)
 	h.step()
 	if err := w.started(true); !fault.Is(err, fault.TaskAlreadyTerminal) {
-		t.Errorf("a start after the cancel: %v", err)
+		t.Errorf("got %v for a start after the cancel request, want %s", err, fault.TaskAlreadyTerminal)
 	}
 	final, _, err := h.service.Completed(t.Context(), w.bearer(), contract.TaskCompleted{
 		Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeFailed,
@@ -321,11 +321,11 @@ func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	})
 	h.ok(err)
 	if final != run.OutcomeCancelled {
-		t.Errorf("the answer is %s", final)
+		t.Errorf("got outcome %s, want %s", final, run.OutcomeCancelled)
 	}
 	h.passReachable(time.Minute)
 	h.wantState(task, run.Cancelled)
 	if len(h.runner.made) != 1 {
-		t.Errorf("%d machines were made", len(h.runner.made))
+		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
 	}
 }

@@ -16,7 +16,7 @@ func (h *fixture) nothingDue(task string) {
 	due, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), 10)
 	h.ok(err)
 	if r := h.record(task); len(due) != 0 || len(r.Execution.Pending) != 0 {
-		h.Errorf("%v is still due, %v pending", due, r.Execution.Pending)
+		h.Errorf("got %v due and %v pending, want no effects", due, r.Execution.Pending)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 			h.calls.lost, h.calls.unsure = map[string]int{}, map[string]int{}
 			return h.post()
 		}, run.Completed},
-		"send to where the record stands": {"Fail", func(h *fixture) string {
+		"fail the token of a cancelled run": {"Fail", func(h *fixture) string {
 			task := h.post()
 			_, err := h.service.Cancel(h.Context(), client, task, "")
 			h.ok(err)
@@ -88,18 +88,18 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 				h.sweep()
 				h.nothingDue(task)
 				if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
-					t.Error("its execution still runs")
+					t.Error("got a running execution, want it ended")
 				}
 				if h.calls.lost[test.effect]+h.calls.unsure[test.effect] > 0 {
-					t.Error("no effect was lost")
+					t.Error("got no lost effect, want one")
 				}
 			})
 		}
 	}
 }
 
-// TestFactBeforeItsToken reports while the waiting state is entered, again, and
-// long after.
+// TestFactBeforeItsToken reports twice while the waiting state is entered, and
+// once more an hour later.
 //
 // Rule 3 of shared/README.md.
 func TestFactBeforeItsToken(t *testing.T) {
@@ -114,14 +114,15 @@ func TestFactBeforeItsToken(t *testing.T) {
 	told := h.eventsOf(task)
 	h.pass(time.Hour)
 	h.ok(h.report(h.runner.last(), success()))
-	if after := h.eventsOf(task); after != told || told != "accepted admitted machine_created started attempt_ended completed" {
-		t.Errorf("the events were %q and are %q", told, after)
+	const want = "accepted admitted machine_created started attempt_ended completed"
+	if after := h.eventsOf(task); told != want || after != want {
+		t.Errorf("got events %q, then %q, want %q", told, after, want)
 	}
 	h.nothingDue(task)
 }
 
 // TestNewestTokenWins stores the token of a state that was left: that token is
-// completed, and the record keeps its own.
+// completed, and the record keeps the current one.
 //
 // Rule 3 of shared/README.md.
 func TestNewestTokenWins(t *testing.T) {
@@ -132,10 +133,10 @@ func TestNewestTokenWins(t *testing.T) {
 	task := h.post()
 	before := h.wantState(task, run.Running)
 	made := len(h.runner.made)
-	old.Token = "a token that nobody waits for"
+	old.Token = "a token of no wait"
 	h.ok(h.service.Launch(h.Context(), old))
 	if after := h.record(task); after.Version != before.Version || after.Wait != before.Wait || len(h.runner.made) != made {
-		t.Errorf("the record was %+v and is %+v", before.Wait, after.Wait)
+		t.Errorf("got wait %+v and %d machines, want %+v and %d", after.Wait, len(h.runner.made), before.Wait, made)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
@@ -158,7 +159,7 @@ func TestOverdueExecutionIsChecked(t *testing.T) {
 	h.sweep()
 	h.wantState(task, run.Running)
 	if h.record(task).Execution.Start != 1 {
-		t.Error("it has another execution than the first")
+		t.Errorf("got start %d, want 1", h.record(task).Execution.Start)
 	}
 }
 
@@ -174,12 +175,12 @@ func TestStartIsIdempotent(t *testing.T) {
 	task := h.post()
 	h.pass(31 * time.Second)
 	if r := h.wantState(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.unsure["Start"] != 0 {
-		t.Fatalf("%v is to be done", r.Execution.Pending)
+		t.Fatalf("got pending effects %v, want the start after its answer was lost", r.Execution.Pending)
 	}
 	h.sweep()
 	h.pass(10 * time.Minute)
 	if r := h.record(task); r.Attempt.Number == 0 || r.Execution.Start != 1 {
-		t.Errorf("it is %s in attempt %d of start %d", r.State, r.Attempt.Number, r.Execution.Start)
+		t.Errorf("got attempt %d of start %d in %s, want an attempt of start 1", r.Attempt.Number, r.Execution.Start, r.State)
 	}
 }
 
@@ -210,6 +211,6 @@ func TestImmediateRunTakesEightTransitions(t *testing.T) {
 	h.step()
 	h.wantState(task, run.Completed)
 	if x := h.execution(task, 1); x.Transitions+1 > 8 || x.Transitions != len(h.entered) || x.Status != port.ExecutionSucceeded {
-		t.Errorf("%+v entered %v", x, h.entered)
+		t.Errorf("got %+v entering %v, want a success in at most 8 transitions", x, h.entered)
 	}
 }

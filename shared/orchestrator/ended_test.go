@@ -45,14 +45,14 @@ func TestEndedExecutionIsReplacedAtOnce(t *testing.T) {
 				}
 				h.step()
 			}
-			h.sweep() // takes the machine of a run that was given up
+			h.sweep() // destroys the machine of an orphaned run
 			r := h.wantState(task, test.state)
 			h.wantEvents(task, test.told)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
-				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
+				t.Errorf("got start %d and %d live machines, want 2 and 0", r.Execution.Start, h.runner.live())
 			}
 			if waited := h.clock.now.Sub(epoch); waited > time.Minute {
-				t.Errorf("the end came after %v", waited)
+				t.Errorf("got the end after %v, want at most 1m", waited)
 			}
 		})
 	}
@@ -90,21 +90,21 @@ func TestExpectedEndIsIgnored(t *testing.T) {
 	task := h.post()
 	before := h.eventsOf(task)
 	if err := h.ended(task, 1); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("of an execution that still runs: %v", err)
+		t.Errorf("got %v for a running execution, want %s", err, fault.Unavailable)
 	}
 	h.ok(h.ended(task, 7))
-	h.ok(h.service.ExecutionEnded(h.Context(), run.Ref{Tenant: client.Tenant, ID: "nobody's"}, "nobody's"))
+	h.ok(h.service.ExecutionEnded(h.Context(), run.Ref{Tenant: client.Tenant, ID: "unknown"}, "unknown"))
 	if told := h.eventsOf(task); told != before {
-		t.Errorf("its events are %q, and were %q", told, before)
+		t.Errorf("got events %q, want %q", told, before)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.pass(time.Minute)
 	r := h.wantState(task, run.Completed)
 	if x := h.execution(task, 1); x.Status != port.ExecutionSucceeded {
-		t.Errorf("its execution is %+v", x)
+		t.Errorf("got execution %+v, want %s", x, port.ExecutionSucceeded)
 	}
 	h.ok(h.ended(task, 1))
 	if after := h.record(task); after.Version != r.Version {
-		t.Errorf("the record was written again: version %d, %d before", after.Version, r.Version)
+		t.Errorf("got version %d, want %d", after.Version, r.Version)
 	}
 }

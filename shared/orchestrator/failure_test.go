@@ -17,11 +17,11 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// many is an error that a step's function has whenever it is called.
+// many returns an error for each of the next 1000 calls of a step's function.
 func many(name string) []string { return slices.Repeat([]string{name}, 1000) }
 
-// lostExecution is a run whose execution fails so often in the one state that
-// catches nothing, and what comes of it.
+// lostExecution is a run whose execution fails a number of times in the one state
+// without a Catch, with its final state and events.
 type lostExecution struct {
 	failures int
 	state    run.State
@@ -35,7 +35,7 @@ func lostExecutions() map[string]lostExecution {
 	}
 }
 
-// begin goes on to the first failure.
+// begin runs until the first failure.
 func (l lostExecution) begin(t *testing.T) (h *fixture, task string) {
 	t.Helper()
 	h = setup(t)
@@ -58,7 +58,7 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 			h, task := test.begin(t)
 			h.wantState(task, run.Terminating)
 			if x := h.execution(task, 1); x.Status != port.ExecutionFailed || x.Error != "Boom" {
-				t.Errorf("its execution is %+v", x)
+				t.Errorf("got execution %+v, want %s with Boom", x, port.ExecutionFailed)
 			}
 			for range 3 {
 				h.pass(5*time.Minute + time.Second)
@@ -67,11 +67,11 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 			r := h.wantState(task, test.state)
 			h.wantEvents(task, test.told)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
-				t.Errorf("start %d, %d machines live", r.Execution.Start, h.runner.live())
+				t.Errorf("got start %d and %d live machines, want 2 and 0", r.Execution.Start, h.runner.live())
 			}
 			pools, err := h.store.Pools(h.Context())
 			if err != nil || len(pools) != 0 {
-				t.Errorf("leases are left: %+v, %v", pools, err)
+				t.Errorf("got pools %+v (%v), want no leases", pools, err)
 			}
 			h.nothingDue(task)
 		})
@@ -91,7 +91,7 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 	h.sweep()
 	before := h.record(task)
 	if before.Execution.Start != 2 {
-		t.Fatalf("start %d", before.Execution.Start)
+		t.Fatalf("got start %d, want 2", before.Execution.Start)
 	}
 	in := orchestrator.StepInput{Ref: ref, Execution: run.ExecutionName(ref, 1)}
 	for step, do := range map[run.Step]func() (run.Route, error){
@@ -100,11 +100,11 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 		run.StepTerminating: func() (run.Route, error) { return h.service.Terminate(h.Context(), in) },
 	} {
 		if route, err := do(); err != nil || route.Next != run.StepCancelled {
-			t.Errorf("%s: to %s, %v", step, route.Next, err)
+			t.Errorf("%s: got route %s (%v), want %s", step, route.Next, err, run.StepCancelled)
 		}
 	}
 	if after := h.record(task); after.Version != before.Version {
-		t.Errorf("it has changed the record")
+		t.Errorf("got version %d, want %d", after.Version, before.Version)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 			task := begin(h)
 			h.pass(time.Second)
 			if r := h.wantState(task, run.Failed); r.Fault.Code != fault.Internal || !strings.Contains(r.Fault.Message, "Boom") {
-				t.Errorf("it failed with %+v", r.Fault)
+				t.Errorf("got fault %+v, want %s with Boom", r.Fault, fault.Internal)
 			}
 			if h.runner.live() != 0 {
-				t.Errorf("%d machines live", h.runner.live())
+				t.Errorf("got %d live machines, want 0", h.runner.live())
 			}
 			h.nothingPending(task)
 		})
@@ -161,7 +161,7 @@ func TestTemporaryFailureIsRetried(t *testing.T) {
 			h.step()
 			h.pass(20 * time.Second)
 			if r := h.wantState(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
-				t.Errorf("attempt %d, %d failures left", r.Attempt.Number, len(h.fail[step]))
+				t.Errorf("got attempt %d, %d failures left and %d machines, want 1, 0 and 1", r.Attempt.Number, len(h.fail[step]), len(h.runner.made))
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestStopFromOutsideIsNotCounted(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked bool
 		count int
-	}{"asked": {true, 0}, "not asked": {false, 1}} {
+	}{"stopped from outside": {true, 0}, "not stopped": {false, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
@@ -190,14 +190,14 @@ func TestStopFromOutsideIsNotCounted(t *testing.T) {
 			h.ok(err)
 			h.step()
 			if r := h.wantState(task, run.Retrying); r.Spent.Attempts != test.count {
-				t.Errorf("it has paid for %d attempts, want %d", r.Spent.Attempts, test.count)
+				t.Errorf("got %d spent attempts, want %d", r.Spent.Attempts, test.count)
 			}
 		})
 	}
 }
 
-// TestWorkerSurvivesFailuresOfSortie fails every call that would wait for the
-// worker, for minutes.
+// TestWorkerSurvivesFailuresOfSortie fails every call of the step Running for eight
+// minutes.
 func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -206,7 +206,7 @@ func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	h.pass(8 * time.Minute)
 	h.wantState(task, run.Running)
 	if calls := 1000 - len(h.fail[run.StepRunning]); calls > 20 {
-		t.Errorf("the function was called %d times", calls)
+		t.Errorf("got %d calls, want at most 20", calls)
 	}
 	h.fail[run.StepRunning] = nil
 	h.pass(time.Minute)
@@ -229,22 +229,22 @@ func TestTerminalStateIsFinal(t *testing.T) {
 		"launch":    func() error { in.Step = run.StepContainerCreating; return h.service.Launch(h.Context(), in) },
 		"supervise": func() error { in.Step = run.StepRunning; return h.service.Supervise(h.Context(), in) },
 		"stop":      func() error { in.Step = run.StepCancelling; return h.service.StopWorker(h.Context(), in) },
-		"judge":     func() error { _, err := h.service.Reconcile(h.Context(), in); return err },
+		"reconcile": func() error { _, err := h.service.Reconcile(h.Context(), in); return err },
 		"terminate": func() error { _, err := h.service.Terminate(h.Context(), in); return err },
 		"cancel":    func() error { _, err := h.service.Cancel(h.Context(), client, task, ""); return err },
 		"sweep":     func() error { return h.service.Sweep(h.Context(), 24*time.Hour) },
 	} {
 		if err := again(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want nil", name, err)
 		}
 	}
 	h.pass(time.Hour)
 	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[port.Accepted]) != 1 {
-		t.Errorf("the record was version %d and is %d; %d machines", before.Version, after.Version, len(h.runner.made))
+		t.Errorf("got version %d, %d machines and %d outputs, want %d, 1 and 1", after.Version, len(h.runner.made), len(h.outputs.shelves[port.Accepted]), before.Version)
 	}
 }
 
-// TestStateMachineCatchesEverything reads the file: a plain Task retries TryAgain
+// TestStateMachineCatchesEverything reads the definition: a plain Task retries TryAgain
 // and sends other errors to Terminating, a token state has no Retry and sends
 // every error to Reconciling, and only Terminating has no Catch.
 func TestStateMachineCatchesEverything(t *testing.T) {
@@ -290,19 +290,19 @@ func TestStateMachineCatchesEverything(t *testing.T) {
 			want = ""
 		}
 		if caught != want {
-			t.Errorf("what fails in %s goes to %q, want %q", name, caught, want)
+			t.Errorf("%s: got errors caught by %q, want %q", name, caught, want)
 		}
 		retries := len(state.Retry) == 1 && slices.Contains(state.Retry[0].ErrorEquals, "TryAgain") && state.Retry[0].MaxDelaySeconds == 60
 		if retries == waits || waits && len(state.Retry) > 0 {
-			t.Errorf("%s retries by %+v", name, state.Retry)
+			t.Errorf("%s: got retry rules %+v, want one in a plain Task and no others", name, state.Retry)
 		}
 	}
 	if tasks != 10 {
-		t.Errorf("there are %d Tasks", tasks)
+		t.Errorf("got %d Tasks, want 10", tasks)
 	}
 }
 
-// TestWrappedTryAgainIsRetried fails the bucket for a while when the output is
+// TestWrappedTryAgainIsRetried changes the upload three times while it is being
 // accepted.
 func TestWrappedTryAgainIsRetried(t *testing.T) {
 	t.Parallel()
@@ -322,11 +322,11 @@ func TestWrappedTryAgainIsRetried(t *testing.T) {
 	h.ok(h.report(h.runner.last(), body))
 	h.step()
 	if r := h.wantState(task, run.Terminating); r.Spent.Attempts != 0 {
-		t.Errorf("an attempt was spent")
+		t.Errorf("got %d spent attempts, want 0", r.Spent.Attempts)
 	}
 	h.pass(time.Minute)
 	h.wantState(task, run.Completed)
 	if err := (orchestrator.TryAgain{Cause: port.ErrChanged}); !errors.Is(err, port.ErrChanged) {
-		t.Errorf("%v does not tell its cause", err)
+		t.Errorf("got %v, want it to wrap %v", err, port.ErrChanged)
 	}
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// store is the real one, with something done before a commit.
+// store is the SQLite store with hooks before commits and an outage.
 type store struct {
 	port.Store
 	// commits are the runs of each commit, in order.
 	commits [][]run.Ref
-	// before is done before the next commit of several runs, once; verdict before
-	// the next one that judges a worker by its last heartbeat.
+	// before runs once before the next commit of several runs, verdict before the
+	// next commit of a heartbeat timeout.
 	before, verdict func()
-	// down: nothing is written. mended are the pools that were.
+	// down fails every write. mended lists the reconciled pools.
 	down   bool
 	mended []string
 }
@@ -74,12 +74,12 @@ func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
 	return err
 }
 
-// executions is the engine, whose next calls can get lost before or after they
-// are made.
+// executions is the engine with lost calls: lost counts the next requests to drop
+// by call, unsure the next answers.
 type executions struct {
 	*engine.Engine
 	lost, unsure map[string]int
-	// first is done before each call; subject is an execution's name or a token.
+	// first runs before each call; subject is an execution's name or a token.
 	first func(call, subject string)
 }
 
@@ -124,15 +124,15 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 	return e.call("Stop", name, func() error { return e.Engine.Stop(ctx, name, cause) })
 }
 
-// runner is a platform whose machines start when they are waited for.
+// runner is a platform whose machines start when Wait is called.
 type runner struct {
 	h    *fixture
 	made []*machine
-	// during is done while a machine is being made, once, after it is there;
-	// its error is the answer.
+	// during runs once in the next launch, after the machine exists; its error is
+	// the launch's.
 	during func(*machine) error
 	// stuck machines never start, deaf ones ignore SIGTERM, and clinging ones
-	// stay whatever happens.
+	// cannot be destroyed.
 	stuck, deaf, clinging bool
 	// silent fails every inspection.
 	silent  bool
@@ -142,17 +142,17 @@ type runner struct {
 type machine struct {
 	port.Machine
 	spec port.LaunchSpec
-	// hidden: neither a list nor a lookup shows it.
+	// hidden machines are in neither List nor Inspect.
 	hidden bool
 }
 
 func newRunner(h *fixture) *runner { return &runner{h: h} }
 
-// last is the machine that was made last.
+// last returns the machine of the last launch.
 func (r *runner) last() *machine {
 	r.h.Helper()
 	if len(r.made) == 0 {
-		r.h.Fatal("no machine was made")
+		r.h.Fatal("got no launched machine, want one")
 	}
 	return r.made[len(r.made)-1]
 }
@@ -180,8 +180,7 @@ func (m *machine) ends(code int) {
 	m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: code}
 }
 
-// Launch implements port.Runner. Names are not unique here: the test says when
-// a name was free again.
+// Launch implements port.Runner. Names need not be unique.
 func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	m := &machine{spec: spec, Machine: port.Machine{
 		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
@@ -205,8 +204,7 @@ func (r *runner) Inspect(_ context.Context, id string) (port.Machine, error) {
 	return m.Machine, nil
 }
 
-// Wait implements port.Runner. A worker that has reported ends while its
-// machine is waited for.
+// Wait implements port.Runner. A wait for the end of a machine ends it.
 func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
 	if r.silent {
 		r.h.clock.to(r.h.clock.now.Add(limit))
@@ -257,9 +255,9 @@ func (r *runner) Destroy(_ context.Context, id string) error {
 type outputs struct {
 	h       *fixture
 	shelves map[port.Bucket]map[string]string
-	// after is done after the next look at an upload, once.
+	// after runs once after the next Head of an upload.
 	after func()
-	// lost is how many of the next deletions get lost.
+	// lost is the number of deletions to fail next.
 	lost int
 }
 

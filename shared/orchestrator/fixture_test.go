@@ -27,8 +27,8 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
-// fixture has the use cases on the real store and the real engine, with a runner, a
-// bucket and a clock that the test controls. Everything runs in the test's
+// fixture runs the use cases on the SQLite store and the local engine, with a
+// runner, a bucket and a clock that the test controls. Everything runs in the test's
 // goroutine.
 type fixture struct {
 	*testing.T
@@ -44,14 +44,14 @@ type fixture struct {
 	service system
 	config  orchestrator.Config
 	log     *bytes.Buffer
-	// probe reports whether workers can reach the API; nil is yes.
+	// probe reports whether workers can reach the API; nil always succeeds.
 	probe func(context.Context) error
 
-	// before is done before a step's function is called, once; fail is the
-	// error that calls of a step have, one after the other.
+	// before runs once before the function of a step; fail lists the errors of the
+	// next calls of a step.
 	before map[run.Step]func(orchestrator.StepInput)
 	fail   map[run.Step][]string
-	// entered are the states that executions entered.
+	// entered lists the states that executions entered.
 	entered []string
 }
 
@@ -83,13 +83,13 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 	h.wire()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the log:\n%s", h.log)
+			t.Logf("log:\n%s", h.log)
 		}
 	})
 	return h
 }
 
-// wire puts the parts together.
+// wire connects the parts.
 func (h *fixture) wire() {
 	h.Helper()
 	dir := h.TempDir()
@@ -120,7 +120,7 @@ func (h *fixture) wire() {
 	h.calls.Engine = h.engine
 }
 
-// number gives numbers that are never the same.
+// number returns a source of distinct numbers.
 func (h *fixture) number() func() uint64 {
 	n := uint64(0)
 	return func() uint64 { n += 0x9e3779b97f4a7c15; return n }
@@ -135,7 +135,7 @@ func (h *fixture) invoke(ctx context.Context, f lambdakit.TaskFunc, payload json
 	}
 	if names := h.fail[in.Step]; len(names) > 0 {
 		h.fail[in.Step] = names[1:]
-		return nil, &engine.InvokeError{Name: names[0], Cause: "told to"}
+		return nil, &engine.InvokeError{Name: names[0], Cause: "injected"}
 	}
 	answer, err := f(ctx, payload)
 	if err != nil {
@@ -159,7 +159,7 @@ func (h *fixture) equal(want, got any) {
 	}
 }
 
-// post accepts an export and does what is due then.
+// post accepts an export and runs everything that is due.
 func (h *fixture) post() string {
 	h.Helper()
 	task := h.accept()
@@ -174,14 +174,14 @@ func (h *fixture) accept() string {
 	return r.TaskID
 }
 
-// step does everything that is due now.
+// step runs everything that is due now.
 func (h *fixture) step() {
 	h.Helper()
 	_, err := h.engine.Step(h.Context())
 	h.ok(err)
 }
 
-// pass lets time pass, and does what is due on the way at its time.
+// pass advances the clock and runs everything that becomes due at its time.
 func (h *fixture) pass(d time.Duration) {
 	h.Helper()
 	until := h.clock.now.Add(d)
@@ -215,7 +215,7 @@ func (h *fixture) wantState(task string, state run.State) run.Run {
 	h.Helper()
 	r := h.record(task)
 	if r.State != state {
-		h.Fatalf("the run is %s (%+v), want %s\nits events: %s", r.State, r.Fault, state, h.eventsOf(task))
+		h.Fatalf("got state %s (%+v), want %s\nevents: %s", r.State, r.Fault, state, h.eventsOf(task))
 	}
 	return r
 }
@@ -231,7 +231,7 @@ func (h *fixture) eventsOf(task string) string {
 	ends := 0
 	for i, e := range events {
 		if e.Seq != i+1 {
-			h.Errorf("event %d has the number %d", i+1, e.Seq)
+			h.Errorf("got event number %d, want %d", e.Seq, i+1)
 		}
 		if e.State.Terminal() && e.From != e.State {
 			ends++
@@ -243,7 +243,7 @@ func (h *fixture) eventsOf(task string) string {
 		words = append(words, word)
 	}
 	if ends > 1 || len(events) != r.EventCount {
-		h.Errorf("%d ends in %d of %d events", ends, len(events), r.EventCount)
+		h.Errorf("got %d terminal events of %d, want at most 1 of %d", ends, len(events), r.EventCount)
 	}
 	return strings.Join(words, " ")
 }
@@ -252,7 +252,7 @@ func (h *fixture) eventsOf(task string) string {
 func (h *fixture) wantEvents(task, part string) {
 	h.Helper()
 	if told := h.eventsOf(task); !strings.Contains(" "+told+" ", " "+part+" ") {
-		h.Errorf("its events are %q, want %q in them", told, part)
+		h.Errorf("got events %q, want %q in them", told, part)
 	}
 }
 
@@ -267,7 +267,7 @@ func (h *fixture) execution(task string, start int) port.Execution {
 // success is a callback without an output.
 func success() contract.Callback { return contract.Callback{Status: contract.StatusSuccess} }
 
-// report makes the callback of the worker in a machine, as the front door does.
+// report sends the callback of the worker in a machine, as the HTTP handler does.
 func (h *fixture) report(m *machine, body contract.Callback) error {
 	h.Helper()
 	address, err := url.Parse(m.spec.Env["CALLBACK_URL"])
@@ -280,10 +280,10 @@ func (h *fixture) report(m *machine, body contract.Callback) error {
 	return h.service.Callback(ctx, claims, body)
 }
 
-// clock advances only while a timer runs, which fires at once.
+// clock advances to the end of each timer, which fires at once.
 type clock struct {
 	now time.Time
-	// during runs once, while a timer is waited for.
+	// during runs once when the next timer starts.
 	during func()
 }
 

@@ -16,7 +16,7 @@ import (
 type Alive struct {
 	// At is when it was received.
 	At time.Time
-	// Cancel is the reason of the cancel request; nil if there is none.
+	// Cancel is the reason of the cancel request, or nil.
 	Cancel *string
 	// Renewed replaces the worker's grant if its token has less than half of its
 	// life left; nil otherwise.
@@ -69,8 +69,8 @@ func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by C
 	return s.heartbeat(ctx, r, heartbeat)
 }
 
-// heartbeat writes the open item of a run that was just read. If there is none,
-// the record opens one or gives the reason for the refusal.
+// heartbeat writes the open item of a run that was just read. Without one,
+// the record opens it or gives the reason for the refusal.
 func (s *Workers) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
 	if !errors.Is(err, port.ErrNotFound) {

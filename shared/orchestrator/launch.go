@@ -13,7 +13,7 @@ import (
 
 // launchGrace is how long a launch continues after its caller's context ends: the
 // stop of a local process waits for it. Without the commit of its id, a machine
-// that the stop has ended cannot be told from one whose worker was lost.
+// that the stop has ended looks like one whose worker was lost.
 const launchGrace = 5 * time.Second
 
 // Launches handles the state ContainerCreating.

@@ -27,10 +27,10 @@ func TestConcurrentLaunchesKeepOneMachine(t *testing.T) {
 	task := h.post()
 	r := h.wantState(task, run.Running)
 	if len(h.runner.made) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
-		t.Fatalf("%d machines, and %s is heard", len(h.runner.made), r.Attempt.MachineID)
+		t.Fatalf("got %d machines and attempt %+v, want 2 and attempt 1 on app/m2", len(h.runner.made), r.Attempt)
 	}
 	if h.runner.made[0].Phase != port.MachineGone || h.runner.live() != 1 {
-		t.Errorf("the other machine is %s", h.runner.made[0].Phase)
+		t.Errorf("got phase %s and %d live machines, want %s and 1", h.runner.made[0].Phase, h.runner.live(), port.MachineGone)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestLateMachineIsDiscarded(t *testing.T) {
 	h.step()
 	h.wantState(task, run.Cancelled)
 	if h.runner.live() != 0 || len(h.outputs.shelves[port.Uploads]) != 0 {
-		t.Errorf("%d machines live, uploads %v", h.runner.live(), h.outputs.shelves[port.Uploads])
+		t.Errorf("got %d live machines and uploads %v, want 0 and an empty bucket", h.runner.live(), h.outputs.shelves[port.Uploads])
 	}
 }
 
@@ -76,7 +76,7 @@ func TestFastWorkerReportsBeforeItsLaunch(t *testing.T) {
 	task := h.post()
 	r := h.wantState(task, run.Completed)
 	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
-		t.Errorf("%d machines live; the attempt is %+v", h.runner.live(), r.Attempt)
+		t.Errorf("got %d live machines and attempt %+v, want 0 and attempt 1 on app/m1", h.runner.live(), r.Attempt)
 	}
 	h.wantEvents(task, "accepted admitted started attempt_ended machine_created completed")
 }
@@ -95,7 +95,7 @@ func TestFastWorkerKeepsItsMachine(t *testing.T) {
 	task := h.post()
 	r := h.wantState(task, run.Running)
 	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.made) != 1 {
-		t.Errorf("%d of %d machines live, and %q is heard", h.runner.live(), len(h.runner.made), r.Attempt.MachineID)
+		t.Errorf("got %d of %d machines live and the attempt on %q, want 1 of 1 on app/m1", h.runner.live(), len(h.runner.made), r.Attempt.MachineID)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
@@ -117,14 +117,14 @@ func TestFastWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
 		})
 		if m.Phase != port.MachineGone {
-			t.Errorf("the run has ended, and its machine is %s", m.Phase)
+			t.Errorf("got machine %s after the end of the run, want %s", m.Phase, port.MachineGone)
 		}
 		return err
 	}
 	task := h.post()
 	h.wantState(task, run.Completed)
 	if h.runner.live() != 0 || len(h.runner.made) != 1 {
-		t.Errorf("%d of %d machines live", h.runner.live(), len(h.runner.made))
+		t.Errorf("got %d of %d machines live, want 0 of 1", h.runner.live(), len(h.runner.made))
 	}
 }
 
@@ -151,7 +151,7 @@ func TestMachineOfAFastWorkerIsAwaited(t *testing.T) {
 			Ref: ref, Step: run.StepTerminating, Execution: run.ExecutionName(ref, 1),
 		})
 		if m.Phase != port.MachineGone {
-			t.Errorf("the run has ended, and its machine is %s", m.Phase)
+			t.Errorf("got machine %s after the end of the run, want %s", m.Phase, port.MachineGone)
 		}
 		return err
 	}
@@ -170,18 +170,18 @@ func TestSweepCommitsAnUnknownMachine(t *testing.T) {
 	}
 	task := h.post()
 	if r := h.wantState(task, run.ContainerCreating); r.Attempt.MachineID != "" {
-		t.Fatalf("it knows %s", r.Attempt.MachineID)
+		t.Fatalf("got machine ID %q, want it empty", r.Attempt.MachineID)
 	}
 	h.sweep()
 	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
-		t.Errorf("the attempt is %+v", r.Attempt)
+		t.Errorf("got attempt %+v, want attempt 1 on app/m1", r.Attempt)
 	}
 	h.pass(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.wantState(task, run.Completed)
 	if len(h.runner.made) != 1 {
-		t.Errorf("%d machines were made", len(h.runner.made))
+		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
 	}
 }
 
@@ -196,20 +196,20 @@ func TestLaunchOutlivesItsCaller(t *testing.T) {
 	h.runner.during = func(*machine) error { end(); return nil }
 	task := ""
 	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) {
-		_ = h.service.Launch(called, in) // its caller is gone
+		_ = h.service.Launch(called, in) // fails with the cancelled context
 		if r := h.record(task); r.Attempt.MachineID != "app/m1" {
-			t.Errorf("the call has ended, and the machine that it made is not known: %+v", r.Attempt)
+			t.Errorf("got attempt %+v after the launch, want it on app/m1", r.Attempt)
 		}
 	}
 	task = h.accept()
 	h.step()
 	if h.wantState(task, run.Running); len(h.runner.made) != 1 {
-		t.Errorf("%d machines were made", len(h.runner.made))
+		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
 	}
 }
 
 // TestNextAttemptAwaitsTheMachinesEnd keeps a machine that cannot be destroyed:
-// the next attempt waits for ten minutes.
+// the next attempt waits up to ten minutes.
 //
 // Rule 5 of shared/README.md.
 func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
@@ -225,19 +225,19 @@ func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
 	h.runner.clinging = false
 	h.pass(70 * time.Second)
 	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || len(h.runner.made) != 2 {
-		t.Errorf("the attempt is %+v of %d machines", r.Attempt, len(h.runner.made))
+		t.Errorf("got attempt %+v and %d machines, want attempt 2 and 2", r.Attempt, len(h.runner.made))
 	}
 	h.runner.clinging = true
 	h.pass(2*time.Minute + 2*time.Second)
 	h.wantState(task, run.Terminating)
 	h.pass(12 * time.Minute)
 	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout {
-		t.Errorf("it failed with %+v", r.Fault)
+		t.Errorf("got fault %+v, want %s", r.Fault, fault.RunTimeout)
 	}
 	h.runner.clinging = false
 	h.sweep()
 	if h.runner.live() != 0 {
-		t.Errorf("%d machines live", h.runner.live())
+		t.Errorf("got %d live machines, want 0", h.runner.live())
 	}
 }
 
@@ -270,19 +270,19 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 	task := h.post()
 	h.pass(3 * time.Second)
 	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
-		t.Fatalf("%s is heard, %d machines live", r.Attempt.MachineID, h.runner.live())
+		t.Fatalf("got the attempt on %s and %d live machines, want app/m2 and 2", r.Attempt.MachineID, h.runner.live())
 	}
 	first := h.runner.made[0]
 	first.hidden = false
 	h.sweep()
 	if first.Phase != port.MachineGone || h.runner.live() != 1 {
-		t.Errorf("it is %s, %d machines live", first.Phase, h.runner.live())
+		t.Errorf("got phase %s and %d live machines, want %s and 1", first.Phase, h.runner.live(), port.MachineGone)
 	}
 	h.wantState(task, run.Running)
 }
 
-// TestAbsenceProvesNothing hides a machine from lists and inspections: that is its
-// end after the start limit only.
+// TestAbsenceProvesNothing hides a machine from lists and inspections: the machine
+// counts as ended only after the start limit.
 //
 // Rule 7 of shared/README.md.
 func TestAbsenceProvesNothing(t *testing.T) {
@@ -314,21 +314,21 @@ func TestAbsenceProvesNothing(t *testing.T) {
 func TestTerminateAwaitsAHiddenMachine(t *testing.T) {
 	t.Parallel()
 	for _, shown := range []bool{true, false} {
-		t.Run(fmt.Sprint("shown later: ", shown), func(t *testing.T) {
+		t.Run(fmt.Sprintf("shown=%t", shown), func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
 			task := h.post()
 			m := h.runner.last()
 			m.hidden = true
-			h.ok(h.report(m, contract.Callback{Status: contract.StatusError, Error: "it says"}))
+			h.ok(h.report(m, contract.Callback{Status: contract.StatusError, Error: "failed"}))
 			h.pass(20 * time.Second)
 			h.wantState(task, run.Terminating)
 			m.hidden = !shown
 			h.pass(40 * time.Second)
-			h.pass(time.Minute) // Step Functions' own backoff
+			h.pass(time.Minute) // the backoff of Step Functions
 			h.wantState(task, run.Failed)
 			if shown && m.Phase != port.MachineGone {
-				t.Errorf("the run has ended, and its machine is %s", m.Phase)
+				t.Errorf("got machine %s after the end of the run, want %s", m.Phase, port.MachineGone)
 			}
 		})
 	}
@@ -349,12 +349,12 @@ func TestSilentWorkerKeepsItsTimeLimit(t *testing.T) {
 	h.runner.last().ends(3)
 	h.sweep()
 	if r := h.wantState(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {
-		t.Errorf("it waits for its next attempt after %+v", r.Fault)
+		t.Errorf("got fault %+v and %d spent attempts, want %s and 1", r.Fault, r.Spent.Attempts, fault.WorkerLost)
 	}
 	h.pass(3 * time.Second)
 	h.wantState(task, run.Running)
 	h.pass(10*time.Minute + 2*time.Second)
 	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout || h.runner.live() != 0 {
-		t.Errorf("it failed with %+v, %d machines live", r.Fault, h.runner.live())
+		t.Errorf("got fault %+v and %d live machines, want %s and 0", r.Fault, h.runner.live(), fault.RunTimeout)
 	}
 }

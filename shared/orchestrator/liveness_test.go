@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// caller is a worker whose calls the test makes.
+// caller sends the calls of a worker.
 type caller struct {
 	*fixture
 	m  *machine
@@ -24,7 +24,7 @@ type caller struct {
 
 func (h *fixture) worker(m *machine) caller { return caller{h, m, "worker of " + m.Name} }
 
-// bearer is the worker as its envelope's token says.
+// bearer authenticates the token of the worker's envelope.
 func (w caller) bearer() token.Bearer {
 	w.Helper()
 	var e contract.TaskEnvelope
@@ -58,7 +58,7 @@ func (w caller) keepCalling(d, interval time.Duration) {
 	}
 }
 
-// passReachable passes time without calls, in which workers can reach the API.
+// passReachable passes time without calls while workers can reach the API.
 func (h *fixture) passReachable(d time.Duration) {
 	h.Helper()
 	for d > 0 {
@@ -91,7 +91,7 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	version := h.record(task).Version
 	w.keepCalling(8*time.Minute, 30*time.Second)
 	if r := h.wantState(task, run.Running); r.Version != version {
-		t.Errorf("the record was written %d times by heartbeats", r.Version-version)
+		t.Errorf("got %d writes of the record by heartbeats, want 0", r.Version-version)
 	}
 	silent := h.clock.now
 	h.passReachable(89 * time.Second)
@@ -101,21 +101,21 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	}
 	p := h.config.Policy
 	if late := h.clock.now.Sub(silent.Add(p.HeartbeatTimeout)); late < 0 || late > p.HeartbeatInterval/2 {
-		t.Errorf("the verdict is %s late", late)
+		t.Errorf("got the timeout %s late, want 0 to %s", late, p.HeartbeatInterval/2)
 	}
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 	if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
-		t.Errorf("its heartbeat: %v", err)
+		t.Errorf("got %v for a heartbeat after the timeout, want %s", err, fault.TaskExpired)
 	}
 	if err := w.started(false); !fault.Is(err, fault.TaskExpired) {
-		t.Errorf("its start: %v", err)
+		t.Errorf("got %v for a start after the timeout, want %s", err, fault.TaskExpired)
 	}
 	h.pass(10 * time.Second)
 	if h.wantState(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
-		t.Errorf("%d machines were made, %d live", len(h.runner.made), h.runner.live())
+		t.Errorf("got %d machines launched and %d live, want 2 and 1", len(h.runner.made), h.runner.live())
 	}
 	if _, err := w.heartbeat(); !fault.Is(err, fault.AttemptMismatch) {
-		t.Errorf("the first attempt's heartbeat during the second: %v", err)
+		t.Errorf("got %v for a heartbeat of attempt 1 during attempt 2, want %s", err, fault.AttemptMismatch)
 	}
 }
 
@@ -150,12 +150,12 @@ func TestTimeoutLosesToAHeartbeat(t *testing.T) {
 	}
 	h.passReachable(95 * time.Second)
 	if h.store.verdict != nil {
-		t.Fatal("there was no verdict")
+		t.Fatal("got no heartbeat timeout, want one")
 	}
 	lives := func() {
 		t.Helper()
 		if r := h.wantState(task, run.Running); r.Attempt.Number != 1 {
-			t.Errorf("attempt %d runs: %s", r.Attempt.Number, h.eventsOf(task))
+			t.Errorf("got attempt %d (events %s), want 1", r.Attempt.Number, h.eventsOf(task))
 		}
 	}
 	lives()
@@ -183,8 +183,8 @@ func TestWorkerWithoutHeartbeatsKeepsRunning(t *testing.T) {
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
-// TestNothingExtendsTheTimeLimit calls from the start, and late, so that the state
-// is entered again.
+// TestNothingExtendsTheTimeLimit calls from the start, and late, which enters the
+// state again.
 //
 // Rule 7 of shared/README.md.
 func TestNothingExtendsTheTimeLimit(t *testing.T) {
@@ -222,13 +222,13 @@ func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 		_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 1, WorkerID: w.id})
 		h.ok(err)
 		if heartbeat, err := h.store.LastHeartbeat(t.Context(), before.Ref()); err != nil || !heartbeat.At.Equal(h.clock.now) {
-			t.Errorf("it was heard at %v, %v, and called at %v", heartbeat.At, err, h.clock.now)
+			t.Errorf("got the last heartbeat at %v (%v), want %v", heartbeat.At, err, h.clock.now)
 		}
 	}
-	h.ok(w.started(false)) // again: a sign of life like any other
+	h.ok(w.started(false)) // a repeated start counts as a heartbeat
 	h.equal(before, h.record(task))
 	if len(h.store.commits) != commits {
-		t.Errorf("heartbeats made %d commits", len(h.store.commits)-commits)
+		t.Errorf("got %d commits by heartbeats, want 0", len(h.store.commits)-commits)
 	}
 }
 
@@ -251,9 +251,9 @@ func TestSweepRecordsTheReception(t *testing.T) {
 	h.sweep()
 	holds(port.Reception{Since: since, ProbedAt: h.clock.now})
 	h.pass(time.Minute)
-	h.probe = func(context.Context) error { return errors.New("nobody answers") }
+	h.probe = func(context.Context) error { return errors.New("unreachable") }
 	if err := h.service.Sweep(t.Context(), 0); err == nil {
-		t.Error("a sweep that nobody can call tells no error")
+		t.Error("got nil from a sweep whose probe failed, want an error")
 	}
 	holds(port.Reception{ProbedAt: h.clock.now})
 	h.probe = nil
@@ -269,22 +269,22 @@ func TestSweepRecordsTheReception(t *testing.T) {
 func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]func(h *fixture){
-		"nobody notes that calls are received": func(h *fixture) { h.pass(5 * time.Minute) },
-		"the public address does not answer": func(h *fixture) {
+		"the reception is not recorded": func(h *fixture) { h.pass(5 * time.Minute) },
+		"the public address is unreachable": func(h *fixture) {
 			h.probe = func(context.Context) error { return errors.New("unreachable") }
 			for range 30 {
 				if err := h.service.RecordReception(h.Context()); err == nil {
-					h.Fatal("the outage was not told")
+					h.Fatal("got nil during the outage, want an error")
 				}
 				h.pass(10 * time.Second)
 			}
 			h.probe = nil
 		},
-		"the clock was stopped": func(h *fixture) {
+		"the process is suspended": func(h *fixture) {
 			h.clock.to(h.clock.now.Add(5 * time.Minute))
 			h.step()
 		},
-		"the clock was stopped, and is noted before anybody judges": func(h *fixture) {
+		"the reception is recorded before the timeout is evaluated": func(h *fixture) {
 			h.clock.to(h.clock.now.Add(5 * time.Minute))
 			h.ok(h.service.RecordReception(h.Context()))
 			h.step()

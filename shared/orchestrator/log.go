@@ -83,7 +83,7 @@ func (s *Logs) redactor(ctx context.Context) (*redact.Redactor, error) {
 }
 
 // current reads the log of the current attempt from its machine, or from its
-// worker's upload, and masks its secrets. ErrNotFound if there is none.
+// worker's upload, and masks its secrets. ErrNotFound if neither exists.
 func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 	mask, err := s.redactor(ctx)
 	if err != nil {

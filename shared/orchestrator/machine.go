@@ -91,7 +91,7 @@ func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine
 	return outputs.clearUploads(ctx, r)
 }
 
-// id returns the id of the attempt's machine; empty if there is none. The worker
+// id returns the id of the attempt's machine, or an empty string. The worker
 // of a fast program may report before its launch has committed the id.
 func (s *Machines) id(ctx context.Context, r run.Run) (string, error) {
 	if r.Attempt.MachineID != "" {

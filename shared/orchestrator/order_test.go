@@ -31,10 +31,10 @@ func TestEffectsFollowTheirCommit(t *testing.T) {
 		})
 		awaited := slices.ContainsFunc(runs, func(r run.Run) bool { return subject == r.Wait.Token })
 		if call == "Start" && !begun {
-			t.Errorf("execution %s is begun before that is committed", subject)
+			t.Errorf("got a start of execution %s before its commit, want it after", subject)
 		}
 		if (call == "Succeed" || call == "Fail") && awaited {
-			t.Errorf("a token is completed before that is committed: %s", call)
+			t.Errorf("got %s of a token before its commit, want it after", call)
 		}
 		calls++
 	}
@@ -45,7 +45,7 @@ func TestEffectsFollowTheirCommit(t *testing.T) {
 	h.cancel(h.post())
 	h.step()
 	if calls < 6 {
-		t.Errorf("only %d calls were looked at", calls)
+		t.Errorf("got %d calls, want at least 6", calls)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestSweepReconcilesPools(t *testing.T) {
 	h.post()
 	h.sweep()
 	if !slices.Contains(h.store.mended, "default") {
-		t.Errorf("the sweep has mended %q", h.store.mended)
+		t.Errorf("got reconciled pools %q, want default", h.store.mended)
 	}
 }
 
@@ -69,19 +69,19 @@ func TestUnstoredExportIsNotAccepted(t *testing.T) {
 	h.ok(w.started(false))
 	h.store.down = true
 	if _, _, err := h.service.Export(h.Context(), exportCall()); err == nil {
-		t.Error("a run is accepted by a store that is down")
+		t.Error("got an accepted run from a store that is down, want an error")
 	}
 	if _, err := h.service.Cancel(h.Context(), client, task, ""); err == nil {
-		t.Error("a cancel is accepted by a store that is down")
+		t.Error("got an accepted cancel request from a store that is down, want an error")
 	}
 	if err := h.report(h.runner.last(), success()); fault.Of(err).Code != fault.Unavailable {
-		t.Errorf("a report to a store that is down: %v", err)
+		t.Errorf("got %v for a report to a store that is down, want %s", err, fault.Unavailable)
 	}
 	if _, err := w.heartbeat(); fault.Of(err).Code != fault.Unavailable {
-		t.Errorf("a heartbeat to a store that is down: %v", err)
+		t.Errorf("got %v for a heartbeat to a store that is down, want %s", err, fault.Unavailable)
 	}
 	if err := w.started(false); fault.Of(err).Code != fault.Unavailable {
-		t.Errorf("a start that is repeated to a store that is down: %v", err)
+		t.Errorf("got %v for a repeated start to a store that is down, want %s", err, fault.Unavailable)
 	}
 	h.store.down = false
 	h.ok(h.report(h.runner.last(), success()))
@@ -100,12 +100,12 @@ func TestWorkerGetsNoTaskToken(t *testing.T) {
 	h.post()
 	tokens = slices.DeleteFunc(tokens, func(token string) bool { return token == "" })
 	if len(tokens) < 2 {
-		t.Fatalf("only %d tokens were given", len(tokens))
+		t.Fatalf("got %d task tokens, want at least 2", len(tokens))
 	}
 	for name, value := range h.runner.last().spec.Env {
 		for _, token := range tokens {
 			if strings.Contains(value, token) {
-				t.Errorf("%s has a task token", name)
+				t.Errorf("got a task token in %s, want it absent", name)
 			}
 		}
 	}
@@ -124,13 +124,13 @@ func TestEachAttemptHasItsOwnToken(t *testing.T) {
 		want := token.Claims{TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: task, Attempt: attempt}
 		w := h.worker(h.runner.last())
 		if got := w.bearer().Claims; got != want {
-			t.Errorf("the envelope's token is for %+v, want %+v", got, want)
+			t.Errorf("got envelope token for %+v, want %+v", got, want)
 		}
 		address, err := url.Parse(w.m.spec.Env["CALLBACK_URL"])
 		h.ok(err)
 		callback, err := h.service.AuthenticateCallback(t.Context(), address.Query().Get("token"), task)
 		if h.ok(err); callback.Claims != want {
-			t.Errorf("the callback's token is for %+v, want %+v", callback.Claims, want)
+			t.Errorf("got callback token for %+v, want %+v", callback.Claims, want)
 		}
 		bearer := w.bearer()
 		w.keepCalling(2*time.Minute, 30*time.Second)
@@ -138,7 +138,7 @@ func TestEachAttemptHasItsOwnToken(t *testing.T) {
 		h.ok(err)
 		renewed, err := h.service.Authenticate(t.Context(), alive.Renewed.Token, task)
 		if h.ok(err); renewed.Claims != want || !renewed.ExpiresAt.After(bearer.ExpiresAt) {
-			t.Errorf("the renewed token is for %+v until %v, want %+v", renewed.Claims, renewed.ExpiresAt, want)
+			t.Errorf("got renewed token for %+v until %v, want %+v until after %v", renewed.Claims, renewed.ExpiresAt, want, bearer.ExpiresAt)
 		}
 		w.m.ends(1)
 		h.sweep()

@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// upload leaves an output of a machine's worker, none where body is empty, and
-// returns the callback that reports its size.
+// upload stores an output of a machine's worker unless body is empty, and returns
+// the callback that reports it with size.
 func (h *fixture) upload(m *machine, body string, size int64) contract.Callback {
 	key := limit.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
 	if body != "" {
@@ -26,7 +26,7 @@ func (h *fixture) upload(m *machine, body string, size int64) contract.Callback 
 	}
 }
 
-// completed has a run end in an output.
+// completed posts a run and completes it with an output.
 func (h *fixture) completed() (task string) {
 	h.Helper()
 	task = h.post()
@@ -36,7 +36,7 @@ func (h *fixture) completed() (task string) {
 	return task
 }
 
-// download reads what is served for a task.
+// download reads the output of a task.
 func (h *fixture) download(task string) (string, error) {
 	h.Helper()
 	d, err := h.service.Output(h.Context(), client, task)
@@ -52,7 +52,7 @@ func (h *fixture) download(task string) (string, error) {
 	return string(text), h.service.Downloaded(h.Context(), d)
 }
 
-// TestOnlyVerifiedOutputIsServed uploads an output that is wrong in each way.
+// TestOnlyVerifiedOutputIsServed uploads a correct output and one with each defect.
 //
 // Rule 14 of shared/README.md.
 func TestOnlyVerifiedOutputIsServed(t *testing.T) {
@@ -60,23 +60,23 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 	for name, test := range map[string]struct {
 		body string
 		size int64
-		// after is what is done to the upload once it was looked at.
+		// after changes the upload after its first Head.
 		after func(h *fixture, uploads map[string]string, key string)
 		ends  run.State
 		told  string
 		serve string
 	}{
-		"as it was told": {"<out/>", 6, nil, run.Completed, "attempt_ended completed", "<out/>"},
-		"missing":        {"", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
-		"too short":      {"<out>", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
-		"too long":       {"<out />", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
-		"changed between two looks": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
+		"as reported": {"<out/>", 6, nil, run.Completed, "attempt_ended completed", "<out/>"},
+		"missing":     {"", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
+		"too short":   {"<out>", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"too long":    {"<out />", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
+		"changed before it is accepted": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			uploads[key] = "<new/>"
 		}, run.Completed, "attempt_ended completed", "<new/>"},
 		"changed to another size": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			uploads[key] = "<longer/>"
 		}, run.Retrying, "retry_scheduled:OUTPUT_MISMATCH", ""},
-		"gone between two looks": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
+		"deleted before it is accepted": {"<out/>", 6, func(_ *fixture, uploads map[string]string, key string) {
 			delete(uploads, key)
 		}, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
 	} {
@@ -96,10 +96,10 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 			h.wantState(task, test.ends)
 			h.wantEvents(task, test.told)
 			if text, err := h.download(task); text != test.serve || (err == nil) != (test.serve != "") {
-				t.Errorf("served is %q, %v", text, err)
+				t.Errorf("got output %q (%v), want %q", text, err, test.serve)
 			}
 			if len(h.outputs.shelves[port.Uploads]) != 0 {
-				t.Errorf("uploads are left: %v", h.outputs.shelves[port.Uploads])
+				t.Errorf("got uploads %v, want an empty bucket", h.outputs.shelves[port.Uploads])
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestAcceptedOutputCannotBeOverwritten(t *testing.T) {
 	task := h.completed()
 	h.upload(h.runner.last(), "<evil/>", 7)
 	if text, err := h.download(task); err != nil || text != "<out/>" {
-		t.Errorf("served is %q, %v", text, err)
+		t.Errorf("got output %q (%v), want %q", text, err, "<out/>")
 	}
 }
 
@@ -122,17 +122,17 @@ func TestOutputExpires(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		play func(h *fixture, task string)
-		// lives and gone are when it is still there, and when no more.
+		// lives is an age at which the output is served, gone one at which it is not.
 		lives, gone time.Duration
 	}{
-		"by itself":        {func(*fixture, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
+		"by its retention": {func(*fixture, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
 		"after a download": {func(h *fixture, task string) { _, err := h.download(task); h.ok(err) }, time.Hour - time.Second, time.Hour + time.Second},
-		"on request, though its deletion is lost": {func(h *fixture, task string) {
+		"on request with a lost deletion": {func(h *fixture, task string) {
 			h.outputs.lost = 1
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			if len(h.outputs.shelves[port.Accepted]) != 1 {
-				h.Error("its deletion was not lost")
+				h.Error("got a deleted output, want the deletion lost")
 			}
 		}, 0, time.Second},
 	} {
@@ -145,21 +145,21 @@ func TestOutputExpires(t *testing.T) {
 				h.pass(test.lives)
 				h.sweep()
 				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[port.Accepted]) != 1 {
-					t.Errorf("before its time: %+v, %v", d.Output, err)
+					t.Errorf("got output %+v (%v) before its expiry, want 6 bytes", d.Output, err)
 				}
 			}
 			h.pass(test.gone - test.lives)
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
-				t.Errorf("after its time, before the sweep: %v", err)
+				t.Errorf("got %v after the expiry and before the sweep, want %s", err, fault.OutputExpired)
 			}
 			h.sweep()
 			h.sweep()
 			h.wantEvents(task, "output_deleted")
 			if r := h.wantState(task, run.Completed); len(h.outputs.shelves[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
-				t.Errorf("it is kept: %v", h.outputs.shelves[port.Accepted])
+				t.Errorf("got outputs %v and deletion at %v, want an empty bucket and a time", h.outputs.shelves[port.Accepted], r.Output.DeletedAt)
 			}
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
-				t.Errorf("after its deletion: %v", err)
+				t.Errorf("got %v after the deletion, want %s", err, fault.OutputExpired)
 			}
 		})
 	}
@@ -175,16 +175,16 @@ func TestExpiredRecordIsPurged(t *testing.T) {
 	h.wantState(task, run.Completed)
 	h.pass(2 * time.Second)
 	if _, err := h.service.Task(h.Context(), client, task); !fault.Is(err, fault.NotFound) {
-		t.Errorf("an expired record: %v", err)
+		t.Errorf("got %v for an expired record, want %s", err, fault.NotFound)
 	}
 	h.sweep()
 	if _, err := h.store.Load(h.Context(), ref); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("after the sweep: %v", err)
+		t.Errorf("got %v after the sweep, want %v", err, port.ErrNotFound)
 	}
 	if left, err := h.store.Purge(h.Context(), h.clock.now, 10); left != 0 || err != nil {
-		t.Errorf("the sweep has left %d records, %v", left, err)
+		t.Errorf("got %d records to purge (%v) after the sweep, want 0", left, err)
 	}
 	if events, err := h.store.Events(h.Context(), ref, 0, 10); len(events) != 0 {
-		t.Errorf("after the sweep there are %d events, %v", len(events), err)
+		t.Errorf("got %d events (%v) after the sweep, want 0", len(events), err)
 	}
 }

@@ -35,15 +35,15 @@ func TestRequestedPolicyApplies(t *testing.T) {
 	want.Retry.Multiplier, want.Retry.Jitter = 1.5, 0.25
 	want.Retry.Categories = []fault.Category{fault.Timeout, fault.DataQuality}
 	h.equal(want, r.Policy)
-	// What is not asked for is the default's.
+	// An absent field takes its default.
 	plain, err := h.exportWith(contract.Policy{})
 	h.ok(err)
 	h.equal(h.config.Policy, plain.Policy)
-	// A short limit alone shortens the heartbeats with it.
+	// A short time limit shortens the heartbeats.
 	short, err := h.exportWith(contract.Policy{TimeLimitSeconds: new(20)})
 	h.ok(err)
 	if p := short.Policy; p.HeartbeatTimeout != 19*time.Second || p.HeartbeatInterval != 6*time.Second {
-		t.Errorf("it has heartbeats each %s, at least %s", p.HeartbeatInterval, p.HeartbeatTimeout)
+		t.Errorf("got heartbeats every %s with timeout %s, want 6s and 19s", p.HeartbeatInterval, p.HeartbeatTimeout)
 	}
 }
 
@@ -55,30 +55,30 @@ func TestPolicyProblemNamesItsField(t *testing.T) {
 		policy contract.Policy
 		field  string
 	}{
-		"no time":              {contract.Policy{TimeLimitSeconds: new(0)}, "policy.timeLimitSeconds"},
-		"negative time":        {contract.Policy{TimeLimitSeconds: new(-5)}, "policy.timeLimitSeconds"},
-		"over two weeks":       {contract.Policy{TimeLimitSeconds: new(14*24*3600 + 1)}, "policy.timeLimitSeconds"},
-		"a number of no time":  {contract.Policy{TimeLimitSeconds: new(1 << 62)}, "policy.timeLimitSeconds"},
-		"a start without end":  {contract.Policy{StartTimeoutSeconds: new(7201)}, "policy.startTimeoutSeconds"},
-		"no interval":          {contract.Policy{HeartbeatIntervalSeconds: new(0)}, "policy.heartbeatIntervalSeconds"},
-		"below twice":          {contract.Policy{HeartbeatIntervalSeconds: new(30), HeartbeatTimeoutSeconds: new(59)}, "policy.heartbeatTimeoutSeconds"},
-		"at the limit":         {contract.Policy{HeartbeatTimeoutSeconds: new(600)}, "policy.heartbeatTimeoutSeconds"},
-		"interval too long":    {contract.Policy{HeartbeatIntervalSeconds: new(400)}, "policy.heartbeatIntervalSeconds"},
-		"no grace":             {contract.Policy{CancelGraceSeconds: new(0)}, "policy.cancelGraceSeconds"},
-		"no attempts":          {retry(contract.RetryPolicy{MaxAttempts: new(0)}), "policy.retry.maxAttempts"},
-		"too many attempts":    {retry(contract.RetryPolicy{MaxAttempts: new(101)}), "policy.retry.maxAttempts"},
-		"no delay":             {retry(contract.RetryPolicy{InitialDelaySeconds: new(0)}), "policy.retry.initialDelaySeconds"},
-		"delays that shrink":   {retry(contract.RetryPolicy{InitialDelaySeconds: new(9), MaxDelaySeconds: new(8)}), "policy.retry.maxDelaySeconds"},
-		"a shrinking factor":   {retry(contract.RetryPolicy{Multiplier: new(0.5)}), "policy.retry.multiplier"},
-		"a jitter below none":  {retry(contract.RetryPolicy{Jitter: new(-0.1)}), "policy.retry.jitter"},
-		"a jitter above all":   {retry(contract.RetryPolicy{Jitter: new(1.1)}), "policy.retry.jitter"},
-		"an unknown category":  {retry(contract.RetryPolicy{Categories: []string{"MOOD"}}), "policy.retry.categories"},
-		"retries of a cancel":  {retry(contract.RetryPolicy{Categories: []string{"CANCELLED"}}), "policy.retry.categories"},
-		"no category whatever": {retry(contract.RetryPolicy{Categories: []string{}}), "policy.retry.categories"},
+		"zero time limit":                 {contract.Policy{TimeLimitSeconds: new(0)}, "policy.timeLimitSeconds"},
+		"negative time limit":             {contract.Policy{TimeLimitSeconds: new(-5)}, "policy.timeLimitSeconds"},
+		"time limit over 14 days":         {contract.Policy{TimeLimitSeconds: new(14*24*3600 + 1)}, "policy.timeLimitSeconds"},
+		"time limit overflow":             {contract.Policy{TimeLimitSeconds: new(1 << 62)}, "policy.timeLimitSeconds"},
+		"start timeout over 2 h":          {contract.Policy{StartTimeoutSeconds: new(7201)}, "policy.startTimeoutSeconds"},
+		"zero interval":                   {contract.Policy{HeartbeatIntervalSeconds: new(0)}, "policy.heartbeatIntervalSeconds"},
+		"timeout below two intervals":     {contract.Policy{HeartbeatIntervalSeconds: new(30), HeartbeatTimeoutSeconds: new(59)}, "policy.heartbeatTimeoutSeconds"},
+		"timeout at the time limit":       {contract.Policy{HeartbeatTimeoutSeconds: new(600)}, "policy.heartbeatTimeoutSeconds"},
+		"interval too long":               {contract.Policy{HeartbeatIntervalSeconds: new(400)}, "policy.heartbeatIntervalSeconds"},
+		"zero grace":                      {contract.Policy{CancelGraceSeconds: new(0)}, "policy.cancelGraceSeconds"},
+		"zero attempts":                   {retry(contract.RetryPolicy{MaxAttempts: new(0)}), "policy.retry.maxAttempts"},
+		"too many attempts":               {retry(contract.RetryPolicy{MaxAttempts: new(101)}), "policy.retry.maxAttempts"},
+		"zero delay":                      {retry(contract.RetryPolicy{InitialDelaySeconds: new(0)}), "policy.retry.initialDelaySeconds"},
+		"maximum below the initial delay": {retry(contract.RetryPolicy{InitialDelaySeconds: new(9), MaxDelaySeconds: new(8)}), "policy.retry.maxDelaySeconds"},
+		"multiplier below 1":              {retry(contract.RetryPolicy{Multiplier: new(0.5)}), "policy.retry.multiplier"},
+		"negative jitter":                 {retry(contract.RetryPolicy{Jitter: new(-0.1)}), "policy.retry.jitter"},
+		"jitter above 1":                  {retry(contract.RetryPolicy{Jitter: new(1.1)}), "policy.retry.jitter"},
+		"unknown category":                {retry(contract.RetryPolicy{Categories: []string{"MOOD"}}), "policy.retry.categories"},
+		"category of a cancel":            {retry(contract.RetryPolicy{Categories: []string{"CANCELLED"}}), "policy.retry.categories"},
+		"empty categories":                {retry(contract.RetryPolicy{Categories: []string{}}), "policy.retry.categories"},
 	} {
 		_, err := h.exportWith(row.policy)
 		if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != row.field {
-			t.Errorf("%s: it is refused with %v, want a fault about %s", name, err, row.field)
+			t.Errorf("%s: got %v, want %s for %s", name, err, fault.InvalidRequest, row.field)
 		}
 	}
 }
@@ -94,6 +94,6 @@ func TestPolicyIsPartOfTheDigest(t *testing.T) {
 	h.ok(err)
 	call.Request.Policy = &contract.Policy{TimeLimitSeconds: new(20)}
 	if _, _, err := h.service.Export(h.Context(), call); !fault.Is(err, fault.IdempotencyMismatch) {
-		t.Errorf("another policy under the same key: %v", err)
+		t.Errorf("got %v for another policy under the same key, want %s", err, fault.IdempotencyMismatch)
 	}
 }

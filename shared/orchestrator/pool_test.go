@@ -13,7 +13,7 @@ import (
 
 func one(c *orchestrator.Config) { c.MaxMachines = 1 }
 
-// line posts runs of which the first has the only slot.
+// queue posts n runs, of which the first holds the only slot.
 func (h *fixture) queue(n int) (tasks []string) {
 	h.Helper()
 	for i := range n {
@@ -27,7 +27,7 @@ func (h *fixture) queue(n int) (tasks []string) {
 	return tasks
 }
 
-// together says whether the runs were written by one commit.
+// runTogether reports whether one commit wrote all the runs.
 func (h *fixture) runTogether(tasks ...string) bool {
 	return slices.ContainsFunc(h.store.commits, func(refs []run.Ref) bool {
 		for _, task := range tasks {
@@ -53,11 +53,11 @@ func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 		h.step()
 		h.wantState(task, run.Completed)
 		if i+1 < len(tasks) && !h.runTogether(task, tasks[i+1]) {
-			t.Errorf("the end of run %d and the grant to the next are two commits", i)
+			t.Errorf("got two commits for the end of run %d and the next grant, want one", i)
 		}
 	}
 	if len(h.runner.made) != 3 {
-		t.Errorf("%d machines were made", len(h.runner.made))
+		t.Errorf("got %d machines launched, want 3", len(h.runner.made))
 	}
 }
 
@@ -67,7 +67,7 @@ func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 // Rule 6 of shared/README.md.
 func TestGrantSkipsACancelledRun(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before", "meanwhile"} {
+	for _, when := range []string{"before the release", "during its commit"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, one)
@@ -76,7 +76,7 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 				_, err := h.service.Cancel(h.Context(), client, tasks[1], "")
 				h.ok(err)
 			}
-			if when == "before" {
+			if when == "before the release" {
 				cancel()
 			} else {
 				h.store.before = cancel
@@ -87,7 +87,7 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 			h.wantState(tasks[1], run.Cancelled)
 			h.wantState(tasks[2], run.Running)
 			if h.runTogether(tasks[0], tasks[1]) || !h.runTogether(tasks[0], tasks[2]) {
-				t.Error("the slot did not go to the third in one commit")
+				t.Error("got the slot of the first run elsewhere, want it granted to the third in the same commit")
 			}
 			h.nothingPending(tasks[1])
 		})
@@ -98,11 +98,11 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 func (h *fixture) nothingPending(task string) {
 	h.Helper()
 	if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
-		h.Errorf("the execution of %s still runs", task)
+		h.Errorf("got a running execution of %s, want it ended", task)
 	}
 }
 
-// TestRetryIsQueuedAgain releases the slot for the time between two attempts.
+// TestRetryIsQueuedAgain releases the slot between two attempts.
 //
 // Rule 6 of shared/README.md.
 func TestRetryIsQueuedAgain(t *testing.T) {
@@ -115,14 +115,14 @@ func TestRetryIsQueuedAgain(t *testing.T) {
 	h.wantState(tasks[1], run.Running)
 	h.pass(3 * time.Second)
 	if r := h.wantState(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
-		t.Errorf("it stands as %+v in attempt %d", r.Slot, r.Attempt.Number)
+		t.Errorf("got slot %+v in attempt %d, want it queued in attempt 1", r.Slot, r.Attempt.Number)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.wantState(tasks[0], run.Running)
 }
 
-// TestQueueTimeout removes a run from the queue when its time is up.
+// TestQueueTimeout removes a run from the queue after the queue timeout.
 //
 // Rule 6 of shared/README.md.
 func TestQueueTimeout(t *testing.T) {
@@ -133,10 +133,10 @@ func TestQueueTimeout(t *testing.T) {
 	tasks := h.queue(2)
 	h.pass(time.Minute + 2*time.Second)
 	if r := h.wantState(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
-		t.Errorf("it failed with %+v", r.Fault)
+		t.Errorf("got fault %+v, want %s", r.Fault, fault.QueueTimeout)
 	}
 	if queue, err := h.store.Queue(h.Context(), client.Tenant, "default", 10); err != nil || len(queue) != 0 {
-		t.Errorf("the line is %v, %v", queue, err)
+		t.Errorf("got queue %v (%v), want it empty", queue, err)
 	}
 	h.nothingPending(tasks[1])
 }
@@ -151,18 +151,18 @@ func TestIdempotencyKeyIsAcceptedOnce(t *testing.T) {
 	call.IdempotencyKey = "k1"
 	first, existing, err := h.service.Export(h.Context(), call)
 	if err != nil || existing {
-		t.Fatalf("%v, %v", existing, err)
+		t.Fatalf("got existing %t and error %v, want a new run", existing, err)
 	}
 	second, existing, err := h.service.Export(h.Context(), call)
 	if err != nil || !existing || second.TaskID != first.TaskID {
-		t.Errorf("again: %s, %v, %v", second.TaskID, existing, err)
+		t.Errorf("got run %s, existing %t, error %v; want existing run %s", second.TaskID, existing, err, first.TaskID)
 	}
 	call.Request.BatchID = "other"
 	if _, _, err = h.service.Export(h.Context(), call); !fault.Is(err, fault.IdempotencyMismatch) {
-		t.Errorf("another request: %v", err)
+		t.Errorf("got %v for another request under the same key, want %s", err, fault.IdempotencyMismatch)
 	}
 	h.step()
 	if len(h.runner.made) != 1 {
-		t.Errorf("%d machines were made", len(h.runner.made))
+		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
 	}
 }

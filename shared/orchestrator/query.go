@@ -26,8 +26,8 @@ type View struct {
 	// QueuePosition is the number of runs ahead of it in the queue; -1 if it is not
 	// queued.
 	QueuePosition int
-	// Heartbeat is the worker's last heartbeat; nil if there was none or the worker
-	// has ended.
+	// Heartbeat is the worker's last heartbeat; nil before the first one and after
+	// the worker's end.
 	Heartbeat *run.Heartbeat
 }
 

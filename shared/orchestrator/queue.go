@@ -28,8 +28,8 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
 	return queued, nil
 }
 
-// nextQueued decides the grant to the first queued run that still needs a slot;
-// empty if there is none.
+// nextQueued decides the grant to the first queued run that still needs a slot.
+// The result is empty if no such run exists.
 func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
 	queue, err := s.store.Queue(ctx, tenant, pool, queuePage)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// raced is a store that runs first before its next commit, after skip others.
+// raced is a store that runs first before a commit, after skipping skip commits.
 type raced struct {
 	port.Store
 	skip  int
 	first func()
 }
 
-// slow is the service whose commits are raced.
+// slow returns a service whose commits lose a race.
 func (h *fixture) slow(store *raced) system {
 	store.Store = h.store
 	return h.system(wiring{store: store})
@@ -39,7 +39,7 @@ func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
 // Rule 2 of shared/README.md.
 func TestLostRaceIsDecidedAgain(t *testing.T) {
 	t.Parallel()
-	for name, reportFirst := range map[string]bool{"the report is first": true, "the cancel is first": false} {
+	for name, reportFirst := range map[string]bool{"report first": true, "cancel first": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
@@ -61,11 +61,11 @@ func TestLostRaceIsDecidedAgain(t *testing.T) {
 				h.ok(slow.Callback(t.Context(), token.Bearer{Claims: claims}, success()))
 			}
 			if other.first != nil {
-				t.Fatal("nobody lost a race")
+				t.Fatal("got no lost race, want one")
 			}
 			r = h.record(task)
 			if r.State != run.Terminating || r.Cancel == nil || r.Attempt.Report == nil {
-				t.Errorf("it is %s, cancelled by %v, reported by %v", r.State, r.Cancel, r.Attempt.Report)
+				t.Errorf("got state %s, cancel request %v and report %v, want %s with both", r.State, r.Cancel, r.Attempt.Report, run.Terminating)
 			}
 			h.step()
 			h.wantState(task, run.Cancelled)
@@ -79,7 +79,7 @@ func TestLostRaceIsDecidedAgain(t *testing.T) {
 // Rule 6 of shared/README.md.
 func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 	t.Parallel()
-	for name, releaseFirst := range map[string]bool{"given back before it is in line": true, "in line before it is given back": false} {
+	for name, releaseFirst := range map[string]bool{"release first": true, "enqueue first": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, one)
@@ -96,7 +96,7 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 				h.ok(err)
 			}
 			if releaseFirst {
-				// The first commit finds no slot, the second gets in line.
+				// The first commit finds no slot, the second enqueues the run.
 				admit(h.slow(&raced{skip: 1, first: func() { terminate(h.service) }}))
 			} else {
 				terminate(h.slow(&raced{first: func() { admit(h.service) }}))
@@ -107,7 +107,7 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 	}
 }
 
-// input is what the run's execution calls a step with.
+// input returns the input of a step from the run's first execution.
 func (h *fixture) input(task string, step run.Step) orchestrator.StepInput {
 	ref := h.record(task).Ref()
 	return orchestrator.StepInput{Ref: ref, Step: step, Execution: run.ExecutionName(ref, 1)}
@@ -125,7 +125,7 @@ func TestCurrentLimitAppliesToTheQueue(t *testing.T) {
 	h.step()
 	h.wantState(tasks[2], run.Running)
 	h.wantState(tasks[3], run.Pending)
-	// With one machine again, the end of one of three grants no slot.
+	// With a limit of one again, the end of one of three runs grants no slot.
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.wantState(tasks[2], run.Completed)
@@ -147,6 +147,6 @@ func TestNewRunDoesNotOvertakeTheQueue(t *testing.T) {
 	h.wantState(tasks[1], run.ContainerCreating)
 	h.wantState(tasks[2], run.ContainerCreating)
 	if r := h.wantState(late, run.Pending); r.Slot.State != run.SlotQueued {
-		t.Errorf("who came last stands as %+v", r.Slot)
+		t.Errorf("got slot %+v for the new run, want it queued", r.Slot)
 	}
 }

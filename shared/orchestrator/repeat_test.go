@@ -31,7 +31,7 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	h.pass(5 * time.Second)
 	before := h.wantState(task, run.Running)
 	if before.Attempt.Number != 2 || judging.ID == "" || terminating.ID == "" {
-		t.Fatalf("attempt %d runs; judged by %+v, terminated by %+v", before.Attempt.Number, judging, terminating)
+		t.Fatalf("got attempt %d and inputs %+v and %+v, want attempt 2 and both inputs", before.Attempt.Number, judging, terminating)
 	}
 	for name, call := range map[string]func() (run.Route, error){
 		"Reconciling": func() (run.Route, error) { return h.service.Reconcile(t.Context(), judging) },
@@ -40,7 +40,7 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 		_, err := call()
 		h.ok(err)
 		if after := h.record(task); after.Version != before.Version {
-			t.Errorf("%s changed the record: %s, %+v", name, after.State, after.Wait)
+			t.Errorf("%s: got version %d, want %d", name, after.Version, before.Version)
 		}
 	}
 	h.ok(h.report(h.runner.last(), success()))
@@ -48,16 +48,16 @@ func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	h.wantState(task, run.Completed)
 }
 
-// TestReportIsAcceptedOnce repeats and contradicts an accepted completion, while
-// its run is settled and long after. Nothing is written.
+// TestReportIsAcceptedOnce repeats and contradicts an accepted completion before,
+// at and after the end of its run. Nothing is written.
 //
 // Rule 10 of shared/README.md.
 func TestReportIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]func(h *fixture){
-		"at once":           func(*fixture) {},
-		"after the end":     func(h *fixture) { h.step() },
-		"after half a hour": func(h *fixture) { h.step(); h.pass(30 * time.Minute) },
+		"at once":            func(*fixture) {},
+		"after the end":      func(h *fixture) { h.step() },
+		"after half an hour": func(h *fixture) { h.step(); h.pass(30 * time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,9 +72,9 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 			later(h)
 			before, told := h.record(task), h.eventsOf(task)
 
-			said.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // it has measured again
+			said.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // metrics are not compared
 			if again, _, err := h.service.Completed(t.Context(), b, said); err != nil || again != final || final != run.OutcomeSucceeded {
-				t.Errorf("it was %s, and again it is %s, %v", final, again, err)
+				t.Errorf("got outcome %s, then %s (%v), want %s twice", final, again, err, run.OutcomeSucceeded)
 			}
 			for code, change := range map[fault.Code]func(*contract.TaskCompleted){
 				fault.TaskAlreadyTerminal: func(c *contract.TaskCompleted) { c.Outcome = contract.OutcomeCancelled },
@@ -88,16 +88,16 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 				_, _, err := h.service.Completed(t.Context(), b, other)
 				refusal, ok := errors.AsType[*orchestrator.Refusal](err)
 				if !ok || refusal.Fault.Code != code {
-					t.Errorf("%+v is answered by %v, want %s", other, err, code)
+					t.Errorf("got %v for %+v, want %s", err, other, code)
 				} else if code == fault.TaskAlreadyTerminal && refusal.State != contract.OutcomeSucceeded {
-					t.Errorf("a contradiction is told the state %q", refusal.State)
+					t.Errorf("got state %q in the refusal, want %q", refusal.State, contract.OutcomeSucceeded)
 				}
 			}
 			if _, err := w.heartbeat(); !fault.Is(err, fault.TaskExpired) {
-				t.Errorf("a heartbeat after the report: %v", err)
+				t.Errorf("got %v for a heartbeat after the report, want %s", err, fault.TaskExpired)
 			}
 			if err := w.started(false); !fault.Is(err, fault.TaskAlreadyTerminal) {
-				t.Errorf("a start after the report: %v", err)
+				t.Errorf("got %v for a start after the report, want %s", err, fault.TaskAlreadyTerminal)
 			}
 			h.equal(before, h.record(task))
 			h.equal(told, h.eventsOf(task))
@@ -119,6 +119,6 @@ func TestReconcileAwaitsAHiddenMachine(t *testing.T) {
 	_, err := h.service.Reconcile(t.Context(), h.input(task, run.StepReconciling))
 	h.ok(err)
 	if r := h.wantState(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
-		t.Errorf("the attempt is %+v", r.Attempt)
+		t.Errorf("got attempt %+v, want attempt 1 with a machine", r.Attempt)
 	}
 }

@@ -27,7 +27,7 @@ type StepInput struct {
 
 // Carried is the part of an execution's document that describes a failure.
 type Carried struct {
-	// Generation is that of the token state that was left; 0 if there was none.
+	// Generation is that of the token state that was left, or 0.
 	Generation int        `json:"generation,omitempty"`
 	Error      *StepError `json:"error,omitempty"`
 }

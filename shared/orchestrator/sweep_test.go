@@ -18,8 +18,7 @@ type watched struct {
 	port.Store
 	loads int
 	due   func(ctx context.Context)
-	// crowd is how many batches of outputs are due that others have deleted,
-	// before those of the store.
+	// crowd is the number of batches with already deleted outputs to return first.
 	crowd int
 }
 
@@ -46,8 +45,8 @@ func (w *watched) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref,
 	return w.Store.Due(ctx, now, limit)
 }
 
-// TestSweepReadsNoRunWithARunningMachine keeps a sweep of ten thousand machines
-// within its minute.
+// TestSweepReadsNoRunWithARunningMachine checks that a sweep loads no run without a
+// change, so that ten thousand machines fit in its minute.
 func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
@@ -58,14 +57,14 @@ func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 	service := h.system(wiring{store: store})
 	h.ok(service.Sweep(t.Context(), 0))
 	if store.loads != 0 {
-		t.Errorf("%d runs were read one by one, and nothing had happened to any", store.loads)
+		t.Errorf("got %d runs read one by one, want 0", store.loads)
 	}
 	h.runner.last().ends(1)
 	h.ok(service.Sweep(t.Context(), 0))
 	h.wantState(lost, run.Terminating)
 }
 
-// mute is a platform that does not answer at all.
+// mute is a platform that does not answer.
 type mute struct{ port.Runner }
 
 // List implements port.Runner.
@@ -85,11 +84,11 @@ func TestHangingPlatformLeavesTimeForTheSweep(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := service.Sweep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || !asked {
-		t.Errorf("the sweep tells %v, and what is due was asked for in time: %t", err, asked)
+		t.Errorf("got error %v and due runs read in time %t, want %v and true", err, asked, context.DeadlineExceeded)
 	}
 }
 
-// bucket is safe for concurrent use.
+// bucket is an outputs that is safe for concurrent use.
 type bucket struct {
 	*outputs
 	mu sync.Mutex
@@ -113,8 +112,8 @@ func (s *bucket) Delete(ctx context.Context, on port.Bucket, key string) error {
 	return s.outputs.Delete(ctx, on, key)
 }
 
-// expire leaves so many outputs that are to be deleted, and a service that
-// deletes some at once.
+// expire creates expired outputs and returns a service that deletes atOnce of them
+// concurrently.
 func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nth int) error) system {
 	h.Helper()
 	for range many {
@@ -126,13 +125,13 @@ func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nt
 	return h.system(wiring{store: h.store.Store, outputs: &bucket{outputs: h.outputs, deleting: deleting}, config: &config})
 }
 
-// wantOutputs fails the test if the bucket and the records have another number of outputs.
+// wantOutputs fails the test if the bucket or the records have another number of outputs.
 func (h *fixture) wantOutputs(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
 	if objects := len(h.outputs.shelves[port.Accepted]); objects != want || len(due) != want {
-		h.Errorf("%d outputs are kept and %d records have one, want %d", objects, len(due), want)
+		h.Errorf("got %d outputs and %d records with an output, want %d of each", objects, len(due), want)
 	}
 }
 
@@ -146,8 +145,8 @@ func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 		}
 		select {
 		case <-three:
-		case <-time.After(time.Minute): // only where the third never comes
-			return errors.New("nothing else was deleted meanwhile")
+		case <-time.After(time.Minute): // fails the test without a third deletion
+			return errors.New("no concurrent deletion")
 		}
 		if nth == 2 {
 			return errors.New("the second is lost")
@@ -155,7 +154,7 @@ func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 		return nil
 	})
 	if err := service.Sweep(t.Context(), 0); err == nil || strings.Count(err.Error(), "lost") != 1 {
-		t.Errorf("the sweep tells %v", err)
+		t.Errorf("got %v, want one lost deletion", err)
 	}
 	h.wantOutputs(1)
 	h.ok(service.Sweep(t.Context(), 0))
@@ -170,22 +169,22 @@ func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
 		if nth == 2 {
 			end()
 		}
-		if nth >= 2 { // so that no other goes by before the end
+		if nth >= 2 { // blocks both workers until the context ends
 			<-ctx.Done()
 		}
 		return nil
 	})
 	if err := service.Sweep(ctx, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("the sweep tells %v", err)
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	if due, err := h.store.OutputsDue(t.Context(), h.clock.now, 100); err != nil || len(due) < 3 {
-		t.Errorf("%d records are left with an output, %v", len(due), err)
+		t.Errorf("got %d records with an output (%v), want at least 3", len(due), err)
 	}
 	h.ok(service.Sweep(t.Context(), 0))
 	h.wantOutputs(0)
 }
 
-// TestSweepDeletesEveryExpiredOutput has more expired outputs than one batch.
+// TestSweepDeletesEveryExpiredOutput sweeps more expired outputs than one batch.
 func TestSweepDeletesEveryExpiredOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

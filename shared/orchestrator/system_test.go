@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// system is the use cases as the HTTP handlers call them: with wire types.
+// system calls the use cases with wire types, as the HTTP handlers do.
 type system struct{ *orchestrator.System }
 
 // wiring replaces parts of a fixture's system; nil keeps them.
@@ -29,7 +29,7 @@ type wiring struct {
 	config  *orchestrator.Config
 }
 
-// system wires the use cases on the parts of the fixture.
+// system wires the use cases to the parts of the fixture.
 func (h *fixture) system(w wiring) system {
 	if w.store == nil {
 		w.store = h.store
@@ -62,7 +62,7 @@ func (h *fixture) system(w wiring) system {
 	)}
 }
 
-// chance counts instead of drawing.
+// chance counts instead of drawing random values.
 type chance struct{ ids int }
 
 func (*chance) Float64() float64 { return 0 }

@@ -20,7 +20,7 @@ type blind struct {
 // Inspect implements port.Runner.
 func (b blind) Inspect(ctx context.Context, id string) (port.Machine, error) {
 	if id == b.about {
-		return port.Machine{}, fault.New(fault.Unavailable, "nobody answers about %s", id)
+		return port.Machine{}, fault.New(fault.Unavailable, "no answer about %s", id)
 	}
 	return b.runner.Inspect(ctx, id)
 }
@@ -34,14 +34,14 @@ func TestUnknownMachineHidesNoOther(t *testing.T) {
 	h := setup(t)
 	first, second := h.post(), h.post()
 	if second < first {
-		t.Fatalf("%s comes before %s", second, first)
+		t.Fatalf("got task %s before %s, want ascending IDs", second, first)
 	}
 	for _, m := range h.runner.made {
 		m.ends(1)
 	}
 	service := h.system(wiring{runner: blind{h.runner, h.record(first).Attempt.MachineID}})
-	if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "nobody answers") {
-		t.Errorf("the sweep tells %v", err)
+	if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("got %v, want the error of the machine without an answer", err)
 	}
 	h.wantState(first, run.Running)
 	h.wantState(second, run.Terminating)
@@ -70,6 +70,6 @@ func TestAbsenceFromAListProvesNothing(t *testing.T) {
 	h.runner.last().ends(1)
 	h.ok(service.Sweep(t.Context(), 0))
 	if r := h.wantState(task, run.Terminating); r.Attempt.Exit == nil || r.Attempt.Exit.Code != 1 {
-		t.Errorf("its end is %+v", r.Attempt.Exit)
+		t.Errorf("got exit %+v, want code 1", r.Attempt.Exit)
 	}
 }

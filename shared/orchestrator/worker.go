@@ -167,8 +167,8 @@ func (s *Workers) runOf(ctx context.Context, bearer token.Bearer, by Caller) (ru
 	return r, nil
 }
 
-// bearerRun reads the run of a token. Forbidden if there is none: the token is for
-// something else.
+// bearerRun reads the run of a token. Forbidden if it does not exist: the token is
+// for something else.
 func (s *Workers) bearerRun(ctx context.Context, bearer token.Bearer) (run.Run, error) {
 	r, err := s.store.Find(ctx, bearer.TenantID, bearer.TaskID)
 	if errors.Is(err, port.ErrNotFound) {
