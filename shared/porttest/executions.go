@@ -13,8 +13,8 @@ import (
 )
 
 // ExecutionsMachine is the state machine that the suite of Executions runs. Its
-// one function gets the execution's name and a token; with the token's output
-// it ends as that says.
+// one function receives the execution's name and a token; the output of the
+// token decides how the execution ends.
 const ExecutionsMachine = `{"StartAt": "Ask", "States": {
 	"Ask": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
 		"Parameters": {"FunctionName": "Ask", "Payload": {"execution.$": "$$.Execution.Name", "token.$": "$$.Task.Token"}},
@@ -23,7 +23,7 @@ const ExecutionsMachine = `{"StartAt": "Ask", "States": {
 	"Good": {"Type": "Succeed"},
 	"Bad": {"Type": "Fail", "Error": "Bad", "Cause": "the output said so"}}}`
 
-// Outputs of the token, by how the execution then ends.
+// Outputs of the token, by the end of the execution.
 const (
 	goodEnd = `{"end": "good"}`
 	badEnd  = `{"end": "bad"}`
@@ -32,43 +32,43 @@ const (
 // ExecutionsHarness is an adapter whose executions run ExecutionsMachine.
 type ExecutionsHarness struct {
 	Executions port.Executions
-	// Pass lets a time pass for the executions.
+	// Pass advances the time of the executions.
 	Pass func(d time.Duration)
-	// Reopen gives the adapter as another process would have it, after the end
-	// of this one. What this one was is not used any more.
+	// Reopen returns the adapter as after a restart of its process. The caller
+	// does not use the previous adapter again.
 	Reopen func() port.Executions
 }
 
-// Executions is the conformance suite of port.Executions. open makes an
-// adapter without executions; ask is what the machine's function does with an
-// execution's name and token, and returns soon.
+// Executions is the conformance suite of port.Executions. open returns an
+// adapter without executions; the state machine's function calls ask, which
+// does not block, with the execution's name and token.
 func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token string)) ExecutionsHarness) {
 	for name, test := range map[string]func(*executionsTest){
-		"StartingAgainIsStartingOnce":        startAgain,
-		"AnotherInputIsRefused":              startOther,
-		"WhatIsNoNameOrInputIsRefused":       startNonsense,
-		"ATokenIsCompletedOnce":              tokenOnce,
-		"TheOutputGoesOn":                    outputGoesOn,
-		"AFailureIsTold":                     failureIsTold,
-		"WhatIsNoOutputLeavesTheToken":       outputNonsense,
-		"AnUnknownTokenIsGone":               tokenUnknown,
-		"ATokenIsItsOwnExecutionsAlone":      tokensAreApart,
-		"AHeartbeatStartsTheClockAnew":       heartbeats,
-		"AHeartbeatCountsAfterwards":         heartbeatReopened,
-		"ASilentStateTimesOut":               heartbeatTimeout,
-		"NoHeartbeatExtendsTheTimeout":       timeout,
-		"ATokenIsGoodBeforeItsCallReturns":   tokenEarly,
-		"AStoppedExecutionIsLeft":            stopped,
-		"StoppingWhatHasEndedChangesNothing": stoppedLate,
-		"WhatNeverWasIsNotFound":             neverWas,
-		"OneOfManyCompletersWins":            completeRace,
-		"ManyStartersStartOnce":              startRace,
-		"AStopAndACompletionAgree":           stopRace,
-		"WhatWasAnsweredIsThereAfterwards":   reopened,
+		"start is idempotent":                         startAgain,
+		"same name with another input":                startOther,
+		"invalid name or input":                       startInvalid,
+		"token completes once":                        tokenOnce,
+		"output reaches the next state":               outputPassedOn,
+		"failure":                                     failure,
+		"invalid output keeps the token":              outputInvalid,
+		"unknown token":                               tokenUnknown,
+		"tokens are per execution":                    tokensPerExecution,
+		"heartbeat extends the heartbeat timeout":     heartbeats,
+		"heartbeat survives a restart":                heartbeatReopened,
+		"heartbeat timeout":                           heartbeatTimeout,
+		"heartbeat does not extend the state timeout": timeout,
+		"token works before its call returns":         tokenEarly,
+		"stop":                                        stopped,
+		"stop of a finished execution":                stoppedLate,
+		"unknown execution":                           executionUnknown,
+		"one of many concurrent completions wins":     completeRace,
+		"concurrent starts start once":                startRace,
+		"concurrent stop and completion":              stopRace,
+		"executions survive a restart":                reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &executionsTest{T: t, ctx: t.Context(), tokens: map[string][]string{}, told: make(chan struct{}, 1)}
+			e := &executionsTest{T: t, ctx: t.Context(), tokens: map[string][]string{}, signal: make(chan struct{}, 1)}
 			e.h = open(t, e.ask)
 			e.port = e.h.Executions
 			test(e)
@@ -76,7 +76,8 @@ func Executions(t *testing.T, open func(t *testing.T, ask func(execution, token 
 	}
 }
 
-// executionsTest is one test's adapter and the tokens that its function got.
+// executionsTest is the adapter of one test and the tokens that its function
+// received.
 type executionsTest struct {
 	*testing.T
 	ctx  context.Context
@@ -85,27 +86,28 @@ type executionsTest struct {
 
 	mu     sync.Mutex
 	tokens map[string][]string
-	told   chan struct{}
-	// early is done with a token before the function returns.
-	early func(token string)
+	signal chan struct{}
+	// onToken, if not nil, is called with a token before the function returns.
+	onToken func(token string)
 }
 
 func (e *executionsTest) ask(execution, token string) {
 	e.mu.Lock()
 	e.tokens[execution] = append(e.tokens[execution], token)
-	early := e.early
+	onToken := e.onToken
 	e.mu.Unlock()
-	if early != nil {
-		early(token)
+	if onToken != nil {
+		onToken(token)
 	}
 	select {
-	case e.told <- struct{}{}:
+	case e.signal <- struct{}{}:
 	default:
 	}
 }
 
-// asked counts the tokens that the function got for the execution.
-func (e *executionsTest) asked(name string) int {
+// tokenCount returns the number of tokens that the function received for the
+// execution.
+func (e *executionsTest) tokenCount(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.tokens[name])
@@ -122,9 +124,9 @@ func (e *executionsTest) token(name string) string {
 			return tokens[0]
 		}
 		select {
-		case <-e.told:
+		case <-e.signal:
 		case <-e.ctx.Done():
-			e.Fatalf("the execution %s never got to its token", name)
+			e.Fatalf("execution %s: got no token", name)
 		}
 	}
 }
@@ -136,7 +138,7 @@ func (e *executionsTest) ok(err error) {
 	}
 }
 
-// gone holds every call about the token to be answered by ErrTokenGone.
+// gone checks that every call with the token returns ErrTokenGone.
 func (e *executionsTest) gone(token string) {
 	e.Helper()
 	for call, err := range map[string]error{
@@ -145,12 +147,12 @@ func (e *executionsTest) gone(token string) {
 		"Heartbeat": e.port.Heartbeat(e.ctx, token),
 	} {
 		if !errors.Is(err, port.ErrTokenGone) {
-			e.Errorf("%s of a token that is gone: %v", call, err)
+			e.Errorf("%s with a completed token: got %v, want ErrTokenGone", call, err)
 		}
 	}
 }
 
-// start begins an execution and waits for its token.
+// start starts an execution and waits for its token.
 func (e *executionsTest) start(name string) (token string) {
 	e.Helper()
 	e.ok(e.port.Start(e.ctx, name, json.RawMessage(`{}`)))
@@ -162,7 +164,7 @@ func (e *executionsTest) describe(name string) port.Execution {
 	x, err := e.port.Describe(e.ctx, name)
 	e.ok(err)
 	if x.Name != name {
-		e.Errorf("%s is described as %q", name, x.Name)
+		e.Errorf("execution %s: got %q in its description", name, x.Name)
 	}
 	return x
 }
@@ -180,39 +182,39 @@ func (e *executionsTest) end(name string) port.Execution {
 		select {
 		case <-look.C:
 		case <-e.ctx.Done():
-			e.Fatalf("the execution %s never ended", name)
+			e.Fatalf("execution %s did not end in time", name)
 		}
 	}
 }
 
-// ends waits for the execution's end and holds it to what is wanted.
+// ends waits for the execution's end and compares it.
 func (e *executionsTest) ends(name string, want port.ExecutionStatus, code, cause string) {
 	e.Helper()
 	x := e.end(name)
 	if x.Status != want || x.Error != code || cause != "" && x.Cause != cause {
-		e.Errorf("the execution %s is %s with %q, %q; want %s with %q, %q", name, x.Status, x.Error, x.Cause, want, code, cause)
+		e.Errorf("execution %s: got %s with %q, %q; want %s with %q, %q", name, x.Status, x.Error, x.Cause, want, code, cause)
 	}
 }
 
-// timesOut waits for the end of an execution whose state took too long.
+// timesOut waits for the end of an execution whose state exceeds a timeout.
 func (e *executionsTest) timesOut(name string) {
 	e.Helper()
 	x := e.end(name)
 	if x.Status != port.ExecutionFailed || x.Error != "States.Timeout" && x.Error != "States.HeartbeatTimeout" {
-		e.Errorf("the execution %s is %s with %q, %q; want a timeout", name, x.Status, x.Error, x.Cause)
+		e.Errorf("execution %s: got %s with %q, %q; want a timeout", name, x.Status, x.Error, x.Cause)
 	}
 }
 
 func (e *executionsTest) runs(name string) {
 	e.Helper()
 	if x := e.describe(name); x.Status != port.ExecutionRunning || x.Error != "" {
-		e.Errorf("the execution %s is %s with %q", name, x.Status, x.Error)
+		e.Errorf("execution %s: got %s with %q, want running", name, x.Status, x.Error)
 	}
 }
 
-func neverWas(e *executionsTest) {
+func executionUnknown(e *executionsTest) {
 	if x, err := e.port.Describe(e.ctx, "never-was"); !errors.Is(err, port.ErrNotFound) {
-		e.Errorf("Describe: %+v, %v", x, err)
+		e.Errorf("Describe: got %+v, %v; want ErrNotFound", x, err)
 	}
 	e.ok(e.port.Stop(e.ctx, "never-was", "just so"))
 	e.ok(e.port.Start(e.ctx, "never-was", json.RawMessage(`{}`)))
@@ -220,19 +222,19 @@ func neverWas(e *executionsTest) {
 	e.runs("never-was")
 }
 
-func startNonsense(e *executionsTest) {
+func startInvalid(e *executionsTest) {
 	for _, name := range []string{"", "a b", "a.b", "a/b", "ä", strings.Repeat("x", 81)} {
 		if err := e.port.Start(e.ctx, name, json.RawMessage(`{}`)); err == nil {
-			e.Errorf("an execution called %q has started", name)
+			e.Errorf("Start with name %q: got success", name)
 		}
 	}
 	for _, input := range []string{``, `{`, `[]`, `"text"`, `null`} {
 		if err := e.port.Start(e.ctx, "input", json.RawMessage(input)); err == nil {
-			e.Errorf("an execution has started with %q", input)
+			e.Errorf("Start with input %q: got success", input)
 		}
 	}
 	if _, err := e.port.Describe(e.ctx, "input"); !errors.Is(err, port.ErrNotFound) {
-		e.Errorf("Describe: %v", err)
+		e.Errorf("Describe: got %v, want ErrNotFound", err)
 	}
 	e.start("A-name_of-1")
 	e.start(strings.Repeat("x", 80))

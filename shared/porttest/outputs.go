@@ -17,21 +17,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// OutputsHarness is a store with nothing on either shelf.
+// OutputsHarness is an object store with two empty buckets.
 type OutputsHarness struct {
-	// Outputs is what is tested.
+	// Outputs is the adapter under test.
 	Outputs port.Outputs
-	// OutputsAt is the same store seen by an adapter whose clock stands.
+	// OutputsAt returns an adapter to the same store whose clock is fixed.
 	OutputsAt func(now time.Time) port.Outputs
-	// Put writes to Uploads as a worker does; size bytes of body.
+	// Put writes size bytes of body to Uploads, as a worker does.
 	Put func(t *testing.T, key, contentType string, body io.ReaderAt, size int64)
-	// Begin begins an upload to Uploads that is not finished.
+	// Begin starts a multipart upload to Uploads that never completes.
 	Begin func(t *testing.T, key string)
-	// Unfinished counts the uploads that were begun under the prefix.
+	// Unfinished returns the number of multipart uploads under the prefix.
 	Unfinished func(t *testing.T, prefix string) int
 	// HTTP fetches presigned URLs.
 	HTTP *http.Client
-	// Big is a size in bytes above which the adapter works in parts.
+	// Big is the size in bytes above which the adapter copies in parts.
 	Big int64
 }
 
@@ -43,19 +43,19 @@ func Outputs(t *testing.T, setup func(t *testing.T) OutputsHarness) {
 		name string
 		run  func(*testing.T, OutputsHarness)
 	}{
-		{"head tells what was put", outputsHead},
-		{"keep copies what was looked at", outputsAccept},
-		{"keep refuses what has changed", outputsAcceptChanged},
-		{"keep copies big objects", outputsAcceptLarge},
+		{"head after put", outputsHead},
+		{"accept copies the object", outputsAccept},
+		{"accept refuses a changed object", outputsAcceptChanged},
+		{"accept copies large objects", outputsAcceptLarge},
 		{"open reads spans", outputsOpen},
-		{"put writes an object whole", outputsPut},
-		{"a presigned get serves from kept", outputsPresignGet},
-		{"a presigned put takes one upload", outputsPresignPut},
-		{"presigned URLs live as long as they can", outputsPresignTTL},
-		{"delete may be repeated", outputsDelete},
-		{"a prefix is deleted and nothing beside it", outputsDeletePrefix},
-		{"keys are what they are", outputsKeys},
-		{"an ended context ends the call", outputsContext},
+		{"put writes the whole object", outputsPut},
+		{"presigned get", outputsPresignGet},
+		{"presigned put", outputsPresignPut},
+		{"lifetime of presigned URLs", outputsPresignTTL},
+		{"delete is idempotent", outputsDelete},
+		{"delete by prefix", outputsDeletePrefix},
+		{"keys with special characters", outputsKeys},
+		{"ended context", outputsContext},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,37 +75,37 @@ func (h OutputsHarness) keep(t *testing.T, key, body string) port.Object {
 	t.Helper()
 	kept, err := h.Outputs.Accept(t.Context(), key, h.put(t, key, body).ETag)
 	if err != nil {
-		t.Fatalf("cannot keep %s: %v", key, err)
+		t.Fatalf("cannot accept %s: %v", key, err)
 	}
 	return kept
 }
 
-func (h OutputsHarness) head(t *testing.T, shelf port.Bucket, key string) port.Object {
+func (h OutputsHarness) head(t *testing.T, bucket port.Bucket, key string) port.Object {
 	t.Helper()
-	object, err := h.Outputs.Head(t.Context(), shelf, key)
+	object, err := h.Outputs.Head(t.Context(), bucket, key)
 	if err != nil {
-		t.Fatalf("cannot look %s up on %s: %v", key, shelf, err)
+		t.Fatalf("cannot look up %s in %s: %v", key, bucket, err)
 	}
 	return object
 }
 
-func (h OutputsHarness) read(t *testing.T, shelf port.Bucket, key string, span port.Span) (string, port.Object) {
+func (h OutputsHarness) read(t *testing.T, bucket port.Bucket, key string, span port.Span) (string, port.Object) {
 	t.Helper()
-	body, object, err := h.Outputs.Open(t.Context(), shelf, key, span)
+	body, object, err := h.Outputs.Open(t.Context(), bucket, key, span)
 	if err != nil {
-		t.Fatalf("cannot open %s on %s: %v", key, shelf, err)
+		t.Fatalf("cannot open %s in %s: %v", key, bucket, err)
 	}
 	text, err := io.ReadAll(body)
 	if err := errors.Join(err, body.Close()); err != nil {
-		t.Fatalf("cannot read %s on %s: %v", key, shelf, err)
+		t.Fatalf("cannot read %s in %s: %v", key, bucket, err)
 	}
 	return string(text), object
 }
 
-func (h OutputsHarness) missing(t *testing.T, shelf port.Bucket, key string) {
+func (h OutputsHarness) missing(t *testing.T, bucket port.Bucket, key string) {
 	t.Helper()
-	if _, err := h.Outputs.Head(t.Context(), shelf, key); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("%s on %s: got %v, want not found", key, shelf, err)
+	if _, err := h.Outputs.Head(t.Context(), bucket, key); !errors.Is(err, port.ErrNotFound) {
+		t.Errorf("%s in %s: got %v, want ErrNotFound", key, bucket, err)
 	}
 }
 
@@ -113,37 +113,37 @@ func outputsHead(t *testing.T, h OutputsHarness) {
 	h.missing(t, port.Uploads, "exports/t1/a.txt")
 	put := h.put(t, "exports/t1/a.txt", "hello")
 	if put.Key != "exports/t1/a.txt" || put.Size != 5 || put.ContentType != "text/plain" || put.ModifiedAt.IsZero() {
-		t.Errorf("got %+v", put)
+		t.Errorf("got object %+v", put)
 	}
 	if !strings.HasPrefix(put.ETag, `"`) || !strings.HasSuffix(put.ETag, `"`) || len(put.ETag) < 3 {
-		t.Errorf("the ETag %s has no quotes", put.ETag)
+		t.Errorf("got ETag %s, want one in quotes", put.ETag)
 	}
 	h.missing(t, port.Accepted, "exports/t1/a.txt")
 	h.missing(t, port.Uploads, "exports/t1")
 	if again := h.put(t, "exports/t1/a.txt", "hallo"); again.ETag == put.ETag {
-		t.Error("other bytes have the same ETag")
+		t.Error("got the same ETag for other bytes")
 	}
 	if empty := h.put(t, "exports/t1/empty", ""); empty.Size != 0 {
-		t.Errorf("an empty object has %d bytes", empty.Size)
+		t.Errorf("got %d bytes, want an empty object", empty.Size)
 	}
-	if _, err := h.Outputs.Head(t.Context(), "attic", "exports/t1/a.txt"); err == nil {
-		t.Error("there is no such shelf")
+	if _, err := h.Outputs.Head(t.Context(), "unknown", "exports/t1/a.txt"); err == nil {
+		t.Error("got success for an unknown bucket")
 	}
 }
 
 func outputsAccept(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/a.txt"
 	put := h.put(t, key, "hello")
-	for range 2 { // every call may be repeated
+	for range 2 { // Accept is idempotent
 		kept, err := h.Outputs.Accept(t.Context(), key, put.ETag)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if kept.Key != key || kept.Size != 5 || kept.ContentType != "text/plain" || kept.ETag == "" {
-			t.Errorf("kept %+v", kept)
+			t.Errorf("got accepted object %+v", kept)
 		}
 		if diff := cmp.Diff(h.head(t, port.Accepted, key), kept); diff != "" {
-			t.Errorf("head tells another thing than keep (-head +keep):\n%s", diff)
+			t.Errorf("Head and Accept differ (-head +accept):\n%s", diff)
 		}
 	}
 	h.put(t, key, "changed by the worker")
@@ -151,20 +151,20 @@ func outputsAccept(t *testing.T, h OutputsHarness) {
 		t.Fatal(err)
 	}
 	if text, _ := h.read(t, port.Accepted, key, port.Span{}); text != "hello" {
-		t.Errorf("what was kept is now %q", text)
+		t.Errorf("got accepted content %q, want it unchanged", text)
 	}
 }
 
 func outputsAcceptChanged(t *testing.T, h OutputsHarness) {
 	const key = "exports/t1/a.txt"
 	if _, err := h.Outputs.Accept(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("keeping nothing: %v", err)
+		t.Errorf("accept of a missing object: got %v, want ErrNotFound", err)
 	}
 	looked := h.put(t, key, "hello")
 	h.put(t, key, "hallo")
 	for _, etag := range []string{looked.ETag, ""} {
 		if _, err := h.Outputs.Accept(t.Context(), key, etag); !errors.Is(err, port.ErrChanged) {
-			t.Errorf("keeping under %q: %v", etag, err)
+			t.Errorf("accept with ETag %q: got %v, want ErrChanged", etag, err)
 		}
 	}
 	h.missing(t, port.Accepted, key)
@@ -176,17 +176,17 @@ func outputsAcceptLarge(t *testing.T, h OutputsHarness) {
 	h.Put(t, key, "application/x-big", body, body.size())
 	put := h.head(t, port.Uploads, key)
 	if put.Size != body.size() || put.ContentType != "application/x-big" {
-		t.Fatalf("the upload arrived as %+v", put)
+		t.Fatalf("got upload %+v", put)
 	}
 	kept, err := h.Outputs.Accept(t.Context(), key, put.ETag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if kept.Size != body.size() || kept.ContentType != "application/x-big" {
-		t.Errorf("kept %+v", kept)
+		t.Errorf("got accepted object %+v", kept)
 	}
 	if _, err := h.Outputs.Accept(t.Context(), key, `"0123456789abcdef0123456789abcdef"`); !errors.Is(err, port.ErrChanged) {
-		t.Errorf("keeping a changed big object: %v", err)
+		t.Errorf("accept of a changed large object: got %v, want ErrChanged", err)
 	}
 	reader, _, err := h.Outputs.Open(t.Context(), port.Accepted, key, port.Span{})
 	if err != nil {
@@ -199,17 +199,17 @@ func outputsAcceptLarge(t *testing.T, h OutputsHarness) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
-		t.Error("the copy has other bytes")
+		t.Error("got other bytes in the copy")
 	}
-	// A span over the seam of two parts.
+	// A span across the boundary of two parts.
 	seam, want2 := make([]byte, 64), port.Span{Offset: h.Big - 32, Length: 64}
 	if _, err := body.ReadAt(seam, want2.Offset); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := h.read(t, port.Accepted, key, want2); text != string(seam) {
-		t.Error("a span over two parts has other bytes")
+		t.Error("got other bytes in a span across two parts")
 	}
-	// Who stops reading early closes.
+	// A reader may close before the end.
 	reader, _, err = h.Outputs.Open(t.Context(), port.Accepted, key, port.Span{Offset: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -228,16 +228,16 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 		span port.Span
 		want string
 	}{
-		{"the whole", port.Span{}, whole},
-		{"the whole by its length", port.Span{Length: 10}, whole},
-		{"the first byte", port.Span{Length: 1}, "0"},
-		{"the last byte", port.Span{Offset: 9, Length: 1}, "9"},
-		{"the middle", port.Span{Offset: 3, Length: 4}, "3456"},
-		{"no length: to the end", port.Span{Offset: 7}, "789"},
-		{"beyond the end: cut", port.Span{Offset: 8, Length: 100}, "89"},
-		{"further than numbers go", port.Span{Offset: 8, Length: 1<<63 - 1}, "89"},
-		{"from the end: empty", port.Span{Offset: 10, Length: 1}, ""},
-		{"from behind the end: empty", port.Span{Offset: 1000}, ""},
+		{"whole object", port.Span{}, whole},
+		{"whole object by length", port.Span{Length: 10}, whole},
+		{"first byte", port.Span{Length: 1}, "0"},
+		{"last byte", port.Span{Offset: 9, Length: 1}, "9"},
+		{"middle", port.Span{Offset: 3, Length: 4}, "3456"},
+		{"no length reads to the end", port.Span{Offset: 7}, "789"},
+		{"length beyond the end", port.Span{Offset: 8, Length: 100}, "89"},
+		{"length overflows", port.Span{Offset: 8, Length: 1<<63 - 1}, "89"},
+		{"offset at the end", port.Span{Offset: 10, Length: 1}, ""},
+		{"offset beyond the end", port.Span{Offset: 1000}, ""},
 	}
 	for _, test := range tests {
 		text, object := h.read(t, port.Accepted, key, test.span)
@@ -245,37 +245,37 @@ func outputsOpen(t *testing.T, h OutputsHarness) {
 			t.Errorf("%s: got %q, want %q", test.name, text, test.want)
 		}
 		if diff := cmp.Diff(kept, object); diff != "" {
-			t.Errorf("%s: the object is another (-kept +opened):\n%s", test.name, diff)
+			t.Errorf("%s: got another object (-accepted +opened):\n%s", test.name, diff)
 		}
 	}
 	for _, span := range []port.Span{{Offset: -1}, {Length: -1}} {
 		if _, _, err := h.Outputs.Open(t.Context(), port.Accepted, key, span); !fault.Is(err, fault.InvalidRequest) {
-			t.Errorf("the span %+v: %v", span, err)
+			t.Errorf("span %+v: got %v, want an invalid request", span, err)
 		}
 	}
 	if _, _, err := h.Outputs.Open(t.Context(), port.Uploads, "exports/t1/none", port.Span{}); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("opening nothing: %v", err)
+		t.Errorf("open of a missing object: got %v, want ErrNotFound", err)
 	}
 	h.keep(t, "exports/t1/empty", "")
 	if text, object := h.read(t, port.Accepted, "exports/t1/empty", port.Span{}); text != "" || object.Size != 0 {
-		t.Errorf("an empty object: %q, %+v", text, object)
+		t.Errorf("empty object: got %q, %+v", text, object)
 	}
 }
 
 func outputsPut(t *testing.T, h OutputsHarness) {
 	const key, kind = "acme/logs/t1/1.log", "text/plain; charset=utf-8"
-	for _, shelf := range []port.Bucket{port.Accepted, port.Uploads} {
+	for _, bucket := range []port.Bucket{port.Accepted, port.Uploads} {
 		for _, content := range []string{"the first", "", strings.Repeat("longer \x00\xff", 1<<16)} {
-			if err := h.Outputs.Put(t.Context(), shelf, key, kind, []byte(content)); err != nil {
+			if err := h.Outputs.Put(t.Context(), bucket, key, kind, []byte(content)); err != nil {
 				t.Fatal(err)
 			}
-			body, object, err := h.Outputs.Open(t.Context(), shelf, key, port.Span{})
+			body, object, err := h.Outputs.Open(t.Context(), bucket, key, port.Span{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			text, err := io.ReadAll(body)
 			if err != nil || body.Close() != nil || string(text) != content || object.ContentType != kind || object.Size != int64(len(content)) {
-				t.Errorf("%d bytes were put, and %d of %+v are there (%v)", len(content), len(text), object, err)
+				t.Errorf("put of %d bytes: got %d bytes in %+v (%v)", len(content), len(text), object, err)
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func outputsDelete(t *testing.T, h OutputsHarness) {
 		}
 		h.missing(t, port.Accepted, key)
 	}
-	h.head(t, port.Uploads, key) // the other shelf is untouched
+	h.head(t, port.Uploads, key) // the other bucket is unchanged
 }
 
 func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
@@ -301,7 +301,7 @@ func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
 	h.Begin(t, "exports/t1/unfinished")
 	h.Begin(t, "exports/t10/unfinished")
 	if n := h.Unfinished(t, "exports/t1/"); n != 2 {
-		t.Fatalf("%d uploads were begun, want 2", n)
+		t.Fatalf("got %d unfinished uploads, want 2", n)
 	}
 	for range 2 {
 		if err := h.Outputs.DeletePrefix(t.Context(), port.Uploads, "exports/t1/"); err != nil {
@@ -311,18 +311,18 @@ func outputsDeletePrefix(t *testing.T, h OutputsHarness) {
 		h.missing(t, port.Uploads, "exports/t1/b/c")
 	}
 	if n := h.Unfinished(t, "exports/t1/"); n != 0 {
-		t.Errorf("%d uploads are left", n)
+		t.Errorf("got %d unfinished uploads, want 0", n)
 	}
 	if n := h.Unfinished(t, "exports/t10/"); n != 1 {
-		t.Errorf("beside the prefix %d uploads are left, want 1", n)
+		t.Errorf("got %d unfinished uploads outside the prefix, want 1", n)
 	}
 	for _, key := range []string{"exports/t10/a", "exports/t1", "exports/t/a"} {
 		h.head(t, port.Uploads, key)
 	}
-	h.head(t, port.Accepted, "exports/t1/a") // the other shelf
+	h.head(t, port.Accepted, "exports/t1/a") // the other bucket
 	for _, prefix := range []string{"", "exports/t10"} {
 		if err := h.Outputs.DeletePrefix(t.Context(), port.Uploads, prefix); err == nil {
-			t.Errorf("the prefix %q was accepted", prefix)
+			t.Errorf("prefix %q: got success, want an error", prefix)
 		}
 	}
 	h.head(t, port.Uploads, "exports/t10/a")
@@ -334,17 +334,17 @@ func outputsKeys(t *testing.T, h OutputsHarness) {
 	} {
 		key := "exports/t1/" + name
 		if kept := h.keep(t, key, name); kept.Size != int64(len(name)) {
-			t.Errorf("%s: kept %+v", name, kept)
+			t.Errorf("%s: got accepted object %+v", name, kept)
 		}
 		if text, _ := h.read(t, port.Accepted, key, port.Span{}); text != name {
-			t.Errorf("%s: read %q", name, text)
+			t.Errorf("%s: got content %q", name, text)
 		}
 		url, err := h.Outputs.PresignGet(t.Context(), key, name, "text/plain", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if status, text, _ := h.fetch(t, http.MethodGet, url, nil); status != http.StatusOK || text != name {
-			t.Errorf("%s: the presigned URL answered %d %q", name, status, text)
+			t.Errorf("%s: got status %d and %q from the presigned URL", name, status, text)
 		}
 		if err := h.Outputs.Delete(t.Context(), port.Accepted, key); err != nil {
 			t.Fatal(err)
@@ -363,7 +363,7 @@ func outputsContext(t *testing.T, h OutputsHarness) {
 	deleted := h.Outputs.Delete(ctx, port.Uploads, put.Key)
 	for call, err := range map[string]error{"head": headed, "keep": kept, "open": opened, "delete": deleted} {
 		if !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s with an ended context: %v", call, err)
+			t.Errorf("%s: got %v, want the context's error", call, err)
 		}
 	}
 	h.missing(t, port.Accepted, put.Key)

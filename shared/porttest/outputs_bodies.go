@@ -5,7 +5,7 @@ import (
 	"testing/iotest"
 )
 
-// pattern is a body of so many bytes, of which no two stretches are the same.
+// pattern is a body of that many bytes without repeating blocks.
 type pattern int64
 
 func (p pattern) size() int64 { return int64(p) }
@@ -22,7 +22,7 @@ func (p pattern) ReadAt(into []byte, offset int64) (int, error) {
 	return n, nil
 }
 
-// Interrupted is a body that breaks in its middle.
+// Interrupted returns a body whose reads fail in its second half.
 func Interrupted(size int64) io.ReaderAt { return interrupted(size) }
 
 type interrupted int64

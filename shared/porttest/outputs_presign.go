@@ -13,7 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// fetch uses a URL as a stranger does, and gives status, body and headers.
+// fetch requests a URL without credentials and returns status, body and
+// headers.
 func (h OutputsHarness) fetch(t *testing.T, method, address string, header http.Header, body ...string) (int, string, http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(strings.Join(body, "")))
@@ -33,7 +34,7 @@ func (h OutputsHarness) fetch(t *testing.T, method, address string, header http.
 	return answer.StatusCode, string(text), answer.Header
 }
 
-// tampered are URLs that differ from a signed one in one thing.
+// tampered returns URLs that differ from a signed one in one property.
 func tampered(t *testing.T, signed string) map[string]string {
 	t.Helper()
 	with := func(change func(*url.URL, url.Values)) string {
@@ -48,7 +49,7 @@ func tampered(t *testing.T, signed string) map[string]string {
 	}
 	return map[string]string{
 		"another key":       with(func(u *url.URL, _ url.Values) { u.Path = strings.Replace(u.Path, "/t1/", "/t2/", 1) }),
-		"a longer life":     with(func(_ *url.URL, q url.Values) { q.Set("X-Amz-Expires", "3600") }),
+		"a longer lifetime": with(func(_ *url.URL, q url.Values) { q.Set("X-Amz-Expires", "3600") }),
 		"another signature": with(func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }),
 		"no signature":      with(func(u *url.URL, q url.Values) { clear(q) }),
 	}
@@ -67,41 +68,41 @@ func outputsPresignGet(t *testing.T, h OutputsHarness) {
 	for range 2 {
 		status, text, header := h.fetch(t, http.MethodGet, signed, nil)
 		if status != http.StatusOK || text != "0123456789" {
-			t.Fatalf("the URL answered %d %q", status, text)
+			t.Fatalf("got %d %q", status, text)
 		}
 		if got := header.Get("Content-Type"); got != "application/xml" {
-			t.Errorf("Content-Type: %s", got)
+			t.Errorf("got Content-Type %s", got)
 		}
 		kind, params, err := mime.ParseMediaType(header.Get("Content-Disposition"))
 		if err != nil || kind != "attachment" || params["filename"] != name {
-			t.Errorf("Content-Disposition: %s, %v", header.Get("Content-Disposition"), err)
+			t.Errorf("got Content-Disposition %s, %v", header.Get("Content-Disposition"), err)
 		}
 	}
 	status, text, header := h.fetch(t, http.MethodGet, signed, http.Header{"Range": {"bytes=2-4"}})
 	if status != http.StatusPartialContent || text != "234" || header.Get("Content-Range") != "bytes 2-4/10" {
-		t.Errorf("a range answered %d %q %q", status, text, header.Get("Content-Range"))
+		t.Errorf("range request: got %d %q %q", status, text, header.Get("Content-Range"))
 	}
 	for what, address := range tampered(t, signed) {
 		if status, text, _ := h.fetch(t, http.MethodGet, address, nil); status != http.StatusForbidden {
-			t.Errorf("with %s the URL answered %d %q", what, status, text)
+			t.Errorf("with %s: got %d %q", what, status, text)
 		}
 	}
 	if status, _, _ := h.fetch(t, http.MethodDelete, signed, nil); status != http.StatusForbidden {
-		t.Errorf("another method was answered %d", status)
+		t.Errorf("another method: got %d", status)
 	}
 	old, err := h.OutputsAt(time.Now().Add(-time.Hour)).PresignGet(t.Context(), key, name, "application/xml", 59*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, text, _ := h.fetch(t, http.MethodGet, old, nil); status != http.StatusForbidden {
-		t.Errorf("an expired URL answered %d %q", status, text)
+		t.Errorf("expired URL: got %d %q", status, text)
 	}
 	young, err := h.OutputsAt(time.Now().Add(-time.Hour)).PresignGet(t.Context(), key, name, "application/xml", 2*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, text, _ := h.fetch(t, http.MethodGet, young, nil); status != http.StatusOK {
-		t.Errorf("a URL that is not expired answered %d %q", status, text)
+		t.Errorf("valid URL: got %d %q", status, text)
 	}
 }
 
@@ -114,27 +115,27 @@ func outputsPresignPut(t *testing.T, h OutputsHarness) {
 	right := http.Header{"Content-Type": {"application/json"}}
 	for what, address := range tampered(t, signed) {
 		if status, text, _ := h.fetch(t, http.MethodPut, address, right, "{}"); status != http.StatusForbidden {
-			t.Errorf("with %s the URL answered %d %q", what, status, text)
+			t.Errorf("with %s: got %d %q", what, status, text)
 		}
 	}
 	if status, text, _ := h.fetch(t, http.MethodPut, signed, http.Header{"Content-Type": {"text/html"}}, "{}"); status != http.StatusForbidden {
-		t.Errorf("with another type the URL answered %d %q", status, text)
+		t.Errorf("another content type: got %d %q", status, text)
 	}
 	old, err := h.OutputsAt(time.Now().Add(-time.Hour)).PresignPut(t.Context(), key, "application/json", 59*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, text, _ := h.fetch(t, http.MethodPut, old, right, "{}"); status != http.StatusForbidden {
-		t.Errorf("an expired URL answered %d %q", status, text)
+		t.Errorf("expired URL: got %d %q", status, text)
 	}
 	h.missing(t, port.Uploads, key)
 	if status, text, _ := h.fetch(t, http.MethodPut, signed, right, `{"a":1}`); status != http.StatusOK {
-		t.Fatalf("the URL answered %d %q", status, text)
+		t.Fatalf("got %d %q", status, text)
 	}
 	h.missing(t, port.Accepted, key)
 	text, object := h.read(t, port.Uploads, key, port.Span{})
 	if text != `{"a":1}` || object.ContentType != "application/json" {
-		t.Errorf("the upload arrived as %q, %+v", text, object)
+		t.Errorf("got upload %q, %+v", text, object)
 	}
 }
 
@@ -154,7 +155,7 @@ func outputsPresignTTL(t *testing.T, h OutputsHarness) {
 		_, get := h.Outputs.PresignGet(t.Context(), "exports/t1/a", "a", "text/plain", test.ttl)
 		_, put := h.Outputs.PresignPut(t.Context(), "exports/t1/a", "text/plain", test.ttl)
 		if (get == nil) != test.ok || (put == nil) != test.ok {
-			t.Errorf("%s: get %v, put %v", test.name, get, put)
+			t.Errorf("%s: got %v from PresignGet and %v from PresignPut", test.name, get, put)
 		}
 	}
 }

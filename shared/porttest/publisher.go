@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Delivered is one event as a subscriber gets it.
+// Delivered is one event as a subscriber receives it.
 type Delivered struct {
 	Type   string
 	Detail json.RawMessage
@@ -23,43 +23,43 @@ type Delivered struct {
 // PublisherHarness is an adapter with a subscriber.
 type PublisherHarness struct {
 	Publisher port.Publisher
-	// Listen waits for what the subscriber hears next, in any order; false
-	// where ctx ends first.
+	// Listen waits for the next event that the subscriber receives, in any
+	// order; false if ctx ends first.
 	Listen func(ctx context.Context) ([]Delivered, bool)
-	// TooLarge is the size in bytes of a detail that can never be told.
+	// TooLarge is the size in bytes of a detail that cannot be published.
 	TooLarge int
 }
 
-// Publisher is the conformance suite of port.Publisher. open makes one
-// with a subscriber without events.
+// Publisher is the conformance suite of port.Publisher. open returns a harness
+// whose subscriber has received no events.
 func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Helper()
-	t.Run("what is published is heard", func(t *testing.T) {
+	t.Run("delivery", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
 		event := published(1)
 		p.publish(event)
-		for _, heard := range p.hear(1) {
-			if heard.Type != string(event.Event.Type) {
-				t.Errorf("its type is %q, want %q", heard.Type, event.Event.Type)
+		for _, delivered := range p.receive(1) {
+			if delivered.Type != string(event.Event.Type) {
+				t.Errorf("got type %q, want %q", delivered.Type, event.Event.Type)
 			}
 			var got, want any
-			if err := json.Unmarshal(heard.Detail, &got); err != nil {
+			if err := json.Unmarshal(delivered.Detail, &got); err != nil {
 				t.Fatal(err)
 			}
 			if err := json.Unmarshal(event.Detail, &want); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("its detail is another (-want +got):\n%s", diff)
+				t.Errorf("got another detail (-want +got):\n%s", diff)
 			}
 		}
 	})
-	t.Run("nothing is published at once", func(t *testing.T) {
+	t.Run("no events", func(t *testing.T) {
 		t.Parallel()
 		publisherTest{t, open(t)}.publish()
 	})
-	t.Run("as many as there are", func(t *testing.T) {
+	t.Run("many events", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
 		var events []port.PublishedEvent
@@ -67,9 +67,9 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 			events = append(events, published(n+1))
 		}
 		p.publish(events...)
-		p.hear(len(events))
+		p.receive(len(events))
 	})
-	t.Run("large ones too", func(t *testing.T) {
+	t.Run("large events", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
 		var events []port.PublishedEvent
@@ -79,39 +79,39 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 			events = append(events, event)
 		}
 		p.publish(events...)
-		p.hear(len(events))
+		p.receive(len(events))
 	})
-	t.Run("an event may be told again", func(t *testing.T) {
+	t.Run("repeated event", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
 		p.publish(published(1))
 		p.publish(published(1), published(2))
-		p.hear(2)
+		p.receive(2)
 	})
-	t.Run("one that can never be told holds up no other", func(t *testing.T) {
+	t.Run("invalid event does not block the others", func(t *testing.T) {
 		t.Parallel()
 		h := open(t)
 		for name, detail := range map[string]json.RawMessage{
-			"no JSON": json.RawMessage(`{`), "nothing": nil, "no object": json.RawMessage(`["x"]`),
+			"not JSON": json.RawMessage(`{`), "nothing": nil, "not an object": json.RawMessage(`["x"]`),
 			"too large": padded(published(3), h.TooLarge),
 		} {
 			events := []port.PublishedEvent{published(1), published(2), published(3), published(4)}
 			events[2].Detail = detail
 			failed, err := h.Publisher.Publish(t.Context(), events)
 			if diff := cmp.Diff([]int{2}, failed); diff != "" || err == nil {
-				t.Errorf("%s: what failed is %v (%v), want the third", name, failed, err)
+				t.Errorf("%s: got failed %v (%v), want the third event", name, failed, err)
 			}
 		}
-		publisherTest{t, h}.hear(1, 2, 4)
+		publisherTest{t, h}.receive(1, 2, 4)
 	})
-	t.Run("nothing is told after its time", func(t *testing.T) {
+	t.Run("ended context", func(t *testing.T) {
 		t.Parallel()
 		h := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		failed, err := h.Publisher.Publish(ctx, []port.PublishedEvent{published(1), published(2)})
 		if diff := cmp.Diff([]int{0, 1}, failed); diff != "" || err == nil {
-			t.Errorf("what failed is %v (%v), want both", failed, err)
+			t.Errorf("got failed %v (%v), want both events", failed, err)
 		}
 	})
 }
@@ -121,17 +121,17 @@ type publisherTest struct {
 	PublisherHarness
 }
 
-// publish publishes all events and fails on an error.
+// publish publishes all events and fails the test on an error.
 func (p publisherTest) publish(events ...port.PublishedEvent) {
 	p.Helper()
 	if failed, err := p.Publisher.Publish(p.Context(), events); err != nil || failed != nil {
-		p.Fatalf("of %d events, %v failed: %v", len(events), failed, err)
+		p.Fatalf("%d events: got failed %v: %v; want success", len(events), failed, err)
 	}
 }
 
-// hear waits until the subscriber has heard the events with these numbers, or,
-// given one number, of 1 up to it.
-func (p publisherTest) hear(numbers ...int) (all []Delivered) {
+// receive waits until the subscriber has received the events with these
+// numbers, or, for a single number n, the events 1 to n.
+func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 	p.Helper()
 	if len(numbers) == 1 {
 		last := numbers[0]
@@ -150,11 +150,11 @@ func (p publisherTest) hear(numbers ...int) (all []Delivered) {
 	for len(missing) > 0 {
 		some, ok := p.Listen(ctx)
 		if !ok {
-			p.Fatalf("%d of %d events were never heard", len(missing), known)
+			p.Fatalf("%d of %d events were not delivered", len(missing), known)
 		}
-		for _, heard := range some {
+		for _, delivered := range some {
 			var detail struct{ EventID string }
-			if err := json.Unmarshal(heard.Detail, &detail); err != nil {
+			if err := json.Unmarshal(delivered.Detail, &detail); err != nil {
 				p.Fatal(err)
 			}
 			delete(missing, detail.EventID)
@@ -164,7 +164,7 @@ func (p publisherTest) hear(numbers ...int) (all []Delivered) {
 	return all
 }
 
-// published makes the event with a number, always the same.
+// published returns the event with a number, always the same.
 func published(n int) port.PublishedEvent {
 	id := fmt.Sprintf("01K9XVBAQZF9EHDRXGBEAD%04d", n)
 	return port.PublishedEvent{
@@ -177,7 +177,7 @@ func published(n int) port.PublishedEvent {
 	}
 }
 
-// padded is an event's detail in more than size bytes.
+// padded returns a detail for the event that is larger than size bytes.
 func padded(e port.PublishedEvent, size int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"eventId":%q,"padding":%q}`, e.Event.ID, strings.Repeat("x", size)))
 }

@@ -13,30 +13,32 @@ import (
 // RunnerFault is a way in which a platform fails a launch.
 type RunnerFault string
 
-// The troubles that a harness can make.
+// The faults that a harness can inject.
 const (
-	// RunnerThrottles: too many requests; there is no machine.
+	// RunnerThrottles: too many requests; no machine is created.
 	RunnerThrottles RunnerFault = "throttles"
-	// RunnerIsFull: no room in any place; there is no machine.
+	// RunnerIsFull: no capacity in any region; no machine is created.
 	RunnerIsFull RunnerFault = "is full"
-	// RunnerLosesRequest: there is no machine, and nobody says so.
+	// RunnerLosesRequest: no machine is created, and the call fails without an
+	// answer.
 	RunnerLosesRequest RunnerFault = "loses the request"
-	// RunnerLosesAnswer: there is a machine, and nobody says so.
+	// RunnerLosesAnswer: a machine is created, and the call fails without an
+	// answer.
 	RunnerLosesAnswer RunnerFault = "loses the answer"
 )
 
 // RunnerHarness is a platform without machines.
 type RunnerHarness struct {
-	// Runner is what is tested.
+	// Runner is the adapter under test.
 	Runner port.Runner
-	// Image runs RunnerProgram. NoImage is one that the platform does not have.
+	// Image runs RunnerProgram. NoImage does not exist on the platform.
 	Image, NoImage string
-	// UnknownID is of the adapter's shape, and no machine's.
+	// UnknownID has the adapter's format and belongs to no machine.
 	UnknownID string
-	// Occupy makes a live machine of that name, in the place where the Runner
-	// would make one, that is not Sortie's.
+	// Occupy creates a live machine of that name that does not belong to
+	// Sortie, in the region where the Runner would create one.
 	Occupy func(t *testing.T, name string)
-	// Trouble makes the next launch under the name fail in this way, once.
+	// Fault makes the next launch under the name fail in this way, once.
 	Fault func(t *testing.T, name string, how RunnerFault)
 }
 
@@ -48,26 +50,26 @@ func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 		name string
 		run  func(*testing.T, RunnerHarness)
 	}{
-		{"a machine is made, runs, is stopped and is gone", runnerLife},
-		{"the exit code is told", runnerExitCode},
-		{"a machine that has ended is beyond running", runnerQuick},
-		{"a repeated launch adopts the machine", runnerAdopts},
-		{"launches at once make one machine", runnerRace},
-		{"a name that another machine has is refused", runnerForeign},
-		{"a name is free when its machine is gone", runnerNameAgain},
-		{"a stop kills when the grace is over", runnerStubborn},
-		{"a destroy kills", runnerDestroys},
-		{"stop and destroy may be repeated", runnerRepeats},
-		{"what never was is not found", runnerUnknown},
-		{"a wait ends with its limit", runnerWaitLimit},
-		{"a list shows this Sortie's machines", runnerList},
-		{"a throttled launch makes no machine", runnerThrottled},
-		{"a launch without room makes no machine", runnerFull},
-		{"an image that is not there is named", runnerNoImage},
-		{"a machine that cannot be is refused", runnerRefuses},
-		{"a lost request can be repeated", runnerLostRequest},
-		{"a lost answer leaves one machine", runnerLostAnswer},
-		{"an ended context is no answer", runnerContext},
+		{"launch, stop and inspect a machine", runnerStop},
+		{"exit code", runnerExitCode},
+		{"wait for running returns a gone machine", runnerWaitGone},
+		{"repeated launch adopts the machine", runnerAdopts},
+		{"concurrent launches create one machine", runnerRace},
+		{"name of another machine", runnerForeign},
+		{"name is free after its machine is gone", runnerNameReused},
+		{"stop kills after the grace period", runnerGrace},
+		{"destroy kills", runnerDestroy},
+		{"stop and destroy are idempotent", runnerIdempotent},
+		{"unknown machine", runnerUnknown},
+		{"wait times out", runnerWaitLimit},
+		{"list returns own machines", runnerList},
+		{"throttled launch", runnerThrottled},
+		{"launch without capacity", runnerFull},
+		{"missing image", runnerNoImage},
+		{"invalid specification", runnerInvalidSpec},
+		{"lost request", runnerLostRequest},
+		{"lost answer", runnerLostAnswer},
+		{"ended context", runnerContext},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,7 +79,7 @@ func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 	}
 }
 
-// patience is longer than anything here takes on the slowest machine.
+// patience exceeds the duration of every call, on the slowest test machine too.
 const patience = time.Minute
 
 func deadline(t *testing.T) context.Context {
@@ -89,12 +91,12 @@ func deadline(t *testing.T) context.Context {
 func (h RunnerHarness) spec(name, does string) port.LaunchSpec {
 	return port.LaunchSpec{
 		Name: name, Image: h.Image, CPUs: 1, MemoryMB: 256, StopGrace: 10 * time.Second,
-		Env:   map[string]string{runnerDoes: does},
+		Env:   map[string]string{envDoes: does},
 		Owner: port.MachineOwner{Tenant: "acme", RunID: "job:2025-01-01T00:00:00Z/" + name, Attempt: 2},
 	}
 }
 
-// launch makes a machine, in spite of what may be lost.
+// launch creates a machine and fails the test on an error.
 func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.Machine {
 	t.Helper()
 	m, err := h.Runner.Launch(deadline(t), spec)
@@ -102,7 +104,7 @@ func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.Machine {
 		t.Fatalf("cannot launch %s: %v", spec.Name, err)
 	}
 	if m.ID == "" || len(m.ID) > 200 || m.Name != spec.Name || m.Owner != spec.Owner {
-		t.Fatalf("launched %+v for %+v", m, spec)
+		t.Fatalf("got %+v, want a machine of %+v", m, spec)
 	}
 	return m
 }
@@ -116,23 +118,24 @@ func (h RunnerHarness) wait(t *testing.T, id string, phase port.MachinePhase) po
 	return m
 }
 
-// gone waits for the end and gives the exit, which has to be told here.
+// gone waits until the machine is gone and returns its exit, which must be
+// known.
 func (h RunnerHarness) gone(t *testing.T, id string) port.Exit {
 	t.Helper()
 	m := h.wait(t, id, port.MachineGone)
 	if m.Phase != port.MachineGone || m.Exit == nil {
-		t.Fatalf("%s is %s with exit %v, want it gone with one", m.Name, m.Phase, m.Exit)
+		t.Fatalf("%s: got phase %s with exit %v, want gone with an exit", m.Name, m.Phase, m.Exit)
 	}
 	if m.Exit.At.IsZero() || m.Exit.At.Before(m.CreatedAt.Truncate(time.Second)) {
-		t.Errorf("%s ended at %v, created at %v", m.Name, m.Exit.At, m.CreatedAt)
+		t.Errorf("%s: got exit at %v, want after its creation at %v", m.Name, m.Exit.At, m.CreatedAt)
 	}
 	if again, err := h.Runner.Inspect(deadline(t), id); err != nil || again.Phase != port.MachineGone || again.Exit == nil || *again.Exit != *m.Exit {
-		t.Errorf("looked up again it is %+v, %v", again, err)
+		t.Errorf("second Inspect: got %+v, %v; want the same", again, err)
 	}
 	return *m.Exit
 }
 
-// listed gives the live machines of the name.
+// listed returns the live machines of the name.
 func (h RunnerHarness) listed(t *testing.T, name string) []port.Machine {
 	t.Helper()
 	all, err := h.Runner.List(deadline(t))
@@ -158,13 +161,13 @@ func (h RunnerHarness) destroy(t *testing.T, id string) {
 func wantFault(t *testing.T, err error, code fault.Code) {
 	t.Helper()
 	if !fault.Is(err, code) {
-		t.Errorf("err = %v, want %s", err, code)
+		t.Errorf("got error %v, want %s", err, code)
 	}
 }
 
 func wantNotFound(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("err = %v, want ErrNotFound", err)
+		t.Errorf("got error %v, want ErrNotFound", err)
 	}
 }

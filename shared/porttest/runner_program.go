@@ -11,29 +11,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// What RunnerProgram reads from its environment.
+// Environment variables of RunnerProgram.
 const (
-	runnerDoes = "RUNNER_DOES" // "exit N", "rest" or "ignore"
-	runnerEar  = "RUNNER_EAR"  // an address that is told when it is ready
-	runnerSays = "RUNNER_SAYS" // and what it is told
+	envDoes    = "RUNNER_DOES"    // "exit N", "rest" or "ignore"
+	envAddress = "RUNNER_ADDRESS" // an address to which the program writes the text of envSays when it is ready
+	envSays    = "RUNNER_SAYS"    // the text
 )
 
-// RunnerProgram is what a harness's Image runs. env is its environment;
-// terminated is closed or sent to by SIGTERM, which the program gets instead of
-// dying of it. killed is closed by SIGKILL where the program is a goroutine; a
-// process has nil. It returns the exit code.
+// RunnerProgram is the program of a harness's Image. env returns its
+// environment variables; terminated is closed or receives a value on SIGTERM,
+// which the program handles. killed is closed on SIGKILL if the program is a
+// goroutine; it is nil for a process. RunnerProgram returns the exit code.
 func RunnerProgram[T any](env func(string) string, terminated <-chan T, killed <-chan struct{}) int {
-	if ear := env(runnerEar); ear != "" {
-		conn, err := net.Dial("tcp", ear)
+	if listener := env(envAddress); listener != "" {
+		conn, err := net.Dial("tcp", listener)
 		if err != nil {
 			return 70
 		}
-		_, err = fmt.Fprintln(conn, env(runnerSays))
+		_, err = fmt.Fprintln(conn, env(envSays))
 		if closed := conn.Close(); err != nil || closed != nil {
 			return 70
 		}
 	}
-	switch does := env(runnerDoes); does {
+	switch does := env(envDoes); does {
 	case "rest":
 		select {
 		case <-terminated:
@@ -53,38 +53,38 @@ func RunnerProgram[T any](env func(string) string, terminated <-chan T, killed <
 	}
 }
 
-// ear hears from programs that are ready, whether or not they are processes.
-type ear struct {
+// listener receives a line from each program that is ready.
+type listener struct {
 	t *testing.T
 	l net.Listener
 }
 
-func newEar(t *testing.T) ear {
+func newListener(t *testing.T) listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return ear{t, l}
+	return listener{t, l}
 }
 
-// with lets the machine's program tell when it is ready.
-func (e ear) with(spec port.LaunchSpec, says string) port.LaunchSpec {
-	spec.Env[runnerEar], spec.Env[runnerSays] = e.l.Addr().String(), says
+// with makes the machine's program report that it is ready.
+func (e listener) with(spec port.LaunchSpec, says string) port.LaunchSpec {
+	spec.Env[envAddress], spec.Env[envSays] = e.l.Addr().String(), says
 	return spec
 }
 
-func (e ear) hear() string {
+func (e listener) receive() string {
 	e.t.Helper()
 	conn, err := e.l.Accept()
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	defer conn.Close()
-	line, err := bufio.NewReader(conn).ReadString('\n')
+	queue, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(queue)
 }

@@ -13,74 +13,74 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer is the conformance suite of port.Signer. open makes a signer
-// on fresh keys for t; reopen makes another one on the same keys, as another
-// process would.
+// Signer is the conformance suite of port.Signer. open returns a signer with
+// new keys, and a function that returns another signer with the same keys, as
+// after a restart.
 func Signer(t *testing.T, open func(t *testing.T) (s port.Signer, reopen func() port.Signer)) {
 	t.Helper()
-	t.Run("what it signs its public key verifies", func(t *testing.T) {
+	t.Run("signatures verify with the public key", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
 		for _, message := range []string{"", "a message", string(make([]byte, 1<<16))} {
 			signature := sign(t, s, message)
 			if len(signature) != 64 {
-				t.Fatalf("a signature has %d bytes, want R and S in 64", len(signature))
+				t.Fatalf("got a signature of %d bytes, want R and S in 64", len(signature))
 			}
 			if !verifies(t, s, message, signature) {
-				t.Errorf("the signature of a message of %d bytes does not verify", len(message))
+				t.Errorf("got an invalid signature of a message of %d bytes", len(message))
 			}
 			if verifies(t, s, message+"!", signature) {
-				t.Error("the signature verifies for another message")
+				t.Error("got a signature that is valid for another message")
 			}
 		}
 	})
-	t.Run("short halves are filled up", func(t *testing.T) {
+	t.Run("R and S are padded", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
-		for range 600 { // one in 128 signatures has a half that begins with a zero
+		for range 600 { // one in 128 signatures has an R or S that begins with a zero byte
 			if signature := sign(t, s, "again"); len(signature) != 64 || !verifies(t, s, "again", signature) {
-				t.Fatalf("a signature of %d bytes does not verify", len(signature))
+				t.Fatalf("got an invalid signature of %d bytes", len(signature))
 			}
 		}
 	})
-	t.Run("the current key is the first", func(t *testing.T) {
+	t.Run("current key is the first", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
 		keys := keysOf(t, s)
 		current, err := s.Current(context.Background())
 		if err != nil || len(keys) == 0 || keys[0].ID != current || current == "" {
-			t.Fatalf("current is %q (%v), and the keys are %v", current, err, keys)
+			t.Fatalf("got current key %q (%v) of the keys %v, want the first", current, err, keys)
 		}
 		seen := map[string]bool{}
 		for _, key := range keys {
 			if key.Public == nil || key.Public.Curve != elliptic.P256() || seen[key.ID] {
-				t.Errorf("key %q is not one key on P-256", key.ID)
+				t.Errorf("got key %q, want a unique key on P-256", key.ID)
 			}
 			seen[key.ID] = true
 		}
 	})
-	t.Run("an unknown key is not found", func(t *testing.T) {
+	t.Run("unknown key", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
 		for _, id := range []string{"", "unknown", "../keys"} {
 			if _, err := s.Sign(context.Background(), id, []byte("a message")); !errors.Is(err, port.ErrNotFound) {
-				t.Errorf("signing with key %q: %v, want ErrNotFound", id, err)
+				t.Errorf("signing with key %q: got %v, want ErrNotFound", id, err)
 			}
 		}
 	})
-	t.Run("keys are the same for who opens them again", func(t *testing.T) {
+	t.Run("keys survive a restart", func(t *testing.T) {
 		t.Parallel()
 		s, reopen := open(t)
 		signature := sign(t, s, "kept")
 		again := reopen()
 		if !verifies(t, again, "kept", signature) {
-			t.Error("a signature does not verify after reopening")
+			t.Error("got an invalid signature after reopening")
 		}
 		if before, after := keysOf(t, s), keysOf(t, again); before[0].ID != after[0].ID || len(before) != len(after) {
-			t.Errorf("the keys were %v and are %v", before, after)
+			t.Errorf("got keys %v, then %v; want the same", before, after)
 		}
 	})
-	t.Run("many sign at once", func(t *testing.T) {
+	t.Run("concurrent signing", func(t *testing.T) {
 		t.Parallel()
 		s, _ := open(t)
 		var all sync.WaitGroup
@@ -124,7 +124,7 @@ func keysOf(t *testing.T, s port.Signer) []port.VerificationKey {
 	t.Helper()
 	keys, err := s.Keys(context.Background())
 	if err != nil || len(keys) == 0 {
-		t.Fatalf("there are no keys: %v", err)
+		t.Fatalf("got no keys: %v", err)
 	}
 	return keys
 }

@@ -1,14 +1,13 @@
-// Package porttest has one conformance suite for each port of package
-// orchestrator. Every adapter runs the suite of its port, and so does every
-// fake: what a use case may rely on is what the suite holds adapters to.
+// Package porttest has one conformance suite for each interface of package
+// port. Every adapter and every fake passes the suite of its port.
 //
 //	func TestStore(t *testing.T) {
-//		porttest.Store(t, func(t *testing.T) orchestrator.Store { return open(t) })
+//		porttest.Store(t, func(t *testing.T) port.Store { return open(t) })
 //	}
 //
-// A suite checks the sentences of the port's comments through the port alone.
-// It does not look into an adapter, and refuses to know what an adapter promises
-// beyond the port; the adapter's own tests do.
+// A suite checks the contract in the port's comments by calls of the port
+// alone. The adapter's own tests check what the adapter promises beyond the
+// port.
 package porttest
 
 import (
@@ -24,16 +23,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store holds a Store to its port. open gives a new, empty store each time, and
-// cleans up with t. The store's clock has to stand between the years 2002 and
-// 2100: the suite's records live in 2001, and those that have expired did so
+// Store is the conformance suite of port.Store. open returns a new, empty store
+// each time, and cleans up with t. The store's clock must be between the years
+// 2002 and 2100: the suite creates its records in 2001, and some of them expire
 // in that year.
 func Store(t *testing.T, open func(t *testing.T) port.Store) {
 	storeSuite(t, open)
 }
 
-// LaggingStore is Store for one that finds runs nobody named by indexes which are
-// behind its commits. open gives with it what waits until they have caught up.
+// LaggingStore is Store for an adapter whose List, Pools and other searches are
+// eventually consistent. open also returns a function that waits until they are
+// up to date.
 func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
 	storeSuite(t, func(t *testing.T) port.Store {
 		s, settle := open(t)
@@ -43,50 +43,50 @@ func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle fu
 
 func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 	for name, test := range map[string]func(*storeTest){
-		"ACreatedRunIsReadBackWhole":          createdIsReadBack,
-		"EveryCommitIsReadBackWhole":          committedIsReadBack,
-		"WhatIsNotThereIsNotFound":            notFound,
-		"TenantsAreApart":                     tenantsAreApart,
-		"AnIDIsGivenOnce":                     idIsGivenOnce,
-		"AKnownKeyGivesItsRun":                knownKey,
-		"AKeyWithAnotherDigestIsTaken":        takenKey,
-		"AKeyIsUsedOnceByMany":                keyRace,
-		"AStaleCommitIsAConflict":             staleCommit,
-		"OneOfManyCommittersWins":             commitRace,
-		"ACommitIsWholeOrNothing":             wholeOrNothing,
-		"EventsAreReadInOrder":                eventsInOrder,
-		"AListIsNewestFirst":                  listNewestFirst,
-		"AListIsReadInPages":                  listInPages,
-		"AListIsFilteredByState":              listByState,
-		"ACursorThatIsNoneIsRefused":          badCursor,
-		"AFullPoolHasNoSlot":                  fullPool,
-		"NobodyOvertakesALine":                queueIsNotOvertaken,
-		"ALineIsInOrder":                      queueInOrder,
-		"ASlotGoesFromOneToTheNext":           slotIsHandedOn,
-		"SlotsAreCountedAfterReleases":        releasesCountFirst,
-		"WhoLeavesALineIsNotInIt":             leavingTheQueue,
-		"ARetryGivesItsSlotBack":              retryGivesBack,
-		"APoolWithoutALimitHasNoLeases":       unlimitedPool,
-		"ALimitIsTheOneOfTheCommit":           limitOfTheCommit,
-		"PoolsAreApart":                       poolsAreApart,
-		"ManyShareAFewSlots":                  poolRace,
-		"MendFollowsTheRecords":               reconcileFollowsRecords,
-		"DueIsTheLongestOverdueFirst":         dueInOrder,
-		"WithMachineWalksThroughAll":          withMachine,
-		"OutputsAreDueUntilTheyAreDeleted":    outputsDue,
-		"AnExpiredRecordIsNotFound":           expiredIsNotFound,
-		"AnExpiredRecordGivesItsNamesBack":    expiredNames,
-		"PurgeForgetsWhatHasExpired":          purgeForgets,
-		"PurgeKeepsARecordWhoseOutputIsThere": purgeKeepsOutputs,
-		"ABeatIsOpenedAndClosed":              heartbeatIsOpened,
-		"AHeartbeatIsNoted":                   heartbeatIsRecorded,
-		"AHeartbeatOfAnotherIsNotTaken":       heartbeatOfAnother,
-		"ACommitChangesTheOpenBeat":           heartbeatIsChanged,
-		"AVerdictIsOfTheLastHeartbeat":        heartbeatIsEvaluated,
-		"AVerdictAndAHeartbeatExclude":        heartbeatRace,
-		"TheNewestHeartbeatIsKept":            manyHeartbeats,
-		"ABeatGoesWithItsRun":                 heartbeatOfAPurgedRun,
-		"TheReceptionIsNoted":                 receptionIsNoted,
+		"created run":                                 createdIsReadBack,
+		"committed run":                               committedIsReadBack,
+		"unknown run":                                 notFound,
+		"tenants are isolated":                        tenantsAreIsolated,
+		"ids are unique":                              idIsUnique,
+		"known idempotency key":                       knownKey,
+		"idempotency key with another digest":         takenKey,
+		"concurrent creations with one key":           keyRace,
+		"stale commit conflicts":                      staleCommit,
+		"one of many concurrent commits wins":         commitRace,
+		"commits are atomic":                          commitIsAtomic,
+		"events are in order":                         eventsInOrder,
+		"list is newest first":                        listNewestFirst,
+		"list in pages":                               listInPages,
+		"list by state":                               listByState,
+		"invalid cursor":                              badCursor,
+		"full pool has no slot":                       fullPool,
+		"no overtaking in the queue":                  queueIsNotOvertaken,
+		"queue is in order":                           queueInOrder,
+		"slot passes to the next run":                 slotPassesOn,
+		"releases count before grants":                releasesCountFirst,
+		"position after leaving the queue":            leavingTheQueue,
+		"retry releases the slot":                     retryReleasesSlot,
+		"pool without a limit has no leases":          unlimitedPool,
+		"limit of the grant counts":                   limitOfTheCommit,
+		"pools are isolated":                          poolsAreIsolated,
+		"many runs share few slots":                   poolRace,
+		"reconcile follows the records":               reconcileFollowsRecords,
+		"due returns the longest overdue first":       dueInOrder,
+		"with machine returns all":                    withMachine,
+		"outputs are due until deleted":               outputsDue,
+		"expired record is not found":                 expiredIsNotFound,
+		"expired record frees its names":              expiredNames,
+		"purge deletes expired records":               purgeExpired,
+		"purge keeps records with outputs":            purgeKeepsOutputs,
+		"heartbeat opens and closes":                  heartbeatIsOpened,
+		"heartbeat is recorded":                       heartbeatIsRecorded,
+		"heartbeat of another worker":                 heartbeatOfAnother,
+		"commit changes the open heartbeat":           heartbeatIsChanged,
+		"evaluation requires the last heartbeat":      heartbeatIsEvaluated,
+		"evaluation and heartbeat exclude each other": heartbeatRace,
+		"newest heartbeat remains":                    manyHeartbeats,
+		"heartbeat is purged with its run":            heartbeatOfAPurgedRun,
+		"reception is recorded":                       receptionIsRecorded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 	}
 }
 
-// storeTest is one test's store and its own time, in which its runs live.
+// storeTest is the store and the clock of one test.
 type storeTest struct {
 	*testing.T
 	ctx   context.Context
@@ -103,7 +103,7 @@ type storeTest struct {
 	now   time.Time
 }
 
-// later moves the test's time on and tells it.
+// later advances the test's clock and returns its time.
 func (s *storeTest) later() time.Time {
 	s.now = s.now.Add(time.Second)
 	return s.now
@@ -116,29 +116,28 @@ func (s *storeTest) ok(err error) {
 	}
 }
 
-// decide is the write that the fact makes of the run.
+// decide returns the write that applies the fact to the run.
 func (s *storeTest) decide(r run.Run, f run.Fact) port.Write {
 	s.Helper()
 	d, err := run.Decide(r, f, s.later())
 	if err != nil || !d.Changed {
-		s.Fatalf("%T in %s: changed %v, %v", f, r.State, d.Changed, err)
+		s.Fatalf("%T in %s: got changed %v, %v; want a change", f, r.State, d.Changed, err)
 	}
 	return port.WriteOf(d)
 }
 
-// create stores the run, and gives the record as it then is.
+// create stores the run and returns the stored record.
 func (s *storeTest) create(r run.Run) run.Run {
 	s.Helper()
 	w := port.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, nil)
 	if err != nil || existing != nil {
-		s.Fatalf("create %s: %v, %v", r.ID, existing, err)
+		s.Fatalf("create %s: got created %v, %v; want true", r.ID, existing, err)
 	}
 	return after(w)
 }
 
-// apply commits what the facts make of the run, and gives the record as it
-// then is.
+// apply commits the facts one by one and returns the stored record.
 func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 	s.Helper()
 	for _, f := range facts {
@@ -151,13 +150,13 @@ func (s *storeTest) apply(r run.Run, facts ...run.Fact) run.Run {
 	return r
 }
 
-// after is the record that a write leaves.
+// after returns the record that a write leaves.
 func after(w port.Write) run.Run {
 	w.Run.Version++
 	return w.Run
 }
 
-// wantRun has the store give exactly this record.
+// wantRun checks that the store returns exactly this record.
 func (s *storeTest) wantRun(want run.Run) {
 	s.Helper()
 	got, err := s.store.Load(s.ctx, want.Ref())
@@ -165,18 +164,19 @@ func (s *storeTest) wantRun(want run.Run) {
 	s.same(want, got)
 }
 
-// wantNone has the store know nothing of the run.
+// wantNone checks that the store has neither a record nor events of the run.
 func (s *storeTest) wantNone(ref run.Ref) {
 	s.Helper()
 	if got, err := s.store.Load(s.ctx, ref); !isNotFound(err) {
-		s.Fatalf("run %s: %+v, %v; want ErrNotFound", ref.ID, got, err)
+		s.Fatalf("run %s: got %+v, %v; want ErrNotFound", ref.ID, got, err)
 	}
 	if events := s.events(ref); len(events) != 0 {
-		s.Fatalf("run %s is not there but has %d events", ref.ID, len(events))
+		s.Fatalf("run %s: got ErrNotFound and %d events, want 0 events", ref.ID, len(events))
 	}
 }
 
-// events reads all events of the run and has them numbered without gaps.
+// events reads all events of the run and checks that their numbers have no
+// gaps.
 func (s *storeTest) events(ref run.Ref) []run.Event {
 	s.Helper()
 	events, err := s.store.Events(s.ctx, ref, 0, 1000)
@@ -185,13 +185,13 @@ func (s *storeTest) events(ref run.Ref) []run.Event {
 	}
 	for i, e := range events {
 		if e.Seq != i+1 {
-			s.Fatalf("event %d of run %s has the number %d", i+1, ref.ID, e.Seq)
+			s.Fatalf("event %d of run %s: got number %d", i+1, ref.ID, e.Seq)
 		}
 	}
 	return events
 }
 
-// same compares what JSON keeps of records and events.
+// same compares records and events as JSON.
 func (s *storeTest) same(want, got any) {
 	s.Helper()
 	diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(fault.Fault{}), cmpopts.EquateEmpty())

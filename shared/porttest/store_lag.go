@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// settled waits before each call that may miss the commits of the last moment.
+// settled waits before each call that is eventually consistent.
 type settled struct {
 	port.Store
 	settle func()

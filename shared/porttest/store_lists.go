@@ -10,15 +10,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// pages reads a list to its end, at most limit runs a page; between has its
-// turn after each page.
+// pages reads a list to its end, at most limit runs per page, and calls between
+// after each page.
 func (s *storeTest) pages(tenant string, page port.Page, between func()) (ids []string) {
 	s.Helper()
 	for range 100 {
 		runs, next, err := s.store.List(s.ctx, tenant, page)
 		s.ok(err)
 		if len(runs) > page.Limit {
-			s.Fatalf("a page of %d has %d runs", page.Limit, len(runs))
+			s.Fatalf("page of %d: got %d runs", page.Limit, len(runs))
 		}
 		ids = append(ids, idsOf(runs)...)
 		if next == "" {
@@ -27,7 +27,7 @@ func (s *storeTest) pages(tenant string, page port.Page, between func()) (ids []
 		between()
 		page.Cursor = next
 	}
-	s.Fatal("the list has no end")
+	s.Fatal("got a cursor after 100 pages, want the end of the list")
 	return nil
 }
 
@@ -36,13 +36,13 @@ func listNewestFirst(s *storeTest) {
 	for i := range 5 {
 		want = slices.Insert(want, 0, s.create(sample("acme", fmt.Sprint(9-i))))
 	}
-	// What happens to a run does not move it.
+	// A commit does not move a run in the list.
 	want[2] = s.apply(want[2], admitted("default", 0))
 	got, next, err := s.store.List(s.ctx, "acme", port.Page{Limit: 1000})
 	s.ok(err)
 	s.same(want, got)
 	if next != "" {
-		s.Fatal("there is a page after the last one")
+		s.Fatal("got a cursor on the last page, want an empty one")
 	}
 }
 
@@ -50,17 +50,17 @@ func listInPages(s *storeTest) {
 	start := s.now
 	var want []string
 	for i := range 23 {
-		s.now = start.Add(time.Duration(i/4) * time.Millisecond) // four at each moment
+		s.now = start.Add(time.Duration(i/4) * time.Millisecond) // four with the same creation time
 		want = append(want, s.create(sample("acme", fmt.Sprintf("run-%02d", i))).ID)
 	}
 	for _, limit := range []int{1, 2, 7, 22, 23, 24} {
 		got := s.pages("acme", port.Page{Limit: limit}, func() {})
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			s.Fatalf("pages of %d: %v", limit, got)
+			s.Fatalf("pages of %d: got %v", limit, got)
 		}
 	}
-	// New runs come before the first page and disturb no later one.
+	// New runs sort before the first page and do not change later pages.
 	newer := 0
 	got := s.pages("acme", port.Page{Limit: 4}, func() {
 		newer++
@@ -69,7 +69,7 @@ func listInPages(s *storeTest) {
 	})
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		s.Fatalf("with new runs between the pages: %v", got)
+		s.Fatalf("with new runs between the pages: got %v", got)
 	}
 }
 
@@ -85,10 +85,10 @@ func listByState(s *storeTest) {
 	got := s.pages("acme", port.Page{State: run.Cancelled, Limit: 2}, func() {})
 	s.same(want, got)
 	if got := s.pages("acme", port.Page{State: run.Pending, Limit: 2}, func() {}); len(got) != 3 {
-		s.Fatalf("pending are %v", got)
+		s.Fatalf("pending: got %v", got)
 	}
 	if got := s.pages("acme", port.Page{State: run.Running, Limit: 2}, func() {}); len(got) != 0 {
-		s.Fatalf("running are %v", got)
+		s.Fatalf("running: got %v", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func badCursor(s *storeTest) {
 	_, cursor, err := s.store.List(s.ctx, "acme", port.Page{Limit: 1})
 	s.ok(err)
 	if cursor == "" {
-		s.Fatal("a list of three has no second page")
+		s.Fatal("got no cursor, want a second page of three runs")
 	}
 	bad := []string{
 		"x", "run-1", "0", "../..", cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + cursor,
@@ -115,7 +115,7 @@ func badCursor(s *storeTest) {
 	for _, each := range bad {
 		runs, next, err := s.store.List(s.ctx, "acme", port.Page{Cursor: each, Limit: 1})
 		if !isInvalid(err, "cursor") || len(runs) > 0 || next != "" {
-			s.Fatalf("the cursor %q: %v, %q, %v; want the fault about it", each, idsOf(runs), next, err)
+			s.Fatalf("cursor %q: got %v, %q, %v; want a fault of field cursor", each, idsOf(runs), next, err)
 		}
 	}
 }

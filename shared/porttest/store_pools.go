@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// wantPools has the store tell exactly these pools.
+// wantPools checks that the store returns exactly these pools.
 func (s *storeTest) wantPools(want ...port.PoolUse) {
 	s.Helper()
 	got, err := s.store.Pools(s.ctx)
@@ -27,20 +27,20 @@ func acme(pool string, held, queued int) port.PoolUse {
 	return port.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
 }
 
-// wantLine has these runs stand in the line, each at its place.
+// wantQueue checks the queue of the pool, and the position of each run.
 func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 	s.Helper()
-	line, err := s.store.Queue(s.ctx, "acme", pool, 100)
+	queue, err := s.store.Queue(s.ctx, "acme", pool, 100)
 	s.ok(err)
-	s.same(idsOf(want), idsOfRefs(line))
+	s.same(idsOf(want), idsOfRefs(queue))
 	for i, r := range want {
 		if at, err := s.store.Position(s.ctx, r); err != nil || at != i {
-			s.Fatalf("run %s stands at %d, %v; want %d", r.ID, at, err, i)
+			s.Fatalf("run %s: got position %d, %v; want %d", r.ID, at, err, i)
 		}
 	}
 }
 
-// wantNoSlot has the commit be refused, and nothing of it be applied.
+// wantNoSlot checks that the commit returns ErrNoSlot and has no effect.
 func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	s.Helper()
 	if err := s.store.Commit(s.ctx, writes...); !isNoSlot(err) {
@@ -48,11 +48,11 @@ func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	}
 	s.wantRun(before)
 	if events := s.events(before.Ref()); len(events) != before.EventCount {
-		s.Fatalf("the refused commit left events: %+v", events)
+		s.Fatalf("got events %+v after the refused commit", events)
 	}
 }
 
-// fill creates n runs that hold a slot each.
+// fill creates n runs that each hold a slot.
 func (s *storeTest) fill(pool string, n, limit int) []run.Run {
 	s.Helper()
 	held := make([]run.Run, n)
@@ -62,14 +62,14 @@ func (s *storeTest) fill(pool string, n, limit int) []run.Run {
 	return held
 }
 
-// queue creates n runs that wait, in the order of their ids.
+// queue creates n queued runs, in the order of their ids.
 func (s *storeTest) queue(pool string, n, limit int) []run.Run {
 	s.Helper()
-	line := make([]run.Run, n)
-	for i := range line {
-		line[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-waiter-%d", pool, i))), enqueued(pool, limit))
+	queue := make([]run.Run, n)
+	for i := range queue {
+		queue[i] = s.apply(s.create(sample("acme", fmt.Sprintf("%s-waiter-%d", pool, i))), enqueued(pool, limit))
 	}
-	return line
+	return queue
 }
 
 func fullPool(s *storeTest) {
@@ -78,7 +78,7 @@ func fullPool(s *storeTest) {
 	late := s.create(sample("acme", "late"))
 	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
 	s.wantPools(acme("p", 2, 0))
-	// A slot is held until the machine is seen gone.
+	// A run holds its slot until its machine is gone.
 	running := s.apply(held[0], startFacts("m")...)
 	success := successFacts()
 	running = s.apply(running, success[0])
@@ -105,7 +105,8 @@ func queueInOrder(s *storeTest) {
 	s.fill("p", 1, 1)
 	at := s.now
 	var want []run.Run
-	// The order is that of Slot.Since, then of the ids, whoever came first.
+	// The queue is ordered by Slot.Since, then by id, not by the order of the
+	// commits.
 	for _, place := range []struct {
 		id    string
 		after time.Duration
@@ -129,22 +130,22 @@ func queueInOrder(s *storeTest) {
 	s.wantQueue("p", want...)
 	s.wantPools(acme("p", 1, 5))
 	for limit := range 7 {
-		line, err := s.store.Queue(s.ctx, "acme", "p", limit)
+		queue, err := s.store.Queue(s.ctx, "acme", "p", limit)
 		s.ok(err)
-		s.same(idsOf(want[:min(limit, 5)]), idsOfRefs(line))
+		s.same(idsOf(want[:min(limit, 5)]), idsOfRefs(queue))
 	}
-	// Records of waiting runs change without moving them.
+	// Commits of queued runs do not change the order.
 	want[3] = s.apply(want[3], run.TokenStored{Step: run.StepQueued, Generation: 1, Token: "t"})
 	s.wantQueue("p", want...)
 }
 
-func slotIsHandedOn(s *storeTest) {
+func slotPassesOn(s *storeTest) {
 	for _, name := range []string{"release first", "grant first"} {
-		holder, line := s.fill(name, 1, 1)[0], s.queue(name, 3, 1)
-		s.wantNoSlot(line[0], s.decide(line[0], granted(1)))
-		for len(line) > 0 {
+		holder, queue := s.fill(name, 1, 1)[0], s.queue(name, 3, 1)
+		s.wantNoSlot(queue[0], s.decide(queue[0], granted(1)))
+		for len(queue) > 0 {
 			holder = s.apply(holder, cancel())
-			release, grant := s.decide(holder, run.Settled{}), s.decide(line[0], granted(1))
+			release, grant := s.decide(holder, run.Settled{}), s.decide(queue[0], granted(1))
 			if name == "release first" {
 				s.ok(s.store.Commit(s.ctx, release, grant))
 			} else {
@@ -152,11 +153,11 @@ func slotIsHandedOn(s *storeTest) {
 			}
 			s.wantRun(after(release))
 			s.wantRun(after(grant))
-			holder, line = after(grant), line[1:]
-			s.wantQueue(name, line...)
-			s.wantPools(acme(name, 1, len(line)))
+			holder, queue = after(grant), queue[1:]
+			s.wantQueue(name, queue...)
+			s.wantPools(acme(name, 1, len(queue)))
 			if _, err := s.store.Position(s.ctx, holder); !isNotFound(err) {
-				s.Fatalf("who holds a slot has a place in line: %v", err)
+				s.Fatalf("position of a run with a slot: got %v, want ErrNotFound", err)
 			}
 		}
 		s.apply(holder, cancel(), run.Settled{})
@@ -165,50 +166,50 @@ func slotIsHandedOn(s *storeTest) {
 }
 
 func releasesCountFirst(s *storeTest) {
-	held, line := s.fill("p", 2, 2), s.queue("p", 3, 2)
+	held, queue := s.fill("p", 2, 2), s.queue("p", 3, 2)
 	for i := range held {
 		held[i] = s.apply(held[i], cancel())
 	}
 	grants := []port.Write{
-		s.decide(line[0], granted(2)), s.decide(line[1], granted(2)), s.decide(line[2], granted(2)),
+		s.decide(queue[0], granted(2)), s.decide(queue[1], granted(2)), s.decide(queue[2], granted(2)),
 	}
 	releases := []port.Write{s.decide(held[0], run.Settled{}), s.decide(held[1], run.Settled{})}
-	s.wantNoSlot(line[0], append(slices.Clone(grants), releases...)...)
-	s.wantNoSlot(line[1], grants[0], grants[1], releases[0])
+	s.wantNoSlot(queue[0], append(slices.Clone(grants), releases...)...)
+	s.wantNoSlot(queue[1], grants[0], grants[1], releases[0])
 	s.wantPools(acme("p", 2, 3))
-	s.wantQueue("p", line...)
+	s.wantQueue("p", queue...)
 	s.ok(s.store.Commit(s.ctx, grants[0], releases[0], grants[1], releases[1]))
 	s.wantPools(acme("p", 2, 1))
-	s.wantQueue("p", line[2])
+	s.wantQueue("p", queue[2])
 }
 
 func leavingTheQueue(s *storeTest) {
 	s.fill("p", 1, 1)
-	line := s.queue("p", 4, 1)
-	gone := s.apply(line[1], cancel())
+	queue := s.queue("p", 4, 1)
+	gone := s.apply(queue[1], cancel())
 	if _, err := s.store.Position(s.ctx, gone); !isNotFound(err) {
-		s.Fatalf("who left has a place in line: %v", err)
+		s.Fatalf("position of a run that left the queue: got %v, want ErrNotFound", err)
 	}
-	// A record that was read before tells nothing about the line as it is now.
-	if _, err := s.store.Position(s.ctx, line[1]); !isNotFound(err) {
-		s.Fatalf("an old record has a place in line: %v", err)
+	// The position follows the queue, not the record that the caller passes.
+	if _, err := s.store.Position(s.ctx, queue[1]); !isNotFound(err) {
+		s.Fatalf("position of an outdated record: got %v, want ErrNotFound", err)
 	}
-	s.wantQueue("p", line[0], line[2], line[3])
+	s.wantQueue("p", queue[0], queue[2], queue[3])
 	s.now = s.now.Add(2 * time.Hour)
-	s.apply(line[0], run.Evaluated{})
-	s.wantQueue("p", line[2], line[3])
+	s.apply(queue[0], run.Evaluated{})
+	s.wantQueue("p", queue[2], queue[3])
 	s.wantPools(acme("p", 1, 2))
-	never := s.create(sample("acme", "never in line"))
+	never := s.create(sample("acme", "never queued"))
 	if _, err := s.store.Position(s.ctx, never); !isNotFound(err) {
-		s.Fatalf("a run that never waited: %v", err)
+		s.Fatalf("position of a run that was never queued: got %v, want ErrNotFound", err)
 	}
 }
 
-func retryGivesBack(s *storeTest) {
+func retryReleasesSlot(s *storeTest) {
 	r := s.apply(s.fill("p", 1, 1)[0], startFacts("m")...)
 	r = s.apply(r, lostFacts()...)
 	if r.State != run.Retrying {
-		s.Fatalf("the lost attempt led to %s", r.State)
+		s.Fatalf("got state %s after the lost attempt", r.State)
 	}
 	s.wantPools()
 	s.fill("p2", 1, 1)
@@ -228,7 +229,7 @@ func unlimitedPool(s *storeTest) {
 		}
 	}
 	s.wantPools()
-	// The pool got a limit meanwhile: who came before holds no lease of it.
+	// The pool gets a limit: earlier runs hold no lease.
 	s.fill("p", 1, 1)
 	s.wantPools(acme("p", 1, 0))
 }
@@ -240,26 +241,26 @@ func limitOfTheCommit(s *storeTest) {
 	s.wantNoSlot(late, s.decide(late, admitted("p", 2)))
 	s.apply(late, admitted("p", 3))
 	s.wantPools(acme("p", 3, 0))
-	// A line has the limits of those who are granted, not of those who came.
-	line := s.queue("p", 3, 3)
-	s.wantNoSlot(line[0], s.decide(line[0], granted(2)))
-	s.wantNoSlot(line[0], s.decide(line[0], granted(3)))
-	s.apply(line[0], granted(4))
+	// The limit of the grant counts, not the limit of the enqueueing commit.
+	queue := s.queue("p", 3, 3)
+	s.wantNoSlot(queue[0], s.decide(queue[0], granted(2)))
+	s.wantNoSlot(queue[0], s.decide(queue[0], granted(3)))
+	s.apply(queue[0], granted(4))
 	s.wantPools(acme("p", 4, 2))
-	s.apply(line[1], granted(0))
+	s.apply(queue[1], granted(0))
 	s.wantPools(acme("p", 4, 1))
-	s.wantQueue("p", line[2])
+	s.wantQueue("p", queue[2])
 }
 
-func poolsAreApart(s *storeTest) {
+func poolsAreIsolated(s *storeTest) {
 	s.fill("p", 1, 1)
 	s.fill("q", 1, 1)
 	waits := s.queue("q", 1, 1)[0]
 	other := s.apply(s.create(sample("zenith", "p-holder-0")), admitted("p", 1))
 	s.wantQueue("p")
 	s.wantQueue("q", waits)
-	if line, err := s.store.Queue(s.ctx, "zenith", "q", 10); err != nil || len(line) != 0 {
-		s.Fatalf("another tenant's line: %v, %v", line, err)
+	if queue, err := s.store.Queue(s.ctx, "zenith", "q", 10); err != nil || len(queue) != 0 {
+		s.Fatalf("queue of another tenant: got %v, %v", queue, err)
 	}
 	zenith := port.PoolUse{Tenant: "zenith", Pool: "p", Held: 1}
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1), zenith)
@@ -267,10 +268,10 @@ func poolsAreApart(s *storeTest) {
 	s.wantPools(acme("p", 1, 0), acme("q", 1, 1))
 }
 
-// mendFollowsRecords makes leases and records differ in the one way that the
-// port lets it: by commits that do not tell what they do to the pool.
+// reconcileFollowsRecords makes leases and records differ in the one way that
+// the port allows: by commits that omit their pool change.
 func reconcileFollowsRecords(s *storeTest) {
-	held, line := s.fill("p", 2, 3), s.queue("p", 3, 3)
+	held, queue := s.fill("p", 2, 3), s.queue("p", 3, 3)
 	other := s.fill("q", 1, 1)
 	silently := func(r run.Run, f run.Fact) run.Run {
 		w := s.decide(r, f)
@@ -278,25 +279,25 @@ func reconcileFollowsRecords(s *storeTest) {
 		s.ok(s.store.Commit(s.ctx, w))
 		return after(w)
 	}
-	silently(line[1], cancel())                                             // in line, and has ended
+	silently(queue[1], cancel())                                            // queued, and has ended
 	silently(s.apply(held[0], cancel()), run.Settled{})                     // has a lease, and has ended
-	silently(line[0], granted(3))                                           // in line, and holds
+	silently(queue[0], granted(3))                                          // queued, and holds
 	silently(s.create(sample("acme", "unseen")), admitted("p", 3))          // no lease, and holds
-	waits := silently(s.create(sample("acme", "behind")), enqueued("p", 3)) // not in line, and waits
+	waits := silently(s.create(sample("acme", "behind")), enqueued("p", 3)) // not queued, and waits
 	changed, err := s.store.Reconcile(s.ctx, "acme", "p")
 	s.ok(err)
 	if changed < 0 {
-		s.Fatalf("%d rows were changed", changed)
+		s.Fatalf("got %d rows changed", changed)
 	}
 	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
-	s.wantQueue("p", line[2], waits)
-	for _, pool := range []string{"p", "q", "nobody's"} {
+	s.wantQueue("p", queue[2], waits)
+	for _, pool := range []string{"p", "q", "unknown"} {
 		if changed, err := s.store.Reconcile(s.ctx, "acme", pool); err != nil || changed != 0 {
-			s.Fatalf("a pool that is right: %d rows changed, %v", changed, err)
+			s.Fatalf("consistent pool: got %d rows changed, %v; want 0", changed, err)
 		}
 	}
 	s.wantPools(acme("p", 3, 2), acme("q", 1, 0))
-	s.wantNoSlot(line[2], s.decide(line[2], granted(3)))
+	s.wantNoSlot(queue[2], s.decide(queue[2], granted(3)))
 	s.apply(s.apply(other[0], cancel()), run.Settled{})
 	s.wantPools(acme("p", 3, 2))
 }

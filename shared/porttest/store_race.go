@@ -9,18 +9,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contest is a pool that many runs want a slot of.
+// contest is a pool with more runs than slots.
 type contest struct {
 	*storeTest
 	limit   int
 	holding atomic.Int64
-	// granted has a channel for each run, closed by whoever granted it a slot.
+	// granted has a channel for each run, closed by the goroutine that grants
+	// it a slot.
 	granted map[string]chan struct{}
 	failed  chan error
 }
 
-// poolRace has a hundred runs go through a pool of three at once. Each takes a
-// slot or stands in line; who is done hands its slot to the first in line.
+// poolRace executes a hundred runs in a pool of three slots concurrently. Each
+// run takes a slot or enters the queue; a finished run passes its slot to the
+// head of the queue.
 func poolRace(s *storeTest) {
 	const runs = 100
 	c := &contest{storeTest: s, limit: 3, granted: map[string]chan struct{}{}, failed: make(chan error, runs)}
@@ -42,33 +44,33 @@ func poolRace(s *storeTest) {
 		r, err := s.store.Load(s.ctx, ref)
 		s.ok(err)
 		if r.State != run.Cancelled || len(s.events(ref)) != r.EventCount {
-			s.Fatalf("run %s ended as %s with %d events of %d", ref.ID, r.State, len(s.events(ref)), r.EventCount)
+			s.Fatalf("run %s: got state %s with %d events, want %d", ref.ID, r.State, len(s.events(ref)), r.EventCount)
 		}
 	}
 }
 
-// live is the life of one run.
+// live executes one run.
 func (c *contest) live(ref run.Ref) error {
 	err := c.commit(ref, run.Admitted{Pool: "p", Limit: c.limit})
 	if errors.Is(err, port.ErrNoSlot) {
 		if err = c.commit(ref, run.Enqueued{Pool: "p", Limit: c.limit}); err != nil {
 			return err
 		}
-		// The slot may have become free just before the run stood in line.
+		// A slot may have become free just before the run entered the queue.
 		if err = c.grantAll(); err != nil {
 			return err
 		}
 		select {
 		case <-c.granted[ref.ID]:
 		case <-c.ctx.Done():
-			return fmt.Errorf("run %s was never granted a slot: %w", ref.ID, c.ctx.Err())
+			return fmt.Errorf("run %s was not granted a slot: %w", ref.ID, c.ctx.Err())
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if now := c.holding.Add(1); now > int64(c.limit) {
-		return fmt.Errorf("%d runs hold a slot of %d", now, c.limit)
+		return fmt.Errorf("got %d runs with a slot, want at most %d", now, c.limit)
 	}
 	pools, err := c.store.Pools(c.ctx)
 	if err != nil {
@@ -76,17 +78,17 @@ func (c *contest) live(ref run.Ref) error {
 	}
 	for _, p := range pools {
 		if p.Held > c.limit {
-			return fmt.Errorf("the pool tells %d held slots of %d", p.Held, c.limit)
+			return fmt.Errorf("got a pool with %d held slots, want at most %d", p.Held, c.limit)
 		}
 	}
 	if err := c.commit(ref, cancel()); err != nil {
 		return err
 	}
 	c.holding.Add(-1)
-	return c.handOn(ref)
+	return c.passOn(ref)
 }
 
-// commit applies a fact to a run that nobody else changes now.
+// commit applies a fact to a run that no other goroutine changes.
 func (c *contest) commit(ref run.Ref, f run.Fact) error {
 	r, err := c.store.Load(c.ctx, ref)
 	if err != nil {
@@ -102,9 +104,9 @@ func (c *contest) commit(ref run.Ref, f run.Fact) error {
 	return c.store.Commit(c.ctx, port.WriteOf(d))
 }
 
-// handOn gives the run's slot back, and to the first in line in the same
-// commit.
-func (c *contest) handOn(ref run.Ref) error {
+// handOn releases the run's slot, and grants it to the head of the queue in the
+// same commit.
+func (c *contest) passOn(ref run.Ref) error {
 	r, err := c.store.Load(c.ctx, ref)
 	if err != nil {
 		return err
@@ -133,7 +135,7 @@ func (c *contest) handOn(ref run.Ref) error {
 	}
 }
 
-// grantAll grants free slots while somebody waits.
+// grantAll grants free slots until the queue is empty or the pool is full.
 func (c *contest) grantAll() error {
 	for {
 		grant, next, err := c.first()
@@ -152,14 +154,14 @@ func (c *contest) grantAll() error {
 	}
 }
 
-// first is the grant to the first in line.
+// first returns the grant to the head of the queue.
 func (c *contest) first() ([]port.Write, run.Ref, error) {
 	for {
-		line, err := c.store.Queue(c.ctx, "acme", "p", 1)
-		if err != nil || len(line) == 0 {
+		queue, err := c.store.Queue(c.ctx, "acme", "p", 1)
+		if err != nil || len(queue) == 0 {
 			return nil, run.Ref{}, err
 		}
-		r, err := c.store.Load(c.ctx, line[0])
+		r, err := c.store.Load(c.ctx, queue[0])
 		if err != nil {
 			return nil, run.Ref{}, err
 		}

@@ -23,14 +23,14 @@ func createdIsReadBack(s *storeTest) {
 		}
 		want := s.create(r)
 		if want.Version != 1 {
-			s.Fatalf("a new run has version %d", want.Version)
+			s.Fatalf("got version %d of a new run", want.Version)
 		}
 		s.wantRun(want)
 		got, err := s.store.Find(s.ctx, r.Tenant, r.TaskID)
 		s.ok(err)
 		s.same(want, got)
 		if events := s.events(r.Ref()); len(events) != 1 || events[0].Type != run.EventAccepted {
-			s.Fatalf("a new run has the events %+v", events)
+			s.Fatalf("got events %+v of a new run", events)
 		}
 	}
 }
@@ -44,11 +44,11 @@ func committedIsReadBack(s *storeTest) {
 	for _, f := range facts {
 		before := r.Version
 		if r = s.apply(r, f); r.Version != before+1 {
-			s.Fatalf("a commit raised the version from %d to %d", before, r.Version)
+			s.Fatalf("got version %d to %d, want an increment by one", before, r.Version)
 		}
 		s.wantRun(r)
 		if events := s.events(r.Ref()); len(events) != r.EventCount {
-			s.Fatalf("after %T there are %d events, want %d", f, len(events), r.EventCount)
+			s.Fatalf("after %T: got %d events, want %d", f, len(events), r.EventCount)
 		}
 	}
 }
@@ -60,17 +60,17 @@ func notFound(s *storeTest) {
 	}
 	for _, task := range []string{"", "a", "TASK OF A"} {
 		if _, err := s.store.Find(s.ctx, "acme", task); !isNotFound(err) {
-			s.Errorf("task %q: %v", task, err)
+			s.Errorf("task %q: got %v, want ErrNotFound", task, err)
 		}
 	}
 	w := s.decide(after(port.WriteOf(run.New(sample("acme", "ghost"), s.now))), cancel())
 	if err := s.store.Commit(s.ctx, w); !isConflict(err) {
-		s.Errorf("a commit of a run that never was: %v", err)
+		s.Errorf("commit of an unknown run: got %v", err)
 	}
 	s.wantNone(w.Run.Ref())
 }
 
-func tenantsAreApart(s *storeTest) {
+func tenantsAreIsolated(s *storeTest) {
 	mine, other := s.create(sample("acme", "a")), s.create(sample("zenith", "a"))
 	mine = s.apply(mine, cancel())
 	s.wantRun(mine)
@@ -84,34 +84,34 @@ func tenantsAreApart(s *storeTest) {
 		s.same([]run.Run{want}, runs)
 	}
 	if runs, _, err := s.store.List(s.ctx, "", port.Page{Limit: 10}); err != nil || len(runs) != 0 {
-		s.Errorf("nobody's runs are %v, %v", idsOf(runs), err)
+		s.Errorf("empty tenant: got %v, %v; want an empty list", idsOf(runs), err)
 	}
 }
 
-func idIsGivenOnce(s *storeTest) {
+func idIsUnique(s *storeTest) {
 	first := s.create(sample("acme", "a"))
 	again := sample("acme", "a")
 	again.Work.PI = "another"
 	_, err := s.store.Create(s.ctx, port.WriteOf(run.New(again, s.later())), nil)
 	if !isConflict(err) {
-		s.Fatalf("the second run with an id: %v", err)
+		s.Fatalf("second run with the same id: got %v", err)
 	}
 	s.wantRun(first)
 	if events := s.events(first.Ref()); len(events) != 1 {
-		s.Fatalf("the refused run left events: %+v", events)
+		s.Fatalf("got events %+v of the refused run", events)
 	}
 	won := s.race(20, func(int) error {
 		_, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", "b"), s.now)), nil)
 		return err
 	}, isConflict)
 	if won != 1 {
-		s.Fatalf("%d runs were created with one id", won)
+		s.Fatalf("got %d runs with one id, want 1", won)
 	}
 }
 
-// createWith creates a run under a key and gives the record that the key then
-// stands for.
-func (s *storeTest) createWith(r run.Run, key port.IdempotencyKey) (first bool, stands run.Run) {
+// createWith creates a run under a key and returns the record that the key then
+// identifies.
+func (s *storeTest) createWith(r run.Run, key port.IdempotencyKey) (first bool, stored run.Run) {
 	s.Helper()
 	w := port.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, &key)
@@ -127,13 +127,13 @@ func knownKey(s *storeTest) {
 		key := port.IdempotencyKey{Key: name, Digest: "d1"}
 		first, want := s.createWith(sample("acme", "first under "+name), key)
 		if !first {
-			s.Fatalf("the key %q is known before its first use", name)
+			s.Fatalf("key %q: got an existing run at its first use", name)
 		}
 		want = s.apply(want, admitted("default", 0))
 		for _, id := range []string{"second under " + name, want.ID} {
 			first, got := s.createWith(sample("acme", id), key)
 			if first {
-				s.Fatalf("the key %q gave a second run", name)
+				s.Fatalf("key %q: got a second run, want the first", name)
 			}
 			s.same(want, got)
 		}
@@ -141,7 +141,7 @@ func knownKey(s *storeTest) {
 		s.wantRun(want)
 	}
 	if first, _ := s.createWith(sample("zenith", "z"), port.IdempotencyKey{Key: "k", Digest: "d2"}); !first {
-		s.Fatal("a tenant was given another tenant's run")
+		s.Fatal("got the run of another tenant")
 	}
 }
 
@@ -152,25 +152,25 @@ func takenKey(s *storeTest) {
 		w := port.WriteOf(run.New(sample("acme", "b"), s.later()))
 		existing, err := s.store.Create(s.ctx, w, &port.IdempotencyKey{Key: "k", Digest: digest})
 		if !errors.Is(err, port.ErrKeyTaken) || existing != nil {
-			s.Fatalf("another digest: %v, %v; want ErrKeyTaken", existing, err)
+			s.Fatalf("another digest: got %v, %v; want ErrKeyTaken", existing, err)
 		}
 	}
 	s.wantNone(run.Ref{Tenant: "acme", ID: "b"})
 	s.wantRun(want)
-	// A creation that fails binds no key.
+	// A failed creation does not bind the key.
 	fresh := port.IdempotencyKey{Key: "fresh", Digest: "d"}
 	if _, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", "a"), s.later())), &fresh); !isConflict(err) {
-		s.Fatalf("a known id under a new key: %v", err)
+		s.Fatalf("existing id under a new key: got %v", err)
 	}
 	if first, _ := s.createWith(sample("acme", "c"), fresh); !first {
-		s.Fatal("a creation that failed has used up its key")
+		s.Fatal("got an existing run, want the key free after a failed creation")
 	}
 }
 
 func keyRace(s *storeTest) {
 	key := port.IdempotencyKey{Key: "k", Digest: "d"}
 	var mu sync.Mutex
-	created, told := map[string]bool{}, map[string]bool{}
+	created, returned := map[string]bool{}, map[string]bool{}
 	won := s.race(20, func(i int) error {
 		id := fmt.Sprintf("run-%02d", i)
 		existing, err := s.store.Create(s.ctx, port.WriteOf(run.New(sample("acme", id), s.now)), &key)
@@ -179,30 +179,30 @@ func keyRace(s *storeTest) {
 		if err == nil && existing == nil {
 			created[id] = true
 		} else if err == nil {
-			told[existing.ID] = true
+			returned[existing.ID] = true
 		}
 		return err
 	}, func(error) bool { return false })
-	if won != 20 || len(created) != 1 || len(told) != 1 {
-		s.Fatalf("created %v, told of %v", created, told)
+	if won != 20 || len(created) != 1 || len(returned) != 1 {
+		s.Fatalf("got created %v, returned %v", created, returned)
 	}
 	for id := range created {
-		if !told[id] {
-			s.Fatalf("created %v, told of %v", created, told)
+		if !returned[id] {
+			s.Fatalf("got created %v, returned %v", created, returned)
 		}
 	}
 	runs, _, err := s.store.List(s.ctx, "acme", port.Page{Limit: 100})
 	if err != nil || len(runs) != 1 {
-		s.Fatalf("there are the runs %v, %v", idsOf(runs), err)
+		s.Fatalf("got runs %v, %v; want one run", idsOf(runs), err)
 	}
 }
 
-// wantConflict has err name the run.
+// wantConflict checks that err is a conflict of the run.
 func (s *storeTest) wantConflict(err error, ref run.Ref) {
 	s.Helper()
 	conflict, ok := errors.AsType[*port.Conflict](err)
 	if !ok || !isConflict(err) || conflict.Ref != ref {
-		s.Fatalf("got %v, want the conflict of run %s", err, ref.ID)
+		s.Fatalf("got %v, want a conflict of run %s", err, ref.ID)
 	}
 }
 
@@ -215,7 +215,7 @@ func staleCommit(s *storeTest) {
 	s.wantConflict(s.store.Commit(s.ctx, s.decide(ahead, cancel())), old.Ref())
 	s.wantRun(now)
 	if events := s.events(now.Ref()); len(events) != now.EventCount {
-		s.Fatalf("the lost commits left events: %+v", events)
+		s.Fatalf("got events %+v after failed commits", events)
 	}
 	s.wantRun(s.apply(now, cancel()))
 }
@@ -225,7 +225,7 @@ func commitRace(s *storeTest) {
 	for range 5 {
 		w := s.decide(r, run.Restarted{Start: r.Execution.Start, Cause: "lost"})
 		if won := s.race(20, func(int) error { return s.store.Commit(s.ctx, w) }, isConflict); won != 1 {
-			s.Fatalf("%d of 20 commits on one version were applied", won)
+			s.Fatalf("got %d of 20 commits on one version applied, want 1", won)
 		}
 		s.wantRun(after(w))
 		if r = after(w); r.State.Terminal() {
@@ -233,11 +233,11 @@ func commitRace(s *storeTest) {
 		}
 	}
 	if events := s.events(r.Ref()); len(events) != r.EventCount {
-		s.Fatalf("there are %d events, want %d", len(events), r.EventCount)
+		s.Fatalf("got %d events, want %d", len(events), r.EventCount)
 	}
 }
 
-func wholeOrNothing(s *storeTest) {
+func commitIsAtomic(s *storeTest) {
 	a, b, c := s.create(sample("acme", "a")), s.create(sample("acme", "b")), s.create(sample("zenith", "c"))
 	stale := b
 	b = s.apply(b, enqueued("p", 1))
@@ -250,7 +250,7 @@ func wholeOrNothing(s *storeTest) {
 		for _, r := range []run.Run{a, b, c} {
 			s.wantRun(r)
 			if events := s.events(r.Ref()); len(events) != r.EventCount {
-				s.Fatalf("a commit that failed left events: %+v", events)
+				s.Fatalf("got events %+v after a failed commit", events)
 			}
 		}
 	}
@@ -282,12 +282,12 @@ func eventsInOrder(s *storeTest) {
 		}
 	}
 	if events := s.events(other.Ref()); len(events) != 1 {
-		s.Fatalf("the other run has the events %+v", events)
+		s.Fatalf("got events %+v of the other run", events)
 	}
 }
 
-// race has n goroutines try at once and counts those who succeeded. Another
-// error than a loser's fails the test.
+// race calls try in n goroutines and returns how many calls succeeded. An error
+// for which lost is false fails the test.
 func (s *storeTest) race(n int, try func(i int) error, lost func(error) bool) (won int) {
 	s.Helper()
 	start := make(chan struct{})

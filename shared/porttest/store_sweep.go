@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// completed brings a new run to its end with an output.
+// completed moves a new run to its end with an output.
 func (s *storeTest) completed(r run.Run) run.Run {
 	s.Helper()
 	created := s.apply(s.create(r), admitted("default", 0))
@@ -35,16 +35,16 @@ func dueInOrder(s *storeTest) {
 	due, err := s.store.Due(s.ctx, at.Add(-time.Second), 10)
 	s.ok(err)
 	s.same(want[:4], idsOfRefs(due))
-	// The execution has acted: it is asked again later.
+	// After progress of the execution the run is due later.
 	s.now = at
 	acted := s.apply(last, run.ExecutionChecked{Done: true})
 	due, err = s.store.Due(s.ctx, at.Add(time.Second), 10)
 	s.ok(err)
 	s.same(want[:4], idsOfRefs(due))
-	// Nothing is awaited of a run that has ended.
+	// A finished run is never due.
 	ended := s.apply(acted, cancel())
 	if ended = s.apply(ended, run.ExecutionChecked{Done: true}); !ended.Execution.ActBy.IsZero() {
-		s.Fatal("the ended run is still awaited")
+		s.Fatal("got the finished run as due")
 	}
 	due, err = s.store.Due(s.ctx, at.Add(century), 10)
 	s.ok(err)
@@ -64,7 +64,7 @@ func withMachine(s *storeTest) {
 			}
 			want = append(want, port.PlacementOf(r))
 		}
-		// These have no machine yet, never had one, or have left it behind.
+		// These runs have no machine yet, never had one, or have released it.
 		s.create(sample(tenant, "run-5"))
 		s.apply(s.create(sample(tenant, "run-6")), admitted("default", 0))
 		s.completed(sample(tenant, "run-7"))
@@ -84,7 +84,7 @@ func withMachine(s *storeTest) {
 			part, err := s.store.WithMachine(s.ctx, last, limit)
 			s.ok(err)
 			if len(part) > limit {
-				s.Fatalf("%d runs at most: %d", limit, len(part))
+				s.Fatalf("limit %d: got %d runs", limit, len(part))
 			}
 			if len(part) == 0 {
 				break
@@ -111,9 +111,9 @@ func outputsDue(s *storeTest) {
 	want(a.Output.ExpiresAt.Add(time.Second), 10, "a")
 	want(b.Output.ExpiresAt.Add(time.Second), 10, "a", "b")
 	if due, err := s.store.OutputsDue(s.ctx, b.Output.ExpiresAt.Add(time.Second), 1); err != nil || len(due) != 1 {
-		s.Fatalf("one at most: %v, %v", due, err)
+		s.Fatalf("limit 1: got %v, %v", due, err)
 	}
-	// An end brought forward counts, and bytes that are gone do not.
+	// An earlier expiry counts, and deleted outputs are never due.
 	b = s.apply(b, run.OutputExpiring{At: s.now.Add(time.Minute), Message: "downloaded"})
 	want(s.now.Add(2*time.Minute), 10, "b")
 	b = s.apply(b, run.OutputDeleted{})
@@ -122,18 +122,18 @@ func outputsDue(s *storeTest) {
 	want(b.CreatedAt.Add(century), 10)
 }
 
-// expired is a record that has expired, an hour after its run was cancelled.
+// expired returns a record that expired one hour after its run was cancelled.
 func (s *storeTest) expired(tenant, id string) run.Run {
 	s.Helper()
 	return s.apply(s.create(shortLived(tenant, id)), cancel())
 }
 
 func expiredIsNotFound(s *storeTest) {
-	living := s.apply(s.create(sample("acme", "living")), cancel())
+	live := s.apply(s.create(sample("acme", "living")), cancel())
 	gone := s.expired("acme", "gone")
 	s.wantNone(gone.Ref())
 	if _, err := s.store.Find(s.ctx, gone.Tenant, gone.TaskID); !isNotFound(err) {
-		s.Errorf("by its task id: %v", err)
+		s.Errorf("find by task id: got %v, want ErrNotFound", err)
 	}
 	for _, state := range []run.State{"", run.Cancelled} {
 		got := s.pages("acme", port.Page{State: state, Limit: 1}, func() {})
@@ -143,10 +143,10 @@ func expiredIsNotFound(s *storeTest) {
 	s.ok(err)
 	for _, ref := range due {
 		if ref == gone.Ref() {
-			s.Error("an expired run is due")
+			s.Error("got an expired run as due")
 		}
 	}
-	s.wantRun(living)
+	s.wantRun(live)
 }
 
 func expiredNames(s *storeTest) {
@@ -158,21 +158,21 @@ func expiredNames(s *storeTest) {
 		again := port.IdempotencyKey{Key: "k", Digest: "digest of " + id}
 		first, second := s.createWith(shortLived("acme", id), again)
 		if !first || second.ID != id {
-			s.Fatalf("the key gives the expired run %+v", second)
+			s.Fatalf("got the expired run %+v by the key", second)
 		}
 		s.wantRun(second)
 		if events := s.events(second.Ref()); len(events) != 1 {
-			s.Fatalf("the new run has the old one's events: %+v", events)
+			s.Fatalf("got events %+v of the old run", events)
 		}
 		if first, known := s.createWith(sample("acme", "b"), again); first || known.ID != id {
-			s.Fatalf("the key does not stand for its new run: %+v", known)
+			s.Fatalf("got %+v by the key, want the new run", known)
 		}
 		s.apply(second, cancel())
 	}
 }
 
-func purgeForgets(s *storeTest) {
-	living := s.apply(s.create(sample("acme", "living")), cancel())
+func purgeExpired(s *storeTest) {
+	live := s.apply(s.create(sample("acme", "living")), cancel())
 	running := s.apply(s.create(sample("acme", "running")), admitted("default", 2))
 	for i := range 7 {
 		s.expired([]string{"acme", "zenith"}[i%2], fmt.Sprint("gone-", i))
@@ -180,7 +180,7 @@ func purgeForgets(s *storeTest) {
 	purge := func(now time.Time, limit, want int) {
 		s.Helper()
 		if got, err := s.store.Purge(s.ctx, now, limit); err != nil || got != want {
-			s.Fatalf("forgot %d, %v; want %d", got, err, want)
+			s.Fatalf("got %d purged, %v; want %d", got, err, want)
 		}
 	}
 	purge(s.now.Add(time.Minute), 10, 0)
@@ -189,27 +189,27 @@ func purgeForgets(s *storeTest) {
 	purge(after, 3, 3)
 	purge(after, 10, 4)
 	purge(after, 10, 0)
-	s.wantRun(living)
+	s.wantRun(live)
 	s.wantRun(running)
 	s.wantPools(acme("default", 1, 0))
-	purge(living.ExpiresAt.Add(time.Hour), 10, 1)
-	s.wantNone(living.Ref())
+	purge(live.ExpiresAt.Add(time.Hour), 10, 1)
+	s.wantNone(live.Ref())
 	s.wantRun(running)
-	// What is forgotten leaves no events and no key behind.
+	// A purged run leaves no events and no key.
 	s.create(sample("acme", "living"))
-	s.events(living.Ref())
+	s.events(live.Ref())
 }
 
 func purgeKeepsOutputs(s *storeTest) {
 	r := s.completed(sample("acme", "a"))
 	later := r.ExpiresAt.Add(time.Hour)
 	if n, err := s.store.Purge(s.ctx, later, 10); err != nil || n != 0 {
-		s.Fatalf("forgot %d records whose output is there, %v", n, err)
+		s.Fatalf("got %d purged, %v; want 0 while the output exists", n, err)
 	}
 	s.wantRun(r)
 	s.apply(r, run.OutputDeleted{})
 	if n, err := s.store.Purge(s.ctx, later, 10); err != nil || n != 1 {
-		s.Fatalf("forgot %d records, %v; want 1", n, err)
+		s.Fatalf("got %d purged, %v; want 1", n, err)
 	}
 	s.wantNone(r.Ref())
 }

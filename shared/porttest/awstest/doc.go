@@ -1,7 +1,7 @@
-// Package awstest stands in for AWS where adapters to it are tested: Serve
-// answers a few calls in process, as the test says, and LocalStack finds the
-// emulator that the tests with the build tag "localstack" run on.
+// Package awstest replaces AWS in the tests of its adapters: Serve answers
+// calls in process, and LocalStack configures the emulator for tests with the
+// build tag "localstack".
 //
-// Both give the aws.Config that the adapter under test is made with, so that
-// the whole SDK is part of the test. The package knows no service.
+// Both return the aws.Config of the adapter under test, so that the tests
+// include the whole SDK. The package depends on no service of AWS.
 package awstest

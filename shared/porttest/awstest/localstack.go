@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// LocalStack gives the configuration for the LocalStack at AWS_ENDPOINT_URL; the
-// test fails where that is not set.
+// LocalStack returns the configuration for the LocalStack at AWS_ENDPOINT_URL.
+// The test fails if the variable is not set.
 func LocalStack(t testing.TB) aws.Config {
 	t.Helper()
 	endpoint := os.Getenv("AWS_ENDPOINT_URL")
@@ -25,7 +25,7 @@ func LocalStack(t testing.TB) aws.Config {
 	return config(endpoint)
 }
 
-// DynamoDB is LocalStack for DynamoDB alone, which may be a DynamoDB Local at
+// DynamoDB is LocalStack for DynamoDB only, which may be a DynamoDB Local at
 // AWS_ENDPOINT_URL_DYNAMODB.
 func DynamoDB(t testing.TB) aws.Config {
 	t.Helper()
@@ -35,7 +35,8 @@ func DynamoDB(t testing.TB) aws.Config {
 	return LocalStack(t)
 }
 
-// Prepare calls an operation that the test needs and no adapter does: see Ask.
+// Prepare calls an operation that the test needs and no adapter offers, as Ask
+// does.
 func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) {
 	t.Helper()
 	if err := Ask(t.Context(), cfg, operation, input, output); err != nil {
@@ -44,12 +45,12 @@ func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) 
 }
 
 // Ask calls an operation of LocalStack, such as "AmazonSQS.CreateQueue" or
-// "POST /2015-03-31/functions", with input as JSON. It decodes the answer into
-// output, if that is not nil.
+// "POST /2015-03-31/functions", with input as JSON. It decodes the response
+// into output, which may be nil.
 func Ask(ctx context.Context, cfg aws.Config, operation string, input, output any) error {
 	body, err := json.Marshal(input)
 	if err != nil {
-		return fmt.Errorf("cannot ask LocalStack: %w", err)
+		return fmt.Errorf("cannot encode the request to LocalStack: %w", err)
 	}
 	method, path, rest := strings.Cut(operation, " ")
 	if !rest {
@@ -57,14 +58,14 @@ func Ask(ctx context.Context, cfg aws.Config, operation string, input, output an
 	}
 	request, err := http.NewRequestWithContext(ctx, method, *cfg.BaseEndpoint+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("cannot ask LocalStack: %w", err)
+		return fmt.Errorf("cannot create the request to LocalStack: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if !rest {
 		request.Header.Set("Content-Type", "application/x-amz-json-1.0")
 		request.Header.Set("X-Amz-Target", operation)
 	}
-	// LocalStack wants to see who asks, and believes it.
+	// LocalStack requires a signature and does not verify it.
 	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+cfg.Region+"/"+service(operation)+"/aws4_request, SignedHeaders=host, Signature=none")
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -73,10 +74,10 @@ func Ask(ctx context.Context, cfg aws.Config, operation string, input, output an
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
 	if err != nil {
-		return fmt.Errorf("cannot read what LocalStack answers: %w", err)
+		return fmt.Errorf("cannot read the response of LocalStack: %w", err)
 	}
 	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("%s is answered with %s: %s", operation, answer.Status, text)
+		return fmt.Errorf("%s: got %s: %s", operation, answer.Status, text)
 	}
 	if output == nil {
 		return nil
@@ -87,7 +88,8 @@ func Ask(ctx context.Context, cfg aws.Config, operation string, input, output an
 	return nil
 }
 
-// service is the name by which requests for the operation are signed.
+// service returns the service name in the signatures of the operation's
+// requests.
 func service(operation string) string {
 	name, _, _ := strings.Cut(operation, ".")
 	switch name {

@@ -15,22 +15,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// Refusal is the error of a call that AWS answers with one.
+// Refusal is an error response of AWS.
 type Refusal struct {
-	// Code is the error's name in the API, Message its words.
+	// Code is the error's name in the API, Message its text.
 	Code, Message string
-	// Status is the HTTP status; 0 is 400.
+	// Status is the HTTP status; 0 means 400.
 	Status int
 }
 
 func (r Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// Call answers one call. Any error but a Refusal fails the test.
+// Call answers one call. An error that is not a Refusal fails the test.
 type Call func(input json.RawMessage) (output any, err error)
 
-// Serve answers calls of the APIs that speak AWS JSON, by operation
-// ("StartExecution"), until the test's end; any other operation fails the test.
-// The configuration's client asks again without a pause.
+// Serve answers calls of the APIs that use AWS JSON, by operation
+// ("StartExecution"), until the test ends; any other operation fails the test.
+// The client of the configuration retries without a delay.
 func Serve(t *testing.T, calls map[string]Call) aws.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func Serve(t *testing.T, calls map[string]Call) aws.Config {
 		call, known := calls[operation]
 		input, err := io.ReadAll(r.Body)
 		if !known || err != nil {
-			t.Errorf("nobody answers %q (%v)", operation, err)
+			t.Errorf("got operation %q (%v), want one of the test's", operation, err)
 			w.WriteHeader(http.StatusNotImplemented)
 			return
 		}
@@ -55,7 +55,7 @@ func Serve(t *testing.T, calls map[string]Call) aws.Config {
 		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 		w.WriteHeader(status)
 		if err := json.NewEncoder(w).Encode(output); err != nil {
-			t.Errorf("the answer to %s: %v", operation, err)
+			t.Errorf("cannot encode the response to %s: %v", operation, err)
 		}
 	}))
 	t.Cleanup(server.Close)

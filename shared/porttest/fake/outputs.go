@@ -95,7 +95,7 @@ func (o *Outputs) Count(bucket port.Bucket) int {
 	return len(o.buckets[bucket])
 }
 
-// Content returns the bytes of an object, "" if there is none.
+// Content returns the bytes of an object, "" if it does not exist.
 func (o *Outputs) Content(bucket port.Bucket, key string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -95,16 +95,16 @@ func TestVirtualClockEndsGraceAndWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, err = r.Wait(ctx, m.ID, port.MachineRunning, time.Minute); err != nil || m.Phase != port.MachineRunning {
-		t.Fatalf("%+v, %v", m, err)
+		t.Fatalf("got %+v, %v", m, err)
 	}
 	if err := r.Stop(ctx, m.ID, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	now.Advance(30 * time.Second)
 	if m, err = r.Wait(ctx, m.ID, port.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("got %+v, %v", m, err)
 	}
 	if want := now.Now(); !m.Exit.At.Equal(want) {
-		t.Errorf("ended at %v, want %v", m.Exit.At, want)
+		t.Errorf("got end at %v, want %v", m.Exit.At, want)
 	}
 }

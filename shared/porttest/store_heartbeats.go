@@ -9,8 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// beaten commits a fact that changes little, with a change to the run's item.
-func (s *storeTest) beaten(r run.Run, change run.HeartbeatChange) run.Run {
+// beaten commits a small fact together with a change of the run's heartbeat
+// item.
+func (s *storeTest) commitHeartbeat(r run.Run, change run.HeartbeatChange) run.Run {
 	s.Helper()
 	w := s.decide(r, run.ExecutionChecked{})
 	w.Heartbeat = change
@@ -28,11 +29,11 @@ func (s *storeTest) wantHeartbeat(ref run.Ref, want run.Heartbeat) {
 func (s *storeTest) wantNoHeartbeat(ref run.Ref) {
 	s.Helper()
 	if got, err := s.store.LastHeartbeat(s.ctx, ref); !isNotFound(err) {
-		s.Fatalf("the item of %s is %+v, %v; want ErrNotFound", ref.ID, got, err)
+		s.Fatalf("heartbeat of %s: got %+v, %v; want ErrNotFound", ref.ID, got, err)
 	}
 }
 
-// worker is an item of a worker that was just heard.
+// worker returns the heartbeat of a worker whose last contact is now.
 func (s *storeTest) worker(id string) run.Heartbeat {
 	return run.Heartbeat{Attempt: 1, WorkerID: id, At: s.later(), Token: "token 2", Generation: 2}
 }
@@ -42,25 +43,26 @@ func heartbeatIsOpened(s *storeTest) {
 	s.wantNoHeartbeat(r.Ref())
 	whole := s.worker("w-ü")
 	whole.Progress, whole.Message, whole.Cancel = new(45), `half "way" <漢字>`, new("")
-	r = s.beaten(r, run.HeartbeatChange{Open: &whole})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &whole})
 	s.wantHeartbeat(r.Ref(), whole)
-	// Another one replaces it, and what is zero is not kept from the first.
+	// A new heartbeat replaces the item; zero fields do not keep the old
+	// values.
 	plain := run.Heartbeat{Attempt: 2, WorkerID: "other", At: s.later()}
-	r = s.beaten(r, run.HeartbeatChange{Open: &plain})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &plain})
 	s.wantHeartbeat(r.Ref(), plain)
-	// A commit without a change leaves it.
-	r = s.beaten(r, run.HeartbeatChange{})
+	// A commit without a change leaves the item.
+	r = s.commitHeartbeat(r, run.HeartbeatChange{})
 	s.wantHeartbeat(r.Ref(), plain)
-	r = s.beaten(r, run.HeartbeatChange{Close: true})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Close: true})
 	s.wantNoHeartbeat(r.Ref())
-	s.wantRun(s.beaten(r, run.HeartbeatChange{Close: true}))
+	s.wantRun(s.commitHeartbeat(r, run.HeartbeatChange{Close: true}))
 	s.wantNoHeartbeat(run.Ref{Tenant: "acme", ID: "never"})
 }
 
 func heartbeatIsRecorded(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
 	want := s.worker("w")
-	r = s.beaten(r, run.HeartbeatChange{Open: &want})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &want})
 	heartbeat := func(b run.Heartbeat) {
 		s.Helper()
 		got, err := s.store.Heartbeat(s.ctx, r.Ref(), b)
@@ -69,15 +71,15 @@ func heartbeatIsRecorded(s *storeTest) {
 		s.wantHeartbeat(r.Ref(), want)
 	}
 	want.At, want.Progress, want.Message = s.later(), new(0), "begun"
-	// Token and cancel are a commit's to change.
+	// Only a commit changes token and cancel request.
 	heartbeat(run.Heartbeat{
 		Attempt: 1, WorkerID: "w", At: want.At, Progress: new(0), Message: "begun",
 		Token: "another", Generation: 9, Cancel: new("another"),
 	})
-	// What is not told stays.
+	// A report without details keeps the stored ones.
 	want.At = s.later()
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
-	// One that was overtaken does not turn the time back, nor does a repetition.
+	// An earlier or repeated report does not move the last contact back.
 	want.Progress = new(50)
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At.Add(-time.Second), Progress: new(50)})
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
@@ -91,12 +93,12 @@ func heartbeatOfAnother(s *storeTest) {
 		s.Helper()
 		b, err := s.store.Heartbeat(s.ctx, ref, run.Heartbeat{Attempt: attempt, WorkerID: worker, At: s.later(), Message: "!"})
 		if !isNotFound(err) {
-			s.Fatalf("a heartbeat of %s/%s attempt %d of %q: %+v, %v; want ErrNotFound", ref.Tenant, ref.ID, attempt, worker, b, err)
+			s.Fatalf("heartbeat of %s/%s attempt %d of %q: got %+v, %v; want ErrNotFound", ref.Tenant, ref.ID, attempt, worker, b, err)
 		}
 	}
 	refused(r.Ref(), 1, "w")
 	want := s.worker("w")
-	r = s.beaten(r, run.HeartbeatChange{Open: &want})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &want})
 	refused(r.Ref(), 2, "w")
 	refused(r.Ref(), 1, "v")
 	refused(r.Ref(), 1, "")
@@ -104,31 +106,31 @@ func heartbeatOfAnother(s *storeTest) {
 	refused(run.Ref{Tenant: "acme", ID: "never"}, 1, "w")
 	s.wantHeartbeat(r.Ref(), want)
 	s.wantNoHeartbeat(other.Ref())
-	r = s.beaten(r, run.HeartbeatChange{Close: true})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Close: true})
 	refused(r.Ref(), 1, "w")
 	s.wantNoHeartbeat(r.Ref())
 }
 
 func heartbeatIsChanged(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
-	// Nothing is open: there is nothing to change, and that is no failure.
-	r = s.beaten(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, Cancel: new("why")})
+	// Without an open item the change has no effect and is no error.
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, Cancel: new("why")})
 	s.wantNoHeartbeat(r.Ref())
 	want := s.worker("w")
-	r = s.beaten(r, run.HeartbeatChange{Open: &want})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &want})
 	want.Token, want.Generation = "token 3", 3
-	r = s.beaten(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3})
 	s.wantHeartbeat(r.Ref(), want)
 	want.Cancel = new("why")
-	r = s.beaten(r, run.HeartbeatChange{Cancel: new("why")})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Cancel: new("why")})
 	s.wantHeartbeat(r.Ref(), want)
-	// A heartbeat tells the wish, and leaves it.
+	// A heartbeat returns the cancel request and does not change it.
 	want.At = s.later()
 	got, err := s.store.Heartbeat(s.ctx, r.Ref(), run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	s.ok(err)
 	s.same(want, got)
 	want.Token, want.Generation = "", 4
-	r = s.beaten(r, run.HeartbeatChange{Token: new(""), Generation: 4})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new(""), Generation: 4})
 	s.wantHeartbeat(r.Ref(), want)
 }
 
@@ -141,64 +143,64 @@ func heartbeatIsEvaluated(s *storeTest) {
 		w.Heartbeat = run.HeartbeatChange{Evaluated: at, Close: true}
 		err := s.store.Commit(s.ctx, w, s.decide(other, run.ExecutionChecked{}))
 		if conflict, ok := asConflict(err); isConflict(err) && (!ok || conflict.Ref != r.Ref()) {
-			s.Fatalf("the conflict is not one of the run: %v", err)
+			s.Fatalf("got %v, want a conflict of the run", err)
 		}
 		return err
 	}
 	if err := judge(opened.At); !isConflict(err) {
-		s.Fatalf("a verdict where nothing is open: %v; want a conflict", err)
+		s.Fatalf("evaluation without an open item: got %v, want a conflict", err)
 	}
-	r = s.beaten(r, run.HeartbeatChange{Open: &opened})
-	heard := opened
-	heard.At = s.later()
-	_, err := s.store.Heartbeat(s.ctx, r.Ref(), heard)
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
+	delivered := opened
+	delivered.At = s.later()
+	_, err := s.store.Heartbeat(s.ctx, r.Ref(), delivered)
 	s.ok(err)
 	if err := judge(opened.At); !isConflict(err) {
-		s.Fatalf("a verdict on a heartbeat that is not the last: %v; want a conflict", err)
+		s.Fatalf("evaluation of an earlier heartbeat: got %v, want a conflict", err)
 	}
-	// Nothing of the commit was applied.
-	s.wantHeartbeat(r.Ref(), heard)
+	// The commit had no effect.
+	s.wantHeartbeat(r.Ref(), delivered)
 	s.wantRun(r)
 	s.wantRun(other)
-	s.ok(judge(heard.At))
+	s.ok(judge(delivered.At))
 	s.wantNoHeartbeat(r.Ref())
-	if _, err := s.store.Heartbeat(s.ctx, r.Ref(), heard); !isNotFound(err) {
-		s.Fatalf("a heartbeat after the verdict: %v; want ErrNotFound", err)
+	if _, err := s.store.Heartbeat(s.ctx, r.Ref(), delivered); !isNotFound(err) {
+		s.Fatalf("heartbeat after the evaluation: got %v, want ErrNotFound", err)
 	}
 }
 
-// beatRace has a worker call while a verdict falls: one of the two is first, and
-// the other learns it.
+// heartbeatRace runs a heartbeat and an evaluation of the same item
+// concurrently: exactly one of them succeeds.
 func heartbeatRace(s *storeTest) {
 	for i := range 20 {
 		r := s.create(sample("acme", fmt.Sprint("run-", i)))
 		opened := s.worker("w")
-		r = s.beaten(r, run.HeartbeatChange{Open: &opened})
+		r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
 		verdict := s.decide(r, run.ExecutionChecked{})
 		verdict.Heartbeat = run.HeartbeatChange{Evaluated: opened.At, Close: true}
 		heartbeat := run.Heartbeat{Attempt: 1, WorkerID: "w", At: s.later()}
-		var judged, heard error
+		var judged, delivered error
 		var both sync.WaitGroup
 		both.Go(func() { judged = s.store.Commit(s.ctx, verdict) })
-		both.Go(func() { _, heard = s.store.Heartbeat(s.ctx, r.Ref(), heartbeat) })
+		both.Go(func() { _, delivered = s.store.Heartbeat(s.ctx, r.Ref(), heartbeat) })
 		both.Wait()
 		switch {
-		case judged == nil && isNotFound(heard):
+		case judged == nil && isNotFound(delivered):
 			s.wantNoHeartbeat(r.Ref())
-		case isConflict(judged) && heard == nil:
+		case isConflict(judged) && delivered == nil:
 			opened.At = heartbeat.At
 			s.wantHeartbeat(r.Ref(), opened)
 		default:
-			s.Fatalf("the verdict: %v, the heartbeat: %v; want one of the two", judged, heard)
+			s.Fatalf("got evaluation %v and heartbeat %v, want one to succeed", judged, delivered)
 		}
 	}
 }
 
-// manyBeats has a worker call many times at once; the newest is kept.
+// manyHeartbeats sends many heartbeats concurrently; the newest one remains.
 func manyHeartbeats(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
 	opened := s.worker("w")
-	r = s.beaten(r, run.HeartbeatChange{Open: &opened})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
 	const calls = 50
 	failed := make(chan error, calls)
 	for i := range calls {
@@ -220,7 +222,7 @@ func manyHeartbeats(s *storeTest) {
 func heartbeatOfAPurgedRun(s *storeTest) {
 	r := s.create(shortLived("acme", "run-1"))
 	opened := s.worker("w")
-	r = s.beaten(r, run.HeartbeatChange{Open: &opened})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
 	r = s.apply(r, cancel())
 	for {
 		n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10)
@@ -233,7 +235,7 @@ func heartbeatOfAPurgedRun(s *storeTest) {
 	s.wantNoHeartbeat(again.Ref())
 }
 
-func receptionIsNoted(s *storeTest) {
+func receptionIsRecorded(s *storeTest) {
 	got, err := s.store.Reception(s.ctx)
 	s.ok(err)
 	s.same(port.Reception{}, got)

@@ -23,7 +23,7 @@ func runnerForeign(t *testing.T, h RunnerHarness) {
 		other := spec
 		change(&other.Owner)
 		if _, err := h.Runner.Launch(deadline(t), other); !fault.Is(err, fault.LaunchRefused) {
-			t.Errorf("another %s: %v, want %s", name, err, fault.LaunchRefused)
+			t.Errorf("another %s: got error %v, want %s", name, err, fault.LaunchRefused)
 		}
 	}
 	h.destroy(t, m.ID)
@@ -41,13 +41,13 @@ func runnerList(t *testing.T, h RunnerHarness) {
 	}
 	for _, m := range all {
 		if !ids[m.ID] {
-			t.Errorf("the list shows %+v", m)
+			t.Errorf("got %+v listed, want own live machines only", m)
 		}
 		delete(ids, m.ID)
 		h.destroy(t, m.ID)
 	}
 	if len(ids) > 0 {
-		t.Errorf("the list does not show %v", ids)
+		t.Errorf("got a list without %v, want all live machines", ids)
 	}
 }
 
@@ -59,15 +59,15 @@ func runnerFull(t *testing.T, h RunnerHarness) {
 	noMachine(t, h, "r-full", RunnerIsFull, fault.Capacity)
 }
 
-// noMachine launches into a trouble that leaves no machine, and then again.
-func noMachine(t *testing.T, h RunnerHarness, name string, trouble RunnerFault, code fault.Code) {
+// noMachine launches into a fault that creates no machine, and then again.
+func noMachine(t *testing.T, h RunnerHarness, name string, injected RunnerFault, code fault.Code) {
 	t.Helper()
-	h.Fault(t, name, trouble)
+	h.Fault(t, name, injected)
 	spec := h.spec(name, "rest")
 	_, err := h.Runner.Launch(deadline(t), spec)
 	wantFault(t, err, code)
 	if found := h.listed(t, name); len(found) != 0 {
-		t.Errorf("the list shows %+v", found)
+		t.Errorf("got %+v listed, want no machine", found)
 	}
 	h.destroy(t, h.launch(t, spec).ID)
 }
@@ -79,23 +79,23 @@ func runnerNoImage(t *testing.T, h RunnerHarness) {
 	wantFault(t, err, fault.Image)
 }
 
-func runnerRefuses(t *testing.T, h RunnerHarness) {
+func runnerInvalidSpec(t *testing.T, h RunnerHarness) {
 	for name, change := range map[string]func(*port.LaunchSpec){
-		"no name":       func(s *port.LaunchSpec) { s.Name = "" },
-		"bad name":      func(s *port.LaunchSpec) { s.Name = "R a" },
-		"long name":     func(s *port.LaunchSpec) { s.Name = strings.Repeat("r", 64) },
-		"no image":      func(s *port.LaunchSpec) { s.Image = "" },
-		"crooked size":  func(s *port.LaunchSpec) { s.MemoryMB = 300 },
-		"unreadable id": func(s *port.LaunchSpec) { s.Owner.RunID = "a\nb" },
+		"no name":      func(s *port.LaunchSpec) { s.Name = "" },
+		"bad name":     func(s *port.LaunchSpec) { s.Name = "R a" },
+		"long name":    func(s *port.LaunchSpec) { s.Name = strings.Repeat("r", 64) },
+		"no image":     func(s *port.LaunchSpec) { s.Image = "" },
+		"invalid size": func(s *port.LaunchSpec) { s.MemoryMB = 300 },
+		"invalid id":   func(s *port.LaunchSpec) { s.Owner.RunID = "a\nb" },
 	} {
 		spec := h.spec("r-impossible", "rest")
 		change(&spec)
 		if _, err := h.Runner.Launch(deadline(t), spec); !fault.Is(err, fault.LaunchRefused) {
-			t.Errorf("%s: %v, want %s", name, err, fault.LaunchRefused)
+			t.Errorf("%s: got error %v, want %s", name, err, fault.LaunchRefused)
 		}
 	}
 	if found := h.listed(t, "r-impossible"); len(found) != 0 {
-		t.Errorf("the list shows %+v", found)
+		t.Errorf("got %+v listed, want no machine", found)
 	}
 }
 
@@ -104,7 +104,7 @@ func runnerLostRequest(t *testing.T, h RunnerHarness) {
 }
 
 func runnerLostAnswer(t *testing.T, h RunnerHarness) {
-	ready := newEar(t)
+	ready := newListener(t)
 	spec := ready.with(h.spec("r-lost-answer", "rest"), "once")
 	h.Fault(t, spec.Name, RunnerLosesAnswer)
 	first, err := h.Runner.Launch(deadline(t), spec)
@@ -112,12 +112,12 @@ func runnerLostAnswer(t *testing.T, h RunnerHarness) {
 		wantFault(t, err, fault.Unavailable)
 		first = h.launch(t, spec)
 	}
-	ready.hear()
+	ready.receive()
 	if again := h.launch(t, spec); again.ID != first.ID {
-		t.Errorf("launched %s and %s, want one machine", first.ID, again.ID)
+		t.Errorf("got machines %s and %s, want one machine", first.ID, again.ID)
 	}
 	if found := h.listed(t, spec.Name); len(found) != 1 || found[0].ID != first.ID {
-		t.Errorf("the list shows %+v, want %s alone", found, first.ID)
+		t.Errorf("got %+v listed, want only %s", found, first.ID)
 	}
 	h.destroy(t, first.ID)
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func runnerLife(t *testing.T, h RunnerHarness) {
-	ready := newEar(t)
+func runnerStop(t *testing.T, h RunnerHarness) {
+	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-life-a2", "rest"), "hello from the machine"))
-	if got := ready.hear(); got != "hello from the machine" {
-		t.Errorf("the program's environment says %q", got)
+	if got := ready.receive(); got != "hello from the machine" {
+		t.Errorf("got %q from the program, want its environment variable", got)
 	}
 	if m = h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineRunning || m.Exit != nil {
-		t.Errorf("it is %s with exit %v, want it running", m.Phase, m.Exit)
+		t.Errorf("got %s with exit %v, want running", m.Phase, m.Exit)
 	}
 	if m.CreatedAt.IsZero() || m.CreatedAt.Location() != time.UTC {
-		t.Errorf("created at %v", m.CreatedAt)
+		t.Errorf("got creation time %v, want one in UTC", m.CreatedAt)
 	}
 	if found := h.listed(t, m.Name); len(found) != 1 || found[0].ID != m.ID || found[0].Owner != m.Owner {
-		t.Errorf("the list shows %+v", found)
+		t.Errorf("got %+v listed, want the machine", found)
 	}
 	if err := h.Runner.Stop(deadline(t), m.ID, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if exit := h.gone(t, m.ID); exit.Code != 0 || exit.Signal != 0 || !exit.Requested || exit.OOM {
-		t.Errorf("exit = %+v, want 0, requested", exit)
+		t.Errorf("got exit %+v, want 0, requested", exit)
 	}
 	if found := h.listed(t, m.Name); len(found) != 0 {
-		t.Errorf("the list still shows %+v", found)
+		t.Errorf("got %+v listed, want no machine", found)
 	}
 }
 
@@ -43,16 +43,16 @@ func runnerExitCode(t *testing.T, h RunnerHarness) {
 	}{"r-zero": {"exit 0", 0}, "r-one": {"exit 1", 1}, "r-many": {"exit 93", 93}} {
 		m := h.launch(t, h.spec(name, does.does))
 		if exit := h.gone(t, m.ID); exit.Code != does.code || exit.Signal != 0 || exit.Requested || exit.OOM {
-			t.Errorf("%s: exit = %+v, want code %d", does.does, exit, does.code)
+			t.Errorf("%s: got exit %+v, want code %d", does.does, exit, does.code)
 		}
 	}
 }
 
-func runnerQuick(t *testing.T, h RunnerHarness) {
+func runnerWaitGone(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, h.spec("r-quick", "exit 0"))
 	h.gone(t, m.ID)
 	if m := h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineGone {
-		t.Errorf("it is %s, want it gone", m.Phase)
+		t.Errorf("got phase %s, want gone", m.Phase)
 	}
 }
 
@@ -63,10 +63,10 @@ func runnerAdopts(t *testing.T, h RunnerHarness) {
 	h.wait(t, first.ID, port.MachineRunning)
 	third := h.launch(t, spec)
 	if second.ID != first.ID || third.ID != first.ID {
-		t.Errorf("launched %s, %s and %s, want one machine", first.ID, second.ID, third.ID)
+		t.Errorf("got machines %s, %s and %s, want one machine", first.ID, second.ID, third.ID)
 	}
 	if third.Phase != port.MachineRunning {
-		t.Errorf("the adopted machine is %s", third.Phase)
+		t.Errorf("got adopted machine in phase %s, want running", third.Phase)
 	}
 	h.destroy(t, first.ID)
 }
@@ -81,7 +81,7 @@ func runnerRace(t *testing.T, h RunnerHarness) {
 			if err == nil {
 				ids[i] = m.ID
 			} else if !fault.Is(err, fault.Unavailable) {
-				t.Errorf("a launch failed: %v", err)
+				t.Errorf("got error %v, want success or Unavailable", err)
 			}
 		})
 	}
@@ -89,55 +89,55 @@ func runnerRace(t *testing.T, h RunnerHarness) {
 	want := h.launch(t, spec).ID
 	for _, id := range ids {
 		if id != "" && id != want {
-			t.Errorf("launched %s and %s", id, want)
+			t.Errorf("got machine %s, want %s", id, want)
 		}
 	}
 	if found := h.listed(t, spec.Name); len(found) != 1 {
-		t.Errorf("the list shows %d machines, want one", len(found))
+		t.Errorf("got %d machines listed, want 1", len(found))
 	}
 	h.destroy(t, want)
 }
 
-func runnerNameAgain(t *testing.T, h RunnerHarness) {
+func runnerNameReused(t *testing.T, h RunnerHarness) {
 	spec := h.spec("r-name", "rest")
 	first := h.launch(t, spec)
 	h.destroy(t, first.ID)
 	h.wait(t, first.ID, port.MachineGone)
 	second := h.launch(t, spec)
 	if second.ID == first.ID {
-		t.Errorf("the machine that is gone was adopted: %+v", second)
+		t.Errorf("got %+v, which is gone, want a new machine", second)
 	}
 	h.destroy(t, second.ID)
 }
 
-func runnerStubborn(t *testing.T, h RunnerHarness) {
-	ready := newEar(t)
+func runnerGrace(t *testing.T, h RunnerHarness) {
+	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-stubborn", "ignore"), "up"))
-	ready.hear()
+	ready.receive()
 	h.wait(t, m.ID, port.MachineRunning)
 	if err := h.Runner.Stop(deadline(t), m.ID, 50*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if exit := h.gone(t, m.ID); exit.Code != 137 || exit.Signal != 9 || !exit.Requested {
-		t.Errorf("exit = %+v, want SIGKILL, requested", exit)
+		t.Errorf("got exit %+v, want SIGKILL, requested", exit)
 	}
 }
 
-func runnerDestroys(t *testing.T, h RunnerHarness) {
-	ready := newEar(t)
+func runnerDestroy(t *testing.T, h RunnerHarness) {
+	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-destroyed", "ignore"), "up"))
-	ready.hear()
+	ready.receive()
 	h.wait(t, m.ID, port.MachineRunning)
 	h.destroy(t, m.ID)
 	if exit := h.gone(t, m.ID); exit.Signal != 9 || !exit.Requested {
-		t.Errorf("exit = %+v, want SIGKILL, requested", exit)
+		t.Errorf("got exit %+v, want SIGKILL, requested", exit)
 	}
 }
 
-func runnerRepeats(t *testing.T, h RunnerHarness) {
-	ready := newEar(t)
+func runnerIdempotent(t *testing.T, h RunnerHarness) {
+	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-twice", "ignore"), "up"))
-	ready.hear()
+	ready.receive()
 	h.wait(t, m.ID, port.MachineRunning)
 	stop := func(id string) {
 		t.Helper()
@@ -161,7 +161,7 @@ func runnerWaitLimit(t *testing.T, h RunnerHarness) {
 	h.wait(t, m.ID, port.MachineRunning)
 	got, err := h.Runner.Wait(deadline(t), m.ID, port.MachineGone, time.Second)
 	if err != nil || got.Phase != port.MachineRunning || got.ID != m.ID {
-		t.Errorf("after the limit: %+v, %v; want it running", got, err)
+		t.Errorf("got %+v, %v; want a running machine", got, err)
 	}
 	h.destroy(t, m.ID)
 }

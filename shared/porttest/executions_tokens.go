@@ -17,20 +17,20 @@ func startAgain(e *executionsTest) {
 	e.ends("twice", port.ExecutionSucceeded, "", "")
 	e.ok(e.port.Start(e.ctx, "twice", json.RawMessage(`{}`)))
 	e.ends("twice", port.ExecutionSucceeded, "", "")
-	if n := e.asked("twice"); n != 1 {
-		e.Errorf("its function was called %d times", n)
+	if n := e.tokenCount("twice"); n != 1 {
+		e.Errorf("got %d calls of the function, want 1", n)
 	}
 }
 
 func startOther(e *executionsTest) {
 	token := e.start("taken")
 	if err := e.port.Start(e.ctx, "taken", json.RawMessage(`{"other": true}`)); err == nil {
-		e.Error("a name was taken twice")
+		e.Error("got success for a name that is in use")
 	}
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
 	e.ends("taken", port.ExecutionSucceeded, "", "")
-	if n := e.asked("taken"); n != 1 {
-		e.Errorf("its function was called %d times", n)
+	if n := e.tokenCount("taken"); n != 1 {
+		e.Errorf("got %d calls of the function, want 1", n)
 	}
 }
 
@@ -43,23 +43,23 @@ func tokenOnce(e *executionsTest) {
 	e.gone(token)
 }
 
-func outputGoesOn(e *executionsTest) {
+func outputPassedOn(e *executionsTest) {
 	e.ok(e.port.Succeed(e.ctx, e.start("bad"), json.RawMessage(badEnd)))
 	e.ends("bad", port.ExecutionFailed, "Bad", "the output said so")
 }
 
-func failureIsTold(e *executionsTest) {
+func failure(e *executionsTest) {
 	token := e.start("fails")
 	e.ok(e.port.Fail(e.ctx, token, "MovedOn", "it is \"elsewhere\""))
 	e.ends("fails", port.ExecutionFailed, "MovedOn", "it is \"elsewhere\"")
 	e.gone(token)
 }
 
-func outputNonsense(e *executionsTest) {
+func outputInvalid(e *executionsTest) {
 	token := e.start("nonsense")
 	for _, output := range []string{``, `{`} {
 		if err := e.port.Succeed(e.ctx, token, json.RawMessage(output)); err == nil || errors.Is(err, port.ErrTokenGone) {
-			e.Errorf("the output %q: %v", output, err)
+			e.Errorf("output %q: got %v, want an error other than ErrTokenGone", output, err)
 		}
 	}
 	e.ok(e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)))
@@ -68,15 +68,15 @@ func outputNonsense(e *executionsTest) {
 
 func tokenUnknown(e *executionsTest) {
 	token := e.start("known")
-	e.gone("nobody's")
+	e.gone("unknown")
 	e.gone(token + "x")
 	e.runs("known")
 }
 
-func tokensAreApart(e *executionsTest) {
+func tokensPerExecution(e *executionsTest) {
 	one, other := e.start("one"), e.start("other")
 	if one == other {
-		e.Fatal("two executions have the same token")
+		e.Fatal("got the same token for two executions")
 	}
 	e.ok(e.port.Fail(e.ctx, one, "Boom", ""))
 	e.ends("one", port.ExecutionFailed, "Boom", "")
@@ -133,11 +133,11 @@ func timeout(e *executionsTest) {
 func tokenEarly(e *executionsTest) {
 	answers := make(chan error, 1)
 	e.mu.Lock()
-	e.early = func(token string) { answers <- e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)) }
+	e.onToken = func(token string) { answers <- e.port.Succeed(e.ctx, token, json.RawMessage(goodEnd)) }
 	e.mu.Unlock()
 	token := e.start("early")
 	if err := <-answers; err != nil {
-		e.Errorf("the token before its call returned: %v", err)
+		e.Errorf("completion before the call returns: got %v", err)
 	}
 	e.ends("early", port.ExecutionSucceeded, "", "")
 	e.gone(token)
@@ -145,13 +145,13 @@ func tokenEarly(e *executionsTest) {
 
 func stopped(e *executionsTest) {
 	token := e.start("stopped")
-	e.ok(e.port.Stop(e.ctx, "stopped", "nobody wants it"))
-	e.ends("stopped", port.ExecutionAborted, "", "nobody wants it")
+	e.ok(e.port.Stop(e.ctx, "stopped", "no longer needed"))
+	e.ends("stopped", port.ExecutionAborted, "", "no longer needed")
 	e.gone(token)
 	e.ok(e.port.Stop(e.ctx, "stopped", "again"))
 	e.ok(e.port.Start(e.ctx, "stopped", json.RawMessage(`{}`)))
 	e.h.Pass(2 * time.Minute)
-	e.ends("stopped", port.ExecutionAborted, "", "nobody wants it")
+	e.ends("stopped", port.ExecutionAborted, "", "no longer needed")
 }
 
 func stoppedLate(e *executionsTest) {
@@ -161,8 +161,8 @@ func stoppedLate(e *executionsTest) {
 	e.ends("over", port.ExecutionSucceeded, "", "")
 }
 
-// completeRace has twenty complete the same token, half of them with another
-// output. The winner's is the one that counts.
+// completeRace completes the same token from twenty goroutines, half of them
+// with another output. The first completion decides.
 func completeRace(e *executionsTest) {
 	token := e.start("contested")
 	answers := make([]error, 20)
@@ -183,12 +183,12 @@ func completeRace(e *executionsTest) {
 		case err == nil && winner < 0:
 			winner = i
 		case !errors.Is(err, port.ErrTokenGone):
-			e.Errorf("completer %d: %v", i, err)
+			e.Errorf("completion %d: got %v", i, err)
 		}
 	}
 	switch {
 	case winner < 0:
-		e.Error("nobody has completed the token")
+		e.Error("got no successful completion, want one")
 	case winner%2 == 1:
 		e.ends("contested", port.ExecutionFailed, "Bad", "")
 	default:
@@ -208,8 +208,8 @@ func startRace(e *executionsTest) {
 	all.Wait()
 	e.ok(e.port.Succeed(e.ctx, e.token("crowd"), json.RawMessage(goodEnd)))
 	e.ends("crowd", port.ExecutionSucceeded, "", "")
-	if n := e.asked("crowd"); n != 1 {
-		e.Errorf("its function was called %d times", n)
+	if n := e.tokenCount("crowd"); n != 1 {
+		e.Errorf("got %d calls of the function, want 1", n)
 	}
 }
 
@@ -227,8 +227,8 @@ func stopRace(e *executionsTest) {
 		case errors.Is(completed, port.ErrTokenGone):
 			e.ends(name, port.ExecutionAborted, "", "stopped")
 		case completed != nil:
-			e.Errorf("the completion: %v", completed)
-		case e.end(name).Status == port.ExecutionAborted: // the stop found it behind the token's state
+			e.Errorf("completion: got %v", completed)
+		case e.end(name).Status == port.ExecutionAborted: // the stop came after the state of the token
 			e.ends(name, port.ExecutionAborted, "", "stopped")
 		default:
 			e.ends(name, port.ExecutionSucceeded, "", "")
