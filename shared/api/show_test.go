@@ -31,7 +31,7 @@ func TestStatusOfEveryState(t *testing.T) {
 			}
 			continue
 		}
-		if status.Status != "processing" || status.Progress == nil || status.Progress.Message == "" || status.Error != "" {
+		if status.Status != "processing" || status.Progress == nil || status.Progress.Message == "" || status.Progress.Message == "ended" || status.Error != "" {
 			t.Errorf("%s: got status %s and progress %+v, want processing with a message", state, status.Status, status.Progress)
 			continue
 		}
