@@ -22,13 +22,14 @@ type room struct {
 var rooms = []room{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
-	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/adapter/r2"}},
+	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/retry", "shared/adapter/r2"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/api", "shared/clock"}},
 	{
 		folder: "functions", may: []string{"shared/orchestrator", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
-	{folder: "shared/run", may: []string{"shared/fault", "shared/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/retry", bare: true},
+	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/fault"},
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
@@ -54,7 +55,7 @@ var rooms = []room{
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
-	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact"}, bare: true},
+	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Reported: the worker reported the end of an attempt. It is refused with the
@@ -236,7 +237,7 @@ func (d *draft) graceOver() bool {
 // failureDelay returns the backoff after n consecutive failures of Sortie's own
 // calls: 1 s, doubled, at most a minute.
 func failureDelay(n int) time.Duration {
-	return min(time.Second<<min(max(n-1, 0), 10), time.Minute)
+	return retry.Backoff{First: time.Second, Most: time.Minute, Multiplier: 2}.Delay(n - 1)
 }
 
 // FailurePause returns how long the execution should wait before it resumes,

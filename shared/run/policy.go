@@ -2,12 +2,12 @@ package run
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Policy limits a run. Durations are whole seconds.
@@ -59,10 +59,8 @@ func (r Retry) allows(c fault.Category) bool {
 // multiplier for each further failure, at most the maximum, less the jitter times
 // rand (0 <= rand < 1). It is at least a second.
 func (r Retry) Delay(n int, rand float64) time.Duration {
-	delay := float64(r.InitialDelay) * math.Pow(max(r.Multiplier, 1), float64(max(n, 1)-1))
-	delay = min(delay, float64(r.MaxDelay))
-	delay *= 1 - r.Jitter*rand
-	return max(time.Duration(delay), time.Second)
+	delay := retry.Backoff{First: r.InitialDelay, Most: r.MaxDelay, Multiplier: r.Multiplier}.Delay(n - 1)
+	return max(time.Duration(float64(delay)*(1-r.Jitter*rand)), time.Second)
 }
 
 // Violation is a rule that a policy breaks.

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 const (
@@ -79,7 +78,7 @@ func (t *Task) send(req *http.Request) (answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	a := answer{resp.StatusCode, body, retryAfter(resp.Header, t.options.Clock.Now())}
+	a := answer{resp.StatusCode, body, retry.After(resp.Header.Get("Retry-After"), t.options.Clock.Now(), maxRetryAfter)}
 	if err != nil && a.ok() {
 		return answer{}, &retryableError{err: fmt.Errorf("truncated answer: %w", err)}
 	}
@@ -108,23 +107,11 @@ func (t *Task) post(ctx context.Context, address, token string, body any, timeou
 // errMalformedURL replaces the error of net/http, which contains the URL.
 var errMalformedURL = errors.New("malformed URL")
 
-// retryAfter reads a Retry-After header, in seconds or as a date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
-	var d time.Duration
-	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
-		d = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(text); err == nil {
-		d = at.Sub(now)
-	}
-	return min(max(d, 0), maxRetryAfter)
-}
-
 // backoff returns the delay before retry n, from 0: full jitter under a bound
 // that doubles from first to most.
 func backoff(n int, first, most time.Duration, jitter float64) time.Duration {
-	bound := float64(first) * math.Pow(2, float64(min(n, 30)))
-	return time.Duration(jitter * min(bound, float64(most)))
+	bound := retry.Backoff{First: first, Most: most, Multiplier: 2}.Delay(n)
+	return time.Duration(jitter * float64(bound))
 }
 
 // retry calls try until it succeeds, returns an error that is not retryable, ctx

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/record"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Limits bound one request. The zero value of each field is its default.
@@ -186,11 +187,8 @@ func (c *Client) recovered(ctx context.Context, until time.Time) bool {
 // delay returns the delay before retry n: full jitter under a bound that doubles, and
 // at least the source's Retry-After.
 func (c *Client) delay(n int, retryAfter time.Duration) time.Duration {
-	bound := c.limits.LongestDelay
-	if n < 16 {
-		bound = min(bound, c.limits.FirstDelay<<(n-1))
-	}
-	return max(time.Duration(c.jitter()*float64(bound)), min(retryAfter, maxRetryAfter))
+	bound := retry.Backoff{First: c.limits.FirstDelay, Most: c.limits.LongestDelay, Multiplier: 2}.Delay(n - 1)
+	return max(time.Duration(c.jitter()*float64(bound)), retryAfter)
 }
 
 // timed bounds an attempt by AttemptTimeout.

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Kind is the kind of a failure after all attempts.
@@ -81,7 +82,7 @@ func fromStatus(resp *http.Response, now time.Time) *Failure {
 		f.Kind = Absent
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code >= 500:
 		f.Kind = Unavailable
-		f.after = retryAfter(resp.Header.Get("Retry-After"), now)
+		f.after = retry.After(resp.Header.Get("Retry-After"), now, maxRetryAfter)
 	}
 	return f
 }
@@ -95,14 +96,4 @@ func fromTransport(err error) *Failure {
 		reason = "the source did not answer in time"
 	}
 	return &Failure{Kind: Unavailable, reason: reason, cause: err}
-}
-
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return time.Duration(min(max(0, seconds), 3600)) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }
