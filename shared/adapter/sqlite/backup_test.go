@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// TestAnothersFileIsBackedUp copies the file of a process that writes, and then
-// of one that was killed.
-func TestAnothersFileIsBackedUp(t *testing.T) {
+// TestBackupOfAnotherProcess copies the file of a process that writes, and of
+// one that was killed.
+func TestBackupOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -34,7 +34,7 @@ func TestAnothersFileIsBackedUp(t *testing.T) {
 	for lines.Scan() {
 		n, err := strconv.Atoi(lines.Text())
 		if err != nil {
-			t.Fatalf("the process said %q", lines.Text())
+			t.Fatalf("got output %q, want a number", lines.Text())
 		}
 		switch acknowledged[n] = true; len(acknowledged) {
 		case 200, 400:
@@ -48,13 +48,13 @@ func TestAnothersFileIsBackedUp(t *testing.T) {
 	_ = cmd.Wait()
 	wantCopy(t, path, filepath.Join(folder, "after the kill"), acknowledged)
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 3 {
-		t.Errorf("beside the copies there is %v, %v", entries, err)
+		t.Errorf("got files %v, %v; want the three copies only", entries, err)
 	}
-	wantIn(t, open(t, path), acknowledged) // it was not harmed
+	wantIn(t, open(t, path), acknowledged) // the original is intact
 }
 
-// wantCopy makes a copy and looks for the numbers in a copy of that, which is
-// opened; the first stays as it is.
+// wantCopy creates a backup, and checks that a copy of it contains the numbers.
+// The backup itself is not opened.
 func wantCopy(t *testing.T, path, dst string, numbers map[int]bool) {
 	t.Helper()
 	if err := sqlite.BackupFile(t.Context(), path, dst); err != nil {
@@ -62,7 +62,7 @@ func wantCopy(t *testing.T, path, dst string, numbers map[int]bool) {
 	}
 	info, err := os.Stat(dst)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others can read the copy: %v, %v", info.Mode(), err)
+		t.Errorf("got file %v, %v; want mode 0600", info.Mode(), err)
 	}
 	again := filepath.Join(t.TempDir(), "again.db")
 	if err := sqlite.BackupFile(t.Context(), dst, again); err != nil {
@@ -79,26 +79,26 @@ func wantIn(t *testing.T, db *sqlite.DB, want map[int]bool) {
 	}
 	for n := range want {
 		if !found[n] {
-			t.Errorf("%d was acknowledged and is not there", n)
+			t.Errorf("got no row %d, which was acknowledged", n)
 		}
 	}
 }
 
-func TestABackupIsOfADatabase(t *testing.T) {
+func TestBackupRequiresADatabase(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	garbage := filepath.Join(folder, "garbage")
-	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is no database. ", 1000)), 0o600); err != nil {
+	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is not a database. ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]error{
 		filepath.Join(folder, "nothing"): fs.ErrNotExist, garbage: sqlite.ErrDamaged,
 	} {
 		if err := sqlite.BackupFile(t.Context(), path, filepath.Join(folder, "copy")); !errors.Is(err, want) {
-			t.Errorf("a backup of %s: %v", path, err)
+			t.Errorf("backup of %s: got %v", path, err)
 		}
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
-		t.Errorf("there is %v, %v", entries, err)
+		t.Errorf("got files %v, %v", entries, err)
 	}
 }

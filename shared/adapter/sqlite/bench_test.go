@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// BenchmarkWrite is the figure of the benchmark table: changes of two small
-// rows, each durable before its writer goes on.
+// BenchmarkWrite changes two small rows per operation, each change durable
+// before its writer continues.
 func BenchmarkWrite(b *testing.B) {
 	for _, writers := range []int{1, 50} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

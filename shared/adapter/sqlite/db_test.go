@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// childPath, where it is set, makes this binary a process that writes numbers
-// into the database there until it is killed.
+// childPath names the environment variable that turns this binary into a
+// process which writes numbers into the database there until it is killed.
 const childPath = "SORTIE_TEST_SQLITE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func numbers(t *testing.T, db *sqlite.DB) []int {
 func wantNumbers(t *testing.T, db *sqlite.DB, want ...int) {
 	t.Helper()
 	if got := numbers(t, db); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Fatalf("the database has the notes %v, want %v", got, want)
+		t.Fatalf("got notes %v, want %v", got, want)
 	}
 }
 
@@ -99,10 +99,10 @@ func TestChangesSurviveReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.Write(t.Context(), insert(2, "two")); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("a write to a closed database: %v", err)
+		t.Fatalf("write to a closed database: got %v", err)
 	}
 	if err := db.Read(t.Context(), func(*sqlite.Tx) error { return nil }); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("a read of a closed database: %v", err)
+		t.Fatalf("read of a closed database: got %v", err)
 	}
 	wantNumbers(t, open(t, path), 1)
 	info, err := os.Stat(path)
@@ -110,11 +110,11 @@ func TestChangesSurviveReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Fatalf("others can read the file: %v", info.Mode())
+		t.Fatalf("got mode %v, want 0600", info.Mode())
 	}
 }
 
-func TestAReadKeepsItsSnapshot(t *testing.T) {
+func TestReadIsASnapshot(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
@@ -133,7 +133,7 @@ func TestAReadKeepsItsSnapshot(t *testing.T) {
 			return err
 		}
 		if before != 1 || after != 1 {
-			t.Errorf("the read saw %d notes, then %d", before, after)
+			t.Errorf("got %d notes, then %d in one read, want the same", before, after)
 		}
 		return nil
 	})
@@ -143,14 +143,14 @@ func TestAReadKeepsItsSnapshot(t *testing.T) {
 	wantNumbers(t, db, 1, 2)
 }
 
-func TestReadsShareAConnectionUnlessTheyOverlap(t *testing.T) {
+func TestSequentialReadsShareAConnection(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	for range 6 {
 		numbers(t, db)
 	}
 	if made := db.Readers(); made != 1 {
-		t.Fatalf("%d connections were made for one read after another", made)
+		t.Fatalf("sequential reads: got %d connections, want 1", made)
 	}
 	err := db.Read(t.Context(), func(*sqlite.Tx) error {
 		numbers(t, db)
@@ -158,26 +158,26 @@ func TestReadsShareAConnectionUnlessTheyOverlap(t *testing.T) {
 		return nil
 	})
 	if made := db.Readers(); err != nil || made != 2 {
-		t.Fatalf("%d connections were made for a read within another, %v", made, err)
+		t.Fatalf("nested reads: got %d connections, %v", made, err)
 	}
 }
 
-func TestAReadCannotWrite(t *testing.T) {
+func TestReadCannotWrite(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	if err := db.Read(t.Context(), insert(1, "one")); err == nil {
-		t.Error("Exec in a read was accepted")
+		t.Error("Exec in a read: got success")
 	}
 	err := db.Read(t.Context(), func(tx *sqlite.Tx) error {
 		return tx.QueryRow("INSERT INTO notes VALUES (1, '') RETURNING n").Scan(new(int))
 	})
 	if err == nil {
-		t.Error("INSERT ... RETURNING in a read was accepted")
+		t.Error("INSERT ... RETURNING in a read: got success")
 	}
 	wantNumbers(t, db)
 }
 
-func TestQueriesNestAndAreClosed(t *testing.T) {
+func TestNestedQueries(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	for n := range 3 {
@@ -196,7 +196,7 @@ func TestQueriesNestAndAreClosed(t *testing.T) {
 			}
 		}
 		if pairs != 9 {
-			t.Errorf("nested rows gave %d pairs, want 9", pairs)
+			t.Errorf("got %d pairs of nested rows, want 9", pairs)
 		}
 		left := tx.Query(query) // left open
 		left.Next()
@@ -211,11 +211,11 @@ func TestQueriesNestAndAreClosed(t *testing.T) {
 		return tx.QueryRow("SELECT n FROM notes WHERE n = 7").Scan(new(int))
 	})
 	if !errors.Is(err, sqlite.ErrNoRow) {
-		t.Fatalf("a row that is not there: %v", err)
+		t.Fatalf("missing row: got %v", err)
 	}
 }
 
-func TestAReadEndsWithItsContext(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -230,43 +230,43 @@ func TestAReadEndsWithItsContext(t *testing.T) {
 		return rows.Err()
 	})
 	if !errors.Is(err, context.Canceled) || seen != 10 {
-		t.Fatalf("after %d rows: %v", seen, err)
+		t.Fatalf("after %d rows: got %v", seen, err)
 	}
 }
 
-func TestASecondOwnerIsRefused(t *testing.T) {
+func TestSecondOwnerIsRefused(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	_, err := sqlite.Open(t.Context(), db.Path())
 	if !errors.Is(err, sqlite.ErrInUse) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-		t.Fatalf("the second owner was told %v", err)
+		t.Fatalf("second owner: got %v", err)
 	}
 	if err := db.Write(t.Context(), insert(1, "one")); err != nil {
-		t.Fatalf("the first owner was disturbed: %v", err)
+		t.Fatalf("first owner: got %v, want success", err)
 	}
 }
 
-func TestDamagedFilesAreNamed(t *testing.T) {
+func TestDamagedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
-	garbage := strings.Repeat("this is no database. ", 1000)
+	garbage := strings.Repeat("this is not a database. ", 1000)
 	if err := os.WriteFile(path, []byte(garbage), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sqlite.Open(t.Context(), path); !errors.Is(err, sqlite.ErrDamaged) {
-		t.Fatalf("garbage was opened: %v", err)
+		t.Fatalf("open of a file that is not a database: got %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != garbage {
-		t.Fatal("the file that is no database was changed")
+		t.Fatal("got a changed file, want it untouched")
 	}
-	// The lock is free again.
+	// The failed open released the lock.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	open(t, path)
 }
 
-func TestAForeignLockIsNamedAndPasses(t *testing.T) {
+func TestForeignLock(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	err := db.Write(t.Context(), func(tx *sqlite.Tx) error {
@@ -285,25 +285,25 @@ func TestAForeignLockIsNamedAndPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.Write(t.Context(), insert(1, "one")); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("a write to a locked database: %v", err)
+		t.Fatalf("write to a locked database: got %v", err)
 	}
 	if err := sqlitex.ExecuteTransient(other, "ROLLBACK", nil); err != nil {
 		t.Fatal(err)
 	}
-	// Without a timeout a reader that opens the file just now may be in the way.
+	// Without a timeout, a reader that opens the file can block the writer.
 	err = db.Write(t.Context(), insert(2, "two"))
 	for tries := 0; fault.Is(err, fault.Unavailable) && tries < 1000; tries++ {
 		err = db.Write(t.Context(), insert(2, "two"))
 	}
 	if err != nil {
-		t.Fatalf("a write after the lock is gone: %v", err)
+		t.Fatalf("write after the lock is released: got %v", err)
 	}
 	wantNumbers(t, db, 2)
 }
 
-// TestNothingAcknowledgedIsLostToAKill kills a process that writes from many
-// goroutines, twice, and looks for every number that it was told is durable.
-func TestNothingAcknowledgedIsLostToAKill(t *testing.T) {
+// TestAcknowledgedWritesSurviveKill kills a process that writes from many
+// goroutines, twice, and checks that every acknowledged number is stored.
+func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	acknowledged := map[int]bool{}
@@ -321,7 +321,7 @@ func TestNothingAcknowledgedIsLostToAKill(t *testing.T) {
 		for lines.Scan() {
 			n, err := strconv.Atoi(lines.Text())
 			if err != nil {
-				t.Fatalf("the process said %q", lines.Text())
+				t.Fatalf("got output %q, want a number", lines.Text())
 			}
 			if acknowledged[n] = true; len(acknowledged) == until {
 				if err := cmd.Process.Kill(); err != nil {
@@ -331,7 +331,7 @@ func TestNothingAcknowledgedIsLostToAKill(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		if len(acknowledged) < until {
-			t.Fatalf("the process ended after %d numbers", len(acknowledged))
+			t.Fatalf("got the end of the process after %d numbers", len(acknowledged))
 		}
 	}
 	found := map[int]bool{}
@@ -340,7 +340,7 @@ func TestNothingAcknowledgedIsLostToAKill(t *testing.T) {
 	}
 	for n := range acknowledged {
 		if !found[n] {
-			t.Errorf("%d was acknowledged and is lost", n)
+			t.Errorf("got no row %d, which was acknowledged", n)
 		}
 	}
 }

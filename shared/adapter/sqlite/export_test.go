@@ -1,19 +1,19 @@
 package sqlite
 
-// Waiting is how many changes wait for the writer.
+// Waiting returns the number of changes that wait for the writer.
 func (d *DB) Waiting() int { return len(d.queue) }
 
-// Readers is how many connections wait for who reads.
+// Readers returns the number of idle connections for reads.
 func (d *DB) Readers() int {
 	d.readers.mu.Lock()
 	defer d.readers.mu.Unlock()
 	return len(d.readers.idle)
 }
 
-// StoreSteps are the store's migrations.
+// StoreSteps are the migrations of the store.
 func StoreSteps() []string { return storeSteps }
 
-// Encode and Decode are how records are kept.
+// Encode and Decode convert records to and from their stored form.
 var (
 	Encode = encode
 	Decode = decodeRun

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// together has the changes share one transaction: the writer is held by a
-// change before them until all of them wait. It gives their results in order.
+// together executes the changes in one transaction: an earlier change blocks
+// the writer until all of them wait. It returns their results in order.
 func together(t *testing.T, db *sqlite.DB, changes ...func(*sqlite.Tx) error) []error {
 	t.Helper()
 	holding, release := make(chan struct{}), make(chan struct{})
@@ -49,7 +49,7 @@ func together(t *testing.T, db *sqlite.DB, changes ...func(*sqlite.Tx) error) []
 	return errs
 }
 
-func TestAnErrorUndoesItsOwnChangeAlone(t *testing.T) {
+func TestErrorUndoesOnlyItsChange(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	refused := errors.New("refused")
@@ -67,19 +67,19 @@ func TestAnErrorUndoesItsOwnChangeAlone(t *testing.T) {
 		insert(3, "three"),
 	)
 	if errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] == nil || errs[3] != nil {
-		t.Fatalf("the changes were told %v", errs)
+		t.Fatalf("got results %v", errs)
 	}
 	wantNumbers(t, db, 1, 3)
 	after := db.Stats()
 	if commits := after.Commits - before.Commits; commits != 1 {
-		t.Errorf("four changes that waited together cost %d commits", commits)
+		t.Errorf("got %d commits for four changes that waited together", commits)
 	}
 	if after.Rows <= before.Rows {
 		t.Errorf("got %d rows written, want more than %d", after.Rows, before.Rows)
 	}
 }
 
-func TestAPanicComesOutOfItsOwnWrite(t *testing.T) {
+func TestPanicReachesItsCaller(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	errs := together(
@@ -104,7 +104,7 @@ func TestAPanicComesOutOfItsOwnWrite(t *testing.T) {
 		})
 	}()
 	if got != "oh" {
-		t.Fatalf("recovered %v", got)
+		t.Fatalf("got panic %v", got)
 	}
 	wantNumbers(t, db, 1, 2)
 	func() {
@@ -112,14 +112,14 @@ func TestAPanicComesOutOfItsOwnWrite(t *testing.T) {
 		_ = db.Read(t.Context(), func(*sqlite.Tx) error { panic("ah") })
 	}()
 	if got != "ah" {
-		t.Fatalf("recovered %v", got)
+		t.Fatalf("got panic %v", got)
 	}
 	wantNumbers(t, db, 1, 2)
 }
 
-// A deferred foreign key is checked by COMMIT: the only failure of a commit
-// that a test can have for the asking.
-func TestAFailedCommitFailsItsCauseAlone(t *testing.T) {
+// COMMIT checks a deferred foreign key. It is the only failure of a commit that
+// a test can cause.
+func TestFailedCommitFailsOnlyItsCause(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	err := db.Migrate(t.Context(), "children", []string{`CREATE TABLE children (
@@ -140,14 +140,14 @@ func TestAFailedCommitFailsItsCauseAlone(t *testing.T) {
 		insert(3, "three"),
 	)
 	if errs[0] != nil || errs[1] == nil || errs[2] != nil {
-		t.Fatalf("the changes were told %v", errs)
+		t.Fatalf("got results %v, want only the second to fail", errs)
 	}
 	wantNumbers(t, db, 1, 3)
 }
 
-// TestRule10ACommitReachesTheDisk: a kill of the process would not show that it
-// does not, and no test can cut the power.
-func TestRule10ACommitReachesTheDisk(t *testing.T) {
+// Rule 10 of shared/README.md. Killing the process would not detect a missing
+// sync, and a test cannot cut the power, so the test checks the settings.
+func TestCommitSyncsToDisk(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	const full = 2 // PRAGMA synchronous: FULL
@@ -160,29 +160,29 @@ func TestRule10ACommitReachesTheDisk(t *testing.T) {
 		return tx.QueryRow("PRAGMA journal_mode").Scan(&journal)
 	})
 	if err != nil || synchronous < full || journal != "wal" {
-		t.Errorf("the writer is synchronous %d with the journal %s, %v", synchronous, journal, err)
+		t.Errorf("got synchronous %d and journal %s, %v", synchronous, journal, err)
 	}
 }
 
-func TestAFullDiskLosesNothing(t *testing.T) {
+func TestFullDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	fill := func(tx *sqlite.Tx) error { return insert(100, strings.Repeat("x", 1<<20))(tx) }
 	tests := []struct {
 		name string
 		big  func(*sqlite.Tx) error
 	}{
-		{"one row that rolls everything back", fill},
-		{"a statement of many rows", func(tx *sqlite.Tx) error {
+		{"one row rolls the transaction back", fill},
+		{"statement of many rows", func(tx *sqlite.Tx) error {
 			_, err := tx.Exec(`INSERT INTO notes
 				WITH RECURSIVE c(n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM c LIMIT 1000)
 				SELECT n, printf('%1000d', n) FROM c`)
 			return err
 		}},
-		{"an error that the change ignores", func(tx *sqlite.Tx) error {
+		{"change ignores the error", func(tx *sqlite.Tx) error {
 			_ = fill(tx)
 			return nil
 		}},
-		{"a change that goes on afterwards", func(tx *sqlite.Tx) error {
+		{"change continues after the error", func(tx *sqlite.Tx) error {
 			_ = fill(tx)
 			return insert(101, "small")(tx)
 		}},
@@ -206,22 +206,22 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 			limit(20)
 			errs := together(t, db, insert(2, "two"), test.big, insert(3, "three"))
 			if errs[0] != nil || !fault.Is(errs[1], fault.StoreFull) || errs[2] != nil {
-				t.Fatalf("the changes were told %v", errs)
+				t.Fatalf("got results %v", errs)
 			}
 			if err := db.Write(t.Context(), test.big); !fault.Is(err, fault.StoreFull) {
-				t.Fatalf("alone, the big one was told %v", err)
+				t.Fatalf("large change alone: got %v", err)
 			}
 			wantNumbers(t, db, 1, 2, 3)
 			limit(1 << 20)
 			if err := db.Write(t.Context(), fill); err != nil {
-				t.Fatalf("with room again: %v", err)
+				t.Fatalf("with free space: got %v, want success", err)
 			}
 			wantNumbers(t, db, 1, 2, 3, 100)
 		})
 	}
 }
 
-func TestAChangeWhoseCallerLeftIsNotMade(t *testing.T) {
+func TestCancelledChangeIsNotApplied(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,19 +242,19 @@ func TestAChangeWhoseCallerLeftIsNotMade(t *testing.T) {
 	}
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Fatalf("who left was told %v", err)
+		t.Fatalf("cancelled change: got %v", err)
 	}
 	close(release)
 	if err := <-held; err != nil {
-		t.Fatalf("a change under way was given up: %v", err)
+		t.Fatalf("change in progress: got %v, want success", err)
 	}
 	if err := db.Write(ctx, insert(3, "three")); !errors.Is(err, context.Canceled) {
-		t.Fatalf("with an ended context: %v", err)
+		t.Fatalf("ended context: got %v", err)
 	}
 	wantNumbers(t, db, 1)
 }
 
-func TestCloseTellsThoseWhoWait(t *testing.T) {
+func TestCloseFailsWaitingChanges(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	release, holding := make(chan struct{}), make(chan struct{})
@@ -275,17 +275,17 @@ func TestCloseTellsThoseWhoWait(t *testing.T) {
 	go func() { closed <- db.Close() }()
 	close(release)
 	if err := <-held; err != nil {
-		t.Errorf("the change under way was told %v", err)
+		t.Errorf("change in progress: got %v", err)
 	}
 	err := <-waits
 	if err != nil && !fault.Is(err, fault.Unavailable) {
-		t.Errorf("the change that waited was told %v", err)
+		t.Errorf("waiting change: got %v", err)
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 	want := []int{1}
-	if err == nil { // it came into the same commit
+	if err == nil { // it was part of the same commit
 		want = append(want, 2)
 	}
 	wantNumbers(t, open(t, db.Path()), want...)

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-func TestMigrateBringsAnOlderFileUp(t *testing.T) {
+func TestMigrateUpdatesAnOlderFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	db := open(t, path)
@@ -22,7 +22,7 @@ func TestMigrateBringsAnOlderFileUp(t *testing.T) {
 		"ALTER TABLE notes ADD COLUMN color TEXT; UPDATE notes SET color = 'red';",
 		"CREATE TABLE more (n INTEGER) STRICT",
 	})
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second call has nothing to do
 		if err := db.Migrate(t.Context(), "notes", steps); err != nil {
 			t.Fatal(err)
 		}
@@ -32,11 +32,11 @@ func TestMigrateBringsAnOlderFileUp(t *testing.T) {
 		return tx.QueryRow("SELECT color FROM notes WHERE n = 1").Scan(&color)
 	})
 	if err != nil || color != "red" {
-		t.Fatalf("the old row has the color %q, %v", color, err)
+		t.Fatalf("got color %q of the old row, %v", color, err)
 	}
 }
 
-func TestOwnersAreApart(t *testing.T) {
+func TestMigrationsPerOwner(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	if err := db.Migrate(t.Context(), "other", []string{"CREATE TABLE a (n) ", "CREATE TABLE b (n)"}); err != nil {
@@ -47,7 +47,7 @@ func TestOwnersAreApart(t *testing.T) {
 	}
 }
 
-func TestANewerFileIsRefusedAndNotTouched(t *testing.T) {
+func TestNewerFileIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	db := open(t, path)
@@ -66,7 +66,7 @@ func TestANewerFileIsRefusedAndNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.Migrate(t.Context(), "notes", notes); !errors.Is(err, sqlite.ErrNewer) {
-		t.Fatalf("a newer file: %v", err)
+		t.Fatalf("newer file: got %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -76,11 +76,11 @@ func TestANewerFileIsRefusedAndNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(before) != string(after) {
-		t.Fatal("the newer file was changed")
+		t.Fatal("got a changed file, want it untouched")
 	}
 }
 
-func TestAStepThatFailsLeavesNothing(t *testing.T) {
+func TestFailedMigrationIsRolledBack(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	err := db.Migrate(t.Context(), "other", []string{
@@ -88,19 +88,19 @@ func TestAStepThatFailsLeavesNothing(t *testing.T) {
 		"CREATE TABLE second (n); INSERT INTO nowhere VALUES (1)",
 	})
 	if err == nil {
-		t.Fatal("a broken step was accepted")
+		t.Fatal("broken step: got success")
 	}
 	if err := db.Migrate(t.Context(), "other", []string{"CREATE TABLE first (n)", "CREATE TABLE second (n)"}); err != nil {
-		t.Fatalf("the mended step: %v", err)
+		t.Fatalf("corrected step: got %v, want success", err)
 	}
 }
 
-func TestBackupIsConsistentWhileChangesGoOn(t *testing.T) {
+func TestBackupIsConsistentDuringWrites(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	ctx, stop := context.WithCancel(t.Context())
 	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { // rows come in pairs: an odd number would be half of a change
+	go func() { // each change adds two rows: an odd number would be half of a change
 		for n := 0; ; n += 2 {
 			err := db.Write(ctx, func(tx *sqlite.Tx) error {
 				return errors.Join(insert(n, "even")(tx), insert(n+1, "odd")(tx))
@@ -125,30 +125,30 @@ func TestBackupIsConsistentWhileChangesGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.Backup(t.Context(), copied); !errors.Is(err, os.ErrExist) {
-		t.Fatalf("a backup over a file: %v", err)
+		t.Fatalf("backup over an existing file: got %v", err)
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 1 {
-		t.Fatalf("beside the copy there is %v, %v", entries, err)
+		t.Fatalf("got files %v, %v; want only the copy", entries, err)
 	}
 	if got := numbers(t, open(t, copied)); len(got) < 100 || len(got)%2 != 0 {
-		t.Fatalf("the copy has %d notes", len(got))
+		t.Fatalf("got %d notes in the copy", len(got))
 	}
 }
 
-func TestABackupThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestFailedBackupLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	folder := t.TempDir()
 	if err := db.Backup(ctx, filepath.Join(folder, "copy.db")); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a backup with an ended context: %v", err)
+		t.Fatalf("backup with an ended context: got %v", err)
 	}
 	if err := db.Backup(t.Context(), filepath.Join(folder, "nowhere", "copy.db")); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("a backup into no folder: %v", err)
+		t.Fatalf("backup into a missing folder: got %v", err)
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 0 {
-		t.Fatalf("left over: %v, %v", entries, err)
+		t.Fatalf("got files %v, %v; want no file", entries, err)
 	}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var rewrite = flag.Bool("rewrite", false, "keep today's record in testdata/record.json; see the README there")
+var rewrite = flag.Bool("rewrite", false, "write the current record to testdata/record.json; see the README there")
 
-// older is a copy of a kept database, and when it was left.
+// older is a copy of a stored database, with the time of its last write.
 func older(t *testing.T) (path string, left time.Time) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/folder-1/data/sortie.db")
@@ -44,7 +44,7 @@ func older(t *testing.T) (path string, left time.Time) {
 	return path, expected.MadeAt
 }
 
-func TestAnOlderFilesRecordsAreRead(t *testing.T) {
+func TestOlderFileIsReadable(t *testing.T) {
 	t.Parallel()
 	path, left := older(t)
 	db, err := sqlite.Open(t.Context(), path)
@@ -60,18 +60,18 @@ func TestAnOlderFilesRecordsAreRead(t *testing.T) {
 	wantOlderRuns(t, store)
 	due, err := store.Due(t.Context(), left.Add(365*24*time.Hour), 100)
 	if err != nil || len(due) != 5 {
-		t.Errorf("%d runs are under way, %v", len(due), err)
+		t.Errorf("got %d due runs, %v", len(due), err)
 	}
-	now.Advance(365 * 24 * time.Hour) // no record is for ever
+	now.Advance(365 * 24 * time.Hour) // every record expires
 	if outputs, err := store.OutputsDue(t.Context(), now.Now(), 100); err != nil || len(outputs) != 1 {
-		t.Errorf("%d outputs have expired, %v", len(outputs), err)
+		t.Errorf("got %d expired outputs, %v", len(outputs), err)
 	}
 	if forgotten, err := store.Purge(t.Context(), now.Now(), 100); err != nil || forgotten != 1 {
-		t.Errorf("%d records are forgotten, %v", forgotten, err)
+		t.Errorf("got %d purged records, %v", forgotten, err)
 	}
 }
 
-// wantOlderRuns reads every record of the kept database, and all its events.
+// wantOlderRuns reads every record of the stored database and all its events.
 func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	t.Helper()
 	runs, _, err := store.List(t.Context(), "local", port.Page{Limit: 100})
@@ -82,40 +82,40 @@ func wantOlderRuns(t *testing.T, store *sqlite.Store) {
 	for _, r := range runs {
 		states[r.State]++
 		if r.Policy.TimeLimit == 0 || r.Work.PI == "" || r.CreatedAt.IsZero() || (r.State == run.Completed) != (r.Output != nil) {
-			t.Errorf("a record has lost something: %+v", r)
+			t.Errorf("got an incomplete record %+v", r)
 		}
 		events, err := store.Events(t.Context(), r.Ref(), 0, 1000)
 		if err != nil || len(events) != r.EventCount {
-			t.Errorf("%s has %d events of %d, %v", r.ID, len(events), r.EventCount, err)
+			t.Errorf("%s: got %d events, want %d, %v", r.ID, len(events), r.EventCount, err)
 		}
 		for i, e := range events {
 			if e.Seq != i+1 || e.Type == "" || e.State == "" || e.At.IsZero() {
-				t.Errorf("an event has lost something: %+v", e)
+				t.Errorf("got an incomplete event %+v", e)
 			}
 		}
 	}
 	want := map[run.State]int{run.Completed: 1, run.Failed: 1, run.Running: 2, run.ContainerCreating: 1, run.Retrying: 1, run.Pending: 1}
 	if !reflect.DeepEqual(states, want) {
-		t.Errorf("the records are %v, want %v", states, want)
+		t.Errorf("got records %v, want %v", states, want)
 	}
 	placed, err := store.WithMachine(t.Context(), run.Ref{}, 100)
 	for _, p := range placed {
 		if r, err := store.Load(t.Context(), p.Run); err != nil || p != port.PlacementOf(r) || p.MachineID == "" {
-			t.Errorf("%+v has a machine, %v", p, err)
+			t.Errorf("got placement %+v, %v", p, err)
 		}
 	}
 	if err != nil || len(placed) != 3 {
-		t.Errorf("%d runs have a machine, %v", len(placed), err)
+		t.Errorf("got %d runs with a machine, %v", len(placed), err)
 	}
 	pools, err := store.Pools(t.Context())
 	if err != nil || len(pools) != 1 || pools[0].Held != 3 || pools[0].Queued != 1 {
-		t.Errorf("the pools are %+v, %v", pools, err)
+		t.Errorf("got pools %+v, %v", pools, err)
 	}
 }
 
-// TestTheNextStepFindsItsRecords takes the kept database one version further
-// than today's program, as the next program would, and then back to this one.
-func TestTheNextStepFindsItsRecords(t *testing.T) {
+// TestNextMigrationFindsRecords migrates the stored database one version beyond
+// the current program, and then opens it with the current one.
+func TestNextMigrationFindsRecords(t *testing.T) {
 	t.Parallel()
 	path, left := older(t)
 	db, err := sqlite.Open(t.Context(), path)
@@ -134,7 +134,7 @@ func TestTheNextStepFindsItsRecords(t *testing.T) {
 		return tx.QueryRow("SELECT count(*) FROM runs WHERE tenant = 'local' AND format = 'mods'").Scan(&found)
 	})
 	if err != nil || found != 7 {
-		t.Errorf("by the new column there are %d runs, %v", found, err)
+		t.Errorf("got %d runs by the new column, %v", found, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -147,19 +147,19 @@ func TestTheNextStepFindsItsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sqlite.NewStore(t.Context(), db, clock.NewVirtual(left)); !errors.Is(err, sqlite.ErrNewer) || !strings.Contains(err.Error(), path) {
-		t.Errorf("this program, on the next one's file: %v", err)
+		t.Errorf("file of the next version: got %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(before) != string(after) {
-		t.Errorf("the newer file was changed, %v", err)
+		t.Errorf("got a changed file, want it untouched, %v", err)
 	}
 }
 
-// TestARecordOfVersion00IsRead: record-0.0.json is record.json with the names of
-// version 0.0.
-func TestARecordOfVersion00IsRead(t *testing.T) {
+// TestRecordOfVersion00 reads record-0.0.json, which is record.json with the
+// names of version 0.0.
+func TestRecordOfVersion00(t *testing.T) {
 	t.Parallel()
 	var records [2][]byte
 	for i, name := range []string{"testdata/record-0.0.json", "testdata/record.json"} {
@@ -180,10 +180,10 @@ func TestARecordOfVersion00IsRead(t *testing.T) {
 	}
 }
 
-// TestARecordOfTodayIsReadForEver holds the program to the record that is kept:
-// what it has in it is read, and written again as it was. Fields may be added,
-// none renamed, and a new one has a zero value in an older record.
-func TestARecordOfTodayIsReadForEver(t *testing.T) {
+// TestStoredRecordStaysReadable reads the record of testdata and writes it
+// again without a loss. Fields may be added, but not renamed; a new field has
+// its zero value in an older record.
+func TestStoredRecordStaysReadable(t *testing.T) {
 	t.Parallel()
 	const name = "testdata/record.json"
 	if *rewrite {
@@ -216,7 +216,7 @@ func TestARecordOfTodayIsReadForEver(t *testing.T) {
 	within(t, "record", was, is)
 }
 
-// within fails where something of one JSON value is not in the other.
+// within fails the test if one JSON value has something that the other lacks.
 func within(t *testing.T, where string, was, is any) {
 	t.Helper()
 	if object, ok := was.(map[string]any); ok {
@@ -227,11 +227,11 @@ func within(t *testing.T, where string, was, is any) {
 		return
 	}
 	if !reflect.DeepEqual(was, is) {
-		t.Errorf("%s was %v and is %v", where, was, is)
+		t.Errorf("%s: was %v, got %v", where, was, is)
 	}
 }
 
-// fill gives every field a value of its own.
+// fill gives every field a distinct value.
 func fill(t *testing.T, v reflect.Value, name string) {
 	t.Helper()
 	switch at := v.Addr().Interface().(type) {
@@ -271,7 +271,7 @@ func fill(t *testing.T, v reflect.Value, name string) {
 		v.SetFloat(0.5)
 	default:
 		if v.CanSet() && v.Kind() != reflect.Interface {
-			t.Fatalf("%s: a record has no such values so far: %s", name, v.Kind())
+			t.Fatalf("%s: fill does not support the kind %s", name, v.Kind())
 		}
 	}
 }

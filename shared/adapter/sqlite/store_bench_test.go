@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// BenchmarkStoreRuns has 50 clients bring runs from their creation to their
-// end, each step as a handler does it: load, decide, commit.
+// BenchmarkStoreRuns executes runs by 50 clients, each step as in a handler:
+// load, decide, commit.
 func BenchmarkStoreRuns(b *testing.B) {
 	for _, limit := range []int{0, 40} {
 		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
@@ -57,8 +57,8 @@ func BenchmarkStoreRuns(b *testing.B) {
 	}
 }
 
-// atOnce measures b.N calls, numbered from 1, by so many callers, and stops at the
-// first error of each.
+// atOnce measures b.N calls, numbered from 1, in that many goroutines. Each
+// stops at its first error.
 func atOnce(b *testing.B, callers int, do func(i int64) error) {
 	b.Helper()
 	var next atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// setupLists makes a store with three runs and gives the cursor of their
-// second page.
+// setupLists returns a store with three runs, and the cursor of their second
+// page.
 func setupLists(t testing.TB) (port.Store, string) {
 	t.Helper()
 	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
@@ -19,12 +19,12 @@ func setupLists(t testing.TB) (port.Store, string) {
 	}
 	_, cursor, err := store.List(t.Context(), "acme", port.Page{Limit: 1})
 	if err != nil || cursor == "" {
-		t.Fatalf("the cursor is %q, %v", cursor, err)
+		t.Fatalf("got cursor %q, %v", cursor, err)
 	}
 	return store, cursor
 }
 
-func TestACursorIsOfItsList(t *testing.T) {
+func TestCursorBelongsToItsList(t *testing.T) {
 	t.Parallel()
 	store, cursor := setupLists(t)
 	tests := []struct {
@@ -33,12 +33,12 @@ func TestACursorIsOfItsList(t *testing.T) {
 		page   port.Page
 		field  string
 	}{
-		{"its own list", "acme", port.Page{Cursor: cursor, Limit: 5}, ""},
-		{"another tenant's", "zenith", port.Page{Cursor: cursor, Limit: 5}, "cursor"},
-		{"a filtered one", "acme", port.Page{Cursor: cursor, Limit: 5, State: run.Pending}, "cursor"},
-		{"a page of none", "acme", port.Page{Cursor: cursor}, "limit"},
-		{"a page too long", "acme", port.Page{Cursor: cursor, Limit: 1001}, "limit"},
-		{"a page less than none", "acme", port.Page{Limit: -1}, "limit"},
+		{"same list", "acme", port.Page{Cursor: cursor, Limit: 5}, ""},
+		{"another tenant", "zenith", port.Page{Cursor: cursor, Limit: 5}, "cursor"},
+		{"another filter", "acme", port.Page{Cursor: cursor, Limit: 5, State: run.Pending}, "cursor"},
+		{"limit 0", "acme", port.Page{Cursor: cursor}, "limit"},
+		{"limit too large", "acme", port.Page{Cursor: cursor, Limit: 1001}, "limit"},
+		{"negative limit", "acme", port.Page{Limit: -1}, "limit"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestACursorIsOfItsList(t *testing.T) {
 			runs, _, err := store.List(t.Context(), test.tenant, test.page)
 			if test.field == "" {
 				if err != nil || len(runs) != 2 {
-					t.Fatalf("%d runs, %v", len(runs), err)
+					t.Fatalf("got %d runs, %v", len(runs), err)
 				}
 				return
 			}
@@ -66,12 +66,12 @@ func FuzzCursor(f *testing.F) {
 		runs, _, err := store.List(t.Context(), "acme", port.Page{Cursor: cursor, Limit: 5})
 		if cursor == "" || cursor == known {
 			if err != nil || len(runs) < 2 {
-				t.Fatalf("%d runs, %v", len(runs), err)
+				t.Fatalf("got %d runs, %v", len(runs), err)
 			}
 			return
 		}
 		if !fault.Is(err, fault.InvalidRequest) || len(runs) > 0 {
-			t.Fatalf("the cursor %q gave %d runs, %v", cursor, len(runs), err)
+			t.Fatalf("cursor %q: got %d runs, %v", cursor, len(runs), err)
 		}
 	})
 }

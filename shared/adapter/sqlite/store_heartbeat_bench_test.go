@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// BenchmarkBeats has the workers of 10,000 running tasks call, 256 at a time.
-func BenchmarkBeats(b *testing.B) {
+// BenchmarkHeartbeats stores heartbeats of 10,000 running tasks, 256 at a time.
+func BenchmarkHeartbeats(b *testing.B) {
 	ctx := context.Background()
 	db, err := sqlite.Open(ctx, filepath.Join(b.TempDir(), "bench.db"))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestNewestIsNeverOlderThanTheFile plays what readers and writers of the file do
-// in unlucky orders. Each begins before, and tells what it found after others
-// have committed; what is then given is the last commit or nothing.
+// TestNewestIsNeverOlderThanTheFile interleaves readers and writers of the
+// file. Each starts before other commits and reports its result after them; the
+// cache then returns the last commit or nothing.
 func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -31,70 +31,70 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		play func(n *newest)
-		want int64 // 0: the file is asked
+		want int64 // 0: the file is read
 	}{
-		"a commit is given": {func(n *newest) {
+		"commit": {func(n *newest) {
 			n.begin(version(1), n.now())
 			n.put(version(2), n.now())
 		}, 2},
-		"a reader is overtaken by a commit": {func(n *newest) {
+		"commit overtakes a reader": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.put(version(1), before)
 		}, 2},
-		"a commit is overtaken by hundreds": {func(n *newest) {
+		"hundreds of commits overtake a commit": {func(n *newest) {
 			n.begin(version(1), n.now())
 			before := n.now()
 			others(n, newestLimit)
 			n.put(version(2), before)
 		}, 2},
-		"a commit is overtaken by one that lost, and a reader of what was before": {func(n *newest) {
+		"failed commit overtakes a commit, with a reader of the version before": {func(n *newest) {
 			before := n.now()
 			n.drop(lost)
 			n.put(version(1), n.now())
 			n.put(version(2), before)
 		}, 2},
-		"a reader is overtaken by a commit and one that lost": {func(n *newest) {
+		"commit and failed commit overtake a reader": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.drop(lost)
 			n.put(version(1), before)
 		}, 0},
-		"a commit is overtaken by another and one that lost": {func(n *newest) {
+		"commit and failed commit overtake a commit": {func(n *newest) {
 			before := n.now()
 			n.put(version(3), n.now())
 			n.drop(lost)
 			n.put(version(2), before)
 		}, 0},
-		"whoever reads after one that lost is believed": {func(n *newest) {
+		"reader after a failed commit": {func(n *newest) {
 			n.put(version(1), n.now())
 			n.drop(lost)
 			n.put(version(2), n.now())
 		}, 2},
-		"a reader is overtaken by a commit and a purge": {func(n *newest) {
+		"commit and purge overtake a reader": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.forget()
 			n.put(version(1), before)
 		}, 0},
-		"a reader is overtaken by a commit and thousands": {func(n *newest) {
+		"thousands of commits overtake a reader": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			others(n, 2*newestLimit+1)
 			n.put(version(1), before)
 		}, 0},
-		"a creation is overtaken by a commit": {func(n *newest) {
+		"commit overtakes a creation": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.begin(version(1), before)
 		}, 2},
-		"a creation is overtaken by a commit and one that lost": {func(n *newest) {
+		"commit and failed commit overtake a creation": {func(n *newest) {
 			before := n.now()
 			n.put(version(2), n.now())
 			n.drop(lost)
 			n.begin(version(1), before)
 		}, 0},
-		"an id that has expired is used again": {func(n *newest) {
+		"id of an expired run": {func(n *newest) {
 			n.put(version(7), n.now())
 			before := n.now()
 			n.begin(another(1), n.now())
@@ -108,7 +108,7 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 			got, ok := n.get(run.Ref{Tenant: "acme", ID: "a"})
 			byTask, found := n.find("acme", "a-task")
 			if ok != (row.want > 0) || got.Version != row.want || found != ok || byTask.Version != got.Version {
-				t.Errorf("version %d is given (%v), by its task %d (%v); want %d", got.Version, ok, byTask.Version, found, row.want)
+				t.Errorf("got version %d (%v), by task id %d (%v); want %d", got.Version, ok, byTask.Version, found, row.want)
 			}
 		})
 	}

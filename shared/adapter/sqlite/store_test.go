@@ -50,7 +50,7 @@ func newRun(id string) port.Write {
 	}, newYear))
 }
 
-// advance commits what the facts make of the run.
+// advance commits the facts one by one.
 func advance(t testing.TB, store port.Store, id string, facts ...run.Fact) {
 	t.Helper()
 	for _, f := range facts {
@@ -60,7 +60,7 @@ func advance(t testing.TB, store port.Store, id string, facts ...run.Fact) {
 		}
 		d, err := run.Decide(r, f, newYear)
 		if err != nil || !d.Changed {
-			t.Fatalf("%T of run %s: changed %v, %v", f, id, d.Changed, err)
+			t.Fatalf("%T of run %s: got changed %v, %v", f, id, d.Changed, err)
 		}
 		if err := store.Commit(t.Context(), port.WriteOf(d)); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func create(t testing.TB, store port.Store, id string, facts ...run.Fact) {
 	advance(t, store, id, facts...)
 }
 
-func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
+func TestStoreSurvivesReopening(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sortie.db")
 	store, db, _ := setupStore(t, path)
@@ -90,24 +90,24 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := store.Events(t.Context(), run.Ref{Tenant: "acme", ID: "holds"}, 0, 1); !fault.Is(err, fault.Unavailable) {
-		t.Fatalf("a read of a closed store: %v", err)
+		t.Fatalf("read of a closed store: got %v", err)
 	}
 
 	store, _, _ = setupStore(t, path)
 	r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "holds"})
 	if err != nil || r.State != run.ContainerCreating || r.Version != 2 {
-		t.Fatalf("after reopening: %+v, %v", r, err)
+		t.Fatalf("after reopening: got run %+v, %v", r, err)
 	}
 	events, err := store.Events(t.Context(), r.Ref(), 0, 10)
 	if err != nil || len(events) != 2 {
-		t.Fatalf("after reopening: the events %+v, %v", events, err)
+		t.Fatalf("after reopening: got events %+v, %v", events, err)
 	}
 	line, err := store.Queue(t.Context(), "acme", "p", 10)
 	if err != nil || len(line) != 1 || line[0].ID != "waits" {
-		t.Fatalf("after reopening: the line %v, %v", line, err)
+		t.Fatalf("after reopening: got queue %v, %v", line, err)
 	}
 	if existing, err := store.Create(t.Context(), newRun("again"), key); err != nil || existing == nil || existing.ID != "keyed" {
-		t.Fatalf("after reopening the key gives %+v, %v", existing, err)
+		t.Fatalf("after reopening: got run %+v by the key, %v", existing, err)
 	}
 	create(t, store, "late")
 	late, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "late"})
@@ -119,13 +119,13 @@ func TestWhatTheStoreAcknowledgedSurvivesReopening(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := store.Commit(t.Context(), port.WriteOf(d)); !errors.Is(err, port.ErrNoSlot) {
-		t.Fatalf("after reopening the pool is free: %v", err)
+		t.Fatalf("after reopening: got %v, want a full pool", err)
 	}
 }
 
-// TestRule1ACommitIsWholeOrNothing has the place of an event be taken, in the
-// commit of two runs: neither of them has moved, nor have their leases.
-func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
+// TestCommitIsAtomic makes the event of the second run in a commit conflict:
+// neither run changes, nor do their leases. Rule 1 of shared/README.md.
+func TestCommitIsAtomic(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "first")
@@ -151,37 +151,37 @@ func TestRule1ACommitIsWholeOrNothing(t *testing.T) {
 		writes = append(writes, port.WriteOf(d))
 	}
 	if err := store.Commit(t.Context(), writes...); err == nil {
-		t.Error("the commit has another's event")
+		t.Error("got success, want a conflict of event numbers")
 	}
 	for _, ref := range refs {
 		if r, err := store.Load(t.Context(), ref); err != nil || r.Version != 1 || r.State != run.Pending {
-			t.Errorf("%s is %s in version %d, %v", ref.ID, r.State, r.Version, err)
+			t.Errorf("%s: got state %s in version %d, %v", ref.ID, r.State, r.Version, err)
 		}
 	}
 	if events, err := store.Events(t.Context(), refs[0], 0, 10); err != nil || len(events) != 1 {
-		t.Errorf("the first has %d events, %v", len(events), err)
+		t.Errorf("got %d events of the first run, %v", len(events), err)
 	}
 	if pools, err := store.Pools(t.Context()); err != nil || len(pools) != 0 {
-		t.Errorf("the pools are %+v, %v", pools, err)
+		t.Errorf("got pools %+v, %v", pools, err)
 	}
 }
 
-func TestARecordExpiresByTheStoresClock(t *testing.T) {
+func TestRecordExpiresByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "a", run.CancelRequested{})
 	ref := run.Ref{Tenant: "acme", ID: "a"}
 	now.Advance(time.Hour - time.Nanosecond)
 	if _, err := store.Load(t.Context(), ref); err != nil {
-		t.Fatalf("a moment before its end: %v", err)
+		t.Fatalf("just before the expiry: got %v", err)
 	}
 	now.Advance(time.Nanosecond)
 	if _, err := store.Load(t.Context(), ref); !errors.Is(err, port.ErrNotFound) {
-		t.Fatalf("at its end: %v", err)
+		t.Fatalf("at the expiry: got %v", err)
 	}
 }
 
-func TestPurgeForgetsMoreThanABatch(t *testing.T) {
+func TestPurgeDeletesMoreThanABatch(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	for i := range 130 {
@@ -197,12 +197,12 @@ func TestPurgeForgetsMoreThanABatch(t *testing.T) {
 	}
 	for _, want := range []int{120, 10, 0} {
 		if n, err := store.Purge(t.Context(), newYear.Add(2*time.Hour), 120); err != nil || n != want {
-			t.Fatalf("forgot %d, %v; want %d", n, err, want)
+			t.Fatalf("got %d purged, %v; want %d", n, err, want)
 		}
 	}
 	for _, table := range []string{"runs", "events", "keys"} {
 		if rows := count(t, db, "SELECT count(*) FROM "+table); rows != 0 {
-			t.Errorf("%d %s are left", rows, table)
+			t.Errorf("got %d rows in %s, want 0", rows, table)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func count(t *testing.T, db *sqlite.DB, query string) (n int) {
 	return n
 }
 
-func TestMendCorrectsTheCount(t *testing.T) {
+func TestReconcileCorrectsTheCount(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "holds", run.Admitted{Pool: "p", Limit: 2})
@@ -231,17 +231,17 @@ func TestMendCorrectsTheCount(t *testing.T) {
 		}
 		for _, want := range []int{1, 0} {
 			if n, err := store.Reconcile(t.Context(), "acme", "p"); err != nil || n != want {
-				t.Fatalf("after %s: %d rows changed, %v; want %d", damage, n, err, want)
+				t.Fatalf("after %s: got %d rows changed, %v; want %d", damage, n, err, want)
 			}
 		}
 		pools, err := store.Pools(t.Context())
 		if err != nil || len(pools) != 1 || pools[0] != (port.PoolUse{Tenant: "acme", Pool: "p", Held: 1, Queued: 1}) {
-			t.Fatalf("after %s: %+v, %v", damage, pools, err)
+			t.Fatalf("after %s: got pools %+v, %v", damage, pools, err)
 		}
 	}
 }
 
-func TestAStoreOnAFullDisk(t *testing.T) {
+func TestStoreOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	store, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "first")
@@ -258,7 +258,7 @@ func TestAStoreOnAFullDisk(t *testing.T) {
 	big := newRun("big")
 	big.Run.CorrelationID = strings.Repeat("x", 1<<20)
 	if _, err := store.Create(t.Context(), big, nil); !fault.Is(err, fault.StoreFull) {
-		t.Fatalf("a create without room: %v", err)
+		t.Fatalf("create on a full disk: got %v", err)
 	}
 	r, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "first"})
 	if err != nil {
@@ -271,24 +271,24 @@ func TestAStoreOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := store.Commit(t.Context(), port.WriteOf(d)); !fault.Is(err, fault.StoreFull) {
-		t.Fatalf("a commit without room: %v", err)
+		t.Fatalf("commit on a full disk: got %v", err)
 	}
 	if again, err := store.Load(t.Context(), r.Ref()); err != nil || again.Version != r.Version || again.State != r.State {
-		t.Fatalf("after the refused commit: %+v, %v", again, err)
+		t.Fatalf("after the refused commit: got run %+v, %v", again, err)
 	}
 	if events, err := store.Events(t.Context(), r.Ref(), 0, 10); err != nil || len(events) != 1 {
-		t.Fatalf("after the refused commit: the events %+v, %v", events, err)
+		t.Fatalf("after the refused commit: got events %+v, %v", events, err)
 	}
 	limit(1 << 20)
 	if err := store.Commit(t.Context(), port.WriteOf(d)); err != nil {
-		t.Fatalf("with room again: %v", err)
+		t.Fatalf("with free space: got %v, want success", err)
 	}
 	if _, err := store.Create(t.Context(), big, nil); err != nil {
-		t.Fatalf("with room again: %v", err)
+		t.Fatalf("with free space: got %v, want success", err)
 	}
 }
 
-func TestANewerStoreIsRefused(t *testing.T) {
+func TestNewerStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	store, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "a")
@@ -300,33 +300,32 @@ func TestANewerStoreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sqlite.NewStore(t.Context(), db, now); !errors.Is(err, sqlite.ErrNewer) {
-		t.Fatalf("the tables of a newer program: %v", err)
+		t.Fatalf("tables of a newer version: got %v", err)
 	}
 	if runs := count(t, db, "SELECT count(*) FROM runs"); runs != 1 {
-		t.Fatalf("there are %d runs", runs)
+		t.Fatalf("got %d runs", runs)
 	}
 }
 
-func TestAStoreCallEndsWithItsContext(t *testing.T) {
+func TestStoreCallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	create(t, store, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := store.Create(ctx, newRun("b"), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a create: %v", err)
+		t.Errorf("create: got %v", err)
 	}
 	if _, err := store.Load(ctx, run.Ref{Tenant: "acme", ID: "a"}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read: %v", err)
+		t.Errorf("read: got %v", err)
 	}
 	if _, err := store.Load(t.Context(), run.Ref{Tenant: "acme", ID: "b"}); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("the run that was not created: %v", err)
+		t.Errorf("refused run: got %v, want ErrNotFound", err)
 	}
 }
 
-// The shapes of the store's queries: one that is none of an index's would read
-// every run there ever was.
-func TestEveryQueryHasItsIndex(t *testing.T) {
+// The forms of the store's queries: one without an index would read all runs.
+func TestEveryQueryUsesAnIndex(t *testing.T) {
 	t.Parallel()
 	_, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 	const doc = "SELECT doc FROM runs WHERE "

@@ -63,7 +63,7 @@ func TestValuesComeBack(t *testing.T) {
 	}
 }
 
-func TestValuesThatDoNotFit(t *testing.T) {
+func TestUnsupportedValues(t *testing.T) {
 	t.Parallel()
 	db := setup(t)
 	tests := []struct {
@@ -77,7 +77,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		{"text into an int", "7", []any{new(int)}},
 		{"too big", 300, []any{new(int8)}},
 		{"not a pointer", 7, []any{7}},
-		{"too many places", 7, []any{new(int), new(int)}},
+		{"too many destinations", 7, []any{new(int), new(int)}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 				return tx.QueryRow("SELECT ?", test.arg).Scan(test.into...)
 			})
 			if err == nil {
-				t.Fatal("it was accepted")
+				t.Fatal("got success")
 			}
 		})
 	}
