@@ -22,24 +22,24 @@ func TestCallbackIsFenced(t *testing.T) {
 		play func(h *fixture, task string)
 		body contract.Callback
 		code fault.Code // empty if the callback is accepted
-		ends run.State
+		want run.State
 	}{
 		"first":                {func(*fixture, string) {}, success(), "", run.Terminating},
 		"first with an error":  {func(*fixture, string) {}, failure, "", run.Terminating},
-		"repeated at once":     {func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, success(), "", run.Terminating},
-		"repeated after a day": {func(h *fixture, _ string) { h.ends(success()); h.pass(40 * time.Minute) }, success(), "", run.Completed},
+		"repeated at once":     {func(h *fixture, _ string) { h.ok(h.report(h.runner.launched[0], success())) }, success(), "", run.Terminating},
+		"repeated after a day": {func(h *fixture, _ string) { h.finish(success()); h.advance(40 * time.Minute) }, success(), "", run.Completed},
 		"contradicting": {
-			func(h *fixture, _ string) { h.ok(h.report(h.runner.made[0], success())) }, failure, fault.TaskAlreadyTerminal, run.Terminating,
+			func(h *fixture, _ string) { h.ok(h.report(h.runner.launched[0], success())) }, failure, fault.TaskAlreadyTerminal, run.Terminating,
 		},
-		"contradicting after the end": {func(h *fixture, _ string) { h.ends(failure) }, success(), fault.TaskAlreadyTerminal, run.Failed},
+		"contradicting after the end": {func(h *fixture, _ string) { h.finish(failure) }, success(), fault.TaskAlreadyTerminal, run.Failed},
 		"after the attempt's end": {func(h *fixture, _ string) {
-			h.runner.made[0].ends(1)
+			h.runner.launched[0].exit(1)
 			h.sweep()
 		}, success(), fault.TaskExpired, run.Retrying},
 		"of an earlier attempt": {func(h *fixture, _ string) {
-			h.runner.made[0].ends(1)
+			h.runner.launched[0].exit(1)
 			h.sweep()
-			h.pass(3 * time.Second)
+			h.advance(3 * time.Second)
 		}, success(), fault.AttemptMismatch, run.Running},
 		"first after a cancel request": {func(h *fixture, task string) { h.cancel(task) }, success(), "", run.Terminating},
 		"after the cancelled worker's end": {func(h *fixture, task string) {
@@ -48,19 +48,19 @@ func TestCallbackIsFenced(t *testing.T) {
 			h.sweep()
 		}, success(), "", run.Cancelled},
 		"after the time limit": {func(h *fixture, _ string) {
-			h.pass(10*time.Minute + 2*time.Second)
-			h.pass(3 * time.Second)
-			h.pass(10*time.Minute + 2*time.Second)
+			h.advance(10*time.Minute + 2*time.Second)
+			h.advance(3 * time.Second)
+			h.advance(10*time.Minute + 2*time.Second)
 		}, success(), fault.AttemptMismatch, run.Failed},
-		"with an expired token": {func(h *fixture, _ string) { h.pass(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
-		"without a token":       {func(h *fixture, _ string) { h.runner.made[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
+		"with an expired token": {func(h *fixture, _ string) { h.advance(2 * time.Hour) }, success(), fault.Unauthenticated, run.Failed},
+		"without a token":       {func(h *fixture, _ string) { h.runner.launched[0].spec.Env["CALLBACK_URL"] = "http://sortie/callback/x" }, success(), fault.Unauthenticated, run.Running},
 		"with a forged token": {func(h *fixture, _ string) {
-			env := h.runner.made[0].spec.Env
+			env := h.runner.launched[0].spec.Env
 			env["CALLBACK_URL"] = strings.TrimSuffix(env["CALLBACK_URL"], env["CALLBACK_URL"][len(env["CALLBACK_URL"])-8:]) + "AAAAAAAA"
 		}, success(), fault.Unauthenticated, run.Running},
 		"with another task's token": {func(h *fixture, _ string) {
 			h.post()
-			h.runner.made[0].spec.Env["CALLBACK_URL"] = h.runner.last().spec.Env["CALLBACK_URL"]
+			h.runner.launched[0].spec.Env["CALLBACK_URL"] = h.runner.last().spec.Env["CALLBACK_URL"]
 		}, success(), fault.Forbidden, run.Running},
 		"with another task's body": {func(*fixture, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.InvalidRequest, run.Running},
 		"with another task's output": {
@@ -76,11 +76,11 @@ func TestCallbackIsFenced(t *testing.T) {
 			task := h.post()
 			test.play(h, task)
 			before := h.record(task)
-			err := h.report(h.runner.made[0], test.body)
+			err := h.report(h.runner.launched[0], test.body)
 			if test.code == "" && err != nil || test.code != "" && !fault.Is(err, test.code) {
 				t.Errorf("got %v, want %q", err, test.code)
 			}
-			after := h.wantState(task, test.ends)
+			after := h.wantState(task, test.want)
 			if test.code != "" && after.Version != before.Version {
 				t.Errorf("got version %d after a refusal, want %d", after.Version, before.Version)
 			}
@@ -88,10 +88,10 @@ func TestCallbackIsFenced(t *testing.T) {
 	}
 }
 
-// ends reports from the first worker and completes the run.
-func (h *fixture) ends(body contract.Callback) {
+// finish reports from the first worker and completes the run.
+func (h *fixture) finish(body contract.Callback) {
 	h.Helper()
-	h.ok(h.report(h.runner.made[0], body))
+	h.ok(h.report(h.runner.launched[0], body))
 	h.step()
 }
 
@@ -130,12 +130,12 @@ func TestTokenAuthorizesOneAttempt(t *testing.T) {
 	h.ok(older.started(false))
 	_, err := older.heartbeat()
 	h.ok(err)
-	h.runner.last().ends(1)
+	h.runner.last().exit(1)
 	h.sweep()
-	h.pass(3 * time.Second)
+	h.advance(3 * time.Second)
 	newer := h.worker(h.runner.last())
 	h.ok(newer.started(false))
-	h.pass(time.Second)
+	h.advance(time.Second)
 	before := h.wantState(task, run.Running)
 	contacted, err := h.store.LastHeartbeat(t.Context(), before.Ref())
 	h.ok(err)

@@ -17,8 +17,8 @@ func (h *fixture) cancel(task string) {
 	h.ok(err)
 }
 
-// begin stores a run with fields that no handler sets yet, and starts it.
-func (h *fixture) begin(change func(*run.Run)) (task string) {
+// startRun stores a run with fields that no handler sets yet, and starts it.
+func (h *fixture) startRun(change func(*run.Run)) (task string) {
 	h.Helper()
 	r := run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: "a-run", TaskID: "a-run",
@@ -48,16 +48,16 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		machines int
 	}{
 		"before its execution starts": {func(h *fixture) string {
-			h.calls.lost["Start"] = 1
+			h.calls.lostRequests["Start"] = 1
 			return h.post()
 		}, run.Pending, fault.Cancelled, 0},
 		"PreRun": {func(h *fixture) string {
-			return h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
+			return h.startRun(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 		}, run.PreRun, fault.Cancelled, 0},
 		"while PreRun ends": {func(h *fixture) string {
-			task := h.begin(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
+			task := h.startRun(func(r *run.Run) { r.ScheduledAt = h.clock.now.Add(time.Hour) })
 			h.before[run.StepPending] = func(orchestrator.StepInput) { h.cancel(task) }
-			h.pass(time.Hour + time.Second)
+			h.advance(time.Hour + time.Second)
 			return task
 		}, run.Cancelled, fault.Cancelled, 0},
 		"Queued": {func(h *fixture) string {
@@ -67,7 +67,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		}, run.Pending, fault.Cancelled, 1},
 		"while its constraints are checked": {func(h *fixture) string {
 			h.before[run.StepConditionRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
-			return h.begin(func(r *run.Run) { r.Constrained = true })
+			return h.startRun(func(r *run.Run) { r.Constrained = true })
 		}, run.Cancelled, fault.Cancelled, 0},
 		"before its launch": {func(h *fixture) string {
 			h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
@@ -83,14 +83,14 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		}, run.ContainerCreating, fault.Cancelled, 1},
 		"BackingOff": {func(h *fixture) string {
 			h.runner.during = func(m *machine) error {
-				m.ends(0)
+				m.exit(0)
 				return fault.New(fault.Throttled, "too many")
 			}
 			return h.post()
 		}, run.ContainerCreating, fault.Cancelled, 1},
 		"Running": {func(h *fixture) string { return h.post() }, run.Running, fault.Cancelled, 1},
 		"Running and ignoring SIGTERM": {func(h *fixture) string {
-			h.runner.deaf = true
+			h.runner.ignoresSIGTERM = true
 			return h.post()
 		}, run.Running, fault.CancelTimeout, 1},
 		"while Running is entered": {func(h *fixture) string {
@@ -114,13 +114,13 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		"Terminating with a failure": {func(h *fixture) string {
 			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			task := h.post()
-			h.runner.last().ends(1)
+			h.runner.last().exit(1)
 			h.sweep()
 			return task
 		}, run.Cancelled, fault.Cancelled, 1},
 		"Retrying": {func(h *fixture) string {
 			task := h.post()
-			h.runner.last().ends(1)
+			h.runner.last().exit(1)
 			h.sweep()
 			return task
 		}, run.Retrying, fault.Cancelled, 1},
@@ -140,8 +140,8 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			h.cancel(task)
 			h.step()
 			h.sweep()
-			h.pass(11 * time.Second)
-			h.pass(31 * time.Second)
+			h.advance(11 * time.Second)
+			h.advance(31 * time.Second)
 			h.sweep()
 			want := run.Cancelled
 			switch test.code {
@@ -154,15 +154,15 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			if test.code != "" && r.Fault.Code != test.code {
 				t.Errorf("got fault %+v, want %s", r.Fault, test.code)
 			}
-			h.nothingPending(task)
-			if len(h.runner.made) != test.machines {
-				t.Errorf("got %d machines launched, want %d", len(h.runner.made), test.machines)
+			h.wantExecutionEnded(task)
+			if len(h.runner.launched) != test.machines {
+				t.Errorf("got %d machines launched, want %d", len(h.runner.launched), test.machines)
 			}
 			if name != "Queued" && h.runner.live() != 0 {
 				t.Errorf("got %d live machines, want 0", h.runner.live())
 			}
-			if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
-				t.Errorf("got outputs %v, want empty buckets", h.outputs.shelves)
+			if len(h.outputs.buckets[port.Uploads])+len(h.outputs.buckets[port.Accepted]) != 0 {
+				t.Errorf("got outputs %v, want empty buckets", h.outputs.buckets)
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 func TestReportAfterCancelIsAccepted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.runner.deaf = true
+	h.runner.ignoresSIGTERM = true
 	task := h.post()
 	m := h.runner.last()
 	body := h.upload(m, "<out/>", 6)
@@ -194,8 +194,8 @@ func TestReportAfterCancelIsAccepted(t *testing.T) {
 	if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.NotReady) {
 		t.Errorf("got %v for the output, want %s", err, fault.NotReady)
 	}
-	if len(h.outputs.shelves[port.Uploads])+len(h.outputs.shelves[port.Accepted]) != 0 {
-		t.Errorf("got outputs %v, want empty buckets", h.outputs.shelves)
+	if len(h.outputs.buckets[port.Uploads])+len(h.outputs.buckets[port.Accepted]) != 0 {
+		t.Errorf("got outputs %v, want empty buckets", h.outputs.buckets)
 	}
 }
 
@@ -208,8 +208,8 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sigterm bool
-		// told is the time from the cancel request to the worker's next call; 0 is never.
-		told time.Duration
+		// calls is the time from the cancel request to the worker's next call; 0 is never.
+		calls time.Duration
 		// term is the time from the cancel request to SIGTERM.
 		term time.Duration
 		// end is the time from the cancel request to the kill.
@@ -223,17 +223,17 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := liveness(t, func(c *orchestrator.Config) { c.Policy.CancelGrace = 30 * time.Second })
-			h.runner.deaf = true
+			h.runner.ignoresSIGTERM = true
 			task := h.post()
 			w := h.worker(h.runner.last())
 			h.ok(w.started(row.sigterm))
-			h.passReachable(5 * time.Second)
+			h.advanceReachable(5 * time.Second)
 			h.cancel(task)
-			wished := h.clock.now
+			requestedAt := h.clock.now
 			h.step()
 			var term, end time.Duration
 			for second := time.Duration(0); end == 0 && second < 3*time.Minute; second += time.Second {
-				if row.told > 0 && second == row.told {
+				if row.calls > 0 && second == row.calls {
 					alive, err := w.heartbeat()
 					h.ok(err)
 					if alive.Cancel == nil || *alive.Cancel != "user_requested" {
@@ -241,12 +241,12 @@ func TestCancelIsDeliveredBeforeSigterm(t *testing.T) {
 					}
 				}
 				if term == 0 && len(h.runner.stopped) > 0 {
-					term = max(h.clock.now.Sub(wished), 1)
+					term = max(h.clock.now.Sub(requestedAt), 1)
 				}
 				if h.record(task).State == run.Failed {
-					end = h.clock.now.Sub(wished)
+					end = h.clock.now.Sub(requestedAt)
 				}
-				h.passReachable(time.Second)
+				h.advanceReachable(time.Second)
 			}
 			if term < row.term || term > row.term+2*time.Second {
 				t.Errorf("got SIGTERM after %s, want %s", term, row.term)
@@ -292,8 +292,8 @@ func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 	}
 	h.step()
 	r := h.wantState(task, run.Cancelled)
-	if told := r.Attempt.Report; told.Phase != "processing" || string(told.Partial) != `{"recordsProcessed":500000}` {
-		t.Errorf("got report %+v, want phase processing and its partial progress", told)
+	if report := r.Attempt.Report; report.Phase != "processing" || string(report.Partial) != `{"recordsProcessed":500000}` {
+		t.Errorf("got report %+v, want phase processing and its partial progress", report)
 	}
 	if h.runner.live() != 0 {
 		t.Errorf("got %d live machines, want 0", h.runner.live())
@@ -307,7 +307,7 @@ func TestWorkerThatEndsInTheGraceIsCancelled(t *testing.T) {
 func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
-	h.runner.deaf = true
+	h.runner.ignoresSIGTERM = true
 	task := h.post()
 	w := h.worker(h.runner.last())
 	h.cancel(task)
@@ -323,9 +323,9 @@ func TestCancelOverridesLaterOutcomes(t *testing.T) {
 	if final != run.OutcomeCancelled {
 		t.Errorf("got outcome %s, want %s", final, run.OutcomeCancelled)
 	}
-	h.passReachable(time.Minute)
+	h.advanceReachable(time.Minute)
 	h.wantState(task, run.Cancelled)
-	if len(h.runner.made) != 1 {
-		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
+	if len(h.runner.launched) != 1 {
+		t.Errorf("got %d machines launched, want 1", len(h.runner.launched))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// nothingDue fails the test if an effect of an ended run is not recorded as done.
-func (h *fixture) nothingDue(task string) {
+// wantNothingDue fails the test if an effect of an ended run is not recorded as done.
+func (h *fixture) wantNothingDue(task string) {
 	h.Helper()
 	due, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), 10)
 	h.ok(err)
@@ -30,14 +30,14 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 	for name, test := range map[string]struct {
 		effect string
 		play   func(h *fixture) (task string)
-		ends   run.State
+		want   run.State
 	}{
 		"start": {"Start", (*fixture).accept, run.Completed},
 		"complete the start's token": {"Succeed", func(h *fixture) string {
 			return h.post()
 		}, run.Completed},
 		"complete the worker's token": {"Succeed", func(h *fixture) string {
-			h.calls.lost, h.calls.unsure = map[string]int{}, map[string]int{}
+			h.calls.lostRequests, h.calls.lostAnswers = map[string]int{}, map[string]int{}
 			return h.post()
 		}, run.Completed},
 		"fail the token of a cancelled run": {"Fail", func(h *fixture) string {
@@ -48,7 +48,7 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 		}, run.Cancelled},
 		"stop": {"Stop", func(h *fixture) string {
 			task := h.post()
-			h.runner.last().ends(1)
+			h.runner.last().exit(1)
 			h.sweep()
 			h.wantState(task, run.Retrying)
 			_, err := h.service.Cancel(h.Context(), client, task, "")
@@ -56,41 +56,41 @@ func TestEffectIsRepeatedUntilDone(t *testing.T) {
 			return task
 		}, run.Cancelled},
 	} {
-		for _, way := range []string{"lost", "unsure"} {
-			t.Run(name+" "+way, func(t *testing.T) {
+		for _, loss := range []string{"lost request", "lost answer"} {
+			t.Run(name+" "+loss, func(t *testing.T) {
 				t.Parallel()
 				h := setup(t)
-				fates := map[string]int{test.effect: 1}
-				if way == "lost" {
-					h.calls.lost = fates
+				losses := map[string]int{test.effect: 1}
+				if loss == "lost request" {
+					h.calls.lostRequests = losses
 				} else {
-					h.calls.unsure = fates
+					h.calls.lostAnswers = losses
 				}
 				task := test.play(h)
 				if name == "complete the worker's token" {
 					h.wantState(task, run.Running)
-					if way == "lost" {
-						h.calls.lost = fates
+					if loss == "lost request" {
+						h.calls.lostRequests = losses
 					} else {
-						h.calls.unsure = fates
+						h.calls.lostAnswers = losses
 					}
 					h.ok(h.report(h.runner.last(), success()))
 				}
-				h.pass(slack)
+				h.advance(slack)
 				h.sweep()
-				h.pass(time.Second)
+				h.advance(time.Second)
 				if r := h.record(task); r.State == run.Running {
 					h.ok(h.report(h.runner.last(), success()))
 					h.step()
 				}
-				h.wantState(task, test.ends)
-				h.pass(slack)
+				h.wantState(task, test.want)
+				h.advance(slack)
 				h.sweep()
-				h.nothingDue(task)
+				h.wantNothingDue(task)
 				if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 					t.Error("got a running execution, want it ended")
 				}
-				if h.calls.lost[test.effect]+h.calls.unsure[test.effect] > 0 {
+				if h.calls.lostRequests[test.effect]+h.calls.lostAnswers[test.effect] > 0 {
 					t.Error("got no lost effect, want one")
 				}
 			})
@@ -111,14 +111,14 @@ func TestFactBeforeItsToken(t *testing.T) {
 	}
 	task := h.post()
 	h.wantState(task, run.Completed)
-	told := h.eventsOf(task)
-	h.pass(time.Hour)
+	events := h.eventsOf(task)
+	h.advance(time.Hour)
 	h.ok(h.report(h.runner.last(), success()))
 	const want = "accepted admitted machine_created started attempt_ended completed"
-	if after := h.eventsOf(task); told != want || after != want {
-		t.Errorf("got events %q, then %q, want %q", told, after, want)
+	if after := h.eventsOf(task); events != want || after != want {
+		t.Errorf("got events %q, then %q, want %q", events, after, want)
 	}
-	h.nothingDue(task)
+	h.wantNothingDue(task)
 }
 
 // TestNewestTokenWins stores the token of a state that was left: that token is
@@ -132,11 +132,11 @@ func TestNewestTokenWins(t *testing.T) {
 	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) { old = in }
 	task := h.post()
 	before := h.wantState(task, run.Running)
-	made := len(h.runner.made)
+	made := len(h.runner.launched)
 	old.Token = "a token of no wait"
 	h.ok(h.service.Launch(h.Context(), old))
-	if after := h.record(task); after.Version != before.Version || after.Wait != before.Wait || len(h.runner.made) != made {
-		t.Errorf("got wait %+v and %d machines, want %+v and %d", after.Wait, len(h.runner.made), before.Wait, made)
+	if after := h.record(task); after.Version != before.Version || after.Wait != before.Wait || len(h.runner.launched) != made {
+		t.Errorf("got wait %+v and %d machines, want %+v and %d", after.Wait, len(h.runner.launched), before.Wait, made)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
@@ -150,12 +150,12 @@ func TestNewestTokenWins(t *testing.T) {
 func TestOverdueExecutionIsChecked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.calls.lost["Start"] = 1
+	h.calls.lostRequests["Start"] = 1
 	task := h.post()
-	h.pass(29 * time.Second)
+	h.advance(29 * time.Second)
 	h.sweep()
 	h.wantState(task, run.Pending)
-	h.pass(2 * time.Second)
+	h.advance(2 * time.Second)
 	h.sweep()
 	h.wantState(task, run.Running)
 	if h.record(task).Execution.Start != 1 {
@@ -170,15 +170,15 @@ func TestOverdueExecutionIsChecked(t *testing.T) {
 func TestStartIsIdempotent(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.calls.unsure["Start"] = 1
+	h.calls.lostAnswers["Start"] = 1
 	h.fail[run.StepPending] = slices.Repeat([]string{"TryAgain"}, 12)
 	task := h.post()
-	h.pass(31 * time.Second)
-	if r := h.wantState(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.unsure["Start"] != 0 {
+	h.advance(31 * time.Second)
+	if r := h.wantState(task, run.Pending); len(r.Execution.Pending) == 0 || h.calls.lostAnswers["Start"] != 0 {
 		t.Fatalf("got pending effects %v, want the start after its answer was lost", r.Execution.Pending)
 	}
 	h.sweep()
-	h.pass(10 * time.Minute)
+	h.advance(10 * time.Minute)
 	if r := h.record(task); r.Attempt.Number == 0 || r.Execution.Start != 1 {
 		t.Errorf("got attempt %d of start %d in %s, want an attempt of start 1", r.Attempt.Number, r.Execution.Start, r.State)
 	}
@@ -191,12 +191,12 @@ func TestStartIsIdempotent(t *testing.T) {
 func TestMissingExecutionIsStarted(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.calls.lost["Start"] = 1
+	h.calls.lostRequests["Start"] = 1
 	task := h.post()
 	r := h.record(task)
 	r.Execution.Pending = nil
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
-	h.pass(31 * time.Second)
+	h.advance(31 * time.Second)
 	h.sweep()
 	h.wantState(task, run.Running)
 }

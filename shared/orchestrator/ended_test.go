@@ -47,7 +47,7 @@ func TestEndedExecutionIsReplacedAtOnce(t *testing.T) {
 			}
 			h.sweep() // destroys the machine of an orphaned run
 			r := h.wantState(task, test.state)
-			h.wantEvents(task, test.told)
+			h.wantEvents(task, test.events)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
 				t.Errorf("got start %d and %d live machines, want 2 and 0", r.Execution.Start, h.runner.live())
 			}
@@ -58,10 +58,10 @@ func TestEndedExecutionIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneEndIsOneRestart reports the same end many times concurrently.
+// TestRepeatedEndRestartsOnce reports the same end many times concurrently.
 //
 // Rule 15 of shared/README.md.
-func TestOneEndIsOneRestart(t *testing.T) {
+func TestRepeatedEndRestartsOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
@@ -94,11 +94,11 @@ func TestExpectedEndIsIgnored(t *testing.T) {
 	}
 	h.ok(h.ended(task, 7))
 	h.ok(h.service.ExecutionEnded(h.Context(), run.Ref{Tenant: client.Tenant, ID: "unknown"}, "unknown"))
-	if told := h.eventsOf(task); told != before {
-		t.Errorf("got events %q, want %q", told, before)
+	if events := h.eventsOf(task); events != before {
+		t.Errorf("got events %q, want %q", events, before)
 	}
 	h.ok(h.report(h.runner.last(), success()))
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	r := h.wantState(task, run.Completed)
 	if x := h.execution(task, 1); x.Status != port.ExecutionSucceeded {
 		t.Errorf("got execution %+v, want %s", x, port.ExecutionSucceeded)

@@ -25,7 +25,7 @@ func many(name string) []string { return slices.Repeat([]string{name}, 1000) }
 type lostExecution struct {
 	failures int
 	state    run.State
-	told     string
+	events   string
 }
 
 func lostExecutions() map[string]lostExecution {
@@ -61,11 +61,11 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 				t.Errorf("got execution %+v, want %s with Boom", x, port.ExecutionFailed)
 			}
 			for range 3 {
-				h.pass(5*time.Minute + time.Second)
+				h.advance(5*time.Minute + time.Second)
 				h.sweep()
 			}
 			r := h.wantState(task, test.state)
-			h.wantEvents(task, test.told)
+			h.wantEvents(task, test.events)
 			if r.Execution.Start != 2 || h.runner.live() != 0 {
 				t.Errorf("got start %d and %d live machines, want 2 and 0", r.Execution.Start, h.runner.live())
 			}
@@ -73,7 +73,7 @@ func TestExecutionIsRestartedOnce(t *testing.T) {
 			if err != nil || len(pools) != 0 {
 				t.Errorf("got pools %+v (%v), want no leases", pools, err)
 			}
-			h.nothingDue(task)
+			h.wantNothingDue(task)
 		})
 	}
 }
@@ -87,7 +87,7 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 	task := h.post()
 	ref := h.record(task).Ref()
 	h.ok(h.engine.Stop(h.Context(), run.ExecutionName(ref, 1), "by caller"))
-	h.pass(12 * time.Minute)
+	h.advance(12 * time.Minute)
 	h.sweep()
 	before := h.record(task)
 	if before.Execution.Start != 2 {
@@ -115,10 +115,10 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for step, begin := range map[run.Step]func(h *fixture) string{
 		run.StepPending:          (*fixture).post,
-		run.StepConditionRunning: func(h *fixture) string { return h.begin(func(r *run.Run) { r.Constrained = true }) },
+		run.StepConditionRunning: func(h *fixture) string { return h.startRun(func(r *run.Run) { r.Constrained = true }) },
 		run.StepReconciling: func(h *fixture) string {
 			task := h.post()
-			h.pass(91 * time.Second)
+			h.advance(91 * time.Second)
 			return task
 		},
 	} {
@@ -127,14 +127,14 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 			h := setup(t, func(c *orchestrator.Config) { c.Policy.Retry.MaxAttempts = 1 })
 			h.fail[step] = []string{"Boom"}
 			task := begin(h)
-			h.pass(time.Second)
+			h.advance(time.Second)
 			if r := h.wantState(task, run.Failed); r.Fault.Code != fault.Internal || !strings.Contains(r.Fault.Message, "Boom") {
 				t.Errorf("got fault %+v, want %s with Boom", r.Fault, fault.Internal)
 			}
 			if h.runner.live() != 0 {
 				t.Errorf("got %d live machines, want 0", h.runner.live())
 			}
-			h.nothingPending(task)
+			h.wantExecutionEnded(task)
 		})
 	}
 }
@@ -153,15 +153,15 @@ func TestTemporaryFailureIsRetried(t *testing.T) {
 			h.fail[step] = many(name)[:3]
 			task := h.post()
 			if step == run.StepReconciling {
-				h.pass(91 * time.Second)
+				h.advance(91 * time.Second)
 			}
-			h.pass(20 * time.Second)
+			h.advance(20 * time.Second)
 			h.wantState(task, run.Running)
 			h.ok(h.report(h.runner.last(), success()))
 			h.step()
-			h.pass(20 * time.Second)
-			if r := h.wantState(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.made) != 1 {
-				t.Errorf("got attempt %d, %d failures left and %d machines, want 1, 0 and 1", r.Attempt.Number, len(h.fail[step]), len(h.runner.made))
+			h.advance(20 * time.Second)
+			if r := h.wantState(task, run.Completed); r.Attempt.Number != 1 || len(h.fail[step]) != 0 || len(h.runner.launched) != 1 {
+				t.Errorf("got attempt %d, %d failures left and %d machines, want 1, 0 and 1", r.Attempt.Number, len(h.fail[step]), len(h.runner.launched))
 			}
 		})
 	}
@@ -172,8 +172,8 @@ func TestTemporaryFailureIsRetried(t *testing.T) {
 func TestStopFromOutsideIsNotCounted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		asked bool
-		count int
+		requested bool
+		count     int
 	}{"stopped from outside": {true, 0}, "not stopped": {false, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestStopFromOutsideIsNotCounted(t *testing.T) {
 			m := h.runner.last()
 			w := h.worker(m)
 			h.ok(w.started(true))
-			if test.asked {
+			if test.requested {
 				h.ok(h.runner.Stop(t.Context(), m.ID, 0))
 			}
 			b := w.bearer()
@@ -203,13 +203,13 @@ func TestWorkerSurvivesFailuresOfSortie(t *testing.T) {
 	h := setup(t)
 	h.fail[run.StepRunning] = many("Lambda.ServiceException")
 	task := h.post()
-	h.pass(8 * time.Minute)
+	h.advance(8 * time.Minute)
 	h.wantState(task, run.Running)
 	if calls := 1000 - len(h.fail[run.StepRunning]); calls > 20 {
 		t.Errorf("got %d calls, want at most 20", calls)
 	}
 	h.fail[run.StepRunning] = nil
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.wantState(task, run.Completed)
@@ -238,9 +238,9 @@ func TestTerminalStateIsFinal(t *testing.T) {
 			t.Errorf("%s: got %v, want nil", name, err)
 		}
 	}
-	h.pass(time.Hour)
-	if after := h.record(task); after.Version != before.Version || len(h.runner.made) != 1 || len(h.outputs.shelves[port.Accepted]) != 1 {
-		t.Errorf("got version %d, %d machines and %d outputs, want %d, 1 and 1", after.Version, len(h.runner.made), len(h.outputs.shelves[port.Accepted]), before.Version)
+	h.advance(time.Hour)
+	if after := h.record(task); after.Version != before.Version || len(h.runner.launched) != 1 || len(h.outputs.buckets[port.Accepted]) != 1 {
+		t.Errorf("got version %d, %d machines and %d outputs, want %d, 1 and 1", after.Version, len(h.runner.launched), len(h.outputs.buckets[port.Accepted]), before.Version)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestWrappedTryAgainIsRetried(t *testing.T) {
 	var change func()
 	change = func() {
 		if changes++; changes < 4 {
-			h.outputs.shelves[port.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
+			h.outputs.buckets[port.Uploads][key] = strings.Repeat("x", 6-changes) + strings.Repeat("y", changes)
 			h.outputs.after = change
 		}
 	}
@@ -324,7 +324,7 @@ func TestWrappedTryAgainIsRetried(t *testing.T) {
 	if r := h.wantState(task, run.Terminating); r.Spent.Attempts != 0 {
 		t.Errorf("got %d spent attempts, want 0", r.Spent.Attempts)
 	}
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	h.wantState(task, run.Completed)
 	if err := (orchestrator.TryAgain{Cause: port.ErrChanged}); !errors.Is(err, port.ErrChanged) {
 		t.Errorf("got %v, want it to wrap %v", err, port.ErrChanged)

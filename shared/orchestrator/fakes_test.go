@@ -20,12 +20,12 @@ type store struct {
 	port.Store
 	// commits are the runs of each commit, in order.
 	commits [][]run.Ref
-	// before runs once before the next commit of several runs, verdict before the
-	// next commit of a heartbeat timeout.
-	before, verdict func()
-	// down fails every write. mended lists the reconciled pools.
-	down   bool
-	mended []string
+	// before runs once before the next commit of several runs, beforeTimeout before
+	// the next commit of a heartbeat timeout.
+	before, beforeTimeout func()
+	// down fails every write. reconciled lists the reconciled pools.
+	down       bool
+	reconciled []string
 }
 
 // Create implements port.Store.
@@ -46,7 +46,7 @@ func (s *store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (ru
 
 // Reconcile implements port.Store.
 func (s *store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
-	s.mended = append(s.mended, pool)
+	s.reconciled = append(s.reconciled, pool)
 	return s.Store.Reconcile(ctx, tenant, pool)
 }
 
@@ -59,8 +59,8 @@ func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
 		s.before = nil
 		do()
 	}
-	if do := s.verdict; do != nil && !writes[0].Heartbeat.Evaluated.IsZero() {
-		s.verdict = nil
+	if do := s.beforeTimeout; do != nil && !writes[0].Heartbeat.Evaluated.IsZero() {
+		s.beforeTimeout = nil
 		do()
 	}
 	err := s.Store.Commit(ctx, writes...)
@@ -74,11 +74,11 @@ func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
 	return err
 }
 
-// executions is the engine with lost calls: lost counts the next requests to drop
-// by call, unsure the next answers.
+// executions is the engine with lost calls: lostRequests counts the next requests
+// to drop by call, lostAnswers the next answers.
 type executions struct {
 	*engine.Engine
-	lost, unsure map[string]int
+	lostRequests, lostAnswers map[string]int
 	// first runs before each call; subject is an execution's name or a token.
 	first func(call, subject string)
 }
@@ -87,13 +87,13 @@ func (e *executions) call(name, subject string, do func() error) error {
 	if e.first != nil {
 		e.first(name, subject)
 	}
-	if e.lost[name] > 0 {
-		e.lost[name]--
+	if e.lostRequests[name] > 0 {
+		e.lostRequests[name]--
 		return fault.New(fault.Unavailable, "%s was lost", name)
 	}
 	err := do()
-	if e.unsure[name] > 0 {
-		e.unsure[name]--
+	if e.lostAnswers[name] > 0 {
+		e.lostAnswers[name]--
 		return fault.New(fault.Unavailable, "the answer to %s was lost", name)
 	}
 	return err
@@ -126,17 +126,17 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 
 // runner is a platform whose machines start when Wait is called.
 type runner struct {
-	h    *fixture
-	made []*machine
+	h        *fixture
+	launched []*machine
 	// during runs once in the next launch, after the machine exists; its error is
 	// the launch's.
 	during func(*machine) error
-	// stuck machines never start, deaf ones ignore SIGTERM, and clinging ones
-	// cannot be destroyed.
-	stuck, deaf, clinging bool
-	// silent fails every inspection.
-	silent  bool
-	stopped []string
+	// stuck: machines never start. ignoresSIGTERM: Stop has no effect.
+	// indestructible: neither Wait nor Destroy ends a machine.
+	stuck, ignoresSIGTERM, indestructible bool
+	// unreachable fails every inspection.
+	unreachable bool
+	stopped     []string
 }
 
 type machine struct {
@@ -151,15 +151,15 @@ func newRunner(h *fixture) *runner { return &runner{h: h} }
 // last returns the machine of the last launch.
 func (r *runner) last() *machine {
 	r.h.Helper()
-	if len(r.made) == 0 {
+	if len(r.launched) == 0 {
 		r.h.Fatal("got no launched machine, want one")
 	}
-	return r.made[len(r.made)-1]
+	return r.launched[len(r.launched)-1]
 }
 
 // live counts the machines that are not gone.
 func (r *runner) live() (n int) {
-	for _, m := range r.made {
+	for _, m := range r.launched {
 		if m.Phase != port.MachineGone {
 			n++
 		}
@@ -168,7 +168,7 @@ func (r *runner) live() (n int) {
 }
 
 func (r *runner) find(id string) *machine {
-	for _, m := range r.made {
+	for _, m := range r.launched {
 		if m.ID == id {
 			return m
 		}
@@ -176,16 +176,16 @@ func (r *runner) find(id string) *machine {
 	return nil
 }
 
-func (m *machine) ends(code int) {
+func (m *machine) exit(code int) {
 	m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: code}
 }
 
 // Launch implements port.Runner. Names need not be unique.
 func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
 	m := &machine{spec: spec, Machine: port.Machine{
-		ID: fmt.Sprintf("app/m%d", len(r.made)+1), Name: spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
+		ID: fmt.Sprintf("app/m%d", len(r.launched)+1), Name: spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
 	}}
-	r.made = append(r.made, m)
+	r.launched = append(r.launched, m)
 	if do := r.during; do != nil {
 		r.during = nil
 		if err := do(m); err != nil {
@@ -206,7 +206,7 @@ func (r *runner) Inspect(_ context.Context, id string) (port.Machine, error) {
 
 // Wait implements port.Runner. A wait for the end of a machine ends it.
 func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
-	if r.silent {
+	if r.unreachable {
 		r.h.clock.to(r.h.clock.now.Add(limit))
 		return port.Machine{}, fault.New(fault.Unavailable, "the runner does not answer")
 	}
@@ -215,8 +215,8 @@ func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, l
 	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone:
 	case phase == port.MachineRunning && !r.stuck:
 		m.Phase = port.MachineRunning
-	case phase == port.MachineGone && !r.clinging:
-		m.ends(0)
+	case phase == port.MachineGone && !r.indestructible:
+		m.exit(0)
 	default:
 		r.h.clock.to(r.h.clock.now.Add(limit))
 	}
@@ -226,7 +226,7 @@ func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, l
 // List implements port.Runner.
 func (r *runner) List(context.Context) ([]port.Machine, error) {
 	var list []port.Machine
-	for _, m := range r.made {
+	for _, m := range r.launched {
 		if m.Phase != port.MachineGone && !m.hidden {
 			list = append(list, m.Machine)
 		}
@@ -237,7 +237,7 @@ func (r *runner) List(context.Context) ([]port.Machine, error) {
 // Stop implements port.Runner.
 func (r *runner) Stop(_ context.Context, id string, _ time.Duration) error {
 	r.stopped = append(r.stopped, id)
-	if m := r.find(id); m != nil && !r.deaf {
+	if m := r.find(id); m != nil && !r.ignoresSIGTERM {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 143, Signal: 15, Requested: true}
 	}
 	return nil
@@ -245,7 +245,7 @@ func (r *runner) Stop(_ context.Context, id string, _ time.Duration) error {
 
 // Destroy implements port.Runner.
 func (r *runner) Destroy(_ context.Context, id string) error {
-	if m := r.find(id); m != nil && !r.clinging && m.Phase != port.MachineGone {
+	if m := r.find(id); m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true}
 	}
 	return nil
@@ -254,7 +254,7 @@ func (r *runner) Destroy(_ context.Context, id string) error {
 // outputs is a bucket in memory.
 type outputs struct {
 	h       *fixture
-	shelves map[port.Bucket]map[string]string
+	buckets map[port.Bucket]map[string]string
 	// after runs once after the next Head of an upload.
 	after func()
 	// lost is the number of deletions to fail next.
@@ -262,12 +262,12 @@ type outputs struct {
 }
 
 func newOutputs(h *fixture) *outputs {
-	return &outputs{h: h, shelves: map[port.Bucket]map[string]string{port.Uploads: {}, port.Accepted: {}}}
+	return &outputs{h: h, buckets: map[port.Bucket]map[string]string{port.Uploads: {}, port.Accepted: {}}}
 }
 
 // Head implements port.Outputs.
 func (o *outputs) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
-	object, err := o.look(bucket, key)
+	object, err := o.head(bucket, key)
 	if do := o.after; do != nil && bucket == port.Uploads {
 		o.after = nil
 		do()
@@ -275,8 +275,8 @@ func (o *outputs) Head(_ context.Context, bucket port.Bucket, key string) (port.
 	return object, err
 }
 
-func (o *outputs) look(bucket port.Bucket, key string) (port.Object, error) {
-	body, ok := o.shelves[bucket][key]
+func (o *outputs) head(bucket port.Bucket, key string) (port.Object, error) {
+	body, ok := o.buckets[bucket][key]
 	if !ok {
 		return port.Object{}, port.ErrNotFound
 	}
@@ -285,27 +285,27 @@ func (o *outputs) look(bucket port.Bucket, key string) (port.Object, error) {
 
 // Accept implements port.Outputs.
 func (o *outputs) Accept(_ context.Context, key, etag string) (port.Object, error) {
-	object, err := o.look(port.Uploads, key)
+	object, err := o.head(port.Uploads, key)
 	if err != nil {
 		return object, err
 	}
 	if object.ETag != etag {
 		return port.Object{}, port.ErrChanged
 	}
-	o.shelves[port.Accepted][key] = o.shelves[port.Uploads][key]
+	o.buckets[port.Accepted][key] = o.buckets[port.Uploads][key]
 	return object, nil
 }
 
 // Put implements port.Outputs.
 func (o *outputs) Put(_ context.Context, bucket port.Bucket, key, _ string, content []byte) error {
-	o.shelves[bucket][key] = string(content)
+	o.buckets[bucket][key] = string(content)
 	return nil
 }
 
 // Open implements port.Outputs.
 func (o *outputs) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
-	object, err := o.look(bucket, key)
-	return io.NopCloser(bytes.NewBufferString(o.shelves[bucket][key])), object, err
+	object, err := o.head(bucket, key)
+	return io.NopCloser(bytes.NewBufferString(o.buckets[bucket][key])), object, err
 }
 
 // PresignGet implements port.Outputs.
@@ -324,15 +324,15 @@ func (o *outputs) Delete(_ context.Context, bucket port.Bucket, key string) erro
 		o.lost--
 		return fault.New(fault.Unavailable, "the deletion was lost")
 	}
-	delete(o.shelves[bucket], key)
+	delete(o.buckets[bucket], key)
 	return nil
 }
 
 // DeletePrefix implements port.Outputs.
 func (o *outputs) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
-	for key := range o.shelves[bucket] {
+	for key := range o.buckets[bucket] {
 		if strings.HasPrefix(key, prefix) {
-			delete(o.shelves[bucket], key)
+			delete(o.buckets[bucket], key)
 		}
 	}
 	return nil

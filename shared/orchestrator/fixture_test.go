@@ -39,7 +39,7 @@ type fixture struct {
 	runner  *runner
 	outputs *outputs
 	signer  port.Signer
-	chance  chance
+	random  countingRand
 	bucket  orchestrator.WorkerBucket
 	service system
 	config  orchestrator.Config
@@ -100,7 +100,7 @@ func (h *fixture) wire() {
 	h.ok(err)
 	h.signer, err = keyfile.Open(filepath.Join(dir, "keys.pem"))
 	h.ok(err)
-	h.store, h.calls = &store{Store: inner}, &executions{lost: map[string]int{}, unsure: map[string]int{}}
+	h.store, h.calls = &store{Store: inner}, &executions{lostRequests: map[string]int{}, lostAnswers: map[string]int{}}
 	h.service = h.system(wiring{log: slog.New(slog.NewTextHandler(h.log, nil))})
 	functions := steps.Handlers(h.service.System)
 	names := map[string]string{}
@@ -181,8 +181,8 @@ func (h *fixture) step() {
 	h.ok(err)
 }
 
-// pass advances the clock and runs everything that becomes due at its time.
-func (h *fixture) pass(d time.Duration) {
+// advance advances the clock and runs everything that becomes due at its time.
+func (h *fixture) advance(d time.Duration) {
 	h.Helper()
 	until := h.clock.now.Add(d)
 	for {
@@ -251,8 +251,8 @@ func (h *fixture) eventsOf(task string) string {
 // wantEvents fails the test if the run's events do not contain a part.
 func (h *fixture) wantEvents(task, part string) {
 	h.Helper()
-	if told := h.eventsOf(task); !strings.Contains(" "+told+" ", " "+part+" ") {
-		h.Errorf("got events %q, want %q in them", told, part)
+	if events := h.eventsOf(task); !strings.Contains(" "+events+" ", " "+part+" ") {
+		h.Errorf("got events %q, want %q in them", events, part)
 	}
 }
 

@@ -26,11 +26,11 @@ func TestConcurrentLaunchesKeepOneMachine(t *testing.T) {
 	h.runner.during = func(*machine) error { return h.service.Launch(h.Context(), in) }
 	task := h.post()
 	r := h.wantState(task, run.Running)
-	if len(h.runner.made) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
-		t.Fatalf("got %d machines and attempt %+v, want 2 and attempt 1 on app/m2", len(h.runner.made), r.Attempt)
+	if len(h.runner.launched) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
+		t.Fatalf("got %d machines and attempt %+v, want 2 and attempt 1 on app/m2", len(h.runner.launched), r.Attempt)
 	}
-	if h.runner.made[0].Phase != port.MachineGone || h.runner.live() != 1 {
-		t.Errorf("got phase %s and %d live machines, want %s and 1", h.runner.made[0].Phase, h.runner.live(), port.MachineGone)
+	if h.runner.launched[0].Phase != port.MachineGone || h.runner.live() != 1 {
+		t.Errorf("got phase %s and %d live machines, want %s and 1", h.runner.launched[0].Phase, h.runner.live(), port.MachineGone)
 	}
 }
 
@@ -50,15 +50,15 @@ func TestLateMachineIsDiscarded(t *testing.T) {
 			Ref: h.record(task).Ref(), Step: run.StepTerminating, Execution: run.ExecutionName(h.record(task).Ref(), 1),
 		})
 		h.ok(err)
-		h.outputs.shelves[port.Uploads][limit.OutputPrefix(task)+"late.xml"] = "<late/>"
+		h.outputs.buckets[port.Uploads][limit.OutputPrefix(task)+"late.xml"] = "<late/>"
 		m.hidden = false
 		return nil
 	}
 	task = h.accept()
 	h.step()
 	h.wantState(task, run.Cancelled)
-	if h.runner.live() != 0 || len(h.outputs.shelves[port.Uploads]) != 0 {
-		t.Errorf("got %d live machines and uploads %v, want 0 and an empty bucket", h.runner.live(), h.outputs.shelves[port.Uploads])
+	if h.runner.live() != 0 || len(h.outputs.buckets[port.Uploads]) != 0 {
+		t.Errorf("got %d live machines and uploads %v, want 0 and an empty bucket", h.runner.live(), h.outputs.buckets[port.Uploads])
 	}
 }
 
@@ -94,8 +94,8 @@ func TestFastWorkerKeepsItsMachine(t *testing.T) {
 	}
 	task := h.post()
 	r := h.wantState(task, run.Running)
-	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.made) != 1 {
-		t.Errorf("got %d of %d machines live and the attempt on %q, want 1 of 1 on app/m1", h.runner.live(), len(h.runner.made), r.Attempt.MachineID)
+	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.launched) != 1 {
+		t.Errorf("got %d of %d machines live and the attempt on %q, want 1 of 1 on app/m1", h.runner.live(), len(h.runner.launched), r.Attempt.MachineID)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
@@ -123,8 +123,8 @@ func TestFastWorkerIsSettledBeforeItsLaunch(t *testing.T) {
 	}
 	task := h.post()
 	h.wantState(task, run.Completed)
-	if h.runner.live() != 0 || len(h.runner.made) != 1 {
-		t.Errorf("got %d of %d machines live, want 0 of 1", h.runner.live(), len(h.runner.made))
+	if h.runner.live() != 0 || len(h.runner.launched) != 1 {
+		t.Errorf("got %d of %d machines live, want 0 of 1", h.runner.live(), len(h.runner.launched))
 	}
 }
 
@@ -176,12 +176,12 @@ func TestSweepCommitsAnUnknownMachine(t *testing.T) {
 	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
 		t.Errorf("got attempt %+v, want attempt 1 on app/m1", r.Attempt)
 	}
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
 	h.wantState(task, run.Completed)
-	if len(h.runner.made) != 1 {
-		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
+	if len(h.runner.launched) != 1 {
+		t.Errorf("got %d machines launched, want 1", len(h.runner.launched))
 	}
 }
 
@@ -203,8 +203,8 @@ func TestLaunchOutlivesItsCaller(t *testing.T) {
 	}
 	task = h.accept()
 	h.step()
-	if h.wantState(task, run.Running); len(h.runner.made) != 1 {
-		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
+	if h.wantState(task, run.Running); len(h.runner.launched) != 1 {
+		t.Errorf("got %d machines launched, want 1", len(h.runner.launched))
 	}
 }
 
@@ -215,26 +215,26 @@ func TestLaunchOutlivesItsCaller(t *testing.T) {
 func TestNextAttemptAwaitsTheMachinesEnd(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *orchestrator.Config) { c.Policy.TimeLimit = 2 * time.Minute })
-	h.runner.clinging = true
+	h.runner.indestructible = true
 	task := h.post()
-	h.pass(2*time.Minute + 2*time.Second)
+	h.advance(2*time.Minute + 2*time.Second)
 	h.wantState(task, run.Terminating)
-	h.pass(9 * time.Minute)
+	h.advance(9 * time.Minute)
 	h.wantState(task, run.Terminating)
 	h.wantEvents(task, "attempt_ended:RUN_TIMEOUT")
-	h.runner.clinging = false
-	h.pass(70 * time.Second)
-	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || len(h.runner.made) != 2 {
-		t.Errorf("got attempt %+v and %d machines, want attempt 2 and 2", r.Attempt, len(h.runner.made))
+	h.runner.indestructible = false
+	h.advance(70 * time.Second)
+	if r := h.wantState(task, run.Running); r.Attempt.Number != 2 || len(h.runner.launched) != 2 {
+		t.Errorf("got attempt %+v and %d machines, want attempt 2 and 2", r.Attempt, len(h.runner.launched))
 	}
-	h.runner.clinging = true
-	h.pass(2*time.Minute + 2*time.Second)
+	h.runner.indestructible = true
+	h.advance(2*time.Minute + 2*time.Second)
 	h.wantState(task, run.Terminating)
-	h.pass(12 * time.Minute)
+	h.advance(12 * time.Minute)
 	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout {
 		t.Errorf("got fault %+v, want %s", r.Fault, fault.RunTimeout)
 	}
-	h.runner.clinging = false
+	h.runner.indestructible = false
 	h.sweep()
 	if h.runner.live() != 0 {
 		t.Errorf("got %d live machines, want 0", h.runner.live())
@@ -249,11 +249,11 @@ func TestUnreachableRunnerDelaysAReportTenMinutes(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
-	h.runner.silent = true
-	h.ok(h.report(h.runner.made[0], contract.Callback{Status: contract.StatusSuccess}))
-	h.pass(9 * time.Minute)
+	h.runner.unreachable = true
+	h.ok(h.report(h.runner.launched[0], contract.Callback{Status: contract.StatusSuccess}))
+	h.advance(9 * time.Minute)
 	h.wantState(task, run.Terminating)
-	h.pass(3 * time.Minute)
+	h.advance(3 * time.Minute)
 	h.wantState(task, run.Completed)
 }
 
@@ -268,11 +268,11 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 		return fault.New(fault.Unavailable, "the answer was lost")
 	}
 	task := h.post()
-	h.pass(3 * time.Second)
+	h.advance(3 * time.Second)
 	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
 		t.Fatalf("got the attempt on %s and %d live machines, want app/m2 and 2", r.Attempt.MachineID, h.runner.live())
 	}
-	first := h.runner.made[0]
+	first := h.runner.launched[0]
 	first.hidden = false
 	h.sweep()
 	if first.Phase != port.MachineGone || h.runner.live() != 1 {
@@ -281,11 +281,11 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 	h.wantState(task, run.Running)
 }
 
-// TestAbsenceProvesNothing hides a machine from lists and inspections: the machine
-// counts as ended only after the start limit.
+// TestHiddenMachineEndsAtTheStartLimit hides a machine from lists and inspections:
+// it counts as ended only after the start limit.
 //
 // Rule 7 of shared/README.md.
-func TestAbsenceProvesNothing(t *testing.T) {
+func TestHiddenMachineEndsAtTheStartLimit(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.runner.during = func(m *machine) error { m.hidden = true; return nil }
@@ -294,14 +294,14 @@ func TestAbsenceProvesNothing(t *testing.T) {
 	h.wantState(task, run.ContainerCreating)
 	h.runner.last().hidden = false
 	h.sweep()
-	h.pass(time.Second)
+	h.advance(time.Second)
 	h.runner.last().Phase = port.MachineRunning
 	h.sweep()
 	h.wantState(task, run.Running)
 	h.runner.last().hidden = true
 	h.sweep()
 	h.wantState(task, run.Running)
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	h.sweep()
 	h.wantState(task, run.Retrying)
 	h.wantEvents(task, "attempt_ended:WORKER_LOST retry_scheduled:WORKER_LOST")
@@ -321,11 +321,11 @@ func TestTerminateAwaitsAHiddenMachine(t *testing.T) {
 			m := h.runner.last()
 			m.hidden = true
 			h.ok(h.report(m, contract.Callback{Status: contract.StatusError, Error: "failed"}))
-			h.pass(20 * time.Second)
+			h.advance(20 * time.Second)
 			h.wantState(task, run.Terminating)
 			m.hidden = !shown
-			h.pass(40 * time.Second)
-			h.pass(time.Minute) // the backoff of Step Functions
+			h.advance(40 * time.Second)
+			h.advance(time.Minute) // the backoff of Step Functions
 			h.wantState(task, run.Failed)
 			if shown && m.Phase != port.MachineGone {
 				t.Errorf("got machine %s after the end of the run, want %s", m.Phase, port.MachineGone)
@@ -342,18 +342,18 @@ func TestSilentWorkerKeepsItsTimeLimit(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.post()
-	h.pass(9 * time.Minute)
+	h.advance(9 * time.Minute)
 	h.sweep()
 	h.wantState(task, run.Running)
 	h.wantEvents(task, "started heartbeat_exempted")
-	h.runner.last().ends(3)
+	h.runner.last().exit(3)
 	h.sweep()
 	if r := h.wantState(task, run.Retrying); r.Fault.Code != fault.WorkerLost || r.Spent.Attempts != 1 {
 		t.Errorf("got fault %+v and %d spent attempts, want %s and 1", r.Fault, r.Spent.Attempts, fault.WorkerLost)
 	}
-	h.pass(3 * time.Second)
+	h.advance(3 * time.Second)
 	h.wantState(task, run.Running)
-	h.pass(10*time.Minute + 2*time.Second)
+	h.advance(10*time.Minute + 2*time.Second)
 	if r := h.wantState(task, run.Failed); r.Fault.Code != fault.RunTimeout || h.runner.live() != 0 {
 		t.Errorf("got fault %+v and %d live machines, want %s and 0", r.Fault, h.runner.live(), fault.RunTimeout)
 	}

@@ -47,23 +47,23 @@ func (w caller) heartbeat() (orchestrator.Alive, error) {
 	return w.service.Heartbeat(w.Context(), b, contract.TaskHeartbeat{Attempt: b.Attempt, WorkerID: w.id})
 }
 
-// keepCalling sends heartbeats at the interval while time passes and the reception is
-// recorded.
-func (w caller) keepCalling(d, interval time.Duration) {
+// sendHeartbeats sends heartbeats at the interval while the clock advances and the
+// reception is recorded.
+func (w caller) sendHeartbeats(d, interval time.Duration) {
 	w.Helper()
 	for until := w.clock.now.Add(d); w.clock.now.Before(until); {
-		w.passReachable(interval)
+		w.advanceReachable(interval)
 		_, err := w.heartbeat()
 		w.ok(err)
 	}
 }
 
-// passReachable passes time without calls while workers can reach the API.
-func (h *fixture) passReachable(d time.Duration) {
+// advanceReachable advances the clock without calls while workers can reach the API.
+func (h *fixture) advanceReachable(d time.Duration) {
 	h.Helper()
 	for d > 0 {
 		h.ok(h.service.RecordReception(h.Context()))
-		h.pass(min(d, 10*time.Second))
+		h.advance(min(d, 10*time.Second))
 		d -= 10 * time.Second
 	}
 	h.ok(h.service.RecordReception(h.Context()))
@@ -89,18 +89,18 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	version := h.record(task).Version
-	w.keepCalling(8*time.Minute, 30*time.Second)
+	w.sendHeartbeats(8*time.Minute, 30*time.Second)
 	if r := h.wantState(task, run.Running); r.Version != version {
 		t.Errorf("got %d writes of the record by heartbeats, want 0", r.Version-version)
 	}
-	silent := h.clock.now
-	h.passReachable(89 * time.Second)
+	last := h.clock.now
+	h.advanceReachable(89 * time.Second)
 	h.wantState(task, run.Running)
 	for h.record(task).State == run.Running {
-		h.passReachable(time.Second)
+		h.advanceReachable(time.Second)
 	}
 	p := h.config.Policy
-	if late := h.clock.now.Sub(silent.Add(p.HeartbeatTimeout)); late < 0 || late > p.HeartbeatInterval/2 {
+	if late := h.clock.now.Sub(last.Add(p.HeartbeatTimeout)); late < 0 || late > p.HeartbeatInterval/2 {
 		t.Errorf("got the timeout %s late, want 0 to %s", late, p.HeartbeatInterval/2)
 	}
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
@@ -110,9 +110,9 @@ func TestContactedWorkerNeedsHeartbeats(t *testing.T) {
 	if err := w.started(false); !fault.Is(err, fault.TaskExpired) {
 		t.Errorf("got %v for a start after the timeout, want %s", err, fault.TaskExpired)
 	}
-	h.pass(10 * time.Second)
-	if h.wantState(task, run.Running); len(h.runner.made) != 2 || h.runner.live() != 1 {
-		t.Errorf("got %d machines launched and %d live, want 2 and 1", len(h.runner.made), h.runner.live())
+	h.advance(10 * time.Second)
+	if h.wantState(task, run.Running); len(h.runner.launched) != 2 || h.runner.live() != 1 {
+		t.Errorf("got %d machines launched and %d live, want 2 and 1", len(h.runner.launched), h.runner.live())
 	}
 	if _, err := w.heartbeat(); !fault.Is(err, fault.AttemptMismatch) {
 		t.Errorf("got %v for a heartbeat of attempt 1 during attempt 2, want %s", err, fault.AttemptMismatch)
@@ -129,8 +129,8 @@ func TestHeartbeatItemCounts(t *testing.T) {
 	task := h.post()
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
-	h.calls.lost["Heartbeat"] = 1 << 20
-	w.keepCalling(9*time.Minute, 30*time.Second)
+	h.calls.lostRequests["Heartbeat"] = 1 << 20
+	w.sendHeartbeats(9*time.Minute, 30*time.Second)
 	h.wantState(task, run.Running)
 }
 
@@ -144,24 +144,24 @@ func TestTimeoutLosesToAHeartbeat(t *testing.T) {
 	task := h.post()
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
-	h.store.verdict = func() {
+	h.store.beforeTimeout = func() {
 		_, err := w.heartbeat()
 		h.ok(err)
 	}
-	h.passReachable(95 * time.Second)
-	if h.store.verdict != nil {
+	h.advanceReachable(95 * time.Second)
+	if h.store.beforeTimeout != nil {
 		t.Fatal("got no heartbeat timeout, want one")
 	}
-	lives := func() {
+	wantRunning := func() {
 		t.Helper()
 		if r := h.wantState(task, run.Running); r.Attempt.Number != 1 {
 			t.Errorf("got attempt %d (events %s), want 1", r.Attempt.Number, h.eventsOf(task))
 		}
 	}
-	lives()
-	h.passReachable(80 * time.Second)
-	lives()
-	h.passReachable(20 * time.Second)
+	wantRunning()
+	h.advanceReachable(80 * time.Second)
+	wantRunning()
+	h.advanceReachable(20 * time.Second)
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
@@ -173,13 +173,13 @@ func TestWorkerWithoutHeartbeatsKeepsRunning(t *testing.T) {
 	t.Parallel()
 	h := liveness(t)
 	task := h.post()
-	h.passReachable(5 * time.Minute)
+	h.advanceReachable(5 * time.Minute)
 	h.wantState(task, run.Running)
 	h.wantEvents(task, "heartbeat_exempted")
 	w := h.worker(h.runner.last())
 	_, err := w.heartbeat()
 	h.ok(err)
-	h.passReachable(95 * time.Second)
+	h.advanceReachable(95 * time.Second)
 	h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 }
 
@@ -194,11 +194,11 @@ func TestNothingExtendsTheTimeLimit(t *testing.T) {
 			t.Parallel()
 			h := liveness(t)
 			task := h.post()
-			h.passReachable(silence)
+			h.advanceReachable(silence)
 			w := h.worker(h.runner.last())
 			h.ok(w.started(false))
-			w.keepCalling(9*time.Minute+30*time.Second-silence, 30*time.Second)
-			h.passReachable(31 * time.Second)
+			w.sendHeartbeats(9*time.Minute+30*time.Second-silence, 30*time.Second)
+			h.advanceReachable(31 * time.Second)
 			h.wantEvents(task, "attempt_ended:RUN_TIMEOUT")
 		})
 	}
@@ -218,7 +218,7 @@ func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 	known := w.bearer()
 	unknown := token.Bearer{Claims: known.Claims, IssuedAt: known.IssuedAt, ExpiresAt: known.ExpiresAt}
 	for _, bearer := range []token.Bearer{known, unknown, known, unknown} {
-		h.pass(time.Second)
+		h.advance(time.Second)
 		_, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: 1, WorkerID: w.id})
 		h.ok(err)
 		if heartbeat, err := h.store.LastHeartbeat(t.Context(), before.Ref()); err != nil || !heartbeat.At.Equal(h.clock.now) {
@@ -240,26 +240,26 @@ func TestSweepRecordsTheReception(t *testing.T) {
 	h := setup(t)
 	h.sweep()
 	since := h.clock.now
-	holds := func(want port.Reception) {
+	wantReception := func(want port.Reception) {
 		t.Helper()
 		note, err := h.store.Reception(t.Context())
 		h.ok(err)
 		h.equal(want, note)
 	}
-	holds(port.Reception{Since: since, ProbedAt: since})
-	h.pass(time.Minute)
+	wantReception(port.Reception{Since: since, ProbedAt: since})
+	h.advance(time.Minute)
 	h.sweep()
-	holds(port.Reception{Since: since, ProbedAt: h.clock.now})
-	h.pass(time.Minute)
+	wantReception(port.Reception{Since: since, ProbedAt: h.clock.now})
+	h.advance(time.Minute)
 	h.probe = func(context.Context) error { return errors.New("unreachable") }
 	if err := h.service.Sweep(t.Context(), 0); err == nil {
 		t.Error("got nil from a sweep whose probe failed, want an error")
 	}
-	holds(port.Reception{ProbedAt: h.clock.now})
+	wantReception(port.Reception{ProbedAt: h.clock.now})
 	h.probe = nil
-	h.pass(time.Minute)
+	h.advance(time.Minute)
 	h.sweep()
-	holds(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
+	wantReception(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
 }
 
 // TestWorkerSurvivesAnOutageOfSortie blocks all calls in several ways for longer
@@ -269,14 +269,14 @@ func TestSweepRecordsTheReception(t *testing.T) {
 func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]func(h *fixture){
-		"the reception is not recorded": func(h *fixture) { h.pass(5 * time.Minute) },
+		"the reception is not recorded": func(h *fixture) { h.advance(5 * time.Minute) },
 		"the public address is unreachable": func(h *fixture) {
 			h.probe = func(context.Context) error { return errors.New("unreachable") }
 			for range 30 {
 				if err := h.service.RecordReception(h.Context()); err == nil {
 					h.Fatal("got nil during the outage, want an error")
 				}
-				h.pass(10 * time.Second)
+				h.advance(10 * time.Second)
 			}
 			h.probe = nil
 		},
@@ -297,17 +297,17 @@ func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
 				task := h.post()
 				w := h.worker(h.runner.last())
 				h.ok(w.started(false))
-				w.keepCalling(time.Minute, 30*time.Second)
+				w.sendHeartbeats(time.Minute, 30*time.Second)
 				outage(h)
 				h.wantState(task, run.Running)
-				h.passReachable(55 * time.Second)
+				h.advanceReachable(55 * time.Second)
 				h.wantState(task, run.Running)
 				if calls {
-					w.keepCalling(2*time.Minute, 30*time.Second)
+					w.sendHeartbeats(2*time.Minute, 30*time.Second)
 					h.wantState(task, run.Running)
 					return
 				}
-				h.passReachable(100 * time.Second)
+				h.advanceReachable(100 * time.Second)
 				h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
 			})
 		}
@@ -322,7 +322,7 @@ func TestBurstOfLateHeartbeatsIsAccepted(t *testing.T) {
 	w := h.worker(h.runner.last())
 	h.ok(w.started(false))
 	for range 3 {
-		h.passReachable(85 * time.Second)
+		h.advanceReachable(85 * time.Second)
 		for range 10 {
 			_, err := w.heartbeat()
 			h.ok(err)

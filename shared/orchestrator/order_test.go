@@ -55,8 +55,8 @@ func TestSweepReconcilesPools(t *testing.T) {
 	h := setup(t)
 	h.post()
 	h.sweep()
-	if !slices.Contains(h.store.mended, "default") {
-		t.Errorf("got reconciled pools %q, want default", h.store.mended)
+	if !slices.Contains(h.store.reconciled, "default") {
+		t.Errorf("got reconciled pools %q, want default", h.store.reconciled)
 	}
 }
 
@@ -133,15 +133,15 @@ func TestEachAttemptHasItsOwnToken(t *testing.T) {
 			t.Errorf("got callback token for %+v, want %+v", callback.Claims, want)
 		}
 		bearer := w.bearer()
-		w.keepCalling(2*time.Minute, 30*time.Second)
+		w.sendHeartbeats(2*time.Minute, 30*time.Second)
 		alive, err := h.service.Heartbeat(t.Context(), bearer, contract.TaskHeartbeat{Attempt: attempt, WorkerID: w.id})
 		h.ok(err)
 		renewed, err := h.service.Authenticate(t.Context(), alive.Renewed.Token, task)
 		if h.ok(err); renewed.Claims != want || !renewed.ExpiresAt.After(bearer.ExpiresAt) {
 			t.Errorf("got renewed token for %+v until %v, want %+v until after %v", renewed.Claims, renewed.ExpiresAt, want, bearer.ExpiresAt)
 		}
-		w.m.ends(1)
+		w.m.exit(1)
 		h.sweep()
-		h.pass(3 * time.Second)
+		h.advance(3 * time.Second)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func (h *fixture) upload(m *machine, body string, size int64) contract.Callback {
 	key := limit.OutputPrefix(m.spec.Env["TASK_ID"]) + "out.xml"
 	if body != "" {
-		h.outputs.shelves[port.Uploads][key] = body
+		h.outputs.buckets[port.Uploads][key] = body
 	}
 	return contract.Callback{
 		Status: contract.StatusSuccess, OutputKey: key, OutputFileName: "out.xml", OutputFileSize: &size,
@@ -61,10 +61,10 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 		body string
 		size int64
 		// after changes the upload after its first Head.
-		after func(h *fixture, uploads map[string]string, key string)
-		ends  run.State
-		told  string
-		serve string
+		after  func(h *fixture, uploads map[string]string, key string)
+		want   run.State
+		events string
+		serve  string
 	}{
 		"as reported": {"<out/>", 6, nil, run.Completed, "attempt_ended completed", "<out/>"},
 		"missing":     {"", 6, nil, run.Retrying, "retry_scheduled:OUTPUT_MISSING", ""},
@@ -87,19 +87,19 @@ func TestOnlyVerifiedOutputIsServed(t *testing.T) {
 			body := h.upload(h.runner.last(), test.body, test.size)
 			h.outputs.after = func() {
 				if test.after != nil {
-					test.after(h, h.outputs.shelves[port.Uploads], body.OutputKey)
+					test.after(h, h.outputs.buckets[port.Uploads], body.OutputKey)
 				}
 			}
 			h.ok(h.report(h.runner.last(), body))
 			h.step()
-			h.pass(5 * time.Second)
-			h.wantState(task, test.ends)
-			h.wantEvents(task, test.told)
+			h.advance(5 * time.Second)
+			h.wantState(task, test.want)
+			h.wantEvents(task, test.events)
 			if text, err := h.download(task); text != test.serve || (err == nil) != (test.serve != "") {
 				t.Errorf("got output %q (%v), want %q", text, err, test.serve)
 			}
-			if len(h.outputs.shelves[port.Uploads]) != 0 {
-				t.Errorf("got uploads %v, want an empty bucket", h.outputs.shelves[port.Uploads])
+			if len(h.outputs.buckets[port.Uploads]) != 0 {
+				t.Errorf("got uploads %v, want an empty bucket", h.outputs.buckets[port.Uploads])
 			}
 		})
 	}
@@ -122,8 +122,8 @@ func TestOutputExpires(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		play func(h *fixture, task string)
-		// lives is an age at which the output is served, gone one at which it is not.
-		lives, gone time.Duration
+		// served is an age at which the output is served, gone one at which it is not.
+		served, gone time.Duration
 	}{
 		"by its retention": {func(*fixture, string) {}, 24*time.Hour - time.Second, 24*time.Hour + time.Second},
 		"after a download": {func(h *fixture, task string) { _, err := h.download(task); h.ok(err) }, time.Hour - time.Second, time.Hour + time.Second},
@@ -131,7 +131,7 @@ func TestOutputExpires(t *testing.T) {
 			h.outputs.lost = 1
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
 			h.ok(h.service.DeleteOutput(h.Context(), client, task))
-			if len(h.outputs.shelves[port.Accepted]) != 1 {
+			if len(h.outputs.buckets[port.Accepted]) != 1 {
 				h.Error("got a deleted output, want the deletion lost")
 			}
 		}, 0, time.Second},
@@ -141,22 +141,22 @@ func TestOutputExpires(t *testing.T) {
 			h := setup(t)
 			task := h.completed()
 			test.play(h, task)
-			if test.lives > 0 {
-				h.pass(test.lives)
+			if test.served > 0 {
+				h.advance(test.served)
 				h.sweep()
-				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.shelves[port.Accepted]) != 1 {
+				if d, err := h.service.Output(h.Context(), client, task); err != nil || d.Output.Size != 6 || len(h.outputs.buckets[port.Accepted]) != 1 {
 					t.Errorf("got output %+v (%v) before its expiry, want 6 bytes", d.Output, err)
 				}
 			}
-			h.pass(test.gone - test.lives)
+			h.advance(test.gone - test.served)
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
 				t.Errorf("got %v after the expiry and before the sweep, want %s", err, fault.OutputExpired)
 			}
 			h.sweep()
 			h.sweep()
 			h.wantEvents(task, "output_deleted")
-			if r := h.wantState(task, run.Completed); len(h.outputs.shelves[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
-				t.Errorf("got outputs %v and deletion at %v, want an empty bucket and a time", h.outputs.shelves[port.Accepted], r.Output.DeletedAt)
+			if r := h.wantState(task, run.Completed); len(h.outputs.buckets[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
+				t.Errorf("got outputs %v and deletion at %v, want an empty bucket and a time", h.outputs.buckets[port.Accepted], r.Output.DeletedAt)
 			}
 			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
 				t.Errorf("got %v after the deletion, want %s", err, fault.OutputExpired)
@@ -170,10 +170,10 @@ func TestExpiredRecordIsPurged(t *testing.T) {
 	h := setup(t)
 	task := h.completed()
 	ref := h.record(task).Ref()
-	h.pass(48*time.Hour - time.Second)
+	h.advance(48*time.Hour - time.Second)
 	h.sweep()
 	h.wantState(task, run.Completed)
-	h.pass(2 * time.Second)
+	h.advance(2 * time.Second)
 	if _, err := h.service.Task(h.Context(), client, task); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v for an expired record, want %s", err, fault.NotFound)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-func one(c *orchestrator.Config) { c.MaxMachines = 1 }
+func oneMachine(c *orchestrator.Config) { c.MaxMachines = 1 }
 
 // queue posts n runs, of which the first holds the only slot.
 func (h *fixture) queue(n int) (tasks []string) {
@@ -45,7 +45,7 @@ func (h *fixture) runTogether(tasks ...string) bool {
 // Rule 6 of shared/README.md.
 func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 	t.Parallel()
-	h := setup(t, one)
+	h := setup(t, oneMachine)
 	tasks := h.queue(3)
 	for i, task := range tasks {
 		h.wantState(task, run.Running)
@@ -56,8 +56,8 @@ func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 			t.Errorf("got two commits for the end of run %d and the next grant, want one", i)
 		}
 	}
-	if len(h.runner.made) != 3 {
-		t.Errorf("got %d machines launched, want 3", len(h.runner.made))
+	if len(h.runner.launched) != 3 {
+		t.Errorf("got %d machines launched, want 3", len(h.runner.launched))
 	}
 }
 
@@ -70,7 +70,7 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 	for _, when := range []string{"before the release", "during its commit"} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
-			h := setup(t, one)
+			h := setup(t, oneMachine)
 			tasks := h.queue(3)
 			cancel := func() {
 				_, err := h.service.Cancel(h.Context(), client, tasks[1], "")
@@ -89,13 +89,13 @@ func TestGrantSkipsACancelledRun(t *testing.T) {
 			if h.runTogether(tasks[0], tasks[1]) || !h.runTogether(tasks[0], tasks[2]) {
 				t.Error("got the slot of the first run elsewhere, want it granted to the third in the same commit")
 			}
-			h.nothingPending(tasks[1])
+			h.wantExecutionEnded(tasks[1])
 		})
 	}
 }
 
-// nothingPending fails the test if the execution of an ended run still runs.
-func (h *fixture) nothingPending(task string) {
+// wantExecutionEnded fails the test if the execution of an ended run still runs.
+func (h *fixture) wantExecutionEnded(task string) {
 	h.Helper()
 	if x := h.execution(task, 1); x.Status == port.ExecutionRunning {
 		h.Errorf("got a running execution of %s, want it ended", task)
@@ -107,13 +107,13 @@ func (h *fixture) nothingPending(task string) {
 // Rule 6 of shared/README.md.
 func TestRetryIsQueuedAgain(t *testing.T) {
 	t.Parallel()
-	h := setup(t, one)
+	h := setup(t, oneMachine)
 	tasks := h.queue(2)
-	h.runner.last().ends(1)
+	h.runner.last().exit(1)
 	h.sweep()
 	h.wantState(tasks[0], run.Retrying)
 	h.wantState(tasks[1], run.Running)
-	h.pass(3 * time.Second)
+	h.advance(3 * time.Second)
 	if r := h.wantState(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
 		t.Errorf("got slot %+v in attempt %d, want it queued in attempt 1", r.Slot, r.Attempt.Number)
 	}
@@ -127,18 +127,18 @@ func TestRetryIsQueuedAgain(t *testing.T) {
 // Rule 6 of shared/README.md.
 func TestQueueTimeout(t *testing.T) {
 	t.Parallel()
-	h := setup(t, one, func(c *orchestrator.Config) {
+	h := setup(t, oneMachine, func(c *orchestrator.Config) {
 		c.Policy.QueueTimeout, c.Policy.TimeLimit = time.Minute, time.Hour
 	})
 	tasks := h.queue(2)
-	h.pass(time.Minute + 2*time.Second)
+	h.advance(time.Minute + 2*time.Second)
 	if r := h.wantState(tasks[1], run.Failed); r.Fault.Code != fault.QueueTimeout {
 		t.Errorf("got fault %+v, want %s", r.Fault, fault.QueueTimeout)
 	}
 	if queue, err := h.store.Queue(h.Context(), client.Tenant, "default", 10); err != nil || len(queue) != 0 {
 		t.Errorf("got queue %v (%v), want it empty", queue, err)
 	}
-	h.nothingPending(tasks[1])
+	h.wantExecutionEnded(tasks[1])
 }
 
 // TestIdempotencyKeyIsAcceptedOnce repeats a request whose answer was lost.
@@ -162,7 +162,7 @@ func TestIdempotencyKeyIsAcceptedOnce(t *testing.T) {
 		t.Errorf("got %v for another request under the same key, want %s", err, fault.IdempotencyMismatch)
 	}
 	h.step()
-	if len(h.runner.made) != 1 {
-		t.Errorf("got %d machines launched, want 1", len(h.runner.made))
+	if len(h.runner.launched) != 1 {
+		t.Errorf("got %d machines launched, want 1", len(h.runner.launched))
 	}
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// raced is a store that runs first before a commit, after skipping skip commits.
-type raced struct {
+// racingStore is a store that runs first before a commit, after skipping skip commits.
+type racingStore struct {
 	port.Store
 	skip  int
 	first func()
 }
 
-// slow returns a service whose commits lose a race.
-func (h *fixture) slow(store *raced) system {
+// raceWith returns a service whose commits lose a race.
+func (h *fixture) raceWith(store *racingStore) system {
 	store.Store = h.store
 	return h.system(wiring{store: store})
 }
 
 // Commit implements port.Store.
-func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
+func (s *racingStore) Commit(ctx context.Context, writes ...port.Write) error {
 	if s.skip--; s.skip < 0 && s.first != nil {
 		do := s.first
 		s.first = nil
@@ -33,11 +33,11 @@ func (s *raced) Commit(ctx context.Context, writes ...port.Write) error {
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestLostRaceIsDecidedAgain decides a success and a cancel request on the same
+// TestLostCommitIsDecidedAgain decides a success and a cancel request on the same
 // record: the first commit wins, and the other is decided again on its result.
 //
 // Rule 2 of shared/README.md.
-func TestLostRaceIsDecidedAgain(t *testing.T) {
+func TestLostCommitIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for name, reportFirst := range map[string]bool{"report first": true, "cancel first": false} {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestLostRaceIsDecidedAgain(t *testing.T) {
 				_, err := service.Cancel(t.Context(), client, task, "")
 				h.ok(err)
 			}
-			other := &raced{}
-			slow := h.slow(other)
+			other := &racingStore{}
+			slow := h.raceWith(other)
 			r := h.record(task)
 			if reportFirst {
 				other.first = func() { h.ok(h.report(h.runner.last(), success())) }
@@ -82,7 +82,7 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 	for name, releaseFirst := range map[string]bool{"release first": true, "enqueue first": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := setup(t, one)
+			h := setup(t, oneMachine)
 			holder := h.post()
 			h.wantState(holder, run.Running)
 			h.ok(h.report(h.runner.last(), success()))
@@ -97,9 +97,9 @@ func TestSlotReleasedWhileQueueingIsGranted(t *testing.T) {
 			}
 			if releaseFirst {
 				// The first commit finds no slot, the second enqueues the run.
-				admit(h.slow(&raced{skip: 1, first: func() { terminate(h.service) }}))
+				admit(h.raceWith(&racingStore{skip: 1, first: func() { terminate(h.service) }}))
 			} else {
-				terminate(h.slow(&raced{first: func() { admit(h.service) }}))
+				terminate(h.raceWith(&racingStore{first: func() { admit(h.service) }}))
 			}
 			h.wantState(holder, run.Completed)
 			h.wantState(waiter, run.ContainerCreating)
@@ -118,10 +118,10 @@ func (h *fixture) input(task string, step run.Step) orchestrator.StepInput {
 // Rule 6 of shared/README.md.
 func TestCurrentLimitAppliesToTheQueue(t *testing.T) {
 	t.Parallel()
-	h := setup(t, one)
+	h := setup(t, oneMachine)
 	tasks := h.queue(5)
 	h.config.MaxMachines = 3
-	h.ok(h.slow(&raced{}).Sweep(t.Context(), 0))
+	h.ok(h.raceWith(&racingStore{}).Sweep(t.Context(), 0))
 	h.step()
 	h.wantState(tasks[2], run.Running)
 	h.wantState(tasks[3], run.Pending)
@@ -138,11 +138,11 @@ func TestCurrentLimitAppliesToTheQueue(t *testing.T) {
 // Rule 6 of shared/README.md.
 func TestNewRunDoesNotOvertakeTheQueue(t *testing.T) {
 	t.Parallel()
-	h := setup(t, one)
+	h := setup(t, oneMachine)
 	tasks := h.queue(3)
 	late := h.accept()
 	h.config.MaxMachines = 3
-	_, err := h.slow(&raced{}).Admit(t.Context(), h.input(late, run.StepPending))
+	_, err := h.raceWith(&racingStore{}).Admit(t.Context(), h.input(late, run.StepPending))
 	h.ok(err)
 	h.wantState(tasks[1], run.ContainerCreating)
 	h.wantState(tasks[2], run.ContainerCreating)

@@ -19,22 +19,22 @@ import (
 func TestRepeatedCallLeavesTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	var judging, terminating orchestrator.StepInput
+	var reconciling, terminating orchestrator.StepInput
 	h.fail[run.StepRunning] = []string{"Lambda.Unknown"}
-	h.before[run.StepReconciling] = func(in orchestrator.StepInput) { judging = in }
+	h.before[run.StepReconciling] = func(in orchestrator.StepInput) { reconciling = in }
 	h.before[run.StepTerminating] = func(in orchestrator.StepInput) { terminating = in }
 	task := h.post()
-	h.pass(5 * time.Second)
+	h.advance(5 * time.Second)
 	h.wantState(task, run.Running)
-	h.runner.last().ends(1)
+	h.runner.last().exit(1)
 	h.sweep()
-	h.pass(5 * time.Second)
+	h.advance(5 * time.Second)
 	before := h.wantState(task, run.Running)
-	if before.Attempt.Number != 2 || judging.ID == "" || terminating.ID == "" {
-		t.Fatalf("got attempt %d and inputs %+v and %+v, want attempt 2 and both inputs", before.Attempt.Number, judging, terminating)
+	if before.Attempt.Number != 2 || reconciling.ID == "" || terminating.ID == "" {
+		t.Fatalf("got attempt %d and inputs %+v and %+v, want attempt 2 and both inputs", before.Attempt.Number, reconciling, terminating)
 	}
 	for name, call := range map[string]func() (run.Route, error){
-		"Reconciling": func() (run.Route, error) { return h.service.Reconcile(t.Context(), judging) },
+		"Reconciling": func() (run.Route, error) { return h.service.Reconcile(t.Context(), reconciling) },
 		"Terminating": func() (run.Route, error) { return h.service.Terminate(t.Context(), terminating) },
 	} {
 		_, err := call()
@@ -57,7 +57,7 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 	for name, later := range map[string]func(h *fixture){
 		"at once":            func(*fixture) {},
 		"after the end":      func(h *fixture) { h.step() },
-		"after half an hour": func(h *fixture) { h.step(); h.pass(30 * time.Minute) },
+		"after half an hour": func(h *fixture) { h.step(); h.advance(30 * time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,14 +66,14 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 			w := h.worker(h.runner.last())
 			h.ok(w.started(false))
 			b := w.bearer()
-			said := contract.TaskCompleted{Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeSucceeded, Metrics: json.RawMessage(`{"cpuTimeMs":1}`)}
-			final, _, err := h.service.Completed(t.Context(), b, said)
+			completion := contract.TaskCompleted{Attempt: 1, WorkerID: w.id, Outcome: contract.OutcomeSucceeded, Metrics: json.RawMessage(`{"cpuTimeMs":1}`)}
+			final, _, err := h.service.Completed(t.Context(), b, completion)
 			h.ok(err)
 			later(h)
-			before, told := h.record(task), h.eventsOf(task)
+			before, events := h.record(task), h.eventsOf(task)
 
-			said.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // metrics are not compared
-			if again, _, err := h.service.Completed(t.Context(), b, said); err != nil || again != final || final != run.OutcomeSucceeded {
+			completion.Metrics = json.RawMessage(`{"cpuTimeMs":2}`) // metrics are not compared
+			if again, _, err := h.service.Completed(t.Context(), b, completion); err != nil || again != final || final != run.OutcomeSucceeded {
 				t.Errorf("got outcome %s, then %s (%v), want %s twice", final, again, err, run.OutcomeSucceeded)
 			}
 			for code, change := range map[fault.Code]func(*contract.TaskCompleted){
@@ -83,7 +83,7 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 				},
 				fault.AttemptMismatch: func(c *contract.TaskCompleted) { c.Attempt = 2 },
 			} {
-				other := said
+				other := completion
 				change(&other)
 				_, _, err := h.service.Completed(t.Context(), b, other)
 				refusal, ok := errors.AsType[*orchestrator.Refusal](err)
@@ -100,7 +100,7 @@ func TestReportIsAcceptedOnce(t *testing.T) {
 				t.Errorf("got %v for a start after the report, want %s", err, fault.TaskAlreadyTerminal)
 			}
 			h.equal(before, h.record(task))
-			h.equal(told, h.eventsOf(task))
+			h.equal(events, h.eventsOf(task))
 		})
 	}
 }

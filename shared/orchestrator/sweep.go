@@ -295,16 +295,16 @@ func (s *Sweeper) deleteAll(ctx context.Context, refs []run.Ref) error {
 		if ctx.Err() != nil {
 			break
 		}
-		one := func() error {
+		deleteOne := func() error {
 			if err := s.outputs.deleteExpired(ctx, ref); !errors.Is(err, port.ErrNotFound) {
 				failed[i] = err
 			}
 			return nil
 		}
 		if s.deletions > 1 {
-			group.Go(one)
+			group.Go(deleteOne)
 		} else {
-			_ = one() // in this goroutine, so that a panic reaches the caller
+			_ = deleteOne() // in this goroutine, so that a panic reaches the caller
 		}
 	}
 	_ = group.Wait()

@@ -13,32 +13,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// watched is a store that counts the reads of a sweep.
-type watched struct {
+// sweepStore is a store that counts the reads of a sweep.
+type sweepStore struct {
 	port.Store
 	loads int
 	due   func(ctx context.Context)
-	// crowd is the number of batches with already deleted outputs to return first.
-	crowd int
+	// staleBatches is the number of batches with already deleted outputs to return first.
+	staleBatches int
 }
 
 // OutputsDue implements port.Store.
-func (w *watched) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	if w.crowd > 0 {
-		w.crowd--
+func (w *sweepStore) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+	if w.staleBatches > 0 {
+		w.staleBatches--
 		return make([]run.Ref, limit), nil
 	}
 	return w.Store.OutputsDue(ctx, now, limit)
 }
 
 // Load implements port.Store.
-func (w *watched) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+func (w *sweepStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	w.loads++
 	return w.Store.Load(ctx, ref)
 }
 
 // Due implements port.Store.
-func (w *watched) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+func (w *sweepStore) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
 	if w.due != nil {
 		w.due(ctx)
 	}
@@ -53,38 +53,38 @@ func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 	h.post()
 	h.post()
 	lost := h.post()
-	store := &watched{Store: h.store}
+	store := &sweepStore{Store: h.store}
 	service := h.system(wiring{store: store})
 	h.ok(service.Sweep(t.Context(), 0))
 	if store.loads != 0 {
 		t.Errorf("got %d runs read one by one, want 0", store.loads)
 	}
-	h.runner.last().ends(1)
+	h.runner.last().exit(1)
 	h.ok(service.Sweep(t.Context(), 0))
 	h.wantState(lost, run.Terminating)
 }
 
-// mute is a platform that does not answer.
-type mute struct{ port.Runner }
+// hangingRunner is a platform that does not answer.
+type hangingRunner struct{ port.Runner }
 
 // List implements port.Runner.
-func (mute) List(ctx context.Context) ([]port.Machine, error) {
+func (hangingRunner) List(ctx context.Context) ([]port.Machine, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// TestHangingPlatformLeavesTimeForTheSweep checks that overdue runs are read
+// TestSweepContinuesPastAHangingPlatform checks that overdue runs are read
 // although the platform does not answer.
-func TestHangingPlatformLeavesTimeForTheSweep(t *testing.T) {
+func TestSweepContinuesPastAHangingPlatform(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	asked := false
-	store := &watched{Store: h.store, due: func(ctx context.Context) { asked = ctx.Err() == nil }}
-	service := h.system(wiring{store: store, runner: mute{h.runner}, clock: systemclock.System{}})
+	requested := false
+	store := &sweepStore{Store: h.store, due: func(ctx context.Context) { requested = ctx.Err() == nil }}
+	service := h.system(wiring{store: store, runner: hangingRunner{h.runner}, clock: systemclock.System{}})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if err := service.Sweep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || !asked {
-		t.Errorf("got error %v and due runs read in time %t, want %v and true", err, asked, context.DeadlineExceeded)
+	if err := service.Sweep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || !requested {
+		t.Errorf("got error %v and due runs read in time %t, want %v and true", err, requested, context.DeadlineExceeded)
 	}
 }
 
@@ -125,12 +125,13 @@ func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nt
 	return h.system(wiring{store: h.store.Store, outputs: &bucket{outputs: h.outputs, deleting: deleting}, config: &config})
 }
 
-// wantOutputs fails the test if the bucket or the records have another number of outputs.
+// wantOutputs fails the test if the bucket or the records have another number of
+// outputs.
 func (h *fixture) wantOutputs(want int) {
 	h.Helper()
 	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
 	h.ok(err)
-	if objects := len(h.outputs.shelves[port.Accepted]); objects != want || len(due) != want {
+	if objects := len(h.outputs.buckets[port.Accepted]); objects != want || len(due) != want {
 		h.Errorf("got %d outputs and %d records with an output, want %d of each", objects, len(due), want)
 	}
 }
@@ -161,7 +162,7 @@ func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 	h.wantOutputs(0)
 }
 
-func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
+func TestSweepStopsDeletingAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	ctx, end := context.WithCancel(t.Context())
@@ -188,7 +189,7 @@ func TestSweepWithoutTimeLeavesOutputs(t *testing.T) {
 func TestSweepDeletesEveryExpiredOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	store := &watched{Store: h.store, crowd: 2}
+	store := &sweepStore{Store: h.store, staleBatches: 2}
 	service := h.system(wiring{store: store})
 	h.completed()
 	h.clock.to(h.clock.now.Add(25 * time.Hour))

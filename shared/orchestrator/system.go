@@ -22,9 +22,9 @@ type System struct {
 	*Sweeper
 }
 
-// Chance is the source of random numbers and ids.
-type Chance interface {
-	// Float64 is a Rand, Hex is a Hex.
+// Random is the source of random numbers and ids.
+type Random interface {
+	// Float64 implements Rand, Hex the function type Hex.
 	Float64() float64
 	Hex(n int) string
 }
@@ -32,26 +32,26 @@ type Chance interface {
 // NewSystem wires every use case.
 func NewSystem(
 	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, chance Chance, probe Probe, bucket BucketSource, environment Environment, config Config,
+	c clock.Clock, log *slog.Logger, random Random, probe Probe, bucket BucketSource, environment Environment, config Config,
 ) *System {
 	records := NewRecords(store, c, log)
 	life := NewLifecycle(records, executions, config)
 	machines := NewMachines(life, runner)
-	tokens := NewTokens(signer, c, chance.Hex)
+	tokens := NewTokens(signer, c, random.Hex)
 	objects := NewOutputs(records, outputs)
 	logs := NewLogs(records, runner, outputs, bucket)
 	reception := NewReception(records, config)
 	return &System{
-		Requests:    NewRequests(life, chance.Hex, config),
+		Requests:    NewRequests(life, random.Hex, config),
 		Queries:     NewQueries(records),
 		Downloads:   NewDownloads(objects, config),
 		Logs:        logs,
 		Workers:     NewWorkers(life, tokens, outputs, config),
 		Admission:   NewAdmission(life),
 		Conditions:  NewConditions(life),
-		Launches:    NewLaunches(machines, tokens, objects, bucket, environment, chance.Float64, config),
+		Launches:    NewLaunches(machines, tokens, objects, bucket, environment, random.Float64, config),
 		Supervision: NewSupervision(machines, reception),
-		Termination: NewTermination(machines, objects, logs, chance.Float64, config),
+		Termination: NewTermination(machines, objects, logs, random.Float64, config),
 		Sweeper:     NewSweeper(machines, objects, reception, probe, config),
 	}
 }

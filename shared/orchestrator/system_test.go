@@ -57,17 +57,17 @@ func (h *fixture) system(w wiring) system {
 	}
 	bucket := func(context.Context) (orchestrator.WorkerBucket, error) { return h.bucket, nil }
 	return system{orchestrator.NewSystem(
-		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.chance, probe,
+		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, probe,
 		bucket, api.Environment, *w.config,
 	)}
 }
 
-// chance counts instead of drawing random values.
-type chance struct{ ids int }
+// countingRand counts instead of drawing random values.
+type countingRand struct{ ids int }
 
-func (*chance) Float64() float64 { return 0 }
+func (*countingRand) Float64() float64 { return 0 }
 
-func (c *chance) Hex(n int) string {
+func (c *countingRand) Hex(n int) string {
 	c.ids++
 	return hex.EncodeToString(fmt.Appendf(nil, "%0*d", n, c.ids))
 }

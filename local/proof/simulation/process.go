@@ -94,10 +94,10 @@ func (w *world) startProcess(ctx context.Context) error {
 // chance draws from the world's random numbers.
 type chance struct{ w *world }
 
-// Float64 implements orchestrator.Chance.
+// Float64 implements orchestrator.Random.
 func (c chance) Float64() float64 { return c.w.random.Float64() }
 
-// Hex implements orchestrator.Chance.
+// Hex implements orchestrator.Random.
 func (c chance) Hex(n int) string { return c.w.hex(n) }
 
 // stateMachine returns the definition of the runs' state machine, with

@@ -151,10 +151,10 @@ func serviceConfig() orchestrator.Config {
 // chance returns random ids and a constant Float64.
 type chance struct{}
 
-// Float64 implements orchestrator.Chance.
+// Float64 implements orchestrator.Random.
 func (chance) Float64() float64 { return 0 }
 
-// Hex implements orchestrator.Chance.
+// Hex implements orchestrator.Random.
 func (chance) Hex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // rand.Read never fails.
