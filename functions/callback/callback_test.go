@@ -52,10 +52,10 @@ func TestSuccessIsAccepted(t *testing.T) {
 	wantReceived(t, stage.Call(t, http.MethodPost, url, success(task, 5)))
 	r := stage.Run(t, task)
 	if r.State != run.Terminating || r.Attempt.Outcome != run.OutcomeSucceeded || r.Attempt.Report.Upload.Size != 5 {
-		t.Errorf("got state %s with outcome %s", r.State, r.Attempt.Outcome)
+		t.Errorf("got state %s with outcome %s, want %s with %s and an upload of 5 bytes", r.State, r.Attempt.Outcome, run.Terminating, run.OutcomeSucceeded)
 	}
 	if !strings.Contains(string(r.Attempt.Report.Metrics), `"deep":[1,2,{"x":null}]`) {
-		t.Errorf("got metrics %s", r.Attempt.Report.Metrics)
+		t.Errorf("got metrics %s, want the nested object unchanged", r.Attempt.Report.Metrics)
 	}
 	version := r.Version
 	wantReceived(t, stage.Call(t, http.MethodPost, url, success(task, 5)))
@@ -71,7 +71,7 @@ func TestErrorIsAccepted(t *testing.T) {
 	url := stage.Start(t, task)
 	wantReceived(t, stage.Call(t, http.MethodPost, url, fmt.Sprintf(failed, task)))
 	if r := stage.Run(t, task); r.Attempt.Outcome != run.OutcomeFailed || r.Fault.Message != "no manifest" {
-		t.Errorf("got outcome %s: %v", r.Attempt.Outcome, r.Fault)
+		t.Errorf("got outcome %s: %v, want %s: no manifest", r.Attempt.Outcome, r.Fault, run.OutcomeFailed)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestContradictionIsRefused(t *testing.T) {
 	answer := stage.Call(t, http.MethodPost, url, fmt.Sprintf(failed, task))
 	p := problem(t, answer)
 	if answer.Status != http.StatusConflict || p.Error != "task_already_terminal" || p.State != "SUCCEEDED" || p.Message == "" {
-		t.Errorf("got %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s, want 409 task_already_terminal with state SUCCEEDED", answer.Status, answer.Body)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestTimedOutAttemptReturns410(t *testing.T) {
 	stage.LoseMachine(t, task)
 	answer := stage.Call(t, http.MethodPost, url, success(task, 5))
 	if p := problem(t, answer); answer.Status != http.StatusGone || p.Error != "task_expired" || p.Message == "" {
-		t.Errorf("got %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s, want 410 task_expired", answer.Status, answer.Body)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestStaleAttemptGetsBothNumbers(t *testing.T) {
 	answer := stage.Call(t, http.MethodPost, first, success(task, 5))
 	p := problem(t, answer)
 	if answer.Status != http.StatusConflict || p.Error != "attempt_mismatch" || p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
-		t.Errorf("got %d %s", answer.Status, answer.Body)
+		t.Errorf("got %d %s, want 409 attempt_mismatch for attempt 1 instead of 2", answer.Status, answer.Body)
 	}
 	wantReceived(t, stage.Call(t, http.MethodPost, second, success(task, 5)))
 }
@@ -219,7 +219,7 @@ func TestUnknownTaskIsRejected(t *testing.T) {
 		}
 	}
 	if answer := stage.Call(t, http.MethodGet, url, ""); answer.Status != http.StatusMethodNotAllowed || answer.Header.Get("Allow") != "POST" {
-		t.Errorf("GET: got %d, Allow %q", answer.Status, answer.Header.Get("Allow"))
+		t.Errorf("GET: got %d, Allow %q, want 405, Allow POST", answer.Status, answer.Header.Get("Allow"))
 	}
 	if strings.Contains(stage.Logs(), token) {
 		t.Error("got a token in the log, want none")

@@ -23,7 +23,7 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	h := begin(t)
 	envelope := h.stage.Envelope(t, h.task)
 	if life := envelope.TokenExpiresAt.Sub(apitest.Began); life != time.Hour {
-		t.Errorf("got a token lifetime of %s", life)
+		t.Errorf("got a token lifetime of %s, want 1h", life)
 	}
 	takes(t, h.call(t, "started", h.body(1, "")), acked)
 	h.stage.Clock.Advance(30 * time.Minute)
@@ -35,20 +35,20 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	}
 	if answer.TaskToken == "" || answer.TaskToken == h.token || answer.Output == nil || answer.Output.Key != envelope.Output.Key ||
 		answer.TokenExpiresAt.Sub(h.stage.Clock.Now()) != time.Hour {
-		t.Fatalf("got a renewal for %s: %+v", answer.TokenExpiresAt, answer.Output)
+		t.Fatalf("got a renewal for %s: %+v, want a new token for 1h and new URLs", answer.TokenExpiresAt, answer.Output)
 	}
 	renewed := h
 	renewed.token = answer.TaskToken
 	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
 	// The previous token is still valid after the renewal.
 	if answer := h.call(t, "heartbeat", h.body(1, "")); answer.Status != http.StatusOK {
-		t.Errorf("got %d for the previous token", answer.Status)
+		t.Errorf("got %d for the previous token, want 200", answer.Status)
 	}
 	h.stage.Clock.Advance(29*time.Minute + 58*time.Second)
 	refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
 	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
 	if strings.Contains(h.stage.Logs(), answer.TaskToken) || strings.Contains(h.stage.Logs(), h.token) || strings.Contains(h.stage.Logs(), answer.Output.URL) {
-		t.Error("got a token or a presigned URL in the log")
+		t.Error("got a token or a presigned URL in the log, want both masked")
 	}
 }
 
@@ -114,6 +114,6 @@ func TestEnvelopeHasWhatTheWorkerNeeds(t *testing.T) {
 		e.HeartbeatIntervalMS != 30_000 || e.HeartbeatTimeoutMS != 90_000 || e.CancelGracePeriodMS != 30_000 ||
 		e.CallbackBaseURL != "http://localhost" || !e.Deadline.Equal(r.Deadline()) || e.Resources.CPUMillicores != 1000 ||
 		e.Resources.MemoryBytes != 256<<20 || e.Log == nil || e.Output.Key == e.Log.Key || !strings.HasPrefix(e.Output.Key, "exports/"+h.task+"/") {
-		t.Errorf("got envelope %+v", e)
+		t.Errorf("got envelope %+v, want the run's fields, an output and a log below the task's prefix", e)
 	}
 }

@@ -190,7 +190,7 @@ func attack(t *testing.T, door door) {
 				t.Errorf("got %d %s, want %d", answer.Status, answer.Body, row.want)
 			}
 			if p := problem(t, answer); strings.Contains(p.Detail, "jwt") || strings.Contains(p.Detail, "signature") {
-				t.Errorf("got a library's error text: %s", p.Detail)
+				t.Errorf("got a library's error text: %s, want our own text", p.Detail)
 			}
 			if now := stage.Run(t, task).Version; now != version {
 				t.Errorf("got version %d, want %d", now, version)
@@ -207,7 +207,7 @@ func TestWellFormedTokenIsAccepted(t *testing.T) {
 	for _, name := range []string{"started", "heartbeat", "callback"} {
 		door := doors()[name]
 		if answer := door.knock(t, stage, task, newForger(t, stage, task, door.audience).signed(t, nil, nil)); answer.Status != http.StatusOK {
-			t.Errorf("%s: got %d %s", name, answer.Status, answer.Body)
+			t.Errorf("%s: got %d %s, want 200", name, answer.Status, answer.Body)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestTokenOfAnotherAttemptIsRefused(t *testing.T) {
 		stage.Start(t, task)
 		f := newForger(t, stage, task, door.audience)
 		if answer := door.knock(t, stage, task, f.signed(t, nil, with("attempt", 2))); answer.Status != http.StatusForbidden {
-			t.Errorf("%s: got %d %s for the token of attempt 2", name, answer.Status, answer.Body)
+			t.Errorf("%s: got %d %s for the token of attempt 2, want 403", name, answer.Status, answer.Body)
 		}
 	}
 }

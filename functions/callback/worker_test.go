@@ -111,7 +111,7 @@ func TestResponsesToWorkers(t *testing.T) {
 			for _, name := range []string{"started", "heartbeat", "completed"} {
 				p := refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusConflict, "attempt_mismatch")
 				if p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
-					t.Errorf("%s: got expected attempt %d, received attempt %d", name, p.ExpectedAttempt, p.ReceivedAttempt)
+					t.Errorf("%s: got expected attempt %d, received attempt %d, want 2 and 1", name, p.ExpectedAttempt, p.ReceivedAttempt)
 				}
 			}
 			takes(t, second.call(t, "started", second.body(2, "")), acked)
@@ -144,7 +144,7 @@ func TestResponsesToWorkers(t *testing.T) {
 				h.stage.Reconcile(t, h.task)
 			}
 			if r := h.stage.Run(t, h.task); r.Fault == nil || r.Fault.Code != "HEARTBEAT_TIMEOUT" {
-				t.Fatalf("got state %s: %v", r.State, r.Fault)
+				t.Fatalf("got state %s: %v, want HEARTBEAT_TIMEOUT", r.State, r.Fault)
 			}
 			for _, name := range []string{"started", "heartbeat", "completed"} {
 				refuses(t, h.call(t, name, h.body(1, succeeds)), http.StatusGone, "task_expired")
@@ -154,14 +154,14 @@ func TestResponsesToWorkers(t *testing.T) {
 			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
 			if p.State != "FAILED" {
-				t.Errorf("got state %s", p.State)
+				t.Errorf("got state %s, want FAILED", p.State)
 			}
 		},
 		"started after a cancel request: 409 task_already_terminal": func(t *testing.T, h hand) {
 			h.cancel(t)
 			p := refuses(t, h.call(t, "started", h.body(1, "")), http.StatusConflict, "task_already_terminal")
 			if p.State != "CANCELLED" {
-				t.Errorf("got state %s", p.State)
+				t.Errorf("got state %s, want CANCELLED", p.State)
 			}
 		},
 		"heartbeat after the end of the attempt: 410 task_expired": func(t *testing.T, h hand) {
@@ -191,7 +191,7 @@ func TestResponsesToWorkers(t *testing.T) {
 			takes(t, h.call(t, "completed", h.body(1, fails)), `{"acknowledged":true,"finalState":"FAILED"}`)
 			p := refuses(t, h.call(t, "completed", h.body(1, succeeds)), http.StatusConflict, "task_already_terminal")
 			if p.State != "FAILED" {
-				t.Errorf("got state %s", p.State)
+				t.Errorf("got state %s, want FAILED", p.State)
 			}
 		},
 		"completed contradicts the callback: 409 task_already_terminal": func(t *testing.T, h hand) {
@@ -224,15 +224,15 @@ func TestWorkerCallsBeforeItsLaunchIsCommitted(t *testing.T) {
 			task := stage.Accept(t)
 			stage.Admit(t, task)
 			if state := stage.Run(t, task).State; state != run.ContainerCreating {
-				t.Fatalf("got state %s", state)
+				t.Fatalf("got state %s, want %s", state, run.ContainerCreating)
 			}
 			door := doors()[name]
 			h := hand{stage, task, "w", newForger(t, stage, task, door.audience).signed(t, nil, nil)}
 			if answer := h.call(t, name, door.body); answer.Status != http.StatusOK {
-				t.Fatalf("got %d %s", answer.Status, answer.Body)
+				t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
 			}
 			if r := stage.Run(t, task); r.Attempt.StartedAt.IsZero() || r.Attempt.WorkerID != "w" {
-				t.Errorf("got state %s, started at %s, worker %q", r.State, r.Attempt.StartedAt, r.Attempt.WorkerID)
+				t.Errorf("got state %s, started at %s, worker %q, want a start by worker w", r.State, r.Attempt.StartedAt, r.Attempt.WorkerID)
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestProgressIsBoundedAndMessagesAreCut(t *testing.T) {
 		takes(t, h.call(t, "heartbeat", h.body(1, `,"progressPct":`+given+`,"message":"`+long+`"`)), beating)
 		heartbeat, err := h.stage.Store.LastHeartbeat(t.Context(), h.stage.Run(t, h.task).Ref())
 		if err != nil || *heartbeat.Progress != want || len(heartbeat.Message) > 2<<10 || !strings.HasSuffix(heartbeat.Message, "(cut)") {
-			t.Errorf("%s: got %d, with a message of %d bytes, %v", given, *heartbeat.Progress, len(heartbeat.Message), err)
+			t.Errorf("%s: got %d, with a message of %d bytes, %v, want %d and a message cut at 2 KiB", given, *heartbeat.Progress, len(heartbeat.Message), err, want)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestLongCompletionIsTruncated(t *testing.T) {
 	report := h.stage.Run(t, h.task).Attempt.Report
 	if len(report.StackTrace) > 16<<10 || !strings.HasSuffix(report.StackTrace, "(cut)") ||
 		len(report.Error) > 2<<10 || !strings.HasSuffix(report.Error, "(cut)") || !strings.Contains(string(report.Metrics), `"cut":true`) {
-		t.Errorf("got %d bytes of the trace, %d of the message, metrics %s", len(report.StackTrace), len(report.Error), report.Metrics)
+		t.Errorf("got %d bytes of the trace, %d of the message, metrics %s, want each cut", len(report.StackTrace), len(report.Error), report.Metrics)
 	}
 }
 
@@ -343,12 +343,12 @@ func TestOutputOfCompletion(t *testing.T) {
 	h.stage.Settle(t, h.task)
 	r := h.stage.Run(t, h.task)
 	if r.State != run.Completed || r.Output == nil || r.Output.FileName != "a.xml" || !strings.Contains(string(r.Attempt.Report.Output), `"rowCount":9`) {
-		t.Errorf("got state %s with %+v, report %s", r.State, r.Output, r.Attempt.Report.Output)
+		t.Errorf("got state %s with %+v, report %s, want %s with a.xml and rowCount 9", r.State, r.Output, r.Attempt.Report.Output, run.Completed)
 	}
 	other := begin(t)
 	takes(t, other.call(t, "completed", other.body(1, `,"outcome":"SUCCEEDED","output":{"outputPath":"gs://theirs/x","rowCount":1}`)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 	other.stage.Settle(t, other.task)
 	if r := other.stage.Run(t, other.task); r.State != run.Completed || r.Output != nil || !strings.Contains(string(r.Attempt.Report.Output), "gs://theirs/x") {
-		t.Errorf("got state %s with %+v", r.State, r.Output)
+		t.Errorf("got state %s with %+v, want %s without an output", r.State, r.Output, run.Completed)
 	}
 }

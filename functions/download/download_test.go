@@ -46,7 +46,7 @@ func TestOutputIsStreamed(t *testing.T) {
 	stage, task := setup(t)
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != content {
-		t.Fatalf("got %d %q", answer.Status, answer.Body)
+		t.Fatalf("got %d %q, want 200 %q", answer.Status, answer.Body, content)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/xml", "Content-Disposition": `attachment; filename="collection.xml"`,
@@ -66,10 +66,10 @@ func TestHeadHasNoBody(t *testing.T) {
 	stage, task := setup(t)
 	answer := stage.Call(t, http.MethodHead, "/download/"+task, "", "Range", "bytes=0-3")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "23" {
-		t.Errorf("got %d %q of %s bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
+		t.Errorf("got %d %q of %s bytes, want 200 without a body and 23 bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
 	}
 	if noted(t, stage, task) {
-		t.Error("got HEAD recorded as a download")
+		t.Error("got HEAD recorded as a download, want it not recorded")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestParts(t *testing.T) {
 		{"to the end", "bytes=16-", 206, "</mods>", "bytes 16-22/23", true},
 		{"the last bytes", "bytes=-7", 206, "</mods>", "bytes 16-22/23", true},
 		{"beyond the end", "bytes=16-999999999999999999999", 206, "</mods>", "bytes 16-22/23", true},
-		{"more than there is", "bytes=-99", 206, content, "bytes 0-22/23", true},
+		{"longer than the output", "bytes=-99", 206, content, "bytes 0-22/23", true},
 		{"one byte", "bytes=22-22", 206, ">", "bytes 22-22/23", true},
 		{"after the end", "bytes=23-", 416, "", "bytes */23", false},
 		{"no bytes", "bytes=-0", 416, "", "bytes */23", false},
@@ -121,19 +121,19 @@ func TestVersions(t *testing.T) {
 		headers []string
 		status  int
 	}{
-		{"the client has it", []string{"If-None-Match", etag}, 304},
-		{"the client has it, weakly", []string{"If-None-Match", `"x", W/` + etag}, 304},
-		{"the client has any", []string{"If-None-Match", "*"}, 304},
-		{"the client has another", []string{"If-None-Match", `"x"`}, 200},
-		{"the client wants it", []string{"If-Match", etag}, 200},
-		{"the client wants any", []string{"If-Match", "*"}, 200},
-		{"the client wants another", []string{"If-Match", `"x"`}, 412},
-		{"weak is not enough", []string{"If-Match", "W/" + etag}, 412},
+		{"If-None-Match, match", []string{"If-None-Match", etag}, 304},
+		{"If-None-Match, weak match", []string{"If-None-Match", `"x", W/` + etag}, 304},
+		{"If-None-Match, any", []string{"If-None-Match", "*"}, 304},
+		{"If-None-Match, mismatch", []string{"If-None-Match", `"x"`}, 200},
+		{"If-Match, match", []string{"If-Match", etag}, 200},
+		{"If-Match, any", []string{"If-Match", "*"}, 200},
+		{"If-Match, mismatch", []string{"If-Match", `"x"`}, 412},
+		{"If-Match, weak", []string{"If-Match", "W/" + etag}, 412},
 		{"If-Match precedes If-None-Match", []string{"If-Match", `"x"`, "If-None-Match", etag}, 412},
-		{"the rest of it", []string{"Range", "bytes=6-", "If-Range", etag}, 206},
-		{"the rest of another", []string{"Range", "bytes=6-", "If-Range", `"x"`}, 200},
-		{"the rest since a date", []string{"Range", "bytes=6-", "If-Range", "Fri, 02 Jan 2026 03:04:05 GMT"}, 200},
-		{"the rest, weakly", []string{"Range", "bytes=6-", "If-Range", "W/" + etag}, 200},
+		{"If-Range, match", []string{"Range", "bytes=6-", "If-Range", etag}, 206},
+		{"If-Range, mismatch", []string{"Range", "bytes=6-", "If-Range", `"x"`}, 200},
+		{"If-Range, date", []string{"Range", "bytes=6-", "If-Range", "Fri, 02 Jan 2026 03:04:05 GMT"}, 200},
+		{"If-Range, weak", []string{"Range", "bytes=6-", "If-Range", "W/" + etag}, 200},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +142,7 @@ func TestVersions(t *testing.T) {
 				t.Errorf("got %d, want %d", answer.Status, row.status)
 			}
 			if row.status == 200 && answer.Body != content {
-				t.Errorf("got body %q", answer.Body)
+				t.Errorf("got body %q, want %q", answer.Body, content)
 			}
 		})
 	}
@@ -165,10 +165,10 @@ func TestMissingOutput(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"it is still running", pending, 400, "Export not ready or failed"},
-		{"it failed", failed, 400, "Export not ready or failed"},
-		{"it expired", expired, 410, "expired"},
-		{"its object is missing", lost, 404, "File not found in R2"},
+		{"running", pending, 400, "Export not ready or failed"},
+		{"failed", failed, 400, "Export not ready or failed"},
+		{"expired", expired, 410, "expired"},
+		{"object missing", lost, 404, "File not found in R2"},
 		{"unknown", "export_mods_1_00000000", 404, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestMissingOutput(t *testing.T) {
 				t.Errorf("got %d %q, want %d %q", answer.Status, p.Detail, row.status, row.says)
 			}
 			if answer.Header.Get("ETag") != "" || answer.Header.Get("Content-Disposition") != "" {
-				t.Errorf("got headers of an output in the problem: %v", answer.Header)
+				t.Errorf("got headers of an output in the problem: %v, want them absent", answer.Header)
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func TestDeletedOutputIsGone(t *testing.T) {
 	stage, task := setup(t)
 	for range 2 {
 		if answer := stage.Call(t, http.MethodDelete, "/download/"+task, ""); answer.Status != http.StatusNoContent || answer.Body != "" {
-			t.Fatalf("got %d %s", answer.Status, answer.Body)
+			t.Fatalf("got %d %s, want 204 without a body", answer.Status, answer.Body)
 		}
 	}
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
@@ -206,16 +206,16 @@ func TestLargeOutputIsRedirected(t *testing.T) {
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	location := answer.Header.Get("Location")
 	if answer.Status != http.StatusFound || !strings.HasPrefix(location, "https://bucket.example/") || answer.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("got %d to %q, %v", answer.Status, location, answer.Header)
+		t.Errorf("got %d to %q, %v, want 302 to the bucket with no-store", answer.Status, location, answer.Header)
 	}
 	if head := stage.Call(t, http.MethodHead, "/download/"+task, ""); head.Status != http.StatusOK || head.Header.Get("Content-Length") != "23" {
-		t.Errorf("HEAD: got %d", head.Status)
+		t.Errorf("HEAD: got %d, want 200 and 23 bytes", head.Status)
 	}
 	if noted(t, stage, task) {
-		t.Error("got a redirect recorded as a download")
+		t.Error("got a redirect recorded as a download, want it not recorded")
 	}
 	if strings.Contains(stage.Logs(), "X-Amz-Signature") {
-		t.Error("got a presigned URL in the log")
+		t.Error("got a presigned URL in the log, want it masked")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestFailedReadBreaksTheConnection(t *testing.T) {
 			t.Errorf("got a complete response of %d bytes, want a broken one", after)
 		}
 		if noted(t, stage, task) {
-			t.Error("got a partial download recorded")
+			t.Error("got a partial download recorded, want it not recorded")
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestEmptyOutput(t *testing.T) {
 	task := stage.Success(t, "a.xml", "application/xml", "")
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
-		t.Errorf("got %d of %s bytes", answer.Status, answer.Header.Get("Content-Length"))
+		t.Errorf("got %d of %s bytes, want 200 and 0 bytes", answer.Status, answer.Header.Get("Content-Length"))
 	}
 	if answer := stage.Call(t, http.MethodGet, "/download/"+task, "", "Range", "bytes=0-"); answer.Status != 416 {
 		t.Errorf("got %d for a range of an empty output, want 416", answer.Status)
@@ -267,6 +267,6 @@ func TestAbortedDownloadIsNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if noted(t, stage, task) {
-		t.Error("got an aborted download recorded")
+		t.Error("got an aborted download recorded, want it not recorded")
 	}
 }

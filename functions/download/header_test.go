@@ -20,14 +20,14 @@ func TestDisposition(t *testing.T) {
 		{"a path", "../../etc/passwd", `attachment; filename="passwd"`},
 		{"a path of Windows", `C:\temp\a.xml`, `attachment; filename="a.xml"`},
 		{"hidden", "...xml", `attachment; filename="xml"`},
-		{"text backwards", "a\u202Elmx.exe", `attachment; filename="almx.exe"`},
-		{"nothing", "", `attachment; filename="task.xml"`},
-		{"nothing that is left", "\x00/..", `attachment; filename="task.xml"`},
+		{"right-to-left text", "a\u202Elmx.exe", `attachment; filename="almx.exe"`},
+		{"empty", "", `attachment; filename="task.xml"`},
+		{"only removed characters", "\x00/..", `attachment; filename="task.xml"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			if got := disposition(row.file, "task"); got != row.want {
-				t.Errorf("disposition is\n%s, want\n%s", got, row.want)
+				t.Errorf("got\n%s, want\n%s", got, row.want)
 			}
 		})
 	}
@@ -53,15 +53,15 @@ func FuzzDisposition(f *testing.F) {
 		text := disposition(file, "task")
 		kind, params, err := mime.ParseMediaType(text)
 		if err != nil || kind != "attachment" || len(params) != 1 {
-			t.Fatalf("%q cannot be read: %v", text, err)
+			t.Fatalf("got %q (%v), want an attachment with a file name", text, err)
 		}
 		name := params["filename"]
 		if name == "" || len(name) > 255 || !utf8.ValidString(name) || strings.ContainsAny(name, "/\\\r\n\x00\"") {
-			t.Errorf("got file name %q", name)
+			t.Errorf("got file name %q, want a safe name of at most 255 bytes", name)
 		}
 		for i := range len(text) {
 			if text[i] < ' ' || text[i] > '~' {
-				t.Fatalf("got byte %#x in the header", text[i])
+				t.Fatalf("got byte %#x in the header, want printable ASCII", text[i])
 			}
 		}
 	})
@@ -79,7 +79,7 @@ func FuzzRange(f *testing.F) {
 			return
 		}
 		if span.Offset < 0 || span.Length < 1 || span.Offset > size-span.Length {
-			t.Errorf("got part %+v outside of %d bytes", span, size)
+			t.Errorf("got part %+v outside of %d bytes, want it within the output", span, size)
 		}
 	})
 }

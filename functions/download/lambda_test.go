@@ -45,13 +45,13 @@ func TestLambdaStreamsLikeAServer(t *testing.T) {
 		headers      []string
 		noted        bool
 	}{
-		{"the whole", "GET", nil, true},
+		{"whole output", "GET", nil, true},
 		{"HEAD", "HEAD", nil, false},
-		{"a part", "GET", []string{"Range", "bytes=3-7"}, false},
-		{"the last part", "GET", []string{"Range", "bytes=-5"}, true},
-		{"a part of nothing", "GET", []string{"Range", "bytes=99-"}, false},
-		{"the same again", "GET", []string{"If-None-Match", "*"}, false},
-		{"another one", "GET", []string{"If-Match", `"other"`}, false},
+		{"range", "GET", []string{"Range", "bytes=3-7"}, false},
+		{"last range", "GET", []string{"Range", "bytes=-5"}, true},
+		{"empty range", "GET", []string{"Range", "bytes=99-"}, false},
+		{"If-None-Match, any", "GET", []string{"If-None-Match", "*"}, false},
+		{"If-Match, mismatch", "GET", []string{"If-Match", `"other"`}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestLambdaStreamsLikeAServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if early := stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour)); early != row.noted {
-				t.Errorf("got download recorded: %v", early)
+				t.Errorf("got download recorded: %v, want %v", early, row.noted)
 			}
 			want := stage.Call(t, row.method, "/download/"+task, "", row.headers...)
 			got := http.Header(response.MultiValueHeaders)
@@ -88,11 +88,11 @@ func TestLambdaStreamsLargeOutput(t *testing.T) {
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", size))
 	response := stream(t, stage, "GET", task)
 	if n := http.Header(response.MultiValueHeaders).Get("Content-Length"); n != strconv.Itoa(size) {
-		t.Errorf("got Content-Length %s", n)
+		t.Errorf("got Content-Length %s, want %d", n, size)
 	}
 	n, err := io.Copy(io.Discard, response.Body)
 	if err != nil || n != size || response.Close() != nil {
-		t.Errorf("got %d bytes, %v", n, err)
+		t.Errorf("got %d bytes, %v, want %d", n, err, size)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestLambdaStreamBreaksIfTheObjectStoreFails(t *testing.T) {
 			t.Error(err)
 		}
 		if noted(t, stage, task) {
-			t.Error("got a partial download recorded")
+			t.Error("got a partial download recorded, want it not recorded")
 		}
 	}
 }
@@ -129,6 +129,6 @@ func TestAbortedLambdaStreamIsNotRecorded(t *testing.T) {
 		t.Error(err)
 	}
 	if noted(t, stage, task) {
-		t.Error("got an aborted download recorded")
+		t.Error("got an aborted download recorded, want it not recorded")
 	}
 }

@@ -54,7 +54,7 @@ func TestPolicyIsAccepted(t *testing.T) {
 	stage := setup(t)
 	body := `{"pi":"` + apitest.PI + `","policy":{"timeLimitSeconds":120,"heartbeatTimeoutSeconds":10,"retry":{"maxAttempts":1}}}`
 	if answer := stage.Call(t, http.MethodPost, "/export/mods", body); answer.Status != http.StatusAccepted {
-		t.Fatalf("got %d %s", answer.Status, answer.Body)
+		t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 	}
 	for policy, field := range map[string]string{
 		`{"timeLimit":1}`:                   "policy.timeLimit",
@@ -80,18 +80,18 @@ func TestAcceptedExportCreatesARun(t *testing.T) {
 	answer := stage.Call(t, http.MethodPost, "/export/mods", body, "X-Correlation-Id", "mine")
 	got := accepted(t, answer)
 	if answer.Status != http.StatusAccepted || answer.Header.Get("Location") != "/status/"+got.TaskID {
-		t.Fatalf("got %d with Location %q", answer.Status, answer.Header.Get("Location"))
+		t.Fatalf("got %d with Location %q, want 202 with Location %q", answer.Status, answer.Header.Get("Location"), "/status/"+got.TaskID)
 	}
 	if want := "Export job started. Use task_id to check status."; got.Message != want {
 		t.Errorf("got message %q, want %q", got.Message, want)
 	}
 	r := stage.Run(t, got.TaskID)
 	if r.State != run.Pending || r.Work.PI != apitest.PI || r.CorrelationID != "mine" {
-		t.Errorf("got state %s, PI %s, correlation id %s", r.State, r.Work.PI, r.CorrelationID)
+		t.Errorf("got state %s, PI %s, correlation id %s, want %s, %s and mine", r.State, r.Work.PI, r.CorrelationID, run.Pending, apitest.PI)
 	}
 	var options contract.ExportOptions
 	if err := json.Unmarshal(r.Work.Options, &options); err != nil || !*options.Recursive || *options.MaxDepth != 10 {
-		t.Errorf("got options %s, %v", r.Work.Options, err)
+		t.Errorf("got options %s, %v, want recursive and maxDepth 10", r.Work.Options, err)
 	}
 }
 
@@ -188,6 +188,6 @@ func TestUnknownFormatListsFormats(t *testing.T) {
 	t.Parallel()
 	p := problem(t, setup(t).Call(t, http.MethodPost, "/export/pdf", body))
 	if len(p.Formats) == 0 || p.Formats[0] != "mods" || !strings.Contains(p.Detail, "mods") {
-		t.Errorf("got formats %v: %s", p.Formats, p.Detail)
+		t.Errorf("got formats %v: %s, want mods in both", p.Formats, p.Detail)
 	}
 }

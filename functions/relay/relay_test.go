@@ -105,10 +105,10 @@ func TestEventsArePublishedInOrder(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	if answer := s.relay(image("r", "a", "b"), image("other", "c"), image("no run"), "", image("r", "d")); answer != none {
-		t.Errorf("got response %s", answer)
+		t.Errorf("got response %s, want %s", answer, none)
 	}
 	if ids := s.ids(); ids != "a b c d" {
-		t.Errorf("got events %s", ids)
+		t.Errorf("got events %s, want a b c d", ids)
 	}
 	if diff := cmp.Diff(map[string]int{"EventsRelayed": 4}, s.counts); diff != "" {
 		t.Error(diff)
@@ -125,7 +125,7 @@ func TestPublishedEventMatchesTheAPI(t *testing.T) {
 	}
 	told := s.bus.Events()[0]
 	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
-		t.Errorf("got %+v", told)
+		t.Errorf("got %+v, want the failed event of task-r", told)
 	}
 	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
 		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
@@ -140,14 +140,14 @@ func TestUnpublishedEventsAreReturned(t *testing.T) {
 	s := setup(t)
 	s.lost = []string{"c", "d"}
 	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-		t.Errorf("got response %s", answer)
+		t.Errorf("got response %s, want item 2 failed", answer)
 	}
 	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "the call was lost") {
-		t.Errorf("the log says\n%s", log)
+		t.Errorf("got log %s, want two events of run r that were not published", log)
 	}
 	s.lost = nil
 	if answer := s.relay(image("r", "b", "c", "d"), image("r", "e")); answer != none || s.counts["RelayFailures"] != 1 {
-		t.Errorf("got response %s, metrics %v", answer, s.counts)
+		t.Errorf("got response %s, metrics %v, want %s and 1 failure", answer, s.counts, none)
 	}
 }
 
@@ -158,10 +158,10 @@ func TestMalformedRecordDoesNotBlockLaterOnes(t *testing.T) {
 	for name, poison := range map[string]string{"unreadable": image("poison"), "no object": `,"NewImage":[]`} {
 		s := setup(t)
 		if answer := s.relay(image("r", "a"), poison, image("r", "b")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-			t.Errorf("%s: got response %s", name, answer)
+			t.Errorf("%s: got response %s, want item 2 failed", name, answer)
 		}
 		if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
-			t.Errorf("%s: got events %s and log %s", name, ids, &s.log)
+			t.Errorf("%s: got events %s and log %s, want a b and change 2", name, ids, &s.log)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestMalformedBatchIsInvalid(t *testing.T) {
 	for _, input := range []string{`[]`, `{"Records":[1]}`, `{"Records":[{}]}`, `{"Records":[{"dynamodb":{"NewImage":{}}}]}`} {
 		_, err := setup(t).handle(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); name != "InvalidInput" {
-			t.Errorf("%s: got %v", input, err)
+			t.Errorf("%s: got %v, want InvalidInput", input, err)
 		}
 	}
 }
@@ -184,10 +184,10 @@ func FuzzRelay(f *testing.F) {
 		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
 		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
-			t.Errorf("%s: got %v", input, err)
+			t.Errorf("%s: got %v, want InvalidInput or nil", input, err)
 		}
 		if err == nil && !json.Valid(answer) {
-			t.Errorf("got response %s", answer)
+			t.Errorf("got response %s, want valid JSON", answer)
 		}
 	})
 }

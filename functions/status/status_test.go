@@ -51,10 +51,10 @@ func TestStatusThroughoutARun(t *testing.T) {
 		step.do()
 		s, answer := get(t, stage, task)
 		if s.Status != "processing" || s.State != step.state || s.Attempt != step.attempt {
-			t.Errorf("%s: got status %s in state %s, attempt %d", step.name, s.Status, s.State, s.Attempt)
+			t.Errorf("%s: got status %s in state %s, attempt %d, want processing in %s, attempt %d", step.name, s.Status, s.State, s.Attempt, step.state, step.attempt)
 		}
 		if s.Progress == nil || s.Progress.Message == "" || s.Error != "" {
-			t.Errorf("%s: got progress %+v, error %q", step.name, s.Progress, s.Error)
+			t.Errorf("%s: got progress %+v, error %q, want a message and no error", step.name, s.Progress, s.Error)
 		}
 		if answer.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: got no Retry-After, want one", step.name)
@@ -69,10 +69,10 @@ func TestSuccess(t *testing.T) {
 	s, answer := get(t, stage, task)
 	if s.Status != "success" || s.State != "Completed" || s.PI != apitest.PI || s.OutputKey != "exports/"+task+"/output.xml" ||
 		s.OutputFileName != "a.xml" || *s.OutputFileSize != 4 || *s.Progress.Percent != 100 {
-		t.Errorf("got status %s", answer.Body)
+		t.Errorf("got status %s, want a success with a.xml of 4 bytes", answer.Body)
 	}
 	if !s.OutputExpiresAt.Equal(apitest.Began.Add(24*time.Hour)) || !s.ExpiresAt.Equal(apitest.Began.Add(7*24*time.Hour)) {
-		t.Errorf("got expiry %v and %v", s.OutputExpiresAt, s.ExpiresAt)
+		t.Errorf("got expiry %v and %v, want 24 h and 7 days after the start", s.OutputExpiresAt, s.ExpiresAt)
 	}
 	if answer.Header.Get("Retry-After") != "" {
 		t.Error("got Retry-After for a terminal state, want none")
@@ -84,7 +84,7 @@ func TestError(t *testing.T) {
 	stage := setup(t)
 	s, answer := get(t, stage, stage.Failure(t, "Failed to fetch manifest"))
 	if s.Status != "error" || s.Error != "Failed to fetch manifest" || s.ErrorCode != "WORKER_ERROR" || s.ErrorCategory != "USER_CODE" || s.OutputKey != "" {
-		t.Errorf("got status %s", answer.Body)
+		t.Errorf("got status %s, want error WORKER_ERROR without an output", answer.Body)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestQueuePosition(t *testing.T) {
 	}
 	for i, want := range map[int]int{2: 0, 3: 1} {
 		if s, answer := get(t, stage, tasks[i]); s.QueuePosition == nil || *s.QueuePosition != want || !strings.Contains(s.Progress.Message, "queue") {
-			t.Errorf("task %d: got %s", i, answer.Body)
+			t.Errorf("task %d: got %s, want queue position %d", i, answer.Body, want)
 		}
 	}
 	if s, _ := get(t, stage, tasks[0]); s.QueuePosition != nil {
@@ -115,11 +115,11 @@ func TestUnchangedStatusIsNotSentAgain(t *testing.T) {
 	_, first := get(t, stage, task)
 	_, again := get(t, stage, task, "If-None-Match", first.Header.Get("ETag"))
 	if again.Status != http.StatusNotModified || again.Body != "" {
-		t.Errorf("got %d %s", again.Status, again.Body)
+		t.Errorf("got %d %s, want 304 without a body", again.Status, again.Body)
 	}
 	stage.Admit(t, task)
 	if _, changed := get(t, stage, task, "If-None-Match", first.Header.Get("ETag")); changed.Status != http.StatusOK {
-		t.Errorf("got %d after a change", changed.Status)
+		t.Errorf("got %d after a change, want 200", changed.Status)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestUnknownOrExpiredTask(t *testing.T) {
 	stage.Clock.Advance(8 * 24 * time.Hour)
 	for _, id := range []string{task, "export_mods_1_00000000", "%00", strings.Repeat("x", 3000), "a%2Fb"} {
 		if _, answer := get(t, stage, id); answer.Status != http.StatusNotFound || !strings.Contains(answer.Body, "Task not found") {
-			t.Errorf("task %.40q: got %d %s", id, answer.Status, answer.Body)
+			t.Errorf("task %.40q: got %d %s, want 404 Task not found", id, answer.Status, answer.Body)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestWaitReturnsAtAChange(t *testing.T) {
 	awaitTimer(stage)
 	stage.Admit(t, task)
 	if state := <-told; state != "ContainerCreating" {
-		t.Errorf("got status %s", state)
+		t.Errorf("got status %s, want ContainerCreating", state)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestWaitTimesOut(t *testing.T) {
 		select {
 		case state := <-told:
 			if state != "Pending" {
-				t.Errorf("got state %s", state)
+				t.Errorf("got state %s, want Pending", state)
 			}
 			if now := stage.Clock.Now(); now.After(apitest.Began.Add(6 * time.Second)) {
 				t.Errorf("got a response at %v, want one after 5 s", now)

@@ -27,14 +27,14 @@ func TestSweepDeletesExpiredOutputs(t *testing.T) {
 	stage.Clock.Advance(25 * time.Hour)
 	output, err := handler(t.Context(), json.RawMessage(`{"earlySeconds":30}`))
 	if err != nil || string(output) != `{}` {
-		t.Fatalf("got output %s, %v", output, err)
+		t.Fatalf("got output %s, %v, want {}", output, err)
 	}
 	if n := stage.Objects.Count(port.Accepted); n != 0 {
-		t.Errorf("got %d outputs a day later", n)
+		t.Errorf("got %d outputs a day later, want 0", n)
 	}
 	_, err = handler(t.Context(), json.RawMessage(`{"earlySeconds":-1}`))
 	if name := lambdakit.ErrorName(err); name != "InvalidInput" {
-		t.Errorf("got %v for negative earlySeconds", err)
+		t.Errorf("got %v for negative earlySeconds, want InvalidInput", err)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSweepEvents(t *testing.T) {
 			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
 			_, err := sweep.Handler(stage.System.Sweeper)(t.Context(), json.RawMessage(row.event))
 			if name := lambdakit.ErrorName(err); name != row.failure {
-				t.Errorf("got error %q: %v", name, err)
+				t.Errorf("got error %q: %v, want %q", name, err, row.failure)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func FuzzSweepInput(f *testing.F) {
 		_, err := sweep.Handler(nil)(t.Context(), json.RawMessage(input))
 		// The use cases are called and panic, because there is no service.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
-			t.Errorf("%s: got %v", input, err)
+			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)
 		}
 	})
 }

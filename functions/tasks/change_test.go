@@ -52,7 +52,7 @@ func TestCancelMessages(t *testing.T) {
 			for _, body := range []string{`{"reason":"user_requested"}`, "", `{}`} {
 				answer := post[contract.CancelAnswer](t, stage, path, body, row.status)
 				if answer.Result != row.result || !strings.Contains(answer.Message, row.want) {
-					t.Errorf("body %s: got %+v", body, answer)
+					t.Errorf("body %s: got %+v, want %s with %q", body, answer, row.result, row.want)
 				}
 			}
 		})
@@ -69,7 +69,7 @@ func TestCancelKeepsItsFirstReason(t *testing.T) {
 	post[contract.CancelAnswer](t, stage, "/v1/tasks/"+task+"/cancel", `{"reason":"another"}`, 202)
 	shown := get[contract.Task](t, stage, "/v1/tasks/"+task)
 	if shown.Cancel == nil || len(shown.Cancel.Reason) > 2<<10 || !strings.HasSuffix(shown.Cancel.Reason, "(cut)") || shown.Cancel.By != "localhost" {
-		t.Errorf("got cancel request %+v", shown.Cancel)
+		t.Errorf("got cancel request %+v, want a reason cut at 2 KiB by localhost", shown.Cancel)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestRetryCreatesATask(t *testing.T) {
 	path := "/v1/tasks/" + old + "/retry"
 	first := post[contract.RetryAccepted](t, stage, path, "", 202, "Idempotency-Key", "again", "Content-Type", "")
 	if first.TaskID == old || first.RetryOf != old || first.State != "Pending" {
-		t.Errorf("got %+v", first)
+		t.Errorf("got %+v, want a new pending task that retries %s", first, old)
 	}
 	same := post[contract.RetryAccepted](t, stage, path, "{}", 200, "Idempotency-Key", "again")
 	other := post[contract.RetryAccepted](t, stage, path, "", 202)
@@ -89,10 +89,10 @@ func TestRetryCreatesATask(t *testing.T) {
 	}
 	was, is := stage.Run(t, old), stage.Run(t, first.TaskID)
 	if string(was.Work.Options) != string(is.Work.Options) || was.Work.PI != is.Work.PI || is.Attempt.Number != 0 || is.Spent != (run.Spent{}) {
-		t.Errorf("got %+v", is)
+		t.Errorf("got %+v, want the work of %+v in a first attempt", is, was)
 	}
 	if shown := get[contract.Task](t, stage, "/v1/tasks/"+first.TaskID); shown.RetryOf != old {
-		t.Errorf("got retryOf %q", shown.RetryOf)
+		t.Errorf("got retryOf %q, want %q", shown.RetryOf, old)
 	}
 }
 
@@ -121,11 +121,11 @@ func TestRejectedChanges(t *testing.T) {
 		}
 		p := post[contract.Problem](t, stage, row.path, row.body, row.status, headers...)
 		if p.Code != row.code || p.Field != row.field {
-			t.Errorf("%s %s: got %s for %q", row.path, row.body, p.Code, p.Field)
+			t.Errorf("%s %s: got %s for %q, want %s for %q", row.path, row.body, p.Code, p.Field, row.code, row.field)
 		}
 	}
 	if state := stage.Run(t, task).State; state != run.Pending {
-		t.Errorf("got task %s", state)
+		t.Errorf("got task %s, want %s", state, run.Pending)
 	}
 }
 
@@ -138,6 +138,6 @@ func TestKeysAreServed(t *testing.T) {
 	}
 	set := get[contract.KeySet](t, stage, "/.well-known/jwks.json")
 	if len(set.Keys) != len(keys) || set.Keys[0].KeyID != keys[0].ID {
-		t.Errorf("got keys %+v", set.Keys)
+		t.Errorf("got keys %+v, want the %d published keys", set.Keys, len(keys))
 	}
 }

@@ -19,14 +19,14 @@ func wantLog(t *testing.T, stage *apitest.Stage, path, text, attempt, ended stri
 	t.Helper()
 	answer := stage.Call(t, http.MethodGet, path, "")
 	if answer.Status != http.StatusOK || answer.Body != text || answer.Header.Get("X-Attempt") != attempt || answer.Header.Get("X-Log-Ended") != ended {
-		t.Errorf("%s: got %d %.80q, attempt %s, ended %s", path, answer.Status, answer.Body, answer.Header.Get("X-Attempt"), answer.Header.Get("X-Log-Ended"))
+		t.Errorf("%s: got %d %.80q, attempt %s, ended %s, want 200 %.80q, attempt %s, ended %s", path, answer.Status, answer.Body, answer.Header.Get("X-Attempt"), answer.Header.Get("X-Log-Ended"), text, attempt, ended)
 	}
 }
 
 func wantNoLog(t *testing.T, stage *apitest.Stage, path string) {
 	t.Helper()
 	if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
-		t.Errorf("%s: got %d %s", path, answer.Status, answer.Body)
+		t.Errorf("%s: got %d %s, want 404", path, answer.Status, answer.Body)
 	}
 }
 
@@ -38,7 +38,7 @@ func shortened(t *testing.T, whole string) string {
 	begin, end, cut := strings.Cut(short, "\n[")
 	if !cut || len(short) > 1<<20 || !strings.HasPrefix(whole, begin) || !strings.HasSuffix(whole, end[strings.Index(end, "\n")+1:]) ||
 		!strings.Contains(end, "bytes are cut out here]") {
-		t.Fatalf("got %d bytes of %d: %.40q", len(short), len(whole), short)
+		t.Fatalf("got %d bytes of %d: %.40q, want both ends and the length of the cut", len(short), len(whole), short)
 	}
 	return short
 }
@@ -72,7 +72,7 @@ func TestMachineLogIsStored(t *testing.T) {
 	wantNoLog(t, stage, path) // the third attempt has no log
 	wantNoLog(t, stage, path+"?attempt=4")
 	if n := stage.Objects.Count(port.Accepted); n != 2 {
-		t.Errorf("got %d stored logs", n)
+		t.Errorf("got %d stored logs, want 2", n)
 	}
 	stage.Clock.Advance(8 * 24 * time.Hour)
 	if err := stage.System.Sweep(t.Context(), 0); err != nil {
@@ -96,7 +96,7 @@ func TestUploadedLogIsUsed(t *testing.T) {
 	envelope := stage.Envelope(t, task)
 	answer := stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/started", `{"attempt":1,"workerId":"w"}`, "Authorization", "Bearer "+envelope.TaskToken)
 	if answer.Status != http.StatusOK {
-		t.Fatalf("started: got %d %s", answer.Status, answer.Body)
+		t.Fatalf("started: got %d %s, want 200", answer.Status, answer.Body)
 	}
 	path := "/v1/tasks/" + task + "/logs"
 	wantNoLog(t, stage, path)
@@ -106,11 +106,11 @@ func TestUploadedLogIsUsed(t *testing.T) {
 	wantLog(t, stage, path, cut, "1", "false")
 	answer = stage.Call(t, http.MethodPost, "/v1/tasks/"+task+"/completed", `{"attempt":1,"workerId":"w","outcome":"SUCCEEDED"}`, "Authorization", "Bearer "+envelope.TaskToken)
 	if answer.Status != http.StatusOK {
-		t.Fatalf("completed: got %d %s", answer.Status, answer.Body)
+		t.Fatalf("completed: got %d %s, want 200", answer.Status, answer.Body)
 	}
 	stage.Settle(t, task)
 	if state := stage.Run(t, task).State; state != run.Completed {
-		t.Fatalf("got state %s", state)
+		t.Fatalf("got state %s, want %s", state, run.Completed)
 	}
 	wantLog(t, stage, path, cut, "1", "true")
 	if n := stage.Objects.Count(port.Uploads); n != 0 {

@@ -36,7 +36,7 @@ func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
 	answer := stage.Call(t, http.MethodGet, path, "")
 	var v T
 	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != http.StatusOK {
-		t.Fatalf("%s: got %d %s, %v", path, answer.Status, answer.Body, err)
+		t.Fatalf("%s: got %d %s, %v, want 200 and valid JSON", path, answer.Status, answer.Body, err)
 	}
 	return v
 }
@@ -46,14 +46,14 @@ func TestTask(t *testing.T) {
 	stage := setup(t)
 	done := get[contract.Task](t, stage, "/v1/tasks/"+stage.Success(t, "a.xml", "application/xml", "<a/>"))
 	if done.State != "Completed" || done.Output == nil || done.Output.Size != 4 || done.Machine == nil || done.CorrelationID != "of-the-test" {
-		t.Errorf("got task %+v", done)
+		t.Errorf("got task %+v, want a completed task with an output of 4 bytes", done)
 	}
 	failed := get[contract.Task](t, stage, "/v1/tasks/"+stage.Failure(t, "no manifest"))
 	if failed.State != "Failed" || failed.Fault == nil || failed.Fault.Blame != "worker" || failed.FailedAttempts != 1 {
-		t.Errorf("got task %+v", failed)
+		t.Errorf("got task %+v, want a failed task with a fault of the worker", failed)
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks/none", ""); answer.Status != http.StatusNotFound {
-		t.Errorf("got %d for an unknown task", answer.Status)
+		t.Errorf("got %d for an unknown task, want 404", answer.Status)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestListByState(t *testing.T) {
 	done := stage.Success(t, "a.xml", "", "x")
 	page := get[contract.TaskList](t, stage, "/v1/tasks?state=Completed")
 	if len(page.Tasks) != 1 || page.Tasks[0].TaskID != done {
-		t.Errorf("got completed tasks %+v", page.Tasks)
+		t.Errorf("got completed tasks %+v, want only %s", page.Tasks, done)
 	}
 	answer := stage.Call(t, http.MethodGet, "/v1/tasks?state=Orphaned", "")
 	if strings.TrimSpace(answer.Body) != `{"tasks":[]}` {
@@ -107,7 +107,7 @@ func TestEventsAreInOrderWithoutGaps(t *testing.T) {
 	task := stage.Success(t, "a.xml", "", "x")
 	whole := get[contract.TaskEvents](t, stage, "/v1/tasks/"+task+"/events")
 	if whole.NextAfter != 0 || len(whole.Events) < 5 {
-		t.Fatalf("got %d events, next after %d", len(whole.Events), whole.NextAfter)
+		t.Fatalf("got %d events, next after %d, want at least 5 and no next page", len(whole.Events), whole.NextAfter)
 	}
 	var paged []contract.TaskEvent
 	for after := 0; ; {
@@ -119,11 +119,11 @@ func TestEventsAreInOrderWithoutGaps(t *testing.T) {
 	}
 	for i, e := range paged {
 		if e.Seq != i+1 || e.EventID != whole.Events[i].EventID {
-			t.Errorf("event %d: got seq %d", i+1, e.Seq)
+			t.Errorf("event %d: got seq %d, want %d", i+1, e.Seq, i+1)
 		}
 	}
 	if last := paged[len(paged)-1]; len(paged) != len(whole.Events) || last.State != "Completed" {
-		t.Errorf("got %d events, the last is %+v", len(paged), last)
+		t.Errorf("got %d events, the last is %+v, want %d that end in Completed", len(paged), last, len(whole.Events))
 	}
 }
 
@@ -160,17 +160,17 @@ func TestOpenRoutesNeedNoToken(t *testing.T) {
 	stage := apitest.New(t, parts, routes(parts.Signer),
 		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
-		t.Errorf("got health %+v", health)
+		t.Errorf("got health %+v, want v1.2.3 and ok", health)
 	}
 	document := get[map[string]any](t, stage, "/openapi.json")
 	if document["openapi"] != "3.1.0" {
-		t.Errorf("got OpenAPI version %v", document["openapi"])
+		t.Errorf("got OpenAPI version %v, want 3.1.0", document["openapi"])
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks", ""); answer.Status != http.StatusUnauthorized {
-		t.Errorf("got %d for tasks without a token", answer.Status)
+		t.Errorf("got %d for tasks without a token, want 401", answer.Status)
 	}
 	if answer := stage.Call(t, http.MethodHead, "/healthz", ""); answer.Status != http.StatusOK || answer.Body != "" {
-		t.Errorf("HEAD: got %d", answer.Status)
+		t.Errorf("HEAD: got %d, want 200 without a body", answer.Status)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTasksOfOtherTenantsAreNotFound(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/tasks/" + r.TaskID, "/v1/tasks/" + r.TaskID + "/events"} {
 		if answer := stage.Call(t, http.MethodGet, path, ""); answer.Status != http.StatusNotFound {
-			t.Errorf("%s: got %d", path, answer.Status)
+			t.Errorf("%s: got %d, want 404", path, answer.Status)
 		}
 	}
 	if page := get[contract.TaskList](t, stage, "/v1/tasks"); len(page.Tasks) != 0 {

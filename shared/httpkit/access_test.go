@@ -61,11 +61,11 @@ func TestClientAuthentication(t *testing.T) {
 				t.Errorf("got a 401 with %v and %q, want WWW-Authenticate and its code", w.Header(), p.Code)
 			}
 			if !strings.Contains(b.logs.String(), `"identity":"`+row.logged) {
-				t.Errorf("got another caller in the log: %s", b.logs)
+				t.Errorf("got another caller in the log: %s, want the caller %q", b.logs, row.logged)
 			}
 			for _, secret := range []string{"first-token", "second-token", "wrong"} {
 				if strings.Contains(b.logs.String(), secret) {
-					t.Errorf("got a token in the log: %s", b.logs)
+					t.Errorf("got a token in the log: %s, want it masked", b.logs)
 				}
 			}
 		})
@@ -77,7 +77,7 @@ func TestWorkersAndOpenRoutesNeedNoClientToken(t *testing.T) {
 	b := setup(t, ok, func(c *httpkit.Config) { c.Loopback = false })
 	for _, call := range [][2]string{{"POST", "/worker"}, {"GET", "/open"}} {
 		if w, _ := b.call(t, call[0], call[1], "Authorization", "Bearer a-workers-own"); w.Code != 200 {
-			t.Errorf("%v: got %d", call, w.Code)
+			t.Errorf("%v: got %d, want 200", call, w.Code)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestCheckAddress(t *testing.T) {
 		}
 		loopback, err := httpkit.CheckAddress(row.address, tokens)
 		if loopback != row.loopback || (err != nil) != row.fails {
-			t.Errorf("%s with token %v: got loopback %v, %v", row.address, row.token, loopback, err)
+			t.Errorf("%s with token %v: got loopback %v, %v, want %v and an error: %v", row.address, row.token, loopback, err, row.loopback, row.fails)
 		}
 	}
 }
@@ -132,10 +132,10 @@ func TestTokens(t *testing.T) {
 	} {
 		tokens, err := httpkit.Tokens(row.text)
 		if len(tokens) != row.want || (err != nil) != row.fails {
-			t.Errorf("%q: got %d tokens, %v", row.text, len(tokens), err)
+			t.Errorf("%q: got %d tokens, %v, want %d and an error: %v", row.text, len(tokens), err, row.want, row.fails)
 		}
 		if err != nil && strings.Contains(err.Error(), "one") {
-			t.Errorf("got a token in the error: %v", err)
+			t.Errorf("got a token in the error: %v, want it masked", err)
 		}
 	}
 }
@@ -164,6 +164,6 @@ func TestTokenSourceIsRefreshed(t *testing.T) {
 	got = append(got, status("first"), status(""))
 	kept.fails = fault.New(fault.Unavailable, "the secret cannot be read")
 	if got = append(got, status("first")); !slices.Equal(got, []int{200, 401, 200, 200, 401, 401, 401, 503}) {
-		t.Errorf("got responses %v", got)
+		t.Errorf("got responses %v, want 401 for refused tokens and 503 for an unreadable secret", got)
 	}
 }

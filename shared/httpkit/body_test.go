@@ -126,18 +126,18 @@ func FuzzBody(f *testing.F) {
 				t.Errorf("got %+v, want %+v as encoding/json reads it (%v)", strict, other, err)
 			}
 		} else if !fault.Is(err, fault.InvalidRequest) {
-			t.Errorf("got error %v", err)
+			t.Errorf("got error %v, want %s", err, fault.InvalidRequest)
 		}
 		var lenient contract.Callback
 		for _, into := range []any{
 			&lenient, new(contract.TaskStarted), new(contract.TaskHeartbeat), new(contract.TaskCompleted),
 		} {
 			if err := parseJSON(body, into, Lenient); err != nil && !fault.Is(err, fault.InvalidRequest) {
-				t.Errorf("%T: got error %v", into, err)
+				t.Errorf("%T: got error %v, want %s", into, err, fault.InvalidRequest)
 			}
 		}
 		if len(lenient.Metrics) > 0 && !json.Valid(lenient.Metrics) {
-			t.Errorf("got metrics %q", lenient.Metrics)
+			t.Errorf("got metrics %q, want valid JSON", lenient.Metrics)
 		}
 	})
 }

@@ -115,10 +115,10 @@ func TestFailuresBecomeProblems(t *testing.T) {
 			b := setup(t, func(http.ResponseWriter, *http.Request) error { return row.err })
 			w, p := b.call(t, http.MethodGet, "/thing/1?q=hidden", "X-Correlation-Id", "mine")
 			if w.Code != row.status || p.Status != row.status || p.Code != row.code || p.Error != row.word {
-				t.Errorf("got %d: %s", w.Code, w.Body)
+				t.Errorf("got %d: %s, want %d %s", w.Code, w.Body, row.status, row.code)
 			}
 			if p.CorrelationID != "mine" || p.Instance != "/thing/1" || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "urn:") {
-				t.Errorf("got problem %s", w.Body)
+				t.Errorf("got problem %s, want every member set", w.Body)
 			}
 			for name, want := range row.headers {
 				if got := w.Header().Get(name); got != want {
@@ -126,10 +126,10 @@ func TestFailuresBecomeProblems(t *testing.T) {
 				}
 			}
 			if strings.Contains(w.Body.String(), "pq:") || strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("got internal details in the problem: %s", w.Body)
+				t.Errorf("got internal details in the problem: %s, want them only in the log", w.Body)
 			}
 			if row.status >= 500 && !strings.Contains(b.logs.String(), `"level":"ERROR"`) {
-				t.Errorf("got no error in the log: %s", b.logs)
+				t.Errorf("got no error in the log: %s, want one", b.logs)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestPanicIsLoggedAndReturns500(t *testing.T) {
 		t.Errorf("got %d %s, want 500 without details", w.Code, w.Body)
 	}
 	if !strings.Contains(b.logs.String(), "secret state") || !strings.Contains(b.logs.String(), "server_test.go") {
-		t.Errorf("got log %s", b.logs)
+		t.Errorf("got log %s, want the panic with its stack trace", b.logs)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestIncompleteResponseBreaksTheConnection(t *testing.T) {
 					t.Error("got a complete response, want a broken connection")
 				}
 				if !strings.Contains(b.logs.String(), `"msg":"request"`) {
-					t.Errorf("got no access log line: %s", b.logs)
+					t.Errorf("got no access log line: %s, want one", b.logs)
 				}
 			}()
 			b.call(t, http.MethodGet, "/thing/1")
@@ -202,7 +202,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 			t.Errorf("%s %s: got %d, Allow %q, want %d, %q", row.method, row.path, w.Code, w.Header().Get("Allow"), row.status, row.allow)
 		}
 		if row.method != "HEAD" && p.Status != row.status {
-			t.Errorf("%s %s: got body %s", row.method, row.path, w.Body)
+			t.Errorf("%s %s: got body %s, want a problem with status %d", row.method, row.path, w.Body, row.status)
 		}
 		if row.method == "HEAD" && w.Body.Len() > 0 {
 			t.Errorf("HEAD: got body %s, want none", w.Body)
@@ -232,7 +232,7 @@ func TestCorrelationID(t *testing.T) {
 				t.Errorf("got id %q in the response and %q in the handler, want %q", got, seen, row.want)
 			}
 			if !strings.Contains(b.logs.String(), `"correlation_id":"`+row.want+`"`) {
-				t.Errorf("got log %s", b.logs)
+				t.Errorf("got log %s, want correlation id %q", b.logs, row.want)
 			}
 		})
 	}
@@ -290,6 +290,6 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 		b.handler.ServeHTTP(httptest.NewRecorder(), r)
 	}()
 	if !strings.Contains(b.logs.String(), `"status":499`) || strings.Contains(b.logs.String(), "ERROR") {
-		t.Errorf("got log %s", b.logs)
+		t.Errorf("got log %s, want status 499 without an error", b.logs)
 	}
 }
