@@ -49,8 +49,8 @@ func (a *app) test() *cobra.Command {
 	return a.acceptance(&cobra.Command{
 		Use:   "test",
 		Short: "Start, deploy, run the suite, deploy again during runs, destroy and stop",
-		Long: `Start LocalStack, deploy to it, play the suite that every Sortie passes, deploy
-another release while runs are in flight, remove what was deployed, and stop.
+		Long: `Start LocalStack, deploy to it, run the suite that every Sortie passes, deploy
+another release during runs, remove the deployment, and stop.
 A running LocalStack is used.`,
 	}, "TestDeployed")
 }
@@ -60,8 +60,8 @@ func (a *app) chaos() *cobra.Command {
 		Use:   "chaos",
 		Short: "Start, deploy, kill functions during 100 runs, break functions, destroy and stop",
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
-a hundred runs, of which none may be lost, break functions for good, remove what was
-deployed, and stop.`,
+a hundred runs, of which none may be lost, break functions permanently, remove the
+deployment, and stop.`,
 	}, "TestFaults")
 }
 
@@ -95,9 +95,9 @@ func (a *app) adapters() *cobra.Command {
 	return a.passing(&cobra.Command{
 		Use:   "adapters",
 		Short: "Start, run the tests of the adapters of AWS, and stop",
-		Long: `Start LocalStack, hold the adapters of Step Functions, KMS, EventBridge and Secrets
-Manager to the tests of their ports, and that of DynamoDB with a DynamoDB Local of
-its own, and stop. A running LocalStack is used.`,
+		Long: `Start LocalStack, run the port suites of the adapters of Step Functions, KMS,
+EventBridge and Secrets Manager there, and that of DynamoDB with its own DynamoDB
+Local, and stop. A running LocalStack is used.`,
 	}, func(ctx context.Context, p place, output *lines, _ bool) error {
 		if err := a.serve(ctx, p); err != nil {
 			return err

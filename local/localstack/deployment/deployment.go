@@ -125,16 +125,28 @@ func (d Deployment) Bootstrap(ctx context.Context) error {
 	})
 }
 
-// Deploy deploys the result of Prepare.
+// errNoOutputs is the error of a deployment whose outputs file lacks the stack.
+var errNoOutputs = errors.New("the stack has no outputs")
+
+// Deploy deploys the result of Prepare. A busy LocalStack sometimes reports a
+// complete stack without its outputs; then Deploy deploys once more, which
+// changes nothing but reads the outputs.
 func (d Deployment) Deploy(ctx context.Context) (Outputs, error) {
-	err := d.timed("deployed", func() error {
-		return d.cdk(ctx, "deploy", d.Work, "deploy", "--all", "--app", d.template(), "--require-approval", "never",
+	var outputs Outputs
+	deploy := func() error {
+		err := d.cdk(ctx, "deploy", d.Work, "deploy", "--all", "--app", d.template(), "--require-approval", "never",
 			"--progress", "events", "--outputs-file", d.outputs())
-	})
-	if err != nil {
-		return nil, err
+		if err != nil {
+			return err
+		}
+		outputs, err = d.Outputs()
+		return err
 	}
-	return d.Outputs()
+	err := d.timed("deployed", deploy)
+	if errors.Is(err, errNoOutputs) {
+		err = d.timed("deployed again", deploy)
+	}
+	return outputs, err
 }
 
 // Outputs returns the outputs of the last deployment. The error is
@@ -150,7 +162,7 @@ func (d Deployment) Outputs() (Outputs, error) {
 	}
 	outputs, ok := stacks["sortie-"+d.Stage]
 	if !ok {
-		return nil, errors.New("the stack sortie-" + d.Stage + " has no outputs")
+		return nil, fmt.Errorf("sortie-%s: %w", d.Stage, errNoOutputs)
 	}
 	return outputs, nil
 }

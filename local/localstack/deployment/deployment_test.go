@@ -27,7 +27,8 @@ const cdklocal = `#!/bin/sh
 echo "$@" >>"$HOME/calls"
 env | grep -E '^(AWS|CDK)' >>"$HOME/env"
 while [ $# -gt 0 ]; do
-	if [ "$1" = --outputs-file ]; then echo '{"sortie-local": {"URL": "http://there/local", "ClientsSecret": "c", "FlySecret": "f"}}' >"$2"; fi
+	if [ "$1" = --outputs-file ] && rm "$HOME/empty" 2>/dev/null; then echo '{}' >"$2"
+	elif [ "$1" = --outputs-file ]; then echo '{"sortie-local": {"URL": "http://there/local", "ClientsSecret": "c", "FlySecret": "f"}}' >"$2"; fi
 	shift
 done
 `
@@ -94,6 +95,19 @@ func TestDeployment(t *testing.T) {
 	}
 	if strings.Count(calls, "bootstrap --ci aws://000000000000/us-east-1") != 1 {
 		t.Errorf("it was not bootstrapped once:\n%s", calls)
+	}
+}
+
+func TestDeployRepeatsWithoutOutputs(t *testing.T) {
+	t.Parallel()
+	d, notes := setup(t)
+	write(t, filepath.Join(notes, "empty"), "")
+	outputs, err := d.Run(t.Context())
+	if err != nil || outputs["URL"] != "http://there/local" {
+		t.Errorf("got %v, %v, want the outputs of the second deployment", outputs, err)
+	}
+	if calls := strings.Count(read(t, filepath.Join(notes, "calls")), "deploy --ci"); calls != 2 {
+		t.Errorf("got %d deployments, want 2", calls)
 	}
 }
 
