@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// troubled is a database that has nothing and refuses its first calls.
+// troubled is an empty database that refuses its first calls.
 type troubled struct {
 	dynamo.API
 	refusals []error
@@ -69,30 +69,30 @@ var (
 	ref       = run.Ref{Tenant: "acme", ID: "a"}
 )
 
-func TestWhatIsThrottledIsAskedAgain(t *testing.T) {
+func TestThrottlingIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
-		"throughput":       throttled,
-		"requests":         &types.RequestLimitExceeded{},
-		"server error":     &types.InternalServerError{},
-		"met another":      &types.TransactionConflictException{},
-		"is being applied": &types.TransactionInProgressException{},
+		"throughput":              throttled,
+		"requests":                &types.RequestLimitExceeded{},
+		"server error":            &types.InternalServerError{},
+		"transaction conflict":    &types.TransactionConflictException{},
+		"transaction in progress": &types.TransactionInProgressException{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				db, s := setup(t, times(5, refusal)...)
 				if _, err := s.Load(t.Context(), ref); !errors.Is(err, port.ErrNotFound) || db.calls != 6 {
-					t.Fatalf("after %d calls: %v", db.calls, err)
+					t.Fatalf("after %d calls: got %v", db.calls, err)
 				}
 			})
 		})
 	}
 }
 
-// TestATransactionThatMetAnotherIsTheSameOneAgain has its token be the same, so
-// that it is applied once where an answer was lost.
-func TestATransactionThatMetAnotherIsTheSameOneAgain(t *testing.T) {
+// TestConflictRetryKeepsItsToken checks that a retry has the same request
+// token, so that a transaction whose answer was lost is applied once.
+func TestConflictRetryKeepsItsToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		met := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
@@ -102,16 +102,16 @@ func TestATransactionThatMetAnotherIsTheSameOneAgain(t *testing.T) {
 		d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now())
 		_, err := s.Create(t.Context(), port.WriteOf(d), &port.IdempotencyKey{Key: "k", Digest: "d"})
 		if err != nil || db.calls != 5 || len(db.tokens) != 1 || db.tokens[""] {
-			t.Fatalf("after %d calls with the tokens %v: %v", db.calls, db.tokens, err)
+			t.Fatalf("after %d calls with the tokens %v: got %v", db.calls, db.tokens, err)
 		}
 	})
 }
 
-func TestNobodyIsAskedBeyondTheDeadline(t *testing.T) {
+func TestRetriesEndAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ deadline, at time.Duration }{
-		"the caller's":  {3 * time.Second, 3 * time.Second},
-		"none, or late": {time.Hour, 20 * time.Second},
+		"deadline of the caller": {3 * time.Second, 3 * time.Second},
+		"late deadline":          {time.Hour, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,23 +125,23 @@ func TestNobodyIsAskedBeyondTheDeadline(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				if took := time.Since(began); took > test.at || took < test.at/2 || db.calls < 5 {
-					t.Errorf("gave up after %s and %d calls, want nearly %s", took, db.calls, test.at)
+					t.Errorf("got the error after %s and %d calls, want nearly %s", took, db.calls, test.at)
 				}
 			})
 		})
 	}
 }
 
-func TestWhatIsNoPassingFaultIsAskedOnce(t *testing.T) {
+func TestPermanentErrorIsNotRetried(t *testing.T) {
 	t.Parallel()
 	db, s := setup(t, times(9, &types.ResourceNotFoundException{Message: aws.String("Requested resource not found")})...)
 	if _, err := s.Load(t.Context(), ref); !fault.Is(err, fault.Unavailable) || db.calls != 1 {
-		t.Fatalf("after %d calls: %v", db.calls, err)
+		t.Fatalf("after %d calls: got %v", db.calls, err)
 	}
 }
 
-// TestAFaultIsInOurWords has the whole SDK meet what AWS says.
-func TestAFaultIsInOurWords(t *testing.T) {
+// TestFaultsHideAWSMessages sends errors of AWS through the whole SDK.
+func TestFaultsHideAWSMessages(t *testing.T) {
 	t.Parallel()
 	refuse := func(code string) awstest.Call {
 		return func(json.RawMessage) (any, error) {
@@ -159,43 +159,43 @@ func TestAFaultIsInOurWords(t *testing.T) {
 	d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now())
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Load":   func() error { _, err := s.Load(ctx, ref); return err },
-		"Create": func() error { _, err := s.Create(ctx, port.WriteOf(d), nil); return err },
-		"Commit": func() error { return s.Commit(ctx, port.WriteOf(d)) },
-		"Beat":   func() error { _, err := s.Heartbeat(ctx, ref, run.Heartbeat{}); return err },
-		"List":   func() error { _, _, err := s.List(ctx, "acme", port.Page{Limit: 1}); return err },
-		"Due":    func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
-		"Pools":  func() error { _, err := s.Pools(ctx); return err },
-		"Mend":   func() error { _, err := s.Reconcile(ctx, "acme", "p"); return err },
+		"Load":      func() error { _, err := s.Load(ctx, ref); return err },
+		"Create":    func() error { _, err := s.Create(ctx, port.WriteOf(d), nil); return err },
+		"Commit":    func() error { return s.Commit(ctx, port.WriteOf(d)) },
+		"Heartbeat": func() error { _, err := s.Heartbeat(ctx, ref, run.Heartbeat{}); return err },
+		"List":      func() error { _, _, err := s.List(ctx, "acme", port.Page{Limit: 1}); return err },
+		"Due":       func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
+		"Pools":     func() error { _, err := s.Pools(ctx); return err },
+		"Reconcile": func() error { _, err := s.Reconcile(ctx, "acme", "p"); return err },
 	} {
 		err := call()
 		f := fault.Of(err)
 		if !fault.Is(err, fault.Unavailable) {
-			t.Errorf("%s: %v, want an Unavailable fault", name, err)
+			t.Errorf("%s: got %v, want an Unavailable fault", name, err)
 			continue
 		}
 		for _, word := range []string{"arn:", "Exception", "api error", "operation error", "https response"} {
 			if strings.Contains(f.Message, word) {
-				t.Errorf("%s: the fault says %q", name, f.Message)
+				t.Errorf("%s: got message %q", name, f.Message)
 			}
 		}
 	}
 }
 
-func TestAnIncompleteConfigurationNamesAllItsProblems(t *testing.T) {
+func TestConfigNamesAllProblems(t *testing.T) {
 	t.Parallel()
 	_, err := dynamo.New(nil, dynamo.Config{TTLGrace: -1})
 	if err == nil {
-		t.Fatal("it is taken")
+		t.Fatal("got success")
 	}
 	for _, word := range []string{"table", "clock", "grace"} {
 		if !strings.Contains(err.Error(), word) {
-			t.Errorf("it does not name the %s: %v", word, err)
+			t.Errorf("got an error without the %s: %v", word, err)
 		}
 	}
 }
 
-// sparing is a database that reads nothing of a batch for a while.
+// sparing is a database whose first batches leave all keys unprocessed.
 type sparing struct {
 	troubled
 	spares int
@@ -208,9 +208,9 @@ func (d *sparing) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput
 	return &dynamodb.BatchGetItemOutput{}, nil
 }
 
-// TestABatchThatIsThrottledIsAskedForWithPauses: DynamoDB tells it by leaving the
-// keys out of an answer that is none of its errors.
-func TestABatchThatIsThrottledIsAskedForWithPauses(t *testing.T) {
+// TestThrottledBatchIsRetriedWithPauses: DynamoDB reports a throttled batch as
+// unprocessed keys, not as an error.
+func TestThrottledBatchIsRetriedWithPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := &sparing{troubled{}, 5}
@@ -222,10 +222,10 @@ func TestABatchThatIsThrottledIsAskedForWithPauses(t *testing.T) {
 		w.Lease = run.LeaseRelease // the run is read first, in a batch
 		began := time.Now()
 		if err := s.Commit(t.Context(), w); !errors.Is(err, port.ErrConflict) || db.calls != 6 {
-			t.Errorf("after %d calls: %v", db.calls, err)
+			t.Errorf("after %d calls: got %v", db.calls, err)
 		}
 		if took := time.Since(began); took < 300*time.Millisecond {
-			t.Errorf("five times nothing was read, and asked for again within %s", took)
+			t.Errorf("got five retries within %s, want pauses between them", took)
 		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// export is a run as the front door makes it.
+// export returns a run as the API creates it.
 func export(id string) run.Run {
 	return run.Run{
 		Tenant: "default", ID: id, TaskID: id, Workspace: "default", CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
@@ -39,14 +39,14 @@ func export(id string) run.Run {
 	}
 }
 
-// token is as long as those of Step Functions are, and as random.
+// token returns random text of the length of a Step Functions task token.
 func token() string {
 	raw := make([]byte, 480)
 	_, _ = crypto.Read(raw)
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// commit is one of an export's, as the service makes them.
+// commit is one commit of an export.
 type commit struct {
 	name      string
 	fact      run.Fact
@@ -59,7 +59,7 @@ func exportCommits() []commit {
 	return []commit{
 		{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
 		{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
-		{name: "machine made", fact: run.MachineCreated{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
+		{name: "machine created", fact: run.MachineCreated{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
 		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, heartbeat: func(now time.Time) run.HeartbeatChange {
 			return run.HeartbeatChange{Open: &run.Heartbeat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
 		}},
@@ -69,7 +69,7 @@ func exportCommits() []commit {
 		{name: "completed, closes its heartbeats", fact: run.Reported{Attempt: 1, Report: run.Report{
 			Digest: "4c1055bf182d25dce3eaffbd6454eaf6", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72,"durationMs":48211}`),
 		}}, heartbeat: func(time.Time) run.HeartbeatChange { return run.HeartbeatChange{Close: true} }},
-		{name: "settled, gives its slot back", fact: run.Settled{Output: &run.Output{
+		{name: "settled, releases its slot", fact: run.Settled{Output: &run.Output{
 			Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`, ContentType: "application/xml",
 		}}},
 		{name: "downloaded", fact: run.OutputExpiring{Message: "downloaded"}},
@@ -77,10 +77,10 @@ func exportCommits() []commit {
 	}
 }
 
-// TestAPlainExportCostsAtMostSixtyWriteUnits spends what an export spends that
-// takes a minute in a limited pool: under an idempotency key, with a worker that
-// is heard twice, whose output is downloaded once.
-func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
+// TestPlainExportCostsAtMostSixtyWriteUnits makes the writes of an export of
+// one minute in a limited pool: with an idempotency key, two heartbeats of its
+// worker and one download of its output.
+func TestPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	t.Parallel()
 	ctx, cfg := t.Context(), awstest.DynamoDB(t)
 	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
@@ -101,14 +101,14 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// An hour in which no time limit crosses noon or midnight.
+	// At this hour no time limit crosses noon or midnight.
 	hour := time.Now().UTC().Truncate(24 * time.Hour).Add(3 * time.Hour)
 	life := func(id string, row func(string)) {
 		now := hour
 		d := run.New(export(id), now)
 		_, err := s.Create(ctx, port.WriteOf(d), &port.IdempotencyKey{Key: "0f8fad5b-" + id, Digest: strings.Repeat("d", 64)})
 		ok(err)
-		row("accepted, under its key")
+		row("accepted, with its key")
 		for _, c := range exportCommits() {
 			now = now.Add(8*time.Second + rand.N(time.Second))
 			r, err := s.Load(ctx, d.Run.Ref())
@@ -131,16 +131,17 @@ func TestAPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	}
 	life("export_mods_1772352000000_first", func(string) { spent.take() }) // registers the pool
 	life("export_mods_1772352000000_9f3a4b2c", row)
-	fmt.Fprintf(&table, "%-34s %3.0f WRU %4.1f RRU", "in all", sumW, sumR)
+	fmt.Fprintf(&table, "%-34s %3.0f WRU %4.1f RRU", "in total", sumW, sumR)
 	t.Logf("what an export costs:\n%s", table.String())
 	if sumW > 60 {
-		t.Error("it is more than 60 write units")
+		t.Error("got more than 60 write units")
 	}
 }
 
-// TestALimitedPoolGrantsAHundredASecond: all grants of a pool write under its key,
-// which DynamoDB takes 1,000 units a second of. A hundred grants may cost it those.
-func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
+// TestLimitedPoolGrantsAHundredPerSecond: all grants of a pool write under one
+// partition key, which DynamoDB limits to 1,000 units per second. A hundred
+// grants must not cost more.
+func TestLimitedPoolGrantsAHundredPerSecond(t *testing.T) {
 	t.Parallel()
 	ctx, cfg := t.Context(), awstest.DynamoDB(t)
 	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
@@ -193,10 +194,10 @@ func TestALimitedPoolGrantsAHundredASecond(t *testing.T) {
 	for key, units := range spent.keys {
 		t.Logf("%s: %v write units", key, units)
 		if units > second/grants {
-			t.Errorf("a grant costs %s %v write units: %v a second", key, units, math.Floor(second/units))
+			t.Errorf("%s: got %v write units per grant, %v grants per second", key, units, math.Floor(second/units))
 		}
 	}
 	if len(spent.keys) < 3 {
-		t.Errorf("a grant writes to %v, and should to two runs and their pool", spent.keys)
+		t.Errorf("got writes to %v, want two runs and their pool", spent.keys)
 	}
 }

@@ -49,8 +49,8 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		}
 		return s.write(ctx, append(parts, leases.parts...))
 	})
-	if err == nil && use != nil && use.stands != nil {
-		return use.stands, nil
+	if err == nil && use != nil && use.existing != nil {
+		return use.existing, nil
 	}
 	return nil, wrap(err, "create run", first.Run.ID)
 }
@@ -63,8 +63,8 @@ type nameUse struct {
 	idempotency bool
 	// before is the item of a use by a deleted run.
 	before item
-	// stands is the run of a known idempotency key.
-	stands *run.Run
+	// existing is the run of a known idempotency key.
+	existing *run.Run
 }
 
 // part reserves the name unless an existing run has it.
@@ -102,7 +102,7 @@ func (n *nameUse) part(s *Store, c *change) *part {
 		case stdbytes.Equal(bytesOf(is[attrBorn]), born(c.Run)) && r.ID == c.Run.ID && s.isOurs(ctx, c):
 			return errApplied
 		}
-		n.stands = &r
+		n.existing = &r
 		return nil
 	}
 	return p

@@ -73,7 +73,7 @@
 //	Pools, Reconcile          1 RRU for each 40 slots and queue items; Reconcile n/2 for the living runs
 //	Purge                     32 queries, n/2 RRU; about 4 WRU for each record that the TTL has left
 //
-// TestAPlainExportCostsAtMostSixtyWriteUnits measures an export that takes a
+// TestPlainExportCostsAtMostSixtyWriteUnits measures an export that takes a
 // minute in a limited pool, with an idempotency key, two heartbeats and a
 // download. It counts index entries that change in a transaction twice, as the
 // items. A run that spans noon or midnight (UTC) with its time limit changes its

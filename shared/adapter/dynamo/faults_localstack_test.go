@@ -24,7 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// unsure applies each write and loses the first answer to it.
+// unsure applies each write and loses the first response to it.
 type unsure struct {
 	dynamo.API
 	lose bool
@@ -55,9 +55,9 @@ func (u *unsure) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 	return out, u.lost(err)
 }
 
-// TestALostAnswerIsNoConflict has each kind of write be applied and not
-// answered: asked again, it is the same one, and not one that came too late.
-func TestALostAnswerIsNoConflict(t *testing.T) {
+// TestLostAnswerIsNoConflict applies each kind of write and loses the response:
+// the retry is recognized as the same write, not as a later one.
+func TestLostAnswerIsNoConflict(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := awstest.DynamoDB(t), t.Context()
 	db := &unsure{API: dynamodb.NewFromConfig(cfg)}
@@ -70,7 +70,7 @@ func TestALostAnswerIsNoConflict(t *testing.T) {
 		db.lose = true
 		d := run.New(export(name), time.Now().UTC())
 		if existing, err := s.Create(ctx, port.WriteOf(d), under); err != nil || existing != nil || db.lose {
-			t.Fatalf("%s: created: %v, %v", name, existing, err)
+			t.Fatalf("%s: got created %v, %v", name, existing, err)
 		}
 		for _, c := range exportCommits() {
 			r, err := s.Load(ctx, d.Run.Ref())
@@ -84,17 +84,17 @@ func TestALostAnswerIsNoConflict(t *testing.T) {
 				d.Heartbeat = c.heartbeat(time.Now())
 			}
 			if err := s.Commit(ctx, port.WriteOf(d)); err != nil {
-				t.Fatalf("%s: %s: %v", name, c.name, err)
+				t.Fatalf("%s: %s: got %v", name, c.name, err)
 			}
 			db.lose = false
 			if err := s.Commit(ctx, port.WriteOf(d)); !errors.Is(err, port.ErrConflict) {
-				t.Fatalf("%s: %s, decided once and committed twice: %v", name, c.name, err)
+				t.Fatalf("%s: %s, decided once and committed twice: got %v", name, c.name, err)
 			}
 		}
 	}
 }
 
-// restarted commits an event that says much, n times.
+// restarted commits a large event n times.
 func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
 	t.Helper()
 	for range n {
@@ -104,14 +104,14 @@ func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
 			State: r.State, Message: strings.Repeat(fmt.Sprintf("%x ", r.EventCount*7919), 30),
 		}
 		if err := s.Commit(t.Context(), port.Write{Run: r, Events: []run.Event{e}}); err != nil {
-			t.Fatalf("event %d: %v", e.Seq, err)
+			t.Fatalf("event %d: got %v", e.Seq, err)
 		}
 		r.Version++
 	}
 	return r
 }
 
-// raw are all items of a run.
+// raw returns all items of a run.
 func raw(t *testing.T, cfg aws.Config, table, id string) []item {
 	t.Helper()
 	out, err := dynamodb.NewFromConfig(cfg).Query(t.Context(), &dynamodb.QueryInput{
@@ -124,9 +124,9 @@ func raw(t *testing.T, cfg aws.Config, table, id string) []item {
 	return out.Items
 }
 
-// TestARunOfManyEventsStaysSmall has events go where there is room for them,
-// and be read in order from wherever they are.
-func TestARunOfManyEventsStaysSmall(t *testing.T) {
+// TestRunOfManyEventsStaysSmall checks the sizes of the items of a run with
+// many events, and that Events returns them in order.
+func TestRunOfManyEventsStaysSmall(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := awstest.DynamoDB(t), t.Context()
 	name := table(t, cfg)
@@ -145,11 +145,11 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 	items := raw(t, cfg, name, "many")
 	for _, is := range items {
 		if kb := units.Kilobytes(is, size); kb > 4 {
-			t.Errorf("an item is of %v KB", kb)
+			t.Errorf("got an item of %v KB", kb)
 		}
 	}
 	if len(items) < 3 {
-		t.Errorf("there are only %d items", len(items))
+		t.Errorf("got %d items, want more", len(items))
 	}
 	for _, after := range []int{-1, 0, 1, 17, 100, many - 2, many - 1, many, many + 5} {
 		for _, limit := range []int{1, 10, 1000} {
@@ -158,17 +158,17 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := min(max(many-max(after, 0), 0), limit); len(events) != want {
-				t.Fatalf("%d events after %d, at most %d; want %d", len(events), after, limit, want)
+				t.Fatalf("got %d events after %d with limit %d, want %d", len(events), after, limit, want)
 			}
 			for i, e := range events {
 				if e.Seq != max(after, 0)+i+1 {
-					t.Fatalf("after %d comes %d at %d", after, e.Seq, i)
+					t.Fatalf("after %d: got %d at %d", after, e.Seq, i)
 				}
 			}
 		}
 	}
-	// The table's TTL would leave the older events behind, so Purge has the run,
-	// at once.
+	// The table's TTL would not delete the older events, so Purge deletes the
+	// run without a delay.
 	d, err := run.Decide(r, run.CancelRequested{}, time.Now().UTC())
 	if err != nil {
 		t.Fatal(err)
@@ -178,19 +178,20 @@ func TestARunOfManyEventsStaysSmall(t *testing.T) {
 	}
 	for _, is := range raw(t, cfg, name, "many") {
 		if is[schema.TTL] != nil {
-			t.Error("an item of the run expires by itself")
+			t.Error("got an item with a TTL")
 		}
 	}
 	if n, err := s.Purge(ctx, d.Run.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
-		t.Fatalf("forgot %d, %v", n, err)
+		t.Fatalf("got %d purged, %v; want 1", n, err)
 	}
 	if left := raw(t, cfg, name, "many"); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got items %v, want no item", left)
 	}
 }
 
-// TestAnExpiredRunIsLeftToTheTTLFirst has Purge delete what the TTL has not.
-func TestAnExpiredRunIsLeftToTheTTLFirst(t *testing.T) {
+// TestPurgeWaitsForTheTTL: Purge deletes only what the TTL did not delete
+// within its grace period.
+func TestPurgeWaitsForTheTTL(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := awstest.DynamoDB(t), t.Context()
 	name := table(t, cfg)
@@ -212,19 +213,19 @@ func TestAnExpiredRunIsLeftToTheTTLFirst(t *testing.T) {
 	expires := d.Run.ExpiresAt
 	ttl, ok := raw(t, cfg, name, "gone")[0][schema.TTL].(*types.AttributeValueMemberN)
 	if want := fmt.Sprint(expires.Unix() + 1); !ok || ttl.Value != want {
-		t.Fatalf("the TTL is %v, want %s: a second in which the record has expired", ttl, want)
+		t.Fatalf("got TTL %v, want %s, one second after the record's expiry", ttl, want)
 	}
 	for after, want := range map[time.Duration]int{time.Hour: 0, 71 * time.Hour: 0} {
 		if n, err := s.Purge(ctx, expires.Add(after), 10); err != nil || n != want {
-			t.Fatalf("%s after its end: %d, %v", after, n, err)
+			t.Fatalf("%s after the expiry: got %d, %v", after, n, err)
 		}
 	}
 	if n, err := s.Purge(ctx, expires.Add(73*time.Hour), 10); err != nil || n != 1 {
-		t.Fatalf("after the grace: %d, %v", n, err)
+		t.Fatalf("after the grace period: got %d, %v", n, err)
 	}
 }
 
-func TestATaskIDIsGivenOnce(t *testing.T) {
+func TestTaskIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	s := open(t, dynamo.Config{})
 	for i, want := range []bool{true, false} {
@@ -232,12 +233,12 @@ func TestATaskIDIsGivenOnce(t *testing.T) {
 		r.TaskID = "one task"
 		_, err := s.Create(t.Context(), port.WriteOf(run.New(r, time.Now().UTC())), nil)
 		if want && err != nil || !want && !errors.Is(err, port.ErrConflict) {
-			t.Fatalf("run %d: %v", i, err)
+			t.Fatalf("run %d: got %v", i, err)
 		}
 	}
 }
 
-func TestACommitOfTooManyIsRefused(t *testing.T) {
+func TestCommitOfTooManyRunsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, dynamo.Config{})
 	var writes []port.Write

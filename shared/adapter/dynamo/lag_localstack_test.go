@@ -22,8 +22,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// lagging is a client whose indexes lack everything that was written since they
-// settled last. Those of DynamoDB Local never lag.
+// lagging is a client whose indexes lack all writes since the last settle.
+// Those of DynamoDB Local never lag.
 type lagging struct {
 	dynamo.API
 	mu      sync.Mutex
@@ -91,7 +91,7 @@ func openLagging(t *testing.T) (*dynamo.Store, *lagging) {
 	return s, db
 }
 
-func TestStoreKeepsThePortWhereIndexesLag(t *testing.T) {
+func TestStoreWithLaggingIndexes(t *testing.T) {
 	t.Parallel()
 	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
 		s, db := openLagging(t)
@@ -99,9 +99,9 @@ func TestStoreKeepsThePortWhereIndexesLag(t *testing.T) {
 	})
 }
 
-// TestMendTakesNothingFromWhomItsIndexDoesNotKnow has runs take slots and places
-// that no index has yet.
-func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
+// TestReconcileKeepsRunsMissingFromTheIndex acquires a slot and enters the
+// queue by commits that the index does not contain yet.
+func TestReconcileKeepsRunsMissingFromTheIndex(t *testing.T) {
 	t.Parallel()
 	s, db := openLagging(t)
 	ctx := t.Context()
@@ -120,17 +120,16 @@ func TestMendTakesNothingFromWhomItsIndexDoesNotKnow(t *testing.T) {
 		}
 	}
 	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 {
-		t.Fatalf("changed %d, %v", n, err)
+		t.Fatalf("got %d changed, %v", n, err)
 	}
 	db.settle()
 	pools, err := s.Pools(ctx)
 	if err != nil || len(pools) != 1 || pools[0].Held != 1 || pools[0].Queued != 1 {
-		t.Fatalf("%+v, %v", pools, err)
+		t.Fatalf("got pools %+v, %v", pools, err)
 	}
 }
 
-// overtaken is a client that has something else be written before the next
-// transaction.
+// overtaken is a client that writes another item before the next transaction.
 type overtaken struct {
 	dynamo.API
 	first *dynamodb.PutItemInput
@@ -146,9 +145,9 @@ func (o *overtaken) TransactWriteItems(ctx context.Context, in *dynamodb.Transac
 	return o.API.TransactWriteItems(ctx, in, opts...)
 }
 
-// TestRule6MendFreesNoSlotThatWasGivenMeanwhile has a slot be nobody's when Mend
-// looks, and somebody's when it writes.
-func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
+// TestReconcileKeepsAReassignedSlot grants an orphaned slot to a run between
+// the read and the write of Reconcile. Rule 6 of shared/README.md.
+func TestReconcileKeepsAReassignedSlot(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := awstest.DynamoDB(t), t.Context()
 	db, name := &overtaken{API: dynamodb.NewFromConfig(cfg)}, table(t, cfg)
@@ -167,16 +166,17 @@ func TestRule6MendFreesNoSlotThatWasGivenMeanwhile(t *testing.T) {
 	}
 	db.first = slot("new")
 	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 0 || db.first != nil {
-		t.Fatalf("changed %d, %v", n, err)
+		t.Fatalf("got %d changed, %v", n, err)
 	}
 	found, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &name, Key: item{
 		schema.Partition.Name: slot("").Item[schema.Partition.Name], schema.Sort.Name: slot("").Item[schema.Sort.Name],
 	}})
 	if err != nil || len(found.Item) == 0 || found.Item["run"].(*types.AttributeValueMemberS).Value != "new" {
-		t.Errorf("the slot is %v (%v)", found.Item, err)
+		t.Errorf("got slot %v (%v)", found.Item, err)
 	}
-	// Of nobody, it is free with the next look, which no one overtakes.
+	// The holder has no record, so the next call, without a concurrent write,
+	// frees the slot.
 	if n, err := s.Reconcile(ctx, "default", "p"); err != nil || n != 1 {
-		t.Errorf("changed %d, %v", n, err)
+		t.Errorf("got %d changed, %v", n, err)
 	}
 }

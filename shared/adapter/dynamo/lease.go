@@ -148,7 +148,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 	return nil
 }
 
-// hold gives the slot to the run, from its present holder; "" is none.
+// hold gives the slot to the run, from its present holder; "" for a free slot.
 func (l *leases) hold(c *change, in string, n int, was string) {
 	put := slotKey(in, n)
 	put[attrRun] = text(c.Run.ID)
@@ -162,7 +162,7 @@ func (l *leases) hold(c *change, in string, n int, was string) {
 	l.slots[c] = n
 }
 
-// heldBy sets the holder of the slot, "" for none.
+// heldBy sets the holder of the slot, "" for a free slot.
 func (p *part) heldBy(id string) {
 	p.conditions = append(p.conditions, "(attribute_not_exists("+p.name(attrRun)+") OR "+p.name(attrRun)+" = "+p.value(text(id))+")")
 }

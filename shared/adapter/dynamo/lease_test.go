@@ -8,11 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestALoweredLimitIsNeverExceededByThoseWhoAskAtOnce has many look at a pool,
-// each at its time, and take what they chose then, in any order, while others
-// give their slots back. The limit was lowered before, so slots above it may be
-// held.
-func TestALoweredLimitIsNeverExceededByThoseWhoAskAtOnce(t *testing.T) {
+// TestLoweredLimitIsNotExceededByConcurrentGrants interleaves reads of the
+// pool, grants based on them in any order, and releases. Slots above the
+// lowered limit may still be held.
+func TestLoweredLimitIsNotExceededByConcurrentGrants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 6).Draw(t, "limit")
@@ -26,11 +25,11 @@ func TestALoweredLimitIsNeverExceededByThoseWhoAskAtOnce(t *testing.T) {
 		var chosen []int
 		for step := range 60 {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
-			case 0: // somebody looks
+			case 0: // read the pool
 				if n, ok := (&view{held: maps.Clone(pool)}).free(limit); ok {
 					chosen = append(chosen, n)
 				}
-			case 1: // somebody takes what was free when it looked, if it still is
+			case 1: // grant a slot that was free at an earlier read, if it still is
 				if len(chosen) == 0 {
 					continue
 				}
@@ -41,9 +40,9 @@ func TestALoweredLimitIsNeverExceededByThoseWhoAskAtOnce(t *testing.T) {
 					pool[n] = fmt.Sprint("new ", step)
 				}
 				if len(pool) > most {
-					t.Fatalf("%d slots of %d are held: %v", len(pool), limit, pool)
+					t.Fatalf("got %d slots held, want at most %d: %v", len(pool), limit, pool)
 				}
-			case 2: // somebody gives a slot back
+			case 2: // release a slot
 				for n := range pool {
 					delete(pool, n)
 					break
@@ -54,7 +53,7 @@ func TestALoweredLimitIsNeverExceededByThoseWhoAskAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFreeSlotIsFoundIfThereIsOne(t *testing.T) {
+func TestFreeSlotIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		held  []int
@@ -78,7 +77,7 @@ func TestAFreeSlotIsFoundIfThereIsOne(t *testing.T) {
 		}
 		n, ok := v.free(test.limit)
 		if ok != test.found || ok && (n >= test.limit || v.held[n] != "") {
-			t.Errorf("of %v with limit %d: %d, %v", test.held, test.limit, n, ok)
+			t.Errorf("%v with limit %d: got %d, %v", test.held, test.limit, n, ok)
 		}
 	}
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-func TestStoreKeepsThePortOnDynamoDBLocal(t *testing.T) {
+func TestStoreOnDynamoDBLocal(t *testing.T) {
 	t.Parallel()
 	porttest.Store(t, func(t *testing.T) port.Store { return open(t, dynamo.Config{}) })
 }
 
-// open gives a store on a table of its own.
+// open returns a store on a new table.
 func open(t testing.TB, c dynamo.Config) *dynamo.Store {
 	t.Helper()
 	cfg := awstest.DynamoDB(t)
@@ -35,7 +35,7 @@ func open(t testing.TB, c dynamo.Config) *dynamo.Store {
 	return s
 }
 
-// table makes a table as the schema says.
+// table creates a table with the schema.
 func table(t testing.TB, cfg aws.Config) string {
 	t.Helper()
 	client := dynamodb.NewFromConfig(cfg)

@@ -18,16 +18,15 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// meter is a client that counts the write units of each request from the items
-// before and after. What DynamoDB Local tells about single items agrees with it;
-// about transactions it tells another number, from the bytes of them all, four
-// times.
+// meter is a client that computes the write units of each request from the
+// items before and after it. For single items DynamoDB Local reports the same
+// number; for transactions it reports four times the units of their total size.
 type meter struct {
 	dynamo.API
 	*testing.T
 	table    string
 	wru, rru float64
-	// keys has the write units of items, by partition key, where it is not nil.
+	// keys has the write units by partition key, if not nil.
 	keys map[string]float64
 }
 
@@ -36,7 +35,8 @@ func (m *meter) take() (wru, rru float64) {
 	return wru, rru
 }
 
-// consumed is dynamo.Config.Consumed: what is told about reads is taken as it is.
+// consumed is dynamo.Config.Consumed. The reported units of reads are used
+// unchanged.
 func (m *meter) consumed(_ string, _, rru float64) { m.rru += rru }
 
 func (m *meter) read(key item) item {
@@ -52,7 +52,7 @@ func keyOf(is item) item {
 	return item{schema.Partition.Name: is[schema.Partition.Name], schema.Sort.Name: is[schema.Sort.Name]}
 }
 
-// around counts what do writes to the items with these keys.
+// around counts the units of do's writes to the items with these keys.
 func (m *meter) around(times float64, keys []item, do func()) (counted float64) {
 	m.Helper()
 	before := make([]item, len(keys))
@@ -71,13 +71,14 @@ func (m *meter) around(times float64, keys []item, do func()) (counted float64) 
 	return counted
 }
 
-// alone counts a single write, and holds what the database tells to it.
+// alone counts a single write and compares the result with the database's
+// report.
 func (m *meter) alone(key item, do func() *types.ConsumedCapacity) {
 	m.Helper()
-	var told *types.ConsumedCapacity
-	counted := m.around(1, []item{key}, func() { told = do() })
-	if told != nil && *told.CapacityUnits != counted {
-		m.Errorf("%v: counted %v units, the database tells %v", key, counted, *told.CapacityUnits)
+	var reported *types.ConsumedCapacity
+	counted := m.around(1, []item{key}, func() { reported = do() })
+	if reported != nil && *reported.CapacityUnits != counted {
+		m.Errorf("%v: got %v units, the database reports %v", key, counted, *reported.CapacityUnits)
 	}
 }
 
@@ -119,7 +120,7 @@ func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 	return out, err
 }
 
-// size of a value, in bytes.
+// size returns the size of a value in bytes.
 func size(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -135,5 +136,5 @@ func size(v types.AttributeValue) int {
 		}
 		return total
 	}
-	panic(fmt.Sprintf("how large is a %T?", v))
+	panic(fmt.Sprintf("unsupported attribute value %T", v))
 }

@@ -48,7 +48,7 @@ func exportCommits(t *testing.T) []port.Write {
 		},
 	}, now)
 	writes := []port.Write{port.WriteOf(d)}
-	token := func(n byte) string { // 500 characters that do not compress, as task tokens of Step Functions
+	token := func(n byte) string { // 500 incompressible characters, as in task tokens of Step Functions
 		var random []byte
 		for i := range byte(12) {
 			sum := sha256.Sum256([]byte{n, i})
@@ -92,7 +92,7 @@ func TestPlainAndPackedItemsAreRead(t *testing.T) {
 			}
 			is := c.attributes()
 			if _, text := is[attrDoc].(*types.AttributeValueMemberS); text != (s == plain) {
-				t.Fatalf("commit %d: got a %T for the record", i, is[attrDoc])
+				t.Fatalf("commit %d: got record of type %T", i, is[attrDoc])
 			}
 			got, err := recordOf(is)
 			if err != nil {
@@ -118,7 +118,7 @@ func TestPlainAndPackedItemsAreRead(t *testing.T) {
 	}
 }
 
-// TestCompressionSavesWriteUnits keeps the figures of the package comment.
+// TestCompressionSavesWriteUnits checks the numbers of the package comment.
 func TestCompressionSavesWriteUnits(t *testing.T) {
 	t.Parallel()
 	measure := func(s *Store) (wru, bytes int) {
@@ -150,7 +150,7 @@ func TestCompressionSavesWriteUnits(t *testing.T) {
 	}
 }
 
-// sizeOf is the size of a value as DynamoDB counts it.
+// sizeOf returns the size of a value as DynamoDB counts it.
 func sizeOf(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -123,8 +123,8 @@ func eventsOf(is item) ([]run.Event, error) {
 	return events, nil
 }
 
-// get reads an item; nil if there is none. A consistent read sees every write
-// that returned before, for twice the price.
+// get reads an item; nil if it does not exist. A consistent read sees every
+// write that returned before, for twice the price.
 func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error) {
 	out, err := call(ctx, s, s.api.GetItem, &dynamodb.GetItemInput{
 		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.wanted(),

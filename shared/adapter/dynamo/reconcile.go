@@ -18,13 +18,13 @@ func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 	return changed, wrap(err, "reconcile pool", pool)
 }
 
-// stand is what the pool's items say about a run.
-type stand struct {
+// usage is what the pool's items say about a run.
+type usage struct {
 	slots []int
 	queue []string
 }
 
-func (s *stand) agrees(with run.SlotState) bool {
+func (s *usage) agrees(with run.SlotState) bool {
 	switch with {
 	case run.SlotHeld:
 		return len(s.slots) == 1 && len(s.queue) == 0
@@ -36,12 +36,12 @@ func (s *stand) agrees(with run.SlotState) bool {
 
 func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int, err error) {
 	in := pkPool(tenant, pool)
-	stands, numbers := map[string]*stand{}, map[int]bool{}
-	of := func(id string) *stand {
-		if stands[id] == nil {
-			stands[id] = &stand{}
+	usages, numbers := map[string]*usage{}, map[int]bool{}
+	of := func(id string) *usage {
+		if usages[id] == nil {
+			usages[id] = &usage{}
 		}
-		return stands[id]
+		return usages[id]
 	}
 	if err := s.each(ctx, s.under(in), func(is item) bool {
 		sk := textOf(is[schema.Sort.Name])
@@ -56,14 +56,14 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	}); err != nil {
 		return 0, err
 	}
-	recorded, err := s.stands(ctx, tenant, pool)
+	recorded, err := s.recorded(ctx, tenant, pool)
 	if err != nil {
 		return 0, err
 	}
 	for id := range recorded {
 		of(id)
 	}
-	for id, is := range stands {
+	for id, is := range usages {
 		if is.agrees(recorded[id]) {
 			continue
 		}
@@ -76,9 +76,9 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	return changed, nil
 }
 
-// stands returns the slot states of the tenant's living runs in the pool,
+// recorded returns the slot states of the tenant's living runs in the pool,
 // eventually consistent.
-func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
+func (s *Store) recorded(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
 	var entries []item
 	for n := range listShards {
 		q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
@@ -90,18 +90,18 @@ func (s *Store) stands(ctx context.Context, tenant, pool string) (map[string]run
 		}
 	}
 	records, err := s.records(ctx, entries, false)
-	stands := map[string]run.SlotState{}
+	states := map[string]run.SlotState{}
 	for _, r := range records {
 		if how := r.PoolState(); how != "" && r.Slot.Pool == pool {
-			stands[r.ID] = how
+			states[r.ID] = how
 		}
 	}
-	return stands, err
+	return states, err
 }
 
 // reconcileRun changes the pool's items of the run to what its record says. numbers
 // are the held slots.
-func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *stand, numbers map[int]bool) (int, error) {
+func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *usage, numbers map[int]bool) (int, error) {
 	stored, err := s.get(ctx, runKey(ref), true)
 	if err != nil {
 		return 0, err
@@ -116,17 +116,17 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])
 	}
-	stands := r.PoolState()
+	state := r.PoolState()
 	if r.Slot.Pool != pool {
-		stands = ""
+		state = ""
 	}
 	in := pkPool(ref.Tenant, pool)
 	var parts []*part
 	keeps, kept := r.slot()
-	kept = kept && stands == run.SlotHeld
+	kept = kept && state == run.SlotHeld
 	found := false
 	for _, n := range is.slots {
-		if stands == run.SlotHeld && (n == keeps || !kept) && !found {
+		if state == run.SlotHeld && (n == keeps || !kept) && !found {
 			found = true
 			if !kept {
 				guard.set(attrSlot, number(int64(n)))
@@ -137,7 +137,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		p.heldBy(ref.ID)
 		parts = append(parts, p)
 	}
-	if stands == run.SlotHeld && !found {
+	if state == run.SlotHeld && !found {
 		n := 0
 		for numbers[n] {
 			n++
@@ -150,7 +150,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		parts = append(parts, p)
 		guard.set(attrSlot, number(int64(n)))
 	}
-	lacks := stands == run.SlotQueued
+	lacks := state == run.SlotQueued
 	for _, sk := range is.queue {
 		if lacks && sk == queueSort(r.Run) {
 			lacks = false

@@ -26,7 +26,7 @@ const (
 	attrSlot    = "slot"    // the number of the slot it holds
 	attrSpilled = "spilled" // older events are in items of their own
 	attrRun     = "run"     // the run that a slot, key or task is of
-	attrDigest  = "digest"  // of the request that a key stands for
+	attrDigest  = "digest"  // of the request that bound the idempotency key
 )
 
 // Attributes of the indexes; see package schema.

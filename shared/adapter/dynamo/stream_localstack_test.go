@@ -57,8 +57,8 @@ func images(t *testing.T, cfg aws.Config, table string) (all []json.RawMessage) 
 	return all
 }
 
-// TestTheStreamTellsEachEventOnce follows runs through commits of every kind.
-func TestTheStreamTellsEachEventOnce(t *testing.T) {
+// TestStreamHasEachEventOnce follows runs through commits of every kind.
+func TestStreamHasEachEventOnce(t *testing.T) {
 	t.Parallel()
 	cfg, ctx := awstest.DynamoDB(t), t.Context()
 	name := table(t, cfg)
@@ -94,13 +94,13 @@ func TestTheStreamTellsEachEventOnce(t *testing.T) {
 		}
 		restarted(t, s, r, 60)
 	}
-	told := map[run.Ref][]run.Event{}
+	received := map[run.Ref][]run.Event{}
 	for _, image := range images(t, cfg, name) {
 		r, events, err := dynamo.NewEvents(image)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told[r.Ref()] = append(told[r.Ref()], events...)
+		received[r.Ref()] = append(received[r.Ref()], events...)
 	}
 	for ref := range refs {
 		want, err := s.Events(ctx, ref, 0, 1000)
@@ -108,10 +108,10 @@ func TestTheStreamTellsEachEventOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(want) < 60 {
-			t.Errorf("there are only %d events", len(want))
+			t.Errorf("got %d events, want more", len(want))
 		}
-		if diff := cmp.Diff(want, told[ref], cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
-			t.Errorf("the events of %s: want -, told +\n%s", ref.ID, diff)
+		if diff := cmp.Diff(want, received[ref], cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
+			t.Errorf("events of %s (-want +got):\n%s", ref.ID, diff)
 		}
 	}
 }

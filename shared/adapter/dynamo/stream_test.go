@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// created gives the item of a run that was just created, as the API has it.
+// created returns the item of a new run in the JSON form of the API.
 func created(t *testing.T, d run.Decision) map[string]json.RawMessage {
 	t.Helper()
 	var image map[string]json.RawMessage
@@ -43,7 +43,7 @@ func newEvents(t *testing.T, image map[string]json.RawMessage) (run.Run, []run.E
 	return dynamo.NewEvents(text)
 }
 
-func TestAnImageTellsItsRunAndWhatIsNew(t *testing.T) {
+func TestImageHasItsRunAndNewEvents(t *testing.T) {
 	t.Parallel()
 	d := run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a", CorrelationID: "req-1"}, time.Now())
 	image := created(t, d)
@@ -60,40 +60,40 @@ func TestAnImageTellsItsRunAndWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestAnImageWithoutNewsTellsNone(t *testing.T) {
+func TestImageWithoutNewEvents(t *testing.T) {
 	t.Parallel()
 	image := created(t, run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now()))
 	delete(image, "fresh")
 	for name, image := range map[string]map[string]json.RawMessage{
 		"a commit without events": image,
-		"a heartbeat":             {"pk": json.RawMessage(`{"S":"acme#run#a"}`), "sk": json.RawMessage(`{"S":"beat"}`), "heard": json.RawMessage(`{"N":"1"}`)},
+		"a heartbeat":             {"pk": json.RawMessage(`{"S":"acme#run#a"}`), "sk": json.RawMessage(`{"S":"beat"}`), "at": json.RawMessage(`{"N":"1"}`)},
 		"nothing":                 nil,
 	} {
 		if _, events, err := newEvents(t, image); err != nil || len(events) != 0 {
-			t.Errorf("%s: %v, %v", name, events, err)
+			t.Errorf("%s: got %v, %v", name, events, err)
 		}
 	}
 }
 
-func TestAnImageThatCannotBeReadIsAnError(t *testing.T) {
+func TestMalformedImageIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]map[string]string{
-		"no record":             {"doc": `{"S":"x"}`},
-		"a damaged record":      {"doc": `{"B":"AQAA"}`},
-		"another packing":       {"doc": `{"B":"AgAA"}`},
-		"damaged events":        {"ev": `{"L":[{"B":"AQAA"}]}`},
-		"more news than events": {"fresh": `{"N":"2"}`},
-		"less news than none":   {"fresh": `{"N":"-1"}`},
+		"no record":                     {"doc": `{"S":"x"}`},
+		"a damaged record":              {"doc": `{"B":"AQAA"}`},
+		"another packing":               {"doc": `{"B":"AgAA"}`},
+		"damaged events":                {"ev": `{"L":[{"B":"AQAA"}]}`},
+		"more new events than events":   {"fresh": `{"N":"2"}`},
+		"negative number of new events": {"fresh": `{"N":"-1"}`},
 	} {
 		image := created(t, run.New(run.Run{Tenant: "acme", ID: "a", TaskID: "a"}, time.Now()))
 		for name, value := range change {
 			image[name] = json.RawMessage(value)
 		}
 		if _, events, err := newEvents(t, image); err == nil {
-			t.Errorf("%s: %v", name, events)
+			t.Errorf("%s: got %v, want an error", name, events)
 		}
 	}
 	if _, _, err := dynamo.NewEvents(json.RawMessage(`[]`)); err == nil {
-		t.Error("a list is an image")
+		t.Error("list as image: got success")
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TestTheDictionaryNeverChanges keeps what is stored readable. A better
-// dictionary is another file with another first byte.
-func TestTheDictionaryNeverChanges(t *testing.T) {
+// TestDictionaryNeverChanges: stored items need the dictionary. A better one
+// requires another file with another first byte.
+func TestDictionaryNeverChanges(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256(dictionary1)
 	if hex.EncodeToString(sum[:]) != "5164c63067474edbadb3e98ca9cc07b4a3cec8d809d6f9761584f08e2448afee" {
-		t.Error("what was packed with the dictionary before can no longer be read")
+		t.Error("got another digest: stored items would become unreadable")
 	}
 }
 
@@ -37,8 +37,9 @@ var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 	return d.Run, d.Events[0]
 }()
 
-// TestWhatWasPackedBeforeIsRead has the bytes that the first release wrote.
-func TestWhatWasPackedBeforeIsRead(t *testing.T) {
+// TestItemsOfTheFirstReleaseAreReadable reads bytes that the first release
+// wrote.
+func TestItemsOfTheFirstReleaseAreReadable(t *testing.T) {
 	t.Parallel()
 	var r run.Run
 	if err := Unpack(decoded(t, "AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8="), &r); err != nil {
@@ -66,18 +67,18 @@ func decoded(t *testing.T, text string) []byte {
 	return packed
 }
 
-func TestAnyEventIsReadBackAsItWas(t *testing.T) {
+func TestEventsRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(e *run.Event){
-		"as they are":         func(*run.Event) {},
-		"an id of another":    func(e *run.Event) { e.ID = "event 1" },
-		"an id in small":      func(e *run.Event) { e.ID = "01kjm6jm0026htxrnemc20wza6" },
-		"no id":               func(e *run.Event) { e.ID = "" },
-		"no time":             func(e *run.Event) { e.At = time.Time{} },
-		"a time far ahead":    func(e *run.Event) { e.At = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"a time before Unix":  func(e *run.Event) { e.At = time.Date(1901, 1, 1, 0, 0, 0, 1, time.UTC) },
-		"a time zone":         func(e *run.Event) { e.At = e.At.In(time.FixedZone("", 3600)) },
-		"a message and marks": func(e *run.Event) { e.Message = "<a & b> \"ü\" 漢字\x00" },
+		"typical":                         func(*run.Event) {},
+		"id with a space":                 func(e *run.Event) { e.ID = "event 1" },
+		"id in lower case":                func(e *run.Event) { e.ID = "01kjm6jm0026htxrnemc20wza6" },
+		"no id":                           func(e *run.Event) { e.ID = "" },
+		"no time":                         func(e *run.Event) { e.At = time.Time{} },
+		"time in the far future":          func(e *run.Event) { e.At = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"time before 1970":                func(e *run.Event) { e.At = time.Date(1901, 1, 1, 0, 0, 0, 1, time.UTC) },
+		"time zone":                       func(e *run.Event) { e.At = e.At.In(time.FixedZone("", 3600)) },
+		"message with special characters": func(e *run.Event) { e.Message = "<a & b> \"ü\" 漢字\x00" },
 	} {
 		want := sampleEvent
 		change(&want)
@@ -87,15 +88,15 @@ func TestAnyEventIsReadBackAsItWas(t *testing.T) {
 		}
 		got, err := UnpackEvent(packed)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: got %s", name, diff)
 		}
 	}
 }
 
-func TestWhatIsDamagedIsAnError(t *testing.T) {
+func TestDamagedDataIsAnError(t *testing.T) {
 	t.Parallel()
 	packed, err := PackEvent(sampleEvent)
 	if err != nil {
@@ -103,12 +104,12 @@ func TestWhatIsDamagedIsAnError(t *testing.T) {
 	}
 	for n := range packed {
 		if e, err := UnpackEvent(packed[:n]); err == nil {
-			t.Errorf("%d of %d bytes are an event: %+v", n, len(packed), e)
+			t.Errorf("%d of %d bytes: got event %+v, want an error", n, len(packed), e)
 		}
 	}
 	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, []byte("{"), make([]byte, eventHead+4)} {
 		if err := Unpack(bad, new(run.Run)); err == nil {
-			t.Errorf("%v is a record", bad)
+			t.Errorf("%v: got a record, want an error", bad)
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
-func TestEveryAttributeOfAKeyIsDefinedOnceWithOneType(t *testing.T) {
+func TestKeyAttributesAreDefinedOnce(t *testing.T) {
 	t.Parallel()
 	types := map[string]string{}
 	for _, key := range schema.Attributes() {
 		if types[key.Name] != "" {
-			t.Errorf("%s is defined twice", key.Name)
+			t.Errorf("got two definitions of %s", key.Name)
 		}
 		types[key.Name] = key.Type
 	}
@@ -21,16 +21,16 @@ func TestEveryAttributeOfAKeyIsDefinedOnceWithOneType(t *testing.T) {
 		for _, key := range []schema.Key{index.Partition, index.Sort} {
 			used[key.Name] = true
 			if types[key.Name] != key.Type {
-				t.Errorf("index %s: %s is of type %s, defined as %q", index.Name, key.Name, key.Type, types[key.Name])
+				t.Errorf("index %s: got %s of type %s, defined as %q", index.Name, key.Name, key.Type, types[key.Name])
 			}
 		}
 	}
 	if len(used) != len(types) {
-		t.Errorf("%d attributes are defined, %d are keys: DynamoDB refuses such a table", len(types), len(used))
+		t.Errorf("got %d attributes and %d keys, want the same: DynamoDB refuses such a table", len(types), len(used))
 	}
 }
 
-func TestTheStreamFilterIsJSON(t *testing.T) {
+func TestStreamFilterIsJSON(t *testing.T) {
 	t.Parallel()
 	if !json.Valid([]byte(schema.StreamFilter)) {
 		t.Error(schema.StreamFilter)
