@@ -20,14 +20,14 @@ import (
 // until it expires.
 func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	t.Parallel()
-	h := begin(t)
+	h := startTask(t)
 	envelope := h.stage.Envelope(t, h.task)
 	if life := envelope.TokenExpiresAt.Sub(apitest.Began); life != time.Hour {
 		t.Errorf("got a token lifetime of %s, want 1h", life)
 	}
-	takes(t, h.call(t, "started", h.body(1, "")), acked)
+	wantOK(t, h.call(t, "started", h.body(1, "")), acked)
 	h.stage.Clock.Advance(30 * time.Minute)
-	takes(t, h.call(t, "heartbeat", h.body(1, "")), beating)
+	wantOK(t, h.call(t, "heartbeat", h.body(1, "")), heartbeatAck)
 	h.stage.Clock.Advance(2 * time.Second)
 	var answer contract.HeartbeatAnswer
 	if err := json.Unmarshal([]byte(h.call(t, "heartbeat", h.body(1, "")).Body), &answer); err != nil {
@@ -39,14 +39,14 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	}
 	renewed := h
 	renewed.token = answer.TaskToken
-	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
+	wantOK(t, renewed.call(t, "heartbeat", h.body(1, "")), heartbeatAck)
 	// The previous token is still valid after the renewal.
 	if answer := h.call(t, "heartbeat", h.body(1, "")); answer.Status != http.StatusOK {
 		t.Errorf("got %d for the previous token, want 200", answer.Status)
 	}
 	h.stage.Clock.Advance(29*time.Minute + 58*time.Second)
-	refuses(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
-	takes(t, renewed.call(t, "heartbeat", h.body(1, "")), beating)
+	wantProblem(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
+	wantOK(t, renewed.call(t, "heartbeat", h.body(1, "")), heartbeatAck)
 	if strings.Contains(h.stage.Logs(), answer.TaskToken) || strings.Contains(h.stage.Logs(), h.token) || strings.Contains(h.stage.Logs(), answer.Output.URL) {
 		t.Error("got a token or a presigned URL in the log, want both masked")
 	}
@@ -60,7 +60,7 @@ func TestEnvelopeMatchesSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := begin(t)
+	h := startTask(t)
 	e := h.stage.Envelope(t, h.task)
 	for want, token := range map[bool]string{true: e.TaskToken, false: ""} {
 		e.TaskToken = token
@@ -86,7 +86,7 @@ func TestSchemaDescribesEveryMember(t *testing.T) {
 	if err := yaml.Unmarshal(contract.OpenAPI(), &document); err != nil {
 		t.Fatal(err)
 	}
-	h := begin(t)
+	h := startTask(t)
 	text, err := json.Marshal(h.stage.Envelope(t, h.task))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestSchemaDescribesEveryMember(t *testing.T) {
 // variables remain.
 func TestEnvelopeHasWhatTheWorkerNeeds(t *testing.T) {
 	t.Parallel()
-	h := begin(t)
+	h := startTask(t)
 	e := h.stage.Envelope(t, h.task)
 	r := h.stage.Run(t, h.task)
 	if e.TaskID != h.task || e.RunID != r.ID || e.TenantID != apitest.Tenant || e.WorkspaceID != "main" || e.Attempt != 1 ||

@@ -76,10 +76,10 @@ func part(t *testing.T, v any) string {
 
 func with(name string, value any) map[string]any { return map[string]any{name: value} }
 
-// doors are the routes that require a worker's token, each with its audience,
-// the other audience, and a valid body.
-func doors() map[string]door {
-	return map[string]door{
+// workerRoutes returns the routes that require a worker's token, each with its
+// audience, the other audience and a valid body.
+func workerRoutes() map[string]workerRoute {
+	return map[string]workerRoute{
 		"callback":  {token.AudienceCallback, token.AudienceWorker, "/callback/%s", `{"status":"success"}`},
 		"started":   {token.AudienceWorker, token.AudienceCallback, "/v1/tasks/%s/started", `{"attempt":1,"workerId":"w"}`},
 		"heartbeat": {token.AudienceWorker, token.AudienceCallback, "/v1/tasks/%s/heartbeat", `{"attempt":1,"workerId":"w"}`},
@@ -87,9 +87,9 @@ func doors() map[string]door {
 	}
 }
 
-type door struct{ audience, other, path, body string }
+type workerRoute struct{ audience, other, path, body string }
 
-func (d door) knock(t *testing.T, stage *apitest.Stage, task, text string) apitest.Answer {
+func (d workerRoute) call(t *testing.T, stage *apitest.Stage, task, text string) apitest.Answer {
 	t.Helper()
 	path := fmt.Sprintf(d.path, task)
 	if d.audience == token.AudienceCallback {
@@ -107,23 +107,23 @@ func (d door) knock(t *testing.T, stage *apitest.Stage, task, text string) apite
 
 func TestForgedTokensAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, door := range doors() {
+	for name, route := range workerRoutes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			attack(t, door)
+			attack(t, route)
 		})
 	}
 }
 
 // attack sends invalid tokens to one route.
-func attack(t *testing.T, door door) {
+func attack(t *testing.T, route workerRoute) {
 	stage := setup(t)
 	task := stage.Accept(t)
 	stage.Start(t, task)
 	elsewhere := stage.Accept(t)
 	stage.Start(t, elsewhere)
 	version := stage.Run(t, task).Version
-	f := newForger(t, stage, task, door.audience)
+	f := newForger(t, stage, task, route.audience)
 	now := apitest.Began.Unix()
 	good := f.signed(t, nil, nil)
 	pieces := strings.Split(good, ".")
@@ -141,7 +141,7 @@ func attack(t *testing.T, door door) {
 		{"HS256 with the public key", hmacToken(t, f), no},
 		{"alg ES384", f.signed(t, with("alg", "ES384"), nil), no},
 		{"alg missing", f.signed(t, with("alg", nil), nil), no},
-		{"signed by another key", strangersToken(t, f), no},
+		{"signed by another key", otherKeyToken(t, f), no},
 		{"signature of zeros", pieces[0] + "." + pieces[1] + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 64)), no},
 		{"signature cut", good[:len(good)-4], no},
 		{"signature missing", pieces[0] + "." + pieces[1] + ".", no},
@@ -149,9 +149,9 @@ func attack(t *testing.T, door door) {
 		{"two parts", pieces[0] + "." + pieces[1], no},
 		{"four parts", good + ".x", no},
 		{"claims changed", pieces[0] + "." + part(t, with("taskId", task)) + "." + pieces[2], no},
-		{"the other door's audience", f.signed(t, nil, with("aud", door.other)), no},
+		{"the other audience", f.signed(t, nil, with("aud", route.other)), no},
 		{"a client's audience", f.signed(t, nil, with("aud", "sortie")), no},
-		{"the task's other token", otherToken(t, stage, task, door), no},
+		{"the task's other token", otherToken(t, stage, task, route), no},
 		{"no audience", f.signed(t, nil, with("aud", nil)), no},
 		{"wrong issuer", f.signed(t, nil, with("iss", "another-issuer")), no},
 		{"no issuer", f.signed(t, nil, with("iss", nil)), no},
@@ -165,7 +165,7 @@ func attack(t *testing.T, door door) {
 		{"attempt 0", f.signed(t, nil, with("attempt", 0)), no},
 		{"attempt in words", f.signed(t, nil, with("attempt", "1")), no},
 		{"another task", f.signed(t, nil, with("taskId", "export_mods_1_00000000")), other},
-		{"another task's own token", newForger(t, stage, elsewhere, door.audience).signed(t, nil, nil), other},
+		{"another task's own token", newForger(t, stage, elsewhere, route.audience).signed(t, nil, nil), other},
 		{"another tenant", f.signed(t, nil, with("tenantId", "tenant-b")), other},
 		{"no tenant", f.signed(t, nil, with("tenantId", nil)), other},
 		{"another subject", f.signed(t, nil, with("sub", "export_mods_1_00000000")), other},
@@ -185,7 +185,7 @@ func attack(t *testing.T, door door) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			answer := door.knock(t, stage, task, row.token)
+			answer := route.call(t, stage, task, row.token)
 			if answer.Status != row.want {
 				t.Errorf("got %d %s, want %d", answer.Status, answer.Body, row.want)
 			}
@@ -205,8 +205,8 @@ func TestWellFormedTokenIsAccepted(t *testing.T) {
 	task := stage.Accept(t)
 	stage.Start(t, task)
 	for _, name := range []string{"started", "heartbeat", "callback"} {
-		door := doors()[name]
-		if answer := door.knock(t, stage, task, newForger(t, stage, task, door.audience).signed(t, nil, nil)); answer.Status != http.StatusOK {
+		route := workerRoutes()[name]
+		if answer := route.call(t, stage, task, newForger(t, stage, task, route.audience).signed(t, nil, nil)); answer.Status != http.StatusOK {
 			t.Errorf("%s: got %d %s, want 200", name, answer.Status, answer.Body)
 		}
 	}
@@ -216,12 +216,12 @@ func TestWellFormedTokenIsAccepted(t *testing.T) {
 func TestTokenOfAnotherAttemptIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"started", "heartbeat", "completed"} {
-		door := doors()[name]
+		route := workerRoutes()[name]
 		stage := setup(t)
 		task := stage.Accept(t)
 		stage.Start(t, task)
-		f := newForger(t, stage, task, door.audience)
-		if answer := door.knock(t, stage, task, f.signed(t, nil, with("attempt", 2))); answer.Status != http.StatusForbidden {
+		f := newForger(t, stage, task, route.audience)
+		if answer := route.call(t, stage, task, f.signed(t, nil, with("attempt", 2))); answer.Status != http.StatusForbidden {
 			t.Errorf("%s: got %d %s for the token of attempt 2, want 403", name, answer.Status, answer.Body)
 		}
 	}
@@ -229,7 +229,7 @@ func TestTokenOfAnotherAttemptIsRefused(t *testing.T) {
 
 // otherToken returns the valid token of the same attempt for the other
 // contract.
-func otherToken(t *testing.T, stage *apitest.Stage, task string, d door) string {
+func otherToken(t *testing.T, stage *apitest.Stage, task string, d workerRoute) string {
 	t.Helper()
 	if d.audience == token.AudienceCallback {
 		return stage.Envelope(t, task).TaskToken
@@ -248,7 +248,7 @@ func hmacToken(t *testing.T, f forger) string {
 	return finish(t, token, der)
 }
 
-func strangersToken(t *testing.T, f forger) string {
+func otherKeyToken(t *testing.T, f forger) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -33,9 +33,9 @@ func problem(t *testing.T, answer apitest.Answer) contract.Problem {
 	return p
 }
 
-// noted reports whether the download was recorded. The record follows the last
+// downloadRecorded reports whether the download was recorded. The record follows the last
 // byte, so it closes the server, which waits for the handlers.
-func noted(t *testing.T, stage *apitest.Stage, task string) bool {
+func downloadRecorded(t *testing.T, stage *apitest.Stage, task string) bool {
 	t.Helper()
 	stage.Server.Close()
 	return stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour))
@@ -56,7 +56,7 @@ func TestOutputIsStreamed(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
-	if !noted(t, stage, task) {
+	if !downloadRecorded(t, stage, task) {
 		t.Error("got no record of the download, want one")
 	}
 }
@@ -68,7 +68,7 @@ func TestHeadHasNoBody(t *testing.T) {
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "23" {
 		t.Errorf("got %d %q of %s bytes, want 200 without a body and 23 bytes", answer.Status, answer.Body, answer.Header.Get("Content-Length"))
 	}
-	if noted(t, stage, task) {
+	if downloadRecorded(t, stage, task) {
 		t.Error("got HEAD recorded as a download, want it not recorded")
 	}
 }
@@ -76,10 +76,10 @@ func TestHeadHasNoBody(t *testing.T) {
 func TestParts(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name, header string
-		status       int
-		body, part   string
-		noted        bool
+		name, header     string
+		status           int
+		body, part       string
+		downloadRecorded bool
 	}{
 		{"the beginning", "bytes=0-5", 206, "<mods>", "bytes 0-5/23", false},
 		{"the middle", "bytes=6-15", 206, "0123456789", "bytes 6-15/23", false},
@@ -105,8 +105,8 @@ func TestParts(t *testing.T) {
 			if row.status != 416 && answer.Body != row.body {
 				t.Errorf("got body %q, want %q", answer.Body, row.body)
 			}
-			if noted(t, stage, task) != row.noted {
-				t.Errorf("got download recorded: %v, want %v", !row.noted, row.noted)
+			if downloadRecorded(t, stage, task) != row.downloadRecorded {
+				t.Errorf("got download recorded: %v, want %v", !row.downloadRecorded, row.downloadRecorded)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestLargeOutputIsRedirected(t *testing.T) {
 	if head := stage.Call(t, http.MethodHead, "/download/"+task, ""); head.Status != http.StatusOK || head.Header.Get("Content-Length") != "23" {
 		t.Errorf("HEAD: got %d, want 200 and 23 bytes", head.Status)
 	}
-	if noted(t, stage, task) {
+	if downloadRecorded(t, stage, task) {
 		t.Error("got a redirect recorded as a download, want it not recorded")
 	}
 	if strings.Contains(stage.Logs(), "X-Amz-Signature") {
@@ -232,7 +232,7 @@ func TestFailedReadBreaksTheConnection(t *testing.T) {
 		if err == nil {
 			t.Errorf("got a complete response of %d bytes, want a broken one", after)
 		}
-		if noted(t, stage, task) {
+		if downloadRecorded(t, stage, task) {
 			t.Error("got a partial download recorded, want it not recorded")
 		}
 	}
@@ -266,7 +266,7 @@ func TestAbortedDownloadIsNotRecorded(t *testing.T) {
 	if err := response.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if noted(t, stage, task) {
+	if downloadRecorded(t, stage, task) {
 		t.Error("got an aborted download recorded, want it not recorded")
 	}
 }

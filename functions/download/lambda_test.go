@@ -41,9 +41,9 @@ func stream(t *testing.T, stage *apitest.Stage, method, task string, headers ...
 func TestLambdaStreamsLikeAServer(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		name, method string
-		headers      []string
-		noted        bool
+		name, method     string
+		headers          []string
+		downloadRecorded bool
 	}{
 		{"whole output", "GET", nil, true},
 		{"HEAD", "HEAD", nil, false},
@@ -61,8 +61,8 @@ func TestLambdaStreamsLikeAServer(t *testing.T) {
 			if err != nil || response.Close() != nil {
 				t.Fatal(err)
 			}
-			if early := stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour)); early != row.noted {
-				t.Errorf("got download recorded: %v, want %v", early, row.noted)
+			if early := stage.Run(t, task).Output.ExpiresAt.Equal(apitest.Began.Add(time.Hour)); early != row.downloadRecorded {
+				t.Errorf("got download recorded: %v, want %v", early, row.downloadRecorded)
 			}
 			want := stage.Call(t, row.method, "/download/"+task, "", row.headers...)
 			got := http.Header(response.MultiValueHeaders)
@@ -111,7 +111,7 @@ func TestLambdaStreamBreaksIfTheObjectStoreFails(t *testing.T) {
 		if err := response.Close(); err != nil {
 			t.Error(err)
 		}
-		if noted(t, stage, task) {
+		if downloadRecorded(t, stage, task) {
 			t.Error("got a partial download recorded, want it not recorded")
 		}
 	}
@@ -128,7 +128,7 @@ func TestAbortedLambdaStreamIsNotRecorded(t *testing.T) {
 	if err := response.Close(); err != nil {
 		t.Error(err)
 	}
-	if noted(t, stage, task) {
+	if downloadRecorded(t, stage, task) {
 		t.Error("got an aborted download recorded, want it not recorded")
 	}
 }

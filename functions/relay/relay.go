@@ -91,15 +91,15 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	}
 	of, events, err := decode(r.Change.Image)
 	for _, e := range events {
-		told := port.PublishedEvent{
+		event := port.PublishedEvent{
 			Tenant: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, Event: e,
 		}
 		if err == nil {
-			told.Detail, err = json.Marshal(contract.RunEvent{
+			event.Detail, err = json.Marshal(contract.RunEvent{
 				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: api.Event(e),
 			})
 		}
-		change.Events = append(change.Events, told)
+		change.Events = append(change.Events, event)
 	}
 	if err != nil {
 		change.Events, change.Err = nil, err

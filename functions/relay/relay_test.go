@@ -123,14 +123,14 @@ func TestPublishedEventMatchesTheAPI(t *testing.T) {
 	if got := s.ids(); got != "a" {
 		t.Fatalf("got events %q published, want %q", got, "a")
 	}
-	told := s.bus.Events()[0]
-	if told.Tenant != "default" || told.RunID != "r" || told.TaskID != "task-r" || told.CorrelationID != "c" || told.Event.Type != run.EventFailed {
-		t.Errorf("got %+v, want the failed event of task-r", told)
+	event := s.bus.Events()[0]
+	if event.Tenant != "default" || event.RunID != "r" || event.TaskID != "task-r" || event.CorrelationID != "c" || event.Event.Type != run.EventFailed {
+		t.Errorf("got %+v, want the failed event of task-r", event)
 	}
 	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
 		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
 		`"fault":{"code":"WORKER_LOST","category":"INFRASTRUCTURE","blame":"worker","retryable":true,"message":"it is gone"}}`
-	if diff := cmp.Diff(want, string(told.Detail)); diff != "" {
+	if diff := cmp.Diff(want, string(event.Detail)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -151,14 +151,14 @@ func TestWaitReturnsAtAChange(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	task := stage.Accept(t)
-	told := make(chan string)
+	states := make(chan string)
 	go func() {
 		s, _ := get(t, stage, task+"?wait=20")
-		told <- s.State
+		states <- s.State
 	}()
 	awaitTimer(stage)
 	stage.Admit(t, task)
-	if state := <-told; state != "ContainerCreating" {
+	if state := <-states; state != "ContainerCreating" {
 		t.Errorf("got status %s, want ContainerCreating", state)
 	}
 }
@@ -167,15 +167,15 @@ func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, 5*time.Second) })
 	task := stage.Accept(t)
-	told := make(chan string)
+	states := make(chan string)
 	go func() {
 		s, _ := get(t, stage, task+"?wait=20")
-		told <- s.State
+		states <- s.State
 	}()
 	awaitTimer(stage)
 	for {
 		select {
-		case state := <-told:
+		case state := <-states:
 			if state != "Pending" {
 				t.Errorf("got state %s, want Pending", state)
 			}

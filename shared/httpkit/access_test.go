@@ -142,27 +142,27 @@ func TestTokens(t *testing.T) {
 
 // secret is a TokenSource with the tokens of its last refresh.
 type secret struct {
-	filed, seen []string
-	fails       error
+	stored, current []string
+	fails           error
 }
 
-func (s *secret) Current(context.Context) ([]string, error) { return s.seen, s.fails }
-func (s *secret) Refused()                                  { s.seen = s.filed }
+func (s *secret) Current(context.Context) ([]string, error) { return s.current, s.fails }
+func (s *secret) Refused()                                  { s.current = s.stored }
 
 func TestTokenSourceIsRefreshed(t *testing.T) {
 	t.Parallel()
-	kept := &secret{filed: []string{"first"}, seen: []string{"first"}}
-	b := setup(t, ok, func(c *httpkit.Config) { c.Tokens, c.Loopback, c.CurrentTokens = nil, false, kept })
+	source := &secret{stored: []string{"first"}, current: []string{"first"}}
+	b := setup(t, ok, func(c *httpkit.Config) { c.Tokens, c.Loopback, c.CurrentTokens = nil, false, source })
 	status := func(token string) int {
 		w, _ := b.call(t, http.MethodGet, "/thing/1", "Authorization", "Bearer "+token)
 		return w.Code
 	}
 	got := []int{status("first"), status("second")}
-	kept.filed = []string{"second"}
+	source.stored = []string{"second"}
 	got = append(got, status("first"), status("second"), status("first"))
-	kept.filed, kept.seen = nil, nil // a secret without a value
+	source.stored, source.current = nil, nil // a secret without a value
 	got = append(got, status("first"), status(""))
-	kept.fails = fault.New(fault.Unavailable, "the secret cannot be read")
+	source.fails = fault.New(fault.Unavailable, "the secret cannot be read")
 	if got = append(got, status("first")); !slices.Equal(got, []int{200, 401, 200, 200, 401, 401, 401, 503}) {
 		t.Errorf("got responses %v, want 401 for refused tokens and 503 for an unreadable secret", got)
 	}
