@@ -80,7 +80,7 @@ func TestSameBytesOnEveryRun(t *testing.T) {
 					first = doc
 				}
 				if doc != first {
-					t.Errorf("%d in flight: got another document", batch)
+					t.Errorf("%d in flight: got another document, want the document of the first batch size", batch)
 				}
 			}
 		})

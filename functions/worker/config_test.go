@@ -41,11 +41,11 @@ func TestConfigDefaults(t *testing.T) {
 		t.Error(diff)
 	}
 	if want := "exports/export_mods_1704857234567_a3f8c2d1/" + testPI(0) + ".xml"; c.Key() != want {
-		t.Errorf("got key %q", c.Key())
+		t.Errorf("got key %q, want %q", c.Key(), want)
 	}
 	c.Options.Recursive = true
 	if want := testPI(0) + "-collection.xml"; c.FileName() != want {
-		t.Errorf("got file name %q", c.FileName())
+		t.Errorf("got file name %q, want %q", c.FileName(), want)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestConfigNamesEveryProblemAtOnce(t *testing.T) {
 			}
 			for _, secret := range []string{"s3cr3t", "t0k3n", "u:p"} {
 				if strings.Contains(err.Error(), secret) {
-					t.Errorf("got a secret in the error: %v", err)
+					t.Errorf("got a secret in the error: %v, want it masked", err)
 				}
 			}
 		})

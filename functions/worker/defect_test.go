@@ -242,7 +242,7 @@ func TestOutageIsSurvived(t *testing.T) {
 	r, _ := b.mustRun()
 	wantCounts(t, r, 2, 0, 0)
 	if n := b.archive.count("/entities/" + testPI(0)); n != 6 {
-		t.Errorf("got %d probes of the source", n-1)
+		t.Errorf("got %d probes of the source, want 5", n-1)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestEachThingIsRequestedOnce(t *testing.T) {
 		}
 	}
 	if len(b.archive.asked) != 5 {
-		t.Errorf("got requests %v", b.archive.asked)
+		t.Errorf("got requests %v, want 5 requests", b.archive.asked)
 	}
 }
 

@@ -70,14 +70,14 @@ func TestEnvelopeSelectsTheWorkerContract(t *testing.T) {
 		}
 		_, doc, err := b.run()
 		if err != nil {
-			t.Fatalf("got error %v\n%s", err, b.logged.bytes())
+			t.Fatalf("got error %v, want nil\n%s", err, b.logged.bytes())
 		}
 		if !credentials {
 			stored, _ := p.Object(key)
 			doc = string(stored)
 		}
 		if !strings.Contains(doc, "<title>one</title>") || b.calls.count() != 0 {
-			t.Errorf("got %d callbacks, document\n%s", b.calls.count(), doc)
+			t.Errorf("got %d callbacks, want 0, and a document, want the title one in it:\n%s", b.calls.count(), doc)
 		}
 		end := last(t, p, "completed")
 		want := map[string]any{"outputPath": key, "fileName": testPI(0) + "-collection.xml", "byteSize": float64(len(doc))}
@@ -94,7 +94,7 @@ func TestEnvelopeSelectsTheWorkerContract(t *testing.T) {
 			}
 		}
 		if m := last(t, p, "heartbeat")["message"]; m == nil {
-			t.Error("got no message in the last heartbeat")
+			t.Error("got no message in the last heartbeat, want one")
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestImageHasOneStaticProgram(t *testing.T) {
 	}
 	found := regexp.MustCompile(`go build (-trimpath .*) -ldflags "([^"]*)" -o /image/worker (\S+)`).FindSubmatch(text)
 	if found == nil {
-		t.Fatal("got a Dockerfile with another build command than this test runs")
+		t.Fatal("got another build command in the Dockerfile, want that of this test")
 	}
 	program := filepath.Join(t.TempDir(), "worker")
 	args := append([]string{"build"}, strings.Fields(string(found[1]))...)
@@ -47,6 +47,6 @@ func TestImageHasOneStaticProgram(t *testing.T) {
 	cmd.Env = []string{"TASK_ID=t1"}
 	output, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(string(output), "SOURCE_API_URL") {
-		t.Errorf("got %v, %s", err, output)
+		t.Errorf("got %v, %s, want exit code 1 and an error about SOURCE_API_URL", err, output)
 	}
 }

@@ -113,7 +113,7 @@ func TestAnyEntityBecomesAValidDocument(t *testing.T) {
 				o := formats.Options{Collection: collection, OCR: true, Graph: mode, Links: formats.DefaultLinks()}
 				doc := document(t, begin(o), entities, collection)
 				if again := document(t, begin(o), entities, collection); again != doc {
-					t.Fatalf("%s: got another document the second time: %s", name, cmp.Diff(doc, again))
+					t.Fatalf("%s: got another document the second time (-first +second):\n%s", name, cmp.Diff(doc, again))
 				}
 				if err := wantWellFormed(doc); err != nil {
 					t.Fatalf("%s: %v\n%s", name, err, doc)

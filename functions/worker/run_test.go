@@ -26,13 +26,13 @@ func TestSingleEntity(t *testing.T) {
 	r, doc := b.mustRun()
 	wantCounts(t, r, 1, 0, 0)
 	if want := "exports/export_mods_1_abc/" + testPI(0) + ".xml"; r.OutputR2Key != want || r.OutputFileName != testPI(0)+".xml" {
-		t.Errorf("got callback %+v", r)
+		t.Errorf("got callback %+v, want key %s", r, want)
 	}
 	if !strings.Contains(doc, "<title>A title</title>") || strings.Contains(doc, "modsCollection") {
-		t.Errorf("got document\n%s", doc)
+		t.Errorf("got document\n%s\nwant one title outside of a collection", doc)
 	}
 	if !slices.Equal(b.bucket.types, []string{"application/xml"}) {
-		t.Errorf("got content types %v", b.bucket.types)
+		t.Errorf("got content types %v, want application/xml", b.bucket.types)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestCallbackRetriesEnd(t *testing.T) {
 		t.Errorf("got retries for %v, want 5 to 10 minutes", took)
 	}
 	if !bytes.Contains(b.logged.bytes(), []byte("the output is stored, but the report was not accepted")) {
-		t.Error("got no log line about the report")
+		t.Error("got no log line about the report, want one")
 	}
 }
 
@@ -249,7 +249,7 @@ func TestMainExitCode(t *testing.T) {
 				t.Errorf("got code %d, want %d", code, row.code)
 			}
 			if r := b.calls.last(); r.Status != row.status {
-				t.Errorf("got callback %+v", r)
+				t.Errorf("got callback %+v, want status %s", r, row.status)
 			}
 			for line := range bytes.Lines(b.logged.bytes()) {
 				var entry map[string]any
@@ -258,7 +258,7 @@ func TestMainExitCode(t *testing.T) {
 					t.Errorf("got log line %s, want JSON with the ids", line)
 				}
 				if bytes.Contains(line, []byte("very-secret")) || bytes.Contains(line, []byte("s3cr3t")) {
-					t.Errorf("got a secret in the log: %s", line)
+					t.Errorf("got a secret in the log: %s, want it masked", line)
 				}
 			}
 		})

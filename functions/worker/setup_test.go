@@ -72,7 +72,7 @@ func (b *bench) runIn(ctx context.Context) (report, string, error) {
 		b.t.Errorf("got temporary files %v, %v, want none", left, dirErr)
 	}
 	if bytes.Contains(b.logged.bytes(), []byte("very-secret")) {
-		b.t.Error("got the callback's secret in the log")
+		b.t.Error("got the callback's secret in the log, want it masked")
 	}
 	return b.calls.last(), string(b.bucket.object(b.config.Key())), err
 }
@@ -82,7 +82,7 @@ func (b *bench) mustRun() (report, string) {
 	b.t.Helper()
 	r, doc, err := b.run()
 	if err != nil || r.Status != "success" || r.Metrics == nil {
-		b.t.Fatalf("got %v, callback %+v\n%s", err, r, b.logged.bytes())
+		b.t.Fatalf("got %v, callback %+v, want a success\n%s", err, r, b.logged.bytes())
 	}
 	if int64(len(doc)) != r.OutputFileSize || doc == "" {
 		b.t.Fatalf("got output_file_size %d, want %d", r.OutputFileSize, len(doc))
