@@ -32,7 +32,7 @@ func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.Machine, error) 
 	return p.runner.Launch(ctx, s)
 }
 
-// live counts the machines of the name.
+// live returns the number of live machines of the name.
 func (p platform) live(t *testing.T, name string) int {
 	t.Helper()
 	all, err := p.runner.List(t.Context())
@@ -48,41 +48,41 @@ func (p platform) live(t *testing.T, name string) int {
 	return count
 }
 
-func TestALaunchFindsItsMachineBehindEveryLie(t *testing.T) {
+func TestLaunchFindsItsMachineDespiteFaults(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]faults.Rule{
-		"the answer is lost":          {Kind: faults.LostAnswer, Times: 1},
-		"a bad gateway, though made":  {Kind: faults.BadGatewayAfter, Times: 1},
-		"a bad gateway, not made":     {Kind: faults.BadGateway, Times: 3},
-		"made, after we gave up":      {Kind: faults.Slow, For: 300 * time.Millisecond, Times: 1},
-		"its host does not answer":    {Kind: faults.Unreachable},
-		"the machine starts too late": {Kind: faults.StuckCreated, For: time.Millisecond},
+		"lost answer":                    {Kind: faults.LostAnswer, Times: 1},
+		"bad gateway after the creation": {Kind: faults.BadGatewayAfter, Times: 1},
+		"bad gateway without a creation": {Kind: faults.BadGateway, Times: 3},
+		"creation after the timeout":     {Kind: faults.Slow, For: 300 * time.Millisecond, Times: 1},
+		"unreachable host":               {Kind: faults.Unreachable},
+		"slow start":                     {Kind: faults.StuckCreated, For: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := setup(t, func(c *fly.Config) { c.CreateTimeout, c.LookAgain = 200*time.Millisecond, 500*time.Millisecond })
-			p.lie(t, rule)
-			made, err := p.launch(t, spec("r-lied-to"))
+			p.inject(t, rule)
+			made, err := p.launch(t, spec("r-faulty"))
 			for tries := 0; fault.Is(err, fault.Unavailable) && tries < 50; tries++ {
-				made, err = p.launch(t, spec("r-lied-to")) // "nobody knows" allows it, and it finds the machine
+				made, err = p.launch(t, spec("r-faulty")) // Unavailable allows a retry, which adopts the machine
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := p.runner.Inspect(t.Context(), made.ID); err != nil || got.Owner != spec("r-lied-to").Owner {
-				t.Errorf("it is %+v, %v", got, err)
+			if got, err := p.runner.Inspect(t.Context(), made.ID); err != nil || got.Owner != spec("r-faulty").Owner {
+				t.Errorf("got %+v, %v", got, err)
 			}
-			if count := p.live(t, "r-lied-to"); count != 1 {
-				t.Errorf("%d machines", count)
+			if count := p.live(t, "r-faulty"); count != 1 {
+				t.Errorf("got %d machines, want 1", count)
 			}
 		})
 	}
 }
 
-// TestRule5AMachineOfAnotherAttemptIsNotAdopted has a creation not be answered,
-// while the platform shows the machine of the attempt before; and asks for that
-// one's own name.
-func TestRule5AMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
+// TestMachineOfAnotherAttemptIsNotAdopted leaves a creation without an answer
+// while the platform shows the machine of the previous attempt, and launches
+// under that machine's name. Rule 5 of shared/README.md.
+func TestMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) { c.Apps, c.LookAgain = c.Apps[:1], time.Millisecond })
 	before, after := spec("r-attempt-1"), spec("r-attempt-2")
@@ -95,26 +95,26 @@ func TestRule5AMachineOfAnotherAttemptIsNotAdopted(t *testing.T) {
 	stranger := before
 	stranger.Owner.Attempt = 2
 	if made, err := p.launch(t, stranger); !fault.Is(err, fault.LaunchRefused) {
-		t.Errorf("under the name of the attempt before it is %s, %v", made.ID, err)
+		t.Errorf("name of the previous attempt: got %s, %v", made.ID, err)
 	}
-	p.lie(t, faults.Rule{Kind: faults.BadGateway, Name: after.Name})
+	p.inject(t, faults.Rule{Kind: faults.BadGateway, Name: after.Name})
 	if made, err := p.launch(t, after); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("it is %s, %v; that of the attempt before is %s", made.ID, err, first.ID)
+		t.Errorf("got %s, %v; the previous attempt has %s", made.ID, err, first.ID)
 	}
-	p.lie(t)
+	p.inject(t)
 	if made, err := p.launch(t, after); err != nil || made.ID == first.ID || made.Owner != after.Owner {
-		t.Errorf("it is %+v, %v; that of the attempt before is %s", made, err, first.ID)
+		t.Errorf("got %+v, %v; the previous attempt has %s", made, err, first.ID)
 	}
 }
 
-func TestAnInvisibleMachineIsNotKnownToBeAnything(t *testing.T) {
+func TestInvisibleMachineIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
-	p.lie(t, faults.Rule{Kind: faults.LostAnswer, Name: "r-lost", Times: 1}, faults.Rule{Kind: faults.Invisible, For: time.Hour})
+	p.inject(t, faults.Rule{Kind: faults.LostAnswer, Name: "r-lost", Times: 1}, faults.Rule{Kind: faults.Invisible, For: time.Hour})
 	for range 2 {
 		_, err := p.launch(t, spec("r-lost"))
 		if !fault.Is(err, fault.Unavailable) {
-			t.Errorf("err = %v, want %s", err, fault.Unavailable)
+			t.Errorf("got error %v, want %s", err, fault.Unavailable)
 		}
 	}
 	made, err := p.launch(t, spec("r-hidden"))
@@ -122,48 +122,48 @@ func TestAnInvisibleMachineIsNotKnownToBeAnything(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.runner.Inspect(t.Context(), made.ID); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("looked up while it is hidden: %v", err)
+		t.Errorf("lookup of an invisible machine: got %v", err)
 	}
 }
 
-func TestAWaitOutlastsInvisibility(t *testing.T) {
+func TestWaitOutlastsInvisibility(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
-	p.lie(t, faults.Rule{Kind: faults.Invisible, For: 300 * time.Millisecond})
+	p.inject(t, faults.Rule{Kind: faults.Invisible, For: 300 * time.Millisecond})
 	made, err := p.launch(t, spec("r-hidden"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.runner.Wait(t.Context(), made.ID, port.MachineRunning, 30*time.Second)
 	if err != nil || got.Phase != port.MachineRunning {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestNoRoomSendsToTheNextRegion(t *testing.T) {
+func TestFullRegionFallsBackToTheNext(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) { c.Regions = []string{"ord", "iad", "fra"} })
 	for _, variant := range faults.Variants() {
-		p.lie(t, faults.Rule{Kind: faults.Capacity, Region: "ord", Variant: variant}, faults.Rule{Kind: faults.Capacity, Region: "lhr", Variant: variant})
+		p.inject(t, faults.Rule{Kind: faults.Capacity, Region: "ord", Variant: variant}, faults.Rule{Kind: faults.Capacity, Region: "lhr", Variant: variant})
 		if made, err := p.launch(t, spec("r-"+variant)); err != nil || made.Region != "iad" {
-			t.Errorf("%s: %+v, %v; want it in iad", variant, made, err)
+			t.Errorf("%s: got %+v, %v; want region iad", variant, made, err)
 		}
 		s := spec("r-london-" + variant)
 		s.Region = "lhr"
 		if made, err := p.launch(t, s); err != nil || made.Region != "iad" {
-			t.Errorf("%s: %+v, %v; want it in iad, the next but one", variant, made, err)
+			t.Errorf("%s: got %+v, %v; want region iad, the third", variant, made, err)
 		}
 	}
-	p.lie(t, faults.Rule{Kind: faults.Capacity})
+	p.inject(t, faults.Rule{Kind: faults.Capacity})
 	if _, err := p.launch(t, spec("r-nowhere")); !fault.Is(err, fault.Capacity) {
-		t.Errorf("err = %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-func TestTheExitTellsWhatThePlatformDid(t *testing.T) {
+func TestExitReportsOOMAndLostExit(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
-	p.lie(t, faults.Rule{Kind: faults.OOM, Name: "r-oom"}, faults.Rule{Kind: faults.LostExit, Name: "r-lost"})
+	p.inject(t, faults.Rule{Kind: faults.OOM, Name: "r-oom"}, faults.Rule{Kind: faults.LostExit, Name: "r-lost"})
 	for name, want := range map[string]*port.Exit{"r-oom": {Code: 137, Signal: 9, OOM: true}, "r-lost": nil} {
 		s := spec(name)
 		if want == nil {
@@ -175,18 +175,18 @@ func TestTheExitTellsWhatThePlatformDid(t *testing.T) {
 		}
 		gone, err := p.runner.Wait(t.Context(), made.ID, port.MachineGone, 30*time.Second)
 		if err != nil || gone.Phase != port.MachineGone {
-			t.Fatalf("%+v, %v", gone, err)
+			t.Fatalf("got %+v, %v", gone, err)
 		}
 		if gone.Exit != nil {
 			gone.Exit.At = time.Time{}
 		}
 		if (gone.Exit == nil) != (want == nil) || (want != nil && *gone.Exit != *want) {
-			t.Errorf("%s: exit = %+v, want %+v", name, gone.Exit, want)
+			t.Errorf("%s: got exit %+v, want %+v", name, gone.Exit, want)
 		}
 	}
 }
 
-func TestAWrongTokenOrAppIsOurs(t *testing.T) {
+func TestWrongTokenOrAppIsInternal(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*fly.Config)
@@ -201,39 +201,39 @@ func TestAWrongTokenOrAppIsOurs(t *testing.T) {
 			p := setup(t, test.change)
 			_, err := p.launch(t, spec("r-x"))
 			if !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), test.words) {
-				t.Errorf("err = %v, want %s", err, test.words)
+				t.Errorf("got error %v, want %s", err, test.words)
 			}
 			if strings.Contains(err.Error(), "fm2_") || strings.Contains(err.Error(), "another") {
-				t.Errorf("the error tells the token: %v", err)
+				t.Errorf("got an error with the token: %v", err)
 			}
 			for _, id := range []string{"workers-1/0123456789abcd", "nobodys/0123456789abcd"} {
 				if _, err := p.runner.Inspect(t.Context(), id); name != "app" && !fault.Is(err, fault.Unavailable) {
-					t.Errorf("a lookup: %v, want it to prove nothing", err)
+					t.Errorf("lookup: got %v, want an error other than not found", err)
 				}
 			}
 		})
 	}
 }
 
-func TestLaunchesArePacedForEachApp(t *testing.T) {
+func TestLaunchesArePacedPerApp(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(c *fly.Config) {
 		c.Apps = c.Apps[:1]
-		c.Clock = clock.NewVirtual(time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC)) // stands
+		c.Clock = clock.NewVirtual(time.Date(2025, 5, 1, 0, 0, 0, 0, time.UTC)) // a clock that does not advance
 		c.CreatesPerSecond, c.Burst, c.MaxPause = 1, 3, time.Nanosecond
 	})
 	for n := range 5 {
 		_, err := p.launch(t, spec(fmt.Sprintf("r-%d", n)))
 		if n < 3 && err != nil {
-			t.Errorf("the burst: %v", err)
+			t.Errorf("burst: got %v, want success", err)
 		}
 		if n >= 3 && !fault.Is(err, fault.Throttled) {
-			t.Errorf("after the burst: %v, want %s", err, fault.Throttled)
+			t.Errorf("after the burst: got %v, want %s", err, fault.Throttled)
 		}
 	}
 }
 
-func TestMachinesAreSpreadOverTheApps(t *testing.T) {
+func TestMachinesAreSpreadOverApps(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	var group sync.WaitGroup
@@ -256,14 +256,14 @@ func TestMachinesAreSpreadOverTheApps(t *testing.T) {
 	}
 	group.Wait()
 	if len(apps) != 3 {
-		t.Errorf("machines by app: %v", apps)
+		t.Errorf("got machines by app %v", apps)
 	}
 }
 
-func TestAnAnswerThatIsNoneIsUnavailable(t *testing.T) {
+func TestMalformedAnswerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"no JSON":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") },
+		"not JSON":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") },
 		"no machine": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
 		"a redirect": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
 		"no answer":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -274,13 +274,13 @@ func TestAnAnswerThatIsNoneIsUnavailable(t *testing.T) {
 			defer web.Close()
 			p := setup(t, func(c *fly.Config) { c.BaseURL = web.URL + "/with/a/path" })
 			if _, err := p.launch(t, spec("r-x")); !fault.Is(err, fault.Unavailable) {
-				t.Errorf("err = %v, want %s", err, fault.Unavailable)
+				t.Errorf("got error %v, want %s", err, fault.Unavailable)
 			}
 		})
 	}
 }
 
-func TestTheBaseURLsPathIsKept(t *testing.T) {
+func TestBaseURLKeepsItsPath(t *testing.T) {
 	t.Parallel()
 	paths := make(chan string, 1)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -293,11 +293,11 @@ func TestTheBaseURLsPathIsKept(t *testing.T) {
 		t.Log(err)
 	}
 	if got := <-paths; got != "/fly/v1/apps/workers-1/machines/0123456789abcd" {
-		t.Errorf("asked for %s", got)
+		t.Errorf("got request path %s", got)
 	}
 }
 
-func TestTheTokenMayChangeWhileTheProcessLives(t *testing.T) {
+func TestTokenRotation(t *testing.T) {
 	t.Parallel()
 	sent := make(chan string, 1)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -315,21 +315,21 @@ func TestTheTokenMayChangeWhileTheProcessLives(t *testing.T) {
 			t.Log(err)
 		}
 		if got := <-sent; !strings.HasSuffix(got, strings.TrimPrefix(token, "FlyV1 ")) {
-			t.Errorf("the request has %q, want the token %q", got, token)
+			t.Errorf("got request with %q, want the token %q", got, token)
 		}
 	}
 	fails = errors.New("no secret")
 	if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("without a token the answer is %v", err)
+		t.Errorf("without a token: got %v", err)
 	}
 }
 
-func TestAConfigurationsMistakesAreNamedAtOnce(t *testing.T) {
+func TestConfigNamesAllProblems(t *testing.T) {
 	t.Parallel()
 	_, err := fly.New(fly.Config{BaseURL: "ftp://x", CreatesPerSecond: -1})
 	for _, want := range []string{"an app", "the token", "the clock", "the logger", "the cluster", "a negative pace", "the base URL"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("err = %v, want %q in it", err, want)
+			t.Errorf("got error %v, want %q in it", err, want)
 		}
 	}
 }

@@ -45,11 +45,11 @@ func splitID(id string) (app, machine string, ok bool) {
 func converted(app string, m *fly.Machine) port.Machine {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
-		attempt = 0 // not one of an attempt
+		attempt = 0 // not a machine of an attempt
 	}
 	created, err := time.Parse(time.RFC3339, m.CreatedAt)
 	if err != nil {
-		created = time.Time{} // Fly told none that can be read
+		created = time.Time{} // no valid time in Fly's response
 	}
 	return port.Machine{
 		ID: machineID(app, m.ID), Name: m.Name, Region: m.Region, Phase: phase(m.State),
@@ -60,8 +60,8 @@ func converted(app string, m *fly.Machine) port.Machine {
 	}
 }
 
-// phase reads Fly's state. What is not listed here proves nothing: suspended,
-// replaced and migrated machines are none that Sortie makes.
+// phase converts Fly's state. Any other state proves nothing: Sortie does not
+// create machines that are suspended, replaced or migrated.
 func phase(state string) port.MachinePhase {
 	switch state {
 	case "created", "creating", "starting", "restarting", "updating", "replacing":
@@ -76,8 +76,8 @@ func phase(state string) port.MachinePhase {
 	return port.MachineUnknown
 }
 
-// exit gives the last end of the machine's program, nil where none is told or
-// it was started again. Fly shows the newest event first.
+// exit returns the last exit of the machine's program, nil if Fly reports no
+// exit or the program was started again. Fly lists the newest event first.
 func exit(m *fly.Machine) *port.Exit {
 	for _, e := range m.Events {
 		if e == nil {
@@ -109,7 +109,7 @@ func exitOf(e *fly.MachineEvent) *port.Exit {
 		OOM: told.OOMKilled, Requested: told.RequestedStop, At: told.ExitedAt.UTC(),
 	}
 	if x.Code == 0 && x.Signal > 0 {
-		x.Code = 128 + x.Signal // Fly leaves the code out where it is 0
+		x.Code = 128 + x.Signal // Fly omits the code if it is 0
 	}
 	if told.ExitedAt.IsZero() {
 		x.At = e.Time().UTC()

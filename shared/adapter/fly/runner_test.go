@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
-// TestMain is also the machines' supervisor and their program.
+// TestMain also runs as the supervisor and the program of machines.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 const image = "registry.fly.io/program:v1"
 
-// platform is a machines API with real processes, and a Runner on it.
+// platform is a machines API with real processes, and a Runner that uses it.
 type platform struct {
 	server *flymachines.Server
 	url    string
@@ -64,7 +64,7 @@ func setup(t *testing.T, change ...func(*fly.Config)) platform {
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // no grace
+		cancel() // no grace period
 		if err := server.Stop(ctx); err != nil {
 			t.Error(err)
 		}
@@ -93,8 +93,8 @@ func (l logTo) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lie sets what goes wrong.
-func (p platform) lie(t *testing.T, rules ...faults.Rule) {
+// inject sets the faults of the platform.
+func (p platform) inject(t *testing.T, rules ...faults.Rule) {
 	t.Helper()
 	if err := p.server.SetFaults(faults.Plan{Rules: rules}); err != nil {
 		t.Fatal(err)
@@ -106,17 +106,17 @@ func TestRunner(t *testing.T) {
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
 		p := setup(t)
 		return porttest.RunnerHarness{
-			Runner: p.runner, Image: image, NoImage: "registry.fly.io/nobody:knows", UnknownID: "workers-1/0123456789abcd",
+			Runner: p.runner, Image: image, NoImage: "registry.fly.io/unknown:none", UnknownID: "workers-1/0123456789abcd",
 			Occupy: func(t *testing.T, name string) {
 				for _, app := range []string{"workers-1", "workers-2", "workers-3"} {
 					p.occupy(t, app, name)
 				}
 			},
 			Fault: func(t *testing.T, name string, how porttest.RunnerFault) {
-				p.lie(t, map[porttest.RunnerFault]faults.Rule{
+				p.inject(t, map[porttest.RunnerFault]faults.Rule{
 					porttest.RunnerThrottles:    {Kind: faults.Throttle, Name: name, Times: 1},
 					porttest.RunnerIsFull:       {Kind: faults.Capacity, Name: name, Times: 1},
-					porttest.RunnerLosesRequest: {Kind: faults.BadGateway, Name: name, Times: 4}, // the client asks four times
+					porttest.RunnerLosesRequest: {Kind: faults.BadGateway, Name: name, Times: 4}, // the client tries four times
 					porttest.RunnerLosesAnswer:  {Kind: faults.LostAnswer, Name: name, Times: 1},
 				}[how])
 			},
@@ -124,7 +124,7 @@ func TestRunner(t *testing.T) {
 	})
 }
 
-// occupy makes a machine that is nobody's.
+// occupy creates a machine without Sortie's metadata.
 func (p platform) occupy(t *testing.T, app, name string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"name": name, "config": map[string]any{

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// answered is an error as the client makes it of an answer.
+// answered returns the client's error for a response.
 func answered(status int, body string) error {
 	text := body
 	return fmt.Errorf("failed to launch VM: %w", &flaps.FlapsError{
@@ -24,65 +24,65 @@ func answered(status int, body string) error {
 	})
 }
 
-func TestFlysWordsDecide(t *testing.T) {
+func TestClassify(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
 		want verdict
 		code fault.Code // of a launch
 	}{
-		"a connection that ended": {io.ErrUnexpectedEOF, unknown, fault.Unavailable},
-		"a bad gateway":           {answered(502, "bad gateway"), unknown, fault.Unavailable},
-		"an internal error":       {answered(500, "internal"), unknown, fault.Unavailable},
-		"a gateway timeout":       {answered(504, ""), unknown, fault.Unavailable},
-		"a timeout":               {answered(408, "deadline_exceeded: request timed out"), unknown, fault.Unavailable},
-		"a wait's end":            {answered(408, "deadline_exceeded: machine failed to reach desired state, started, currently created"), notYet, fault.Unavailable},
-		"the name":                {answered(409, `already_exists: unique machine name violation, machine ID 1 already exists with name "insufficient memory"`), nameTaken, fault.Unavailable},
-		"too many requests":       {answered(429, "resource_exhausted: rate limit exceeded"), throttled, fault.Throttled},
-		"no memory":               {answered(409, "aborted: could not reserve resource for machine: insufficient memory available to fulfill request"), noRoom, fault.Capacity},
-		"no CPUs":                 {answered(409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"), noRoom, fault.Capacity},
-		"no capacity":             {answered(409, "aborted: no capacity"), noRoom, fault.Capacity},
-		"no capacity, by code":    {answered(422, `{"error":"sorry","status":"insufficient_capacity"}`), noRoom, fault.Capacity},
-		"no capacity, 400":        {answered(400, "invalid_argument: no capacity"), noRoom, fault.Capacity},
-		"no volume's place":       {answered(412, "insufficient resources to create new machine with existing volume"), noRoom, fault.Capacity},
-		"the quota":               {answered(403, "this is over the allowed quota. please consider other regions"), noRoom, fault.Capacity},
-		"a lease":                 {answered(409, "aborted: machine ID 1 lease currently held by me, expires at 2025"), busy, fault.Unavailable},
-		"another conflict":        {answered(409, "failed_precondition"), refused, fault.LaunchRefused},
-		"no image":                {answered(400, "invalid_argument: failed to get manifest registry.fly.io/x: not found"), badImage, fault.Image},
-		"no image, 404":           {answered(404, `could not find image "x"`), badImage, fault.Image},
-		"a bad token":             {answered(401, "unauthorized"), badToken, fault.LaunchRefused},
-		"another's app":           {answered(403, "unauthorized"), badToken, fault.LaunchRefused},
-		"no app":                  {answered(404, "app not found"), noApp, fault.LaunchRefused},
-		"no machine":              {answered(404, "machine not found"), noMachine, fault.LaunchRefused},
-		"not in this state":       {answered(412, "failed_precondition: unable to stop machine from current state: 'created'"), wrongState, fault.LaunchRefused},
-		"no payment":              {answered(422, "To create more than 1 machine per app please add a payment method"), refused, fault.LaunchRefused},
+		"a connection that ended":       {io.ErrUnexpectedEOF, unknown, fault.Unavailable},
+		"a bad gateway":                 {answered(502, "bad gateway"), unknown, fault.Unavailable},
+		"an internal error":             {answered(500, "internal"), unknown, fault.Unavailable},
+		"a gateway timeout":             {answered(504, ""), unknown, fault.Unavailable},
+		"a timeout":                     {answered(408, "deadline_exceeded: request timed out"), unknown, fault.Unavailable},
+		"end of a wait":                 {answered(408, "deadline_exceeded: machine failed to reach desired state, started, currently created"), notYet, fault.Unavailable},
+		"name in use":                   {answered(409, `already_exists: unique machine name violation, machine ID 1 already exists with name "insufficient memory"`), nameTaken, fault.Unavailable},
+		"too many requests":             {answered(429, "resource_exhausted: rate limit exceeded"), throttled, fault.Throttled},
+		"no memory":                     {answered(409, "aborted: could not reserve resource for machine: insufficient memory available to fulfill request"), noRoom, fault.Capacity},
+		"no CPUs":                       {answered(409, "aborted: could not reserve resource for machine: insufficient CPUs available to fulfill request"), noRoom, fault.Capacity},
+		"no capacity":                   {answered(409, "aborted: no capacity"), noRoom, fault.Capacity},
+		"no capacity, by code":          {answered(422, `{"error":"sorry","status":"insufficient_capacity"}`), noRoom, fault.Capacity},
+		"no capacity, 400":              {answered(400, "invalid_argument: no capacity"), noRoom, fault.Capacity},
+		"no capacity beside the volume": {answered(412, "insufficient resources to create new machine with existing volume"), noRoom, fault.Capacity},
+		"the quota":                     {answered(403, "this is over the allowed quota. please consider other regions"), noRoom, fault.Capacity},
+		"a lease":                       {answered(409, "aborted: machine ID 1 lease currently held by me, expires at 2025"), busy, fault.Unavailable},
+		"another conflict":              {answered(409, "failed_precondition"), refused, fault.LaunchRefused},
+		"no image":                      {answered(400, "invalid_argument: failed to get manifest registry.fly.io/x: not found"), badImage, fault.Image},
+		"no image, 404":                 {answered(404, `could not find image "x"`), badImage, fault.Image},
+		"a bad token":                   {answered(401, "unauthorized"), badToken, fault.LaunchRefused},
+		"app of another organization":   {answered(403, "unauthorized"), badToken, fault.LaunchRefused},
+		"no app":                        {answered(404, "app not found"), noApp, fault.LaunchRefused},
+		"no machine":                    {answered(404, "machine not found"), noMachine, fault.LaunchRefused},
+		"not in this state":             {answered(412, "failed_precondition: unable to stop machine from current state: 'created'"), wrongState, fault.LaunchRefused},
+		"no payment":                    {answered(422, "To create more than 1 machine per app please add a payment method"), refused, fault.LaunchRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := classify(test.err); got != test.want {
-				t.Errorf("classify(%v) = %d, want %d", test.err, got, test.want)
+				t.Errorf("classify(%v): got %d, want %d", test.err, got, test.want)
 			}
 			if err := launchFailure(t.Context(), test.err); !fault.Is(err, test.code) || !errors.Is(err, test.err) {
-				t.Errorf("a launch fails with %v, want %s", err, test.code)
+				t.Errorf("launch: got %v, want %s", err, test.code)
 			}
-			// What is asked about a machine that there may be never refuses it.
+			// Only a launch can be refused.
 			want := fault.Unavailable
 			if test.want == throttled {
 				want = fault.Throttled
 			}
 			if err := failure(t.Context(), test.err, "look"); !fault.Is(err, want) {
-				t.Errorf("another call fails with %v, want %s", err, want)
+				t.Errorf("other call: got %v, want %s", err, want)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := launchFailure(ctx, test.err); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
-				t.Errorf("with an ended context: %v", err)
+				t.Errorf("ended context: got %v", err)
 			}
 		})
 	}
 }
 
-func TestStatesArePhases(t *testing.T) {
+func TestPhases(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]port.MachinePhase{
 		"created": port.MachineCreating, "starting": port.MachineCreating, "started": port.MachineRunning,
@@ -92,12 +92,12 @@ func TestStatesArePhases(t *testing.T) {
 		"": port.MachineUnknown, "dreaming": port.MachineUnknown,
 	} {
 		if got := phase(state); got != want {
-			t.Errorf("%q is %s, want %s", state, got, want)
+			t.Errorf("%q: got %s, want %s", state, got, want)
 		}
 	}
 }
 
-func TestExitsAreReadFromEvents(t *testing.T) {
+func TestExits(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2025, 5, 1, 10, 0, 0, 0, time.UTC)
 	exited := func(e fly.MachineExitEvent) *fly.MachineEvent {
@@ -147,7 +147,7 @@ func FuzzSplitID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id string) {
 		app, machine, ok := splitID(id)
 		if ok && machineID(app, machine) != id {
-			t.Errorf("%q is %q and %q", id, app, machine)
+			t.Errorf("%q: got %q and %q", id, app, machine)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-func TestSignerKeepsThePortOnLocalStack(t *testing.T) {
+func TestSignerOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.LocalStack(t)
 	porttest.Signer(t, func(t *testing.T) (port.Signer, func() port.Signer) {

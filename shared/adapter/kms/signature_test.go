@@ -18,8 +18,8 @@ func der(t rapid.TB, r, s *big.Int) []byte {
 	return text
 }
 
-// TestEverySignatureIsTwoHalves: whatever their sizes are.
-func TestEverySignatureIsTwoHalves(t *testing.T) {
+// TestSignatureIsTwoHalves covers R and S of all sizes.
+func TestSignatureIsTwoHalves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(name string) *big.Int {
@@ -29,24 +29,24 @@ func TestEverySignatureIsTwoHalves(t *testing.T) {
 		r, s := number("r"), number("s")
 		signature, err := joined(der(t, r, s))
 		if err != nil || len(signature) != 2*half {
-			t.Fatalf("%d bytes (%v)", len(signature), err)
+			t.Fatalf("got %d bytes (%v)", len(signature), err)
 		}
 		if new(big.Int).SetBytes(signature[:half]).Cmp(r) != 0 || new(big.Int).SetBytes(signature[half:]).Cmp(s) != 0 {
-			t.Fatalf("%x is not %x and %x", signature, r, s)
+			t.Fatalf("got %x, want %x and %x", signature, r, s)
 		}
 	})
 }
 
-func TestWhatIsNoSignature(t *testing.T) {
+func TestMalformedSignature(t *testing.T) {
 	t.Parallel()
 	one, large := big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 8*half)
 	for name, text := range map[string][]byte{
 		"nothing": nil, "zero": der(t, one, new(big.Int)), "negative": der(t, big.NewInt(-1), one),
-		"too large": der(t, large, one), "more behind it": append(der(t, one, one), 0), "cut": der(t, one, one)[:5],
+		"too large": der(t, large, one), "trailing data": append(der(t, one, one), 0), "cut": der(t, one, one)[:5],
 		"two halves": bytes.Repeat([]byte{1}, 2*half),
 	} {
 		if signature, err := joined(text); err == nil {
-			t.Errorf("%s is %x", name, signature)
+			t.Errorf("%s: got %x, want an error", name, signature)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func FuzzJoined(f *testing.F) {
 		}
 		r, s := new(big.Int).SetBytes(signature[:half]), new(big.Int).SetBytes(signature[half:])
 		if again := der(t, r, s); !bytes.Equal(again, text) {
-			t.Errorf("%x is %x, which is %x", text, signature, again)
+			t.Errorf("%x: got %x, encoded as %x", text, signature, again)
 		}
 	})
 }

@@ -56,7 +56,7 @@ type key struct {
 func New(cfg aws.Config, keys ...string) (*Signer, error) {
 	var problems []error
 	if len(keys) == 0 {
-		problems = append(problems, errors.New("there are none"))
+		problems = append(problems, errors.New("no keys"))
 	}
 	for i, name := range keys {
 		switch {

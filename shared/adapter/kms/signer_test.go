@@ -28,12 +28,12 @@ type service struct {
 	// reads counts the calls for a public key, signs those for a signature.
 	reads, signs int
 	keys         map[string]*ecdsa.PrivateKey
-	// refusals are why a key is refused.
+	// refusals are the error codes by key.
 	refusals map[string]string
 	usage    string
 }
 
-// setup makes a service with these keys.
+// setup returns a service with these keys.
 func setup(t *testing.T, names ...string) (*service, aws.Config) {
 	t.Helper()
 	s := &service{keys: map[string]*ecdsa.PrivateKey{}, refusals: map[string]string{}, usage: "SIGN_VERIFY"}
@@ -52,7 +52,7 @@ func (s *service) make(t *testing.T, name string, curve elliptic.Curve) {
 	s.keys[name] = private
 }
 
-// request is the part of both calls' inputs that matters.
+// request has the fields that both calls share.
 type request struct {
 	KeyId, MessageType, SigningAlgorithm string //nolint:revive,staticcheck // the API's spelling
 	Message                              []byte
@@ -94,7 +94,7 @@ func (s *service) sign(input json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if r.MessageType != "DIGEST" || r.SigningAlgorithm != "ECDSA_SHA_256" || len(r.Message) != 32 {
-		return nil, fmt.Errorf("it is to sign %d bytes as %s by %s", len(r.Message), r.MessageType, r.SigningAlgorithm)
+		return nil, fmt.Errorf("got %d bytes of type %s with algorithm %s", len(r.Message), r.MessageType, r.SigningAlgorithm)
 	}
 	der, err := ecdsa.SignASN1(rand.Reader, private, r.Message)
 	return map[string]any{"KeyId": r.KeyId, "Signature": der, "SigningAlgorithm": r.SigningAlgorithm}, err
@@ -109,7 +109,7 @@ func signer(t *testing.T, cfg aws.Config, keys ...string) *kms.Signer {
 	return s
 }
 
-func TestSignerKeepsThePort(t *testing.T) {
+func TestSigner(t *testing.T) {
 	t.Parallel()
 	porttest.Signer(t, func(t *testing.T) (port.Signer, func() port.Signer) {
 		t.Helper()
@@ -127,35 +127,35 @@ func TestPublicKeysAreReadOnce(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			if keys, err := s.Keys(context.Background()); err != nil || len(keys) != 2 {
-				t.Errorf("%d keys (%v)", len(keys), err)
+				t.Errorf("got %d keys (%v)", len(keys), err)
 			}
 			_, _ = s.Sign(context.Background(), "unknown", nil)
 		})
 	}
 	all.Wait()
 	if service.reads != 2 || service.signs != 0 {
-		t.Errorf("two keys were read by %d calls, and %d made for an unknown one", service.reads, service.signs)
+		t.Errorf("got %d calls for two keys, and %d for an unknown one", service.reads, service.signs)
 	}
 }
 
-func TestKeyIDsTellNothingOfTheAccount(t *testing.T) {
+func TestKeyIDsHideTheAccount(t *testing.T) {
 	t.Parallel()
 	_, cfg := setup(t, "mrk-1234")
 	id, err := signer(t, cfg, "mrk-1234").Current(t.Context())
 	if err != nil || strings.Contains(id, "123456789012") || strings.Contains(id, "mrk") || len(id) != 43 {
-		t.Errorf("the key's id is %q (%v)", id, err)
+		t.Errorf("got key id %q (%v)", id, err)
 	}
 }
 
-// TestAnOutageIsNotKept: the next call reads again.
-func TestAnOutageIsNotKept(t *testing.T) {
+// TestOutageIsRetried: the next call reads the keys again.
+func TestOutageIsRetried(t *testing.T) {
 	t.Parallel()
 	service, cfg := setup(t, "a")
 	s := signer(t, cfg, "a")
 	service.refusals["a"] = "AccessDeniedException"
 	_, err := s.Keys(t.Context())
 	if !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Of(err).Message, "1234") {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	delete(service.refusals, "a")
 	id, err := s.Current(t.Context())
@@ -164,68 +164,69 @@ func TestAnOutageIsNotKept(t *testing.T) {
 	}
 	service.refusals["a"] = "AccessDeniedException"
 	if _, err := s.Sign(t.Context(), id, []byte("x")); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	service.refusals["a"] = "DisabledException"
 	if _, err := s.Sign(t.Context(), id, []byte("x")); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-// TestADeletedKeyBlocksNoOther as long as it is not the one that signs.
-func TestADeletedKeyBlocksNoOther(t *testing.T) {
+// TestDeletedKeyBlocksNoOther deletes a key that does not sign, then the one
+// that signs.
+func TestDeletedKeyBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"NotFoundException", "DisabledException", "KMSInvalidStateException"} {
 		service, cfg := setup(t, "new", "old", "older")
 		service.refusals["old"] = code
 		keys, err := signer(t, cfg, "new", "old", "older").Keys(t.Context())
 		if err != nil || len(keys) != 2 {
-			t.Errorf("%s: %d keys (%v)", code, len(keys), err)
+			t.Errorf("%s: got %d keys (%v)", code, len(keys), err)
 		}
 		if _, err := signer(t, cfg, "old", "new").Keys(t.Context()); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("%s of the key that signs: %v", code, err)
+			t.Errorf("%s of the signing key: got %v", code, err)
 		}
 	}
 }
 
-func TestOnlyKeysForSigningOnP256(t *testing.T) {
+func TestOtherKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	service, cfg := setup(t)
 	service.make(t, "larger", elliptic.P384())
 	service.make(t, "good", elliptic.P256())
 	if _, err := signer(t, cfg, "larger").Keys(t.Context()); err == nil {
-		t.Error("a key on P-384 was taken")
+		t.Error("key on P-384: got success")
 	}
 	service.usage = "KEY_AGREEMENT"
 	if _, err := signer(t, cfg, "good").Keys(t.Context()); err == nil {
-		t.Error("a key that is not for signing was taken")
+		t.Error("key not for signing: got success")
 	}
 }
 
-func TestAllProblemsOfTheKeysAreNamed(t *testing.T) {
+func TestAllProblemsOfTheKeysAreReported(t *testing.T) {
 	t.Parallel()
 	_, cfg := setup(t)
 	if _, err := kms.New(cfg); err == nil {
-		t.Error("a signer without keys was made")
+		t.Error("no keys: got success")
 	}
 	_, err := kms.New(cfg, "a", "", "alias/sortie", "arn:aws:kms:r:1:alias/sortie", "a")
 	for _, part := range []string{"key 2", "alias/sortie is", ":alias/sortie is", "a is listed twice"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %q: %v", part, err)
+			t.Errorf("got an error without %q: %v", part, err)
 		}
 	}
 }
 
-func TestACallerWaitsNoLongerThanItsContext(t *testing.T) {
+func TestCallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	_, cfg := setup(t, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := signer(t, cfg, "a")
 	if _, err := s.Keys(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if _, err := s.Keys(t.Context()); err != nil {
-		t.Errorf("the next caller: %v", err)
+		t.Errorf("next caller: got %v", err)
 	}
 }

@@ -57,8 +57,8 @@ func (o *Outputs) source(key string) *string {
 }
 
 // Delete implements port.Outputs.
-func (o *Outputs) Delete(ctx context.Context, shelf port.Bucket, key string) error {
-	bucket, err := o.bucket(shelf)
+func (o *Outputs) Delete(ctx context.Context, name port.Bucket, key string) error {
+	bucket, err := o.bucket(name)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (o *Outputs) delete(ctx context.Context, bucket *string, key string) error 
 // DeletePrefix implements port.Outputs. It deletes objects one by one: the bulk
 // call requires a checksum that not every store supports, and a task has few
 // objects.
-func (o *Outputs) DeletePrefix(ctx context.Context, shelf port.Bucket, prefix string) error {
-	bucket, err := o.bucket(shelf)
+func (o *Outputs) DeletePrefix(ctx context.Context, name port.Bucket, prefix string) error {
+	bucket, err := o.bucket(name)
 	if err != nil {
 		return err
 	}

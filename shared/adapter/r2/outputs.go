@@ -57,19 +57,19 @@ func New(cfg Config) (*Outputs, error) {
 	}, nil
 }
 
-func (o *Outputs) bucket(shelf port.Bucket) (*string, error) {
-	switch shelf {
+func (o *Outputs) bucket(name port.Bucket) (*string, error) {
+	switch name {
 	case port.Uploads:
 		return &o.uploads, nil
 	case port.Accepted:
 		return &o.accepted, nil
 	}
-	return nil, fmt.Errorf("there is no shelf %q", shelf)
+	return nil, fmt.Errorf("unknown bucket %q", name)
 }
 
 // Head implements port.Outputs.
-func (o *Outputs) Head(ctx context.Context, shelf port.Bucket, key string) (port.Object, error) {
-	bucket, err := o.bucket(shelf)
+func (o *Outputs) Head(ctx context.Context, name port.Bucket, key string) (port.Object, error) {
+	bucket, err := o.bucket(name)
 	if err != nil {
 		return port.Object{}, err
 	}
@@ -84,8 +84,8 @@ func (o *Outputs) Head(ctx context.Context, shelf port.Bucket, key string) (port
 }
 
 // Put implements port.Outputs with one request.
-func (o *Outputs) Put(ctx context.Context, shelf port.Bucket, key, contentType string, content []byte) error {
-	bucket, err := o.bucket(shelf)
+func (o *Outputs) Put(ctx context.Context, name port.Bucket, key, contentType string, content []byte) error {
+	bucket, err := o.bucket(name)
 	if err != nil {
 		return err
 	}
@@ -97,17 +97,17 @@ func (o *Outputs) Put(ctx context.Context, shelf port.Bucket, key, contentType s
 
 // Open implements port.Outputs. A span that ends beyond the object is cut; one
 // that starts there is empty. A Length of 0 reads to the end.
-func (o *Outputs) Open(ctx context.Context, shelf port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
-	bucket, err := o.bucket(shelf)
+func (o *Outputs) Open(ctx context.Context, name port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {
+	bucket, err := o.bucket(name)
 	if err != nil {
 		return nil, port.Object{}, err
 	}
 	if span.Offset < 0 || span.Length < 0 {
-		return nil, port.Object{}, fault.Invalid("range", "a range begins and ends at 0 or later")
+		return nil, port.Object{}, fault.Invalid("range", "span with a negative offset or length")
 	}
 	got, err := o.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: bucket, Key: &key, Range: byteRange(span)})
 	if status(err) == http.StatusRequestedRangeNotSatisfiable {
-		object, err := o.Head(ctx, shelf, key)
+		object, err := o.Head(ctx, name, key)
 		return http.NoBody, object, err
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *Outputs) Open(ctx context.Context, shelf port.Bucket, key string, span 
 	if got.ContentRange != nil {
 		_, whole, _ := strings.Cut(*got.ContentRange, "/")
 		if object.Size, err = strconv.ParseInt(whole, 10, 64); err != nil {
-			return nil, port.Object{}, errors.Join(named(err, "tell an output's size"), got.Body.Close())
+			return nil, port.Object{}, errors.Join(named(err, "read the size of an output"), got.Body.Close())
 		}
 	}
 	return &body{got.Body}, object, nil

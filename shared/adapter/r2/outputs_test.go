@@ -28,8 +28,8 @@ import (
 const smallestPart = 5 << 20
 
 func TestMain(m *testing.M) {
-	// The store's HTTP library keeps two goroutines that end by themselves, ten
-	// seconds after their server, or with the process.
+	// The HTTP library of the store has two goroutines that end ten seconds
+	// after their server, or with the process.
 	goleak.VerifyTestMain(
 		m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// setup starts a store and gives the configuration for it.
+// setup starts a store and returns the configuration for it.
 func setup(t *testing.T) (ours, workers r2.Config) {
 	t.Helper()
 	owner, worker := s3.Keys{ID: "owner", Secret: "owner-secret"}, s3.Keys{ID: "worker", Secret: "worker-secret"}
@@ -70,7 +70,8 @@ func outputs(t *testing.T, cfg r2.Config) *r2.Outputs {
 	return o
 }
 
-// client is the SDK's own, for what the adapter does not do.
+// client returns the SDK's client, for operations that the adapter does not
+// offer.
 func client(cfg r2.Config) *awss3.Client {
 	return awss3.New(awss3.Options{
 		BaseEndpoint: &cfg.Endpoint, Region: "auto", UsePathStyle: true, HTTPClient: cfg.HTTP,
@@ -125,7 +126,7 @@ func TestOutputs(t *testing.T) {
 	})
 }
 
-func TestAFailedUploadLeavesNothing(t *testing.T) {
+func TestFailedUploadLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ours, workers := setup(t)
 	uploader, err := r2.NewUploader(workers)
@@ -134,19 +135,19 @@ func TestAFailedUploadLeavesNothing(t *testing.T) {
 	}
 	for _, size := range []int64{1 << 20, 40 << 20} {
 		if err := uploader.Upload(t.Context(), "exports/t1/a", porttest.Interrupted(size), size, ""); !fault.Is(err, fault.Unavailable) {
-			t.Errorf("an upload of %d bytes that broke: %v", size, err)
+			t.Errorf("interrupted upload of %d bytes: got %v", size, err)
 		}
 		if _, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a"); !errors.Is(err, port.ErrNotFound) {
-			t.Errorf("an object is there: %v", err)
+			t.Errorf("got %v, want no object", err)
 		}
 		if n := unfinished(t, ours, ""); n != 0 {
-			t.Errorf("%d uploads are left", n)
+			t.Errorf("got %d unfinished uploads, want 0", n)
 		}
 	}
 }
 
-// outage is a store that is away for the first calls of each kind, and loses
-// the answer to the first end of an upload.
+// outage is a store that is unreachable for the first calls of each kind, and
+// loses the response to the first completed upload.
 type outage struct {
 	http.RoundTripper
 	mu   sync.Mutex
@@ -174,7 +175,7 @@ func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-func TestAnUploadOutlastsAnOutage(t *testing.T) {
+func TestUploadOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{1 << 20, 20 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -191,16 +192,16 @@ func TestAnUploadOutlastsAnOutage(t *testing.T) {
 			}
 			object, err := outputs(t, ours).Head(t.Context(), port.Uploads, "exports/t1/a")
 			if err != nil || object.Size != size {
-				t.Errorf("there is %+v, %v", object, err)
+				t.Errorf("got %+v, %v", object, err)
 			}
 			if n := unfinished(t, ours, ""); n != 0 {
-				t.Errorf("%d uploads are left", n)
+				t.Errorf("got %d unfinished uploads, want 0", n)
 			}
 		})
 	}
 }
 
-func TestFailuresAreFaultsInOurWords(t *testing.T) {
+func TestFaultsHideStoreMessages(t *testing.T) {
 	t.Parallel()
 	ours, _ := setup(t)
 	tests := []struct {
@@ -209,9 +210,9 @@ func TestFailuresAreFaultsInOurWords(t *testing.T) {
 		want   string
 	}{
 		{"wrong keys", func(c *r2.Config) { c.SecretAccessKey = "wrong" }, "credentials"},
-		{"no such account", func(c *r2.Config) { c.AccessKeyID = "nobody" }, "credentials"},
-		{"nobody there", func(c *r2.Config) { c.Endpoint = "http://127.0.0.1:1" }, "cannot"},
-		{"no such bucket", func(c *r2.Config) { c.Accepted = "elsewhere" }, "bucket"},
+		{"unknown account", func(c *r2.Config) { c.AccessKeyID = "nobody" }, "credentials"},
+		{"no server", func(c *r2.Config) { c.Endpoint = "http://127.0.0.1:1" }, "cannot"},
+		{"unknown bucket", func(c *r2.Config) { c.Accepted = "elsewhere" }, "bucket"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestFailuresAreFaultsInOurWords(t *testing.T) {
 			}
 			message := fault.Of(err).Message
 			if !strings.Contains(message, test.want) || strings.Contains(strings.ToLower(message), "operation error") {
-				t.Errorf("the message is %q", message)
+				t.Errorf("got message %q", message)
 			}
 		})
 	}
@@ -246,26 +247,26 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 			_, err := r2.New(test.cfg)
 			for _, want := range test.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("the error does not name the %s: %v", want, err)
+					t.Errorf("got an error without the %s: %v", want, err)
 				}
 			}
 		})
 	}
 	if _, err := r2.NewUploader(r2.Config{AccountID: "a", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d"}); err != nil {
-		t.Errorf("an uploader needs one bucket: %v", err)
+		t.Errorf("uploader with one bucket: got %v", err)
 	}
 }
 
-func TestCloudflareIsWhereTheAccountSays(t *testing.T) {
+func TestDefaultEndpointIsCloudflare(t *testing.T) {
 	t.Parallel()
 	o := outputs(t, r2.Config{AccountID: "abc", AccessKeyID: "b", SecretAccessKey: "c", Uploads: "d", Accepted: "e"})
 	url, err := o.PresignGet(t.Context(), "exports/t1/a", "a", "text/plain", time.Minute)
 	if err != nil || !strings.HasPrefix(url, "https://abc.r2.cloudflarestorage.com/e/exports/t1/a?") || !strings.Contains(url, "%2Fauto%2Fs3%2F") {
-		t.Errorf("the URL is %s, %v", strings.Split(url, "&X-Amz-Signature")[0], err)
+		t.Errorf("got URL %s, %v", strings.Split(url, "&X-Amz-Signature")[0], err)
 	}
 }
 
-func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	t.Parallel()
 	keys, fails := r2.Keys{AccountID: "abc", AccessKeyID: "first", SecretAccessKey: "c"}, error(nil)
 	o := outputs(t, r2.Config{
@@ -280,18 +281,18 @@ func TestKeysMayChangeWhileTheProcessLives(t *testing.T) {
 		return url
 	}
 	if url := sign(); !strings.HasPrefix(url, "https://abc.r2.cloudflarestorage.com/e/") || !strings.Contains(url, "=first%2F") || !strings.Contains(url, "%2Fauto%2Fs3%2F") {
-		t.Errorf("the first URL is %s", url)
+		t.Errorf("got first URL %s", url)
 	}
 	keys = r2.Keys{Endpoint: "https://s3.eu-west-1.amazonaws.com", Region: "eu-west-1", AccessKeyID: "second", SecretAccessKey: "d"}
 	if url := sign(); !strings.HasPrefix(url, "https://s3.eu-west-1.amazonaws.com/e/") || !strings.Contains(url, "=second%2F") || !strings.Contains(url, "%2Feu-west-1%2Fs3%2F") {
-		t.Errorf("the second URL is %s", url)
+		t.Errorf("got second URL %s", url)
 	}
-	keys = r2.Keys{AccountID: "abc"} // a secret that is not filled yet
+	keys = r2.Keys{AccountID: "abc"} // a secret without a value
 	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "access key id") {
-		t.Errorf("without keys the answer is %v", err)
+		t.Errorf("without keys: got %v", err)
 	}
 	fails = errors.New("no secret")
 	if _, err := o.Head(t.Context(), port.Accepted, "exports/t1/a"); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("without a secret the answer is %v", err)
+		t.Errorf("without a secret: got %v", err)
 	}
 }

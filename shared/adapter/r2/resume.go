@@ -109,7 +109,7 @@ func (o *Outputs) resume(ctx context.Context, t transfer, wanted note) (begun no
 	return wanted, nil, err
 }
 
-// readNote reads the note of a copy; an empty one if there is none.
+// readNote reads the note of a copy; an empty one if it does not exist.
 func (o *Outputs) readNote(ctx context.Context, key string) (note, error) {
 	body, _, err := o.Open(ctx, port.Accepted, noteKey(key), port.Span{Length: noteLimit})
 	if err != nil {

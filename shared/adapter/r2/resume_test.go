@@ -17,14 +17,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// bigParts is how many parts the objects of these tests are copied in.
+// bigParts is the number of parts of the copied objects.
 const bigParts = 4
 
-// copyist counts the parts that are copied, and ends the time for it.
+// copyist counts the copied parts and ends the context after a limit.
 type copyist struct {
 	http.RoundTripper
-	// most is how many parts there is time for; end is called after the last of
-	// them.
+	// most is the limit of parts; end is called after the last of them.
 	most   int32
 	end    context.CancelFunc
 	begun  atomic.Int32
@@ -32,7 +31,7 @@ type copyist struct {
 	ended  chan struct{}
 }
 
-// RoundTrip is http.RoundTripper.
+// RoundTrip implements http.RoundTripper.
 func (c *copyist) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("X-Amz-Copy-Source") == "" {
 		return c.RoundTripper.RoundTrip(r)
@@ -49,7 +48,7 @@ func (c *copyist) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// big is a store with an object on Uploads that is copied in parts.
+// big is a store with an object in Uploads that is copied in parts.
 type big struct {
 	*testing.T
 	ours, workers r2.Config
@@ -63,7 +62,7 @@ func newBig(t *testing.T) big {
 	return b
 }
 
-// put uploads the object of one letter, and tells its ETag.
+// put uploads an object of one repeated letter and returns its ETag.
 func (b big) put(letter string) string {
 	b.Helper()
 	uploader, err := r2.NewUploader(b.workers)
@@ -81,7 +80,8 @@ func (b big) put(letter string) string {
 	return there.ETag
 }
 
-// keep copies it within the time for so many parts, and tells how many were.
+// keep copies the object until that many parts are copied, and returns how many
+// were.
 func (b big) keep(etag string, most int32) (copied int32, err error) {
 	b.Helper()
 	ctx, end := context.WithCancel(b.Context())
@@ -93,7 +93,7 @@ func (b big) keep(etag string, most int32) (copied int32, err error) {
 	return c.copied.Load(), err
 }
 
-// kept holds Kept to have the object of one letter, and nothing else.
+// kept checks that Accepted has the object of the letter and nothing else.
 func (b big) accepted(letter string) {
 	b.Helper()
 	body, object, err := outputs(b.T, b.ours).Open(b.Context(), port.Accepted, b.key, port.Span{})
@@ -105,14 +105,14 @@ func (b big) accepted(letter string) {
 		b.Fatal(err)
 	}
 	if object.ContentType != "text/plain" || int64(len(text)) != object.Size || strings.Trim(string(text), letter) != "" {
-		b.Errorf("%d bytes of %s are kept, and not all are %q", len(text), object.ContentType, letter)
+		b.Errorf("got %d bytes of %s, want only %q", len(text), object.ContentType, letter)
 	}
 	if objects, uploads := b.left(); objects != 1 || uploads != 0 {
-		b.Errorf("%d objects and %d unfinished uploads are on Kept", objects, uploads)
+		b.Errorf("got %d objects and %d unfinished uploads in Accepted", objects, uploads)
 	}
 }
 
-// left counts what is on Kept.
+// left counts the objects and uploads in Accepted.
 func (b big) left() (objects, uploads int) {
 	b.Helper()
 	listed, err := client(b.ours).ListObjectsV2(b.Context(), &awss3.ListObjectsV2Input{Bucket: &b.ours.Accepted})
@@ -126,32 +126,32 @@ func (b big) left() (objects, uploads int) {
 	return len(listed.Contents), len(begun.Uploads)
 }
 
-// late copies as many parts as there is time for, which are not all.
+// late copies only the given number of parts.
 func (b big) late(etag string, most int32) {
 	b.Helper()
 	if copied, err := b.keep(etag, most); copied != most || !fault.Is(err, fault.Unavailable) {
-		b.Fatalf("in the time for %d parts %d are copied: %v", most, copied, err)
+		b.Fatalf("with a limit of %d parts: got %d parts, %v", most, copied, err)
 	}
 	if _, err := outputs(b.T, b.ours).Head(b.Context(), port.Accepted, b.key); !errors.Is(err, port.ErrNotFound) {
-		b.Fatalf("half an object is kept: %v", err)
+		b.Fatalf("incomplete copy: got %v, want ErrNotFound", err)
 	}
 }
 
-func TestACopyGoesOnWhereTheTimeOfTheLastWasOver(t *testing.T) {
+func TestCopyResumes(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	etag := b.put("a")
 	b.late(etag, 1)
 	b.late(etag, 2)
 	if copied, err := b.keep(etag, bigParts+1); copied != 1 || err != nil {
-		t.Errorf("the last call has copied %d parts, want 1: %v", copied, err)
+		t.Errorf("last call: got %d copied parts, want 1: %v", copied, err)
 	}
 	b.accepted("a")
 }
 
-// TestACopyOfALongKeyGoesOnToo: a key has at most 1024 bytes, and so has that of
-// the note beside it.
-func TestACopyOfALongKeyGoesOnToo(t *testing.T) {
+// TestCopyOfALongKeyResumes: the key of the note beside an object has at most
+// 1024 bytes, as the object's key.
+func TestCopyOfALongKeyResumes(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"big", ".copying", "ü"} {
 		t.Run(end, func(t *testing.T) {
@@ -164,34 +164,34 @@ func TestACopyOfALongKeyGoesOnToo(t *testing.T) {
 			etag := b.put("a")
 			b.late(etag, 3)
 			if copied, err := b.keep(etag, bigParts); copied != 1 || err != nil {
-				t.Errorf("the last call has copied %d parts of %d bytes' name, want 1: %v", copied, len(b.key), err)
+				t.Errorf("last call: got %d copied parts for a key of %d bytes, want 1: %v", copied, len(b.key), err)
 			}
 			b.accepted("a")
 		})
 	}
 }
 
-// TestRule14ACopyIsOfOneObject: what was copied of the object before is not what
-// was accepted.
-func TestRule14ACopyIsOfOneObject(t *testing.T) {
+// TestCopyRestartsForAnotherObject: parts of a replaced object are not used.
+// Rule 14 of shared/README.md.
+func TestCopyRestartsForAnotherObject(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	b.late(b.put("a"), 2)
 	etag := b.put("b")
 	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
-		t.Errorf("%d parts of the other object are copied: %v", copied, err)
+		t.Errorf("got %d copied parts of the new object: %v", copied, err)
 	}
 	b.accepted("b")
 }
 
-func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
+func TestCopyRestartsWithoutItsUpload(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	etag := b.put("a")
 	b.late(etag, 2)
 	begun, err := client(b.ours).ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &b.ours.Accepted})
 	if err != nil || len(begun.Uploads) != 1 {
-		t.Fatalf("%d copies are begun: %v", len(begun.Uploads), err)
+		t.Fatalf("got %d unfinished copies: %v", len(begun.Uploads), err)
 	}
 	_, err = client(b.ours).AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{
 		Bucket: &b.ours.Accepted, Key: aws.String(b.key), UploadId: begun.Uploads[0].UploadId,
@@ -200,13 +200,13 @@ func TestACopyWhoseUploadIsGoneBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if copied, err := b.keep(etag, bigParts+1); copied != bigParts || err != nil {
-		t.Errorf("%d parts are copied: %v", copied, err)
+		t.Errorf("got %d copied parts: %v", copied, err)
 	}
 	b.accepted("a")
 }
 
-// TestWhatACopyHasBegunGoesWithItsPrefix: the run may be cancelled meanwhile.
-func TestWhatACopyHasBegunGoesWithItsPrefix(t *testing.T) {
+// TestDeletePrefixAbortsCopies: the run may be cancelled during a copy.
+func TestDeletePrefixAbortsCopies(t *testing.T) {
 	t.Parallel()
 	b := newBig(t)
 	b.late(b.put("a"), 2)
@@ -214,6 +214,6 @@ func TestWhatACopyHasBegunGoesWithItsPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if objects, uploads := b.left(); objects+uploads != 0 {
-		t.Errorf("%d objects and %d unfinished uploads are left", objects, uploads)
+		t.Errorf("got %d objects and %d unfinished uploads, want none", objects, uploads)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// before does something once, before the first request that copies is sent.
+// before calls a function once, before the first copy request.
 type before struct {
 	http.RoundTripper
 	once sync.Once
@@ -26,9 +26,9 @@ func (b *before) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// TestRule14WhatChangesWhileItIsCopiedIsNotKept: an object of the same size takes
-// the place of the one that was verified, after the last look at it.
-func TestRule14WhatChangesWhileItIsCopiedIsNotKept(t *testing.T) {
+// TestObjectChangedDuringCopyIsNotAccepted replaces the verified object by one
+// of the same size after the last check. Rule 14 of shared/README.md.
+func TestObjectChangedDuringCopyIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1000, smallestPart + 1000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -50,13 +50,13 @@ func TestRule14WhatChangesWhileItIsCopiedIsNotKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			ours.HTTP = &http.Client{Transport: &before{RoundTripper: ours.HTTP.Transport, do: func() { put("b") }}}
-			for range 2 { // and when it has been changed before
+			for range 2 { // an object that changed before the call
 				if _, err := outputs(t, ours).Accept(t.Context(), key, verified.ETag); !errors.Is(err, port.ErrChanged) {
-					t.Errorf("the answer is %v, want ErrChanged", err)
+					t.Errorf("got %v, want ErrChanged", err)
 				}
 			}
 			if _, err := outputs(t, ours).Head(t.Context(), port.Accepted, key); !errors.Is(err, port.ErrNotFound) {
-				t.Errorf("something is kept: %v", err)
+				t.Errorf("got %v, want no accepted object", err)
 			}
 		})
 	}
