@@ -13,9 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// TestPublisherKeepsThePortOnLocalStack listens with a queue behind a rule for
-// everything of Sortie's.
-func TestPublisherKeepsThePortOnLocalStack(t *testing.T) {
+// TestPublisherOnLocalStack receives all of Sortie's events by a rule and a
+// queue.
+func TestPublisherOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.LocalStack(t)
 	porttest.Publisher(t, func(t *testing.T) porttest.PublisherHarness {
@@ -49,7 +49,7 @@ func TestPublisherKeepsThePortOnLocalStack(t *testing.T) {
 	})
 }
 
-// receive waits a second for messages and takes them out of the queue.
+// receive waits one second for messages and removes them from the queue.
 func receive(t *testing.T, queue string) (heard []porttest.Delivered) {
 	t.Helper()
 	cfg := awstest.LocalStack(t)

@@ -128,7 +128,7 @@ func (p *Publisher) send(ctx context.Context, batch []entry, refused []error) {
 	for i, e := range batch {
 		switch {
 		case err != nil:
-			refused[e.index] = fault.Wrap(err, fault.Unavailable, "the event bus cannot be told now")
+			refused[e.index] = fault.Wrap(err, fault.Unavailable, "the event bus is unavailable")
 		case answer.Entries[i].EventId == nil || answer.Entries[i].ErrorCode != nil:
 			refused[e.index] = fault.New(fault.Unavailable, "the event bus has refused it: %s, %s",
 				aws.ToString(answer.Entries[i].ErrorCode), aws.ToString(answer.Entries[i].ErrorMessage))

@@ -26,21 +26,21 @@ type entry struct {
 	Resources                                []string
 }
 
-// bus is an event bus that takes what the API's documentation says, and whose
-// subscriber hears it.
+// bus is an event bus with the limits of the API's documentation and a
+// subscriber.
 type bus struct {
 	mu       sync.Mutex
 	requests [][]entry
 	unheard  []porttest.Delivered
-	told     chan struct{}
-	// refuses says with which error an entry is refused.
+	signal   chan struct{}
+	// refuses returns the error code of a refused entry.
 	refuses func(entry) string
 	// fails are the errors of the next requests.
 	fails []awstest.Refusal
 }
 
 func newBus() *bus {
-	return &bus{told: make(chan struct{}, 1), refuses: func(entry) string { return "" }}
+	return &bus{signal: make(chan struct{}, 1), refuses: func(entry) string { return "" }}
 }
 
 func (b *bus) put(input json.RawMessage) (any, error) {
@@ -75,7 +75,7 @@ func (b *bus) put(input json.RawMessage) (any, error) {
 		b.unheard = append(b.unheard, porttest.Delivered{Type: e.DetailType, Detail: json.RawMessage(e.Detail)})
 	}
 	select {
-	case b.told <- struct{}{}:
+	case b.signal <- struct{}{}:
 	default:
 	}
 	return map[string]any{"FailedEntryCount": failed, "Entries": answers}, nil
@@ -91,7 +91,7 @@ func (b *bus) listen(ctx context.Context) ([]porttest.Delivered, bool) {
 			return heard, true
 		}
 		select {
-		case <-b.told:
+		case <-b.signal:
 		case <-ctx.Done():
 			return nil, false
 		}
@@ -108,7 +108,7 @@ func setup(t *testing.T) (*bus, *eventbridge.Publisher) {
 	return b, publisher
 }
 
-func TestPublisherKeepsThePort(t *testing.T) {
+func TestPublisher(t *testing.T) {
 	t.Parallel()
 	porttest.Publisher(t, func(t *testing.T) porttest.PublisherHarness {
 		t.Helper()
@@ -128,7 +128,7 @@ func events(count int) []port.PublishedEvent {
 	return list
 }
 
-func TestARuleCanChooseByAnything(t *testing.T) {
+func TestEntryFields(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	if _, err := publisher.Publish(t.Context(), events(1)); err != nil {
@@ -143,19 +143,20 @@ func TestARuleCanChooseByAnything(t *testing.T) {
 	}
 }
 
-func TestRequestsAreFew(t *testing.T) {
+func TestRequestsAreBatched(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	if _, err := publisher.Publish(t.Context(), events(21)); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.requests) != 3 || len(b.requests[0]) != 10 || len(b.requests[2]) != 1 {
-		t.Errorf("21 events take %d requests", len(b.requests))
+		t.Errorf("21 events: got %d requests", len(b.requests))
 	}
 }
 
-// TestOnlyWhatWasRefusedFails refuses two of twelve, in different requests.
-func TestOnlyWhatWasRefusedFails(t *testing.T) {
+// TestOnlyRefusedEventsFail refuses two of twelve events, in different
+// requests.
+func TestOnlyRefusedEventsFail(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	b.refuses = func(e entry) string {
@@ -166,38 +167,38 @@ func TestOnlyWhatWasRefusedFails(t *testing.T) {
 	}
 	failed, err := publisher.Publish(t.Context(), events(12))
 	if diff := cmp.Diff([]int{3, 11}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
-		t.Errorf("what failed is %v (%v)", failed, err)
+		t.Errorf("got failed %v (%v)", failed, err)
 	}
 	if !strings.Contains(err.Error(), "event-3") || !strings.Contains(err.Error(), "ThrottlingException") {
-		t.Errorf("the error does not tell which and why: %v", err)
+		t.Errorf("got an error without the events and reasons: %v", err)
 	}
 }
 
-// TestARequestThatFailsTakesNoOtherWithIt loses the first of two requests.
-func TestARequestThatFailsTakesNoOtherWithIt(t *testing.T) {
+// TestFailedRequestsAreIndependent fails the first of two requests.
+func TestFailedRequestsAreIndependent(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	b.fails = []awstest.Refusal{{Code: "AccessDeniedException", Message: "not yours"}}
 	failed, err := publisher.Publish(t.Context(), events(12))
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
-		t.Errorf("what failed is %v (%v)", failed, err)
+		t.Errorf("got failed %v (%v)", failed, err)
 	}
 }
 
-func TestThrottlingIsWaitedFor(t *testing.T) {
+func TestThrottlingIsRetried(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	for range 5 {
 		b.fails = append(b.fails, awstest.Refusal{Code: "ThrottlingException", Message: "slow down"})
 	}
 	if failed, err := publisher.Publish(t.Context(), events(2)); err != nil || failed != nil {
-		t.Errorf("what failed is %v (%v)", failed, err)
+		t.Errorf("got failed %v (%v)", failed, err)
 	}
 }
 
-func TestABusHasAName(t *testing.T) {
+func TestBusNameIsRequired(t *testing.T) {
 	t.Parallel()
 	if _, err := eventbridge.New(awstest.Serve(t, nil), ""); err == nil {
-		t.Error("a publisher without a bus was made")
+		t.Error("no bus: got success")
 	}
 }

@@ -39,27 +39,27 @@ func good(t *testing.T, s *keyfile.Signer) []string {
 	return ids
 }
 
-func TestASignerSeesARotationAtOnce(t *testing.T) {
+func TestSignerSeesARotation(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.pem")
 	s := open(t, path)
 	first := current(t, s)
 	done := rotate(t, path, moment)
 	if done.Made == first || !slices.Equal(done.Kept, []string{first}) || len(done.Dropped) != 0 {
-		t.Errorf("the rotation of %s is %+v", first, done)
+		t.Errorf("got rotation of %s: %+v", first, done)
 	}
 	if current(t, s) != done.Made {
-		t.Error("the signer goes on with the old key")
+		t.Error("got the old key, want the new one")
 	}
 	if _, err := s.Sign(context.Background(), first, []byte("begun before")); err != nil {
-		t.Errorf("the old key is gone: %v", err)
+		t.Errorf("old key: got %v, want success", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is %v (%v)", info.Mode(), err)
+		t.Errorf("got file %v (%v)", info.Mode(), err)
 	}
 }
 
-func TestAKeyIsGoodAsLongAsItsTokens(t *testing.T) {
+func TestRetiredKeyLastsAsLongAsItsTokens(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.pem")
 	s := open(t, path)
@@ -67,18 +67,18 @@ func TestAKeyIsGoodAsLongAsItsTokens(t *testing.T) {
 	second := rotate(t, path, moment).Made
 	third := rotate(t, path, moment.Add(overlap)).Made
 	if ids := good(t, s); !slices.Equal(ids, []string{third, second, first}) {
-		t.Errorf("when the first key's last token expires, %v are good", ids)
+		t.Errorf("at the expiry of the first key's last token: got keys %v", ids)
 	}
 	done := rotate(t, path, moment.Add(overlap+time.Second))
 	if !slices.Equal(done.Dropped, []string{first}) || !slices.Equal(good(t, s), []string{done.Made, third, second}) {
-		t.Errorf("after that, %+v was done and %v are good", done, good(t, s))
+		t.Errorf("after the expiry: got rotation %+v and keys %v", done, good(t, s))
 	}
 	if _, err := s.Sign(context.Background(), first, []byte("late")); err != port.ErrNotFound { //nolint:errorlint // the port says so
-		t.Errorf("the dropped key answers %v", err)
+		t.Errorf("dropped key: got %v", err)
 	}
 }
 
-func TestRotationsAtOnceAreAllKept(t *testing.T) {
+func TestConcurrentRotations(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.pem")
 	s := open(t, path)
@@ -101,22 +101,22 @@ func TestRotationsAtOnceAreAllKept(t *testing.T) {
 	slices.Sort(ids)
 	slices.Sort(is)
 	if !slices.Equal(ids, is) {
-		t.Errorf("%v are good, want %v", is, ids)
+		t.Errorf("got keys %v, want %v", is, ids)
 	}
 }
 
-func TestWhatIsNoKeyFileIsNotRotated(t *testing.T) {
+func TestOnlyKeyFilesAreRotated(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	if _, err := keyfile.Rotate(filepath.Join(folder, "keys.pem"), moment, overlap); err == nil {
-		t.Error("a file that is not there was rotated")
+		t.Error("missing file: got success")
 	}
 	path := filepath.Join(folder, "other.pem")
 	write(t, path, "a secret", 0o600)
 	if _, err := keyfile.Rotate(path, moment, overlap); err == nil || string(read(t, path)) != "a secret" {
-		t.Errorf("a file that has no keys was rotated (%v)", err)
+		t.Errorf("file without keys: got success (%v)", err)
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v (%v)", entries, err)
+		t.Errorf("got files %v (%v)", entries, err)
 	}
 }

@@ -45,21 +45,21 @@ func current(t *testing.T, s *keyfile.Signer) string {
 	return id
 }
 
-func TestNewFileIsItsOwnersAlone(t *testing.T) {
+func TestNewFileIsPrivate(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	open(t, filepath.Join(folder, "keys.pem"))
 	entries, err := os.ReadDir(folder)
 	if err != nil || len(entries) != 1 {
-		t.Fatalf("the folder has %v (%v), want the key file alone", entries, err)
+		t.Fatalf("got files %v (%v), want only the key file", entries, err)
 	}
 	info, err := entries[0].Info()
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file's mode is %v (%v), want 0600", info.Mode(), err)
+		t.Errorf("got mode %v (%v), want 0600", info.Mode(), err)
 	}
 }
 
-func TestThoseWhoOpenAtOnceGetTheSameKey(t *testing.T) {
+func TestConcurrentOpensShareAKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.pem")
 	ids := make([]string, 8)
@@ -77,12 +77,12 @@ func TestThoseWhoOpenAtOnceGetTheSameKey(t *testing.T) {
 	all.Wait()
 	for _, id := range ids {
 		if id != ids[0] {
-			t.Fatalf("the current keys are %v, want one", ids)
+			t.Fatalf("got current keys %v, want one", ids)
 		}
 	}
 }
 
-func TestOldKeyVerifiesBehindANewOne(t *testing.T) {
+func TestOldKeyVerifiesAfterANewOne(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	old, fresh := filepath.Join(folder, "old.pem"), filepath.Join(folder, "new.pem")
@@ -92,13 +92,13 @@ func TestOldKeyVerifiesBehindANewOne(t *testing.T) {
 	s := open(t, both)
 	keys, err := s.Keys(context.Background())
 	if err != nil || len(keys) != 2 || keys[0].ID != freshID || keys[1].ID != oldID {
-		t.Fatalf("the keys are %v (%v), want %s and %s", keys, err, freshID, oldID)
+		t.Fatalf("got keys %v (%v), want %s and %s", keys, err, freshID, oldID)
 	}
 	if current(t, s) != freshID {
-		t.Error("the first key is not the current one")
+		t.Error("got another current key, want the first")
 	}
 	if _, err := s.Sign(context.Background(), oldID, []byte("late")); err != nil {
-		t.Errorf("the old key does not sign: %v", err)
+		t.Errorf("old key: got %v, want a signature", err)
 	}
 }
 
@@ -112,10 +112,10 @@ func TestUnusableFilesAreRefused(t *testing.T) {
 		mode       os.FileMode
 		says       string
 	}{
-		{"others can read it", goodText, 0o640, "mode 0640"},
-		{"the world can write it", goodText, 0o602, "mode 0602"},
+		{"readable by the group", goodText, 0o640, "mode 0640"},
+		{"writable by others", goodText, 0o602, "mode 0602"},
 		{"empty", "", 0o600, "no key"},
-		{"no PEM", "a secret", 0o600, "no key"},
+		{"not PEM", "a secret", 0o600, "no key"},
 		{"truncated", goodText[:len(goodText)/2], 0o600, "damaged"},
 		{"truncated second key", goodText + goodText[:60], 0o600, "damaged"},
 		{"the same key twice", goodText + goodText, 0o600, "twice"},
@@ -123,7 +123,7 @@ func TestUnusableFilesAreRefused(t *testing.T) {
 		{"another kind of block", pemOf("CERTIFICATE", []byte("x")), 0o600, "CERTIFICATE"},
 		{"RSA", pemOf("PRIVATE KEY", rsaKey(t)), 0o600, "P-256"},
 		{"another curve", pemOf("PRIVATE KEY", p384Key(t)), 0o600, "P-256"},
-		{"far too long", strings.Repeat(" ", 1<<17), 0o600, "bytes"},
+		{"too large", strings.Repeat(" ", 1<<17), 0o600, "bytes"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,22 +131,22 @@ func TestUnusableFilesAreRefused(t *testing.T) {
 			write(t, path, row.text, row.mode)
 			_, err := keyfile.Open(path)
 			if err == nil || !strings.Contains(err.Error(), row.says) {
-				t.Fatalf("the error is %v, want one about %q", err, row.says)
+				t.Fatalf("got error %v, want one about %q", err, row.says)
 			}
 			if string(read(t, path)) != row.text {
-				t.Error("the file was changed")
+				t.Error("got a changed file, want it untouched")
 			}
 		})
 	}
 }
 
-func TestFolderIsNoKeyFile(t *testing.T) {
+func TestFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := keyfile.Open(t.TempDir()); err == nil {
-		t.Error("a folder was opened as a key file")
+		t.Error("folder as a key file: got success")
 	}
 	if _, err := keyfile.Open(filepath.Join(t.TempDir(), "missing", "keys.pem")); err == nil {
-		t.Error("a file in a folder that is not there was made")
+		t.Error("file in a missing folder: got success")
 	}
 }
 

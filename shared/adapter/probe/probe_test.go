@@ -13,42 +13,43 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-func TestOnlyASortieThatAnswersIsReached(t *testing.T) {
+func TestProbe(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		answer  http.HandlerFunc
 		reached bool
 	}{
-		"a Sortie":          {says(http.StatusUnauthorized, refusal), true},
-		"an error":          {says(http.StatusBadGateway, refusal), false},
-		"an outage of ours": {says(http.StatusServiceUnavailable, `{"status":503,"code":"UNAVAILABLE"}`), false},
-		"somebody else":     {says(http.StatusUnauthorized, `<html>`), false},
-		"another JSON":      {says(http.StatusUnauthorized, `{"message":"Unauthorized"}`), false},
-		"an open door":      {says(http.StatusOK, `{"status":"ok","version":"v1"}`), false},
-		"a redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, false},
-		"no answer":         {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
+		"a Sortie":            {says(http.StatusUnauthorized, refusal), true},
+		"an error":            {says(http.StatusBadGateway, refusal), false},
+		"an outage of Sortie": {says(http.StatusServiceUnavailable, `{"status":503,"code":"UNAVAILABLE"}`), false},
+		"another service":     {says(http.StatusUnauthorized, `<html>`), false},
+		"another JSON":        {says(http.StatusUnauthorized, `{"message":"Unauthorized"}`), false},
+		"no authentication":   {says(http.StatusOK, `{"status":"ok","version":"v1"}`), false},
+		"a redirect":          {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, false},
+		"no answer":           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(row.answer)
 			t.Cleanup(server.Close)
 			if err := probe.New(server.URL)(t.Context()); (err == nil) != row.reached {
-				t.Errorf("the probe says: %v", err)
+				t.Errorf("got %v", err)
 			}
 		})
 	}
 	server := httptest.NewServer(says(http.StatusOK, ""))
 	server.Close()
 	if err := probe.New(server.URL)(t.Context()); err == nil {
-		t.Error("nobody is there, and was reached")
+		t.Error("no server: got success")
 	}
 }
 
-// refusal is how Sortie turns a token away.
+// refusal is Sortie's response to an invalid token.
 const refusal = `{"type":"urn:sortie:problem:unauthenticated","status":401,"code":"UNAUTHENTICATED"}`
 
-// TestTheWorkersDoorIsKnockedAt: no other one shows that heartbeats are taken.
-func TestTheWorkersDoorIsKnockedAt(t *testing.T) {
+// TestProbeCallsTheWorkerAPI: only that route shows that heartbeats are
+// accepted.
+func TestProbeCallsTheWorkerAPI(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })
 	var broken atomic.Bool
@@ -61,11 +62,11 @@ func TestTheWorkersDoorIsKnockedAt(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	if err := probe.New(front.URL)(t.Context()); err != nil {
-		t.Errorf("a Sortie that takes heartbeats: %v", err)
+		t.Errorf("Sortie that accepts heartbeats: got %v", err)
 	}
 	broken.Store(true)
 	if err := probe.New(front.URL)(t.Context()); err == nil {
-		t.Error("no heartbeat is taken, and the probe says that they are")
+		t.Error("no heartbeats accepted: got success")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-func TestDocumentsThatAreWhole(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		kind, text string
@@ -44,7 +44,7 @@ func TestDocumentsThatAreWhole(t *testing.T) {
 	}
 }
 
-func TestEveryProblemOfADocumentIsNamedAtOnce(t *testing.T) {
+func TestParseNamesAllProblems(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		kind, text string
@@ -67,11 +67,11 @@ func TestEveryProblemOfADocumentIsNamedAtOnce(t *testing.T) {
 		_, err := secrets.Parse(row.kind, []byte(row.text))
 		for _, part := range row.says {
 			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%s %s: the error does not say %q: %v", row.kind, row.text, part, err)
+				t.Errorf("%s %s: got an error without %q: %v", row.kind, row.text, part, err)
 			}
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("the error tells a value: %v", err)
+			t.Errorf("got an error with a value: %v", err)
 		}
 	}
 }
@@ -92,12 +92,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if same, err := secrets.Parse(kind, again); err != nil || !cmp.Equal(document, same) {
-			t.Errorf("%q is written as %q (%v)", text, again, err)
+			t.Errorf("%q: got %q (%v)", text, again, err)
 		}
 	})
 }
 
-func TestPutFillsTheSecretOfTheStage(t *testing.T) {
+func TestPut(t *testing.T) {
 	t.Parallel()
 	written := map[string]any{}
 	cfg := awstest.Serve(t, map[string]awstest.Call{"PutSecretValue": func(input json.RawMessage) (any, error) {
@@ -114,12 +114,12 @@ func TestPutFillsTheSecretOfTheStage(t *testing.T) {
 	}})
 	name, err := secrets.Put(t.Context(), cfg, "prod", secrets.Fly{Token: "t"})
 	if err != nil || name != "sortie/prod/fly" || written["SecretId"] != name || written["SecretString"] != `{"token":"t"}` {
-		t.Errorf("%s was written: %v (%v)", name, written, err)
+		t.Errorf("%s: got %v (%v)", name, written, err)
 	}
 	if _, err := secrets.Put(t.Context(), cfg, "gone", secrets.Fly{Token: "t"}); err == nil || !strings.Contains(err.Error(), "deploying the stage gone") {
-		t.Errorf("where no secret is: %v", err)
+		t.Errorf("missing secret: got %v", err)
 	}
 	if _, err := secrets.Put(t.Context(), cfg, "closed", secrets.Fly{Token: "t"}); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
-		t.Errorf("where it is not allowed: %v", err)
+		t.Errorf("without permission: got %v", err)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// TestASecretIsFilledAndReadOnLocalStack from nothing, and rotated.
-func TestASecretIsFilledAndReadOnLocalStack(t *testing.T) {
+// TestSecretOnLocalStack fills, reads and rotates a secret.
+func TestSecretOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg, stage := awstest.LocalStack(t), strings.ToLower(rand.Text())
 	if _, err := secrets.Put(t.Context(), cfg, stage, secrets.Fly{Token: "t"}); err == nil || !strings.Contains(err.Error(), "deploying the stage") {
-		t.Errorf("before the secret is there: %v", err)
+		t.Errorf("missing secret: got %v", err)
 	}
 	var made struct{ ARN string }
 	awstest.Prepare(t, cfg, "secretsmanager.CreateSecret", map[string]any{"Name": secrets.Name(stage, "clients"), "ClientRequestToken": rand.Text() + rand.Text()}, &made)
@@ -29,7 +29,7 @@ func TestASecretIsFilledAndReadOnLocalStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := secret.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "sortie secrets put clients --stage "+stage) {
-		t.Errorf("before it was filled: %v", err)
+		t.Errorf("empty secret: got %v", err)
 	}
 	for _, token := range []string{"first", "second"} {
 		if _, err := secrets.Put(t.Context(), cfg, stage, secrets.Clients{Tokens: []string{token}}); err != nil {
@@ -37,7 +37,7 @@ func TestASecretIsFilledAndReadOnLocalStack(t *testing.T) {
 		}
 		now.Advance(time.Hour)
 		if got, err := secret.Get(t.Context()); err != nil || len(got.Tokens) != 1 || got.Tokens[0] != token {
-			t.Errorf("the tokens are %v (%v), want %s", got.Tokens, err, token)
+			t.Errorf("got tokens %v (%v), want %s", got.Tokens, err, token)
 		}
 	}
 }

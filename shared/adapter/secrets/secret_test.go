@@ -65,23 +65,24 @@ func (d *desk) get(input json.RawMessage) (any, error) {
 	return map[string]any{"ARN": arn, "Name": "sortie/prod/fly", "SecretString": d.value}, nil
 }
 
-// becomes changes what is in the secret, and whether it can be read.
+// becomes changes the value of the secret, and whether it can be read.
 func (d *desk) becomes(value string, down bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.value, d.down = value, down
 }
 
-// gives holds the reader to a token, read with so many calls up to now.
+// gives checks the token that the reader returns and the number of calls so
+// far.
 func (d *desk) gives(token string, reads int) {
 	d.Helper()
 	got, err := d.secret.Get(d.Context())
 	if err != nil || got.Token != token || d.reads != reads {
-		d.Errorf("the token is %q after %d reads (%v), want %q after %d", got.Token, d.reads, err, token, reads)
+		d.Errorf("got token %q after %d reads (%v), want %q after %d", got.Token, d.reads, err, token, reads)
 	}
 }
 
-func TestASecretIsReadOncePerItsTime(t *testing.T) {
+func TestSecretIsCached(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	d.gives("FlyV1 fm2_first,fm2_other", 1)
@@ -93,8 +94,8 @@ func TestASecretIsReadOncePerItsTime(t *testing.T) {
 	d.gives("FlyV1 fm2_next", 2)
 }
 
-// TestARotationIsSeenByWhoWasRefused, and no more often than every ten seconds.
-func TestARotationIsSeenByWhoWasRefused(t *testing.T) {
+// TestRefusalReloadsTheSecret, at most every ten seconds.
+func TestRefusalReloadsTheSecret(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	d.gives("FlyV1 fm2_first,fm2_other", 1)
@@ -111,7 +112,7 @@ func TestARotationIsSeenByWhoWasRefused(t *testing.T) {
 	d.gives("FlyV1 fm2_next", 3)
 }
 
-func TestAnOutageIsNotFelt(t *testing.T) {
+func TestOutageKeepsTheLastValue(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	d.gives("FlyV1 fm2_first,fm2_other", 1)
@@ -120,15 +121,14 @@ func TestAnOutageIsNotFelt(t *testing.T) {
 	d.gives("FlyV1 fm2_first,fm2_other", 2)
 	d.gives("FlyV1 fm2_first,fm2_other", 2)
 	if !strings.Contains(d.log.String(), "sortie/prod/fly") || strings.Contains(d.log.String(), "fm2") {
-		t.Errorf("the log says %s", &d.log)
+		t.Errorf("got log %s", &d.log)
 	}
 	d.becomes(next, false)
 	d.clock.Advance(10 * time.Second)
 	d.gives("FlyV1 fm2_next", 3)
 }
 
-// TestABrokenDocumentDoesNotReplaceAGoodOne.
-func TestABrokenDocumentDoesNotReplaceAGoodOne(t *testing.T) {
+func TestMalformedDocumentKeepsTheLastValue(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	d.gives("FlyV1 fm2_first,fm2_other", 1)
@@ -137,7 +137,7 @@ func TestABrokenDocumentDoesNotReplaceAGoodOne(t *testing.T) {
 	d.gives("FlyV1 fm2_first,fm2_other", 2)
 }
 
-func TestWhatCannotBeRead(t *testing.T) {
+func TestUnreadableSecret(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, value, says string }{
 		{"never filled", "", "sortie secrets put fly --stage prod"},
@@ -151,15 +151,15 @@ func TestWhatCannotBeRead(t *testing.T) {
 			d := setup(t, row.value)
 			_, err := d.secret.Get(t.Context())
 			if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), "sortie/prod/fly") {
-				t.Errorf("the error is %v, want %q in it", err, row.says)
+				t.Errorf("got error %v, want %q in it", err, row.says)
 			}
 			for _, never := range []string{"s3cret", "31337", "123456789012"} {
 				if strings.Contains(err.Error(), never) {
-					t.Errorf("the error tells %q: %v", never, err)
+					t.Errorf("got an error with %q: %v", never, err)
 				}
 			}
 			if message := fault.Of(err).Message; strings.Contains(message, "sortie") {
-				t.Errorf("a client is told %q", message)
+				t.Errorf("got message %q for clients", message)
 			}
 			d.becomes(first, false)
 			d.gives("FlyV1 fm2_first,fm2_other", 2)
@@ -167,7 +167,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestManyReadersReadOnce(t *testing.T) {
+func TestConcurrentReadersShareACall(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	var all sync.WaitGroup
@@ -181,27 +181,27 @@ func TestManyReadersReadOnce(t *testing.T) {
 	}
 	all.Wait()
 	if d.reads != 1 {
-		t.Errorf("the secret was read %d times", d.reads)
+		t.Errorf("got %d reads of the secret, want 1", d.reads)
 	}
 }
 
-func TestAReaderWaitsNoLongerThanItsContext(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	d := setup(t, first)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.secret.Get(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	d.gives("FlyV1 fm2_first,fm2_other", 1)
 }
 
-func TestAllProblemsOfTheConfigurationAreNamed(t *testing.T) {
+func TestConfigNamesAllProblems(t *testing.T) {
 	t.Parallel()
 	_, err := secrets.Open[secrets.Clients](awstest.Serve(t, nil), "", secrets.Config{TTL: -1})
 	for _, part := range []string{"clients", "name", "time to live", "clock", "logger"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not name the %s: %v", part, err)
+			t.Errorf("got an error without the %s: %v", part, err)
 		}
 	}
 }

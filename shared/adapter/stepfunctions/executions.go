@@ -140,7 +140,7 @@ func (e *Executions) Describe(ctx context.Context, name string) (port.Execution,
 	}
 	status := port.ExecutionStatus(x.Status)
 	if x.Status == types.ExecutionStatusPendingRedrive {
-		status = port.ExecutionRunning // somebody has asked for it to go on
+		status = port.ExecutionRunning // a redrive is requested
 	}
 	return port.Execution{
 		Name: name, Status: status, Error: aws.ToString(x.Error), Cause: aws.ToString(x.Cause),

@@ -22,7 +22,7 @@ const (
 	execution = "arn:aws:states:eu-central-1:123456789012:execution:sortie-run:"
 )
 
-// service is Step Functions, which answers each operation as it is told.
+// service is Step Functions with scripted answers by operation.
 type service struct {
 	mu      sync.Mutex
 	calls   []string
@@ -30,8 +30,8 @@ type service struct {
 	answers map[string][]any
 }
 
-// setup gives the adapter for a service with these answers by operation, one
-// after the other; the last one stays.
+// setup returns the adapter for a service with these answers by operation, in
+// order; the last one is repeated.
 func setup(t *testing.T, answers map[string][]any) (*service, *stepfunctions.Executions) {
 	t.Helper()
 	s := &service{inputs: map[string]map[string]string{}, answers: answers}
@@ -80,7 +80,7 @@ func described(more map[string]any) map[string]any {
 	return answer
 }
 
-func TestAStartNamesMachineNameAndInput(t *testing.T) {
+func TestStartRequest(t *testing.T) {
 	t.Parallel()
 	s, executions := setup(t, map[string][]any{"StartExecution": {started}})
 	if err := executions.Start(t.Context(), "x", json.RawMessage(`{"a":1}`)); err != nil {
@@ -92,9 +92,9 @@ func TestAStartNamesMachineNameAndInput(t *testing.T) {
 	}
 }
 
-// TestRule13StartingAfterTheEnd: the service says that the name is taken, whatever
-// the input is.
-func TestRule13StartingAfterTheEnd(t *testing.T) {
+// TestStartAfterTheEnd: the service reports that the name exists, whatever the
+// input is. Rule 13 of shared/README.md.
+func TestStartAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		name, input string
@@ -102,11 +102,11 @@ func TestRule13StartingAfterTheEnd(t *testing.T) {
 		ok          bool
 	}{
 		{"the same input", `{"a":1,"b":"x"}`, described(map[string]any{"input": `{"a":1,"b":"x"}`, "status": "SUCCEEDED"}), true},
-		{"the same in other words", `{"a":1,"b":"x"}`, described(map[string]any{"input": `{ "b": "\u0078", "a": 1 }`}), true},
+		{"the same input formatted differently", `{"a":1,"b":"x"}`, described(map[string]any{"input": `{ "b": "\u0078", "a": 1 }`}), true},
 		{"another input", `{"a":1}`, described(map[string]any{"input": `{"a":2}`}), false},
-		{"numbers that differ at their end", `{"a":12345678901234567890}`, described(map[string]any{"input": `{"a":12345678901234567891}`}), false},
-		{"an input that is not told", `{}`, described(nil), false},
-		{"an execution that is not shown yet", `{}`, refused("ExecutionDoesNotExist"), false},
+		{"numbers that differ in the last digit", `{"a":12345678901234567890}`, described(map[string]any{"input": `{"a":12345678901234567891}`}), false},
+		{"input not included", `{}`, described(nil), false},
+		{"execution not visible yet", `{}`, refused("ExecutionDoesNotExist"), false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,16 +115,16 @@ func TestRule13StartingAfterTheEnd(t *testing.T) {
 			})
 			err := executions.Start(t.Context(), "x", json.RawMessage(row.input))
 			if (err == nil) != row.ok || errors.Is(err, port.ErrNotFound) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if got := s.inputs["DescribeExecution"]["executionArn"]; got != execution+"x" {
-				t.Errorf("%s was asked about", got)
+				t.Errorf("got a description of %s", got)
 			}
 		})
 	}
 }
 
-func TestNonsenseIsRefusedWithoutACall(t *testing.T) {
+func TestInvalidInputIsRefusedWithoutACall(t *testing.T) {
 	t.Parallel()
 	s, executions := setup(t, nil)
 	ctx := t.Context()
@@ -139,16 +139,16 @@ func TestNonsenseIsRefusedWithoutACall(t *testing.T) {
 		"a reserved error": executions.Fail(ctx, "token", "States.Timeout", ""),
 	} {
 		if err == nil || errors.Is(err, port.ErrTokenGone) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v", what, err)
 		}
 	}
 	if len(s.calls) > 0 {
-		t.Errorf("calls were made: %v", s.calls)
+		t.Errorf("got calls %v, want no call", s.calls)
 	}
 }
 
-// TestTokensThatAreGone: the service has three words for it.
-func TestTokensThatAreGone(t *testing.T) {
+// TestTokenGone covers the three errors of the service for it.
+func TestTokenGone(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		answer any
@@ -164,7 +164,7 @@ func TestTokensThatAreGone(t *testing.T) {
 		})
 		for call, err := range aboutTheToken(t.Context(), executions) {
 			if !errors.Is(err, row.want) {
-				t.Errorf("%s answered with %v: %v", call, row.answer, err)
+				t.Errorf("%s with %v: got %v", call, row.answer, err)
 			}
 		}
 	}
@@ -176,20 +176,20 @@ func aboutTheToken(ctx context.Context, e *stepfunctions.Executions) map[string]
 	}
 }
 
-func TestWhatNeverWas(t *testing.T) {
+func TestUnknownExecution(t *testing.T) {
 	t.Parallel()
 	_, executions := setup(t, map[string][]any{
 		"StopExecution": {refused("ExecutionDoesNotExist")}, "DescribeExecution": {refused("ExecutionDoesNotExist")},
 	})
 	if err := executions.Stop(t.Context(), "x", "because"); err != nil {
-		t.Errorf("Stop: %v", err)
+		t.Errorf("Stop: got %v", err)
 	}
 	if _, err := executions.Describe(t.Context(), "x"); !errors.Is(err, port.ErrNotFound) {
-		t.Errorf("Describe: %v", err)
+		t.Errorf("Describe: got %v", err)
 	}
 }
 
-func TestHowAnExecutionStands(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		answer map[string]any
@@ -211,8 +211,8 @@ func TestHowAnExecutionStands(t *testing.T) {
 	}
 }
 
-// TestOutagesAreUnavailable: every call tells them by the same fault, with the
-// service's words for the log alone.
+// TestOutagesAreUnavailable: every call returns the same fault, with the
+// service's message only for the log.
 func TestOutagesAreUnavailable(t *testing.T) {
 	t.Parallel()
 	down := awstest.Refusal{Code: "AccessDeniedException", Message: "secret words"}
@@ -227,12 +227,12 @@ func TestOutagesAreUnavailable(t *testing.T) {
 	_, failures["Describe"] = executions.Describe(t.Context(), "x")
 	for call, err := range failures {
 		if !fault.Is(err, fault.Unavailable) || strings.Contains(fault.Of(err).Message, "secret") || !strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", call, err)
+			t.Errorf("%s: got %v", call, err)
 		}
 	}
 }
 
-func TestThrottlingIsWaitedForButNotForEver(t *testing.T) {
+func TestThrottlingIsRetriedWithALimit(t *testing.T) {
 	t.Parallel()
 	slow := awstest.Refusal{Code: "ThrottlingException", Message: "Rate exceeded"}
 	s, executions := setup(t, map[string][]any{
@@ -240,21 +240,21 @@ func TestThrottlingIsWaitedForButNotForEver(t *testing.T) {
 		"SendTaskHeartbeat": {slow},
 	})
 	if err := executions.Succeed(t.Context(), "token", json.RawMessage(`{}`)); err != nil {
-		t.Errorf("after six tries: %v", err)
+		t.Errorf("after six tries: got %v", err)
 	}
 	s.calls = nil
 	if err := executions.Heartbeat(t.Context(), "token"); !fault.Is(err, fault.Unavailable) || len(s.calls) != 8 {
-		t.Errorf("after %d tries: %v", len(s.calls), err)
+		t.Errorf("after %d tries: got %v", len(s.calls), err)
 	}
 }
 
-func TestACallEndsWithItsContext(t *testing.T) {
+func TestCallEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	_, executions := setup(t, map[string][]any{"StopExecution": {nothing}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := executions.Stop(ctx, "x", "because"); !errors.Is(err, context.Canceled) || !fault.Is(err, fault.Unavailable) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestStateMachinesAreNamedByARN(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "sortie-run", execution + "x", "arn:aws:states:r:a:stateMachine", "arn:aws:states:r:a:stateMachine:", "arn:aws:lambda:r:a:function:x"} {
 		if _, err := stepfunctions.New(awstest.Serve(t, nil), bad); err == nil {
-			t.Errorf("%q is a state machine", bad)
+			t.Errorf("%q: got success", bad)
 		}
 	}
 	var asked map[string]string
@@ -274,6 +274,6 @@ func TestStateMachinesAreNamedByARN(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := executions.Describe(t.Context(), "x"); err != nil || asked["executionArn"] != execution+"x" {
-		t.Errorf("with an alias, %s was asked about (%v)", asked["executionArn"], err)
+		t.Errorf("with an alias: got a call for %s (%v)", asked["executionArn"], err)
 	}
 }

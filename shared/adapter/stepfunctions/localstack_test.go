@@ -27,11 +27,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
-// askURL is where the state machine's function asks.
+// askURL is the URL that the state machine's function calls.
 const askURL = "SORTIE_TEST_ASK_URL"
 
-// TestMain is the tests' or, where Lambda has started this program, the
-// function's, which hands its payload to the process of the tests.
+// TestMain runs the tests or, in Lambda, the function, which sends its payload
+// to the process of the tests.
 func TestMain(m *testing.M) {
 	url := os.Getenv(askURL)
 	if url == "" {
@@ -50,14 +50,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// LocalStack's clock cannot be moved: all limits of the suite's machine are a
-// fifth, and so is the time that passes.
+// LocalStack's clock cannot be moved: all limits of the suite's machine and all
+// waits are divided by five.
 const faster = 5
 
-// TestExecutionsKeepThePortOnLocalStack runs the suite with a state machine for
-// each test and one function for all. Its executions end with LocalStack, so
-// that another process here is another client.
-func TestExecutionsKeepThePortOnLocalStack(t *testing.T) {
+// TestExecutionsOnLocalStack runs the suite with a state machine per test and
+// one function for all. LocalStack keeps the executions, so a restart is a new
+// client.
+func TestExecutionsOnLocalStack(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.LocalStack(t)
 	t.Logf("limits and waits are one in %d of the suite's: LocalStack's clock cannot be moved", faster)
@@ -91,7 +91,7 @@ func TestExecutionsKeepThePortOnLocalStack(t *testing.T) {
 	})
 }
 
-// questions are the calls of the function, by the state machine that makes them.
+// questions are the calls of the function, by state machine.
 type questions struct {
 	mu   sync.Mutex
 	asks map[string]func(execution, token string)
@@ -115,7 +115,7 @@ func (q *questions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ask(question.Execution, question.Token)
 }
 
-// deploy makes the function: this program, with its TestMain.
+// deploy creates the function: this program, with its TestMain.
 func deploy(t *testing.T, cfg aws.Config, url string) (name string) {
 	t.Helper()
 	path, err := os.Executable()
@@ -150,7 +150,7 @@ func deploy(t *testing.T, cfg aws.Config, url string) (name string) {
 	return name
 }
 
-// create makes the suite's machine, or finds it again, and gives its ARN.
+// create creates the suite's machine, or finds it, and returns its ARN.
 func create(t *testing.T, cfg aws.Config, machine, function string) (arn string) {
 	t.Helper()
 	definition := porttest.ExecutionsMachine
@@ -161,7 +161,7 @@ func create(t *testing.T, cfg aws.Config, machine, function string) (arn string)
 		{`"TimeoutSeconds": 60`, fmt.Sprintf(`"TimeoutSeconds": %d`, 60/faster)},
 	} {
 		if strings.Count(definition, change[0]) != 1 {
-			t.Fatalf("the suite's machine has no %s", change[0])
+			t.Fatalf("got a machine without %s", change[0])
 		}
 		definition = strings.Replace(definition, change[0], change[1], 1)
 	}
