@@ -210,7 +210,7 @@ func TestFaultsHideStoreMessages(t *testing.T) {
 		want   string
 	}{
 		{"wrong keys", func(c *r2.Config) { c.SecretAccessKey = "wrong" }, "credentials"},
-		{"unknown account", func(c *r2.Config) { c.AccessKeyID = "nobody" }, "credentials"},
+		{"unknown account", func(c *r2.Config) { c.AccessKeyID = "absent" }, "credentials"},
 		{"no server", func(c *r2.Config) { c.Endpoint = "http://127.0.0.1:1" }, "cannot"},
 		{"unknown bucket", func(c *r2.Config) { c.Accepted = "elsewhere" }, "bucket"},
 	}
