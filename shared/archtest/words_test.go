@@ -95,7 +95,7 @@ func documents(t *testing.T) []string {
 		t.Fatalf("cannot list the files: %v", err)
 	}
 	var names []string
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		if story := strings.Contains(name, "/stories/"); story || !strings.Contains(name, "testdata/") && !strings.HasSuffix(name, "package-lock.json") {
 			names = append(names, name)
 		}

@@ -7,7 +7,7 @@
 //   - The URL to show is usage="primary"; "primary display" is deprecated
 //     since 3.8.
 //   - A date is marked w3cdtf only if it is one, a language iso639-2b only if that
-//     standard has it; another tag is a code without authority, other text is text.
+//     standard lists it; another tag is a code without authority, other text is text.
 //   - The DCMI Type is kept as genre (authority "dct", the code of MODS'
 //     source list), since typeOfResource is coarser; an unknown type is a genre
 //     without authority. A Collection is mixed material with collection="yes".
