@@ -69,6 +69,8 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
 	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
 	switch {
+	case isUnknown && cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
+		return unknownCommand(cmd, cmd.Flags().Arg(0)) // its flags are unknown, too
 	case isUnknown && unknown.GetSpecifiedShortnames() != "":
 		return fmt.Errorf("unknown flag -%s", unknown.GetSpecifiedName())
 	case isUnknown:

@@ -35,6 +35,7 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		"unknown command":          {nil, "exprot", 2, "did you mean export?"},
+		"unknown command and flag": {nil, "exprot mods --pi x", 2, "did you mean export?"},
 		"unknown subcommand":       {nil, "keys rotat", 2, "did you mean rotate?"},
 		"unknown flag":             {nil, "export mods --recursiv", 2, "did you mean --recursive?"},
 		"missing argument":         {nil, "status", 2, "missing TASK"},
