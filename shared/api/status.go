@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -101,6 +102,8 @@ func stateMessage(r run.Run, position int) string {
 		switch {
 		case position == 0:
 			return "waiting for a machine, next in the queue"
+		case position >= limit.QueuePositions:
+			return fmt.Sprintf("waiting for a machine, %d or more runs are ahead in the queue", limit.QueuePositions)
 		case position > 0:
 			return fmt.Sprintf("waiting for a machine, position %d in the queue", position)
 		}

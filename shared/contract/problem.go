@@ -29,6 +29,10 @@ type Problem struct {
 	State           string `json:"state,omitempty"`
 	ExpectedAttempt int    `json:"expectedAttempt,omitempty"`
 	ReceivedAttempt int    `json:"receivedAttempt,omitempty"`
+	// PolicyLabel, Retriable and RetryAfterMS are present with status 429 (DP-7.5).
+	PolicyLabel  string `json:"policy_label,omitempty"`
+	Retriable    bool   `json:"retriable,omitempty"`
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
 	// Formats lists the export formats if the format was unknown.
 	Formats []string `json:"formats,omitempty"`
 }

@@ -74,6 +74,8 @@ const (
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	// TooLarge: the body is over the limit.
 	TooLarge Code = "TOO_LARGE"
+	// AdmissionReject: the queue is full.
+	AdmissionReject Code = "ADMISSION_REJECT"
 	// Throttled: too many requests, here or at a platform.
 	Throttled Code = "THROTTLED"
 	// Unavailable: a service that Sortie depends on does not answer.
@@ -125,6 +127,7 @@ var kinds = map[Code]kind{
 	NotEnded:            {"", BlameClient, true},
 	IdempotencyMismatch: {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
+	AdmissionReject:     {Infrastructure, BlamePlatform, true},
 	Throttled:           {Infrastructure, BlamePlatform, true},
 	Unavailable:         {Infrastructure, BlamePlatform, true},
 	StoreFull:           {Infrastructure, BlamePlatform, true},

@@ -72,6 +72,9 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.status == http.StatusUnauthorized {
 		p.Header.Set("WWW-Authenticate", `Bearer realm="sortie"`)
 	}
+	if a.status == http.StatusTooManyRequests {
+		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", f.Retryable, a.backoff.Milliseconds()
+	}
 	if a.backoff > 0 {
 		p.Header.Set("Retry-After", strconv.Itoa(int((a.backoff+time.Second-1)/time.Second)))
 		p.Header.Set("X-Backoff-Ms", strconv.FormatInt(a.backoff.Milliseconds(), 10))

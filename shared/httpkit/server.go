@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -34,8 +35,13 @@ type Config struct {
 	// Client is the identity of every valid client. Its Subject is set from the
 	// token.
 	Client port.Identity
-	Clock  clock.Clock
-	Log    *slog.Logger
+	// MaxWrites is the number of requests of clients, other than GET, that are
+	// served concurrently; further ones are refused with 429 before their body is
+	// read. 0 is no limit. Workers have no limit: a refused report costs more than
+	// a late one.
+	MaxWrites int
+	Clock     clock.Clock
+	Log       *slog.Logger
 	// AccessLevel is the level of the access log; 0 is Info.
 	AccessLevel slog.Level
 	// NewID returns a new correlation id, a UUID of version 4.
@@ -47,12 +53,14 @@ type server struct {
 	tokens  func(ctx context.Context) (tokens, error)
 	mux     *http.ServeMux
 	methods []string
+	// writes has an element for each request that MaxWrites counts.
+	writes chan struct{}
 }
 
 // New returns a handler for all routes. The error names every problem of the
 // configuration; a server that is not on loopback needs a token.
 func New(config Config, routes ...Route) (http.Handler, error) {
-	s := &server{config: config, tokens: config.tokens(), mux: http.NewServeMux(), methods: methodsOf(routes)}
+	s := &server{config: config, tokens: config.tokens(), mux: http.NewServeMux(), methods: methodsOf(routes), writes: make(chan struct{}, config.MaxWrites)}
 	var wrong []error
 	if config.Clock == nil || config.Log == nil || config.NewID == nil {
 		wrong = append(wrong, errors.New("missing clock, log or id generator"))
@@ -90,6 +98,15 @@ func (s *server) mount(t Route) (err error) {
 		}
 		if x.err = t.checkQuery(r); x.err != nil {
 			return
+		}
+		if s.config.MaxWrites > 0 && t.Access == ForClients && t.Method != http.MethodGet {
+			select {
+			case s.writes <- struct{}{}:
+				defer func() { <-s.writes }()
+			default:
+				x.err = fault.New(fault.Throttled, "the server is busy: %d requests are being served; retry later", s.config.MaxWrites)
+				return
+			}
 		}
 		x.err = t.Handle(w, r)
 	})

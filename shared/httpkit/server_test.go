@@ -293,3 +293,40 @@ func TestDisconnectedClientIsLogged(t *testing.T) {
 		t.Errorf("got log %s, want status 499 without an error", b.logs)
 	}
 }
+
+// TestConcurrentWritesAreBounded holds two requests in their handler: a third is
+// refused, reads and workers are served, and an ended request makes room.
+func TestConcurrentWritesAreBounded(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	b := setup(t, func(_ http.ResponseWriter, r *http.Request) error {
+		if r.Header.Get("X-Hold") != "" {
+			entered <- struct{}{}
+			<-release
+		}
+		return nil
+	}, func(c *httpkit.Config) { c.MaxWrites, c.Tokens = 2, nil })
+	ended := make(chan struct{})
+	for range 2 {
+		go func() {
+			b.call(t, http.MethodPost, "/thing/1", "X-Hold", "1")
+			ended <- struct{}{}
+		}()
+		<-entered
+	}
+	answer, p := b.call(t, http.MethodPost, "/thing/1")
+	if answer.Code != http.StatusTooManyRequests || p.Code != string(fault.Throttled) || answer.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d %+v, want 429 THROTTLED with Retry-After", answer.Code, p)
+	}
+	for method, path := range map[string]string{http.MethodGet: "/thing/1", http.MethodPost: "/worker"} {
+		if answer, _ := b.call(t, method, path); answer.Code != http.StatusOK {
+			t.Errorf("%s %s: got %d, want 200", method, path, answer.Code)
+		}
+	}
+	close(release)
+	<-ended
+	<-ended
+	if answer, _ := b.call(t, http.MethodPost, "/thing/1"); answer.Code != http.StatusOK {
+		t.Errorf("got %d after the others ended, want 200", answer.Code)
+	}
+}

@@ -65,6 +65,10 @@ const (
 	TokenLife = Duration + TimeLimit + CallbackSlack
 )
 
+// QueuePositions is how many runs at the head of a queue have a position of their
+// own; for a later run it is the position.
+const QueuePositions = 1000
+
 // WorkerID is the length of a worker id in characters.
 const WorkerID = 255
 

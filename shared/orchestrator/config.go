@@ -15,6 +15,9 @@ type Config struct {
 	// Pool is the pool of every run. MaxMachines is its limit; 0 is no limit.
 	Pool        string
 	MaxMachines int
+	// QueueLimit is the number of queued runs of the pool above which new ones are
+	// refused; 0 is no limit.
+	QueueLimit int
 	// Image, Region, CPUs and MemoryMB (a multiple of 256) describe the machine.
 	Image    string
 	Region   string

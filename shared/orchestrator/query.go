@@ -15,16 +15,22 @@ import (
 const pollInterval = time.Second
 
 // Queries reads tasks for clients.
-type Queries struct{ *Records }
+type Queries struct {
+	*Records
+	heads queueHeads
+}
 
 // NewQueries returns the queries on records.
-func NewQueries(records *Records) *Queries { return &Queries{records} }
+func NewQueries(records *Records) *Queries {
+	return &Queries{Records: records, heads: queueHeads{store: records.store, clock: records.clock}}
+}
 
 // View is a run with what its record does not contain.
 type View struct {
 	Run run.Run
-	// QueuePosition is the number of runs ahead of it in the queue; -1 if it is not
-	// queued.
+	// QueuePosition is the number of runs ahead of it in the queue, and
+	// limit.QueuePositions for it or any higher number; -1 if it is not queued. It
+	// is up to a second old.
 	QueuePosition int
 	// Heartbeat is the worker's last heartbeat; nil before the first one and after
 	// the worker's end.
@@ -128,13 +134,9 @@ func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
 	if r.State != run.Pending || r.Slot.State != run.SlotQueued {
 		return v, nil
 	}
-	position, err := s.store.Position(ctx, r)
-	switch {
-	case errors.Is(err, port.ErrNotFound): // it was granted its slot meanwhile
-	case err != nil:
+	var err error
+	if v.QueuePosition, err = s.heads.position(ctx, r); err != nil {
 		return v, fmt.Errorf("cannot read the queue position: %w", err)
-	default:
-		v.QueuePosition = position
 	}
 	return v, nil
 }

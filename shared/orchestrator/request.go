@@ -18,11 +18,15 @@ type Requests struct {
 	hex    Hex
 	policy run.Policy
 	image  string
+	queue  queueLimit
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
-	return &Requests{Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image}
+	return &Requests{
+		Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image,
+		queue: queueLimit{store: life.store, clock: life.clock, most: config.QueueLimit},
+	}
 }
 
 // Submission is a request for a run.
@@ -43,7 +47,7 @@ type Submission struct {
 // Submit creates a run. It returns after the commit; this call or the sweep then
 // starts the execution. existing reports that the idempotency key was known and
 // nothing was written. Faults: InvalidRequest with the field,
-// IdempotencyMismatch.
+// IdempotencyMismatch, AdmissionReject if the queue is full.
 func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -72,7 +76,7 @@ type RetryRequest struct {
 
 // Retry creates a run with the work and the policy of a task that has ended,
 // whatever its outcome. existing as for Submit. Faults: NotFound as for
-// Queries.Task, NotEnded, IdempotencyMismatch.
+// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject.
 func (s *Requests) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -108,6 +112,9 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 // create assigns the ids of a new run and stores it, or returns the run of the
 // key's first use.
 func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+	if err := s.queue.admit(ctx, r.Tenant, s.pool); err != nil {
+		return run.Run{}, false, err
+	}
 	now := s.now()
 	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.hex(4))
 	r.ID = r.TaskID

@@ -70,9 +70,9 @@ type Store interface {
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Since and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
-	// Position returns the number of runs before the run in its queue; 0 is the
-	// first. It returns ErrNotFound if the run is not queued.
-	Position(ctx context.Context, r run.Run) (int, error)
+	// QueueLength returns the number of queued runs of the pool, at most most (at
+	// least 1). It may be eventually consistent.
+	QueueLength(ctx context.Context, tenant, pool string, most int) (int, error)
 	// Pools returns each pool with a lease or a queue.
 	Pools(ctx context.Context) ([]PoolUse, error)
 	// Reconcile makes the leases and the queue of one pool match the records,

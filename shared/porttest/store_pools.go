@@ -27,16 +27,16 @@ func acme(pool string, held, queued int) port.PoolUse {
 	return port.PoolUse{Tenant: "acme", Pool: pool, Held: held, Queued: queued}
 }
 
-// wantQueue checks the queue of the pool, and the position of each run.
+// wantQueue checks the queue of the pool and its length.
 func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 	s.Helper()
 	queue, err := s.store.Queue(s.ctx, "acme", pool, 100)
 	s.ok(err)
 	s.same(idsOf(want), idsOfRefs(queue))
-	for i, r := range want {
-		if at, err := s.store.Position(s.ctx, r); err != nil || at != i {
-			s.Fatalf("run %s: got position %d, %v; want %d", r.ID, at, err, i)
-		}
+	for _, most := range []int{1, 2, 100} {
+		length, err := s.store.QueueLength(s.ctx, "acme", pool, most)
+		s.ok(err)
+		s.same(min(len(want), most), length)
 	}
 }
 
@@ -156,9 +156,6 @@ func slotPassesOn(s *storeTest) {
 			holder, queue = after(grant), queue[1:]
 			s.wantQueue(name, queue...)
 			s.wantPools(acme(name, 1, len(queue)))
-			if _, err := s.store.Position(s.ctx, holder); !isNotFound(err) {
-				s.Fatalf("position of a run with a slot: got %v, want ErrNotFound", err)
-			}
 		}
 		s.apply(holder, cancel(), run.Settled{})
 		s.wantPools()
@@ -186,23 +183,12 @@ func releasesCountFirst(s *storeTest) {
 func leavingTheQueue(s *storeTest) {
 	s.fill("p", 1, 1)
 	queue := s.queue("p", 4, 1)
-	gone := s.apply(queue[1], cancel())
-	if _, err := s.store.Position(s.ctx, gone); !isNotFound(err) {
-		s.Fatalf("position of a run that left the queue: got %v, want ErrNotFound", err)
-	}
-	// The position follows the queue, not the record that the caller passes.
-	if _, err := s.store.Position(s.ctx, queue[1]); !isNotFound(err) {
-		s.Fatalf("position of an outdated record: got %v, want ErrNotFound", err)
-	}
+	s.apply(queue[1], cancel())
 	s.wantQueue("p", queue[0], queue[2], queue[3])
 	s.now = s.now.Add(2 * time.Hour)
 	s.apply(queue[0], run.Evaluated{})
 	s.wantQueue("p", queue[2], queue[3])
 	s.wantPools(acme("p", 1, 2))
-	never := s.create(sample("acme", "never queued"))
-	if _, err := s.store.Position(s.ctx, never); !isNotFound(err) {
-		s.Fatalf("position of a run that was never queued: got %v, want ErrNotFound", err)
-	}
 }
 
 func retryReleasesSlot(s *storeTest) {

@@ -47,6 +47,7 @@ func measurements() []measurement {
 		{"worker", measureWorker},
 		{"download", measureDownload},
 		{"waiting", measureWaiting},
+		{"backlog", measureBacklog},
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},
 		{"simulation", measureSimulation},

@@ -153,8 +153,10 @@ func oneRun(ctx context.Context, url string) (timing, error) {
 	return timing{s.StartedAt.Sub(startedAt), s.CompletedAt.Sub(startedAt)}, err
 }
 
+const exportBody = `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}`
+
 func export(ctx context.Context, url string) (s status, err error) {
-	return s, request(ctx, http.MethodPost, url+"/export/mods", `{"pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}`, &s)
+	return s, request(ctx, http.MethodPost, url+"/export/mods", exportBody, &s)
 }
 
 func request(ctx context.Context, method, url, body string, into any) error {

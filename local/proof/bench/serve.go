@@ -34,6 +34,7 @@ func serve(args []string) int {
 	runner := flags.String("runner", "process", "what a machine is: goroutine, function or process")
 	what := flags.String("work", "callback", "what a worker does; see workAs. Empty is the export worker.")
 	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
+	queue := flags.Int("queue-limit", 0, "queued runs above which new ones are refused; 0 is no limit")
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -45,6 +46,7 @@ func serve(args []string) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	settings, err := stack.SettingsFrom(setting.Map(map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String(),
+		"SORTIE_QUEUE_LIMIT": strconv.Itoa(*queue),
 	}), nil)
 	if err != nil {
 		return failed(err)

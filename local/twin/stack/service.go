@@ -101,7 +101,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.Routes(s.system.Queries, s.system.Requests, s.system.Logs, signer, s.config.Version),
 	)
 	handler, err := httpkit.New(httpkit.Config{
-		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner,
+		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner, MaxWrites: maxWrites,
 		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
 	}, routes...)
 	if err != nil {
@@ -109,6 +109,10 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	}
 	return handler, nil
 }
+
+// maxWrites bounds the memory and the wait of concurrent submissions: a commit takes
+// a fraction of a millisecond.
+const maxWrites = 1024
 
 // serviceConfig returns the configuration with the addresses of the stack.
 func (s *Stack) serviceConfig() orchestrator.Config {

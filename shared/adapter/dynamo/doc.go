@@ -65,7 +65,7 @@
 //	Load, Find                1 RRU
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
 //	Heartbeat, LastHeartbeat  1 WRU, 1 RRU
-//	Queue, Position           1 RRU for each 40 queue items read or counted
+//	Queue                     1 RRU for each 40 queue items; QueueLength half of that
 //	taking a slot             1 RRU for each 50 held slots; a grant reads none
 //	List                      16 queries (8 with a state), n RRU
 //	Due, OutputsDue           32 queries, n/2 RRU

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -39,39 +40,24 @@ func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, 
 	return waits, err
 }
 
-// Position implements port.Store. It counts all runs before: about one request
-// unit for each forty.
-func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error) {
-	before, err = s.position(ctx, r)
-	return before, wrap(err, "find the queue position of run", r.ID)
-}
-
-func (s *Store) position(ctx context.Context, r run.Run) (int, error) {
-	if r.PoolState() != run.SlotQueued {
-		return 0, port.ErrNotFound
-	}
-	in := pkPool(r.Tenant, r.Slot.Pool)
-	place, err := s.get(ctx, queueKey(in, r), true)
-	if err != nil {
-		return 0, err
-	}
-	if place == nil {
-		return 0, port.ErrNotFound
-	}
-	query := s.between(in, sortQueue, queueSort(r))
-	query.Select = types.SelectCount
-	count := 0
-	for {
+// QueueLength implements port.Store: half a request unit for each forty queued
+// runs.
+func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
+	query := s.beside(pkPool(tenant, pool), sortQueue)
+	query.Select, query.ConsistentRead = types.SelectCount, nil
+	length := 0
+	for length < most {
+		query.Limit = aws.Int32(int32(min(most-length, math.MaxInt32))) //nolint:gosec // G115: at most MaxInt32
 		out, err := call(ctx, s, s.api.Query, query)
 		if err != nil {
-			return 0, err
+			return 0, wrap(err, "count the queue of pool", pool)
 		}
-		count += int(out.Count)
-		if len(out.LastEvaluatedKey) == 0 {
-			return max(count-1, 0), nil
+		length += int(out.Count)
+		if query.ExclusiveStartKey = out.LastEvaluatedKey; len(query.ExclusiveStartKey) == 0 {
+			break
 		}
-		query.ExclusiveStartKey = out.LastEvaluatedKey
 	}
+	return length, nil
 }
 
 // register makes the pool known to Pools before its first run. Each process

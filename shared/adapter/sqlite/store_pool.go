@@ -16,24 +16,16 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return refs, wrap(err, "read the queue of pool", pool)
 }
 
-// Position implements port.Store.
-func (s *Store) Position(ctx context.Context, r run.Run) (before int, err error) {
+// QueueLength implements port.Store. Commits keep the number up to date.
+func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (length int, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		var pool string
-		var since int64
-		err := tx.QueryRow(`SELECT pool, since FROM runs
-			WHERE tenant = ? AND id = ? AND pool IS NOT NULL AND since IS NOT NULL`, r.Tenant, r.ID).Scan(&pool, &since)
+		err := tx.QueryRow("SELECT min(queued, ?) FROM pools WHERE tenant = ? AND pool = ?", most, tenant, pool).Scan(&length)
 		if errors.Is(err, ErrNoRow) {
-			return port.ErrNotFound
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		return tx.QueryRow(`SELECT count(*) FROM runs
-			WHERE tenant = ? AND pool = ? AND since IS NOT NULL AND (since, id) < (?, ?)`,
-			r.Tenant, pool, since, r.ID).Scan(&before)
+		return err
 	})
-	return before, wrap(err, "find the queue position of run", r.ID)
+	return length, wrap(err, "count the queue of pool", pool)
 }
 
 // Pools implements port.Store, ordered by tenant and pool.

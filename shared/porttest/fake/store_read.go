@@ -60,9 +60,9 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return ask(s, "Queue", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
-// Position implements port.Store.
-func (s *Store) Position(ctx context.Context, r run.Run) (int, error) {
-	return ask(s, "Position", false, func() (int, error) { return s.inner.Position(ctx, r) })
+// QueueLength implements port.Store.
+func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
+	return ask(s, "QueueLength", false, func() (int, error) { return s.inner.QueueLength(ctx, tenant, pool, most) })
 }
 
 // Pools implements port.Store.

@@ -42,6 +42,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			return err
 		}),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, 100_000),
+		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, 10_000_000),
 		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
 		setting.Duration(&p.TimeLimit, "SORTIE_TIME_LIMIT", "1h", "time limit of an attempt", 3*time.Second, limit.TimeLimit),
 		setting.Duration(&p.HeartbeatInterval, heartbeatInterval, "30s", "interval of a worker's heartbeats", time.Second, limit.Duration),

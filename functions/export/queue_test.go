@@ -1,0 +1,40 @@
+package export_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/export"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// TestFullQueueIsTooManyRequests fills the pool of two machines and its queue.
+func TestFullQueueIsTooManyRequests(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t),
+		func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests) },
+		func(s *apitest.Settings) { s.Service.QueueLimit = 3 })
+	const room = 5
+	for range room {
+		answer := stage.Call(t, http.MethodPost, "/export/mods", body)
+		if answer.Status != http.StatusAccepted {
+			t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
+		}
+		stage.Admit(t, accepted(t, answer).TaskID)
+		stage.Clock.Advance(2 * time.Second)
+	}
+	answer := stage.Call(t, http.MethodPost, "/export/mods", body)
+	p := problem(t, answer)
+	if answer.Status != http.StatusTooManyRequests || p.Code != "ADMISSION_REJECT" || p.PolicyLabel != "reject" || !p.Retriable || p.RetryAfterMS != 1000 {
+		t.Errorf("got %d %s, want 429 ADMISSION_REJECT", answer.Status, answer.Body)
+	}
+	if answer.Header.Get("Retry-After") != "1" || answer.Header.Get("X-Backoff-Ms") != "1000" {
+		t.Errorf("got headers %v, want Retry-After 1 and X-Backoff-Ms 1000", answer.Header)
+	}
+	if got := count(t, stage); got != room {
+		t.Errorf("got %d stored runs, want %d", got, room)
+	}
+}
