@@ -11,7 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// cancel returns 202 while the task is still ending, and 200 once it has ended.
+// cancel returns 202 while the task is still ending by the request, and 200 once it
+// has ended, or if the request is too late.
 func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request, httpkit.Strict); err != nil {
@@ -24,7 +25,7 @@ func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 	answer := contract.CancelAnswer{TaskID: after.TaskID, State: string(after.State)}
 	answer.Result, answer.Message = cancelled(after)
 	status := http.StatusAccepted
-	if after.State.Terminal() {
+	if after.State.Terminal() || answer.Result == contract.CancelTooLate {
 		status = http.StatusOK
 	}
 	return httpkit.WriteJSON(w, status, answer)
@@ -33,10 +34,12 @@ func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 // cancelled returns the result of a cancel request with an explanation.
 func cancelled(r run.Run) (result, message string) {
 	switch {
-	case r.State.Terminal() && r.Cancel == nil:
+	case r.State == run.Completed, r.State.Terminal() && r.Cancel == nil:
 		return contract.CancelTooLate, fmt.Sprintf("the task had already ended as %s", r.State)
 	case r.State.Terminal():
 		return contract.CancelDone, fmt.Sprintf("the task has ended as %s", r.State)
+	case r.State == run.Terminating && r.Succeeded():
+		return contract.CancelTooLate, "the worker has already reported success; its output is being verified and copied"
 	case r.State == run.Running && r.Attempt.WorkerID != "" && !r.Attempt.HandlesSigterm:
 		return contract.CancelRequested, fmt.Sprintf(
 			"the next response to the worker reports the cancel; the worker then has %s to stop", r.Policy.CancelGrace)

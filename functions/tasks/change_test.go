@@ -37,9 +37,15 @@ func TestCancelMessages(t *testing.T) {
 		"terminating": {func(t *testing.T, stage *apitest.Stage) string {
 			task := stage.Accept(t)
 			stage.Start(t, task)
-			stage.Report(t, task, contract.Callback{Status: "success"})
+			stage.Report(t, task, contract.Callback{Status: "error", Error: "no manifest"})
 			return task
 		}, 202, "requested", "cleaned up"},
+		"terminating with a success": {func(t *testing.T, stage *apitest.Stage) string {
+			task := stage.Accept(t)
+			stage.Start(t, task)
+			stage.Report(t, task, contract.Callback{Status: "success"})
+			return task
+		}, 200, "too_late", "reported success"},
 		"succeeded": {func(t *testing.T, stage *apitest.Stage) string {
 			return stage.Success(t, "a.xml", "application/xml", "<a/>")
 		}, 200, "too_late", "Completed"},

@@ -88,7 +88,7 @@ func progress(v orchestrator.View) *contract.Progress {
 func message(v orchestrator.View) string {
 	r := v.Run
 	cancelled := ""
-	if r.Cancel != nil {
+	if r.Cancel != nil && !r.Succeeded() {
 		cancelled = "; cancel requested"
 	}
 	return stateMessage(r, v.QueuePosition) + cancelled

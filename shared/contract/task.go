@@ -115,7 +115,8 @@ const (
 	// CancelDone means that the task ended by this or an earlier cancel
 	// request.
 	CancelDone = "cancelled"
-	// CancelTooLate means that the task had already ended in another way.
+	// CancelTooLate means that the task had already ended in another way, or that
+	// its worker had reported success, which wins over the request.
 	CancelTooLate = "too_late"
 )
 

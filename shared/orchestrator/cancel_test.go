@@ -97,20 +97,6 @@ func TestCancelWorksInEveryState(t *testing.T) {
 			h.before[run.StepRunning] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			return h.post()
 		}, run.Running, fault.Cancelled, 1},
-		"Terminating with a success": {func(h *fixture) string {
-			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
-			task := h.post()
-			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
-			h.step()
-			return task
-		}, run.Cancelled, fault.Cancelled, 1},
-		"while its output is accepted": {func(h *fixture) string {
-			task := h.post()
-			h.outputs.after = func() { h.cancel(task) }
-			h.ok(h.report(h.runner.last(), h.upload(h.runner.last(), "<out/>", 6)))
-			h.step()
-			return task
-		}, run.Cancelled, fault.Cancelled, 1},
 		"Terminating with a failure": {func(h *fixture) string {
 			h.before[run.StepTerminating] = func(in orchestrator.StepInput) { h.cancel(in.ID) }
 			task := h.post()

@@ -30,7 +30,7 @@ func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine p
 	case port.MachineRunning:
 		f = run.MachineRunning{Attempt: attempt}
 	case port.MachineGone:
-		f = run.MachineGone{Attempt: attempt, Exit: exitOf(machine)}
+		f = run.MachineGone{Attempt: attempt, Exit: machine.Exit}
 	default:
 		return nil
 	}
@@ -38,29 +38,23 @@ func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine p
 	return err
 }
 
-func exitOf(machine port.Machine) *run.Exit {
-	if machine.Exit == nil {
-		return nil
-	}
-	return &run.Exit{
-		Code: machine.Exit.Code, Signal: machine.Exit.Signal,
-		OOM: machine.Exit.OOM, Requested: machine.Exit.Requested,
-	}
-}
-
-// look inspects the machine of a run. An error, and a machine that the runner does
-// not know, prove nothing: the phase is empty.
+// look inspects the machine of a run. The phase is empty where the inspection
+// proves nothing: after an error, and for a machine that the runner does not know
+// before the start limit. The exit is known once the program has ended, which may
+// be before the machine is gone.
 func (s *Machines) look(ctx context.Context, r run.Run) (phase string, exit *run.Exit) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.MachineID)
 	switch {
+	case errors.Is(err, port.ErrNotFound) && !s.now().Before(r.Attempt.StartBy):
+		return run.PhaseGone, nil
 	case err != nil:
 		s.warn(ctx, r, "cannot inspect the machine", err)
 	case machine.Phase == port.MachineRunning:
 		return run.PhaseRunning, nil
 	case machine.Phase == port.MachineGone:
-		return run.PhaseGone, exitOf(machine)
+		return run.PhaseGone, machine.Exit
 	}
-	return "", nil
+	return "", machine.Exit
 }
 
 // goneWithin waits until the machine is gone and returns its exit. A machine that
@@ -71,7 +65,7 @@ func (s *Machines) goneWithin(ctx context.Context, id string, limit time.Duratio
 	if errors.Is(err, port.ErrNotFound) {
 		return nil, !s.now().Before(visibleBy), nil
 	}
-	return exitOf(machine), err == nil && machine.Phase == port.MachineGone, err
+	return machine.Exit, err == nil && machine.Phase == port.MachineGone, err
 }
 
 // discard destroys a machine that no run needs and waits at most limit until it

@@ -24,7 +24,7 @@ func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outpu
 // the bucket that no worker can write. wrong is why there is no output to accept.
 func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, wrong *fault.Fault, err error) {
 	report := r.Attempt.Report
-	if r.Attempt.Outcome != run.OutcomeSucceeded || r.Cancel != nil || report == nil || report.Upload == nil {
+	if !r.Succeeded() || report == nil || report.Upload == nil {
 		return nil, nil, nil
 	}
 	upload := *report.Upload
@@ -53,7 +53,7 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 // clear removes the uploads of an attempt, and what was accepted of it if there is
 // no accepted output.
 func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) error {
-	nothing := r.Attempt.Outcome == run.OutcomeSucceeded && r.Cancel == nil && r.Attempt.Report.Upload == nil && r.Attempt.WorkerID == ""
+	nothing := r.Succeeded() && r.Attempt.Report.Upload == nil && r.Attempt.WorkerID == ""
 	if r.Attempt.MachineName == "" || nothing {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 	if err := s.clearUploads(ctx, r); err != nil {
 		return err
 	}
-	if accepted == nil && r.Attempt.Outcome == run.OutcomeSucceeded {
+	if accepted == nil && r.Succeeded() {
 		return s.outputs.DeletePrefix(ctx, port.Accepted, limit.OutputPrefix(r.TaskID))
 	}
 	return nil

@@ -60,7 +60,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 // record changes meanwhile, such as by a cancel request, it starts over.
 func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 	for range commitTries {
-		exit, err := s.seeGone(ctx, r)
+		exit, destroyed, err := s.seeGone(ctx, r)
 		if err != nil {
 			return r, err
 		}
@@ -72,7 +72,9 @@ func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err := s.outputs.clear(ctx, r, output); err != nil {
 			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 		}
-		d, err := run.Decide(r, run.Settled{Output: output, Fault: wrong, Exit: exit, Logged: logged, Rand: s.rand()}, s.now())
+		d, err := run.Decide(r, run.Settled{
+			Output: output, Fault: wrong, Exit: exit, Destroyed: destroyed, Logged: logged, Rand: s.rand(),
+		}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -89,22 +91,22 @@ func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 
 // seeGone lets a worker that has reported exit by itself, destroys a machine that
 // is still there, and returns once it is seen gone, or could not be seen for ten
-// minutes. The exit is that of a worker that was not destroyed here.
-func (s *Termination) seeGone(ctx context.Context, r run.Run) (*run.Exit, error) {
+// minutes. The exit is nil if it is unknown.
+func (s *Termination) seeGone(ctx context.Context, r run.Run) (exit *run.Exit, destroyed bool, err error) {
 	id, err := s.id(ctx, r)
 	if err != nil || id == "" {
-		return nil, err
+		return nil, false, err
 	}
+	var gone bool
 	if r.Attempt.Report != nil {
 		// An error here is met again below, where it is limited to ten minutes.
-		if exit, gone, err := s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
-			return exit, nil
+		if exit, gone, err = s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
+			return exit, false, nil
 		}
 	}
 	if err = s.runner.Destroy(ctx, id); err == nil {
-		var gone bool
-		if _, gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
-			return nil, nil
+		if exit, gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
+			return exit, true, nil
 		}
 	}
 	if err == nil {
@@ -112,7 +114,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (*run.Exit, error)
 	}
 	if s.now().Sub(r.EnteredAt) >= unreachableLimit {
 		s.warn(ctx, r, "the machine was not seen gone for ten minutes; the run continues", err)
-		return nil, nil
+		return nil, true, nil
 	}
-	return nil, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
+	return nil, true, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
 }

@@ -3,6 +3,8 @@ package port
 import (
 	"context"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Runner creates machines, one per attempt.
@@ -91,18 +93,9 @@ type Machine struct {
 	Exit *Exit
 }
 
-// Exit is how a machine's program ended.
-type Exit struct {
-	// Code is the exit code, 128+n for signal n.
-	Code int
-	// Signal is the signal's number; 0 if no signal ended the program.
-	Signal int
-	// OOM: the kernel killed the program because memory was exhausted.
-	OOM bool
-	// Requested: a stop of the machine was requested from the platform.
-	Requested bool
-	At        time.Time
-}
+// Exit is how a machine's program ended. An adapter whose platform reports the
+// kill of a machine without a signal sets Signal to 9.
+type Exit = run.Exit
 
 // MachineLogs is a capability of a Runner: it reads the output of a machine's
 // program.

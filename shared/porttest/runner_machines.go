@@ -40,7 +40,7 @@ func runnerExitCode(t *testing.T, h RunnerHarness) {
 	for name, does := range map[string]struct {
 		does string
 		code int
-	}{"r-zero": {"exit 0", 0}, "r-one": {"exit 1", 1}, "r-many": {"exit 93", 93}} {
+	}{"r-zero": {"exit 0", 0}, "r-one": {"exit 1", 1}, "r-many": {"exit 93", 93}, "r-137": {"exit 137", 137}} {
 		m := h.launch(t, h.spec(name, does.does))
 		if exit := h.gone(t, m.ID); exit.Code != does.code || exit.Signal != 0 || exit.Requested || exit.OOM {
 			t.Errorf("%s: got exit %+v, want code %d", does.does, exit, does.code)

@@ -109,7 +109,8 @@ func (r Run) sameWorker(id string) error {
 }
 
 // declaredDead reports whether the attempt ended without a report of its
-// worker, and not by a cancellation within the grace.
+// worker, and not by a cancellation within the grace. Version 0.0 recorded the
+// outcome CANCELLED for a worker that was killed after its grace.
 func (r Run) declaredDead() bool {
 	if r.Attempt.Report != nil || r.IsCurrent(r.Attempt.Number) {
 		return false

@@ -83,7 +83,8 @@ type Evaluated struct {
 	// about the worker.
 	Failed bool
 	// Phase and Exit describe the machine if it was inspected: "running",
-	// "gone", or empty if the inspection proved nothing.
+	// "gone", or empty if the inspection proved nothing. A machine that is not
+	// gone yet has an Exit once its program has ended.
 	Phase string
 	Exit  *Exit
 	// LastContactAt is when the worker's last call was received, according to
@@ -167,12 +168,13 @@ func (f Evaluated) reconcileStart(d *draft) error {
 
 func (f Evaluated) reconcileRunning(d *draft) error {
 	switch {
-	case f.Phase == PhaseGone:
+	case f.Phase == PhaseGone, d.Cancel != nil && f.Exit != nil:
 		return MachineGone{d.Attempt.Number, f.Exit}.apply(d)
 	case d.Cancel != nil && d.graceOver():
-		why := fault.New(fault.CancelTimeout,
-			"the worker did not end within %s of the cancel request and is killed", d.Policy.CancelGrace)
-		d.endAttempt(OutcomeCancelled, why.Message, why)
+		d.endKilled("the worker did not end within %s of the cancel request and is killed", d.Policy.CancelGrace)
+		return nil
+	case !d.now.Before(d.RunBy()) && !d.Attempt.GraceUntil.IsZero():
+		d.endKilled("the attempt reached its time limit of %s during the grace of the cancel request and is killed", d.Policy.TimeLimit)
 		return nil
 	case !d.now.Before(d.RunBy()):
 		why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)

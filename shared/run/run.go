@@ -78,6 +78,10 @@ func (r Run) PurgeAt() time.Time {
 	return r.ExpiresAt
 }
 
+// Succeeded reports whether the attempt's worker reported success before any
+// cancel request. A later request does not discard the output.
+func (r Run) Succeeded() bool { return r.Attempt.Outcome == OutcomeSucceeded }
+
 // PoolState is how the pool counts the run: queued, held, or not at all if it has
 // ended or the pool has no limit.
 func (r Run) PoolState() SlotState {
@@ -185,11 +189,27 @@ const (
 
 // Exit is how a machine's program ended.
 type Exit struct {
-	Code   int  `json:"code"`
-	Signal int  `json:"signal,omitempty"`
-	OOM    bool `json:"oom,omitempty"`
+	// Code is the exit code, 128+n for signal n.
+	Code int `json:"code"`
+	// Signal is the signal that ended the program; 0 if none did. A program that
+	// exits with 137 by itself has Signal 0, a program that SIGKILL ended has 9.
+	Signal int `json:"signal,omitempty"`
+	// OOM: the kernel killed the program because memory was exhausted.
+	OOM bool `json:"oom,omitempty"`
 	// Requested: a stop of the machine was requested from the platform.
 	Requested bool `json:"requested,omitempty"`
+	// At is when the program ended, by the platform's clock; zero if it is
+	// unknown.
+	At time.Time `json:"at,omitzero"`
+}
+
+const sigkill = 9
+
+// killedAfter reports whether the program was killed after a time, and not for
+// its memory. A kill that a stop of the machine caused is after every cancel
+// request, whatever the platform's clock says.
+func (e *Exit) killedAfter(at time.Time) bool {
+	return e != nil && e.Signal == sigkill && !e.OOM && (e.Requested || e.At.IsZero() || !e.At.Before(at))
 }
 
 // Report is a worker's report of the end of its attempt.

@@ -8,18 +8,21 @@ import (
 )
 
 // Settled: the machine of an attempt that has ended is gone, and its output was
-// checked. A requested cancel overrides every outcome except a success that was
-// already committed. A success with an accepted output is Completed. A failure
-// is retried within the budgets.
+// checked. A success with an accepted output is Completed, also if a cancel was
+// requested after the worker's report. A cancel request overrides every other
+// outcome: the run is Failed if its worker was killed after the request, and
+// Cancelled otherwise. A failure is retried within the budgets.
 type Settled struct {
 	// Output is the accepted output; nil without an output.
 	Output *Output
 	// Fault is set if the reported output is missing or invalid.
 	Fault *fault.Fault
-	// Exit is how the machine's program ended without being destroyed; nil if
-	// it is unknown. If a stop of the machine was requested, that stop explains
-	// a report of CANCELLED without a cancel request.
+	// Exit is how the machine's program ended; nil if it is unknown.
 	Exit *Exit
+	// Destroyed: Terminating destroyed the machine, which may have ended the
+	// program. Otherwise a requested stop of the machine explains a report of
+	// CANCELLED without a cancel request.
+	Destroyed bool
 	// Logged: the attempt's log was stored.
 	Logged bool
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
@@ -39,18 +42,15 @@ func (f Settled) apply(d *draft) error {
 	switch {
 	case f.Fault != nil:
 		why = f.Fault
-	case why != nil && why.Code == fault.WorkerStopped && f.Exit != nil && f.Exit.Requested:
+	case why != nil && why.Code == fault.WorkerStopped && f.Exit != nil && f.Exit.Requested && !f.Destroyed:
 		d.Attempt.Exit, why = f.Exit, lost(f.Exit)
 	}
 	switch {
-	case d.Cancel != nil && why != nil && why.Code == fault.CancelTimeout:
-		d.finish(Failed, why.Message, why)
-	case d.Cancel != nil:
-		why = d.cancelFault()
-		d.finish(Cancelled, why.Message, why)
-	case d.Attempt.Outcome == OutcomeSucceeded && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
+	case d.Succeeded() && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
 		d.finish(Completed, "", nil)
 		d.accept(f.Output)
+	case d.Cancel != nil:
+		f.cancelled(d)
 	default:
 		if why == nil {
 			why = fault.New(fault.OutputMissing, "the worker reported success without an output")
@@ -58,6 +58,32 @@ func (f Settled) apply(d *draft) error {
 		f.failed(d, why)
 	}
 	return nil
+}
+
+// cancelled ends a run with a cancel request. The machine's exit corrects what
+// was decided without it: a worker that ended by itself and was seen late is
+// Cancelled, one that the platform killed at the end of the grace is not.
+func (f Settled) cancelled(d *draft) {
+	why := d.Fault
+	timedOut := why != nil && why.Code == fault.CancelTimeout
+	setIfZero(&d.Attempt.Exit, f.Exit) // the first one: a later one may be that of the cleanup
+	if d.Attempt.Exit != nil && d.Attempt.Report == nil {
+		killed := d.Attempt.Exit.killedAfter(d.Cancel.At)
+		switch {
+		case timedOut && !killed:
+			timedOut, d.Attempt.Outcome = false, OutcomeCancelled
+		case !timedOut && killed && d.graceOver():
+			timedOut, d.Attempt.Outcome = true, OutcomeFailed
+			why = fault.New(fault.CancelTimeout,
+				"the worker did not end within %s of the cancel request and was killed", d.Policy.CancelGrace)
+		}
+	}
+	if timedOut {
+		d.finish(Failed, why.Message, why)
+		return
+	}
+	why = d.cancelFault()
+	d.finish(Cancelled, why.Message, why)
 }
 
 // accept records the accepted output; a worker may succeed without one.

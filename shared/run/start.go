@@ -152,13 +152,24 @@ func (f MachineGone) apply(d *draft) error {
 			d.begin()
 		}
 	}
-	if d.Cancel != nil {
+	switch {
+	case d.Cancel != nil && f.Exit.killedAfter(d.Cancel.At):
+		d.endKilled("the worker was killed after the cancel request, without ending within its grace of %s", d.Policy.CancelGrace)
+		return nil
+	case d.Cancel != nil:
 		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
 		return nil
 	}
 	why := lost(f.Exit)
 	d.endAttempt(OutcomeFailed, why.Message, why)
 	return nil
+}
+
+// endKilled ends the attempt of a worker that was or is killed after a cancel
+// request.
+func (d *draft) endKilled(format string, args ...any) {
+	why := fault.New(fault.CancelTimeout, format, args...)
+	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 
 // lost returns the fault of a machine that ended before its worker reported.

@@ -118,7 +118,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "running":
 		return run.MachineRunning{Attempt: attempt}
 	case "gone":
-		return run.MachineGone{Attempt: attempt, Exit: exit(t, d)}
+		return run.MachineGone{Attempt: attempt, Exit: s.exit(t, d)}
 	case "contacted":
 		return s.contacted(t, d, attempt)
 	case "delivered":
@@ -132,11 +132,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "phase", &phase)
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
-			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: exit(t, d),
+			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: s.exit(t, d),
 			LastContactAt: s.ago(t, d, "contact"), ReceptionSince: s.ago(t, d, "since"), ReceptionUnknown: d.HasArg("unknown"),
 		}
 	case "settled":
-		return settled(t, d)
+		return s.settled(t, d)
 	case "cancelled":
 		return run.CancelRequested{By: "token:abc", Reason: "user_requested"}
 	case "abandoned":
@@ -185,8 +185,8 @@ func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
 	return run.TokenStored{Step: run.Step(step), Generation: generation, Token: "T" + strconv.Itoa(generation)}
 }
 
-func settled(t *testing.T, d *datadriven.TestData) run.Fact {
-	f := run.Settled{Exit: exit(t, d)}
+func (s *teller) settled(t *testing.T, d *datadriven.TestData) run.Fact {
+	f := run.Settled{Exit: s.exit(t, d), Destroyed: d.HasArg("destroyed")}
 	if d.HasArg("accepted") {
 		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}
 	}
@@ -218,13 +218,18 @@ func report(t *testing.T, d *datadriven.TestData) run.Report {
 	return run.Report{Digest: digest, Success: true, Upload: &run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}}
 }
 
-func exit(t *testing.T, d *datadriven.TestData) *run.Exit {
-	if !d.HasArg("code") && !d.HasArg("oom") && !d.HasArg("requested") {
+func (s *teller) exit(t *testing.T, d *datadriven.TestData) *run.Exit {
+	if !d.HasArg("code") && !d.HasArg("oom") && !d.HasArg("requested") && !d.HasArg("signal") {
 		return nil
 	}
-	code := 0
+	code, signal := 0, 0
 	d.MaybeScanArgs(t, "code", &code)
-	return &run.Exit{Code: code, OOM: d.HasArg("oom"), Requested: d.HasArg("requested")}
+	if d.MaybeScanArgs(t, "signal", &signal); signal > 0 {
+		code = 128 + signal
+	}
+	return &run.Exit{
+		Code: code, Signal: signal, OOM: d.HasArg("oom"), Requested: d.HasArg("requested"), At: s.ago(t, d, "ended"),
+	}
 }
 
 func word(t *testing.T, d *datadriven.TestData, key string) string {

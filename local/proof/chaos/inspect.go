@@ -104,12 +104,31 @@ func (w *world) checkTask(ctx context.Context, t contract.Task) {
 	if succeeded, allowed := w.endsAs(t.TaskID, t.State, code); !allowed || (t.Output != nil) != (succeeded && o.hasOutput()) {
 		w.fail("%s, %s: unexpected state %s with output %+v: %s", t.TaskID, o, t.State, t.Output, formatEvents(page.Events))
 	}
+	w.checkExit(t, page.Events, hits)
 	if t.FailedAttempts+t.FailedStarts > hits {
 		w.fail("%s has %d failed attempts and %d failed starts, want at most %d: %s",
 			t.TaskID, t.FailedAttempts, t.FailedStarts, hits, formatEvents(page.Events))
 	}
 	if t.Attempt > 1+hits+stops {
 		w.fail("%s has %d attempts after %d faults and %d stops: %s", t.TaskID, t.Attempt, hits, stops, formatEvents(page.Events))
+	}
+}
+
+// checkExit compares the end of a cancelled run with how its machine ended: only
+// a worker that was killed is a CANCEL_TIMEOUT. An injected kill may precede the
+// cancel request.
+func (w *world) checkExit(t contract.Task, events []contract.TaskEvent, hits int) {
+	killed := func(exit *contract.Exit) bool { return exit.Signal == int(syscall.SIGKILL) && !exit.OOM }
+	for _, e := range events {
+		if e.Type != "job.attempt_ended" || e.Exit == nil || e.Fault == nil {
+			continue
+		}
+		if e.Fault.Code == "CANCEL_TIMEOUT" && !killed(e.Exit) || e.Fault.Code == "CANCELLED" && killed(e.Exit) && hits == 0 {
+			w.fail("attempt %d of %s ended as %s with exit %+v", e.Attempt, t.TaskID, e.Fault.Code, *e.Exit)
+		}
+	}
+	if t.Fault != nil && t.Fault.Code == "CANCEL_TIMEOUT" && t.Machine.Exit != nil && !killed(t.Machine.Exit) {
+		w.fail("%s is a CANCEL_TIMEOUT with exit %+v, want one of SIGKILL", t.TaskID, *t.Machine.Exit)
 	}
 }
 

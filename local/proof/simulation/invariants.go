@@ -89,11 +89,12 @@ func (w *world) checkOutcome(r *run.Run) {
 		w.fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
+	case r.State == run.Completed && stateAtCancel == run.Terminating: // its success was committed first
 	default:
 		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}
 	for n := 1; n <= r.Attempt.Number; n++ {
-		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.Cancel != nil || r.State == run.Orphaned {
+		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
 			continue
 		}
 		if r.State != run.Completed || r.Attempt.Number != n {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/superfly/fly-go"
@@ -93,6 +94,9 @@ func exit(m *fly.Machine) *port.Exit {
 	return nil
 }
 
+// killedCode is the exit code of a program that SIGKILL ended.
+const killedCode = 128 + int(syscall.SIGKILL)
+
 func exitOf(e *fly.MachineEvent) *port.Exit {
 	if e.Request == nil {
 		return nil
@@ -108,8 +112,11 @@ func exitOf(e *fly.MachineEvent) *port.Exit {
 		Code: told.ExitCode, Signal: max(told.Signal, told.GuestSignal, 0),
 		OOM: told.OOMKilled, Requested: told.RequestedStop, At: told.ExitedAt.UTC(),
 	}
-	if x.Code == 0 && x.Signal > 0 {
+	switch {
+	case x.Code == 0 && x.Signal > 0:
 		x.Code = 128 + x.Signal // Fly omits the code if it is 0
+	case x.Code == killedCode && x.Signal == 0 && told.GuestExitCode != killedCode && !x.OOM:
+		x.Signal = int(syscall.SIGKILL) // the machine was killed from outside; its init did not see it
 	}
 	if told.ExitedAt.IsZero() {
 		x.At = e.Time().UTC()

@@ -122,7 +122,15 @@ func TestExits(t *testing.T) {
 			&port.Exit{Code: 143, Signal: 15, Requested: true, At: at},
 		},
 		"signal alone": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{Signal: -1, GuestSignal: 9})}, &port.Exit{Code: 137, Signal: 9, At: at}},
-		"memory":       {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &port.Exit{Code: 137, OOM: true, At: at}},
+		"killed from outside": {
+			[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, GuestSignal: -1, RequestedStop: true})},
+			&port.Exit{Code: 137, Signal: 9, Requested: true, At: at},
+		},
+		"its own 137": {
+			[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, GuestExitCode: 137, Signal: -1, GuestSignal: -1})},
+			&port.Exit{Code: 137, At: at},
+		},
+		"memory": {[]*fly.MachineEvent{exited(fly.MachineExitEvent{ExitCode: 137, Signal: -1, OOMKilled: true})}, &port.Exit{Code: 137, OOM: true, At: at}},
 		"monitored": {
 			[]*fly.MachineEvent{{Type: "exit", Timestamp: at.UnixMilli(), Request: &fly.MachineRequest{
 				ExitEvent:    &fly.MachineExitEvent{ExitCode: 1},
