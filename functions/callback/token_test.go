@@ -160,6 +160,7 @@ func attack(t *testing.T, route workerRoute) {
 		{"never expires", f.signed(t, nil, with("exp", nil)), no},
 		{"expires in words", f.signed(t, nil, with("exp", "tomorrow")), no},
 		{"not yet valid", f.signed(t, nil, with("nbf", now+60)), no},
+		{"issued later than clocks differ", f.signed(t, nil, with("iat", now+61)), no},
 		{"no begin", f.signed(t, nil, with("nbf", nil)), no},
 		{"no time of issue", f.signed(t, nil, with("iat", nil)), no},
 		{"attempt 0", f.signed(t, nil, with("attempt", 0)), no},

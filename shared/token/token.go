@@ -48,9 +48,13 @@ type Use struct {
 	// ID becomes jti.
 	ID string
 	// IssuedAt and ExpiresAt are written in whole seconds. The token is valid from
-	// a minute before IssuedAt, for clocks that differ.
+	// tolerance before IssuedAt.
 	IssuedAt, ExpiresAt time.Time
 }
+
+// tolerance is how far the clocks of the processes that sign and verify a token may
+// differ.
+const tolerance = time.Minute
 
 // Key signs messages: Sign returns 64 bytes, R and S of ECDSA on P-256 with
 // SHA-256. ID becomes the token's kid.
@@ -65,7 +69,7 @@ func Mint(key Key, claims Claims, use Use) (string, error) {
 		Claims: claims,
 		RegisteredClaims: jwt.RegisteredClaims{
 			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{use.Audience}, Subject: claims.TaskID, ID: use.ID,
-			IssuedAt: jwt.NewNumericDate(use.IssuedAt), NotBefore: jwt.NewNumericDate(use.IssuedAt.Add(-time.Minute)),
+			IssuedAt: jwt.NewNumericDate(use.IssuedAt), NotBefore: jwt.NewNumericDate(use.IssuedAt.Add(-tolerance)),
 			ExpiresAt: jwt.NewNumericDate(use.ExpiresAt),
 		},
 	})

@@ -3,6 +3,7 @@ package token
 import (
 	"crypto/ecdsa"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -67,12 +68,12 @@ func (v *Verifier) Verify(token, audience, taskID string, keys Keys) (Bearer, er
 // claims returns the claims of a token that is valid now for the audience.
 func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, error) {
 	rules := []jwt.ParserOption{
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(),
 		jwt.WithIssuer(limit.Issuer), jwt.WithAudience(audience), jwt.WithTimeFunc(v.clock.Now), jwt.WithStrictDecoding(),
 	}
 	if known := v.cache.find(token, keys); known != nil {
 		claims := known.claims()
-		return claims, known, jwt.NewValidator(rules...).Validate(claims)
+		return claims, known, errors.Join(jwt.NewValidator(rules...).Validate(claims), v.checkIssue(claims))
 	}
 	var by signer
 	claims := &all{}
@@ -83,8 +84,20 @@ func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, e
 		}
 		return by.public, nil
 	}, rules...)
+	if err == nil {
+		err = v.checkIssue(claims)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return claims, v.cache.add(token, by, claims), nil
+}
+
+// checkIssue refuses a token that is issued in the future. The library's check has
+// no tolerance of its own, only one that extends the expiry too.
+func (v *Verifier) checkIssue(claims *all) error {
+	if claims.IssuedAt.After(v.clock.Now().Add(tolerance)) {
+		return fmt.Errorf("issued at %s, which is in the future", claims.IssuedAt)
+	}
+	return nil
 }

@@ -85,6 +85,7 @@ func TestVerifyChecksACachedToken(t *testing.T) {
 		"just before it expires": {after: time.Hour - time.Second},
 		"a further key":          {keys: published(other, own)},
 		"expired":                {after: time.Hour, want: fault.Unauthenticated},
+		"within the tolerance":   {after: -time.Minute},
 		"not valid yet":          {after: -61 * time.Second, want: fault.Unauthenticated},
 		"key withdrawn":          {keys: published(), want: fault.Unauthenticated},
 		"id of another key":      {keys: published(key{"own", other.private}), want: fault.Unauthenticated},
@@ -116,6 +117,20 @@ func TestVerifyChecksACachedToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIssueMayBeAMinuteAhead verifies a token with a clock that is behind that of the
+// process that signed it.
+func TestIssueMayBeAMinuteAhead(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, "k")
+	text := mint(t, k, token.Claims{TenantID: "a", WorkspaceID: "w", RunID: "t", TaskID: "t", Attempt: 1})
+	for behind, valid := range map[time.Duration]bool{0: true, time.Minute: true, time.Minute + time.Second: false} {
+		verifier := token.NewVerifier(clock.NewVirtual(epoch.Add(-behind)))
+		if _, err := verifier.Verify(text, token.AudienceWorker, "t", published(k)); (err == nil) != valid {
+			t.Errorf("a clock %s behind: got %v, want valid %t", behind, err, valid)
+		}
 	}
 }
 
