@@ -24,7 +24,7 @@ const (
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
-// machine, and the effects of its commit may take 20 s.
+// machine, and the effects of its commit may take 2 s.
 var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30}
 
 // streamTimeout is the timeout of a streamed download in seconds: 8 MiB at 140 kB/s,

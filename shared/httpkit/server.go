@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -123,7 +124,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ResponseWriter: w, correlationID: id, log: s.config.Log.With("correlation_id", id),
 		began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
 	}
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	r = r.WithContext(context.WithValue(orchestrator.WithEffectBudget(r.Context()), exchangeKey{}, x))
 	w.Header().Set("X-Correlation-Id", id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() {

@@ -5,26 +5,66 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// effectLimit bounds one try at the effects of a commit. The effects do not
-// depend on the caller of the commit, so they outlive its context.
-const effectLimit = 20 * time.Second
+// effectLimit bounds the time that the effects of one commit take and, under
+// WithEffectBudget, of all commits of one request.
+const effectLimit = 2 * time.Second
+
+// effectBudget is the time that is left for effects.
+type effectBudget struct {
+	mu   sync.Mutex
+	left time.Duration
+}
+
+type effectBudgetKey struct{}
+
+// WithEffectBudget returns a context for one request: its commits share 2 s for their
+// effects. Effects beyond that are left to the sweep.
+func WithEffectBudget(ctx context.Context) context.Context {
+	ctx, _ = budgetOf(ctx)
+	return ctx
+}
+
+// budgetOf returns the budget of ctx, and a context that has it. Without one it is
+// new.
+func budgetOf(ctx context.Context) (context.Context, *effectBudget) {
+	budget, ok := ctx.Value(effectBudgetKey{}).(*effectBudget)
+	if !ok {
+		budget = &effectBudget{left: effectLimit}
+		ctx = context.WithValue(ctx, effectBudgetKey{}, budget)
+	}
+	return ctx, budget
+}
+
+// inBudget calls do with a context that ends when the budget of ctx is used up. The
+// effects of a commit do not depend on its caller, so that context outlives ctx.
+func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error) error {
+	_, budget := budgetOf(ctx)
+	budget.mu.Lock()
+	defer budget.mu.Unlock()
+	if budget.left <= 0 {
+		return fmt.Errorf("the %s for effects are used up", effectLimit)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget.left)
+	defer cancel()
+	began := s.now()
+	err := do(ctx)
+	budget.left -= max(s.now().Sub(began), 0)
+	return err
+}
 
 // act tries the effects of a commit once. The sweep repeats those that fail, when
 // the record's ActBy has passed.
 func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect) {
-	if len(effects) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), effectLimit)
-	defer cancel()
 	for _, e := range effects {
-		if err := s.effect(ctx, r, e); err != nil {
+		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, r, e) })
+		if err != nil {
 			s.warn(ctx, r, "an effect failed and will be retried: "+string(e.Kind), err)
 		}
 	}

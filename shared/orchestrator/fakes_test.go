@@ -81,11 +81,17 @@ type executions struct {
 	lostRequests, lostAnswers map[string]int
 	// first runs before each call; subject is an execution's name or a token.
 	first func(call, subject string)
+	// slow is how long each call takes by clock.
+	slow  time.Duration
+	clock *clock
 }
 
-func (e *executions) call(name, subject string, do func() error) error {
+func (e *executions) call(ctx context.Context, name, subject string, do func() error) error {
 	if e.first != nil {
 		e.first(name, subject)
+	}
+	if err := e.wait(ctx); err != nil {
+		return err
 	}
 	if e.lostRequests[name] > 0 {
 		e.lostRequests[name]--
@@ -99,29 +105,39 @@ func (e *executions) call(name, subject string, do func() error) error {
 	return err
 }
 
+// wait advances the clock by slow, but not beyond the deadline of ctx.
+func (e *executions) wait(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && e.slow > time.Until(deadline) {
+		e.clock.to(e.clock.now.Add(time.Until(deadline).Round(time.Second)))
+		return context.DeadlineExceeded
+	}
+	e.clock.to(e.clock.now.Add(e.slow))
+	return ctx.Err()
+}
+
 // Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
-	return e.call("Start", name, func() error { return e.Engine.Start(ctx, name, input) })
+	return e.call(ctx, "Start", name, func() error { return e.Engine.Start(ctx, name, input) })
 }
 
 // Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
-	return e.call("Succeed", token, func() error { return e.Engine.Succeed(ctx, token, output) })
+	return e.call(ctx, "Succeed", token, func() error { return e.Engine.Succeed(ctx, token, output) })
 }
 
 // Fail implements port.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
-	return e.call("Fail", token, func() error { return e.Engine.Fail(ctx, token, name, cause) })
+	return e.call(ctx, "Fail", token, func() error { return e.Engine.Fail(ctx, token, name, cause) })
 }
 
 // Heartbeat implements port.Executions.
 func (e *executions) Heartbeat(ctx context.Context, token string) error {
-	return e.call("Heartbeat", token, func() error { return e.Engine.Heartbeat(ctx, token) })
+	return e.call(ctx, "Heartbeat", token, func() error { return e.Engine.Heartbeat(ctx, token) })
 }
 
 // Stop implements port.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
-	return e.call("Stop", name, func() error { return e.Engine.Stop(ctx, name, cause) })
+	return e.call(ctx, "Stop", name, func() error { return e.Engine.Stop(ctx, name, cause) })
 }
 
 // runner is a platform whose machines start when Wait is called.

@@ -100,7 +100,7 @@ func (h *fixture) wire() {
 	h.ok(err)
 	h.signer, err = keyfile.Open(filepath.Join(dir, "keys.pem"))
 	h.ok(err)
-	h.store, h.calls = &store{Store: inner}, &executions{lostRequests: map[string]int{}, lostAnswers: map[string]int{}}
+	h.store, h.calls = &store{Store: inner}, &executions{lostRequests: map[string]int{}, lostAnswers: map[string]int{}, clock: h.clock}
 	h.service = h.system(wiring{log: slog.New(slog.NewTextHandler(h.log, nil))})
 	functions := steps.Handlers(h.service.System)
 	names := map[string]string{}

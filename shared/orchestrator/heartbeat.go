@@ -101,7 +101,8 @@ func (s *Workers) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run
 	if recorded.Token == "" {
 		return recorded, nil
 	}
-	if err := s.executions.Heartbeat(ctx, recorded.Token); err != nil && !errors.Is(err, port.ErrTokenGone) {
+	err = s.inBudget(ctx, func(ctx context.Context) error { return s.executions.Heartbeat(ctx, recorded.Token) })
+	if err != nil && !errors.Is(err, port.ErrTokenGone) {
 		s.log.WarnContext(ctx, "cannot forward a heartbeat to the execution", "run_id", ref.ID, "error", err.Error())
 	}
 	return recorded, nil

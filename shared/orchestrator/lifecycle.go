@@ -78,6 +78,7 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision) error {
 	if err := s.Records.write(ctx, decisions); err != nil {
 		return err
 	}
+	ctx = WithEffectBudget(ctx)
 	for _, d := range decisions {
 		s.act(ctx, d.Run, d.Effects)
 	}

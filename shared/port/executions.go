@@ -35,7 +35,8 @@ type Executions interface {
 	Fail(ctx context.Context, token, name, cause string) error
 	// Heartbeat restarts the state's heartbeat clock. A new process behind the
 	// port may restart it once more, so the clock never expires earlier than
-	// this call implies. It returns ErrTokenGone as Succeed does.
+	// this call implies. An adapter tries it once. It returns ErrTokenGone as
+	// Succeed does.
 	Heartbeat(ctx context.Context, token string) error
 	// Stop aborts the execution and invalidates its tokens. It may run between
 	// a token's completion and the next state. Stopping an execution that has

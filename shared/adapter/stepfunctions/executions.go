@@ -113,9 +113,13 @@ func (e *Executions) Fail(ctx context.Context, token, name, cause string) error 
 	return named(err, "fail a token")
 }
 
-// Heartbeat implements port.Executions.
+// once disables the SDK's retries of one call.
+func once(o *sfn.Options) { o.RetryMaxAttempts = 1 }
+
+// Heartbeat implements port.Executions. It is tried once: a worker's request waits
+// for it, and its next heartbeat has the same effect.
 func (e *Executions) Heartbeat(ctx context.Context, token string) error {
-	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token})
+	_, err := e.client.SendTaskHeartbeat(ctx, &sfn.SendTaskHeartbeatInput{TaskToken: &token}, once)
 	return named(err, "take a heartbeat")
 }
 

@@ -232,19 +232,26 @@ func TestOutagesAreUnavailable(t *testing.T) {
 	}
 }
 
+// TestThrottlingIsRetriedWithALimit also checks that a heartbeat is tried once, because
+// a worker's request waits for it.
 func TestThrottlingIsRetriedWithALimit(t *testing.T) {
 	t.Parallel()
 	slow := awstest.Refusal{Code: "ThrottlingException", Message: "Rate exceeded"}
 	s, executions := setup(t, map[string][]any{
 		"SendTaskSuccess":   {slow, slow, slow, slow, slow, nothing},
+		"SendTaskFailure":   {slow},
 		"SendTaskHeartbeat": {slow},
 	})
 	if err := executions.Succeed(t.Context(), "token", json.RawMessage(`{}`)); err != nil {
 		t.Errorf("after six tries: got %v", err)
 	}
 	s.calls = nil
-	if err := executions.Heartbeat(t.Context(), "token"); !fault.Is(err, fault.Unavailable) || len(s.calls) != 8 {
-		t.Errorf("after %d tries: got %v", len(s.calls), err)
+	if err := executions.Fail(t.Context(), "token", "E", ""); !fault.Is(err, fault.Unavailable) || len(s.calls) != 8 {
+		t.Errorf("completion: got %v after %d tries, want %s after 8", err, len(s.calls), fault.Unavailable)
+	}
+	s.calls = nil
+	if err := executions.Heartbeat(t.Context(), "token"); !fault.Is(err, fault.Unavailable) || len(s.calls) != 1 {
+		t.Errorf("heartbeat: got %v after %d tries, want %s after 1", err, len(s.calls), fault.Unavailable)
 	}
 }
 
