@@ -188,6 +188,43 @@ func TestExecutionKeepsDefinition(t *testing.T) {
 	}
 }
 
+// TestPurgeWorksInSlices checks that no write of a purge removes more than
+// purgeSlice executions, so that other writers do not wait for all of them.
+func TestPurgeWorksInSlices(t *testing.T) {
+	t.Parallel()
+	s, _ := database(t)
+	db := s.(rows).db
+	const many = 2*purgeSlice + 1
+	for id := range int64(many + 1) {
+		r := &row{id: id + 1, name: fmt.Sprint("run-", id), definition: "d", status: port.ExecutionSucceeded, ended: 1 + id}
+		if taken, err := s.insert(t.Context(), r, 0); taken != nil || err != nil {
+			t.Fatalf("got %v, %v, want an inserted row", taken, err)
+		}
+	}
+	for _, digest := range []string{"d", "unused"} {
+		if err := s.define(t.Context(), digest, []byte(digest)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := db.Stats()
+	if n, err := s.purge(t.Context(), many+1, "kept"); n != many || err != nil {
+		t.Errorf("got %d purged, %v, want %d", n, err, many)
+	}
+	after := db.Stats()
+	if writes := after.Changes - before.Changes; writes != 4 { // the last removes the unused definition
+		t.Errorf("got %d executions removed in %d writes, want 4 writes", many, writes)
+	}
+	if _, err := s.byName(t.Context(), fmt.Sprint("run-", many)); err != nil {
+		t.Errorf("got %v for an execution that ended later, want it kept", err)
+	}
+	if _, err := s.definition(t.Context(), "d"); err != nil {
+		t.Errorf("got %v for a used definition, want it kept", err)
+	}
+	if _, err := s.definition(t.Context(), "unused"); err == nil {
+		t.Error("got the unused definition, want it removed")
+	}
+}
+
 func TestUnreadableExecutionFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, life)

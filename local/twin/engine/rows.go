@@ -116,15 +116,55 @@ func (s rows) running(ctx context.Context, each func(*row)) (last int64, err err
 	return last, err
 }
 
+// purgeSlice is the number of executions that one write of purge removes. Other
+// writers wait for one slice at most.
+const purgeSlice = 200
+
 func (s rows) purge(ctx context.Context, before int64, keep string) (count int64, err error) {
-	err = s.db.Write(ctx, func(tx *sqlite.Tx) error {
-		if count, err = tx.Exec("DELETE FROM executions WHERE ended > 0 AND ended < ?", before); err != nil {
+	for {
+		var removed int64
+		err := s.db.Write(ctx, func(tx *sqlite.Tx) (err error) {
+			removed, err = tx.Exec(`DELETE FROM executions WHERE id IN
+				(SELECT id FROM executions WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?)`, before, purgeSlice)
 			return err
+		})
+		if err != nil {
+			return count, err
 		}
-		_, err = tx.Exec(`DELETE FROM execution_definitions WHERE digest <> ? AND digest NOT IN (SELECT definition FROM executions)`, keep)
-		return err
+		if count += removed; removed < purgeSlice {
+			return count, s.dropUnused(ctx, keep)
+		}
+	}
+}
+
+// dropUnused removes the definitions without an execution. It looks for them
+// outside of the writer, because that reads all executions. No execution starts
+// with a definition other than keep, so an unused one stays unused.
+func (s rows) dropUnused(ctx context.Context, keep string) error {
+	var unused []string
+	err := s.db.Read(ctx, func(tx *sqlite.Tx) error {
+		unused = nil
+		found := tx.Query("SELECT digest FROM execution_definitions WHERE digest <> ? AND digest NOT IN (SELECT definition FROM executions)", keep)
+		for found.Next() {
+			var digest string
+			if err := found.Scan(&digest); err != nil {
+				return err
+			}
+			unused = append(unused, digest)
+		}
+		return found.Err()
 	})
-	return count, err
+	if err != nil || len(unused) == 0 {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *sqlite.Tx) error {
+		for _, digest := range unused {
+			if _, err := tx.Exec("DELETE FROM execution_definitions WHERE digest = ?", digest); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (s rows) define(ctx context.Context, digest string, text []byte) error {
