@@ -275,6 +275,8 @@ type outputs struct {
 	after func()
 	// lost is the number of deletions to fail next.
 	lost int
+	// away makes Head fail.
+	away bool
 }
 
 func newOutputs(h *fixture) *outputs {
@@ -283,6 +285,9 @@ func newOutputs(h *fixture) *outputs {
 
 // Head implements port.Outputs.
 func (o *outputs) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
+	if o.away {
+		return port.Object{}, fault.New(fault.Unavailable, "the object store does not answer")
+	}
 	object, err := o.head(bucket, key)
 	if do := o.after; do != nil && bucket == port.Uploads {
 		o.after = nil

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,5 +165,41 @@ func TestIdempotencyKeyIsAcceptedOnce(t *testing.T) {
 	h.step()
 	if len(h.runner.launched) != 1 {
 		t.Errorf("got %d machines launched, want 1", len(h.runner.launched))
+	}
+}
+
+// TestSlotIsReleasedWhileTheObjectStoreIsAway ends a worker while the object store
+// fails: the next run starts at once, and the first one ends with its output when
+// the store is back.
+//
+// Rules 6 and 14 of shared/README.md.
+func TestSlotIsReleasedWhileTheObjectStoreIsAway(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(*outputs){
+		"reads":     func(o *outputs) { o.away = true },
+		"deletions": func(o *outputs) { o.lost = 1 << 30 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, oneMachine)
+			tasks := h.queue(2)
+			first := h.runner.last()
+			away(h.outputs)
+			h.ok(h.report(first, h.upload(first, "<out/>", 6)))
+			h.step()
+			if h.wantState(tasks[0], run.Terminating); first.Phase != port.MachineGone {
+				t.Errorf("got the machine in phase %s, want %s", first.Phase, port.MachineGone)
+			}
+			h.wantState(tasks[1], run.Running)
+			h.outputs.away, h.outputs.lost = false, 0
+			h.advance(2 * time.Minute)
+			h.wantState(tasks[0], run.Completed)
+			if text, err := h.download(tasks[0]); err != nil || text != "<out/>" {
+				t.Errorf("got output %q, %v, want <out/>", text, err)
+			}
+			if n := strings.Count(h.eventsOf(tasks[0]), "completed"); n != 1 {
+				t.Errorf("got %d terminal events, want 1", n)
+			}
+		})
 	}
 }

@@ -15,6 +15,10 @@ import (
 // attempt.
 const unreachableLimit = 10 * time.Minute
 
+// releaseTime is the part of a call's deadline that is left for the release of the
+// slot if the object store does not answer.
+const releaseTime = 5 * time.Second
+
 // Termination handles the state Terminating.
 type Termination struct {
 	*Machines
@@ -64,17 +68,16 @@ func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		if err != nil {
 			return r, err
 		}
-		output, wrong, err := s.outputs.accept(ctx, r)
+		settled, err := s.collect(ctx, r)
 		if err != nil {
-			return r, fmt.Errorf("cannot accept the output: %w", err)
+			// The machine is gone: the slot is not held while the object store is away.
+			if _, lost := s.applyTo(ctx, r, is(run.SlotReleased{Attempt: r.Attempt.Number})); lost != nil {
+				s.warn(ctx, r, "cannot release the slot before the output is settled", lost)
+			}
+			return r, err
 		}
-		logged := s.logs.keep(ctx, r)
-		if err := s.outputs.clear(ctx, r, output); err != nil {
-			return r, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
-		}
-		d, err := run.Decide(r, run.Settled{
-			Output: output, Fault: wrong, Exit: exit, Destroyed: destroyed, Logged: logged, Rand: s.rand(),
-		}, s.now())
+		settled.Exit, settled.Destroyed, settled.Rand = exit, destroyed, s.rand()
+		d, err := run.Decide(r, settled, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -87,6 +90,25 @@ func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 		}
 	}
 	return r, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
+
+// collect accepts the output of an attempt, stores its log and clears its uploads.
+// If ctx has a deadline, it leaves releaseTime of it.
+func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-releaseTime))
+		defer cancel()
+	}
+	output, wrong, err := s.outputs.accept(ctx, r)
+	if err != nil {
+		return run.Settled{}, fmt.Errorf("cannot accept the output: %w", err)
+	}
+	logged := s.logs.keep(ctx, r)
+	if err := s.outputs.clear(ctx, r, output); err != nil {
+		return run.Settled{}, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
+	}
+	return run.Settled{Output: output, Fault: wrong, Logged: logged}, nil
 }
 
 // seeGone lets a worker that has reported exit by itself, destroys a machine that

@@ -97,7 +97,10 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 		return Decision{Run: r}, nil
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
-	d.Execution.ActBy = actBy(d.Run, d.now)
+	if _, failed := f.(RepairFailed); !failed {
+		d.Execution.Repairs = 0
+		d.Execution.ActBy = actBy(d.Run, d.now)
+	}
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
 		Lease: leaseChange(r.Slot, d.Slot), Heartbeat: d.heartbeat, Changed: true,

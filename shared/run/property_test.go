@@ -64,6 +64,8 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Restarted{Start: r.Execution.Start, Cause: "c"},
 		run.Restarted{Start: 1, Cause: "c"},
 		run.ExecutionChecked{},
+		run.RepairFailed{},
+		run.SlotReleased{Attempt: attempt},
 		run.ExecutionChecked{Done: true},
 		run.OutputExpiring{At: r.CreatedAt},
 		run.OutputDeleted{},
@@ -130,7 +132,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: left a terminal state", fact)
 	case after.Wait.Generation < before.Wait.Generation:
 		t.Fatalf("%T: generation decreased", fact)
-	case after.State.HasMachine() && after.Slot.State != run.SlotHeld:
+	case after.State.HasMachine() && after.State != run.Terminating && after.Slot.State != run.SlotHeld:
 		t.Fatalf("%T: %s without a slot", fact, after.State)
 	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.State != "":
 		t.Fatalf("%T: %s with a slot", fact, after.State)

@@ -329,6 +329,9 @@ type Execution struct {
 	// Pending are the effects of earlier commits that no later commit has shown
 	// to be done.
 	Pending []Effect `json:"pending,omitempty"`
+	// Repairs counts the sweep's consecutive failures to check the execution. It
+	// sets the delay of the next check; any other change of the record ends it.
+	Repairs int `json:"repairs,omitempty"`
 }
 
 // CancelRequest is a request to cancel the run.

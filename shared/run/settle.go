@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Settled: the machine of an attempt that has ended is gone, and its output was
@@ -126,6 +127,21 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.enter(Retrying, "retried in "+delay.Round(time.Second).String(), why)
 }
 
+// SlotReleased: the machine of an attempt that has ended is gone, but its output
+// cannot be checked yet. The pool's slot is released before the run settles.
+type SlotReleased struct{ Attempt int }
+
+func (f SlotReleased) acted(r Run) bool {
+	return r.State == Terminating && r.Attempt.Number == f.Attempt
+}
+
+func (f SlotReleased) apply(d *draft) error {
+	if f.acted(d.Run) && d.Slot.State == SlotHeld {
+		d.Slot.State, d.Slot.Since, d.changed = "", time.Time{}, true
+	}
+	return nil
+}
+
 // Restarted: the execution ended before the run, and a new execution replaces
 // it, once. The second time the run becomes Orphaned. Only the first report of
 // an end counts.
@@ -173,6 +189,25 @@ func (f ExecutionChecked) apply(d *draft) error {
 	}
 	return nil
 }
+
+// RepairFailed: the sweep could not check the execution of an overdue run. The next
+// check is delayed, longer after each failure, so that such runs do not use up the
+// time of the sweep. It changes nothing if the run is not overdue.
+type RepairFailed struct{}
+
+func (RepairFailed) apply(d *draft) error {
+	if d.Execution.ActBy.IsZero() || d.now.Before(d.Execution.ActBy) {
+		return nil
+	}
+	d.Execution.Repairs++
+	d.Execution.ActBy = d.now.Add(repairBackoff.Delay(d.Execution.Repairs - 1))
+	d.changed = true
+	return nil
+}
+
+// repairBackoff delays checks of executions that failed: a minute, doubled, at most
+// an hour.
+var repairBackoff = retry.Backoff{First: time.Minute, Most: time.Hour, Multiplier: 2}
 
 // OutputExpiring moves the end of the output's retention forward, never back.
 type OutputExpiring struct {

@@ -147,6 +147,10 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.Restarted{Start: start, Cause: "FAILED: Boom"}
 	case "execution-checked":
 		return run.ExecutionChecked{Done: d.HasArg("done")}
+	case "repair-failed":
+		return run.RepairFailed{}
+	case "slot-released":
+		return run.SlotReleased{Attempt: s.run.Attempt.Number}
 	case "downloaded":
 		return run.OutputExpiring{At: s.now.Add(time.Hour), Message: "downloaded"}
 	case "deleted":
