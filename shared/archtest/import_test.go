@@ -30,6 +30,7 @@ var rooms = []room{
 	},
 	{folder: "shared/retry", bare: true},
 	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/job", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/fault"},
 	{folder: "shared/clock", bare: true},
 	{folder: "shared/limit", bare: true},
