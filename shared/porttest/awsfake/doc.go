@@ -1,0 +1,26 @@
+// Package awsfake has in-process services of AWS for the tests of their
+// adapters and for simulations: DynamoDB.
+//
+//	clk := clock.NewVirtual(start)
+//	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clk, Seed: 1, Lag: time.Second, Stale: 0.3})
+//	err := awsfake.CreateTable(ctx, db.AWS(), "sortie")
+//	store, err := dynamo.Open(db.AWS(), dynamo.Config{Table: "sortie", Clock: clk})
+//
+// A fake is the HTTP client of the SDK: requests and responses are those of the
+// API, without sockets and goroutines. It implements the operations and
+// expressions that the adapters use, and refuses every other operation, field
+// and expression with the error of the service, so that it cannot answer a
+// request that it does not understand.
+//
+// # Time and chance
+//
+// A fake has the clock of its configuration and no random numbers besides the
+// seed. What happens to a call depends on the seed, the operation, the item,
+// and on how often they were combined before. It does not depend on the order
+// of concurrent calls for different items.
+//
+// # Faults
+//
+// A Plan decides the fate of each call. A call that is Lost or Unsure fails
+// with a broken connection or with the service's internal error, by turns.
+package awsfake

@@ -1,0 +1,155 @@
+package awsfake
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// DynamoDBConfig configures a DynamoDB.
+type DynamoDBConfig struct {
+	// Clock is required.
+	Clock clock.Clock
+	// Seed determines lags and stale reads.
+	Seed uint64
+	// Lag is the longest time until a write reaches all replicas and indexes; 0
+	// means at once. Each index follows each write at its own time.
+	Lag time.Duration
+	// Stale is the part of the eventually consistent reads of items, from 0 to
+	// 1, that a replica without the newest writes answers, while Lag lasts.
+	Stale float64
+	// Plan decides the fates of calls.
+	Plan Plan
+}
+
+// DynamoDB is the DynamoDB API in process, with any number of tables in one
+// account. It is safe for concurrent use.
+//
+// It implements GetItem, BatchGetItem, Query, PutItem, UpdateItem, DeleteItem,
+// TransactWriteItems, CreateTable, DescribeTable and UpdateTimeToLive, and the
+// operations of DynamoDB Streams for one shard.
+type DynamoDB struct {
+	service
+	config DynamoDBConfig
+
+	mu           sync.Mutex
+	tables       map[string]*table
+	transactions map[string]*transaction
+}
+
+// NewDynamoDB returns a service without tables.
+func NewDynamoDB(c DynamoDBConfig) *DynamoDB {
+	d := &DynamoDB{config: c, tables: map[string]*table{}, transactions: map[string]*transaction{}}
+	d.service = service{
+		namespace: "com.amazonaws.dynamodb.v20120810", plan: c.Plan, handle: d.handle, counts: map[[2]string]int{},
+	}
+	return d
+}
+
+// AWS returns the configuration of clients of the service.
+func (d *DynamoDB) AWS() aws.Config { return configuration("http://dynamodb.invalid", d) }
+
+// Settle makes all writes that were made visible to all replicas and indexes.
+func (d *DynamoDB) Settle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.tables {
+		t.catchUp(d.config.Clock.Now().Add(d.config.Lag + 1))
+	}
+}
+
+// Expire deletes the items that are past their time to live and returns their
+// number. The service does it within a few days, so the fake does not do it by
+// itself.
+func (d *DynamoDB) Expire() (count int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.config.Clock.Now()
+	for _, t := range d.tables {
+		var expired [][2]string
+		for key, r := range t.rows {
+			if v := r.item[t.ttl]; v.N != nil && v.rational().Cmp(number(int(now.Unix())).rational()) < 0 {
+				expired = append(expired, key)
+			}
+		}
+		slices.SortFunc(expired, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+		for _, key := range expired {
+			t.write(key, nil, now, d.config.Lag, d.config.Seed)
+		}
+		count += len(expired)
+	}
+	return count
+}
+
+// handle returns the call of a request.
+func (d *DynamoDB) handle(operation string, body []byte) (Call, func(Call, Fate) (any, error), error) {
+	switch operation {
+	case "GetItem":
+		return bind(d, operation, body, d.getItem)
+	case "BatchGetItem":
+		return bind(d, operation, body, d.batchGetItem)
+	case "Query":
+		return bind(d, operation, body, d.query)
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return bind(d, operation, body, d.writeItem)
+	case "TransactWriteItems":
+		return bind(d, operation, body, d.transactWriteItems)
+	case "CreateTable":
+		return bind(d, operation, body, d.createTable)
+	case "DescribeTable":
+		return bind(d, operation, body, d.describeTable)
+	case "UpdateTimeToLive":
+		return bind(d, operation, body, d.updateTimeToLive)
+	case "DescribeStream", "GetShardIterator", "GetRecords":
+		return bind(d, operation, body, d.readStream)
+	}
+	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
+}
+
+// request is a decoded request.
+type request[T any] interface {
+	*T
+	// call says what the request addresses.
+	call() (subject string, write bool)
+}
+
+// bind returns the call of a request and the function that makes it.
+func bind[T any, R request[T]](
+	d *DynamoDB, operation string, body []byte, do func(operation string, r R, fate Fate) (any, error),
+) (Call, func(Call, Fate) (any, error), error) {
+	r, err := decode[T](body)
+	if err != nil {
+		return Call{}, nil, err
+	}
+	c := Call{Operation: operation}
+	c.Subject, c.Write = R(r).call()
+	return c, func(c Call, fate Fate) (any, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if fate == Throttled && operation != "TransactWriteItems" {
+			return nil, throttled(c)
+		}
+		return do(operation, r, fate)
+	}, nil
+}
+
+// table returns a table in which everything that is visible by now is visible.
+func (d *DynamoDB) table(name string) (*table, error) {
+	t := d.tables[name[strings.LastIndex(name, "/")+1:]] // a name or an ARN
+	if t == nil {
+		return nil, refuse("ResourceNotFoundException", "requested resource not found: table %s not found", name)
+	}
+	t.catchUp(d.config.Clock.Now())
+	return t, nil
+}
+
+// throttled returns one of the errors for a call above a quota, by turns.
+func throttled(c Call) error {
+	codes := []string{"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
+	return refuse(codes[c.Number%len(codes)], "throughput exceeds the current capacity")
+}

@@ -1,0 +1,233 @@
+package awsfake
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+)
+
+// maxPage is the number of bytes after which a page of a query ends.
+const maxPage = 1 << 20
+
+type query struct {
+	TableName                 string
+	IndexName                 string
+	ConsistentRead            bool
+	KeyConditionExpression    *string
+	FilterExpression          *string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues item
+	ExclusiveStartKey         item
+	ScanIndexForward          *bool
+	Limit                     *int
+	Select                    string
+	ReturnConsumedCapacity    string
+}
+
+func (r *query) call() (string, bool) {
+	return strings.TrimSpace(r.IndexName + " " + subject(r.ExpressionAttributeValues) + " " + subject(r.ExclusiveStartKey)), false
+}
+
+type page struct {
+	Items            []item `json:",omitempty"`
+	Count            int
+	ScannedCount     int
+	LastEvaluatedKey item      `json:",omitempty"`
+	ConsumedCapacity *consumed `json:",omitempty"`
+}
+
+func (d *DynamoDB) query(_ string, r *query, fate Fate) (any, error) {
+	t, err := d.table(r.TableName)
+	if err != nil {
+		return nil, err
+	}
+	x, err := t.index(r.IndexName)
+	if err != nil {
+		return nil, err
+	}
+	if x != t.own && r.ConsistentRead {
+		return nil, invalid("consistent reads are not supported on global secondary indexes")
+	}
+	if r.Limit != nil && *r.Limit < 1 {
+		return nil, invalid("got limit %d, want at least 1", *r.Limit)
+	}
+	if r.Select != "" && r.Select != "COUNT" {
+		return nil, invalid("the fake supports the selection COUNT, got %s", r.Select)
+	}
+	e := newExpressions(r.ExpressionAttributeNames, r.ExpressionAttributeValues)
+	selected := e.keyCondition(r.KeyConditionExpression, x)
+	filter := e.condition(r.FilterExpression)
+	if err := e.finish(); err != nil {
+		return nil, err
+	}
+	entries, err := t.after(x, selected, r)
+	if err != nil {
+		return nil, err
+	}
+	if fate == Partial && len(entries) > 1 {
+		half := (len(entries) + 1) / 2
+		r.Limit = &half
+	}
+	p, bytes := &page{}, 0
+	for _, e := range entries {
+		is := e.item
+		if x == t.own {
+			if is = d.see(e.row, r.ConsistentRead); is == nil {
+				continue
+			}
+		}
+		part := x.project(is)
+		bytes += part.bytes()
+		p.ScannedCount++
+		if filter(part) {
+			p.Count++
+			p.Items = append(p.Items, part)
+		}
+		if r.Limit != nil && p.ScannedCount == *r.Limit || bytes >= maxPage {
+			p.LastEvaluatedKey = t.keyIn(x, is)
+			break
+		}
+	}
+	if r.Select == "COUNT" {
+		p.Items = nil
+	}
+	p.ConsumedCapacity, err = report(r.ReturnConsumedCapacity, t.name, readUnits(bytes, r.ConsistentRead))
+	return p, err
+}
+
+func (t *table) index(name string) (*index, error) {
+	if name == "" {
+		return t.own, nil
+	}
+	for _, x := range t.indexes {
+		if x.name == name {
+			return x, nil
+		}
+	}
+	return nil, invalid("the table does not have the specified index: %s", name)
+}
+
+// keyRange is the meaning of a key condition: one group and a part of it.
+type keyRange struct {
+	group string
+	holds func(sort string) bool
+}
+
+// keyCondition parses "#partition = :value", and a condition for the sort key
+// after AND.
+func (e *expressions) keyCondition(text *string, x *index) keyRange {
+	k := keyRange{holds: func(string) bool { return true }}
+	if text == nil {
+		e.fail("either the KeyConditions or KeyConditionExpression parameter must be specified")
+		return k
+	}
+	e.start(*text)
+	e.key(x.partition)
+	e.expect("=")
+	k.group = e.keyValue(x.partition)
+	if _, ok := e.accept("AND"); ok {
+		k.holds = e.sortCondition(x.sort)
+	}
+	e.end()
+	return k
+}
+
+// key reads the name of a key.
+func (e *expressions) key(k schema.Key) {
+	if name := e.attribute(); name != k.Name {
+		e.fail("query condition missed key schema element: got %s, want %s", name, k.Name)
+	}
+}
+
+// keyValue reads the value of a key.
+func (e *expressions) keyValue(k schema.Key) string {
+	v := e.constant()
+	if e.err != nil {
+		return ""
+	}
+	text, err := v.order()
+	if v.kind() != k.Type || err != nil || text == "" {
+		e.fail("condition parameter type does not match schema type of %s", k.Name)
+	}
+	return text
+}
+
+func (e *expressions) sortCondition(k schema.Key) func(string) bool {
+	if _, ok := e.accept("BEGINS_WITH"); ok {
+		e.expect("(")
+		e.key(k)
+		e.expect(",")
+		prefix := e.keyValue(k)
+		e.expect(")")
+		return func(sort string) bool { return strings.HasPrefix(sort, prefix) }
+	}
+	e.key(k)
+	if _, ok := e.accept("BETWEEN"); ok {
+		from := e.keyValue(k)
+		e.expect("AND")
+		to := e.keyValue(k)
+		if from > to {
+			e.fail("the BETWEEN operator requires upper bound to be greater than or equal to lower bound")
+		}
+		return func(sort string) bool { return from <= sort && sort <= to }
+	}
+	operator := e.comparator()
+	if operator == "<>" {
+		e.fail("unsupported operator on KeyCondition: <>")
+	}
+	limit := e.keyValue(k)
+	return func(sort string) bool { return holds(operator, strings.Compare(sort, limit)) }
+}
+
+// after returns the entries of a query in its order, behind its start key.
+func (t *table) after(x *index, k keyRange, r *query) ([]entry, error) {
+	var start *entry
+	if r.ExclusiveStartKey != nil {
+		e, err := t.place(x, r.ExclusiveStartKey)
+		if err != nil {
+			return nil, err
+		}
+		start = &e
+	}
+	var selected []entry
+	backward := r.ScanIndexForward != nil && !*r.ScanIndexForward
+	for _, e := range x.groups[k.group] {
+		passed := start != nil && (backward && before(e, *start) >= 0 || !backward && before(e, *start) <= 0)
+		if k.holds(e.sort) && !passed {
+			selected = append(selected, e)
+		}
+	}
+	if backward {
+		slices.Reverse(selected)
+	}
+	return selected, nil
+}
+
+// place returns the place of a start key in an index.
+func (t *table) place(x *index, start item) (entry, error) {
+	if want := t.keyIn(x, start); len(want) != len(start) || start.check() != nil {
+		return entry{}, invalid("the provided starting key is invalid")
+	}
+	own := item{t.own.partition.Name: start[t.own.partition.Name], t.own.sort.Name: start[t.own.sort.Name]}
+	key, err := t.keyOf(own, true)
+	if err != nil {
+		return entry{}, err
+	}
+	e, ok := x.entryOf(&row{key: key}, start)
+	if !ok {
+		return entry{}, invalid("the provided starting key is invalid")
+	}
+	return e, nil
+}
+
+// keyIn returns the key of an item in the table and in an index.
+func (t *table) keyIn(x *index, is item) item {
+	key := item{}
+	for _, k := range []schema.Key{t.own.partition, t.own.sort, x.partition, x.sort} {
+		if v, ok := is[k.Name]; ok && v.kind() == k.Type {
+			key[k.Name] = v
+		}
+	}
+	return key
+}

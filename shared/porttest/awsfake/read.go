@@ -1,0 +1,178 @@
+package awsfake
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// consumed is the form in which a response reports capacity.
+type consumed struct {
+	TableName     string
+	CapacityUnits float64
+}
+
+// report returns the consumed capacity if the request wants it.
+func report(wanted, table string, units float64) (*consumed, error) {
+	switch wanted {
+	case "", "NONE":
+		return nil, nil //nolint:nilnil // no report
+	case "TOTAL":
+		return &consumed{table, units}, nil
+	}
+	return nil, invalid("the fake reports capacity as TOTAL, got %s", wanted)
+}
+
+// readUnits returns the units of reading so many bytes, at least one block.
+func readUnits(bytes int, consistent bool) float64 {
+	units := max(math.Ceil(float64(bytes)/4096), 1)
+	if consistent {
+		return units
+	}
+	return units / 2
+}
+
+// read returns the item that a read returns.
+func (d *DynamoDB) read(t *table, key [2]string, consistent bool) item {
+	return d.see(t.rows[key], consistent)
+}
+
+// see returns the row's item as a read sees it.
+func (d *DynamoDB) see(r *row, consistent bool) item {
+	if r == nil || consistent || d.config.Stale <= 0 {
+		return r.seen(d.config.Clock.Now(), false)
+	}
+	r.reads++
+	stale := draw(d.config.Seed, r.reads, "read", r.key[0], r.key[1]).Float64() < d.config.Stale
+	return r.seen(d.config.Clock.Now(), stale)
+}
+
+type getItem struct {
+	TableName              string
+	Key                    item
+	ConsistentRead         bool
+	ReturnConsumedCapacity string
+}
+
+func (r *getItem) call() (string, bool) { return subject(r.Key), false }
+
+// subject returns the values of a key as text, by attribute.
+func subject(key item) string {
+	var values []string
+	for name, v := range key {
+		text := ""
+		if v.kind() == "S" || v.kind() == "N" || v.kind() == "B" {
+			text, _ = v.order()
+		}
+		values = append(values, name+"="+text)
+	}
+	slices.Sort(values)
+	return strings.Join(values, " ")
+}
+
+func (d *DynamoDB) getItem(_ string, r *getItem, _ Fate) (any, error) {
+	t, err := d.table(r.TableName)
+	if err != nil {
+		return nil, err
+	}
+	key, err := t.keyOf(r.Key, true)
+	if err != nil {
+		return nil, err
+	}
+	is := d.read(t, key, r.ConsistentRead)
+	used, err := report(r.ReturnConsumedCapacity, t.name, readUnits(is.bytes(), r.ConsistentRead))
+	return struct {
+		Item             item      `json:",omitempty"`
+		ConsumedCapacity *consumed `json:",omitempty"`
+	}{is, used}, err
+}
+
+// Limits of BatchGetItem.
+const (
+	maxBatch      = 100
+	maxBatchBytes = 16 << 20
+)
+
+type keysAndAttributes struct {
+	Keys           []item
+	ConsistentRead bool
+}
+
+type batchGetItem struct {
+	RequestItems           map[string]keysAndAttributes
+	ReturnConsumedCapacity string
+}
+
+func (r *batchGetItem) call() (string, bool) {
+	for _, part := range r.RequestItems {
+		if len(part.Keys) > 0 {
+			return subject(part.Keys[0]), false
+		}
+	}
+	return "", false
+}
+
+func (d *DynamoDB) batchGetItem(_ string, r *batchGetItem, fate Fate) (any, error) {
+	output := struct {
+		Responses        map[string][]item
+		UnprocessedKeys  map[string]keysAndAttributes
+		ConsumedCapacity []consumed `json:",omitempty"`
+	}{Responses: map[string][]item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
+	count, bytes := 0, 0
+	for name, part := range r.RequestItems {
+		count += len(part.Keys)
+		t, err := d.table(name)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := t.distinct(part.Keys)
+		if err != nil {
+			return nil, err
+		}
+		whole := len(keys)
+		if fate == Partial {
+			whole = (len(keys) + 1) / 2
+		}
+		units := 0.0
+		output.Responses[name] = []item{}
+		for i, key := range keys {
+			is := d.read(t, key, part.ConsistentRead)
+			if bytes += is.bytes(); i >= whole || bytes > maxBatchBytes {
+				output.UnprocessedKeys[name] = keysAndAttributes{part.Keys[i:], part.ConsistentRead}
+				break
+			}
+			units += readUnits(is.bytes(), part.ConsistentRead)
+			if is != nil {
+				output.Responses[name] = append(output.Responses[name], is)
+			}
+		}
+		used, err := report(r.ReturnConsumedCapacity, t.name, units)
+		if err != nil {
+			return nil, err
+		}
+		if used != nil {
+			output.ConsumedCapacity = append(output.ConsumedCapacity, *used)
+		}
+	}
+	if count == 0 || count > maxBatch {
+		return nil, invalid("got %d keys in a batch, want 1 to %d", count, maxBatch)
+	}
+	return output, nil
+}
+
+// distinct returns the keys of a batch, each of which may occur once.
+func (t *table) distinct(keys []item) ([][2]string, error) {
+	all := make([][2]string, len(keys))
+	seen := make(map[[2]string]bool, len(keys))
+	for i, key := range keys {
+		var err error
+		if all[i], err = t.keyOf(key, true); err != nil {
+			return nil, err
+		}
+		if seen[all[i]] {
+			return nil, invalid("provided list of item keys contains duplicates")
+		}
+		seen[all[i]] = true
+	}
+	return all, nil
+}

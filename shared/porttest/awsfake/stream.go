@@ -1,0 +1,74 @@
+package awsfake
+
+import (
+	"strconv"
+	"strings"
+)
+
+// stream has the changes of a table, with new images, in one shard.
+type stream struct{ records []streamRecord }
+
+type streamRecord struct {
+	EventName string    `json:"eventName"`
+	Change    newImages `json:"dynamodb"`
+}
+
+type newImages struct {
+	Keys     item
+	NewImage item `json:",omitempty"`
+}
+
+const (
+	streamPrefix = "arn:aws:dynamodb:us-east-1:123456789012:table/"
+	shard        = "shardId-00000000000000000000-00000001"
+	maxRecords   = 1000
+)
+
+// add records a change. A write that changes nothing is not recorded.
+func (s *stream) add(before, after item, t *table) {
+	event := "MODIFY"
+	is := after
+	switch {
+	case before == nil:
+		event = "INSERT"
+	case after == nil:
+		event, is = "REMOVE", before
+	case equalItems(before, after):
+		return
+	}
+	s.records = append(s.records, streamRecord{event, newImages{t.keyIn(t.own, is), after}})
+}
+
+// readStream has the fields of the three requests.
+type readStream struct {
+	StreamArn, ShardId, ShardIteratorType, ShardIterator string //nolint:revive // the API's spelling
+}
+
+func (r *readStream) call() (string, bool) { return "", false }
+
+func (d *DynamoDB) readStream(operation string, r *readStream, _ Fate) (any, error) {
+	arn, position, _ := strings.Cut(r.ShardIterator, " ")
+	t, err := d.table(strings.TrimPrefix(r.StreamArn+arn, streamPrefix))
+	if err != nil || t.stream == nil {
+		return nil, refuse("ResourceNotFoundException", "stream not found: %s", r.StreamArn+arn)
+	}
+	switch operation {
+	case "DescribeStream":
+		type id struct{ ShardId string } //nolint:revive // the API's spelling
+		return struct{ StreamDescription struct{ Shards []id } }{struct{ Shards []id }{[]id{{shard}}}}, nil
+	case "GetShardIterator":
+		if r.ShardIteratorType != "TRIM_HORIZON" {
+			return nil, invalid("the fake supports the iterator TRIM_HORIZON, got %s", r.ShardIteratorType)
+		}
+		return struct{ ShardIterator string }{r.StreamArn + " 0"}, nil
+	}
+	from, err := strconv.Atoi(position)
+	if err != nil || from < 0 || from > len(t.stream.records) {
+		return nil, refuse("TrimmedDataAccessException", "invalid iterator %s", r.ShardIterator)
+	}
+	to := min(from+maxRecords, len(t.stream.records))
+	return struct {
+		Records           []streamRecord
+		NextShardIterator string
+	}{t.stream.records[from:to], arn + " " + strconv.Itoa(to)}, nil
+}

@@ -1,0 +1,204 @@
+package awsfake
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+)
+
+// maxItem is the largest size of an item in bytes. The source of this and other
+// limits is the Amazon DynamoDB Developer Guide, "Quotas".
+const maxItem = 400 << 10
+
+// table is a table with its indexes.
+type table struct {
+	name string
+	// own is the index by the table's key. It has all rows.
+	own     *index
+	indexes []*index
+	rows    map[[2]string]*row
+	ttl     string
+	stream  *stream
+	// late are the index changes that are not visible yet, by time.
+	late lateChanges
+	// replicating are the rows that had earlier versions when they were
+	// written.
+	replicating []*row
+}
+
+// row is the place of one item.
+type row struct {
+	key  [2]string
+	item item // nil if it does not exist
+	// earlier are the versions that a replica without the newest writes may
+	// return, the oldest first.
+	earlier []version
+	reads   uint64
+	writes  uint64
+}
+
+// version is what a lagging replica returns until a time.
+type version struct {
+	item  item
+	until time.Time
+}
+
+// keyOf returns the key in the form in which rows are found.
+func (t *table) keyOf(key item, complete bool) ([2]string, error) {
+	var pair [2]string
+	if err := key.check(); err != nil {
+		return pair, err
+	}
+	if complete && len(key) != 2 {
+		return pair, invalid("the provided key element does not match the schema")
+	}
+	for i, k := range []schema.Key{t.own.partition, t.own.sort} {
+		v, ok := key[k.Name]
+		if !ok || v.kind() != k.Type {
+			return pair, invalid("the provided key element %s does not match the schema", k.Name)
+		}
+		var err error
+		if pair[i], err = v.order(); err != nil {
+			return pair, err
+		}
+		if pair[i] == "" {
+			return pair, invalid("one or more parameter values are not valid: the key %s is empty", k.Name)
+		}
+	}
+	return pair, nil
+}
+
+// checkItem checks an item before it is stored.
+func (t *table) checkItem(is item) error {
+	if is.bytes() > maxItem {
+		return invalid("item size has exceeded the maximum allowed size")
+	}
+	for _, x := range t.indexes {
+		for _, k := range []schema.Key{x.partition, x.sort} {
+			v, ok := is[k.Name]
+			if !ok {
+				continue
+			}
+			text, err := v.order()
+			if v.kind() != k.Type || err != nil || text == "" {
+				return invalid("one or more parameter values were invalid: type mismatch or empty value for index key %s", k.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// itemAt returns the newest version of the item; nil if it does not exist.
+func (t *table) itemAt(key [2]string) item {
+	if r := t.rows[key]; r != nil {
+		return r.item
+	}
+	return nil
+}
+
+// seen returns the item as a strongly consistent read sees it, or a read of a
+// replica that lags. A missing row has no item.
+func (r *row) seen(now time.Time, stale bool) item {
+	if r == nil {
+		return nil
+	}
+	if stale {
+		for _, v := range r.earlier {
+			if v.until.After(now) {
+				return v.item
+			}
+		}
+	}
+	return r.item
+}
+
+// index is the order of a table's items by one key.
+type index struct {
+	name            string
+	partition, sort schema.Key
+	// projected are the attributes of its entries; nil means all.
+	projected map[string]bool
+	groups    map[string][]entry
+	entries   map[*row]entry
+	// visible is when the last change of a row reaches the index.
+	visible map[*row]time.Time
+}
+
+// entry is an item in an index.
+type entry struct {
+	group, sort string
+	row         *row
+	item        item
+}
+
+func newIndex(name string, partition, sort schema.Key, projected map[string]bool) *index {
+	return &index{
+		name: name, partition: partition, sort: sort, projected: projected,
+		groups: map[string][]entry{}, entries: map[*row]entry{}, visible: map[*row]time.Time{},
+	}
+}
+
+// before orders the entries of one group.
+func before(a, b entry) int {
+	return cmp.Or(cmp.Compare(a.sort, b.sort), cmp.Compare(a.row.key[0], b.row.key[0]), cmp.Compare(a.row.key[1], b.row.key[1]))
+}
+
+// entryOf returns the entry of an item; false if the index lacks it.
+func (x *index) entryOf(r *row, is item) (entry, bool) {
+	group, ok := is[x.partition.Name]
+	sort, also := is[x.sort.Name]
+	if !ok || !also {
+		return entry{}, false
+	}
+	e := entry{row: r, item: is}
+	e.group, _ = group.order() // checkItem has checked both
+	e.sort, _ = sort.order()
+	return e, true
+}
+
+// show replaces the row's entry by that of the item.
+func (x *index) show(r *row, is item) {
+	old, had := x.entries[r]
+	e, has := x.entryOf(r, is)
+	if had && has && old.group == e.group && old.sort == e.sort {
+		at, _ := slices.BinarySearchFunc(x.groups[old.group], old, before)
+		x.groups[old.group][at], x.entries[r] = e, e
+		return
+	}
+	if had {
+		x.hide(old)
+	}
+	if has {
+		group := x.groups[e.group]
+		at, _ := slices.BinarySearchFunc(group, e, before)
+		x.groups[e.group], x.entries[r] = slices.Insert(group, at, e), e
+	}
+}
+
+// hide removes an entry.
+func (x *index) hide(e entry) {
+	group := x.groups[e.group]
+	at, _ := slices.BinarySearchFunc(group, e, before)
+	if group = slices.Delete(group, at, at+1); len(group) == 0 {
+		delete(x.groups, e.group)
+	} else {
+		x.groups[e.group] = group
+	}
+	delete(x.entries, e.row)
+}
+
+// project returns the part of an item that the index has.
+func (x *index) project(is item) item {
+	if x.projected == nil || is == nil {
+		return is
+	}
+	part := item{}
+	for name, v := range is {
+		if x.projected[name] {
+			part[name] = v
+		}
+	}
+	return part
+}

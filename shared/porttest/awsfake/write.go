@@ -1,0 +1,147 @@
+package awsfake
+
+import (
+	"maps"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+)
+
+// action is a write of one item, alone or in a transaction.
+type action struct {
+	TableName                           string
+	Item                                item
+	Key                                 item
+	UpdateExpression                    *string
+	ConditionExpression                 *string
+	ExpressionAttributeNames            map[string]string
+	ExpressionAttributeValues           item
+	ReturnValues                        string
+	ReturnValuesOnConditionCheckFailure string
+	ReturnConsumedCapacity              string
+}
+
+func (a *action) call() (string, bool) {
+	key := a.Key
+	if key == nil {
+		key = a.Item
+	}
+	return subject(item{
+		schema.Partition.Name: key[schema.Partition.Name], schema.Sort.Name: key[schema.Sort.Name],
+	}), true
+}
+
+// planned is an action before it is applied.
+type planned struct {
+	table         *table
+	key           [2]string
+	before, after item
+	// refused: the condition does not hold.
+	refused bool
+	// shows: the caller wants the item if the condition does not hold.
+	shows bool
+}
+
+// plan evaluates an action. operation is that of the request or the kind of
+// action in a transaction.
+func (d *DynamoDB) plan(operation string, a *action) (*planned, error) {
+	t, err := d.table(a.TableName)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{table: t, shows: a.ReturnValuesOnConditionCheckFailure == "ALL_OLD"}
+	e := newExpressions(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+	met, changes := e.condition(a.ConditionExpression), e.update(a.UpdateExpression)
+	if err := e.finish(); err != nil {
+		return nil, err
+	}
+	key := a.Key
+	if operation == "PutItem" {
+		if err := a.Item.check(); err != nil {
+			return nil, err
+		}
+		key = a.Item
+	}
+	if p.key, err = t.keyOf(key, operation != "PutItem"); err != nil {
+		return nil, err
+	}
+	p.before = t.itemAt(p.key)
+	if p.refused = !met(p.before); p.refused {
+		return p, nil
+	}
+	switch operation {
+	case "PutItem":
+		p.after = a.Item
+	case "UpdateItem":
+		if changes.touches(t.own.partition.Name) || changes.touches(t.own.sort.Name) {
+			return nil, invalid("cannot update a key attribute")
+		}
+		before := p.before
+		if before == nil {
+			before = maps.Clone(a.Key)
+		}
+		if p.after, err = changes.apply(before); err != nil {
+			return nil, err
+		}
+	case "ConditionCheck":
+		if a.ConditionExpression == nil {
+			return nil, invalid("a ConditionCheck needs a ConditionExpression")
+		}
+		p.after = p.before
+	}
+	return p, t.checkItem(p.after)
+}
+
+func (u update) touches(name string) bool { return u.sets[name] != nil || u.removes[name] }
+
+// old returns the item that a refusal includes.
+func (p *planned) old() item {
+	if p.shows {
+		return p.before
+	}
+	return nil
+}
+
+// apply makes the write and returns its units.
+func (d *DynamoDB) apply(p *planned) float64 {
+	d.write(p)
+	return units.Written(p.before, p.after, size)
+}
+
+func (d *DynamoDB) write(p *planned) {
+	if p.before != nil || p.after != nil {
+		p.table.write(p.key, p.after, d.config.Clock.Now(), d.config.Lag, d.config.Seed)
+	}
+}
+
+func (d *DynamoDB) writeItem(operation string, a *action, fate Fate) (any, error) {
+	p, err := d.plan(operation, a)
+	if err != nil {
+		return nil, err
+	}
+	if fate == Conflicted {
+		return nil, refuse("TransactionConflictException", "transaction is ongoing for the item")
+	}
+	if p.refused {
+		r := refuse("ConditionalCheckFailedException", "the conditional request failed")
+		if is := p.old(); is != nil {
+			r.more = map[string]any{"Item": is}
+		}
+		return nil, r
+	}
+	output := struct {
+		Attributes       item      `json:",omitempty"`
+		ConsumedCapacity *consumed `json:",omitempty"`
+	}{}
+	switch a.ReturnValues {
+	case "", "NONE":
+	case "ALL_NEW":
+		output.Attributes = p.after
+	case "ALL_OLD":
+		output.Attributes = p.before
+	default:
+		return nil, invalid("the fake returns ALL_NEW, ALL_OLD or NONE, got %s", a.ReturnValues)
+	}
+	output.ConsumedCapacity, err = report(a.ReturnConsumedCapacity, p.table.name, d.apply(p))
+	return output, err
+}
