@@ -110,8 +110,11 @@ func TestInterrupt(t *testing.T) {
 func TestAdapterTests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, file := range []string{"dynamo/port_localstack_test.go", "dynamo/localstack_test.go", "kms/localstack_test.go", "fly/runner_test.go"} {
-		name := filepath.Join(dir, "shared", "adapter", filepath.FromSlash(file))
+	for _, file := range []string{
+		"adapter/dynamo/port_localstack_test.go", "adapter/dynamo/localstack_test.go", "adapter/kms/localstack_test.go",
+		"adapter/fly/runner_test.go", "porttest/awsfake/localstack_test.go",
+	} {
+		name := filepath.Join(dir, "shared", filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +123,7 @@ func TestAdapterTests(t *testing.T) {
 		}
 	}
 	alone, table, err := adapterTests(place{repository: dir})
-	if err != nil || strings.Join(alone, " ") != "./shared/adapter/kms" || strings.Join(table, " ") != "./shared/adapter/dynamo" {
+	if err != nil || strings.Join(alone, " ") != "./shared/adapter/kms" || strings.Join(table, " ") != "./shared/adapter/dynamo ./shared/porttest/awsfake" {
 		t.Errorf("%v, %v, %v", alone, table, err)
 	}
 	if _, _, err := adapterTests(place{repository: t.TempDir()}); err == nil {

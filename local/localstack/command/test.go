@@ -22,20 +22,22 @@ import (
 // acceptanceTests is the package of the tests of a deployment.
 const acceptanceTests = "./local/proof/acceptance"
 
-// adapterTests returns the adapters whose tests need LocalStack, and those
-// whose tests need only DynamoDB Local.
+// adapterTests returns the packages whose tests need LocalStack, and those
+// whose tests need only DynamoDB Local: adapters, and the fakes that behave like
+// the services.
 func adapterTests(p place) (alone, table []string, err error) {
-	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "adapter", "*", "*localstack_test.go"))
+	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "*", "*", "*localstack_test.go"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot list the adapters: %w", err)
 	}
 	for _, file := range files {
-		name := filepath.Base(filepath.Dir(file))
+		folder := filepath.Dir(file)
+		name := filepath.Base(folder)
 		list := &alone
-		if name == "dynamo" {
+		if name == "dynamo" || name == "awsfake" {
 			list = &table
 		}
-		if path := "./shared/adapter/" + name; !slices.Contains(*list, path) {
+		if path := "./shared/" + filepath.Base(filepath.Dir(folder)) + "/" + name; !slices.Contains(*list, path) {
 			*list = append(*list, path)
 		}
 	}

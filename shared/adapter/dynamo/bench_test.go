@@ -1,5 +1,3 @@
-//go:build localstack
-
 package dynamo_test
 
 import (
@@ -15,7 +13,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +34,7 @@ func (c *calls) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 func BenchmarkGrants(b *testing.B) {
 	for _, limit := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
-			cfg := awstest.DynamoDB(b)
+			cfg := database(b)
 			counted := &calls{API: dynamodb.NewFromConfig(cfg)}
 			s, err := dynamo.New(counted, dynamo.Config{Table: table(b, cfg), Clock: clock.System{}})
 			if err != nil {

@@ -1,5 +1,3 @@
-//go:build localstack
-
 package dynamo_test
 
 import (
@@ -18,7 +16,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -82,7 +79,7 @@ func exportCommits() []commit {
 // worker and one download of its output.
 func TestPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 	t.Parallel()
-	ctx, cfg := t.Context(), awstest.DynamoDB(t)
+	ctx, cfg := t.Context(), database(t)
 	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
 	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: clock.System{}, Consumed: spent.consumed})
 	if err != nil {
@@ -143,7 +140,7 @@ func TestPlainExportCostsAtMostSixtyWriteUnits(t *testing.T) {
 // grants must not cost more.
 func TestLimitedPoolGrantsAHundredPerSecond(t *testing.T) {
 	t.Parallel()
-	ctx, cfg := t.Context(), awstest.DynamoDB(t)
+	ctx, cfg := t.Context(), database(t)
 	spent := &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
 	s, err := dynamo.New(spent, dynamo.Config{Table: spent.table, Clock: clock.System{}})
 	if err != nil {

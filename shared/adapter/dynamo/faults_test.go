@@ -1,5 +1,3 @@
-//go:build localstack
-
 package dynamo_test
 
 import (
@@ -20,7 +18,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -59,7 +56,7 @@ func (u *unsure) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 // the retry is recognized as the same write, not as a later one.
 func TestLostAnswerIsNoConflict(t *testing.T) {
 	t.Parallel()
-	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	cfg, ctx := database(t), t.Context()
 	db := &unsure{API: dynamodb.NewFromConfig(cfg)}
 	s, err := dynamo.New(db, dynamo.Config{Table: table(t, cfg), Clock: clock.System{}})
 	if err != nil {
@@ -115,7 +112,7 @@ func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
 func raw(t *testing.T, cfg aws.Config, table, id string) []item {
 	t.Helper()
 	out, err := dynamodb.NewFromConfig(cfg).Query(t.Context(), &dynamodb.QueryInput{
-		TableName: &table, KeyConditionExpression: aws.String("pk = :pk"),
+		TableName: &table, KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeNames: map[string]string{"#pk": schema.Partition.Name},
 		ExpressionAttributeValues: item{":pk": &types.AttributeValueMemberS{Value: "default#run#" + id}},
 	})
 	if err != nil {
@@ -128,7 +125,7 @@ func raw(t *testing.T, cfg aws.Config, table, id string) []item {
 // many events, and that Events returns them in order.
 func TestRunOfManyEventsStaysSmall(t *testing.T) {
 	t.Parallel()
-	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	cfg, ctx := database(t), t.Context()
 	name := table(t, cfg)
 	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}, TTLGrace: 365 * 24 * time.Hour})
 	if err != nil {
@@ -193,7 +190,7 @@ func TestRunOfManyEventsStaysSmall(t *testing.T) {
 // within its grace period.
 func TestPurgeWaitsForTheTTL(t *testing.T) {
 	t.Parallel()
-	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	cfg, ctx := database(t), t.Context()
 	name := table(t, cfg)
 	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}, TTLGrace: 72 * time.Hour})
 	if err != nil {

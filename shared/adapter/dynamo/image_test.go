@@ -1,5 +1,3 @@
-//go:build localstack
-
 package dynamo_test
 
 import (
@@ -60,7 +58,7 @@ func images(t *testing.T, cfg aws.Config, table string) (all []json.RawMessage) 
 // TestStreamHasEachEventOnce follows runs through commits of every kind.
 func TestStreamHasEachEventOnce(t *testing.T) {
 	t.Parallel()
-	cfg, ctx := awstest.DynamoDB(t), t.Context()
+	cfg, ctx := database(t), t.Context()
 	name := table(t, cfg)
 	s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}})
 	if err != nil {

@@ -1,5 +1,3 @@
-//go:build localstack
-
 package dynamo_test
 
 import (

@@ -44,7 +44,7 @@ func Prepare(t *testing.T, cfg aws.Config, operation string, input, output any) 
 	}
 }
 
-// Ask calls an operation of LocalStack, such as "AmazonSQS.CreateQueue" or
+// Ask calls an operation of the configured service, such as "AmazonSQS.CreateQueue" or
 // "POST /2015-03-31/functions", with input as JSON. It decodes the response
 // into output, which may be nil.
 func Ask(ctx context.Context, cfg aws.Config, operation string, input, output any) error {
@@ -67,7 +67,11 @@ func Ask(ctx context.Context, cfg aws.Config, operation string, input, output an
 	}
 	// LocalStack requires a signature and does not verify it.
 	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/"+cfg.Region+"/"+service(operation)+"/aws4_request, SignedHeaders=host, Signature=none")
-	answer, err := http.DefaultClient.Do(request)
+	client := cfg.HTTPClient
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("cannot reach LocalStack: %w", err)
 	}

@@ -1,0 +1,18 @@
+//go:build !localstack
+
+package dynamo_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+// database returns the DynamoDB of the tests: the fake. With the build tag
+// localstack it is DynamoDB Local.
+func database(testing.TB) aws.Config {
+	return awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}}).AWS()
+}

@@ -1,0 +1,47 @@
+package dynamo_test
+
+import (
+	"hash/crc32"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+// openFake returns a store on a fake.
+func openFake(t *testing.T, c awsfake.DynamoDBConfig) (*dynamo.Store, *awsfake.DynamoDB) {
+	t.Helper()
+	c.Clock = clock.System{}
+	db := awsfake.NewDynamoDB(c)
+	s, err := dynamo.Open(db.AWS(), dynamo.Config{Table: table(t, db.AWS()), Clock: c.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// TestStoreWithLaggingReads: what is eventually consistent lags by an hour,
+// unless the suite waits for it.
+func TestStoreWithLaggingReads(t *testing.T) {
+	t.Parallel()
+	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
+		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1})
+		return s, db.Settle
+	})
+}
+
+// TestStoreWithFaults: the store hides conflicts, throttling, lost answers and
+// partial answers.
+func TestStoreWithFaults(t *testing.T) {
+	t.Parallel()
+	porttest.Store(t, func(t *testing.T) port.Store {
+		seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))
+		s, _ := openFake(t, awsfake.DynamoDBConfig{Seed: seed, Plan: awsfake.Seeded(seed, 0.1,
+			awsfake.Lost, awsfake.Unsure, awsfake.Throttled, awsfake.Conflicted, awsfake.Partial)})
+		return s
+	})
+}

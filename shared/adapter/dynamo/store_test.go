@@ -1,0 +1,41 @@
+package dynamo_test
+
+import (
+	"crypto/rand"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	porttest.Store(t, func(t *testing.T) port.Store { return open(t, dynamo.Config{}) })
+}
+
+// open returns a store on a new table.
+func open(t testing.TB, c dynamo.Config) *dynamo.Store {
+	t.Helper()
+	cfg := database(t)
+	c.Table, c.Clock = table(t, cfg), clock.System{}
+	s, err := dynamo.Open(cfg, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// table creates a table.
+func table(t testing.TB, cfg aws.Config) string {
+	t.Helper()
+	name := "sortie-" + rand.Text()
+	if err := awsfake.CreateTable(t.Context(), cfg, name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
