@@ -22,11 +22,12 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	t.Parallel()
 	h := startTask(t)
 	envelope := h.stage.Envelope(t, h.task)
-	if life := envelope.TokenExpiresAt.Sub(apitest.Began); life != time.Hour {
-		t.Errorf("got a token lifetime of %s, want 1h", life)
+	life := envelope.TokenExpiresAt.Sub(apitest.Began)
+	if want := envelope.Deadline.Add(30 * time.Second).Sub(apitest.Began); life != want {
+		t.Errorf("got a token lifetime of %s, want %s until the end of the grace after the deadline", life, want)
 	}
 	wantOK(t, h.call(t, "started", h.body(1, "")), acked)
-	h.stage.Clock.Advance(30 * time.Minute)
+	h.stage.Clock.Advance(life / 2)
 	wantOK(t, h.call(t, "heartbeat", h.body(1, "")), heartbeatAck)
 	h.stage.Clock.Advance(2 * time.Second)
 	var answer contract.HeartbeatAnswer
@@ -34,8 +35,8 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answer.TaskToken == "" || answer.TaskToken == h.token || answer.Output == nil || answer.Output.Key != envelope.Output.Key ||
-		answer.TokenExpiresAt.Sub(h.stage.Clock.Now()) != time.Hour {
-		t.Fatalf("got a renewal for %s: %+v, want a new token for 1h and new URLs", answer.TokenExpiresAt, answer.Output)
+		answer.TokenExpiresAt.Sub(h.stage.Clock.Now()) != life {
+		t.Fatalf("got a renewal for %s: %+v, want a new token for %s and new URLs", answer.TokenExpiresAt, answer.Output, life)
 	}
 	renewed := h
 	renewed.token = answer.TaskToken
@@ -44,7 +45,7 @@ func TestTokenIsRenewedAtHalfItsLife(t *testing.T) {
 	if answer := h.call(t, "heartbeat", h.body(1, "")); answer.Status != http.StatusOK {
 		t.Errorf("got %d for the previous token, want 200", answer.Status)
 	}
-	h.stage.Clock.Advance(29*time.Minute + 58*time.Second)
+	h.stage.Clock.Advance(life/2 - 2*time.Second)
 	wantProblem(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusUnauthorized, "")
 	wantOK(t, renewed.call(t, "heartbeat", h.body(1, "")), heartbeatAck)
 	if strings.Contains(h.stage.Logs(), answer.TaskToken) || strings.Contains(h.stage.Logs(), h.token) || strings.Contains(h.stage.Logs(), answer.Output.URL) {

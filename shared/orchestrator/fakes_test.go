@@ -277,6 +277,8 @@ type outputs struct {
 	lost int
 	// away makes Head fail.
 	away bool
+	// presigned is the life of the last presigned URL for a PUT.
+	presigned time.Duration
 }
 
 func newOutputs(h *fixture) *outputs {
@@ -335,7 +337,8 @@ func (o *outputs) PresignGet(_ context.Context, key, _, _ string, _ time.Duratio
 }
 
 // PresignPut implements port.Outputs.
-func (o *outputs) PresignPut(_ context.Context, key, _ string, _ time.Duration) (string, error) {
+func (o *outputs) PresignPut(_ context.Context, key, _ string, ttl time.Duration) (string, error) {
+	o.presigned = ttl
 	return "http://bucket/" + key, nil
 }
 

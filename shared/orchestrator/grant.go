@@ -29,11 +29,12 @@ type grants struct {
 	ttl     time.Duration
 }
 
-// first issues the grant of an attempt. It is valid for the configured time, but
-// never shorter than until the first heartbeat of a machine that starts late.
+// first issues the grant of a create call. It is valid for the configured time and
+// until the end of the grace after the attempt's deadline, but for limit.TokenTTL at
+// most: a worker that ignores renewals keeps its access for as long as that allows.
 func (s grants) first(ctx context.Context, r run.Run) (Grant, error) {
-	life := min(max(s.ttl, r.Policy.StartTimeout+r.Policy.HeartbeatTimeout), limit.TokenTTL)
-	return s.issue(ctx, claimsOf(r), life)
+	covered := r.Deadline().Add(r.Policy.CancelGrace).Sub(s.clock.Now())
+	return s.issue(ctx, claimsOf(r), min(max(s.ttl, covered), limit.TokenTTL))
 }
 
 // renewal issues a grant if less than half of the token's life is left; nil

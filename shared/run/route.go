@@ -134,9 +134,14 @@ func (r Run) QueueBy() time.Time { return r.Slot.Since.Add(r.Policy.QueueTimeout
 func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }
 
 // Deadline returns the latest time at which the attempt can end by itself: the
-// intent plus start limit plus time limit.
+// end of its start limit plus its time limit. It moves with the start limit, so
+// that time in which the platform refuses machines is not the worker's time.
 func (r Run) Deadline() time.Time {
-	return r.Attempt.IntentAt.Add(r.Policy.StartTimeout + r.Policy.TimeLimit)
+	startBy := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
+	if r.Attempt.StartBy.After(startBy) {
+		startBy = r.Attempt.StartBy
+	}
+	return startBy.Add(r.Policy.TimeLimit)
 }
 
 // LeadsTo reports whether completing a token of step successfully leads the
