@@ -56,6 +56,9 @@ const (
 	Retention = 365 * 24 * time.Hour
 	// Duration applies to every other setting of a duration.
 	Duration = 30 * 24 * time.Hour
+	// CancelGrace is the longest that each platform waits between SIGTERM and
+	// SIGKILL: Fly Machines with shared CPUs wait five minutes.
+	CancelGrace = 5 * time.Minute
 	// TokenTTL is the longest life of a worker's token (WC-2.4).
 	TokenTTL = 2 * time.Hour
 	// CallbackSlack is how long a callback token outlives its attempt's deadline.

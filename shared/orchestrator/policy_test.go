@@ -65,6 +65,7 @@ func TestPolicyProblemNamesItsField(t *testing.T) {
 		"timeout at the time limit":       {contract.Policy{HeartbeatTimeoutSeconds: new(600)}, "policy.heartbeatTimeoutSeconds"},
 		"interval too long":               {contract.Policy{HeartbeatIntervalSeconds: new(400)}, "policy.heartbeatIntervalSeconds"},
 		"zero grace":                      {contract.Policy{CancelGraceSeconds: new(0)}, "policy.cancelGraceSeconds"},
+		"grace over 5 min":                {contract.Policy{CancelGraceSeconds: new(301)}, "policy.cancelGraceSeconds"},
 		"zero attempts":                   {retry(contract.RetryPolicy{MaxAttempts: new(0)}), "policy.retry.maxAttempts"},
 		"too many attempts":               {retry(contract.RetryPolicy{MaxAttempts: new(101)}), "policy.retry.maxAttempts"},
 		"zero delay":                      {retry(contract.RetryPolicy{InitialDelaySeconds: new(0)}), "policy.retry.initialDelaySeconds"},

@@ -21,7 +21,8 @@ type Policy struct {
 	// long it may be silent after its first call.
 	HeartbeatInterval time.Duration `json:"heartbeatInterval"`
 	HeartbeatTimeout  time.Duration `json:"heartbeatTimeout"`
-	// CancelGrace is how long a worker may take to end after a cancel request.
+	// CancelGrace is how long a worker may take to end after a cancel request, at
+	// most limit.CancelGrace.
 	CancelGrace time.Duration `json:"cancelGrace"`
 	// QueueTimeout is how long a run may wait for a slot.
 	QueueTimeout time.Duration `json:"queueTimeout"`
@@ -92,7 +93,7 @@ func (p Policy) Validate() []Violation {
 	if p.HeartbeatTimeout >= p.TimeLimit {
 		broken("heartbeatTimeout", "%s is too long, want less than the time limit of %s", p.HeartbeatTimeout, p.TimeLimit)
 	}
-	within("cancelGrace", p.CancelGrace, time.Second, limit.TimeLimit)
+	within("cancelGrace", p.CancelGrace, time.Second, limit.CancelGrace)
 	within("queueTimeout", p.QueueTimeout, time.Second, limit.Duration)
 	within("outputRetention", p.OutputRetention, time.Second, limit.Retention)
 	within("recordRetention", p.RecordRetention, time.Second, limit.Retention)

@@ -12,6 +12,7 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -142,6 +143,10 @@ func (r *Runner) owns(m *fly.Machine, spec port.LaunchSpec) bool {
 		m.GetMetadataByKey(keyAttempt) == strconv.Itoa(spec.Owner.Attempt)
 }
 
+// maxStopTimeout is the longest that Fly waits between SIGTERM and SIGKILL on
+// machines with shared CPUs (Fly: kill_timeout). Longer graces are cut to it.
+const maxStopTimeout = limit.CancelGrace
+
 // input converts the spec for Fly. It sets everything whose default would rerun
 // a failed worker or stop it with another signal.
 func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
@@ -163,7 +168,7 @@ func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
 	signal := "SIGTERM"
 	stop := &fly.StopConfig{Signal: &signal}
 	if spec.StopGrace > 0 {
-		stop.Timeout = &fly.Duration{Duration: spec.StopGrace}
+		stop.Timeout = &fly.Duration{Duration: min(spec.StopGrace, maxStopTimeout)}
 	}
 	cpus := max(spec.CPUs, 1)
 	memory := spec.MemoryMB

@@ -180,7 +180,7 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 	if !ok {
 		return nil
 	}
-	in := fly.StopMachineInput{ID: machine, Signal: "SIGTERM", Timeout: fly.Duration{Duration: grace}}
+	in := fly.StopMachineInput{ID: machine, Signal: "SIGTERM", Timeout: fly.Duration{Duration: min(grace, maxStopTimeout)}}
 	if grace <= 0 {
 		in.Signal = "SIGKILL" // Fly takes no grace for its default
 	}
