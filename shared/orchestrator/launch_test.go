@@ -46,6 +46,7 @@ func TestLateMachineIsDiscarded(t *testing.T) {
 		m.hidden = true
 		_, err := h.service.Cancel(h.Context(), client, task, "")
 		h.ok(err)
+		h.clock.to(h.clock.now.Add(2 * time.Minute)) // longer than a create call may take
 		_, err = h.service.Terminate(h.Context(), orchestrator.StepInput{
 			Ref: h.record(task).Ref(), Step: run.StepTerminating, Execution: run.ExecutionName(h.record(task).Ref(), 1),
 		})

@@ -113,9 +113,13 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 
 // seeGone lets a worker that has reported exit by itself, destroys a machine that
 // is still there, and returns once it is seen gone, or could not be seen for ten
-// minutes. The exit is nil if it is unknown.
+// minutes. While a create call may be in flight, its machine is awaited. The exit
+// is nil if it is unknown.
 func (s *Termination) seeGone(ctx context.Context, r run.Run) (exit *run.Exit, destroyed bool, err error) {
 	id, err := s.id(ctx, r)
+	if err == nil && id == "" && r.Creating(s.now()) {
+		err = TryAgain{errors.New("a create call may be in flight")}
+	}
 	if err != nil || id == "" {
 		return nil, false, err
 	}

@@ -147,6 +147,9 @@ type Attempt struct {
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"`
 	// Throttles counts consecutive throttled creations.
 	Throttles int `json:"throttles,omitempty"`
+	// CreateBy is when a create call that may be in flight has ended at the
+	// latest. It is zero before the first call and after each answer.
+	CreateBy time.Time `json:"createBy,omitzero"`
 	// StartedAt is the first entry into Running; the time limit counts from it.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// HeartbeatExempt: the worker has not called within the first heartbeat

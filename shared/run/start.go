@@ -28,10 +28,25 @@ func (f TokenStored) apply(d *draft) error {
 	if f.Step == StepRunning && d.Attempt.WorkerID != "" {
 		d.heartbeat.Token, d.heartbeat.Generation = &f.Token, f.Generation
 	}
-	if f.Step == StepCancelling {
+	switch f.Step {
+	case StepCancelling:
 		d.markSigterm()
+	case StepContainerCreating:
+		if d.Attempt.MachineID == "" {
+			d.Attempt.CreateBy = d.now.Add(createLimit)
+		}
 	}
 	return nil
+}
+
+// createLimit is how long a create call may take after the entry into
+// ContainerCreating: longer than the function that sends it may run.
+const createLimit = 90 * time.Second
+
+// Creating reports whether a create call of the attempt may be in flight: a
+// machine may appear although the platform does not list it.
+func (r Run) Creating(now time.Time) bool {
+	return r.Attempt.MachineID == "" && now.Before(r.Attempt.CreateBy)
 }
 
 // MachineCreated: the runner has created or adopted the machine of an attempt.
@@ -49,7 +64,7 @@ func (f MachineCreated) apply(d *draft) error {
 		return nil
 	}
 	d.Attempt.MachineID = f.MachineID
-	d.Attempt.BackoffUntil, d.Attempt.Throttles = time.Time{}, 0
+	d.Attempt.BackoffUntil, d.Attempt.Throttles, d.Attempt.CreateBy = time.Time{}, 0, time.Time{}
 	d.emit(Event{Type: EventMachineCreated, Message: f.MachineID})
 	if f.Running && d.State == ContainerCreating {
 		d.begin()
@@ -76,7 +91,13 @@ type StartRefused struct {
 }
 
 func (f StartRefused) apply(d *draft) error {
-	if d.State != ContainerCreating || f.Attempt != d.Attempt.Number {
+	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() {
+		return nil
+	}
+	if !d.Attempt.CreateBy.IsZero() {
+		d.Attempt.CreateBy, d.changed = time.Time{}, true
+	}
+	if d.State != ContainerCreating {
 		return nil
 	}
 	var delay time.Duration
@@ -98,6 +119,8 @@ func (f StartRefused) apply(d *draft) error {
 	d.Attempt.BackoffUntil = d.now.Add(delay)
 	if f.Fault.Code != fault.Unavailable {
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
+	} else if d.Attempt.StartBy.Before(d.Attempt.BackoffUntil) {
+		d.Attempt.BackoffUntil = d.Attempt.StartBy
 	}
 	d.await(StepContainerCreating)
 	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
