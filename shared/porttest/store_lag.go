@@ -55,3 +55,9 @@ func (s settled) Purge(ctx context.Context, now time.Time, limit int) (int, erro
 	s.settle()
 	return s.Store.Purge(ctx, now, limit)
 }
+
+// QueueLength implements port.Store.
+func (s settled) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
+	s.settle()
+	return s.Store.QueueLength(ctx, tenant, pool, most)
+}

@@ -7,48 +7,39 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // A request that failed temporarily is retried until the deadline of its
 // context, but no longer than patience.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = time.Second
-	patience   = 20 * time.Second
-)
+const patience = 20 * time.Second
+
+var pauses = retry.Backoff{First: 20 * time.Millisecond, Most: time.Second, Multiplier: 2}
 
 type method[In, Out any] func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)
 
 // call sends a request and retries it after temporary failures.
 func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In) (*Out, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval, pause.Multiplier, pause.RandomizationFactor = firstPause, lastPause, 2, 0.5
-	var last error
-	out, err := backoff.Retry(ctx, func() (*Out, error) {
+	until := s.now().Add(patience)
+	for n := 0; ; n++ {
 		out, err := do(ctx, in)
-		if last = err; err != nil && !passing(err) {
-			return nil, backoff.Permanent(err)
+		if err == nil {
+			s.count(out)
+			return out, nil
 		}
-		return out, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(patience))
-	if err != nil {
-		if last != nil {
-			err = last // says more than the context's
+		if !passing(err) || s.now().Add(pauses.Delay(n)).After(until) || s.pause(ctx, pauses.Delay(n)) != nil {
+			return nil, err
 		}
-		return nil, err
 	}
-	s.count(out)
-	return out, nil
 }
 
-var passingFaults = retry.IsErrorRetryables(retry.DefaultRetryables)
+var passingFaults = awsretry.IsErrorRetryables(awsretry.DefaultRetryables)
 
 // passing reports whether the same request may succeed soon: after throttling,
 // transaction conflicts and broken connections.

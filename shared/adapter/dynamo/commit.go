@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 }
 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
-	return again(ctx, func() error {
+	return s.again(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
 		if errors.Is(err, port.ErrNoSlot) {
 			// A version conflict is more useful to the caller than a missing
@@ -60,7 +59,7 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 }
 
 // again plans and writes until the plan is not outdated.
-func again(ctx context.Context, try func() error) error {
+func (s *Store) again(ctx context.Context, try func() error) error {
 	for n := range commitTries {
 		err := try()
 		if errors.Is(err, errApplied) {
@@ -72,8 +71,7 @@ func again(ctx context.Context, try func() error) error {
 		if n < 2 {
 			continue // what was wrong is known now, as a rule
 		}
-		//nolint:gosec // jitter needs no secrecy
-		if err := wait(ctx, rand.N(5*time.Millisecond<<min(n, 5))); err != nil {
+		if err := s.pause(ctx, 2*time.Millisecond<<min(n, 5)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,8 +28,16 @@ type API interface {
 type Config struct {
 	// Table is the table's name or ARN. Package schema describes the table.
 	Table string
-	// Clock decides which records have expired.
+	// Clock decides which records have expired, and times the pauses between
+	// retries.
 	Clock clock.Clock
+	// Random returns 64 random bits, from which nonces, request tokens, slots
+	// and pauses are drawn; nil means the host's generator.
+	Random func() uint64
+	// Concurrency is the largest number of concurrent requests of one call of
+	// the store; 0 means as many as the call can use, at most 32. With 1 their
+	// order is constant.
+	Concurrency int
 	// TTLGrace is how long Purge leaves an expired record to the table's TTL,
 	// whose deletes are free and take up to a few days. With 0 Purge deletes at
 	// once, for a write unit or more each.
@@ -53,6 +62,9 @@ func (c Config) check() error {
 	if c.Clock == nil {
 		problems = append(problems, errors.New("missing clock"))
 	}
+	if c.Concurrency < 0 {
+		problems = append(problems, errors.New("negative concurrency"))
+	}
 	if c.TTLGrace < 0 {
 		problems = append(problems, errors.New("negative TTL grace"))
 	}
@@ -60,6 +72,16 @@ func (c Config) check() error {
 		return fmt.Errorf("invalid configuration of the table: %w", err)
 	}
 	return nil
+}
+
+func (c Config) defaults() Config {
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if c.Concurrency == 0 {
+		c.Concurrency = 32
+	}
+	return c
 }
 
 // Open returns a store with its own client, whose retries are off because the

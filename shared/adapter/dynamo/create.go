@@ -28,7 +28,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if first.Run.TaskID != first.Run.ID {
 		names = append(names, &nameUse{key: keyOf(pkTask(first.Run.Tenant, first.Run.TaskID), sortTask)})
 	}
-	err = again(ctx, func() error {
+	err = s.again(ctx, func() error {
 		leases, err := s.leases(ctx, []*change{c})
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@ package dynamo
 
 import (
 	"context"
-	"math/rand/v2"
+	"maps"
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -85,8 +85,8 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 			return nil, err
 		}
 	}
-	for in, slots := range l.freed {
-		for _, held := range slots {
+	for _, in := range slices.Sorted(maps.Keys(l.freed)) {
+		for _, held := range l.freed[in] {
 			p := &part{key: slotKey(in, held.number), remove: true}
 			p.heldBy(held.run)
 			l.parts = append(l.parts, p)
@@ -131,7 +131,7 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 			}
 		}
 	}
-	n, ok := pools[in].free(limit)
+	n, ok := pools[in].free(limit, s.random)
 	if !ok {
 		return port.ErrNoSlot
 	}
@@ -188,7 +188,7 @@ func (s *Store) view(ctx context.Context, in string) (*view, error) {
 // they count. So only the lowest slots are granted: as many as would remain if
 // each of them were held beside all that are held above. Concurrent commits
 // therefore cannot exceed the limit together.
-func (v *view) free(limit int) (int, bool) {
+func (v *view) free(limit int, random func(n int) int) (int, bool) {
 	above := 0
 	for n := range v.held {
 		if n >= limit {
@@ -211,5 +211,5 @@ func (v *view) free(limit int) (int, bool) {
 	if len(open) == 0 {
 		return 0, false
 	}
-	return open[rand.N(len(open))], true //nolint:gosec // who gets which slot is no secret
+	return open[random(len(open))], true
 }

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ func TestLoweredLimitIsNotExceededByConcurrentGrants(t *testing.T) {
 		for step := range 60 {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0: // read the pool
-				if n, ok := (&view{held: maps.Clone(pool)}).free(limit); ok {
+				if n, ok := (&view{held: maps.Clone(pool)}).free(limit, rand.IntN); ok {
 					chosen = append(chosen, n)
 				}
 			case 1: // grant a slot that was free at an earlier read, if it still is
@@ -75,7 +76,7 @@ func TestFreeSlotIsFound(t *testing.T) {
 		for _, n := range test.held {
 			v.held[n] = "x"
 		}
-		n, ok := v.free(test.limit)
+		n, ok := v.free(test.limit, rand.IntN)
 		if ok != test.found || ok && (n >= test.limit || v.held[n] != "") {
 			t.Errorf("%v with limit %d: got %d, %v", test.held, test.limit, n, ok)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"golang.org/x/sync/errgroup"
 )
 
 // merged reads several queries of an index as one, in order. It reads each
@@ -72,13 +71,13 @@ func (m *merged) next(ctx context.Context) (*source, error) {
 
 // fill reads the next page if the last one is used up.
 func (m *merged) fill(ctx context.Context) error {
-	var readers errgroup.Group
+	all := m.store.group(len(m.queries))
 	for _, q := range m.queries {
 		if len(q.ready) == 0 && !q.ended {
-			readers.Go(func() error { return q.read(ctx, m.store) })
+			all.Go(func() error { return q.read(ctx, m.store) })
 		}
 	}
-	return readers.Wait()
+	return all.Wait()
 }
 
 func (q *source) read(ctx context.Context, s *Store) error {

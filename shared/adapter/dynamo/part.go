@@ -3,13 +3,13 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/uuid"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 )
@@ -105,7 +105,7 @@ func (s *Store) send(ctx context.Context, parts []*part) error {
 	}
 	if len(parts) > 1 {
 		in := &dynamodb.TransactWriteItemsInput{
-			TransactItems: make([]types.TransactWriteItem, len(parts)), ClientRequestToken: aws.String(uuid.NewString()),
+			TransactItems: make([]types.TransactWriteItem, len(parts)), ClientRequestToken: aws.String(fmt.Sprintf("%016x%016x", s.config.Random(), s.config.Random())),
 			ReturnConsumedCapacity: s.wanted(),
 		}
 		for i, p := range parts {

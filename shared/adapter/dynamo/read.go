@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -200,8 +198,7 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 		}
 	}
 	records := make([]*record, len(keys))
-	var all errgroup.Group
-	all.SetLimit(readers)
+	all := s.group(readers)
 	for part := range slices.Chunk(keys, batch) {
 		all.Go(func() error {
 			return s.fetch(ctx, part, consistent, func(is item) error {
@@ -222,8 +219,7 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 // after a growing pause, because the table is throttled.
 func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func(item) error) error {
 	want := map[string]types.KeysAndAttributes{s.config.Table: {Keys: keys, ConsistentRead: &consistent}}
-	pause := firstPause
-	for len(keys) > 0 && len(want) > 0 {
+	for n := 0; len(keys) > 0 && len(want) > 0; {
 		out, err := call(ctx, s, s.api.BatchGetItem, &dynamodb.BatchGetItemInput{
 			RequestItems: maps.Clone(want), ReturnConsumedCapacity: s.wanted(),
 		})
@@ -243,25 +239,13 @@ func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func
 		switch {
 		case len(want) == 0:
 		case read > 0:
-			pause = firstPause
+			n = 0
 		default:
-			if err := wait(ctx, pause); err != nil {
+			if err := s.pause(ctx, pauses.Delay(n)); err != nil {
 				return err
 			}
-			pause = min(2*pause, lastPause)
+			n++
 		}
 	}
 	return nil
-}
-
-// wait sleeps, or returns the error of ctx.
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,6 +3,8 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -63,7 +65,8 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	for id := range recorded {
 		of(id)
 	}
-	for id, is := range usages {
+	for _, id := range slices.Sorted(maps.Keys(usages)) {
+		is := usages[id]
 		if is.agrees(recorded[id]) {
 			continue
 		}

@@ -3,7 +3,7 @@ package dynamo
 import (
 	stdbytes "bytes"
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"time"
@@ -152,8 +152,7 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 	}
 
 	w.Run.Version = version
-	c := &change{Write: w, nonce: make([]byte, 8), events: make([][]byte, len(w.Events))}
-	_, _ = rand.Read(c.nonce) // it never fails
+	c := &change{Write: w, nonce: binary.BigEndian.AppendUint64(nil, s.config.Random()), events: make([][]byte, len(w.Events))}
 	var err error
 	if c.doc, err = pack(w.Run); err != nil {
 		return nil, fmt.Errorf("cannot encode the record: %w", err)

@@ -1,9 +1,13 @@
 package dynamo
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -24,10 +28,26 @@ func New(client API, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Store{api: client, config: c}, nil
+	return &Store{api: client, config: c.defaults()}, nil
 }
 
 func (s *Store) now() time.Time { return s.config.Clock.Now() }
+
+// group runs functions concurrently, at most limit at once.
+func (s *Store) group(limit int) *errgroup.Group {
+	g := &errgroup.Group{}
+	g.SetLimit(min(limit, s.config.Concurrency))
+	return g
+}
+
+// random returns a number from 0 to n-1.
+func (s *Store) random(n int) int { return int(s.config.Random() % uint64(n)) } //nolint:gosec // n is positive
+
+// pause sleeps for d, half of it at least and one and a half of it at most, or
+// returns the error of ctx when that ends first.
+func (s *Store) pause(ctx context.Context, d time.Duration) error {
+	return clock.Sleep(ctx, s.config.Clock, d/2+time.Duration(s.random(int(d)+1)))
+}
 
 // alive reports whether reads find the record.
 func (s *Store) alive(r run.Run) bool { return !r.Expired(s.now()) }

@@ -155,3 +155,21 @@ func (e *expressions) operand() operand {
 		return v, ok
 	}
 }
+
+// projection parses the names of the attributes to return; nil means all.
+func (e *expressions) projection(text *string) map[string]bool {
+	if text == nil {
+		return nil
+	}
+	e.start(*text)
+	shown := map[string]bool{}
+	for more := true; more && e.err == nil; _, more = e.accept(",") {
+		name := e.attribute()
+		if shown[name] {
+			e.fail("two document paths overlap with each other; both are %s", name)
+		}
+		shown[name] = true
+	}
+	e.end()
+	return shown
+}

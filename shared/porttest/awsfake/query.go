@@ -16,6 +16,7 @@ type query struct {
 	ConsistentRead            bool
 	KeyConditionExpression    *string
 	FilterExpression          *string
+	ProjectionExpression      *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues item
 	ExclusiveStartKey         item
@@ -57,7 +58,7 @@ func (d *DynamoDB) query(_ string, r *query, fate Fate) (any, error) {
 	}
 	e := newExpressions(r.ExpressionAttributeNames, r.ExpressionAttributeValues)
 	selected := e.keyCondition(r.KeyConditionExpression, x)
-	filter := e.condition(r.FilterExpression)
+	filter, shown := e.condition(r.FilterExpression), e.projection(r.ProjectionExpression)
 	if err := e.finish(); err != nil {
 		return nil, err
 	}
@@ -77,12 +78,12 @@ func (d *DynamoDB) query(_ string, r *query, fate Fate) (any, error) {
 				continue
 			}
 		}
-		part := x.project(is)
+		part := is.only(x.projected)
 		bytes += part.bytes()
 		p.ScannedCount++
 		if filter(part) {
 			p.Count++
-			p.Items = append(p.Items, part)
+			p.Items = append(p.Items, part.only(shown))
 		}
 		if r.Limit != nil && p.ScannedCount == *r.Limit || bytes >= maxPage {
 			p.LastEvaluatedKey = t.keyIn(x, is)

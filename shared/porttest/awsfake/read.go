@@ -48,10 +48,12 @@ func (d *DynamoDB) see(r *row, consistent bool) item {
 }
 
 type getItem struct {
-	TableName              string
-	Key                    item
-	ConsistentRead         bool
-	ReturnConsumedCapacity string
+	TableName                string
+	Key                      item
+	ConsistentRead           bool
+	ProjectionExpression     *string
+	ExpressionAttributeNames map[string]string
+	ReturnConsumedCapacity   string
 }
 
 func (r *getItem) call() (string, bool) { return subject(r.Key), false }
@@ -79,12 +81,17 @@ func (d *DynamoDB) getItem(_ string, r *getItem, _ Fate) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	e := newExpressions(r.ExpressionAttributeNames, nil)
+	shown := e.projection(r.ProjectionExpression)
+	if err := e.finish(); err != nil {
+		return nil, err
+	}
 	is := d.read(t, key, r.ConsistentRead)
 	used, err := report(r.ReturnConsumedCapacity, t.name, readUnits(is.bytes(), r.ConsistentRead))
 	return struct {
 		Item             item      `json:",omitempty"`
 		ConsumedCapacity *consumed `json:",omitempty"`
-	}{is, used}, err
+	}{is.only(shown), used}, err
 }
 
 // Limits of BatchGetItem.
@@ -94,8 +101,10 @@ const (
 )
 
 type keysAndAttributes struct {
-	Keys           []item
-	ConsistentRead bool
+	Keys                     []item
+	ConsistentRead           bool
+	ProjectionExpression     *string           `json:",omitempty"`
+	ExpressionAttributeNames map[string]string `json:",omitempty"`
 }
 
 type batchGetItem struct {
@@ -129,6 +138,11 @@ func (d *DynamoDB) batchGetItem(_ string, r *batchGetItem, fate Fate) (any, erro
 		if err != nil {
 			return nil, err
 		}
+		e := newExpressions(part.ExpressionAttributeNames, nil)
+		shown := e.projection(part.ProjectionExpression)
+		if err := e.finish(); err != nil {
+			return nil, err
+		}
 		whole := len(keys)
 		if fate == Partial {
 			whole = (len(keys) + 1) / 2
@@ -138,12 +152,14 @@ func (d *DynamoDB) batchGetItem(_ string, r *batchGetItem, fate Fate) (any, erro
 		for i, key := range keys {
 			is := d.read(t, key, part.ConsistentRead)
 			if bytes += is.bytes(); i >= whole || bytes > maxBatchBytes {
-				output.UnprocessedKeys[name] = keysAndAttributes{part.Keys[i:], part.ConsistentRead}
+				left := part
+				left.Keys = part.Keys[i:]
+				output.UnprocessedKeys[name] = left
 				break
 			}
 			units += readUnits(is.bytes(), part.ConsistentRead)
 			if is != nil {
-				output.Responses[name] = append(output.Responses[name], is)
+				output.Responses[name] = append(output.Responses[name], is.only(shown))
 			}
 		}
 		used, err := report(r.ReturnConsumedCapacity, t.name, units)

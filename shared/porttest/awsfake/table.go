@@ -189,14 +189,14 @@ func (x *index) hide(e entry) {
 	delete(x.entries, e.row)
 }
 
-// project returns the part of an item that the index has.
-func (x *index) project(is item) item {
-	if x.projected == nil || is == nil {
-		return is
+// only returns the attributes of an item that are shown; nil shows all.
+func (i item) only(shown map[string]bool) item {
+	if shown == nil || i == nil {
+		return i
 	}
 	part := item{}
-	for name, v := range is {
-		if x.projected[name] {
+	for name, v := range i {
+		if shown[name] {
 			part[name] = v
 		}
 	}
