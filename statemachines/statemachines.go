@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 //go:embed run.asl.json
@@ -28,8 +29,17 @@ func Functions() []string {
 	return slices.Compact(names)
 }
 
-// Run returns the state machine of a run with a name or ARN for each function. It fails if
-// substitutions lacks one.
+// resource begins the ARN of a service integration, with the partition of the file.
+const resource = `"Resource": "arn:aws:`
+
+// RunIn is Run for another partition of AWS, such as aws-us-gov.
+func RunIn(partition string, substitutions map[string]string) (string, error) {
+	definition, err := Run(substitutions)
+	return strings.ReplaceAll(definition, resource, strings.Replace(resource, "aws", partition, 1)), err
+}
+
+// Run returns the state machine of a run with a name or ARN for each function, in the
+// partition aws. It fails if substitutions lacks one.
 func Run(substitutions map[string]string) (string, error) {
 	for _, name := range Functions() {
 		if substitutions[name] == "" {

@@ -34,7 +34,7 @@ func (b *builder) addMachine() {
 		arns[capital(name)] = *b.functions[name].FunctionArn()
 		calls = append(calls, arns[capital(name)])
 	}
-	definition, err := statemachines.Run(arns)
+	definition, err := statemachines.RunIn(*b.stack.Partition(), arns)
 	if err != nil { // a test compares its functions with those of this package
 		panic(err)
 	}
