@@ -100,6 +100,11 @@ func (p *Process) problem(err error) {
 // deadline instead of being retried.
 const answerLimit = 10 * time.Second
 
+// idleConnections is how many connections to one service stay open. The adapter of
+// DynamoDB makes up to 32 calls at once; with the SDK's 10 the others would connect
+// again for each batch.
+const idleConnections = 64
+
 // AWS returns the configuration of the AWS SDK, from the variables that Lambda sets.
 // The credentials are those of the function's role and are valid for as long as the
 // process lives. AWS_ENDPOINT_URL names another implementation of AWS,
@@ -126,6 +131,7 @@ func (p *Process) AWS() aws.Config {
 		}),
 		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.ResponseHeaderTimeout = answerLimit
+			t.MaxIdleConnsPerHost = idleConnections
 		}),
 	}
 	if endpoint := value("AWS_ENDPOINT_URL"); endpoint != "" {

@@ -4,7 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +119,52 @@ func TestAWSReadsLambdasVariables(t *testing.T) {
 	config = setup(t, nil).AWS()
 	if _, err := config.Credentials.Retrieve(t.Context()); err == nil || config.BaseEndpoint != nil {
 		t.Errorf("without variables: got credentials or an endpoint (%v)", err)
+	}
+}
+
+// TestConnectionsStayOpenBetweenBatches checks that a batch of parallel calls finds the
+// connections of the one before: more than the 32 that an adapter makes at once.
+func TestConnectionsStayOpenBetweenBatches(t *testing.T) {
+	t.Parallel()
+	const atOnce = 32
+	connections, gate := atomic.Int32{}, make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := setup(t, nil).AWS().HTTPClient
+	batch := func() {
+		var calls sync.WaitGroup
+		for range atOnce {
+			calls.Go(func() {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				answer, err := client.Do(request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, answer.Body)
+				_ = answer.Body.Close()
+			})
+		}
+		for range atOnce {
+			gate <- struct{}{}
+		}
+		calls.Wait()
+	}
+	batch()
+	first := connections.Load()
+	batch()
+	if again := connections.Load() - first; again != 0 {
+		t.Errorf("got %d new connections for the second batch, want 0", again)
 	}
 }
 
