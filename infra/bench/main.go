@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/infra/stack"
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 // starts is how often each function is started; the table has the median.

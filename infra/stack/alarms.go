@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
 // metric is one metric of AWS, over five minutes.
@@ -51,19 +53,24 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		}
 		return all
 	}
-	table := func(names ...string) []metric {
-		var all []metric
-		for _, name := range names {
-			all = append(all, metric{"AWS/DynamoDB", name, "Sum", map[string]string{"TableName": b.table.name}})
-		}
-		return all
+	// The metrics of the table do not include those of its indexes. An index that throttles
+	// writes makes commits fail; one that throttles reads makes the sweep or the API fail,
+	// which have their own alarms.
+	throttles := []metric{
+		{"AWS/DynamoDB", "ReadThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
+		{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}},
+	}
+	for _, index := range schema.Indexes() {
+		throttles = append(throttles, metric{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{
+			"TableName": b.table.name, "GlobalSecondaryIndexName": index.Name,
+		}})
 	}
 	return []alarm{
 		{
 			id: "ApiFails", above: 0, periods: 2,
 			metrics: []metric{{"AWS/ApiGateway", "5XXError", "Sum", map[string]string{"ApiName": *api.RestApiName(), "Stage": b.settings.Stage}}},
 			meaning: "the API returns 5xx: a front door fails, times out or is throttled",
-			action:  "find the requests in the access log by their status, and their requestId in the function's log",
+			action:  "find the requests in the access log by their status; their functionRequestId is the request_id in the function's log",
 		},
 		{
 			id: "StepsFail", above: 0, periods: 2, metrics: lambda("Errors", "Sum", named(step)...),
@@ -112,8 +119,8 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "raise the quota of state transitions, or admit fewer runs at once",
 		},
 		{
-			id: "TableThrottled", above: 0, periods: 2, metrics: table("ReadThrottleEvents", "WriteThrottleEvents"),
-			meaning: "DynamoDB throttles the table: the load grew faster than its capacity, or one partition key is too hot",
+			id: "TableThrottled", above: 0, periods: 2, metrics: throttles,
+			meaning: "DynamoDB throttles the table or an index: the load grew faster than its capacity, or one partition key is too hot",
 			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}

@@ -23,8 +23,10 @@ const burst = 2
 const anyMethod = "ANY"
 
 // accessLog is the format of the access log. It has no header, no query string and no
-// path with values of a client.
+// path with values of a client. functionRequestId is the request_id in the log of the
+// function.
 const accessLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
+	`"functionRequestId":"$context.integration.requestId",` +
 	`"time":"$context.requestTimeEpoch","method":"$context.httpMethod","route":"$context.resourcePath","status":"$context.status",` +
 	`"bytes":"$context.responseLength","latency":"$context.responseLatency","functionLatency":"$context.integrationLatency",` +
 	`"errorType":"$context.error.responseType"}`

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 )
@@ -132,6 +132,10 @@ func TestAccessLogHasNoClientData(t *testing.T) {
 		if !json.Valid([]byte(format)) || !strings.HasPrefix(stage.Text("AccessLogSetting", "DestinationArn"), "${LogsAccess.Arn}") {
 			t.Errorf("got access log %s to %s", format, stage.Text("AccessLogSetting", "DestinationArn"))
 		}
+		// The function logs this id as request_id.
+		if !strings.Contains(format, `"functionRequestId":"$context.integration.requestId"`) {
+			t.Errorf("got access log %s, want the request's id of the function", format)
+		}
 		for _, secret := range []string{"header", "querystring", "$context.path\"", "authorizer", "identity"} {
 			if strings.Contains(format, secret) {
 				t.Errorf("got %s in the access log %s", secret, format)
@@ -175,7 +179,7 @@ func TestAPIGatewaySendsProblems(t *testing.T) {
 	}
 	for kind, want := range map[string]string{
 		"MISSING_AUTHENTICATION_TOKEN": "404 NOT_FOUND", "THROTTLED": "429 THROTTLED", "REQUEST_TOO_LARGE": "413 TOO_LARGE",
-		"DEFAULT_5XX": "503 UNAVAILABLE", "INTEGRATION_FAILURE": "503 UNAVAILABLE", "DEFAULT_4XX": "400 INVALID_REQUEST",
+		"WAF_FILTERED": "403 FORBIDDEN", "DEFAULT_5XX": "503 UNAVAILABLE", "INTEGRATION_FAILURE": "503 UNAVAILABLE", "DEFAULT_4XX": "400 INVALID_REQUEST",
 	} {
 		if answers[kind] != want {
 			t.Errorf("%s: got %s, want %s", kind, answers[kind], want)
@@ -201,7 +205,9 @@ func TestDomainIsTheOnlyAddress(t *testing.T) {
 func TestURLHasTheStage(t *testing.T) {
 	t.Parallel()
 	templates := map[string]template.Template{
-		"/dev": deployed(t), "/test": synth(t, map[string]any{"stage": "test", "localstack": "http://127.0.0.1:4600", "arch": "amd64"}),
+		"/dev": deployed(t), "/test": synth(t, map[string]any{
+			"stage": "test", "stages": map[string]any{"test": map[string]any{}}, "localstack": "http://127.0.0.1:4600", "arch": "amd64",
+		}),
 	}
 	for end, made := range templates {
 		url := template.Flat(made.Outputs["URL"].Value)

@@ -47,6 +47,8 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.stack = awscdk.NewStack(app, jsii.String("sortie-"+s.Stage), &awscdk.StackProps{
 		Env:         &awscdk.Environment{Account: optional(s.Account), Region: optional(s.Region)},
 		Description: jsii.String("Sortie, stage " + s.Stage),
+		// "make destroy" needs an explicit word for a stage that retains its data.
+		TerminationProtection: jsii.Bool(s.Retain),
 	})
 	for name, value := range map[string]string{"project": "sortie", "stage": s.Stage} {
 		awscdk.Tags_Of(b.stack).Add(jsii.String(name), jsii.String(value), nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/infra/stack"
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 // TestFunctionsReadTheirEnvironment runs each built function with -check and the

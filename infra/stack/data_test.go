@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
@@ -55,6 +56,23 @@ func TestDataIsRetainedByDefault(t *testing.T) {
 	}
 	if named(t, deleted, "DynamoDB::Table", "Table").Text("DeletionProtectionEnabled") != "false" {
 		t.Error("retain=false: got deletion protection of the table")
+	}
+}
+
+func TestRetainedStackIsProtected(t *testing.T) {
+	t.Parallel()
+	for _, retain := range []bool{true, false} {
+		settings, err := stack.ReadSettings(given(map[string]any{"retain": retain}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := stackOf(t, settings)
+		kernel.Lock()
+		got := *made.TerminationProtection()
+		kernel.Unlock()
+		if got != retain {
+			t.Errorf("retain=%t: got termination protection %t", retain, got)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -130,7 +132,8 @@ func TestEveryFailureHasAnAlarm(t *testing.T) {
 	}
 	for _, metric := range []string{
 		"5XXError", "IteratorAge", "Invocations", "AWS/Lambda Throttles", `"MetricName":"ExecutionsFailed"`, `"MetricName":"ExecutionsTimedOut"`,
-		"ExecutionThrottled", `"MetricName":"ReadThrottleEvents"`, `"MetricName":"WriteThrottleEvents"`, "ApproximateNumberOfMessagesVisible",
+		"ExecutionThrottled", `"MetricName":"ReadThrottleEvents"`, `"MetricName":"WriteThrottleEvents"`,
+		`"Name":"GlobalSecondaryIndexName","Value":"list"`, `"Name":"GlobalSecondaryIndexName","Value":"due"`, `"Name":"GlobalSecondaryIndexName","Value":"machines"`, "ApproximateNumberOfMessagesVisible",
 		"AWS/Lambda Errors", `"Value":"sortie-dev-launch"`, `"Value":"sortie-dev-terminate"`,
 	} {
 		if !strings.Contains(watched, metric) {
@@ -156,4 +159,50 @@ func TestConcurrencyIsReservedOnRequest(t *testing.T) {
 	made := everything(t)
 	expect(t, functionOf(t, made, "callback"), "100", "ReservedConcurrentExecutions")
 	expect(t, functionOf(t, made, "sweep"), "512", "MemorySize")
+}
+
+// TestFunctionsNeedNoOtherRuntime checks that every function of the template is a program
+// of this repository: a function that the CDK adds for a custom resource has a runtime
+// that goes out of support.
+func TestFunctionsNeedNoOtherRuntime(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]template.Template{
+		"the defaults": deployed(t), "everything": everything(t), "without data": synth(t, map[string]any{"retain": false, "outputs": "s3"}),
+	} {
+		for _, f := range made.Of("Lambda::Function") {
+			expect(t, f, "provided.al2023", "Runtime")
+		}
+		for _, r := range made.Resources {
+			if strings.HasPrefix(r.Type, "Custom::") || r.Type == "AWS::CloudFormation::CustomResource" {
+				t.Errorf("%s: got the custom resource %s", name, r.ID)
+			}
+		}
+	}
+	for _, name := range stack.Functions() {
+		want := "128"
+		if name == "sweep" {
+			want = "256"
+		}
+		expect(t, functionOf(t, deployed(t), name), want, "MemorySize")
+	}
+}
+
+// TestTracesAreSampled checks that every role that sends traces may read the sampling rules.
+func TestTracesAreSampled(t *testing.T) {
+	t.Parallel()
+	traced := 0
+	for _, s := range statements(everything(t)) {
+		if !slices.Contains(s.actions, "xray:PutTraceSegments") {
+			continue
+		}
+		traced++
+		for _, action := range []string{"xray:GetSamplingRules", "xray:GetSamplingTargets", "xray:PutTelemetryRecords"} {
+			if !slices.Contains(s.actions, action) {
+				t.Errorf("%s may not %s", s.where, action)
+			}
+		}
+	}
+	if want := len(stack.Functions()) + 1; traced != want {
+		t.Errorf("got %d roles with traces, want %d", traced, want)
+	}
 }

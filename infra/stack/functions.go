@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -26,6 +27,10 @@ const (
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
 var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30}
+
+// memories are in MB, for functions that need more than defaultMemory. The sweep holds a
+// page of records and of machines for each of its workers.
+var memories = map[string]int{"sweep": 256}
 
 // streamTimeout is the timeout of a streamed download in seconds: 8 MiB at 140 kB/s,
 // the rate of a slow phone. Larger outputs are redirected to the bucket.
@@ -131,5 +136,5 @@ func (s Settings) memory(name string) int {
 	if mb, ok := s.Memory[name]; ok {
 		return mb
 	}
-	return defaultMemory
+	return cmp.Or(memories[name], defaultMemory)
 }

@@ -73,7 +73,10 @@ func (b *builder) newLogGroup(id, name string) awslogs.CfnLogGroup {
 
 // traces is the permission for X-Ray, which has no resources.
 func traces() statement {
-	return statement{[]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, []string{"*"}}
+	return statement{[]string{
+		"xray:GetSamplingRules", "xray:GetSamplingStatisticSummaries", "xray:GetSamplingTargets",
+		"xray:PutTelemetryRecords", "xray:PutTraceSegments",
+	}, []string{"*"}}
 }
 
 // capital is a function's name as resources and the state machine use it.

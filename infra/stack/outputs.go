@@ -24,6 +24,9 @@ const (
 	logObjects     = "*/logs/*"
 )
 
+// firstKey is the name of the access keys that a stage has from its first deployment.
+const firstKey = "1"
+
 // buckets is how other resources refer to the buckets.
 type buckets struct{ uploads, accepted, endpoint string }
 
@@ -48,19 +51,19 @@ func (b *builder) addOutputs() {
 		b.buckets.endpoint = b.settings.OutputsEndpoint
 	}
 	inside := func(b awss3.Bucket, objects string) string { return *b.BucketArn() + "/" + objects }
-	owner := b.newBucketUser("OutputsUser",
+	ownerID, ownerKey := b.newBucketUser("OutputsUser",
 		statement{[]string{"s3:AbortMultipartUpload", "s3:DeleteObject", "s3:GetObject", "s3:PutObject"}, []string{
 			inside(uploads, exportsObjects), inside(accepted, exportsObjects), inside(accepted, logObjects),
 		}},
 		statement{[]string{"s3:ListMultipartUploadParts"}, []string{inside(accepted, exportsObjects)}},
 		statement{[]string{"s3:ListBucket", "s3:ListBucketMultipartUploads"}, []string{*uploads.BucketArn(), *accepted.BucketArn()}},
 	)
-	worker := b.newBucketUser("WorkerUser",
+	workerID, workerKey := b.newBucketUser("WorkerUser",
 		statement{[]string{"s3:AbortMultipartUpload", "s3:PutObject"}, []string{inside(uploads, exportsObjects)}},
 	)
 	keys := secrets.Outputs{
-		Region: *b.stack.Region(), AccessKeyID: *owner.Ref(), SecretAccessKey: *owner.AttrSecretAccessKey(),
-		WorkerAccessKeyID: *worker.Ref(), WorkerSecretAccessKey: *worker.AttrSecretAccessKey(),
+		Region: *b.stack.Region(), AccessKeyID: ownerID, SecretAccessKey: ownerKey,
+		WorkerAccessKeyID: workerID, WorkerSecretAccessKey: workerKey,
 	}
 	if b.settings.LocalStack != "" { // it verifies signatures with this key only
 		keys.AccessKeyID, keys.SecretAccessKey = "test", "test"
@@ -86,12 +89,21 @@ func (b *builder) newBucket(id string, days int) awss3.Bucket {
 	})
 }
 
-// newBucketUser adds a user with exactly the statements, and an access key.
-func (b *builder) newBucketUser(id string, allow ...statement) awsiam.CfnAccessKey {
+// newBucketUser adds a user with exactly the statements, and its access keys. It
+// returns the first key. The others stay valid for workers and URLs that have them.
+func (b *builder) newBucketUser(id string, allow ...statement) (keyID, secret string) {
 	user := awsiam.NewCfnUser(b.stack, jsii.String(id), &awsiam.CfnUserProps{
 		Policies: []any{&awsiam.CfnUser_PolicyProperty{PolicyName: jsii.String("outputs"), PolicyDocument: document(allow)}},
 	})
-	return awsiam.NewCfnAccessKey(b.stack, jsii.String(id+"Key"), &awsiam.CfnAccessKeyProps{
-		UserName: user.Ref(), Serial: num(b.settings.OutputsKeySerial),
-	})
+	for i, name := range b.settings.OutputsKeys {
+		props := &awsiam.CfnAccessKeyProps{UserName: user.Ref()}
+		if name == firstKey { // CloudFormation replaces a key whose id or serial changes
+			name, props.Serial = "", num(1)
+		}
+		key := awsiam.NewCfnAccessKey(b.stack, jsii.String(id+"Key"+name), props)
+		if i == 0 {
+			keyID, secret = *key.Ref(), *key.AttrSecretAccessKey()
+		}
+	}
+	return keyID, secret
 }

@@ -13,7 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/infra/stack"
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 // reasons has the reason for each permission that is wider than one resource, by a part
@@ -31,8 +31,7 @@ var reasons = []struct{ resource, action, why string }{
 	{"", "logs:PutResourcePolicy", "AWS: log deliveries have no resource"},
 	{"", "logs:DescribeResourcePolicies", "AWS: log deliveries have no resource"},
 	{"", "logs:DescribeLogGroups", "AWS: log deliveries have no resource"},
-	{"", "xray:PutTraceSegments", "AWS: X-Ray has no resource"},
-	{"", "xray:PutTelemetryRecords", "AWS: X-Ray has no resource"},
+	{"", "xray:", "AWS: X-Ray has no resource"},
 }
 
 // allowed is one statement of a policy.

@@ -33,6 +33,7 @@ func refusals() []refusal {
 		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, route},
 		{awsapigateway.ResponseType_ACCESS_DENIED(), fault.Forbidden, "the request is not allowed"},
 		{awsapigateway.ResponseType_INVALID_SIGNATURE(), fault.NotFound, route},
+		{awsapigateway.ResponseType_WAF_FILTERED(), fault.Forbidden, "the firewall refuses the request"},
 		{awsapigateway.ResponseType_REQUEST_TOO_LARGE(), fault.TooLarge, large},
 		{awsapigateway.ResponseType_THROTTLED(), fault.Throttled, "too many requests; retry later"},
 		{awsapigateway.ResponseType_DEFAULT_4XX(), fault.InvalidRequest, "malformed request"},

@@ -21,10 +21,12 @@ type Given func(key string) (value any, ok bool)
 // ReadSettings reads the keys of Documented from given; an empty value counts as
 // absent. Two further keys are "settings", a map of settings of the service, and
 // "stages", a map from stages to such keys. A stage's values apply to keys that given
-// does not have. The error joins every problem.
+// does not have. A stage other than dev must have an entry in "stages", and may have
+// its settings nowhere else. The error joins every problem.
 func ReadSettings(given Given) (Settings, error) {
 	s := Settings{Service: maps.Clone(deployed)}
 	stage, problems := stageOf(given)
+	problems = append(problems, strays(given)...)
 	_, err := setting.Read(func(key string) (string, bool) {
 		value := text(given, key)
 		if value == "" {
@@ -53,8 +55,11 @@ func stageOf(given Given) (Given, []error) {
 		return none, []error{problem}
 	}
 	entry, ok := all[name]
-	if !ok {
+	switch {
+	case !ok && name == defaultStage:
 		return none, nil
+	case !ok:
+		return none, []error{fmt.Errorf("stages.%s: missing in cdk.json, want an object with the settings of the stage", name)}
 	}
 	values, ok := entry.(map[string]any)
 	if !ok {
@@ -68,6 +73,31 @@ func stageOf(given Given) (Given, []error) {
 		}
 	}
 	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }, problems
+}
+
+// passing are the keys that describe one deployment. The others are the state of a
+// stage: a deployment without them would take away what they added.
+var passing = []string{"stage", "stages", "account", "region", "arch", "version", "localstack"}
+
+// strays are the problems of settings that are not in the entry of the stage, where
+// the next deployment would not find them. dev and LocalStack keep nothing.
+func strays(given Given) []error {
+	name := text(given, "stage")
+	if name == "" || name == defaultStage || !slices.Contains([]string{"", "false"}, text(given, "localstack")) {
+		return nil
+	}
+	var problems []error
+	for _, key := range slices.Concat(setting.Names(Documented()), []string{"settings"}, serviceNames()) {
+		if slices.Contains(passing, key) || slices.Contains(own, key) || text(given, key) == "" {
+			continue
+		}
+		entry := "stages." + name
+		if slices.Contains(serviceNames(), key) {
+			entry += ".settings"
+		}
+		problems = append(problems, fmt.Errorf("%s: given by -c or the environment, want it in cdk.json under %s: the next deployment would lose it", key, entry))
+	}
+	return problems
 }
 
 // unknown is the problem of a key that is not documented; meant may be "".
@@ -134,12 +164,24 @@ func (s *Settings) contradictions() []error {
 			problems = append(problems, fmt.Errorf("origins: %q is not an origin, want one such as https://pages.example.org", origin))
 		}
 	}
-	for _, key := range s.SigningKeys {
-		if !regexp.MustCompile(`^[A-Za-z0-9]+$`).MatchString(key) {
-			problems = append(problems, fmt.Errorf("signingKeys: %q is not a name, want letters and digits", key))
+	if n := len(s.OutputsKeys); n < 1 || n > mostAccessKeys {
+		problems = append(problems, fmt.Errorf("outputsKeys: got %d names, want 1 or %d", n, mostAccessKeys))
+	}
+	problems = append(problems, names("signingKeys", s.SigningKeys), names("outputsKeys", s.OutputsKeys))
+	return append(problems, s.OptionSettings.contradictions(s)...)
+}
+
+var keyName = regexp.MustCompile(`^[A-Za-z0-9]+$`)
+
+// names returns the problems of a list of names of keys.
+func names(key string, list []string) error {
+	var problems []error
+	for _, name := range list {
+		if !keyName.MatchString(name) {
+			problems = append(problems, fmt.Errorf("%s: %q is not a name, want letters and digits", key, name))
 		}
 	}
-	return problems
+	return errors.Join(problems...)
 }
 
 // text is the value of a key as text; lists and maps are joined with commas.

@@ -36,9 +36,9 @@ type Settings struct {
 	OutputsEndpoint string
 	// UploadsBucket and AcceptedBucket name the buckets with outputs=r2.
 	UploadsBucket, AcceptedBucket string
-	// OutputsKeySerial replaces the access keys to the outputs when it is raised,
-	// with outputs=s3. At least 1.
-	OutputsKeySerial int
+	// OutputsKeys names the access keys to the outputs with outputs=s3, one or two;
+	// the first one is used.
+	OutputsKeys []string
 	// Origins are the origins whose pages may call the API; without any, CORS is off.
 	Origins []string
 	// Retain keeps the data when the stack is destroyed.
@@ -64,6 +64,7 @@ type Settings struct {
 	// Tracing enables X-Ray.
 	Tracing bool
 	RunnerSettings
+	OptionSettings
 	// Service has settings of service.Settings for the functions, by name.
 	Service map[string]string
 	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
@@ -83,14 +84,16 @@ const (
 
 // Limits and defaults.
 const (
-	stageLength   = 20
-	leastMemory   = 128
-	mostMemory    = 10_240
-	mostReserved  = 10_000
-	mostRate      = 10_000 // AWS: requests/s of an account's API Gateway
-	localURL      = "http://127.0.0.1:4566"
-	defaultStage  = "dev"
-	defaultMemory = 128
+	stageLength  = 20
+	leastMemory  = 128
+	mostMemory   = 10_240
+	mostReserved = 10_000
+	mostRate     = 10_000 // AWS: requests/s of an account's API Gateway
+	// mostAccessKeys is how many access keys a user may have (IAM quotas).
+	mostAccessKeys = 2
+	localURL       = "http://127.0.0.1:4566"
+	defaultStage   = "dev"
+	defaultMemory  = 128
 )
 
 // logDays are the retentions that CloudWatch Logs allows, in days.
@@ -141,7 +144,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.URL(&s.OutputsEndpoint, "outputsEndpoint", "", "the S3 API of the outputs; empty is R2's, or the region's with s3"),
 		setting.Pattern(&s.UploadsBucket, "uploadsBucket", "arke-exports", "with r2: the bucket that workers write to", bucketName),
 		setting.Pattern(&s.AcceptedBucket, "acceptedBucket", "arke-exports-accepted", "with r2: the bucket that downloads come from", bucketName),
-		setting.Integer(&s.OutputsKeySerial, "outputsKeySerial", "1", "with s3: raised by one, it replaces the access keys", 1, 1000),
+		setting.List(&s.OutputsKeys, "outputsKeys", "1", "with s3: names of the access keys, one or two; the first one is used"),
 		setting.List(&s.Origins, "origins", "", "origins of pages that may call the API; without any, CORS is off"),
 		setting.Bool(&s.Retain, "retain", "true", "whether data is kept when the stack is destroyed"),
 		setting.Pattern(&s.TableStream, "tableStream", "", "the ARN of the stream of a restored table, which replaces the stack's own table", streamName),
@@ -155,7 +158,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.Bool(&s.Stream, "stream", "true", "whether downloads are streamed; otherwise they are buffered"),
 		setting.Pattern(&s.Version, "version", "", "the version shown by /healthz, such as a tag; empty is Lambda's number", version),
 		setting.Bool(&s.Tracing, "tracing", "false", "whether X-Ray traces calls"),
-	}, s.RunnerSettings.settings()...)
+	}, slices.Concat(s.RunnerSettings.settings(), s.OptionSettings.settings())...)
 }
 
 // Documented lists the keys, for documentation.

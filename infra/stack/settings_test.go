@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/shared/setting"
 )
 
 func sortedKeys[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }
@@ -44,7 +45,7 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := stack.ReadSettings(given(map[string]any{
 		"stage": "Prod!", "account": "12", "region": "Frankfurt", "domain": "sortie.example.org", "alarmEmail": "not-an-address",
-		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeySerial": 0, "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
+		"logDays": 8, "outputs": "gcs", "outputsEndpoint": "ftp://x", "outputsKeys": "1,2,1", "retain": "maybe", "origins": "pages.example.org", "version": "v 1", "arch": "mips",
 		"localstack": "here", "signingKeys": "a b", "memory": "sweep=64,unknown=128", "reserved": "status=-1",
 		"clientRate": "many", "workerRate": 0, "stream": 2, "flyUrl": "machines", "SOURCE_API_URL": "entities",
 		"settings": `{"SORTIE_MAX_MACHINE": "1", "SORTIE_MAX_MACHINES": "-1", "SORTIE_PUBLIC_URL": "https://x.example.org", "SORTIE_COLOUR": "red"}`,
@@ -54,7 +55,7 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	}
 	for _, name := range []string{
 		"stage: ", "account: ", "region: ", "domain, certificate: ", "alarmEmail: ", "logDays: ", "outputs: ", "outputsEndpoint: ",
-		"outputsKeySerial: ", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "unknown"`, "reserved: ",
+		`outputsKeys: "1" occurs twice`, "stages.Prod!: missing", "retain: ", "origins: ", "version: ", "arch: ", "localstack: ", "signingKeys: ", "memory: ", `unknown function "unknown"`, "reserved: ",
 		"clientRate: ", "workerRate: ", "stream: ", "flyUrl: ", "SOURCE_API_URL: ", "SORTIE_MAX_MACHINES: ",
 		"SORTIE_PUBLIC_URL: ", "SORTIE_COLOUR: unknown", "SORTIE_MAX_MACHINE: unknown key, did you mean SORTIE_MAX_MACHINES?",
 	} {
@@ -79,19 +80,17 @@ func TestStageHasItsOwnValues(t *testing.T) {
 	t.Parallel()
 	stages := map[string]any{"prod": map[string]any{
 		"logDays": float64(90), "signingKeys": []any{"2", "1"}, "reserved": map[string]any{"callback": float64(100)},
-		"settings": map[string]any{"SORTIE_MAX_MACHINES": float64(64), "SORTIE_REGION": "fra"},
+		"settings": map[string]any{"SORTIE_MAX_MACHINES": float64(64), "SOURCE_API_URL": "https://entities.example.org"},
 	}}
-	s, err := stack.ReadSettings(given(map[string]any{
-		"stages": stages, "stage": "prod", "settings": `{"SORTIE_REGION": "ams"}`, "SORTIE_MACHINE_CPUS": "2",
-	}))
+	s, err := stack.ReadSettings(only(map[string]any{"stages": stages, "stage": "prod", "arch": "amd64", "account": "111122223333", "version": "v2"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.LogDays != 90 || !slices.Equal(s.SigningKeys, []string{"2", "1"}) || s.Reserved["callback"] != 100 {
 		t.Errorf("got %+v, want the stage's values", s)
 	}
-	if s.Service["SORTIE_MAX_MACHINES"] != "64" || s.Service["SORTIE_REGION"] != "ams" || s.Service["SORTIE_MACHINE_CPUS"] != "2" {
-		t.Errorf("got service settings %v", s.Service)
+	if s.Service["SORTIE_MAX_MACHINES"] != "64" || s.Arch != "amd64" || s.Version != "v2" {
+		t.Errorf("got service settings %v and %+v", s.Service, s)
 	}
 	other, err := stack.ReadSettings(given(map[string]any{"stages": stages}))
 	if err != nil || other.LogDays != 30 {
@@ -102,18 +101,56 @@ func TestStageHasItsOwnValues(t *testing.T) {
 	}
 }
 
+// only finds the values of a map.
+func only(values map[string]any) stack.Given {
+	return func(key string) (any, bool) { value, ok := values[key]; return value, ok }
+}
+
+// TestStageHasItsSettingsInOnePlace checks that a stage other than dev needs an entry,
+// and that no setting outside of it is accepted, which the next deployment would lose.
+func TestStageHasItsSettingsInOnePlace(t *testing.T) {
+	t.Parallel()
+	stages := map[string]any{"prod": map[string]any{"settings": map[string]any{"SOURCE_API_URL": "https://entities.example.org"}}}
+	passing := []string{"stage", "account", "region", "arch", "version", "localstack"}
+	keys := append(setting.Names(stack.Documented()), "settings", "SOURCE_API_URL", "SORTIE_MAX_MACHINES")
+	for _, key := range keys {
+		if slices.Contains(passing, key) {
+			continue
+		}
+		_, err := stack.ReadSettings(only(map[string]any{"stages": stages, "stage": "prod", key: "1"}))
+		if want := key + ": given by -c or the environment, want it in cdk.json under stages.prod"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", key, err, want)
+		}
+	}
+	for _, values := range []map[string]any{
+		{"stage": "staging", "stages": stages},
+		{"stage": "prod", "SOURCE_API_URL": "https://entities.example.org"},
+		{"stage": "local", "localstack": true, "SOURCE_API_URL": "https://entities.example.org"},
+	} {
+		if _, err := stack.ReadSettings(only(values)); err == nil || !strings.Contains(err.Error(), "stages."+values["stage"].(string)+": missing in cdk.json") {
+			t.Errorf("%v: got %v, want a missing entry", values, err)
+		}
+	}
+	for _, stage := range []string{"dev", "local"} {
+		values := map[string]any{"stage": stage, "stages": map[string]any{"local": map[string]any{}}, "localstack": stage == "local", "logDays": 3, "SOURCE_API_URL": "https://entities.example.org"}
+		if s, err := stack.ReadSettings(only(values)); err != nil || s.LogDays != 3 {
+			t.Errorf("%s: got logDays %d, %v, want 3", stage, s.LogDays, err)
+		}
+	}
+}
+
 func TestEnvironmentHasKeys(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"STACK_LOG_DAYS": "14", "CDK_DEFAULT_REGION": "eu-west-1", "STACK_ALARM_EMAIL": "watch@example.org", "STACK_STAGE": "test",
+		"STACK_LOG_DAYS": "14", "CDK_DEFAULT_REGION": "eu-west-1", "STACK_ALARM_EMAIL": "watch@example.org", "STACK_STAGE": "dev",
 		"SORTIE_MAX_MACHINES": "3", "SORTIE_PUBLIC_URL": "https://other.example.org", "SOURCE_API_URL": "https://entities.example.org",
 	}
 	environment := stack.FromEnvironment(func(name string) (string, bool) { value, ok := values[name]; return value, ok })
-	s, err := stack.ReadSettings(stack.FirstOf(func(key string) (any, bool) { return "live", key == "stage" }, environment))
+	s, err := stack.ReadSettings(stack.FirstOf(func(key string) (any, bool) { return "8", key == "clientRate" }, environment))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.LogDays != 14 || s.Region != "eu-west-1" || s.AlarmEmail != "watch@example.org" || s.Stage != "live" {
+	if s.LogDays != 14 || s.Region != "eu-west-1" || s.AlarmEmail != "watch@example.org" || s.ClientRate != 8 {
 		t.Errorf("got %+v, want the environment's values", s)
 	}
 	if s.Service["SORTIE_MAX_MACHINES"] != "3" || s.Service["SORTIE_PUBLIC_URL"] != "" {

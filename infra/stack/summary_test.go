@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/infra/stack"
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the summary and the documents")

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/sortie-dev/sortie/infra/stack"
-	"github.com/sortie-dev/sortie/infra/template"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
 func TestMain(m *testing.M) {
@@ -59,9 +59,16 @@ func synth(tb testing.TB, more map[string]any) template.Template {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	settings.Build = tb.TempDir()
+	settings.Build = placeholders(tb, settings.Arch)
+	return synthOf(tb, settings)
+}
+
+// placeholders returns a folder with a file for each program.
+func placeholders(tb testing.TB, arch string) string {
+	tb.Helper()
+	build := tb.TempDir()
 	for _, name := range stack.Programs() {
-		folder := filepath.Join(settings.Build, settings.Arch, name)
+		folder := filepath.Join(build, arch, name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			tb.Fatal(err)
 		}
@@ -69,7 +76,7 @@ func synth(tb testing.TB, more map[string]any) template.Template {
 			tb.Fatal(err)
 		}
 	}
-	return synthOf(tb, settings)
+	return build
 }
 
 func synthOf(tb testing.TB, settings stack.Settings) template.Template {
@@ -85,6 +92,19 @@ func synthOf(tb testing.TB, settings stack.Settings) template.Template {
 		tb.Fatal(err)
 	}
 	return t
+}
+
+// stackOf adds the stack of settings to an app of its own.
+func stackOf(tb testing.TB, settings stack.Settings) awscdk.Stack {
+	tb.Helper()
+	settings.Build = placeholders(tb, settings.Arch)
+	kernel.Lock()
+	defer kernel.Unlock()
+	made, err := stack.New(awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false)}), settings)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return made
 }
 
 // Templates that several tests use, each made once.

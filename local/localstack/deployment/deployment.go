@@ -107,7 +107,7 @@ func (d Deployment) Prepare(ctx context.Context) error {
 		return d.cdk(ctx, "write the template", filepath.Join(d.Repository, "infra"), "synth", "--quiet", "--app", d.app(), "--output", d.template(),
 			"-c", "stage="+d.Stage, "-c", "localstack="+d.Server, "-c", "arch="+runtime.GOARCH,
 			"-c", "account="+account, "-c", "region="+Region,
-			"-c", "outputs=s3", "-c", "retain=false", "-c", "flyUrl="+d.Machines, "-c", "settings="+string(settings))
+			"-c", "flyUrl="+d.Machines, "-c", "settings="+string(settings))
 	})
 }
 
