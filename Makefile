@@ -176,6 +176,8 @@ STAGE     ?= dev
 ARCH      ?= arm64
 CDK       ?= cdk
 CDKFLAGS  ?=
+DEPLOYFLAGS ?=
+ALLOW_REMOVAL ?=
 FUNCTIONS := $(filter-out worker,$(patsubst functions/%/bootstrap,%,$(wildcard functions/*/bootstrap)))
 RUNCDK     = cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 CDK_DISABLE_CLI_TELEMETRY=true \
 	.cdk/node_modules/.bin/$(CDK)
@@ -191,7 +193,8 @@ functions: ## build the functions for ARCH=arm64
 
 .PHONY: infra-tools
 infra-tools: # the programs of synth, diff, deploy and destroy
-	@command -v npm >/dev/null || { echo 'npm not found: install Node 20 or newer, then try again'; exit 1; }
+	@command -v npm >/dev/null || { echo 'npm not found: install Node 22 or newer, then try again'; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 22)' || echo 'Node '$$(node --version)' is out of support: install Node 22 or newer' >&2
 	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
 		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
 	cd infra && $(GO) build -trimpath -o .cdk/infra .
@@ -204,13 +207,19 @@ synth: functions infra-tools ## write the CloudFormation template of STAGE=dev t
 diff: functions infra-tools ## show what deploying STAGE=dev would change
 	$(RUNCDK) diff $(CONTEXT)
 
+# What is compared with the deployed stack is what is deployed: the output of synth.
+.PHONY: check-removal
+check-removal: build synth # fails if a deployment would take away what ALLOW_REMOVAL=word,... does not permit
+	bin/sortie stage check --stage $(STAGE) $(if $(ALLOW_REMOVAL),--allow-removal $(ALLOW_REMOVAL))
+
 .PHONY: deploy
-deploy: functions infra-tools ## deploy STAGE=dev to the AWS account of the credentials
-	$(RUNCDK) deploy --outputs-file .cdk/$(STAGE).json $(CONTEXT)
+deploy: check-removal ## deploy STAGE=dev to the AWS account of the credentials
+	$(RUNCDK) deploy --app .cdk/out --outputs-file .cdk/$(STAGE).json $(DEPLOYFLAGS) sortie-$(STAGE)
 
 .PHONY: destroy
-destroy: functions infra-tools ## remove STAGE=dev; data stay unless the stage says otherwise
-	$(RUNCDK) destroy $(CONTEXT)
+destroy: build synth ## remove STAGE=dev and its data; a stage that retains data is refused
+	bin/sortie stage empty --stage $(STAGE)
+	$(RUNCDK) destroy --app .cdk/out $(DEPLOYFLAGS) sortie-$(STAGE)
 
 # Tests and measurements of the deployment, built for this host.
 HOSTARCH = $(shell $(GO) env GOARCH)

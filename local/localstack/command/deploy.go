@@ -47,7 +47,7 @@ func (a *app) deployment(ctx context.Context, p place) (deployment.Deployment, e
 }
 
 func (a *app) deploy() *cobra.Command {
-	var settings []string
+	var settings, stackSettings []string
 	release := ""
 	c := &cobra.Command{
 		Use:   "deploy",
@@ -62,6 +62,7 @@ read a collection on the port after it: "localstack machines" serves both.`,
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringArrayVar(&settings, "setting", nil, "set NAME=VALUE of Sortie's settings (repeatable)")
+	c.Flags().StringArrayVar(&stackSettings, "stack", nil, "set KEY=VALUE of the stack's settings (repeatable)")
 	c.Flags().StringVar(&release, "release", "", "deploy the last build again as a release of this name")
 	c.RunE = does(func(ctx context.Context) error {
 		p, err := a.equipped(ctx)
@@ -76,12 +77,19 @@ read a collection on the port after it: "localstack machines" serves both.`,
 			return err
 		}
 		d.Release = release
-		for _, each := range settings {
-			name, value, found := strings.Cut(each, "=")
-			if !found {
-				return fmt.Errorf("--setting %q: want NAME=VALUE", each)
+		d.Stack = map[string]string{}
+		for _, flag := range []struct {
+			name  string
+			given []string
+			to    map[string]string
+		}{{"setting", settings, d.Settings}, {"stack", stackSettings, d.Stack}} {
+			for _, each := range flag.given {
+				name, value, found := strings.Cut(each, "=")
+				if !found {
+					return fmt.Errorf("--%s %q: want NAME=VALUE", flag.name, each)
+				}
+				flag.to[name] = value
 			}
-			d.Settings[name] = value
 		}
 		outputs, err := d.Run(ctx)
 		if err != nil {

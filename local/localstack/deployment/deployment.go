@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,8 +58,9 @@ type Deployment struct {
 	Stage string
 	// Machines is the URL of the Machines API that the functions call.
 	Machines string
-	// Settings are the run settings that differ from the stack's.
-	Settings map[string]string
+	// Settings are the run settings that differ from the stack's; Stack has the
+	// stack's own that differ from those of the stage in cdk.json.
+	Settings, Stack map[string]string
 	// Release is a name that is deployed with the functions' files. If it is
 	// set, the last build is deployed again and replaces the functions.
 	Release string
@@ -103,11 +105,17 @@ func (d Deployment) Prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the settings: %w", err)
 	}
+	args := []string{
+		"--quiet", "--app", d.app(), "--output", d.template(),
+		"-c", "stage=" + d.Stage, "-c", "localstack=" + d.Server, "-c", "arch=" + runtime.GOARCH,
+		"-c", "account=" + account, "-c", "region=" + Region,
+		"-c", "flyUrl=" + d.Machines, "-c", "settings=" + string(settings),
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Stack)) {
+		args = append(args, "-c", key+"="+d.Stack[key])
+	}
 	return d.timed("wrote the template", func() error {
-		return d.cdk(ctx, "write the template", filepath.Join(d.Repository, "infra"), "synth", "--quiet", "--app", d.app(), "--output", d.template(),
-			"-c", "stage="+d.Stage, "-c", "localstack="+d.Server, "-c", "arch="+runtime.GOARCH,
-			"-c", "account="+account, "-c", "region="+Region,
-			"-c", "flyUrl="+d.Machines, "-c", "settings="+string(settings))
+		return d.cdk(ctx, "write the template", filepath.Join(d.Repository, "infra"), "synth", args...)
 	})
 }
 

@@ -43,6 +43,7 @@ func TestDeployed(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the suite", func(t *testing.T) { suite.Run(t, w.target) })
 	t.Run("another release is deployed during runs", w.redeploys)
+	t.Run("the stage is drained, restored and emptied", w.operates)
 }
 
 // TestFaults kills and breaks functions of a deployment.

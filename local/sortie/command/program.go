@@ -108,7 +108,7 @@ SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
 	for id, commands := range map[string][]*cobra.Command{
 		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.collection(), a.asl(), a.worker()},
 		"client": {a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs()},
-		"stage":  {a.secrets()},
+		"stage":  {a.secrets(), a.stage()},
 	} {
 		for _, c := range commands {
 			c.GroupID = id

@@ -1,5 +1,5 @@
-// Package template reads a synthesised CloudFormation template for tests and
-// measurements.
+// Package template reads a synthesised CloudFormation template, for the comparison
+// with a deployed one, for tests and for measurements.
 //
 // It resolves the functions that this stack uses (Ref, Fn::GetAtt, Fn::Join) and
 // leaves everything else unchanged. It is not a model of CloudFormation.
@@ -42,8 +42,13 @@ func Read(file string) (Template, error) {
 	if err != nil {
 		return Template{}, fmt.Errorf("cannot read the template: %w", err)
 	}
-	t := Template{Text: string(text)}
-	if err := json.Unmarshal(text, &t); err != nil {
+	return Parse(string(text))
+}
+
+// Parse reads a template from its text, which is JSON.
+func Parse(text string) (Template, error) {
+	t := Template{Text: text}
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return Template{}, fmt.Errorf("cannot read the template: %w", err)
 	}
 	for id, r := range t.Resources {

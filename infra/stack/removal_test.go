@@ -1,0 +1,120 @@
+package stack_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/local/sortie/stage"
+	"github.com/sortie-dev/sortie/local/sortie/template"
+	"github.com/sortie-dev/sortie/shared/setting"
+)
+
+const restored = "arn:aws:dynamodb:eu-west-1:111122223333:table/sortie-restored/stream/2026-03-01T08:00:00.000"
+
+// complete has a value for each setting that adds something lasting.
+func complete() map[string]any {
+	return map[string]any{
+		"outputs": "s3", "domain": "sortie.example.org", "certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one",
+		"alarmEmail": "watch@example.org", "origins": "https://pages.example.org", "signingKeys": "2,1", "outputsKeys": "1,2",
+		"logDays": 90, "flyApps": "one,two", "account": "111122223333", "region": "eu-west-1",
+	}
+}
+
+// without has the settings with some changed; nil leaves one out.
+func without(settings, changes map[string]any) map[string]any {
+	changed := maps.Clone(settings)
+	maps.Copy(changed, changes)
+	maps.DeleteFunc(changed, func(_ string, value any) bool { return value == nil })
+	return changed
+}
+
+// words are the words of what a deployment of after over before takes away.
+func words(before, after template.Template) []string {
+	found := map[string]bool{}
+	for _, r := range stage.Removals(before, after) {
+		found[r.Word] = true
+	}
+	return sortedKeys(found)
+}
+
+// TestLostSettingNeedsAWord deploys without each setting over a stack with all of them,
+// and with it over one without. Only the former takes something away.
+func TestLostSettingNeedsAWord(t *testing.T) {
+	t.Parallel()
+	all := synth(t, complete())
+	for _, row := range []struct {
+		lost map[string]any
+		// want are the words without the setting, back those when it is added.
+		want, back []string
+	}{
+		{map[string]any{"outputs": nil, "outputsKeys": nil}, []string{"outputs", "outputsKeys"}, []string{"outputs"}},
+		{map[string]any{"domain": nil, "certificate": nil}, []string{"domain"}, []string{"address"}},
+		{map[string]any{"domain": "other.example.org"}, []string{"domain"}, []string{"domain"}},
+		{map[string]any{"alarmEmail": nil}, []string{"alarmEmail"}, nil},
+		{map[string]any{"alarmEmail": "other@example.org"}, []string{"alarmEmail"}, []string{"alarmEmail"}},
+		{map[string]any{"signingKeys": nil}, []string{"signingKeys"}, nil},
+		{map[string]any{"signingKeys": "2"}, []string{"signingKeys"}, nil},
+		{map[string]any{"signingKeys": "1,2"}, nil, nil},
+		{map[string]any{"outputsKeys": "2"}, []string{"outputsKeys"}, nil},
+		{map[string]any{"outputsKeys": "2,1"}, nil, nil},
+		{map[string]any{"retain": false}, []string{"retain"}, nil},
+		{map[string]any{"logDays": nil}, []string{"logs"}, nil},
+		{map[string]any{"origins": nil}, []string{"origins"}, nil},
+		{map[string]any{"flyApps": "two"}, []string{"flyApps"}, nil},
+		{map[string]any{"tableStream": restored}, []string{"table"}, []string{"tableStream"}},
+		{map[string]any{"clientRate": 7, "workerRate": 8, "tracing": true, "memory": "sweep=512", "reserved": "callback=2", "version": "v9", "stream": false}, nil, nil},
+	} {
+		t.Run(strings.Join(sortedKeys(row.lost), " "), func(t *testing.T) {
+			t.Parallel()
+			less := synth(t, without(complete(), row.lost))
+			if got := words(all, less); !slices.Equal(got, row.want) {
+				t.Errorf("%v lost: got %v, want %v: %v", row.lost, got, row.want, stage.Removals(all, less))
+			}
+			if got := words(less, all); !slices.Equal(got, row.back) {
+				t.Errorf("%v added: got %v, want %v: %v", row.lost, got, row.back, stage.Removals(less, all))
+			}
+		})
+	}
+}
+
+// TestEverySettingIsCompared checks that each setting is part of the comparison above, or
+// takes nothing away.
+func TestEverySettingIsCompared(t *testing.T) {
+	t.Parallel()
+	harmless := []string{
+		"stage", "account", "region", "arch", "localstack", "clientRate", "workerRate", "stream", "version", "tracing", "memory", "reserved",
+		"tableStream", "retain", // compared with another value than that of complete
+		"outputsEndpoint", "uploadsBucket", "acceptedBucket", "flyUrl", // compared below
+	}
+	for _, name := range setting.Names(stack.Documented()) {
+		if _, compared := complete()[name]; !compared && !slices.Contains(harmless, name) {
+			t.Errorf("%s: its loss is not compared", name)
+		}
+	}
+	r2 := map[string]any{"outputsEndpoint": "https://r2.example.org", "uploadsBucket": "up-one", "acceptedBucket": "down-one", "flyUrl": "https://machines.example.org"}
+	before := synth(t, r2)
+	for name, word := range map[string]string{"outputsEndpoint": "outputs", "uploadsBucket": "outputs", "acceptedBucket": "outputs", "flyUrl": "flyApps"} {
+		if got := words(before, synth(t, without(r2, map[string]any{name: nil}))); !slices.Equal(got, []string{word}) {
+			t.Errorf("%s: got %v, want %s", name, got, word)
+		}
+	}
+}
+
+// TestUpgradeTakesNothingAway deploys this release over the one before, with the same
+// settings. testdata/previous.json has the lasting resources of its template.
+func TestUpgradeTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	previous, err := template.Read("testdata/previous.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := stage.Removals(previous, everything(t)); len(found) > 0 {
+		t.Errorf("got %v, want nothing", found)
+	}
+	if n := len(previous.Resources); n < 40 {
+		t.Errorf("got %d resources of the previous release, want its lasting ones", n)
+	}
+}

@@ -1,0 +1,97 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+)
+
+// ErrRetained is returned if a stage keeps its data when it is destroyed.
+var ErrRetained = errors.New(`the stage retains its data: set "retain" to false in its entry of cdk.json and deploy, then try again`)
+
+// Empty drains the stage, deletes every version of every object of the stack's buckets
+// and aborts unfinished uploads, because CloudFormation deletes only empty buckets. It
+// returns the number of deleted versions. A stage with outputs in R2 has no buckets. It
+// returns ErrRetained, and changes nothing, if the stack retains its table or a bucket.
+func (s *Stage) Empty(ctx context.Context) (deleted int, err error) {
+	for _, r := range slices.Concat(s.Template.Of("DynamoDB::Table"), s.Template.Of("S3::Bucket")) {
+		if r.DeletionPolicy == "Retain" {
+			return 0, ErrRetained
+		}
+	}
+	buckets, err := s.physical(ctx, "S3::Bucket")
+	if err != nil {
+		return 0, err
+	}
+	if err := s.Drain(ctx); err != nil {
+		return 0, err
+	}
+	// Path style needs no DNS for an emulator's bucket names.
+	client := s3.NewFromConfig(s.cfg, func(o *s3.Options) { o.UsePathStyle = s.cfg.BaseEndpoint != nil })
+	for _, bucket := range buckets {
+		n, err := emptyBucket(ctx, client, bucket)
+		deleted += n
+		if err != nil {
+			return deleted, fmt.Errorf("cannot empty the bucket %s: %w", bucket, err)
+		}
+	}
+	return deleted, nil
+}
+
+// emptyBucket reads the first page until it is empty: each page is deleted before the
+// next one is read.
+func emptyBucket(ctx context.Context, client *s3.Client, bucket string) (deleted int, err error) {
+	for {
+		page, err := client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket})
+		if _, gone := errors.AsType[*types.NoSuchBucket](err); gone {
+			return deleted, nil
+		}
+		if err != nil {
+			return deleted, err
+		}
+		var objects []types.ObjectIdentifier
+		for _, v := range page.Versions {
+			objects = append(objects, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		for _, m := range page.DeleteMarkers {
+			objects = append(objects, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+		}
+		if len(objects) == 0 {
+			return deleted, abortUploads(ctx, client, bucket)
+		}
+		done, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: &bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			return deleted, err
+		}
+		if len(done.Errors) > 0 {
+			first := done.Errors[0]
+			return deleted, fmt.Errorf("%d of %d objects: %s: %s", len(done.Errors), len(objects), aws.ToString(first.Key), aws.ToString(first.Code))
+		}
+		deleted += len(objects)
+	}
+}
+
+func abortUploads(ctx context.Context, client *s3.Client, bucket string) error {
+	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &bucket})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, upload := range page.Uploads {
+			if _, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+				Bucket: &bucket, Key: upload.Key, UploadId: upload.UploadId,
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
