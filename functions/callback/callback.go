@@ -6,18 +6,15 @@
 // one attempt and one of the two contracts. The token of CALLBACK_URL is a
 // query parameter; both tokens are accepted as Authorization: Bearer. Bodies
 // are decoded leniently, so that a malformed detail does not cost the result of
-// a worker.
+// a worker, and a heartbeat whose body is refused is still a sign of life.
 package callback
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -46,11 +43,8 @@ func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return fmt.Errorf("cannot authenticate the worker: %w", err)
 	}
-	var body contract.Callback
-	if err := httpkit.DecodeJSON(w, r, &body, httpkit.Lenient); err != nil {
-		return err
-	}
-	if err := isObject("metrics", body.Metrics); err != nil {
+	body, err := decode[contract.Callback](w, r, bearer)
+	if err != nil {
 		return err
 	}
 	report := func() (run.Report, error) { return api.Callback(bearer.TaskID, body) }
@@ -74,11 +68,12 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
-// isObject rejects a value of a worker that is neither a JSON object nor null.
-func isObject(field string, own json.RawMessage) error {
-	text := bytes.TrimSpace(own)
-	if len(text) == 0 || string(text) == "null" || text[0] == '{' {
-		return nil
+// decode decodes the body of a worker's call and logs which of its fields are ignored.
+func decode[T any](w http.ResponseWriter, r *http.Request, bearer orchestrator.Bearer) (body T, err error) {
+	ignored, err := httpkit.DecodeReport(w, r, &body)
+	if len(ignored) > 0 {
+		httpkit.Log(r.Context()).WarnContext(r.Context(), "unusable optional fields of a worker's call are ignored",
+			"run_id", bearer.RunID, "task_id", bearer.TaskID, "attempt", bearer.Attempt, "fields", ignored)
 	}
-	return fault.Invalid(field, "%s: want an object", field)
+	return body, err
 }

@@ -100,6 +100,7 @@ func TestLenientBodiesAreAccepted(t *testing.T) {
 		{"a very long text", `{"status":"error","error":"` + strings.Repeat("long ", 200_000) + `"}`, "application/json"},
 		{"very long metrics", `{"status":"success","metrics":{"log":"` + strings.Repeat("x", 1_000_000) + `"}}`, "application/json"},
 		{"metrics with a name twice", `{"status":"success","metrics":{"a":1,"a":2}}`, "application/json"},
+		{"deep metrics", `{"status":"success","metrics":` + strings.Repeat(`{"a":`, 5000) + `1` + strings.Repeat(`}`, 5001), "application/json"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,10 +117,9 @@ func TestInvalidBodiesNameTheField(t *testing.T) {
 	task := stage.Accept(t)
 	url := stage.Start(t, task)
 	version := stage.Run(t, task).Version
-	upload := func(key, name, size string) string {
-		return fmt.Sprintf(`{"status":"success","output_r2_key":%q,"output_file_name":%q,"output_file_size":%s}`, key, name, size)
+	upload := func(key string) string {
+		return fmt.Sprintf(`{"status":"success","output_r2_key":%q,"output_file_name":"a.xml","output_file_size":5}`, key)
 	}
-	good := "exports/" + task + "/a.xml"
 	for _, row := range []struct {
 		name, body  string
 		contentType string
@@ -131,18 +131,10 @@ func TestInvalidBodiesNameTheField(t *testing.T) {
 		{"status of a wrong type", `{"status":true}`, "", 400, "status"},
 		{"status twice", `{"status":"error","status":"success"}`, "", 400, "status"},
 		{"another task", `{"status":"success","task_id":"export_mods_1_00000000"}`, "", 400, "task_id"},
-		{"size as a string", upload(good, "a.xml", `"5"`), "", 400, "output_file_size"},
-		{"size with a fraction", upload(good, "a.xml", "1.5"), "", 400, "output_file_size"},
-		{"negative size", upload(good, "a.xml", "-1"), "", 400, "output_file_size"},
-		{"key outside of the task", upload("exports/other/a.xml", "a.xml", "5"), "", 400, "output_r2_key"},
-		{"key that climbs", upload("exports/"+task+"/../x", "a.xml", "5"), "", 400, "output_r2_key"},
-		{"file name with a slash", upload(good, "../a.xml", "5"), "", 400, "output_file_name"},
-		{"file name with a newline", upload(good, "a\nb", "5"), "", 400, "output_file_name"},
-		{"metrics are a list", `{"status":"success","metrics":[1]}`, "", 400, "metrics"},
-		{"metrics are a number", `{"status":"success","metrics":7}`, "", 400, "metrics"},
-		{"error is an object", `{"status":"error","error":{"m":1}}`, "", 400, "error"},
+		{"key outside of the task", upload("exports/other/a.xml"), "", 400, "output_r2_key"},
+		{"key that climbs", upload("exports/" + task + "/../x"), "", 400, "output_r2_key"},
+		{"key is a number", `{"status":"success","output_r2_key":5}`, "", 400, "output_r2_key"},
 		{"not JSON", `status=success`, "", 400, ""},
-		{"deep", `{"status":"success","metrics":` + strings.Repeat(`{"a":`, 70) + `1` + strings.Repeat(`}`, 71), "", 400, "metrics" + strings.Repeat(".a", 63)},
 		{"a form", `status=success`, "application/x-www-form-urlencoded", 415, "Content-Type"},
 		{"over 4 MiB", `{"status":"error","error":"` + strings.Repeat("x", 4<<20) + `"}`, "", 413, ""},
 	} {

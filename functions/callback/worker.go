@@ -12,14 +12,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// authenticate checks the token of a call of the worker contract.
+func authenticate(svc *orchestrator.Workers, r *http.Request) (orchestrator.Bearer, error) {
+	text, _ := httpkit.BearerToken(r)
+	bearer, err := svc.Authenticate(r.Context(), text, r.PathValue("task_id"))
+	if err != nil {
+		return bearer, fmt.Errorf("cannot authenticate the worker: %w", err)
+	}
+	return bearer, nil
+}
+
 // admit authenticates a worker and decodes its body.
 func admit[T any](svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) (bearer orchestrator.Bearer, body T, err error) {
-	text, _ := httpkit.BearerToken(r)
-	bearer, err = svc.Authenticate(r.Context(), text, r.PathValue("task_id"))
-	if err != nil {
-		return bearer, body, fmt.Errorf("cannot authenticate the worker: %w", err)
+	if bearer, err = authenticate(svc, r); err != nil {
+		return bearer, body, err
 	}
-	return bearer, body, httpkit.DecodeJSON(w, r, &body, httpkit.Lenient)
+	body, err = decode[T](w, r, bearer)
+	return bearer, body, err
 }
 
 func acknowledged(at time.Time) contract.Acknowledged {
@@ -39,8 +48,13 @@ func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) 
 }
 
 func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
-	bearer, body, err := admit[contract.TaskHeartbeat](svc, w, r)
+	bearer, err := authenticate(svc, r)
 	if err != nil {
+		return err
+	}
+	body, err := decode[contract.TaskHeartbeat](w, r, bearer)
+	if err != nil {
+		svc.SignOfLife(r.Context(), bearer)
 		return err
 	}
 	alive, err := svc.Heartbeat(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.ProgressPct, body.Message)
@@ -57,9 +71,6 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 func completed(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskCompleted](svc, w, r)
 	if err != nil {
-		return err
-	}
-	if err := isObject("metrics", body.Metrics); err != nil {
 		return err
 	}
 	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}

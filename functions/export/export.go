@@ -40,7 +40,7 @@ func export(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 		return err
 	}
 	var request contract.ExportRequest
-	if err := httpkit.DecodeJSON(w, r, &request, httpkit.Strict); err != nil {
+	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
 		return err
 	}
 	submission, err := api.Export(format, request)

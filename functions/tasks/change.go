@@ -15,7 +15,7 @@ import (
 // has ended, or if the request is too late.
 func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
-	if err := httpkit.DecodeOptionalJSON(w, r, &request, httpkit.Strict); err != nil {
+	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
 	}
 	after, err := svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), request.Reason)
@@ -54,7 +54,7 @@ func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}, httpkit.Strict); err != nil {
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
 	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{

@@ -47,11 +47,7 @@ func callbackUpload(taskID string, body contract.Callback) (*run.Upload, error) 
 	if body.OutputKey == "" && body.OutputFileName == "" && body.OutputFileSize == nil {
 		return nil, nil
 	}
-	if body.OutputFileSize == nil {
-		return nil, fault.Invalid("output_file_size", "missing size, want the number of bytes")
-	}
-	upload := run.Upload{Key: body.OutputKey, FileName: body.OutputFileName, Size: *body.OutputFileSize}
-	return &upload, checkUpload(taskID, upload, "output_r2_key", "output_file_name", "output_file_size")
+	return upload(taskID, "output_r2_key", body.OutputKey, body.OutputFileName, body.OutputFileSize)
 }
 
 // callbackDigest distinguishes a repeated callback from a contradicting one.
@@ -102,15 +98,8 @@ func taskOutput(taskID string, sent *contract.TaskOutput) (*run.Upload, json.Raw
 	if sent.OutputPath == "" || strings.Contains(sent.OutputPath, "://") {
 		return nil, own, nil
 	}
-	upload := run.Upload{Key: sent.OutputPath, FileName: sent.FileName}
-	if upload.FileName == "" {
-		upload.FileName = path.Base(sent.OutputPath)
-	}
-	if sent.ByteSize == nil {
-		return nil, nil, fault.Invalid("output.byteSize", "missing size of an output in the bucket, want the number of bytes")
-	}
-	upload.Size = *sent.ByteSize
-	return &upload, own, checkUpload(taskID, upload, "output.outputPath", "output.fileName", "output.byteSize")
+	object, err := upload(taskID, "output.outputPath", sent.OutputPath, sent.FileName, sent.ByteSize)
+	return object, own, err
 }
 
 // setError copies a worker's error into its report.
@@ -140,22 +129,30 @@ func completionDigest(report run.Report) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkUpload checks an output that a worker reports. The last three arguments name
-// its fields.
-func checkUpload(taskID string, u run.Upload, keyField, nameField, sizeField string) error {
+// upload returns the output that a worker reports. A key outside the task's prefix is
+// refused with its field. A file name that cannot be used is replaced, and a size that
+// cannot be one is unknown: the object itself has both.
+func upload(taskID, field, key, fileName string, size *int64) (*run.Upload, error) {
 	prefix := limit.OutputPrefix(taskID)
-	name, inside := strings.CutPrefix(u.Key, prefix)
-	if !inside || name == "" || path.Clean("/"+name) != "/"+name || len(u.Key) > limit.ObjectKey || !limit.Printable(name) {
-		return fault.Invalid(keyField, "key outside the task's prefix, want a key under %s", prefix)
+	name, inside := strings.CutPrefix(key, prefix)
+	if !inside || name == "" || path.Clean("/"+name) != "/"+name || len(key) > limit.ObjectKey || !limit.Printable(name) {
+		return nil, fault.Invalid(field, "key outside the task's prefix, want a key under %s", prefix)
 	}
-	if u.FileName == "" || len(u.FileName) > limit.FileName || strings.ContainsAny(u.FileName, `/\`) || !limit.Printable(u.FileName) {
-		return fault.Invalid(nameField, "malformed file name, want 1 to %d bytes without slashes and control characters", limit.FileName)
+	u := &run.Upload{Key: key, FileName: defaultFileName, Size: run.SizeUnknown}
+	for _, usable := range []string{fileName, path.Base(key)} {
+		if usable != "" && len(usable) <= limit.FileName && !strings.ContainsAny(usable, `/\`) && limit.Printable(usable) {
+			u.FileName = usable
+			break
+		}
 	}
-	if u.Size < 0 {
-		return fault.Invalid(sizeField, "%d is out of range, want the number of bytes", u.Size)
+	if size != nil && *size >= 0 {
+		u.Size = *size
 	}
-	return nil
+	return u, nil
 }
+
+// defaultFileName is the name of an output without a usable one.
+const defaultFileName = "output"
 
 // bounded returns JSON that a worker defines, nil for null. JSON longer than
 // limit.Object is replaced by its length.

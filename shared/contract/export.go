@@ -64,15 +64,16 @@ type ExportAccepted struct {
 }
 
 // Callback is the body of POST /callback/{task_id}. Output and metrics belong
-// to "success", Error to "error".
+// to "success", Error to "error". The tag report says how the server reads a
+// field; see httpkit.DecodeReport.
 type Callback struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id,omitempty"`
 	Status         string          `json:"status"`
-	OutputKey      string          `json:"output_r2_key,omitempty"`
+	OutputKey      string          `json:"output_r2_key,omitempty" report:"strict"`
 	OutputFileName string          `json:"output_file_name,omitempty"`
 	OutputFileSize *int64          `json:"output_file_size,omitempty"`
-	Metrics        json.RawMessage `json:"metrics,omitempty"`
+	Metrics        json.RawMessage `json:"metrics,omitempty" report:"object"`
 	Error          string          `json:"error,omitempty"`
 }
 

@@ -103,7 +103,8 @@ const (
 )
 
 // TaskCompleted is the body of POST /v1/tasks/{task_id}/completed. Output
-// belongs to SUCCEEDED, Error to FAILED, the last two to CANCELLED.
+// belongs to SUCCEEDED, Error to FAILED, the last two to CANCELLED. The tag
+// report says how the server reads a field; see httpkit.DecodeReport.
 type TaskCompleted struct {
 	Attempt     int         `json:"attempt"`
 	WorkerID    string      `json:"workerId"`
@@ -112,7 +113,7 @@ type TaskCompleted struct {
 	Output      *TaskOutput `json:"output,omitempty"`
 	Error       *TaskError  `json:"error,omitempty"`
 	// Metrics is an object: TaskMetrics and metrics that the worker defines.
-	Metrics json.RawMessage `json:"metrics,omitempty"`
+	Metrics json.RawMessage `json:"metrics,omitempty" report:"object"`
 	// CancelledDuringPhase and PartialProgress (any JSON) describe how much
 	// work was done.
 	CancelledDuringPhase string          `json:"cancelledDuringPhase,omitempty"`
@@ -125,7 +126,7 @@ type TaskOutput struct {
 	RowCount          *int64 `json:"rowCount,omitempty"`
 	ByteSize          *int64 `json:"byteSize,omitempty"`
 	// OutputPath is the object's key in the bucket.
-	OutputPath string `json:"outputPath,omitempty"`
+	OutputPath string `json:"outputPath,omitempty" report:"strict"`
 	// FileName is the name of the downloaded file; empty means the last part of
 	// OutputPath.
 	FileName string `json:"fileName,omitempty"`

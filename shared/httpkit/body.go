@@ -23,71 +23,65 @@ const (
 	WorkerBodyLimit = 4 << 20
 )
 
-// limit returns the size limit of bodies.
-func (l Leniency) limit() int64 {
-	if l == Lenient {
-		return WorkerBodyLimit
-	}
-	return BodyLimit
-}
-
-// depthLimit is the deepest nesting of a body.
+// depthLimit is the deepest nesting of a client's body.
 const depthLimit = 64
 
-// Leniency selects what DecodeJSON accepts.
-type Leniency int
-
-// The two levels of leniency.
-const (
-	// Strict is for clients. It rejects unknown fields, so that a misspelled
-	// option is not silently ignored.
-	Strict Leniency = iota
-	// Lenient is for workers, because their results must not be lost. It
-	// ignores unknown fields and nulls, replaces invalid UTF-8, and accepts a
-	// missing Content-Type and curl's default for forms. It rejects values of a
-	// wrong type.
-	Lenient
-)
-
-// DecodeJSON decodes the body, one JSON object, into the struct that v points
-// to. Its faults are InvalidRequest with the field in dotted spelling
+// DecodeJSON decodes the body of a client, one JSON object, into the struct that v
+// points to. Its faults are InvalidRequest with the field in dotted spelling
 // ("options.maxDepth"), TooLarge above the size limit, and 415 for another
 // content type than application/json. Names are case-sensitive. It rejects
-// duplicate names, text after the object and nesting deeper than 64.
-func DecodeJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
-	if err := checkContentType(r, how); err != nil {
+// unknown fields, nulls, duplicate names, text after the object and nesting deeper
+// than 64.
+func DecodeJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := readBody(w, r, false)
+	if err != nil {
 		return err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, how.limit()))
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return fault.New(fault.TooLarge, "body too large, want at most %d bytes", how.limit())
-	}
-	if err != nil {
-		return fault.Wrap(err, fault.InvalidRequest, "incomplete body")
-	}
-	return parseJSON(body, v, how)
+	return parseJSON(body, v)
 }
 
 // DecodeOptionalJSON does the same for an optional body. It leaves v unchanged
 // if the body is empty.
-func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any, how Leniency) error {
+func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if len(peek(r)) == 0 {
 		return nil
 	}
-	return DecodeJSON(w, r, v, how)
+	return DecodeJSON(w, r, v)
 }
 
-func checkContentType(r *http.Request, how Leniency) error {
+// readBody reads a whole body of the right content type. worker selects the rules for
+// workers.
+func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, error) {
+	if err := checkContentType(r, worker); err != nil {
+		return nil, err
+	}
+	most := int64(BodyLimit)
+	if worker {
+		most = WorkerBodyLimit
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, fault.New(fault.TooLarge, "body too large, want at most %d bytes", most)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.InvalidRequest, "incomplete body")
+	}
+	return body, nil
+}
+
+func errNoBody() error { return fault.New(fault.InvalidRequest, "missing body, want a JSON object") }
+
+func checkContentType(r *http.Request, worker bool) error {
 	refused := onlyHTTP(codeMediaType, "Content-Type", "unsupported content type, want application/json in UTF-8")
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return onlyHTTP(codeMediaType, "Content-Encoding", "unsupported content encoding, want none")
 	}
 	given := r.Header.Get("Content-Type")
-	if given == "" && how == Lenient {
+	if given == "" && worker {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(given)
-	if err == nil && kind == "application/x-www-form-urlencoded" && how == Lenient && isObject(r) {
+	if err == nil && kind == "application/x-www-form-urlencoded" && worker && isObject(r) {
 		return nil // curl's default content type for data
 	}
 	if err != nil || kind != "application/json" {
@@ -118,17 +112,14 @@ func peek(r *http.Request) []byte {
 }
 
 // parseJSON decodes a body for DecodeJSON.
-func parseJSON(body []byte, v any, how Leniency) error {
+func parseJSON(body []byte, v any) error {
 	if !utf8.Valid(body) {
-		if how == Strict {
-			return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
-		}
-		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+		return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
 	}
 	if len(bytes.TrimSpace(body)) == 0 {
-		return fault.New(fault.InvalidRequest, "missing body, want a JSON object")
+		return errNoBody()
 	}
-	s := shape{tokens: json.NewDecoder(bytes.NewReader(body)), how: how}
+	s := shape{tokens: json.NewDecoder(bytes.NewReader(body))}
 	s.tokens.UseNumber()
 	// The scan comes first because it limits the depth.
 	if err := s.document(reflect.TypeOf(v).Elem()); err != nil {

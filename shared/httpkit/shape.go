@@ -22,7 +22,6 @@ const nameLimit = 64
 // without their path, nulls, and text after the value.
 type shape struct {
 	tokens *json.Decoder
-	how    Leniency
 	// integers are the integers that encoding/json does not decode as such.
 	integers []integer
 }
@@ -99,12 +98,12 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 		}
 		name, _ := token.(string)
 		at := join(path, limit.Cut(name, nameLimit))
-		if seen[name] && (s.how == Strict || t != nil) {
+		if seen[name] {
 			return fault.Invalid(at, "duplicate field %s", at)
 		}
 		seen[name] = true
 		member, known := memberOf(t, name)
-		if !known && s.how == Strict {
+		if !known {
 			return fault.Invalid(at, "unknown field %s%s", at, namesOf(t))
 		}
 		if err := s.value(member, at, depth); err != nil {
@@ -160,7 +159,7 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 		}
 		return s.array(t, path, depth+1)
 	case nil:
-		if s.how == Strict && t != nil {
+		if t != nil {
 			return fault.Invalid(path, "%s is null, want %s or no field", path, kindOf(t))
 		}
 	}

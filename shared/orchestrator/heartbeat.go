@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -36,6 +37,9 @@ func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller,
 	}
 	recorded, err := s.recordHeartbeat(ctx, bearer, by, heartbeat)
 	if err != nil {
+		if fault.Is(err, fault.InvalidRequest) || fault.Is(err, fault.AttemptMismatch) {
+			s.SignOfLife(ctx, bearer)
+		}
 		return alive, err
 	}
 	if alive.Cancel = recorded.Cancel; alive.Cancel != nil {
@@ -51,6 +55,21 @@ func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller,
 		s.log.WarnContext(ctx, "cannot renew a worker's token", "task_id", bearer.TaskID, "error", err.Error())
 	}
 	return alive, nil
+}
+
+// SignOfLife records a heartbeat whose body is refused: its token shows that the worker
+// of the attempt lives. It does nothing before the first accepted call of that worker,
+// because no heartbeat limit applies until then.
+func (s *Workers) SignOfLife(ctx context.Context, bearer token.Bearer) {
+	ref := refOf(bearer.Claims)
+	last, err := s.store.LastHeartbeat(ctx, ref)
+	if err == nil && last.Attempt == bearer.Attempt {
+		_, err = s.writeHeartbeat(ctx, ref, run.Heartbeat{Attempt: last.Attempt, WorkerID: last.WorkerID, At: s.now()})
+	}
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		s.log.WarnContext(ctx, "cannot record a refused heartbeat as a sign of life",
+			"run_id", ref.ID, "task_id", bearer.TaskID, "attempt", bearer.Attempt, "error", err.Error())
+	}
 }
 
 // recordHeartbeat writes the open heartbeat item. It reads the run only if the

@@ -29,7 +29,7 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 	}
 	upload := *report.Upload
 	object, err := s.outputs.Head(ctx, port.Uploads, upload.Key)
-	if err == nil && object.Size == upload.Size {
+	if err == nil && upload.HasSize(object.Size) {
 		object, err = s.outputs.Accept(ctx, upload.Key, object.ETag)
 	}
 	if errors.Is(err, port.ErrNotFound) {
@@ -43,10 +43,11 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 		return nil, nil, TryAgain{err}
 	case err != nil:
 		return nil, nil, err
-	case object.Size != upload.Size:
+	case !upload.HasSize(object.Size):
 		return nil, fault.New(fault.OutputMismatch, "the output %s has %d bytes, want the reported %d",
 			upload.Key, object.Size, upload.Size), nil
 	}
+	upload.Size = object.Size
 	return &run.Output{Upload: upload, ETag: object.ETag, ContentType: object.ContentType}, nil, nil
 }
 

@@ -263,8 +263,15 @@ func (r Report) fault(policy Retry) *fault.Fault {
 type Upload struct {
 	Key      string `json:"key"`
 	FileName string `json:"fileName"`
-	Size     int64  `json:"size"`
+	// Size is in bytes, or SizeUnknown.
+	Size int64 `json:"size"`
 }
+
+// SizeUnknown is the size of an output whose worker did not report one.
+const SizeUnknown = -1
+
+// HasSize reports whether an object of this size may be the upload.
+func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == SizeUnknown }
 
 // Output is the accepted output.
 type Output struct {

@@ -34,7 +34,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), callbacks(), lists())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), callbacks(), workerCalls(), lists())
 }
 
 // Case is the context of one test: its target's client and batch names of its
