@@ -17,15 +17,15 @@ func NewAdmission(life *Lifecycle) *Admission { return &Admission{life} }
 // its pool or enqueues it. It may be repeated: a run that was admitted before goes
 // to Reconciling.
 func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) {
-	r, stale, err := s.load(ctx, in)
+	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err
 	}
-	if stale {
+	if done {
 		return ended(r), nil
 	}
 	if r.State == run.PreRun || r.State == run.Retrying {
-		if r, err = s.applyTo(ctx, r, is(run.Due{})); err != nil {
+		if r, err = s.applyTo(ctx, r, in.visited(is(run.Due{}))); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
 		}
 	}
@@ -33,7 +33,7 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 		return s.admittedRoute(r), nil
 	}
 	before := r.Attempt.Number
-	r, err = s.takeSlot(ctx, r)
+	r, err = s.takeSlot(ctx, r, in)
 	if err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot admit the run: %w", err))
 	}

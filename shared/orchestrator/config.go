@@ -18,6 +18,9 @@ type Config struct {
 	// QueueLimit is the number of queued runs of the pool above which new ones are
 	// refused; 0 is no limit.
 	QueueLimit int
+	// MaxEvents is the number of events that the history of an execution can have;
+	// 0 is run.MaxEvents.
+	MaxEvents int
 	// Image, Region, CPUs and MemoryMB (a multiple of 256) describe the machine.
 	Image    string
 	Region   string

@@ -110,7 +110,7 @@ func (h *fixture) wire() {
 	definition, err := statemachines.Run(names)
 	h.ok(err)
 	h.engine, err = engine.New(h.Context(), engine.Config{
-		DB: db, Clock: h.clock, Name: "run", Definition: []byte(definition), Random: h.number(),
+		DB: db, Clock: h.clock, Name: "run", MaxEvents: h.config.MaxEvents, Definition: []byte(definition), Random: h.number(),
 		Entered: func(_, state string) { h.entered = append(h.entered, state) },
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 			return h.invoke(ctx, functions[function], payload)

@@ -18,11 +18,14 @@ type Lifecycle struct {
 	executions port.Executions
 	pool       string
 	limit      int
+	maxEvents  int
 }
 
 // NewLifecycle returns a Lifecycle whose runs share the configured pool.
 func NewLifecycle(records *Records, executions port.Executions, config Config) *Lifecycle {
-	return &Lifecycle{Records: records, executions: executions, pool: config.Pool, limit: config.MaxMachines}
+	return &Lifecycle{
+		Records: records, executions: executions, pool: config.Pool, limit: config.MaxMachines, maxEvents: config.MaxEvents,
+	}
 }
 
 // apply is applyTo for a run that is read first.

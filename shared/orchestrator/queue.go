@@ -14,12 +14,12 @@ const queuePage = 8
 
 // takeSlot takes a free slot or enqueues the run. If the run changes meanwhile, it
 // returns the newest record.
-func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run) (run.Run, error) {
-	admitted, err := s.applyTo(ctx, r, is(run.Admitted{Pool: s.pool, Limit: s.limit}))
+func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.Run, error) {
+	admitted, err := s.applyTo(ctx, r, in.visited(is(run.Admitted{Pool: s.pool, Limit: s.limit})))
 	if !errors.Is(err, port.ErrNoSlot) {
 		return admitted, err
 	}
-	queued, err := s.applyTo(ctx, r, is(run.Enqueued{Pool: s.pool, Limit: s.limit}))
+	queued, err := s.applyTo(ctx, r, in.visited(is(run.Enqueued{Pool: s.pool, Limit: s.limit})))
 	if err != nil {
 		return queued, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -20,6 +21,8 @@ type StepInput struct {
 	// wait: its token is completed at once.
 	Generation int    `json:"generation,omitempty"`
 	Token      string `json:"token,omitempty"`
+	// Retries is how often the state was retried before this call.
+	Retries int `json:"retries,omitempty"`
 	// Carried is the execution's document, for the steps that need the reason why
 	// they were entered.
 	Carried Carried `json:"carried,omitzero"`
@@ -75,6 +78,33 @@ func again(err error) error {
 	return err
 }
 
+// visited counts the call in the execution's history.
+func (in StepInput) visited(f fact) fact {
+	return func(r run.Run) run.Fact { return run.Visited{Fact: f(r), Retries: in.Retries} }
+}
+
+// begin reads the run of a plain step. done reports that the calling execution has
+// nothing more to do: it was replaced, or it hands the run over to a new one
+// because its history is nearly full.
+func (s *Lifecycle) begin(ctx context.Context, in StepInput) (r run.Run, done bool, err error) {
+	r, stale, err := s.load(ctx, in)
+	if err != nil || stale {
+		return r, stale, err
+	}
+	after, err := s.applyTo(ctx, r, is(run.HandedOver{
+		Generation: in.Carried.Generation, Retries: in.Retries, MaxEvents: s.maxEvents,
+	}))
+	if err != nil {
+		return r, false, again(fmt.Errorf("cannot hand over the run: %w", err))
+	}
+	if after.Execution.Start == r.Execution.Start {
+		return after, false, nil
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "the run continues in a new execution, because its history is nearly full",
+		append(attrsOf(after), slog.Int("start", after.Execution.Start))...)
+	return after, true, nil
+}
+
 // load reads the run of a step. stale reports that the calling execution was
 // replaced; it must end without a change.
 func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bool, err error) {
@@ -97,14 +127,14 @@ func ended(r run.Run) run.Route {
 
 // plainStep applies a fact and returns the execution's next step.
 func (s *Lifecycle) plainStep(ctx context.Context, in StepInput, f fact) (run.Route, error) {
-	r, stale, err := s.load(ctx, in)
+	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err
 	}
-	if stale {
+	if done {
 		return ended(r), nil
 	}
-	if r, err = s.applyTo(ctx, r, f); err != nil {
+	if r, err = s.applyTo(ctx, r, in.visited(f)); err != nil {
 		return run.Route{}, again(err)
 	}
 	return run.RouteOf(r, s.now()), nil
@@ -120,7 +150,8 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	if stale {
 		return r, false, s.executions.Stop(ctx, in.Execution, "another execution has taken over this run")
 	}
-	r, err = s.applyTo(ctx, r, is(run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token}))
+	stored := run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token}
+	r, err = s.applyTo(ctx, r, in.visited(is(stored)))
 	if err != nil {
 		return r, false, fmt.Errorf("cannot store the token: %w", err)
 	}

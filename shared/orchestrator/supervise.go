@@ -42,11 +42,11 @@ func (s *Supervision) StopWorker(ctx context.Context, in StepInput) error {
 // Reconcile handles the state Reconciling: it reads the record, and the machine if
 // that proves something, and returns the step for the record's state.
 func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, error) {
-	r, stale, err := s.load(ctx, in)
+	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err
 	}
-	if stale {
+	if done {
 		return ended(r), nil
 	}
 	f := run.Evaluated{Generation: in.Carried.Generation, Failed: in.Carried.failed()}
@@ -62,7 +62,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		s.readContact(ctx, now, &f)
 		return f
 	}
-	if r, err = s.applyTo(ctx, r, evaluated); err != nil {
+	if r, err = s.applyTo(ctx, r, in.visited(evaluated)); err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot reconcile the run: %w", err))
 	}
 	route := run.RouteOf(r, s.now())

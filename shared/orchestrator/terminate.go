@@ -39,21 +39,21 @@ func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, rand Rand,
 // the execution carries an error; without one this is a repeated call of a run that
 // has moved on.
 func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, error) {
-	r, stale, err := s.load(ctx, in)
+	r, done, err := s.begin(ctx, in)
 	if err != nil {
 		return run.Route{}, err
 	}
-	if stale {
+	if done {
 		return ended(r), nil
 	}
 	if why := in.Carried.Error; why != nil && r.State != run.Terminating && r.State != run.Retrying && !r.State.Terminal() {
 		message := "unexpected failure of the run's execution: " + why.Error
-		if r, err = s.applyTo(ctx, r, is(run.Abandoned{Generation: in.Carried.Generation, Message: message})); err != nil {
+		if r, err = s.applyTo(ctx, r, in.visited(is(run.Abandoned{Generation: in.Carried.Generation, Message: message}))); err != nil {
 			return run.Route{}, again(err)
 		}
 	}
 	if r.State == run.Terminating {
-		if r, err = s.settle(ctx, r); err != nil {
+		if r, err = s.settle(ctx, r, in.Retries); err != nil {
 			return run.Route{}, again(err)
 		}
 	}
@@ -62,7 +62,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 
 // settle cleans up after an attempt and commits how the run continues. If the
 // record changes meanwhile, such as by a cancel request, it starts over.
-func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
+func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.Run, error) {
 	for range commitTries {
 		exit, destroyed, err := s.seeGone(ctx, r)
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *Termination) settle(ctx context.Context, r run.Run) (run.Run, error) {
 			return r, err
 		}
 		settled.Exit, settled.Destroyed, settled.Rand = exit, destroyed, s.rand()
-		d, err := run.Decide(r, settled, s.now())
+		d, err := run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
 		if err != nil || !d.Changed {
 			return r, err
 		}

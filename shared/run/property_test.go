@@ -63,6 +63,8 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Abandoned{Message: "m"},
 		run.Restarted{Start: r.Execution.Start, Cause: "c"},
 		run.Restarted{Start: 1, Cause: "c"},
+		run.HandedOver{Generation: r.Wait.Generation, Retries: int(roll * 4000)},
+		run.Visited{Fact: run.Evaluated{Generation: r.Wait.Generation}, Retries: int(roll * 3000)},
 		run.ExecutionChecked{},
 		run.RepairFailed{},
 		run.SlotReleased{Attempt: attempt},

@@ -333,6 +333,11 @@ type Execution struct {
 	// Start numbers the executions, from 1. It is committed before the
 	// execution is started.
 	Start int `json:"start"`
+	// HandOvers is how many of the starts continued a run whose execution had a
+	// nearly full history. The others replaced a lost execution.
+	HandOvers int `json:"handOvers,omitempty"`
+	// Events is the estimated number of events in the execution's history.
+	Events int `json:"events,omitempty"`
 	// ActBy is the time by which the execution must have acted on the record;
 	// the sweep checks it after that. It is zero if nothing is expected.
 	ActBy time.Time `json:"actBy,omitzero"`

@@ -156,23 +156,12 @@ func (f Restarted) apply(d *draft) error {
 	if d.State.Terminal() || f.Start != d.Execution.Start {
 		return nil
 	}
-	if d.Execution.Start >= 2 {
+	if d.Execution.restarts() > 0 {
 		why := fault.New(fault.ExecutionLost, "the execution was lost twice; last cause: %s", f.Cause)
 		d.finish(Orphaned, why.Message, why)
 		return nil
 	}
-	d.release()
-	d.effects = nil
-	d.Execution.Start++
-	d.Execution.Pending = nil
-	d.effects = append(d.effects, Effect{
-		Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start),
-	})
-	if d.Slot.State == SlotQueued {
-		// The new execution joins the queue at once, and its token becomes the
-		// queue's.
-		d.await(StepQueued)
-	}
+	d.startExecution()
 	d.emit(Event{Type: EventRestarted, Message: f.Cause})
 	return nil
 }

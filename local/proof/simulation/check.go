@@ -185,7 +185,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	if ends != 1 || len(events) != r.EventCount {
 		w.fail("%s: got %d terminal events in %d events, want 1 in %d", r.ID, ends, len(events), r.EventCount)
 	}
-	if w.plan.unforeseen+w.plan.aborts == 0 && (r.Execution.Start > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
+	if w.plan.unforeseen+w.plan.aborts == 0 && (r.Execution.Start-r.Execution.HandOvers > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
 		w.fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
 	}
 	w.checkOutcome(r)

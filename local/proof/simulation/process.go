@@ -69,7 +69,7 @@ func (w *world) startProcess(ctx context.Context) error {
 		return err
 	}
 	executions.Engine, err = engine.New(ctx, engine.Config{
-		DB: p.db, Clock: w.time, Name: "run", Definition: machine, Log: w.log, Random: w.random.Uint64,
+		DB: p.db, Clock: w.time, Name: "run", MaxEvents: w.config.MaxEvents, Definition: machine, Log: w.log, Random: w.random.Uint64,
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 			if w.chance(w.plan.lostCalls / 2) {
 				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}

@@ -140,8 +140,8 @@ func (w *world) drawConfig() orchestrator.Config {
 		Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
 	}
 	return orchestrator.Config{
-		SweepInterval: sweepEvery,
-		Policy:        policy, Pool: "default", MaxMachines: w.random.IntN(4), Image: "worker", CPUs: 1, MemoryMB: 256,
+		SweepInterval: sweepEvery, MaxEvents: 300,
+		Policy: policy, Pool: "default", MaxMachines: w.random.IntN(4), Image: "worker", CPUs: 1, MemoryMB: 256,
 		TokenTTL: 10 * time.Minute, PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
 		LaunchWait: 10 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second,
 	}

@@ -17,9 +17,19 @@ type Env struct {
 	Token func(attempt int64) string
 	// Identity describes the execution in the context object.
 	Identity Identity
+	// MaxEvents is the number of events that the history may have; 0 is the constant
+	// MaxEvents.
+	MaxEvents int64
 	// Entered is called with every state that is entered, in order. It may be
 	// nil.
 	Entered func(state string)
+}
+
+func (e *Env) maxEvents() int64 {
+	if e.MaxEvents == 0 {
+		return MaxEvents
+	}
+	return e.MaxEvents
 }
 
 // Identity describes an execution in the context object.

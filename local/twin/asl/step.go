@@ -80,9 +80,9 @@ func (x *stepper) run() {
 		w := x.todo[0]
 		x.todo = x.todo[1:]
 		for more := true; more && x.status == Running && !w.frame.over; {
-			if x.events >= MaxEvents {
+			if most := x.env.maxEvents(); x.events >= most {
 				x.end(Failed, nil, NewFailure(errorRuntime, "The execution reached the maximum number of history events ("+
-					strconv.Itoa(MaxEvents)+")."))
+					strconv.FormatInt(most, 10)+")."))
 				break
 			}
 			w, more = x.advance(w)

@@ -136,6 +136,7 @@ func (e *Engine) env(en *entry) (asl.Env, *[]string) {
 	entered := &[]string{}
 	env := asl.Env{
 		Now: e.config.Clock.Now(), Random: e.config.Random, Identity: e.identity(en.name),
+		MaxEvents: int64(e.config.MaxEvents),
 		Token: func(attempt int64) string {
 			return fmt.Sprintf("%d.%d.%016x%016x", en.id, attempt, e.config.Random(), e.config.Random())
 		},

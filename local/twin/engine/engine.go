@@ -45,6 +45,9 @@ type Config struct {
 	// Cached is the number of waiting executions that stay decoded in memory
 	// (default 256), in addition to those with an invocation in flight.
 	Cached int
+	// MaxEvents is the number of history events after which an execution fails
+	// (default asl.MaxEvents, the quota of Step Functions).
+	MaxEvents int
 	// Random returns 64 random bits, from which tokens are made; nil means the
 	// host's generator.
 	Random func() uint64
