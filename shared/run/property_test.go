@@ -183,7 +183,7 @@ func released(fact run.Fact, d run.Decision, token string) bool {
 		}
 	}
 	switch fact.(type) {
-	case run.Evaluated, run.Restarted, run.TokenStored:
+	case run.Evaluated, run.Visited, run.HandedOver, run.Restarted, run.TokenStored:
 		return true
 	}
 	return false
