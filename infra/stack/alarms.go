@@ -80,7 +80,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		{
 			id: "SweepFails", above: 0, periods: 3, metrics: lambda("Errors", "Sum", "sweep"),
 			meaning: "the sweep has failed for 15 minutes: lost workers are not found, and machines may keep running",
-			action:  "its log names each failed part; check the Machines API, the table and the secrets",
+			action:  "its log names each failed part; check the Machines API, the table and the secrets. If machines have no record, the table was emptied or restored: restore it, or run sortie stage claim",
 		},
 		{
 			id: "SweepStopped", absent: true, periods: 1, metrics: lambda("Invocations", "Sum", "sweep"),

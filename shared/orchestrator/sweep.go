@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,11 +28,13 @@ type Sweeper struct {
 	reception *Reception
 	probe     Probe
 	deletions int
+	// claimed is set once the store is known to be claimed.
+	claimed atomic.Bool
 }
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, probe Probe, config Config) *Sweeper {
-	return &Sweeper{machines, outputs, reception, probe, config.Deletions}
+	return &Sweeper{Machines: machines, outputs: outputs, reception: reception, probe: probe, deletions: config.Deletions}
 }
 
 // Sweep runs every part of a sweep and returns the joined errors of all. early is
@@ -81,7 +84,10 @@ func (s *Sweeper) sweepMachines(ctx context.Context) error {
 			failed = append(failed, s.sweepMachine(ctx, m))
 		}
 	}
-	return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return s.claim(ctx)
 }
 
 func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
@@ -95,6 +101,11 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
 	if !needed {
 		if m.Phase == port.MachineGone {
 			return nil
+		}
+		if err != nil {
+			if err := s.mayDestroyUnknown(ctx, m); err != nil {
+				return err
+			}
 		}
 		s.log.WarnContext(ctx, "a machine that no run needs is destroyed",
 			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)

@@ -66,6 +66,12 @@ type Store interface {
 	// RecordReception replaces it.
 	Reception(ctx context.Context) (Reception, error)
 	RecordReception(ctx context.Context, r Reception) error
+	// Claim records that the store has the record of every machine: from then on
+	// a machine without one is needed by no run. It may be repeated. Claimed
+	// reports whether this store was claimed. A store whose content was copied
+	// from another one, such as a restored table, is not.
+	Claim(ctx context.Context) error
+	Claimed(ctx context.Context) (bool, error)
 
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Since and then by run id.

@@ -87,6 +87,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"newest heartbeat remains":                    manyHeartbeats,
 		"heartbeat is purged with its run":            heartbeatOfAPurgedRun,
 		"reception is recorded":                       receptionIsRecorded,
+		"claim is recorded":                           claimIsRecorded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -235,6 +235,15 @@ func heartbeatOfAPurgedRun(s *storeTest) {
 	s.wantNoHeartbeat(again.Ref())
 }
 
+func claimIsRecorded(s *storeTest) {
+	for _, want := range []bool{false, true, true} {
+		claimed, err := s.store.Claimed(s.ctx)
+		s.ok(err)
+		s.same(want, claimed)
+		s.ok(s.store.Claim(s.ctx))
+	}
+}
+
 func receptionIsRecorded(s *storeTest) {
 	got, err := s.store.Reception(s.ctx)
 	s.ok(err)

@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -60,7 +61,7 @@ func (w *world) operates(t *testing.T) {
 	if found := stage.Removals(s.Template, assembly().Template); stage.Check(found, nil) == nil || stage.Check(found, []string{"table"}) != nil {
 		t.Errorf("the restored table: got removals %v, want the table only", found)
 	}
-	if err := s.Open(t.Context()); err != nil {
+	if err := errors.Join(s.Open(t.Context()), w.found(t).Claim(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	after, err := client.begin(t.Context(), "operated-2")

@@ -18,7 +18,7 @@ import (
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
 func (a *app) stage() *cobra.Command {
-	return group("stage", "Operate a stage on AWS", a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageEmpty())
+	return group("stage", "Operate a stage on AWS", a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
 }
 
 // stageFlags are the flags of every command of a stage.
@@ -149,25 +149,33 @@ retried by its client.`,
 }
 
 func (a *app) stageOpen() *cobra.Command {
+	return a.stageChange("open", "Accept new exports again after a drain", "", "%s is open.\n", (*stage.Stage).Open)
+}
+
+func (a *app) stageClaim() *cobra.Command {
+	return a.stageChange("claim", "Destroy machines that have no record", `Let the sweep destroy machines that have no record in the table. It keeps them, and
+fails, after the table was emptied or restored, because their runs may have been
+lost. A sweep that sees no such machine does the same by itself.`,
+		"Machines of %s without a record are destroyed by the next sweep.\n", (*stage.Stage).Claim)
+}
+
+// stageChange is a command that changes a stage in one call.
+func (a *app) stageChange(use, short, long, done string, do func(*stage.Stage, context.Context) error) *cobra.Command {
 	var flags stageFlags
-	c := &cobra.Command{
-		Use:     "open",
-		Short:   "Accept new exports again after a drain",
-		Example: "  sortie stage open --stage prod",
-	}
+	c := &cobra.Command{Use: use, Short: short, Long: long, Example: "  sortie stage " + use + " --stage prod"}
 	flags.add(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		s, _, err := a.find(ctx, flags, "")
 		if err != nil {
 			return err
 		}
-		if err := s.Open(ctx); err != nil {
+		if err := do(s, ctx); err != nil {
 			return err
 		}
 		if a.json {
 			return a.print(map[string]any{"stage": s.Name})
 		}
-		return a.say("%s is open.\n", s.Name)
+		return a.say(done, s.Name)
 	})
 	return c
 }

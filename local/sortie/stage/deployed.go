@@ -29,7 +29,7 @@ type Stage struct {
 	clock clock.Clock
 }
 
-// Find returns the stage with that name. It returns ErrNoStack if there is none.
+// Find returns the stage with that name. It returns ErrNoStack without one.
 func Find(ctx context.Context, cfg aws.Config, name string, c clock.Clock) (*Stage, error) {
 	stack := "sortie-" + name
 	client := cloudformation.NewFromConfig(cfg)

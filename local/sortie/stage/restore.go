@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 )
 
@@ -67,6 +68,20 @@ func (s *Stage) Restore(ctx context.Context, r Restoration, say func(step string
 		return "", err
 	}
 	return aws.ToString(now.LatestStreamArn), nil
+}
+
+// Claim lets the sweep destroy machines that have no record in the stage's table: those
+// of runs that an emptied or restored table has lost.
+func (s *Stage) Claim(ctx context.Context) error {
+	table, err := s.output("TableName")
+	if err != nil {
+		return err
+	}
+	store, err := dynamo.New(dynamodb.NewFromConfig(s.cfg), dynamo.Config{Table: table, Clock: s.clock})
+	if err != nil {
+		return fmt.Errorf("cannot use the table %s: %w", table, err)
+	}
+	return store.Claim(ctx)
 }
 
 var errNoTable = errors.New("there is no table of this name")

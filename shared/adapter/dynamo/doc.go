@@ -21,6 +21,7 @@
 //	TENANT#key#KEY         key                       an idempotency key: digest and run
 //	TENANT#task#TASK       task                      a task id that differs from its run's id
 //	#reception             note                      since when callbacks are received
+//	#claim                 note                      the table that has every record
 //
 //	index      pk                        sk           entries
 //	list       TENANT#living|ended#0..7  birth        runs; end is the state of an ended one

@@ -33,9 +33,12 @@ const (
 	sortNote      = "note"
 )
 
-// reception is the partition key of the one item without a tenant: those of
-// tenants start with the tenant, which has no '#'.
-const reception = "#reception"
+// Partition keys of the items without a tenant: those of tenants start with the
+// tenant, which has no '#'.
+const (
+	reception = "#reception"
+	claim     = "#claim"
+)
 
 func keyOf(pk, sk string) item {
 	return item{schema.Partition.Name: text(pk), schema.Sort.Name: text(sk)}

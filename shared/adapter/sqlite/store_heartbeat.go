@@ -112,6 +112,23 @@ func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
 	return wrap(err, "store", "the reception of callbacks")
 }
 
+// Claim implements port.Store.
+func (s *Store) Claim(ctx context.Context) error {
+	err := s.db.Write(ctx, func(tx *Tx) error {
+		_, err := tx.Exec("INSERT OR IGNORE INTO claim (one) VALUES (1)")
+		return err
+	})
+	return wrap(err, "store", "the claim of the records")
+}
+
+// Claimed implements port.Store.
+func (s *Store) Claimed(ctx context.Context) (claimed bool, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM claim)").Scan(&claimed)
+	})
+	return claimed, wrap(err, "read", "the claim of the records")
+}
+
 // timeOf is the reverse of moment.
 func timeOf(nanos *int64) time.Time {
 	if nanos == nil {

@@ -111,4 +111,7 @@ UPDATE runs SET attempt = doc ->> '$.attempt.number', machine = doc ->> '$.attem
 	WHERE has_machine IS NOT NULL;
 ALTER TABLE runs DROP COLUMN has_machine;
 CREATE INDEX runs_machine ON runs (tenant, id, state, attempt, machine) WHERE machine IS NOT NULL;
+`, `
+-- One row once the file has the record of every machine.
+CREATE TABLE claim (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
 `}

@@ -84,6 +84,11 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	return ask(s, "Purge", true, func() (int, error) { return s.inner.Purge(ctx, now, limit) })
 }
 
+// Claim implements port.Store.
+func (s *Store) Claim(ctx context.Context) error {
+	return s.call(context.Background(), "Claim", "", true, func() error { return s.inner.Claim(ctx) })
+}
+
 // ask is result without a context: the inner store checks its own.
 func ask[T any](s *Store, method string, write bool, do func() (T, error)) (T, error) {
 	return result(context.Background(), &s.calls, method, "", write, do)

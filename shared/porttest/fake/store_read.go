@@ -90,6 +90,11 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 	return ask(s, "LastHeartbeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
+// Claimed implements port.Store.
+func (s *Store) Claimed(ctx context.Context) (bool, error) {
+	return ask(s, "Claimed", false, func() (bool, error) { return s.inner.Claimed(ctx) })
+}
+
 // Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	return ask(s, "Reception", false, func() (port.Reception, error) { return s.inner.Reception(ctx) })

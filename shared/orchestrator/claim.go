@@ -1,0 +1,46 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// errUnclaimed is the error of a sweep that finds a machine without a record while the
+// store may have lost records.
+var errUnclaimed = errors.New("a machine has no record, and the records may be lost or restored")
+
+// mayDestroyUnknown returns nil if a machine without a record may be destroyed. It may
+// not be in a store that is not claimed: an emptied or restored table has lost the
+// records of machines whose workers are active.
+func (s *Sweeper) mayDestroyUnknown(ctx context.Context, m port.Machine) error {
+	claimed, err := s.store.Claimed(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read the claim of the store: %w", err)
+	}
+	if !claimed {
+		s.log.ErrorContext(ctx, "a machine without a record is kept, because the store has lost records or was restored",
+			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
+		return fmt.Errorf("machine %s: %w", m.ID, errUnclaimed)
+	}
+	return nil
+}
+
+// claim claims the store after every machine was seen and had a record. It reads the
+// claim once in the life of the process.
+func (s *Sweeper) claim(ctx context.Context) error {
+	if s.claimed.Load() {
+		return nil
+	}
+	claimed, err := s.store.Claimed(ctx)
+	if err == nil && !claimed {
+		err = s.store.Claim(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot claim the store: %w", err)
+	}
+	s.claimed.Store(true)
+	return nil
+}
