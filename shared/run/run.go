@@ -201,6 +201,8 @@ type Exit struct {
 	OOM bool `json:"oom,omitempty"`
 	// Requested: a stop of the machine was requested from the platform.
 	Requested bool `json:"requested,omitempty"`
+	// Host: the host stopped all its machines because it shut down.
+	Host bool `json:"host,omitempty"`
 	// At is when the program ended, by the platform's clock; zero if it is
 	// unknown.
 	At time.Time `json:"at,omitzero"`
@@ -291,6 +293,9 @@ type Spent struct {
 	Attempts int `json:"attempts"`
 	// Starts counts the machines that never started.
 	Starts int `json:"starts"`
+	// Stops counts the machines that were stopped from outside, but not by their
+	// host.
+	Stops int `json:"stops,omitempty"`
 	// Evaluations counts consecutive evaluations of a state without progress.
 	// It sets the backoff after unexpected failures.
 	Evaluations int `json:"evaluations,omitempty"`

@@ -97,18 +97,30 @@ func (d *draft) accept(kept *Output) {
 	d.Output = &output
 }
 
+// A run may lose maxStops machines that were stopped from outside. The delays after
+// them grow to at least stopDelay.
+const (
+	maxStops  = 20
+	stopDelay = 5 * time.Minute
+)
+
 // failed retries or fails. The fault decides which budget is used: a machine
 // that never started uses a further start, a machine that was stopped from
-// outside uses nothing, everything else uses an attempt.
+// outside one of maxStops, one whose host shut down nothing, everything else an
+// attempt.
 func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
 	var again bool
 	failures := 1
-	switch why.Code {
-	case fault.MachineStopped:
+	switch {
+	case why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
-	case fault.StartTimeout:
+	case why.Code == fault.MachineStopped:
+		d.Spent.Stops++
+		again = d.Spent.Stops <= maxStops
+		retry.MaxDelay, failures = max(retry.MaxDelay, stopDelay), d.Spent.Stops
+	case why.Code == fault.StartTimeout:
 		d.Spent.Starts++
 		again, failures = d.Spent.Starts <= retry.MaxFurtherStarts, d.Spent.Starts
 	default:

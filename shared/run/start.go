@@ -203,7 +203,7 @@ func lost(exit *Exit) *fault.Fault {
 	case exit.OOM:
 		return fault.New(fault.OutOfMemory, "the worker was killed because its memory was exhausted; give the machine more memory, or the worker less work")
 	case exit.Requested:
-		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt is retried and does not count")
+		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt does not count")
 	case exit.Signal != 0:
 		return fault.New(fault.WorkerLost, "the worker was ended by signal %d before it reported", exit.Signal)
 	}

@@ -232,7 +232,7 @@ func (s *teller) exit(t *testing.T, d *datadriven.TestData) *run.Exit {
 		code = 128 + signal
 	}
 	return &run.Exit{
-		Code: code, Signal: signal, OOM: d.HasArg("oom"), Requested: d.HasArg("requested"), At: s.ago(t, d, "ended"),
+		Code: code, Signal: signal, OOM: d.HasArg("oom"), Requested: d.HasArg("requested"), Host: d.HasArg("host"), At: s.ago(t, d, "ended"),
 	}
 }
 

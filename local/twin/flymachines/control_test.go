@@ -296,6 +296,9 @@ func TestServerStopEndsMachines(t *testing.T) {
 		if exit := next.exit(id); exit.Signal != int(want) || !exit.RequestedStop {
 			t.Errorf("exit = %+v, want %v and requested", exit, want)
 		}
+		if e := next.get(id).GetLatestEventOfType("exit"); e.Source != "host" {
+			t.Errorf("got exit event from %q, want it from the host", e.Source)
+		}
 	}
 }
 

@@ -233,7 +233,11 @@ func (s *Server) ended(m *machine, exit Exit, oom bool) {
 		requested := r.Action != actionNone && !oom
 		again := r.Action == actionRestart || (r.Action == actionNone && m.manifest.again(exit, r.Restarts))
 		if !r.Defects.LostExit {
-			e := s.event("exit", stateStopped, "flyd", exit.At)
+			source := "flyd"
+			if requested && s.shuttingDown() {
+				source = "host"
+			}
+			e := s.event("exit", stateStopped, source, exit.At)
 			e.Request = &eventRequest{ExitEvent: newExitEvent(exit, requested, again, oom), RestartCount: r.Restarts}
 			r.add(e)
 		}
@@ -248,6 +252,13 @@ func (s *Server) ended(m *machine, exit Exit, oom bool) {
 		}
 		r.Signal, r.KillAt, r.Ended = 0, time.Time{}, r.Starts
 	})
+}
+
+// shuttingDown reports whether Stop was called.
+func (s *Server) shuttingDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // restartPause is the delay before the restart of a program that failed at

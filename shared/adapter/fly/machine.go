@@ -94,6 +94,10 @@ func exit(m *fly.Machine) *port.Exit {
 	return nil
 }
 
+// sourceHost is the source of an exit event if the local Fly Machines API ended the
+// machine because it shut down.
+const sourceHost = "host"
+
 // killedCode is the exit code of a program that SIGKILL ended.
 const killedCode = 128 + int(syscall.SIGKILL)
 
@@ -118,6 +122,7 @@ func exitOf(e *fly.MachineEvent) *port.Exit {
 	case x.Code == killedCode && x.Signal == 0 && told.GuestExitCode != killedCode && !x.OOM:
 		x.Signal = int(syscall.SIGKILL) // the machine was killed from outside; its init did not see it
 	}
+	x.Host = x.Requested && e.Source == sourceHost
 	if told.ExitedAt.IsZero() {
 		x.At = e.Time().UTC()
 	}
