@@ -55,7 +55,7 @@ var rooms = []room{
 		folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/port", "shared/contract", "shared/fault", "shared/run"},
 		never: []string{"github.com/aws/"}, // every function links it
 	},
-	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock"}}, // the table and its prices
+	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
 	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},

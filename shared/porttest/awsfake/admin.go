@@ -88,7 +88,7 @@ func (r *createTable) key(elements []keyElement) (partition, sort schema.Key, er
 	return partition, sort, nil
 }
 
-func (d *DynamoDB) createTable(_ string, r *createTable, _ Fate) (any, error) {
+func (d *DynamoDB) createTable(_ context.Context, _ Call, r *createTable, _ Fate) (any, error) {
 	if d.tables[r.TableName] != nil {
 		return nil, refuse("ResourceInUseException", "table already exists: %s", r.TableName)
 	}
@@ -132,7 +132,7 @@ type describeTable struct{ TableName string }
 
 func (r *describeTable) call() (string, bool) { return "", false }
 
-func (d *DynamoDB) describeTable(_ string, r *describeTable, _ Fate) (any, error) {
+func (d *DynamoDB) describeTable(_ context.Context, _ Call, r *describeTable, _ Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ type updateTimeToLive struct {
 
 func (r *updateTimeToLive) call() (string, bool) { return "", true }
 
-func (d *DynamoDB) updateTimeToLive(_ string, r *updateTimeToLive, _ Fate) (any, error) {
+func (d *DynamoDB) updateTimeToLive(_ context.Context, _ Call, r *updateTimeToLive, _ Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err

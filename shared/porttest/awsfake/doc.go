@@ -1,5 +1,5 @@
 // Package awsfake has in-process services of AWS for the tests of their
-// adapters and for simulations: DynamoDB.
+// adapters and for simulations: DynamoDB and Step Functions.
 //
 //	clk := clock.NewVirtual(start)
 //	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clk, Seed: 1, Lag: time.Second, Stale: 0.3})
@@ -11,6 +11,15 @@
 // expressions that the adapters use, and refuses every other operation, field
 // and expression with the error of the service, so that it cannot answer a
 // request that it does not understand.
+//
+// DynamoDB stores items itself. StepFunctions has the names, errors, quotas and
+// limits of the service and leaves the execution of states to another
+// port.Executions, such as the local engine:
+//
+//	states, err := awsfake.NewStepFunctions(awsfake.StepFunctionsConfig{
+//		Clock: clk, Executions: engine, Definition: machine, Quotas: awsfake.Quotas(),
+//	})
+//	executions, err := stepfunctions.New(states.AWS(), awsfake.StateMachine)
 //
 // # Time and chance
 //

@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -86,56 +87,41 @@ func (d *DynamoDB) Expire() (count int) {
 	return count
 }
 
-// handle returns the call of a request.
-func (d *DynamoDB) handle(operation string, body []byte) (Call, func(Call, Fate) (any, error), error) {
-	switch operation {
-	case "GetItem":
-		return bind(d, operation, body, d.getItem)
-	case "BatchGetItem":
-		return bind(d, operation, body, d.batchGetItem)
-	case "Query":
-		return bind(d, operation, body, d.query)
-	case "PutItem", "UpdateItem", "DeleteItem":
-		return bind(d, operation, body, d.writeItem)
-	case "TransactWriteItems":
-		return bind(d, operation, body, d.transactWriteItems)
-	case "CreateTable":
-		return bind(d, operation, body, d.createTable)
-	case "DescribeTable":
-		return bind(d, operation, body, d.describeTable)
-	case "UpdateTimeToLive":
-		return bind(d, operation, body, d.updateTimeToLive)
-	case "DescribeStream", "GetShardIterator", "GetRecords":
-		return bind(d, operation, body, d.readStream)
-	}
-	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
-}
-
-// request is a decoded request.
-type request[T any] interface {
-	*T
-	// call says what the request addresses.
-	call() (subject string, write bool)
-}
-
-// bind returns the call of a request and the function that makes it.
-func bind[T any, R request[T]](
-	d *DynamoDB, operation string, body []byte, do func(operation string, r R, fate Fate) (any, error),
-) (Call, func(Call, Fate) (any, error), error) {
-	r, err := decode[T](body)
-	if err != nil {
-		return Call{}, nil, err
-	}
-	c := Call{Operation: operation}
-	c.Subject, c.Write = R(r).call()
-	return c, func(c Call, fate Fate) (any, error) {
+// handle returns the call of a request, which is made under the lock.
+func (d *DynamoDB) handle(operation string, body []byte) (Call, answer, error) {
+	c, do, err := d.operation(operation, body)
+	return c, func(ctx context.Context, c Call, fate Fate) (any, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if fate == Throttled && operation != "TransactWriteItems" {
 			return nil, throttled(c)
 		}
-		return do(operation, r, fate)
-	}, nil
+		return do(ctx, c, fate)
+	}, err
+}
+
+func (d *DynamoDB) operation(operation string, body []byte) (Call, answer, error) {
+	switch operation {
+	case "GetItem":
+		return bind(operation, body, d.getItem)
+	case "BatchGetItem":
+		return bind(operation, body, d.batchGetItem)
+	case "Query":
+		return bind(operation, body, d.query)
+	case "PutItem", "UpdateItem", "DeleteItem":
+		return bind(operation, body, d.writeItem)
+	case "TransactWriteItems":
+		return bind(operation, body, d.transactWriteItems)
+	case "CreateTable":
+		return bind(operation, body, d.createTable)
+	case "DescribeTable":
+		return bind(operation, body, d.describeTable)
+	case "UpdateTimeToLive":
+		return bind(operation, body, d.updateTimeToLive)
+	case "DescribeStream", "GetShardIterator", "GetRecords":
+		return bind(operation, body, d.readStream)
+	}
+	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
 }
 
 // table returns a table in which everything that is visible by now is visible.

@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ type page struct {
 	ConsumedCapacity *consumed `json:",omitempty"`
 }
 
-func (d *DynamoDB) query(_ string, r *query, fate Fate) (any, error) {
+func (d *DynamoDB) query(_ context.Context, _ Call, r *query, fate Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func subject(key item) string {
 	return strings.Join(values, " ")
 }
 
-func (d *DynamoDB) getItem(_ string, r *getItem, _ Fate) (any, error) {
+func (d *DynamoDB) getItem(_ context.Context, _ Call, r *getItem, _ Fate) (any, error) {
 	t, err := d.table(r.TableName)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (r *batchGetItem) call() (string, bool) {
 	return "", false
 }
 
-func (d *DynamoDB) batchGetItem(_ string, r *batchGetItem, fate Fate) (any, error) {
+func (d *DynamoDB) batchGetItem(_ context.Context, _ Call, r *batchGetItem, fate Fate) (any, error) {
 	output := struct {
 		Responses        map[string][]item
 		UnprocessedKeys  map[string]keysAndAttributes

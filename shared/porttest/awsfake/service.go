@@ -23,10 +23,34 @@ type service struct {
 	plan      Plan
 	// handle returns the call of a request and the function that makes it. An
 	// unknown operation is a refusal.
-	handle func(operation string, body []byte) (Call, func(Call, Fate) (any, error), error)
+	handle func(operation string, body []byte) (Call, answer, error)
 
 	counting sync.Mutex
 	counts   map[[2]string]int
+}
+
+// answer makes a call. It handles the fates other than Lost, and returns what the
+// caller would get if the answer to an Unsure call were not lost.
+type answer func(ctx context.Context, c Call, fate Fate) (any, error)
+
+// request is a decoded request.
+type request[T any] interface {
+	*T
+	// call says what the request addresses.
+	call() (subject string, write bool)
+}
+
+// bind returns the call of a request and the function that makes it.
+func bind[T any, R request[T]](
+	operation string, body []byte, do func(ctx context.Context, c Call, r R, fate Fate) (any, error),
+) (Call, answer, error) {
+	r, err := decode[T](body)
+	if err != nil {
+		return Call{}, nil, err
+	}
+	c := Call{Operation: operation}
+	c.Subject, c.Write = R(r).call()
+	return c, func(ctx context.Context, c Call, fate Fate) (any, error) { return do(ctx, c, r, fate) }, nil
 }
 
 // configuration returns the configuration of the SDK for a fake.
@@ -49,7 +73,7 @@ func (s *service) Do(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("cannot read the request: %w", err)
 	}
 	_, operation, _ := strings.Cut(request.Header.Get("X-Amz-Target"), ".")
-	output, err := s.answer(operation, body)
+	output, err := s.answer(request.Context(), operation, body)
 	if _, broken := errors.AsType[net.Error](err); broken {
 		return nil, err
 	}
@@ -72,7 +96,7 @@ func (s *service) Do(request *http.Request) (*http.Response, error) {
 }
 
 // answer makes a call as the plan decides.
-func (s *service) answer(operation string, body []byte) (any, error) {
+func (s *service) answer(ctx context.Context, operation string, body []byte) (any, error) {
 	call, do, err := s.handle(operation, body)
 	if err != nil {
 		return nil, err
@@ -85,7 +109,7 @@ func (s *service) answer(operation string, body []byte) (any, error) {
 	if fate == Lost {
 		return nil, broken(call)
 	}
-	output, err := do(call, fate)
+	output, err := do(ctx, call, fate)
 	if fate == Unsure {
 		return nil, broken(call)
 	}

@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"context"
 	"strconv"
 	"strings"
 )
@@ -46,13 +47,13 @@ type readStream struct {
 
 func (r *readStream) call() (string, bool) { return "", false }
 
-func (d *DynamoDB) readStream(operation string, r *readStream, _ Fate) (any, error) {
+func (d *DynamoDB) readStream(_ context.Context, c Call, r *readStream, _ Fate) (any, error) {
 	arn, position, _ := strings.Cut(r.ShardIterator, " ")
 	t, err := d.table(strings.TrimPrefix(r.StreamArn+arn, streamPrefix))
 	if err != nil || t.stream == nil {
 		return nil, refuse("ResourceNotFoundException", "stream not found: %s", r.StreamArn+arn)
 	}
-	switch operation {
+	switch c.Operation {
 	case "DescribeStream":
 		type id struct{ ShardId string } //nolint:revive // the API's spelling
 		return struct{ StreamDescription struct{ Shards []id } }{struct{ Shards []id }{[]id{{shard}}}}, nil

@@ -2,6 +2,7 @@ package awsfake
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"time"
 
@@ -69,7 +70,7 @@ func cancelled(reasons []reason) error {
 	return r
 }
 
-func (d *DynamoDB) transactWriteItems(_ string, r *transactWriteItems, fate Fate) (any, error) {
+func (d *DynamoDB) transactWriteItems(_ context.Context, _ Call, r *transactWriteItems, fate Fate) (any, error) {
 	if n := len(r.TransactItems); n == 0 || n > maxActions {
 		return nil, invalid("got %d actions in a transaction, want 1 to %d", n, maxActions)
 	}

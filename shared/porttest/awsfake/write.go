@@ -1,6 +1,7 @@
 package awsfake
 
 import (
+	"context"
 	"maps"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -114,8 +115,8 @@ func (d *DynamoDB) write(p *planned) {
 	}
 }
 
-func (d *DynamoDB) writeItem(operation string, a *action, fate Fate) (any, error) {
-	p, err := d.plan(operation, a)
+func (d *DynamoDB) writeItem(_ context.Context, c Call, a *action, fate Fate) (any, error) {
+	p, err := d.plan(c.Operation, a)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,190 @@
+package awsfake
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// StateMachine is the ARN of the state machine of a StepFunctions.
+const StateMachine = "arn:aws:states:us-east-1:123456789012:stateMachine:run"
+
+const executionPrefix = "arn:aws:states:us-east-1:123456789012:execution:run:"
+
+// MaxHistory is the number of events in the history of an execution after which
+// it fails (AWS Step Functions Developer Guide, "Quotas").
+const MaxHistory = 25_000
+
+// Quota is the bucket of calls of one operation.
+type Quota struct {
+	// Bucket is the number of calls at once, Refill the calls a second.
+	Bucket, Refill float64
+}
+
+// Quotas are those of most regions (AWS Step Functions Developer Guide,
+// "Quotas"); us-east-1, us-west-2 and eu-west-1 have more.
+func Quotas() map[string]Quota {
+	return map[string]Quota{
+		"StartExecution": {800, 150}, "StopExecution": {500, 25}, "DescribeExecution": {250, 10},
+		"SendTaskSuccess": {1000, 300}, "SendTaskFailure": {1000, 300}, "SendTaskHeartbeat": {1000, 300},
+	}
+}
+
+// StepFunctionsConfig configures a StepFunctions.
+type StepFunctionsConfig struct {
+	// Clock is required. It also times the pauses of the SDK between its tries.
+	Clock clock.Clock
+	// Executions run the state machine. They keep their data when a process of
+	// Sortie ends, as the service does. It is required.
+	Executions port.Executions
+	// Definition is the state machine in Amazon States Language, from which the
+	// events of a state's history are counted; nil counts none.
+	Definition []byte
+	// MaxHistory replaces the constant if it is not 0.
+	MaxHistory int
+	// Quotas limit the calls of operations; an operation that is not in the map
+	// has no limit.
+	Quotas map[string]Quota
+	// Seed determines stale descriptions. Stale is their part, from 0 to 1, and
+	// Lag how long after a start or end a description can be stale.
+	Seed  uint64
+	Stale float64
+	Lag   time.Duration
+	// Plan decides the fates of calls.
+	Plan Plan
+}
+
+// StepFunctions is the API of AWS Step Functions in process, with one state
+// machine whose executions another implementation runs. It adds what the
+// service does beyond port.Executions: names, errors, quotas, the limit of the
+// history, and descriptions that lag. It is safe for concurrent use.
+//
+// It implements StartExecution, StopExecution, DescribeExecution,
+// SendTaskSuccess, SendTaskFailure and SendTaskHeartbeat.
+type StepFunctions struct {
+	service
+	config StepFunctionsConfig
+	// events is the number of events of one visit of a state.
+	events map[string]int
+
+	starting sync.Mutex
+	mu       sync.Mutex
+	records  map[string]*execution
+	buckets  map[string]*bucket
+}
+
+// bucket has the calls of an operation that are possible at a time.
+type bucket struct {
+	calls float64
+	at    time.Time
+}
+
+// NewStepFunctions returns a service without executions. It returns an error
+// for a malformed definition.
+func NewStepFunctions(c StepFunctionsConfig) (*StepFunctions, error) {
+	if c.MaxHistory == 0 {
+		c.MaxHistory = MaxHistory
+	}
+	events, err := historyOf(c.Definition)
+	if err != nil {
+		return nil, err
+	}
+	s := &StepFunctions{config: c, events: events, records: map[string]*execution{}, buckets: map[string]*bucket{}}
+	s.service = service{namespace: "com.amazonaws.swf.service.v2.model", plan: c.Plan, handle: s.handle, counts: map[[2]string]int{}}
+	return s, nil
+}
+
+// AWS returns the configuration of clients of the service. The SDK pauses
+// between its tries on the clock of the fake.
+func (s *StepFunctions) AWS() aws.Config {
+	cfg := configuration("http://states.invalid", s)
+	cfg.Retryer = func() aws.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) {
+			o.Backoff = retry.BackoffDelayerFunc(func(try int, _ error) (time.Duration, error) {
+				return 0, clock.Sleep(context.Background(), s.config.Clock, min(100*time.Millisecond<<try, 20*time.Second))
+			})
+		})
+	}
+	return cfg
+}
+
+func (s *StepFunctions) handle(operation string, body []byte) (Call, answer, error) {
+	c, do, err := s.operation(operation, body)
+	return c, func(ctx context.Context, c Call, fate Fate) (any, error) {
+		if !s.admit(operation) || fate == Throttled {
+			return nil, refuse("ThrottlingException", "Rate exceeded")
+		}
+		return do(ctx, c, fate)
+	}, err
+}
+
+func (s *StepFunctions) operation(operation string, body []byte) (Call, answer, error) {
+	switch operation {
+	case "StartExecution":
+		return bind(operation, body, s.start)
+	case "StopExecution":
+		return bind(operation, body, s.stop)
+	case "DescribeExecution":
+		return bind(operation, body, s.describe)
+	case "SendTaskSuccess", "SendTaskFailure", "SendTaskHeartbeat":
+		return bind(operation, body, s.token)
+	}
+	return Call{}, nil, refuse("UnknownOperationException", "the fake has no operation %s", operation)
+}
+
+// admit takes a call from the operation's bucket.
+func (s *StepFunctions) admit(operation string) bool {
+	quota, limited := s.config.Quotas[operation]
+	if !limited {
+		return true
+	}
+	now := s.config.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.buckets[operation]
+	if b == nil {
+		b = &bucket{quota.Bucket, now}
+		s.buckets[operation] = b
+	}
+	b.calls = min(quota.Bucket, b.calls+max(now.Sub(b.at).Seconds(), 0)*quota.Refill)
+	b.at = now
+	if b.calls < 1 {
+		return false
+	}
+	b.calls--
+	return true
+}
+
+// historyOf returns the events of one visit of each state without errors: it is
+// entered and exited, and a task is scheduled, started, submitted if it waits
+// for a token, and ended.
+func historyOf(definition []byte) (map[string]int, error) {
+	if definition == nil {
+		return nil, nil //nolint:nilnil // counts nothing
+	}
+	var machine struct {
+		States map[string]struct{ Type, Resource string }
+	}
+	if err := json.Unmarshal(definition, &machine); err != nil {
+		return nil, err
+	}
+	events := map[string]int{}
+	for name, state := range machine.States {
+		switch {
+		case waitsForToken(state.Resource):
+			events[name] = 6
+		case state.Type == "Task":
+			events[name] = 5
+		default:
+			events[name] = 2
+		}
+	}
+	return events, nil
+}
