@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -130,23 +129,13 @@ func partOf(r *http.Request, d orchestrator.Downloadable) (part, error) {
 
 // describe sets the headers of the range.
 func describe(header http.Header, d orchestrator.Downloadable, p part) {
-	header.Set("Content-Type", contentType(d.Output.ContentType))
-	header.Set("Content-Disposition", disposition(d.Output.FileName, d.Run.TaskID))
+	header.Set("Content-Type", d.ContentType)
+	header.Set("Content-Disposition", d.Disposition)
 	header.Set("Content-Length", strconv.FormatInt(p.span.Length, 10))
 	header.Set("Accept-Ranges", "bytes")
 	if !p.whole {
 		header.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", p.span.Offset, p.span.Offset+p.span.Length-1, p.size))
 	}
-}
-
-// contentType returns the output's content type, or that of the contract if the
-// output has only a generic one.
-func contentType(own string) string {
-	kind, _, err := mime.ParseMediaType(own)
-	if err != nil || kind == "application/octet-stream" || kind == "binary/octet-stream" {
-		return "application/xml"
-	}
-	return own
 }
 
 // send streams the range. After the status was sent, an error closes the

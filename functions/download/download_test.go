@@ -61,6 +61,49 @@ func TestOutputIsStreamed(t *testing.T) {
 	}
 }
 
+// TestUploadersTypeIsIgnored uploads with types that a browser would execute, and
+// reads the content type of the task's format.
+func TestUploadersTypeIsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, uploaded := range []string{
+		"text/html", "text/html; charset=utf-8", "image/svg+xml", "application/xhtml+xml", "application/octet-stream", "", "no type",
+	} {
+		for name, over := range map[string]int64{"streamed": 0, "redirected": 10} {
+			t.Run(uploaded+" "+name, func(t *testing.T) {
+				t.Parallel()
+				stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) },
+					func(s *apitest.Settings) { s.Service.RedirectOver = over })
+				task := stage.Success(t, "<é>.xml", uploaded, content)
+				check := func(what string, header http.Header) {
+					t.Helper()
+					const disposition = `attachment; filename="___.xml"; filename*=UTF-8''_%C3%A9_.xml`
+					if header.Get("Content-Type") != "application/xml" || header.Get("Content-Disposition") != disposition {
+						t.Errorf("%s: got %q and %q, want application/xml and %q",
+							what, header.Get("Content-Type"), header.Get("Content-Disposition"), disposition)
+					}
+				}
+				head := stage.Call(t, http.MethodHead, "/download/"+task, "")
+				check("HEAD", head.Header)
+				answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
+				if got := answer.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+					t.Errorf("got X-Content-Type-Options %q, want nosniff", got)
+				}
+				if over == 0 {
+					check("GET", answer.Header)
+					return
+				}
+				bucket := http.Client{Transport: stage.Objects}
+				response, err := bucket.Get(answer.Header.Get("Location"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer response.Body.Close()
+				check("the bucket", response.Header)
+			})
+		}
+	}
+}
+
 func TestHeadHasNoBody(t *testing.T) {
 	t.Parallel()
 	stage, task := setup(t)

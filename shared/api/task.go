@@ -30,7 +30,7 @@ func Task(v orchestrator.View) contract.Task {
 	}
 	if o := r.Output; o != nil {
 		task.Output = &contract.Output{
-			Key: o.Key, FileName: o.FileName, Size: o.Size, ETag: o.ETag, ContentType: o.ContentType,
+			Key: o.Key, FileName: o.FileName, Size: o.Size, ETag: o.ETag, ContentType: r.Work.ContentType(),
 			AcceptedAt: o.AcceptedAt, ExpiresAt: o.ExpiresAt, DeletedAt: o.DeletedAt,
 		}
 	}

@@ -25,6 +25,10 @@ func NewDownloads(outputs *Outputs, config Config) *Downloads { return &Download
 type Downloadable struct {
 	Run    run.Run
 	Output run.Output
+	// ContentType is that of the run's kind and format, whatever type the worker
+	// uploaded it with. Disposition is the Content-Disposition: an attachment with
+	// the worker's file name, made safe.
+	ContentType, Disposition string
 	// RedirectTo is a presigned URL if the output is too large to be served here;
 	// empty otherwise. It is a secret.
 	RedirectTo string
@@ -49,9 +53,12 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	if !s.now().Before(r.Output.ExpiresAt) {
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
 	}
-	d := Downloadable{Run: r, Output: *r.Output}
+	d := Downloadable{
+		Run: r, Output: *r.Output,
+		ContentType: r.Work.ContentType(), Disposition: disposition(r.Output.FileName, r.TaskID),
+	}
 	if s.config.RedirectOver > 0 && r.Output.Size > s.config.RedirectOver {
-		d.RedirectTo, err = s.outputs.PresignGet(ctx, r.Output.Key, r.Output.FileName, r.Output.ContentType, s.config.PresignFor)
+		d.RedirectTo, err = s.outputs.PresignGet(ctx, r.Output.Key, d.Disposition, d.ContentType, s.config.PresignFor)
 		if err != nil {
 			return Downloadable{}, fmt.Errorf("cannot sign the output's URL: %w", err)
 		}

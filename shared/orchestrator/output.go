@@ -48,7 +48,7 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 			upload.Key, object.Size, upload.Size), nil
 	}
 	upload.Size = object.Size
-	return &run.Output{Upload: upload, ETag: object.ETag, ContentType: object.ContentType}, nil, nil
+	return &run.Output{Upload: upload, ETag: object.ETag}, nil, nil
 }
 
 // clear removes the uploads of an attempt, and what was accepted of it if there is

@@ -53,8 +53,9 @@ type Outputs interface {
 	// The caller closes the reader.
 	Open(ctx context.Context, bucket Bucket, key string, span Span) (io.ReadCloser, Object, error)
 	// PresignGet returns a URL that serves the object from Accepted for ttl (1
-	// s to 7 days) with the file name and content type. It makes no call.
-	PresignGet(ctx context.Context, key, fileName, contentType string, ttl time.Duration) (string, error)
+	// s to 7 days) with that Content-Disposition and Content-Type instead of the
+	// object's own. It makes no call.
+	PresignGet(ctx context.Context, key, disposition, contentType string, ttl time.Duration) (string, error)
 	// PresignPut returns a URL that accepts PUT requests to Uploads for ttl.
 	PresignPut(ctx context.Context, key, contentType string, ttl time.Duration) (string, error)
 	// Delete removes an object. It returns nil if it does not exist.

@@ -339,7 +339,7 @@ func outputsKeys(t *testing.T, h OutputsHarness) {
 		if text, _ := h.read(t, port.Accepted, key, port.Span{}); text != name {
 			t.Errorf("%s: got content %q", name, text)
 		}
-		url, err := h.Outputs.PresignGet(t.Context(), key, name, "text/plain", time.Minute)
+		url, err := h.Outputs.PresignGet(t.Context(), key, "attachment", "text/plain", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func successFacts() []run.Fact {
 		run.Reported{Attempt: 1, Report: run.Report{
 			Digest: "d1", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72}`),
 		}},
-		run.Settled{Output: &run.Output{Upload: upload, ETag: `"etag"`, ContentType: "application/xml"}},
+		run.Settled{Output: &run.Output{Upload: upload, ETag: `"etag"`}},
 	}
 }
 

@@ -129,6 +129,14 @@ type Work struct {
 	Image   string          `json:"image"`
 }
 
+// ContentType returns the media type of the work's output.
+func (w Work) ContentType() string {
+	if w.Kind == "export" {
+		return "application/xml" // every export format is XML
+	}
+	return "application/octet-stream"
+}
+
 // Attempt is the current attempt. Its zero value means that the run has not been tried.
 type Attempt struct {
 	// Number counts from 1.
@@ -278,9 +286,8 @@ func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == Si
 // Output is the accepted output.
 type Output struct {
 	Upload
-	ETag        string    `json:"etag"`
-	ContentType string    `json:"contentType"`
-	AcceptedAt  time.Time `json:"acceptedAt"`
+	ETag       string    `json:"etag"`
+	AcceptedAt time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// DeletedAt is when its bytes were deleted.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -60,6 +61,9 @@ func wholeAndParts(c *Case) {
 		{"no header", nil, http.StatusOK, content},
 	} {
 		answer := c.Call(http.MethodGet, path, "", row.headers...)
+		if row.status == http.StatusOK || row.status == http.StatusPartialContent {
+			c.checkFile(answer.Header)
+		}
 		if answer.Status != row.status || row.body != nil && !bytes.Equal(answer.Body, row.body) {
 			c.T.Errorf("%s: got %d with %d bytes, want %d with %d", row.name, answer.Status, len(answer.Body), row.status, len(row.body))
 		}
@@ -67,6 +71,15 @@ func wholeAndParts(c *Case) {
 	after := c.End(before.TaskID)
 	if after.OutputExpiresAt.After(before.OutputExpiresAt) {
 		c.T.Errorf("got output expiry %s after the download, want at most %s", after.OutputExpiresAt, before.OutputExpiresAt)
+	}
+}
+
+// checkFile checks that an output is a file of the format's type, whatever type
+// the worker uploaded it with.
+func (c *Case) checkFile(header http.Header) {
+	c.T.Helper()
+	if header.Get("Content-Type") != "application/xml" || !strings.HasPrefix(header.Get("Content-Disposition"), `attachment; filename="`) {
+		c.T.Errorf("got an output with headers %v, want an attachment of type application/xml", header)
 	}
 }
 
@@ -101,6 +114,7 @@ func redirected(c *Case) {
 		if err != nil {
 			c.T.Fatal("no response from the bucket")
 		}
+		c.checkFile(answer.Header)
 		body, err := io.ReadAll(answer.Body)
 		if closed := answer.Body.Close(); err != nil || closed != nil || !bytes.Equal(body, want) {
 			c.T.Errorf("range %q from the bucket: got %d with %d bytes (%v), want %d bytes", span, answer.StatusCode, len(body), err, len(want))

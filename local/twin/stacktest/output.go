@@ -19,7 +19,8 @@ func Pattern(size int) []byte {
 	return text[:size]
 }
 
-// upload uploads an output of the size and reports it.
+// upload uploads an output of the size, with a content type that is not the
+// format's, and reports it.
 func upload(size string, env map[string]string) error {
 	n, err := strconv.Atoi(size)
 	if err != nil {
@@ -33,7 +34,7 @@ func upload(size string, env map[string]string) error {
 		return fmt.Errorf("cannot upload: %w", err)
 	}
 	key := "exports/" + env["TASK_ID"] + "/pattern.xml"
-	if err := uploader.Upload(context.Background(), key, bytes.NewReader(Pattern(n)), int64(n), "application/xml"); err != nil {
+	if err := uploader.Upload(context.Background(), key, bytes.NewReader(Pattern(n)), int64(n), "text/html"); err != nil {
 		return fmt.Errorf("cannot upload: %w", err)
 	}
 	body := fmt.Sprintf(`{"task_id":%q,"status":"success","output_r2_key":%q,"output_file_name":"pattern.xml","output_file_size":%d}`,

@@ -64,7 +64,7 @@ func exportCommits(t *testing.T) []port.Write {
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token(2)},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: fmt.Sprintf("%x", sha256.Sum256(nil)), Success: true, Upload: &upload}},
-		run.Settled{Output: &run.Output{Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`, ContentType: "application/xml"}},
+		run.Settled{Output: &run.Output{Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`}},
 	} {
 		var err error
 		r := d.Run

@@ -2,7 +2,6 @@ package r2
 
 import (
 	"context"
-	"mime"
 	"net/http"
 	"time"
 
@@ -45,16 +44,12 @@ func (d dated) PresignHTTP(
 }
 
 // PresignGet implements port.Outputs.
-func (o *Outputs) PresignGet(ctx context.Context, key, fileName, contentType string, ttl time.Duration) (string, error) {
+func (o *Outputs) PresignGet(ctx context.Context, key, disposition, contentType string, ttl time.Duration) (string, error) {
 	if err := checkTTL(ttl); err != nil {
 		return "", err
 	}
-	get := &s3.GetObjectInput{Bucket: &o.accepted, Key: &key}
-	if fileName != "" {
-		get.ResponseContentDisposition = aws.String(mime.FormatMediaType("attachment", map[string]string{"filename": fileName}))
-	}
-	if contentType != "" {
-		get.ResponseContentType = &contentType
+	get := &s3.GetObjectInput{
+		Bucket: &o.accepted, Key: &key, ResponseContentDisposition: &disposition, ResponseContentType: &contentType,
 	}
 	signed, err := o.sign.PresignGetObject(ctx, get, s3.WithPresignExpires(ttl))
 	if err != nil {

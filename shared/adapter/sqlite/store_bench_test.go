@@ -111,7 +111,7 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: fmt.Sprintf("%064d", i), Success: true, Upload: &upload}},
-		run.Settled{Output: &run.Output{Upload: upload, ETag: "abc", ContentType: "application/xml"}},
+		run.Settled{Output: &run.Output{Upload: upload, ETag: "abc"}},
 	} {
 		r, err := store.Load(ctx, run.Ref{Tenant: "default", ID: id})
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"mime"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -22,8 +21,8 @@ import (
 const host = "bucket.example"
 
 // PresignGet implements port.Outputs.
-func (o *Outputs) PresignGet(_ context.Context, key, fileName, contentType string, ttl time.Duration) (string, error) {
-	return o.presign(http.MethodGet, key, ttl, url.Values{"type": {contentType}, "name": {fileName}})
+func (o *Outputs) PresignGet(_ context.Context, key, disposition, contentType string, ttl time.Duration) (string, error) {
+	return o.presign(http.MethodGet, key, ttl, url.Values{"type": {contentType}, "disposition": {disposition}})
 }
 
 // PresignPut implements port.Outputs.
@@ -44,7 +43,7 @@ func (o *Outputs) presign(method, key string, ttl time.Duration, query url.Value
 // signature covers everything but itself.
 func signature(method, key string, query url.Values) string {
 	mac := hmac.New(sha256.New, []byte("fake"))
-	for _, part := range []string{method, key, query.Get("X-Amz-Date"), query.Get("X-Amz-Expires"), query.Get("type"), query.Get("name")} {
+	for _, part := range []string{method, key, query.Get("X-Amz-Date"), query.Get("X-Amz-Expires"), query.Get("type"), query.Get("disposition")} {
 		mac.Write([]byte(part + "\n"))
 	}
 	return hex.EncodeToString(mac.Sum(nil))
@@ -82,6 +81,6 @@ func (o *Outputs) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", query.Get("type"))
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": query.Get("name")}))
+	w.Header().Set("Content-Disposition", query.Get("disposition"))
 	http.ServeContent(w, r, "", found.ModifiedAt, strings.NewReader(found.content))
 }

@@ -1,7 +1,6 @@
-package download
+package orchestrator
 
 import (
-	"math"
 	"mime"
 	"strings"
 	"testing"
@@ -33,18 +32,6 @@ func TestDisposition(t *testing.T) {
 	}
 }
 
-func TestContentType(t *testing.T) {
-	t.Parallel()
-	for own, want := range map[string]string{
-		"": "application/xml", "application/octet-stream": "application/xml", "binary/octet-stream": "application/xml",
-		"not a type": "application/xml", "text/csv; charset=utf-8": "text/csv; charset=utf-8",
-	} {
-		if got := contentType(own); got != want {
-			t.Errorf("contentType(%q): got %q, want %q", own, got, want)
-		}
-	}
-}
-
 func FuzzDisposition(f *testing.F) {
 	for _, seed := range []string{"a.xml", "é\"\r\n", "../x", strings.Repeat("é", 300), "\xff\xfe", "%"} {
 		f.Add(seed)
@@ -63,23 +50,6 @@ func FuzzDisposition(f *testing.F) {
 			if text[i] < ' ' || text[i] > '~' {
 				t.Fatalf("got byte %#x in the header, want printable ASCII", text[i])
 			}
-		}
-	})
-}
-
-func FuzzRange(f *testing.F) {
-	for _, seed := range []string{"bytes=0-1", "bytes=-5", "bytes=5-", "bytes=9-2", "bytes=-", "bytes= 1-2 ", "bytes=1-2,3-4", "bytes=99999999999999999999-"} {
-		f.Add(seed, int64(10))
-	}
-	f.Add("bytes=0-", int64(0))
-	f.Fuzz(func(t *testing.T, header string, size int64) {
-		size &= math.MaxInt64 // An output has no negative size.
-		span, want := parseRange(header, size)
-		if want != wantPart {
-			return
-		}
-		if span.Offset < 0 || span.Length < 1 || span.Offset > size-span.Length {
-			t.Errorf("got part %+v outside of %d bytes, want it within the output", span, size)
 		}
 	})
 }
