@@ -15,7 +15,7 @@ func TestStatusHasMachineAndTimes(t *testing.T) {
 		t.Errorf("got created at %v, machine %q, options %q, want %v, none, an object", s.CreatedAt, s.MachineID, s.Options, apitest.Began)
 	}
 	stage.Start(t, task)
-	if s, _ := get(t, stage, task); s.MachineID == "" || s.StartedAt.IsZero() || !s.CompletedAt.IsZero() {
+	if s, _ := get(t, stage, task); s.MachineID != stage.Run(t, task).Attempt.Machine.ID || s.MachineID == "" || s.StartedAt.IsZero() || !s.CompletedAt.IsZero() {
 		t.Errorf("got machine %q, started at %v, completed at %v, want a machine that runs", s.MachineID, s.StartedAt, s.CompletedAt)
 	}
 	if s, _ := get(t, stage, stage.Success(t, "a.xml", "application/xml", "<a/>")); !s.CompletedAt.Equal(apitest.Began) {

@@ -24,7 +24,7 @@ func Status(v orchestrator.View) contract.Status {
 		TaskID: r.TaskID, BatchID: r.BatchID, Status: statusOf(r),
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
-		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.MachineID,
+		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.Machine.ID,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: r.Attempt.StartedAt,
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,
 	}

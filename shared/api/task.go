@@ -20,7 +20,7 @@ func Task(v orchestrator.View) contract.Task {
 		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
 	}
 	if r.Attempt.MachineName != "" {
-		task.Machine = &contract.Machine{ID: r.Attempt.MachineID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
+		task.Machine = &contract.Machine{ID: r.Attempt.Machine.ID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
 	}
 	if r.Cancel != nil {
 		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}

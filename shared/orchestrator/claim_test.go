@@ -40,8 +40,8 @@ func TestLostRecordsKeepTheirMachines(t *testing.T) {
 			service := h.system(wiring{store: store})
 			task := h.post()
 			unknown := func() *machine {
-				m := &machine{Machine: port.Machine{
-					ID: "app/lost", Name: "lost", Phase: port.MachineRunning,
+				m := &machine{MachineStatus: port.MachineStatus{
+					Machine: port.Machine{Runner: "fly", App: "app", ID: "lost"}, Name: "lost", Phase: port.MachineRunning,
 					Owner: port.MachineOwner{Tenant: "default", RunID: "export_mods_lost", Attempt: 1},
 				}}
 				h.runner.launched = append(h.runner.launched, m)
@@ -49,7 +49,7 @@ func TestLostRecordsKeepTheirMachines(t *testing.T) {
 			}
 			lost := unknown()
 			for range 3 {
-				if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "app/lost") {
+				if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "machine lost") {
 					t.Errorf("got error %v, want one with the machine", err)
 				}
 			}

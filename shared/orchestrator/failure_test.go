@@ -183,7 +183,7 @@ func TestStopFromOutsideIsNotCounted(t *testing.T) {
 			w := h.worker(m)
 			h.ok(w.started(true))
 			if test.requested {
-				h.ok(h.runner.Stop(t.Context(), m.ID, 0))
+				h.ok(h.runner.Stop(t.Context(), m.Machine, 0))
 			}
 			b := w.bearer()
 			_, _, err := h.service.Completed(t.Context(), b, contract.TaskCompleted{Attempt: b.Attempt, WorkerID: w.id, Outcome: contract.OutcomeCancelled})

@@ -156,7 +156,7 @@ type runner struct {
 }
 
 type machine struct {
-	port.Machine
+	port.MachineStatus
 	spec port.LaunchSpec
 	// hidden machines are in neither List nor Inspect.
 	hidden bool
@@ -183,9 +183,9 @@ func (r *runner) live() (n int) {
 	return n
 }
 
-func (r *runner) find(id string) *machine {
+func (r *runner) find(at port.Machine) *machine {
 	for _, m := range r.launched {
-		if m.ID == id {
+		if m.Key() == at.Key() {
 			return m
 		}
 	}
@@ -197,36 +197,37 @@ func (m *machine) exit(code int) {
 }
 
 // Launch implements port.Runner. Names need not be unique.
-func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
-	m := &machine{spec: spec, Machine: port.Machine{
-		ID: fmt.Sprintf("app/m%d", len(r.launched)+1), Name: spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
+func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	m := &machine{spec: spec, MachineStatus: port.MachineStatus{
+		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
+		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,
 	}}
 	r.launched = append(r.launched, m)
 	if do := r.during; do != nil {
 		r.during = nil
 		if err := do(m); err != nil {
-			return port.Machine{}, err
+			return port.MachineStatus{}, err
 		}
 	}
-	return m.Machine, nil
+	return m.MachineStatus, nil
 }
 
 // Inspect implements port.Runner.
-func (r *runner) Inspect(_ context.Context, id string) (port.Machine, error) {
-	m := r.find(id)
+func (r *runner) Inspect(_ context.Context, at port.Machine) (port.MachineStatus, error) {
+	m := r.find(at)
 	if m == nil || m.hidden {
-		return port.Machine{}, port.ErrNotFound
+		return port.MachineStatus{}, port.ErrNotFound
 	}
-	return m.Machine, nil
+	return m.MachineStatus, nil
 }
 
 // Wait implements port.Runner. A wait for the end of a machine ends it.
-func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
+func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	if r.unreachable {
 		r.h.clock.to(r.h.clock.now.Add(limit))
-		return port.Machine{}, fault.New(fault.Unavailable, "the runner does not answer")
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "the runner does not answer")
 	}
-	m := r.find(id)
+	m := r.find(at)
 	switch {
 	case m == nil || m.hidden || m.Phase == phase || m.Phase == port.MachineGone:
 	case phase == port.MachineRunning && !r.stuck:
@@ -236,32 +237,32 @@ func (r *runner) Wait(ctx context.Context, id string, phase port.MachinePhase, l
 	default:
 		r.h.clock.to(r.h.clock.now.Add(limit))
 	}
-	return r.Inspect(ctx, id)
+	return r.Inspect(ctx, at)
 }
 
 // List implements port.Runner.
-func (r *runner) List(context.Context) ([]port.Machine, error) {
-	var list []port.Machine
+func (r *runner) List(context.Context) ([]port.MachineStatus, error) {
+	var list []port.MachineStatus
 	for _, m := range r.launched {
 		if m.Phase != port.MachineGone && !m.hidden {
-			list = append(list, m.Machine)
+			list = append(list, m.MachineStatus)
 		}
 	}
 	return list, nil
 }
 
 // Stop implements port.Runner.
-func (r *runner) Stop(_ context.Context, id string, _ time.Duration) error {
-	r.stopped = append(r.stopped, id)
-	if m := r.find(id); m != nil && !r.ignoresSIGTERM {
+func (r *runner) Stop(_ context.Context, at port.Machine, _ time.Duration) error {
+	r.stopped = append(r.stopped, at.ID)
+	if m := r.find(at); m != nil && !r.ignoresSIGTERM {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 143, Signal: 15, Requested: true}
 	}
 	return nil
 }
 
 // Destroy implements port.Runner.
-func (r *runner) Destroy(_ context.Context, id string) error {
-	if m := r.find(id); m != nil && !r.indestructible && m.Phase != port.MachineGone {
+func (r *runner) Destroy(_ context.Context, at port.Machine) error {
+	if m := r.find(at); m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true}
 	}
 	return nil

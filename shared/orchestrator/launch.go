@@ -66,15 +66,15 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		return err
 	}
 	attempt := r.Attempt.Number
-	if r.Attempt.MachineID == "" {
+	if !r.Attempt.Machine.Known() {
 		if r, err = s.create(ctx, r); err != nil {
 			return err
 		}
 	}
-	if r.State != run.ContainerCreating || r.Attempt.Number != attempt || r.Attempt.MachineID == "" {
+	if r.State != run.ContainerCreating || r.Attempt.Number != attempt || !r.Attempt.Machine.Known() {
 		return nil // a fast worker has reported, or the attempt is over
 	}
-	machine, err := s.runner.Wait(ctx, r.Attempt.MachineID, port.MachineRunning, s.config.LaunchWait)
+	machine, err := s.runner.Wait(ctx, r.Attempt.Machine, port.MachineRunning, s.config.LaunchWait)
 	if err != nil {
 		// The sweep sees it start, or the start limit ends the wait.
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
@@ -111,12 +111,12 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 		return s.apply(ctx, r.Ref(), is(refused))
 	}
 	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
-		Attempt: r.Attempt.Number, MachineID: machine.ID, Running: machine.Phase == port.MachineRunning,
+		Attempt: r.Attempt.Number, Machine: machine.Machine, Running: machine.Phase == port.MachineRunning,
 	}))
 	if err != nil {
 		return r, fmt.Errorf("cannot commit the machine's id: %w", err)
 	}
-	if after.Attempt.Number == r.Attempt.Number && after.Attempt.MachineID == machine.ID {
+	if after.Attempt.Number == r.Attempt.Number && after.Attempt.Machine.Key() == machine.Key() {
 		return after, nil
 	}
 	s.log.WarnContext(ctx, "the attempt of a new machine is over; the machine is destroyed",

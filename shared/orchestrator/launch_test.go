@@ -26,8 +26,8 @@ func TestConcurrentLaunchesKeepOneMachine(t *testing.T) {
 	h.runner.during = func(*machine) error { return h.service.Launch(h.Context(), in) }
 	task := h.post()
 	r := h.wantState(task, run.Running)
-	if len(h.runner.launched) != 2 || r.Attempt.MachineID != "app/m2" || r.Attempt.Number != 1 {
-		t.Fatalf("got %d machines and attempt %+v, want 2 and attempt 1 on app/m2", len(h.runner.launched), r.Attempt)
+	if len(h.runner.launched) != 2 || r.Attempt.Machine.ID != "m2" || r.Attempt.Number != 1 {
+		t.Fatalf("got %d machines and attempt %+v, want 2 and attempt 1 on m2", len(h.runner.launched), r.Attempt)
 	}
 	if h.runner.launched[0].Phase != port.MachineGone || h.runner.live() != 1 {
 		t.Errorf("got phase %s and %d live machines, want %s and 1", h.runner.launched[0].Phase, h.runner.live(), port.MachineGone)
@@ -76,8 +76,8 @@ func TestFastWorkerReportsBeforeItsLaunch(t *testing.T) {
 	}
 	task := h.post()
 	r := h.wantState(task, run.Completed)
-	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
-		t.Errorf("got %d live machines and attempt %+v, want 0 and attempt 1 on app/m1", h.runner.live(), r.Attempt)
+	if r.Attempt.Machine.ID != "m1" || h.runner.live() != 0 || r.Attempt.Number != 1 {
+		t.Errorf("got %d live machines and attempt %+v, want 0 and attempt 1 on m1", h.runner.live(), r.Attempt)
 	}
 	h.wantEvents(task, "accepted admitted started attempt_ended machine_created completed")
 }
@@ -95,8 +95,8 @@ func TestFastWorkerKeepsItsMachine(t *testing.T) {
 	}
 	task := h.post()
 	r := h.wantState(task, run.Running)
-	if r.Attempt.MachineID != "app/m1" || h.runner.live() != 1 || len(h.runner.launched) != 1 {
-		t.Errorf("got %d of %d machines live and the attempt on %q, want 1 of 1 on app/m1", h.runner.live(), len(h.runner.launched), r.Attempt.MachineID)
+	if r.Attempt.Machine.ID != "m1" || h.runner.live() != 1 || len(h.runner.launched) != 1 {
+		t.Errorf("got %d of %d machines live and the attempt on %v, want 1 of 1 on m1", h.runner.live(), len(h.runner.launched), r.Attempt.Machine)
 	}
 	h.ok(h.report(h.runner.last(), success()))
 	h.step()
@@ -143,7 +143,7 @@ func TestMachineOfAFastWorkerIsAwaited(t *testing.T) {
 		h.clock.during = func() {
 			r, err := h.store.Load(h.Context(), ref)
 			h.ok(err)
-			d, err := run.Decide(r, run.MachineCreated{Attempt: 1, MachineID: m.ID}, h.clock.now)
+			d, err := run.Decide(r, run.MachineCreated{Attempt: 1, Machine: m.Machine}, h.clock.now)
 			h.ok(err)
 			h.ok(h.store.Commit(h.Context(), port.WriteOf(d)))
 			m.hidden = false
@@ -170,12 +170,12 @@ func TestSweepCommitsAnUnknownMachine(t *testing.T) {
 		return fault.New(fault.Unavailable, "the answer was lost")
 	}
 	task := h.post()
-	if r := h.wantState(task, run.ContainerCreating); r.Attempt.MachineID != "" {
-		t.Fatalf("got machine ID %q, want it empty", r.Attempt.MachineID)
+	if r := h.wantState(task, run.ContainerCreating); r.Attempt.Machine.Known() {
+		t.Fatalf("got machine %v, want none", r.Attempt.Machine)
 	}
 	h.sweep()
-	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m1" || r.Attempt.Number != 1 {
-		t.Errorf("got attempt %+v, want attempt 1 on app/m1", r.Attempt)
+	if r := h.wantState(task, run.Running); r.Attempt.Machine.ID != "m1" || r.Attempt.Number != 1 {
+		t.Errorf("got attempt %+v, want attempt 1 on m1", r.Attempt)
 	}
 	h.advance(time.Minute)
 	h.ok(h.report(h.runner.last(), success()))
@@ -198,8 +198,8 @@ func TestLaunchOutlivesItsCaller(t *testing.T) {
 	task := ""
 	h.before[run.StepContainerCreating] = func(in orchestrator.StepInput) {
 		_ = h.service.Launch(called, in) // fails with the cancelled context
-		if r := h.record(task); r.Attempt.MachineID != "app/m1" {
-			t.Errorf("got attempt %+v after the launch, want it on app/m1", r.Attempt)
+		if r := h.record(task); r.Attempt.Machine.ID != "m1" {
+			t.Errorf("got attempt %+v after the launch, want it on m1", r.Attempt)
 		}
 	}
 	task = h.accept()
@@ -270,8 +270,8 @@ func TestSweepDestroysOtherMachines(t *testing.T) {
 	}
 	task := h.post()
 	h.advance(3 * time.Second)
-	if r := h.wantState(task, run.Running); r.Attempt.MachineID != "app/m2" || h.runner.live() != 2 {
-		t.Fatalf("got the attempt on %s and %d live machines, want app/m2 and 2", r.Attempt.MachineID, h.runner.live())
+	if r := h.wantState(task, run.Running); r.Attempt.Machine.ID != "m2" || h.runner.live() != 2 {
+		t.Fatalf("got the attempt on %v and %d live machines, want m2 and 2", r.Attempt.Machine, h.runner.live())
 	}
 	first := h.runner.launched[0]
 	first.hidden = false

@@ -89,8 +89,8 @@ func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if machines, can := s.runner.(port.MachineLogs); can && r.Attempt.MachineID != "" {
-		text, err := machines.Logs(ctx, r.Attempt.MachineID)
+	if machines, can := s.runner.(port.MachineLogs); can && r.Attempt.Machine.Known() {
+		text, err := machines.Logs(ctx, r.Attempt.Machine)
 		if err == nil {
 			return Shorten(mask.Bytes(text), limit.Log), nil
 		}

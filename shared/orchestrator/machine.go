@@ -24,7 +24,7 @@ type Machines struct {
 func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
 
 // seen commits what the runner shows about an attempt's machine.
-func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine port.Machine) error {
+func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
 	var f run.Fact
 	switch machine.Phase {
 	case port.MachineRunning:
@@ -43,7 +43,7 @@ func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine p
 // before the start limit. The exit is known once the program has ended, which may
 // be before the machine is gone.
 func (s *Machines) look(ctx context.Context, r run.Run) (phase string, exit *run.Exit) {
-	machine, err := s.runner.Inspect(ctx, r.Attempt.MachineID)
+	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
 	switch {
 	case errors.Is(err, port.ErrNotFound) && !s.now().Before(r.Attempt.StartBy):
 		return run.PhaseGone, nil
@@ -60,8 +60,8 @@ func (s *Machines) look(ctx context.Context, r run.Run) (phase string, exit *run
 // goneWithin waits until the machine is gone and returns its exit. A machine that
 // the platform does not know is gone too, but not before visibleBy: the records
 // may be restored from a backup, and the machines not.
-func (s *Machines) goneWithin(ctx context.Context, id string, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
-	machine, err := s.runner.Wait(ctx, id, port.MachineGone, limit)
+func (s *Machines) goneWithin(ctx context.Context, m port.Machine, limit time.Duration, visibleBy time.Time) (exit *run.Exit, gone bool, err error) {
+	machine, err := s.runner.Wait(ctx, m, port.MachineGone, limit)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil, !s.now().Before(visibleBy), nil
 	}
@@ -71,11 +71,11 @@ func (s *Machines) goneWithin(ctx context.Context, id string, limit time.Duratio
 // discard destroys a machine that no run needs and waits at most limit until it
 // is gone. Its worker may have uploaded after the run's uploads were cleared, so
 // they are cleared again.
-func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine, ref run.Ref, limit time.Duration) error {
-	if err := s.runner.Destroy(ctx, m.ID); err != nil {
+func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.MachineStatus, ref run.Ref, limit time.Duration) error {
+	if err := s.runner.Destroy(ctx, m.Machine); err != nil {
 		return err
 	}
-	if _, gone, err := s.goneWithin(ctx, m.ID, limit, time.Time{}); !gone {
+	if _, gone, err := s.goneWithin(ctx, m.Machine, limit, time.Time{}); !gone {
 		return err // a sweep finds it again
 	}
 	r, err := s.store.Load(ctx, ref)
@@ -85,48 +85,48 @@ func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine
 	return outputs.clearUploads(ctx, r)
 }
 
-// id returns the id of the attempt's machine, or an empty string. The worker
-// of a fast program may report before its launch has committed the id.
-func (s *Machines) id(ctx context.Context, r run.Run) (string, error) {
-	if r.Attempt.MachineID != "" {
-		return r.Attempt.MachineID, nil
+// of returns the attempt's machine, or the zero value if it has none. The worker
+// of a fast program may report before its launch has committed the machine.
+func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
+	if r.Attempt.Machine.Known() {
+		return r.Attempt.Machine, nil
 	}
-	latest, err := s.awaitID(ctx, r)
-	if err != nil || latest != "" {
+	latest, err := s.await(ctx, r)
+	if err != nil || latest.Known() {
 		return latest, err
 	}
 	machines, err := s.runner.List(ctx)
 	if err != nil {
-		return "", fmt.Errorf("cannot list the machines: %w", err)
+		return port.Machine{}, fmt.Errorf("cannot list the machines: %w", err)
 	}
 	for _, m := range machines {
 		if m.Owner == ownerOf(r) {
-			return m.ID, nil
+			return m.Machine, nil
 		}
 	}
-	return "", nil
+	return port.Machine{}, nil
 }
 
-// awaitID reads the record again; if the worker has reported, until it has the
-// machine's id, at most overtakeLimit.
-func (s *Machines) awaitID(ctx context.Context, r run.Run) (string, error) {
+// await reads the record again; if the worker has reported, until it has the
+// machine, at most overtakeLimit.
+func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	timeUp, stop := s.clock.NewTimer(overtakeLimit)
 	defer stop()
 	for {
 		changed, endWatch := s.changes.watch(r.Ref())
 		latest, err := s.store.Load(ctx, r.Ref())
-		if err != nil || latest.Attempt.MachineID != "" || r.Attempt.Report == nil {
+		if err != nil || latest.Attempt.Machine.Known() || r.Attempt.Report == nil {
 			endWatch()
-			return latest.Attempt.MachineID, err
+			return latest.Attempt.Machine, err
 		}
 		select {
 		case <-changed:
 		case <-timeUp:
 			endWatch()
-			return "", nil
+			return port.Machine{}, nil
 		case <-ctx.Done():
 			endWatch()
-			return "", ctx.Err()
+			return port.Machine{}, ctx.Err()
 		}
 	}
 }

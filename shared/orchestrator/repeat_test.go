@@ -118,7 +118,7 @@ func TestReconcileAwaitsAHiddenMachine(t *testing.T) {
 	h.runner.last().hidden = true
 	_, err := h.service.Reconcile(t.Context(), h.input(task, run.StepReconciling))
 	h.ok(err)
-	if r := h.wantState(task, run.ContainerCreating); r.Attempt.Number != 1 || r.Attempt.MachineID == "" {
+	if r := h.wantState(task, run.ContainerCreating); r.Attempt.Number != 1 || !r.Attempt.Machine.Known() {
 		t.Errorf("got attempt %+v, want attempt 1 with a machine", r.Attempt)
 	}
 }

@@ -29,11 +29,11 @@ func (s *Supervision) Supervise(ctx context.Context, in StepInput) error { retur
 // if that is due.
 func (s *Supervision) StopWorker(ctx context.Context, in StepInput) error {
 	r, waiting, err := s.enterWait(ctx, in)
-	if err != nil || !waiting || r.Attempt.MachineID == "" || r.Attempt.SigtermAt.IsZero() {
+	if err != nil || !waiting || !r.Attempt.Machine.Known() || r.Attempt.SigtermAt.IsZero() {
 		return err
 	}
 	grace := max(r.Attempt.GraceUntil.Sub(s.now()), time.Second)
-	if err := s.runner.Stop(ctx, r.Attempt.MachineID, grace); err != nil {
+	if err := s.runner.Stop(ctx, r.Attempt.Machine, grace); err != nil {
 		return fmt.Errorf("cannot stop the machine: %w", err)
 	}
 	return nil
@@ -54,7 +54,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		s.warn(ctx, r, "a step failed", errors.New(in.Carried.Error.Error+": "+in.Carried.Error.Cause))
 	}
 	starting := r.State == run.ContainerCreating
-	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.MachineID != "" {
+	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.Machine.Known() {
 		f.Phase, f.Exit = s.look(ctx, r)
 	}
 	evaluated := func(now run.Run) run.Fact {

@@ -90,14 +90,14 @@ func (s *Sweeper) sweepMachines(ctx context.Context) error {
 	return s.claim(ctx)
 }
 
-func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
+func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error {
 	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 	r, err := s.store.Load(ctx, ref)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return err
 	}
 	needed := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
-		(r.Attempt.MachineID == m.ID || r.Attempt.MachineID == "" && r.Attempt.MachineName == m.Name)
+		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && r.Attempt.MachineName == m.Name)
 	if !needed {
 		if m.Phase == port.MachineGone {
 			return nil
@@ -112,10 +112,10 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
 		if r.State.Terminal() {
 			return s.discard(ctx, s.outputs, m, ref, strayWait)
 		}
-		return s.runner.Destroy(ctx, m.ID)
+		return s.runner.Destroy(ctx, m.Machine)
 	}
-	if r.Attempt.MachineID == "" {
-		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, MachineID: m.ID})); err != nil {
+	if !r.Attempt.Machine.Known() {
+		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, Machine: m.Machine})); err != nil {
 			return err
 		}
 	}
@@ -128,10 +128,10 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.Machine) error {
 // sweepUnlisted inspects, one by one, the machines of runs that the list does not
 // contain: absence from a list proves nothing, an inspection does. settled marks
 // the machines of the list that are running and belong to a Running run.
-func (s *Sweeper) sweepUnlisted(ctx context.Context, machines []port.Machine) (settled []bool, err error) {
-	listed := make(map[string]int, len(machines))
+func (s *Sweeper) sweepUnlisted(ctx context.Context, machines []port.MachineStatus) (settled []bool, err error) {
+	listed := make(map[port.Machine]int, len(machines))
 	for i := range machines {
-		listed[machines[i].ID] = i
+		listed[machines[i].Key()] = i
 	}
 	settled = make([]bool, len(machines))
 	var failed []error
@@ -143,7 +143,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, machines []port.Machine) (s
 		}
 		for _, p := range placed {
 			after = p.Run
-			i, ok := listed[p.MachineID]
+			i, ok := listed[p.Machine.Key()]
 			if !ok {
 				failed = append(failed, s.sweepAbsent(ctx, p))
 				continue
@@ -159,7 +159,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, machines []port.Machine) (s
 }
 
 func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
-	m, err := s.runner.Inspect(ctx, p.MachineID)
+	m, err := s.runner.Inspect(ctx, p.Machine)
 	if errors.Is(err, port.ErrNotFound) {
 		r, err := s.store.Load(ctx, p.Run)
 		if errors.Is(err, port.ErrNotFound) || err == nil && (port.PlacementOf(r) != p || s.now().Before(r.Attempt.StartBy)) {
@@ -168,9 +168,9 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 		if err != nil {
 			return fmt.Errorf("cannot load the run: %w", err)
 		}
-		m = port.Machine{ID: p.MachineID, Phase: port.MachineGone}
+		m = port.MachineStatus{Machine: p.Machine, Phase: port.MachineGone}
 	} else if err != nil {
-		return fmt.Errorf("cannot inspect machine %s: %w", p.MachineID, err)
+		return fmt.Errorf("cannot inspect machine %s: %w", p.Machine.ID, err)
 	}
 	return s.seen(ctx, p.Run, p.Attempt, m)
 }

@@ -68,7 +68,7 @@ func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 type hangingRunner struct{ port.Runner }
 
 // List implements port.Runner.
-func (hangingRunner) List(ctx context.Context) ([]port.Machine, error) {
+func (hangingRunner) List(ctx context.Context) ([]port.MachineStatus, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

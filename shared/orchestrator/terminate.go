@@ -116,22 +116,22 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 // minutes. While a create call may be in flight, its machine is awaited. The exit
 // is nil if it is unknown.
 func (s *Termination) seeGone(ctx context.Context, r run.Run) (exit *run.Exit, destroyed bool, err error) {
-	id, err := s.id(ctx, r)
-	if err == nil && id == "" && r.Creating(s.now()) {
+	machine, err := s.of(ctx, r)
+	if err == nil && !machine.Known() && r.Creating(s.now()) {
 		err = TryAgain{errors.New("a create call may be in flight")}
 	}
-	if err != nil || id == "" {
+	if err != nil || !machine.Known() {
 		return nil, false, err
 	}
 	var gone bool
 	if r.Attempt.Report != nil {
 		// An error here is met again below, where it is limited to ten minutes.
-		if exit, gone, err = s.goneWithin(ctx, id, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
+		if exit, gone, err = s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
 			return exit, false, nil
 		}
 	}
-	if err = s.runner.Destroy(ctx, id); err == nil {
-		if exit, gone, err = s.goneWithin(ctx, id, s.config.DestroyWait, r.Attempt.StartBy); gone {
+	if err = s.runner.Destroy(ctx, machine); err == nil {
+		if exit, gone, err = s.goneWithin(ctx, machine, s.config.DestroyWait, r.Attempt.StartBy); gone {
 			return exit, true, nil
 		}
 	}
@@ -142,5 +142,5 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (exit *run.Exit, d
 		s.warn(ctx, r, "the machine was not seen gone for ten minutes; the run continues", err)
 		return nil, true, nil
 	}
-	return nil, true, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", id, err)}
+	return nil, true, TryAgain{fmt.Errorf("cannot see machine %s gone: %w", machine.ID, err)}
 }

@@ -14,15 +14,15 @@ import (
 // partialRunner is a platform that does not answer about one of its machines.
 type partialRunner struct {
 	*runner
-	about string
+	about port.Machine
 }
 
 // Inspect implements port.Runner.
-func (b partialRunner) Inspect(ctx context.Context, id string) (port.Machine, error) {
-	if id == b.about {
-		return port.Machine{}, fault.New(fault.Unavailable, "no answer about %s", id)
+func (b partialRunner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatus, error) {
+	if m.Key() == b.about.Key() {
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "no answer about %s", m.ID)
 	}
-	return b.runner.Inspect(ctx, id)
+	return b.runner.Inspect(ctx, m)
 }
 
 // TestInspectionFailureSkipsOneMachine loses two machines, of which the first cannot be
@@ -39,7 +39,7 @@ func TestInspectionFailureSkipsOneMachine(t *testing.T) {
 	for _, m := range h.runner.launched {
 		m.exit(1)
 	}
-	service := h.system(wiring{runner: partialRunner{h.runner, h.record(first).Attempt.MachineID}})
+	service := h.system(wiring{runner: partialRunner{h.runner, h.record(first).Attempt.Machine}})
 	if err := service.Sweep(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("got %v, want the error of the machine without an answer", err)
 	}
@@ -51,7 +51,7 @@ func TestInspectionFailureSkipsOneMachine(t *testing.T) {
 type emptyListRunner struct{ *runner }
 
 // List implements port.Runner.
-func (emptyListRunner) List(context.Context) ([]port.Machine, error) { return nil, nil }
+func (emptyListRunner) List(context.Context) ([]port.MachineStatus, error) { return nil, nil }
 
 // TestUnlistedMachineKeepsRunning hides a machine from lists: an inspection
 // shows it.

@@ -19,24 +19,24 @@ type Runner interface {
 	// Launch creates the machine, or adopts the live machine of the same name,
 	// tenant, run and attempt. The phase of the result is the one known at the
 	// time, usually not yet MachineRunning.
-	Launch(ctx context.Context, spec LaunchSpec) (Machine, error)
+	Launch(ctx context.Context, spec LaunchSpec) (MachineStatus, error)
 	// Inspect returns one machine. It returns ErrNotFound if the platform does
-	// not know the id, which proves nothing right after a launch.
-	Inspect(ctx context.Context, id string) (Machine, error)
+	// not know the machine, which proves nothing right after a launch.
+	Inspect(ctx context.Context, m Machine) (MachineStatus, error)
 	// Wait returns as soon as the machine is observed in the phase
 	// (MachineRunning or MachineGone) or a later one. When limit (1 s to 60 s)
 	// is over, it returns the machine as it is then and no error; the caller
 	// checks the phase.
-	Wait(ctx context.Context, id string, phase MachinePhase, limit time.Duration) (Machine, error)
+	Wait(ctx context.Context, m Machine, phase MachinePhase, limit time.Duration) (MachineStatus, error)
 	// List returns all live machines that this Sortie has created, in any
 	// order. It may lag behind; machines that are gone may be missing.
-	List(ctx context.Context) ([]Machine, error)
+	List(ctx context.Context) ([]MachineStatus, error)
 	// Stop sends SIGTERM and, after the grace, SIGKILL. It waits for neither.
 	// It returns nil if the machine is gone or unknown.
-	Stop(ctx context.Context, id string, grace time.Duration) error
+	Stop(ctx context.Context, m Machine, grace time.Duration) error
 	// Destroy kills and removes the machine. It does not wait until the machine
 	// is gone. It returns nil if the machine is gone or unknown.
-	Destroy(ctx context.Context, id string) error
+	Destroy(ctx context.Context, m Machine) error
 }
 
 // LaunchSpec describes the machine of an attempt.
@@ -78,13 +78,14 @@ const (
 	MachineGone   MachinePhase = "gone"
 )
 
-// Machine is a machine as the platform reports it.
-type Machine struct {
-	// ID identifies the machine across apps and clusters. Its form is the
-	// adapter's; it has at most 200 characters.
-	ID        string
+// Machine identifies a machine. Calls use Runner, App, Cluster and ID; ID has at
+// most 200 characters.
+type Machine = run.Machine
+
+// MachineStatus is a machine as the platform reports it. Its Pool is empty.
+type MachineStatus struct {
+	Machine
 	Name      string
-	Region    string
 	Phase     MachinePhase
 	Owner     MachineOwner
 	CreatedAt time.Time
@@ -104,5 +105,5 @@ type MachineLogs interface {
 	// error, in the order of the writes. The platform may have shortened it, and
 	// then marks the cut. Logs works for a while after the machine is gone.
 	// ErrNotFound if the platform does not know the machine or keeps no log.
-	Logs(ctx context.Context, id string) ([]byte, error)
+	Logs(ctx context.Context, m Machine) ([]byte, error)
 }

@@ -116,16 +116,16 @@ func WriteOf(d run.Decision) Write {
 
 // Placement is the machine of a run's attempt according to the record.
 type Placement struct {
-	Run       run.Ref
-	State     run.State
-	Attempt   int
-	MachineID string
+	Run     run.Ref
+	State   run.State
+	Attempt int
+	Machine Machine
 }
 
-// PlacementOf returns the placement of a run; MachineID is empty if it is
+// PlacementOf returns the placement of a run; Machine is zero if it is
 // unknown.
 func PlacementOf(r run.Run) Placement {
-	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, MachineID: r.Attempt.MachineID}
+	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, Machine: r.Attempt.Machine}
 }
 
 // Reception is the time since which callbacks can be received, and the time of

@@ -33,8 +33,8 @@ type RunnerHarness struct {
 	Runner port.Runner
 	// Image runs RunnerProgram. NoImage does not exist on the platform.
 	Image, NoImage string
-	// UnknownID has the adapter's format and belongs to no machine.
-	UnknownID string
+	// Unknown has the adapter's format and is no machine.
+	Unknown port.Machine
 	// Occupy creates a live machine of that name that does not belong to
 	// Sortie, in the region where the Runner would create one.
 	Occupy func(t *testing.T, name string)
@@ -97,52 +97,52 @@ func (h RunnerHarness) spec(name, does string) port.LaunchSpec {
 }
 
 // launch creates a machine and fails the test on an error.
-func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.Machine {
+func (h RunnerHarness) launch(t *testing.T, spec port.LaunchSpec) port.MachineStatus {
 	t.Helper()
 	m, err := h.Runner.Launch(deadline(t), spec)
 	if err != nil {
 		t.Fatalf("cannot launch %s: %v", spec.Name, err)
 	}
-	if m.ID == "" || len(m.ID) > 200 || m.Name != spec.Name || m.Owner != spec.Owner {
+	if m.ID == "" || len(m.ID) > 200 || m.Runner == "" || m.Name != spec.Name || m.Owner != spec.Owner {
 		t.Fatalf("got %+v, want a machine of %+v", m, spec)
 	}
 	return m
 }
 
-func (h RunnerHarness) wait(t *testing.T, id string, phase port.MachinePhase) port.Machine {
+func (h RunnerHarness) wait(t *testing.T, at port.Machine, phase port.MachinePhase) port.MachineStatus {
 	t.Helper()
-	m, err := h.Runner.Wait(deadline(t), id, phase, 30*time.Second)
+	m, err := h.Runner.Wait(deadline(t), at, phase, 30*time.Second)
 	if err != nil {
-		t.Fatalf("cannot wait until %s is %s: %v", id, phase, err)
+		t.Fatalf("cannot wait until %s is %s: %v", at.ID, phase, err)
 	}
 	return m
 }
 
 // gone waits until the machine is gone and returns its exit, which must be
 // known.
-func (h RunnerHarness) gone(t *testing.T, id string) port.Exit {
+func (h RunnerHarness) gone(t *testing.T, at port.Machine) port.Exit {
 	t.Helper()
-	m := h.wait(t, id, port.MachineGone)
+	m := h.wait(t, at, port.MachineGone)
 	if m.Phase != port.MachineGone || m.Exit == nil {
 		t.Fatalf("%s: got phase %s with exit %v, want gone with an exit", m.Name, m.Phase, m.Exit)
 	}
 	if m.Exit.At.IsZero() || m.Exit.At.Before(m.CreatedAt.Truncate(time.Second)) {
 		t.Errorf("%s: got exit at %v, want after its creation at %v", m.Name, m.Exit.At, m.CreatedAt)
 	}
-	if again, err := h.Runner.Inspect(deadline(t), id); err != nil || again.Phase != port.MachineGone || again.Exit == nil || *again.Exit != *m.Exit {
+	if again, err := h.Runner.Inspect(deadline(t), at); err != nil || again.Phase != port.MachineGone || again.Exit == nil || *again.Exit != *m.Exit {
 		t.Errorf("second Inspect: got %+v, %v; want the same", again, err)
 	}
 	return *m.Exit
 }
 
 // listed returns the live machines of the name.
-func (h RunnerHarness) listed(t *testing.T, name string) []port.Machine {
+func (h RunnerHarness) listed(t *testing.T, name string) []port.MachineStatus {
 	t.Helper()
 	all, err := h.Runner.List(deadline(t))
 	if err != nil {
 		t.Fatalf("cannot list: %v", err)
 	}
-	var found []port.Machine
+	var found []port.MachineStatus
 	for _, m := range all {
 		if m.Name == name {
 			found = append(found, m)
@@ -151,10 +151,10 @@ func (h RunnerHarness) listed(t *testing.T, name string) []port.Machine {
 	return found
 }
 
-func (h RunnerHarness) destroy(t *testing.T, id string) {
+func (h RunnerHarness) destroy(t *testing.T, at port.Machine) {
 	t.Helper()
-	if err := h.Runner.Destroy(deadline(t), id); err != nil {
-		t.Errorf("cannot destroy %s: %v", id, err)
+	if err := h.Runner.Destroy(deadline(t), at); err != nil {
+		t.Errorf("cannot destroy %s: %v", at.ID, err)
 	}
 }
 

@@ -26,7 +26,7 @@ func runnerForeign(t *testing.T, h RunnerHarness) {
 			t.Errorf("another %s: got error %v, want %s", name, err, fault.LaunchRefused)
 		}
 	}
-	h.destroy(t, m.ID)
+	h.destroy(t, m.Machine)
 }
 
 func runnerList(t *testing.T, h RunnerHarness) {
@@ -44,7 +44,7 @@ func runnerList(t *testing.T, h RunnerHarness) {
 			t.Errorf("got %+v listed, want own live machines only", m)
 		}
 		delete(ids, m.ID)
-		h.destroy(t, m.ID)
+		h.destroy(t, m.Machine)
 	}
 	if len(ids) > 0 {
 		t.Errorf("got a list without %v, want all live machines", ids)
@@ -69,7 +69,7 @@ func noMachine(t *testing.T, h RunnerHarness, name string, injected RunnerFault,
 	if found := h.listed(t, name); len(found) != 0 {
 		t.Errorf("got %+v listed, want no machine", found)
 	}
-	h.destroy(t, h.launch(t, spec).ID)
+	h.destroy(t, h.launch(t, spec).Machine)
 }
 
 func runnerNoImage(t *testing.T, h RunnerHarness) {
@@ -119,5 +119,5 @@ func runnerLostAnswer(t *testing.T, h RunnerHarness) {
 	if found := h.listed(t, spec.Name); len(found) != 1 || found[0].ID != first.ID {
 		t.Errorf("got %+v listed, want only %s", found, first.ID)
 	}
-	h.destroy(t, first.ID)
+	h.destroy(t, first.Machine)
 }

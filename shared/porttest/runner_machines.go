@@ -16,19 +16,19 @@ func runnerStop(t *testing.T, h RunnerHarness) {
 	if got := ready.receive(); got != "hello from the machine" {
 		t.Errorf("got %q from the program, want its environment variable", got)
 	}
-	if m = h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineRunning || m.Exit != nil {
+	if m = h.wait(t, m.Machine, port.MachineRunning); m.Phase != port.MachineRunning || m.Exit != nil {
 		t.Errorf("got %s with exit %v, want running", m.Phase, m.Exit)
 	}
 	if m.CreatedAt.IsZero() || m.CreatedAt.Location() != time.UTC {
 		t.Errorf("got creation time %v, want one in UTC", m.CreatedAt)
 	}
-	if found := h.listed(t, m.Name); len(found) != 1 || found[0].ID != m.ID || found[0].Owner != m.Owner {
+	if found := h.listed(t, m.Name); len(found) != 1 || found[0].Machine != m.Machine || found[0].Owner != m.Owner {
 		t.Errorf("got %+v listed, want the machine", found)
 	}
-	if err := h.Runner.Stop(deadline(t), m.ID, 10*time.Second); err != nil {
+	if err := h.Runner.Stop(deadline(t), m.Machine, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if exit := h.gone(t, m.ID); exit.Code != 0 || exit.Signal != 0 || !exit.Requested || exit.OOM {
+	if exit := h.gone(t, m.Machine); exit.Code != 0 || exit.Signal != 0 || !exit.Requested || exit.OOM {
 		t.Errorf("got exit %+v, want 0, requested", exit)
 	}
 	if found := h.listed(t, m.Name); len(found) != 0 {
@@ -42,7 +42,7 @@ func runnerExitCode(t *testing.T, h RunnerHarness) {
 		code int
 	}{"r-zero": {"exit 0", 0}, "r-one": {"exit 1", 1}, "r-many": {"exit 93", 93}, "r-137": {"exit 137", 137}} {
 		m := h.launch(t, h.spec(name, does.does))
-		if exit := h.gone(t, m.ID); exit.Code != does.code || exit.Signal != 0 || exit.Requested || exit.OOM {
+		if exit := h.gone(t, m.Machine); exit.Code != does.code || exit.Signal != 0 || exit.Requested || exit.OOM {
 			t.Errorf("%s: got exit %+v, want code %d", does.does, exit, does.code)
 		}
 	}
@@ -50,8 +50,8 @@ func runnerExitCode(t *testing.T, h RunnerHarness) {
 
 func runnerWaitGone(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, h.spec("r-quick", "exit 0"))
-	h.gone(t, m.ID)
-	if m := h.wait(t, m.ID, port.MachineRunning); m.Phase != port.MachineGone {
+	h.gone(t, m.Machine)
+	if m := h.wait(t, m.Machine, port.MachineRunning); m.Phase != port.MachineGone {
 		t.Errorf("got phase %s, want gone", m.Phase)
 	}
 }
@@ -60,7 +60,7 @@ func runnerAdopts(t *testing.T, h RunnerHarness) {
 	spec := h.spec("r-again", "rest")
 	first := h.launch(t, spec)
 	second := h.launch(t, spec)
-	h.wait(t, first.ID, port.MachineRunning)
+	h.wait(t, first.Machine, port.MachineRunning)
 	third := h.launch(t, spec)
 	if second.ID != first.ID || third.ID != first.ID {
 		t.Errorf("got machines %s, %s and %s, want one machine", first.ID, second.ID, third.ID)
@@ -68,7 +68,7 @@ func runnerAdopts(t *testing.T, h RunnerHarness) {
 	if third.Phase != port.MachineRunning {
 		t.Errorf("got adopted machine in phase %s, want running", third.Phase)
 	}
-	h.destroy(t, first.ID)
+	h.destroy(t, first.Machine)
 }
 
 func runnerRace(t *testing.T, h RunnerHarness) {
@@ -86,10 +86,10 @@ func runnerRace(t *testing.T, h RunnerHarness) {
 		})
 	}
 	group.Wait()
-	want := h.launch(t, spec).ID
+	want := h.launch(t, spec).Machine
 	for _, id := range ids {
-		if id != "" && id != want {
-			t.Errorf("got machine %s, want %s", id, want)
+		if id != "" && id != want.ID {
+			t.Errorf("got machine %s, want %s", id, want.ID)
 		}
 	}
 	if found := h.listed(t, spec.Name); len(found) != 1 {
@@ -101,24 +101,24 @@ func runnerRace(t *testing.T, h RunnerHarness) {
 func runnerNameReused(t *testing.T, h RunnerHarness) {
 	spec := h.spec("r-name", "rest")
 	first := h.launch(t, spec)
-	h.destroy(t, first.ID)
-	h.wait(t, first.ID, port.MachineGone)
+	h.destroy(t, first.Machine)
+	h.wait(t, first.Machine, port.MachineGone)
 	second := h.launch(t, spec)
 	if second.ID == first.ID {
 		t.Errorf("got %+v, which is gone, want a new machine", second)
 	}
-	h.destroy(t, second.ID)
+	h.destroy(t, second.Machine)
 }
 
 func runnerGrace(t *testing.T, h RunnerHarness) {
 	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-stubborn", "ignore"), "up"))
 	ready.receive()
-	h.wait(t, m.ID, port.MachineRunning)
-	if err := h.Runner.Stop(deadline(t), m.ID, 50*time.Millisecond); err != nil {
+	h.wait(t, m.Machine, port.MachineRunning)
+	if err := h.Runner.Stop(deadline(t), m.Machine, 50*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if exit := h.gone(t, m.ID); exit.Code != 137 || exit.Signal != 9 || !exit.Requested {
+	if exit := h.gone(t, m.Machine); exit.Code != 137 || exit.Signal != 9 || !exit.Requested {
 		t.Errorf("got exit %+v, want SIGKILL, requested", exit)
 	}
 }
@@ -127,9 +127,9 @@ func runnerDestroy(t *testing.T, h RunnerHarness) {
 	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-destroyed", "ignore"), "up"))
 	ready.receive()
-	h.wait(t, m.ID, port.MachineRunning)
-	h.destroy(t, m.ID)
-	if exit := h.gone(t, m.ID); exit.Signal != 9 || !exit.Requested {
+	h.wait(t, m.Machine, port.MachineRunning)
+	h.destroy(t, m.Machine)
+	if exit := h.gone(t, m.Machine); exit.Signal != 9 || !exit.Requested {
 		t.Errorf("got exit %+v, want SIGKILL, requested", exit)
 	}
 }
@@ -138,39 +138,43 @@ func runnerIdempotent(t *testing.T, h RunnerHarness) {
 	ready := newListener(t)
 	m := h.launch(t, ready.with(h.spec("r-twice", "ignore"), "up"))
 	ready.receive()
-	h.wait(t, m.ID, port.MachineRunning)
-	stop := func(id string) {
+	h.wait(t, m.Machine, port.MachineRunning)
+	stop := func(at port.Machine) {
 		t.Helper()
-		if err := h.Runner.Stop(deadline(t), id, time.Minute); err != nil {
-			t.Errorf("cannot stop %s: %v", id, err)
+		if err := h.Runner.Stop(deadline(t), at, time.Minute); err != nil {
+			t.Errorf("cannot stop %s: %v", at.ID, err)
 		}
 	}
-	stop(m.ID)
-	stop(m.ID)
-	h.destroy(t, m.ID)
-	h.destroy(t, m.ID)
-	h.gone(t, m.ID)
-	for _, id := range []string{m.ID, h.UnknownID, "no machine's id"} {
-		stop(id)
-		h.destroy(t, id)
+	stop(m.Machine)
+	stop(m.Machine)
+	h.destroy(t, m.Machine)
+	h.destroy(t, m.Machine)
+	h.gone(t, m.Machine)
+	malformed := m.Machine
+	malformed.ID = "no machine's id"
+	for _, at := range []port.Machine{m.Machine, h.Unknown, malformed} {
+		stop(at)
+		h.destroy(t, at)
 	}
 }
 
 func runnerWaitLimit(t *testing.T, h RunnerHarness) {
 	m := h.launch(t, h.spec("r-patient", "rest"))
-	h.wait(t, m.ID, port.MachineRunning)
-	got, err := h.Runner.Wait(deadline(t), m.ID, port.MachineGone, time.Second)
+	h.wait(t, m.Machine, port.MachineRunning)
+	got, err := h.Runner.Wait(deadline(t), m.Machine, port.MachineGone, time.Second)
 	if err != nil || got.Phase != port.MachineRunning || got.ID != m.ID {
 		t.Errorf("got %+v, %v; want a running machine", got, err)
 	}
-	h.destroy(t, m.ID)
+	h.destroy(t, m.Machine)
 }
 
 func runnerUnknown(t *testing.T, h RunnerHarness) {
-	for _, id := range []string{h.UnknownID, "no machine's id", ""} {
-		_, err := h.Runner.Inspect(deadline(t), id)
+	malformed := h.Unknown
+	malformed.ID = "no machine's id"
+	for _, at := range []port.Machine{h.Unknown, malformed, {}} {
+		_, err := h.Runner.Inspect(deadline(t), at)
 		wantNotFound(t, err)
-		_, err = h.Runner.Wait(deadline(t), id, port.MachineGone, time.Second)
+		_, err = h.Runner.Wait(deadline(t), at, port.MachineGone, time.Second)
 		wantNotFound(t, err)
 	}
 }
@@ -181,13 +185,13 @@ func runnerContext(t *testing.T, h RunnerHarness) {
 	defer cancel()
 	_, err := h.Runner.Launch(ctx, h.spec("r-late", "rest"))
 	wantFault(t, err, fault.Unavailable)
-	_, err = h.Runner.Inspect(ctx, m.ID)
+	_, err = h.Runner.Inspect(ctx, m.Machine)
 	wantFault(t, err, fault.Unavailable)
-	_, err = h.Runner.Wait(ctx, m.ID, port.MachineGone, time.Second)
+	_, err = h.Runner.Wait(ctx, m.Machine, port.MachineGone, time.Second)
 	wantFault(t, err, fault.Unavailable)
 	_, err = h.Runner.List(ctx)
 	wantFault(t, err, fault.Unavailable)
-	wantFault(t, h.Runner.Stop(ctx, m.ID, time.Second), fault.Unavailable)
-	wantFault(t, h.Runner.Destroy(ctx, m.ID), fault.Unavailable)
-	h.destroy(t, m.ID)
+	wantFault(t, h.Runner.Stop(ctx, m.Machine, time.Second), fault.Unavailable)
+	wantFault(t, h.Runner.Destroy(ctx, m.Machine), fault.Unavailable)
+	h.destroy(t, m.Machine)
 }

@@ -39,7 +39,7 @@ func committedIsReadBack(s *storeTest) {
 	r := s.create(sample("acme", "a"))
 	facts := append([]run.Fact{enqueued("default", 3), granted(3)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
-		run.MachineCreated{Attempt: 1, MachineID: "m1"}, run.MachineRunning{Attempt: 1})
+		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m1"}}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)
 	for _, f := range facts {
 		before := r.Version

@@ -46,7 +46,7 @@ func shortLived(tenant, id string) run.Run {
 func startFacts(machine string) []run.Fact {
 	return []run.Fact{
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token 1"},
-		run.MachineCreated{Attempt: 1, MachineID: machine},
+		run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "app", ID: machine}},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: "token 2"},
 	}

@@ -13,7 +13,7 @@ import (
 // earlierNames are the members that a record of version 0.0 may have.
 var earlierNames = [][]byte{
 	[]byte(`"silent":`), []byte(`"quietFrom":`), []byte(`"toldAt":`), []byte(`"termAt":`),
-	[]byte(`"stand":`), []byte(`"judgements":`), []byte(`"keptAt":`),
+	[]byte(`"machineId":`), []byte(`"stand":`), []byte(`"judgements":`), []byte(`"keptAt":`),
 }
 
 // UnmarshalJSON reads a record of this version or of version 0.0.
@@ -34,10 +34,11 @@ func (r *Run) UnmarshalJSON(data []byte) error {
 func (r *Run) readEarlier(data []byte) error {
 	var earlier struct {
 		Attempt struct {
-			Silent    bool      `json:"silent"`
-			QuietFrom time.Time `json:"quietFrom"`
-			ToldAt    time.Time `json:"toldAt"`
-			TermAt    time.Time `json:"termAt"`
+			MachineID earlierMachine `json:"machineId"`
+			Silent    bool           `json:"silent"`
+			QuietFrom time.Time      `json:"quietFrom"`
+			ToldAt    time.Time      `json:"toldAt"`
+			TermAt    time.Time      `json:"termAt"`
 		} `json:"attempt"`
 		Spent struct {
 			Judgements int `json:"judgements"`
@@ -54,6 +55,7 @@ func (r *Run) readEarlier(data []byte) error {
 	}
 	r.Attempt.HeartbeatExempt = r.Attempt.HeartbeatExempt || earlier.Attempt.Silent
 	r.Spent.Evaluations = max(r.Spent.Evaluations, earlier.Spent.Judgements)
+	setIfZero(&r.Attempt.Machine, Machine(earlier.Attempt.MachineID))
 	setIfZero(&r.Attempt.LastContactAt, earlier.Attempt.QuietFrom)
 	setIfZero(&r.Attempt.CancelDeliveredAt, earlier.Attempt.ToldAt)
 	setIfZero(&r.Attempt.SigtermAt, earlier.Attempt.TermAt)
@@ -69,6 +71,19 @@ func setIfZero[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// earlierMachine is a machine of version 0.0: the text "app/id" of Fly.
+type earlierMachine Machine
+
+// UnmarshalText reads the text of version 0.0.
+func (m *earlierMachine) UnmarshalText(text []byte) error {
+	app, id, ok := strings.Cut(string(text), "/")
+	if !ok {
+		app, id = "", app
+	}
+	*m = earlierMachine{Runner: "fly", App: app, ID: id}
+	return nil
 }
 
 // earlierEvents maps the renamed event types of version 0.0 to those of 0.1.

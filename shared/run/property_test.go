@@ -42,7 +42,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Acted{},
 		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
-		run.MachineCreated{Attempt: attempt, MachineID: fmt.Sprint("m", attempt)},
+		run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprint("m", attempt)}},
 		run.MachineRunning{Attempt: attempt},
 		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Rand: roll},
 		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},

@@ -75,7 +75,7 @@ func TestDecideIsPure(t *testing.T) {
 // that have ended in every way, in every later state of their run.
 func TestLateFactChangesNothing(t *testing.T) {
 	t.Parallel()
-	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, MachineID: "m"}, run.MachineRunning{Attempt: 1}}
+	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}}, run.MachineRunning{Attempt: 1}}
 	over := map[string][]run.Fact{
 		"reported":  {run.Reported{Attempt: 1, Report: run.Report{Digest: "first", Success: true}}},
 		"cancelled": {run.CancelRequested{}, run.MachineGone{Attempt: 1}},
@@ -172,7 +172,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	)
 	others := func(attempt int) []run.Fact {
 		return []run.Fact{
-			run.MachineCreated{Attempt: attempt, MachineID: "another"},
+			run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: "another"}},
 			run.MachineRunning{Attempt: attempt},
 			run.StartRefused{Attempt: attempt, Fault: fault.New(fault.LaunchRefused, "no")},
 			run.MachineGone{Attempt: attempt},
@@ -187,7 +187,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	for _, f := range []run.Fact{
 		run.Due{},
 		run.Admitted{Pool: "p", Limit: 1},
-		run.MachineCreated{Attempt: 2, MachineID: "m2"},
+		run.MachineCreated{Attempt: 2, Machine: run.Machine{ID: "m2"}},
 		run.MachineRunning{Attempt: 2},
 		run.CancelRequested{},
 		run.MachineGone{Attempt: 2},

@@ -93,7 +93,7 @@ func (r Run) PoolState() SlotState {
 
 // Placed reports whether the run's machine is known and may run.
 func (r Run) Placed() bool {
-	return r.Attempt.MachineID != "" && (r.State == ContainerCreating || r.State == Running)
+	return r.Attempt.Machine.Known() && (r.State == ContainerCreating || r.State == Running)
 }
 
 // BytesLeft reports whether bytes of the run are stored: its output, or logs.
@@ -143,8 +143,8 @@ type Attempt struct {
 	Number int `json:"number"`
 	// MachineName is committed before the machine is created.
 	MachineName string `json:"machineName,omitempty"`
-	// MachineID is the runner's id, empty until it is known.
-	MachineID string `json:"machineId,omitempty"`
+	// Machine is zero until it is known.
+	Machine Machine `json:"machine,omitzero"`
 	// IntentAt is when the machine was first requested.
 	IntentAt time.Time `json:"intentAt,omitzero"`
 	// StartBy is the start limit: a machine that was not observed running by

@@ -32,7 +32,7 @@ func (f TokenStored) apply(d *draft) error {
 	case StepCancelling:
 		d.markSigterm()
 	case StepContainerCreating:
-		if d.Attempt.MachineID == "" {
+		if !d.Attempt.Machine.Known() {
 			d.Attempt.CreateBy = d.now.Add(createLimit)
 		}
 	}
@@ -46,26 +46,27 @@ const createLimit = 90 * time.Second
 // Creating reports whether a create call of the attempt may be in flight: a
 // machine may appear although the platform does not list it.
 func (r Run) Creating(now time.Time) bool {
-	return r.Attempt.MachineID == "" && now.Before(r.Attempt.CreateBy)
+	return !r.Attempt.Machine.Known() && now.Before(r.Attempt.CreateBy)
 }
 
 // MachineCreated: the runner has created or adopted the machine of an attempt.
 // It changes nothing once that attempt was settled; the caller then destroys
 // the machine.
 type MachineCreated struct {
-	Attempt   int
-	MachineID string
+	Attempt int
+	Machine Machine
 	// Running: the machine was observed running.
 	Running bool
 }
 
 func (f MachineCreated) apply(d *draft) error {
-	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.MachineID != "" {
+	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.Machine.Known() {
 		return nil
 	}
-	d.Attempt.MachineID = f.MachineID
+	d.Attempt.Machine = f.Machine
+	d.Attempt.Machine.Pool = d.Slot.Pool
 	d.Attempt.BackoffUntil, d.Attempt.Throttles, d.Attempt.CreateBy = time.Time{}, 0, time.Time{}
-	d.emit(Event{Type: EventMachineCreated, Message: f.MachineID})
+	d.emit(Event{Type: EventMachineCreated, Message: f.Machine.ID})
 	if f.Running && d.State == ContainerCreating {
 		d.begin()
 	}

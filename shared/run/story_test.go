@@ -112,7 +112,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "token":
 		return s.token(t, d)
 	case "created":
-		return run.MachineCreated{Attempt: attempt, MachineID: fmt.Sprintf("app/m%d", attempt)}
+		return run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprintf("m%d", attempt)}}
 	case "refused":
 		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
 	case "running":

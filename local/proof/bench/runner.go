@@ -32,9 +32,9 @@ type goroutine struct {
 	gone      chan struct{} // nil: never
 }
 
-func (one *goroutine) as(name string) port.Machine {
-	m := port.Machine{
-		ID: name, Name: name, Phase: port.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
+func (one *goroutine) as(name string) port.MachineStatus {
+	m := port.MachineStatus{
+		Machine: port.Machine{Runner: "goroutine", ID: name}, Name: name, Phase: port.MachineRunning, Owner: one.owner, CreatedAt: one.createdAt, Exit: one.exit,
 	}
 	if m.Exit != nil {
 		m.Phase = port.MachineGone
@@ -48,7 +48,7 @@ func newGoroutines(program work, now func() time.Time) *goroutines {
 }
 
 // Launch implements port.Runner.
-func (g *goroutines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
+func (g *goroutines) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if one, ok := g.made[spec.Name]; ok {
@@ -82,21 +82,21 @@ func (g *goroutines) find(id string) (*goroutine, error) {
 }
 
 // Inspect implements port.Runner.
-func (g *goroutines) Inspect(_ context.Context, id string) (port.Machine, error) {
-	one, err := g.find(id)
+func (g *goroutines) Inspect(_ context.Context, m port.Machine) (port.MachineStatus, error) {
+	one, err := g.find(m.ID)
 	if err != nil {
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return one.as(id), nil
+	return one.as(m.ID), nil
 }
 
 // Wait implements port.Runner.
-func (g *goroutines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
-	one, err := g.find(id)
+func (g *goroutines) Wait(ctx context.Context, m port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	one, err := g.find(m.ID)
 	if err != nil {
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	if phase == port.MachineGone {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -106,14 +106,14 @@ func (g *goroutines) Wait(ctx context.Context, id string, phase port.MachinePhas
 		case <-ctx.Done():
 		}
 	}
-	return g.Inspect(ctx, id)
+	return g.Inspect(ctx, m)
 }
 
 // List implements port.Runner.
-func (g *goroutines) List(context.Context) ([]port.Machine, error) {
+func (g *goroutines) List(context.Context) ([]port.MachineStatus, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var list []port.Machine
+	var list []port.MachineStatus
 	for name, one := range g.made {
 		if one.exit == nil {
 			list = append(list, one.as(name))
@@ -123,7 +123,7 @@ func (g *goroutines) List(context.Context) ([]port.Machine, error) {
 }
 
 // Stop implements port.Runner. It does nothing.
-func (g *goroutines) Stop(context.Context, string, time.Duration) error { return nil }
+func (g *goroutines) Stop(context.Context, port.Machine, time.Duration) error { return nil }
 
 // Destroy implements port.Runner. It does nothing: a goroutine ends by itself.
-func (g *goroutines) Destroy(context.Context, string) error { return nil }
+func (g *goroutines) Destroy(context.Context, port.Machine) error { return nil }

@@ -77,9 +77,9 @@ const maxUnwanted = 2*sweepEvery + 4*time.Minute
 
 func (w *world) checkMachines(known map[string]*run.Run) {
 	for i := range w.machines.created {
-		m := w.machines.byID[fmt.Sprintf("app/m%d", i+1)]
+		m := w.machines.byID[fmt.Sprintf("m%d", i+1)]
 		r, ok := known[m.spec.Owner.RunID]
-		wanted := ok && r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (r.Attempt.MachineID == "" || r.Attempt.MachineID == m.id)
+		wanted := ok && r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (!r.Attempt.Machine.Known() || r.Attempt.Machine.ID == m.id)
 		switch {
 		case !ok || !m.alive() || wanted:
 			m.unwantedAt = time.Time{}

@@ -34,21 +34,21 @@ type machine struct {
 
 func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
-func (m *machine) view() port.Machine {
-	return port.Machine{ID: m.id, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
+func (m *machine) view() port.MachineStatus {
+	return port.MachineStatus{Machine: port.Machine{Runner: "simulated", ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
 }
 
 // Launch implements port.Runner.
-func (r *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine, error) {
+func (r *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	plan := r.w.plan
 	r.w.maybeCancel(spec.Env["TASK_ID"])
 	switch {
 	case r.w.chance(plan.throttles):
-		return port.Machine{}, fault.New(fault.Throttled, "too many machines created at once")
+		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines created at once")
 	case r.w.chance(plan.noCapacity):
-		return port.Machine{}, fault.New(fault.Capacity, "no capacity")
+		return port.MachineStatus{}, fault.New(fault.Capacity, "no capacity")
 	case r.w.chance(plan.lostCalls):
-		return port.Machine{}, fault.New(fault.Unavailable, "request lost")
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "request lost")
 	}
 	m := r.named(spec.Name)
 	if m == nil {
@@ -57,7 +57,7 @@ func (r *machines) Launch(_ context.Context, spec port.LaunchSpec) (port.Machine
 	if r.w.chance(plan.lostCalls) {
 		r.w.note("response about %s is lost", m.id)
 		r.w.unknownMachines++
-		return port.Machine{}, fault.New(fault.Unavailable, "response lost")
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
 	}
 	return m.view(), nil
 }
@@ -73,7 +73,7 @@ func (r *machines) named(name string) *machine {
 
 func (r *machines) create(spec port.LaunchSpec) *machine {
 	r.created++
-	m := &machine{id: fmt.Sprintf("app/m%d", r.created), spec: spec, phase: port.MachineCreating}
+	m := &machine{id: fmt.Sprintf("m%d", r.created), spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.Now()
 	if r.w.chance(r.w.plan.invisible) {
 		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
@@ -89,35 +89,35 @@ func (r *machines) create(spec port.LaunchSpec) *machine {
 }
 
 // Inspect implements port.Runner.
-func (r *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
+func (r *machines) Inspect(_ context.Context, of port.Machine) (port.MachineStatus, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return port.Machine{}, fault.New(fault.Unavailable, "request lost")
+		return port.MachineStatus{}, fault.New(fault.Unavailable, "request lost")
 	}
-	m, ok := r.byID[id]
+	m, ok := r.byID[of.ID]
 	if !ok || r.w.time.Now().Before(m.visibleAt) {
-		return port.Machine{}, port.ErrNotFound
+		return port.MachineStatus{}, port.ErrNotFound
 	}
 	return m.view(), nil
 }
 
 // Wait implements port.Runner. Simulated events run meanwhile.
-func (r *machines) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
-	if m, ok := r.byID[id]; ok {
+func (r *machines) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	if m, ok := r.byID[of.ID]; ok {
 		r.w.time.runUntil(r.w.time.Now().Add(limit), func() bool {
 			return m.phase == phase || m.phase == port.MachineGone
 		})
 	}
-	return r.Inspect(ctx, id)
+	return r.Inspect(ctx, of)
 }
 
 // List implements port.Runner.
-func (r *machines) List(context.Context) ([]port.Machine, error) {
+func (r *machines) List(context.Context) ([]port.MachineStatus, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return nil, fault.New(fault.Unavailable, "request lost")
 	}
-	var list []port.Machine
+	var list []port.MachineStatus
 	for i := range r.created {
-		m := r.byID[fmt.Sprintf("app/m%d", i+1)]
+		m := r.byID[fmt.Sprintf("m%d", i+1)]
 		if m.alive() && !r.w.time.Now().Before(m.visibleAt) {
 			list = append(list, m.view())
 		}
@@ -126,11 +126,11 @@ func (r *machines) List(context.Context) ([]port.Machine, error) {
 }
 
 // Stop implements port.Runner.
-func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error {
+func (r *machines) Stop(_ context.Context, of port.Machine, grace time.Duration) error {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
-	m, ok := r.byID[id]
+	m, ok := r.byID[of.ID]
 	if !ok || !m.alive() {
 		return nil
 	}
@@ -146,11 +146,11 @@ func (r *machines) Stop(_ context.Context, id string, grace time.Duration) error
 }
 
 // Destroy implements port.Runner.
-func (r *machines) Destroy(_ context.Context, id string) error {
+func (r *machines) Destroy(_ context.Context, of port.Machine) error {
 	if r.w.chance(r.w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
-	if m, ok := r.byID[id]; ok && m.alive() {
+	if m, ok := r.byID[of.ID]; ok && m.alive() {
 		r.w.maybeCancel(m.spec.Env["TASK_ID"])
 		r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 	}

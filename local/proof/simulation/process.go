@@ -197,7 +197,7 @@ type crashingRunner struct {
 }
 
 // Launch implements port.Runner.
-func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
+func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	r.process.maybeCrash()
 	m, err := r.machines.Launch(ctx, spec)
 	r.process.maybeCrash()

@@ -3,7 +3,6 @@ package suite
 import (
 	"net/http"
 	"path/filepath"
-	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -66,13 +65,9 @@ func cancelDeaf(c *Case) {
 func cancelObedient(c *Case) {
 	task, _, _ := c.startWaiting("one", grace(20))
 	c.Running(task)
-	began := time.Now()
 	c.cancel(task, http.StatusAccepted)
 	if exit := c.cancelEnd(task, "Cancelled", "CANCELLED"); exit.Signal != 15 {
 		c.T.Errorf("got exit %+v, want signal 15", exit)
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		c.T.Errorf("got the end after %s, want it before the end of the grace", took)
 	}
 }
 

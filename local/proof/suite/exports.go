@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -18,6 +19,7 @@ import (
 func exports() []Test {
 	list := []Test{
 		{Name: "export produces a file", Requires: []Capability{AnySource}, Run: anyExport},
+		{Name: "machine's id is the platform's", Requires: []Capability{AnySource, SeeMachines}, Run: machineID},
 		{Name: "missing root fails with the contract's error", Requires: []Capability{SampleSource}, Run: missingRoot},
 		{Name: "worker needs only the callback", Requires: []Capability{ScriptedWorkers}, Run: onlyCallsBack},
 		{Name: "worker in bash and curl", Requires: []Capability{ScriptedWorkers, Bash}, Run: bashAndCurl},
@@ -84,6 +86,20 @@ func anyExport(c *Case) {
 			c.T.Fatalf("malformed document: %v", err)
 		}
 	}
+}
+
+func machineID(c *Case) {
+	status := c.End(c.StartShort("one"))
+	task := outside.Get[contract.Task](c.Client, "/v1/tasks/"+status.TaskID)
+	if task.Machine == nil || task.Machine.ID != status.MachineID {
+		c.T.Errorf("got machine %+v, want the id of /status, %q", task.Machine, status.MachineID)
+	}
+	for _, m := range c.awaitMachines(status.TaskID, 1) {
+		if m.ID == status.MachineID {
+			return
+		}
+	}
+	c.T.Errorf("got machine id %q, want one that the platform has", status.MachineID)
 }
 
 func missingRoot(c *Case) {

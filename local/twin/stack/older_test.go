@@ -20,8 +20,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// keptFolder is a data folder of an older program. Its README describes it.
-const keptFolder = "../../../shared/adapter/sqlite/testdata/folder-1"
+// keptFolders are data folders of older programs. Their README describes them.
+const keptFolders = "../../../shared/adapter/sqlite/testdata"
 
 // later is the time between the end of the old process and the next start. The
 // downloaded output still exists then, and the stuck machine is no longer stuck.
@@ -40,15 +40,15 @@ type kept struct {
 	Body   string                     `json:"body"`
 }
 
-// olderFolder returns a copy of the kept folder.
-func olderFolder(t *testing.T) (string, kept) {
+// olderFolder returns a copy of a kept folder.
+func olderFolder(t *testing.T, name string) (string, kept) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(keptFolder, "expected.json"))
+	text, err := os.ReadFile(filepath.Join(keptFolders, name, "expected.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Join(keptFolder, "data"))); err != nil {
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(keptFolders, name, "data"))); err != nil {
 		t.Fatal(err)
 	}
 	// git does not store the mode, and a readable key file is refused.
@@ -62,26 +62,32 @@ func olderFolder(t *testing.T) (string, kept) {
 // killed: ended runs are unchanged, and the others end.
 func TestOlderFolderResumes(t *testing.T) {
 	t.Parallel()
-	folder, was := olderFolder(t)
-	g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
-	for name, want := range was.Ended {
-		if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
-			t.Errorf("%s: got %s, want %+v", name, got, want)
-		}
-	}
-	output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
-	if sum := sha256.Sum256(output.Body); output.Status != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
-		t.Errorf("output: got status %d and %d other bytes", output.Status, len(output.Body))
-	}
-	answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
-	if answer.Status != http.StatusOK || outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID != was.Tasks["completed"] {
-		t.Errorf("repeated request: got %d %s, want 200 and the same task", answer.Status, answer.Body)
-	}
-	for name, task := range was.Tasks {
-		if status := g.End(task); name != "failed" && status.Status != contract.StatusSuccess {
-			t.Errorf("%s: got %+v, want a success", name, status)
-		}
-		g.Events(task)
+	for _, name := range []string{"folder-1", "folder-2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, was := olderFolder(t, name)
+			g := start(t, served{Data: folder, Now: was.MadeAt.Add(later), Play: "success"})
+			for name, want := range was.Ended {
+				_, want.MachineID, _ = strings.Cut(want.MachineID, "/") // it was "app/id"
+				if got := toJSON(t, g.End(want.TaskID)); !bytes.Equal(got, toJSON(t, want)) {
+					t.Errorf("%s: got %s, want %+v", name, got, want)
+				}
+			}
+			output := g.Call(http.MethodGet, "/download/"+was.Tasks["completed"], "")
+			if sum := sha256.Sum256(output.Body); output.Status != http.StatusOK || hex.EncodeToString(sum[:]) != was.Output {
+				t.Errorf("output: got status %d and %d other bytes", output.Status, len(output.Body))
+			}
+			answer := g.Call(http.MethodPost, "/export/mods", was.Body, "Idempotency-Key", was.Key)
+			if answer.Status != http.StatusOK || outside.Decode[contract.ExportAccepted](t, answer.Body).TaskID != was.Tasks["completed"] {
+				t.Errorf("repeated request: got %d %s, want 200 and the same task", answer.Status, answer.Body)
+			}
+			for name, task := range was.Tasks {
+				if status := g.End(task); name != "failed" && status.Status != contract.StatusSuccess {
+					t.Errorf("%s: got %+v, want a success", name, status)
+				}
+				g.Events(task)
+			}
+		})
 	}
 }
 
@@ -92,7 +98,7 @@ func TestNewerFolderIsRefusedUnchanged(t *testing.T) {
 	} {
 		t.Run(newer.name, func(t *testing.T) {
 			t.Parallel()
-			folder, was := olderFolder(t)
+			folder, was := olderFolder(t, "folder-1")
 			upToDate(t, folder)
 			db, err := sqlite.Open(t.Context(), filepath.Join(folder, newer.file))
 			if err != nil {

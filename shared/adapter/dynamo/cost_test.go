@@ -56,7 +56,7 @@ func exportCommits() []commit {
 	return []commit{
 		{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
 		{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
-		{name: "machine created", fact: run.MachineCreated{Attempt: 1, MachineID: "arke-mods-export-worker/3d8d9014b32e89"}},
+		{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "arke-mods-export-worker", ID: "3d8d9014b32e89"}}},
 		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, heartbeat: func(now time.Time) run.HeartbeatChange {
 			return run.HeartbeatChange{Open: &run.Heartbeat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
 		}},
@@ -67,7 +67,7 @@ func exportCommits() []commit {
 			Digest: "4c1055bf182d25dce3eaffbd6454eaf6", Success: true, Upload: &upload, Metrics: json.RawMessage(`{"entities":72,"durationMs":48211}`),
 		}}, heartbeat: func(time.Time) run.HeartbeatChange { return run.HeartbeatChange{Close: true} }},
 		{name: "settled, releases its slot", fact: run.Settled{Output: &run.Output{
-			Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`, ContentType: "application/xml",
+			Upload: upload, ETag: `"d41d8cd98f00b204e9800998ecf8427e"`,
 		}}},
 		{name: "downloaded", fact: run.OutputExpiring{Message: "downloaded"}},
 		{name: "output deleted", fact: run.OutputDeleted{}},

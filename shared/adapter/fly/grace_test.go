@@ -38,7 +38,7 @@ func TestStopTimeoutIsCutToTheMaximum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.runner.Stop(t.Context(), m.ID, long.StopGrace); err != nil {
+	if err := p.runner.Stop(t.Context(), m.Machine, long.StopGrace); err != nil {
 		t.Fatal(err)
 	}
 	for _, call := range []string{"launch", "stop"} {

@@ -18,16 +18,16 @@ import (
 
 // Launch implements port.Runner: it creates the machine, or adopts the live one
 // of the same name and owner.
-func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	in, err := r.input(spec)
 	if err != nil {
-		return port.Machine{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
+		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
 	}
 	app := r.appOf(spec.Name)
 	regions := r.regions(spec.Region)
 	for i, region := range regions {
 		if err := r.pace(ctx, app); err != nil {
-			return port.Machine{}, err
+			return port.MachineStatus{}, err
 		}
 		in.Region = region
 		made, err := r.create(ctx, app, in)
@@ -41,7 +41,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		case verdict == noRoom && i+1 < len(regions):
 			r.log.Info("no room for a machine in this region", "region", region, "next", regions[i+1])
 		default:
-			return port.Machine{}, launchFailure(ctx, err)
+			return port.MachineStatus{}, launchFailure(ctx, err)
 		}
 	}
 	panic("unreachable: there is always a region to try")
@@ -62,7 +62,7 @@ func (r *Runner) create(ctx context.Context, app string, in fly.LaunchMachineInp
 var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 
 // adoptNamed returns the machine with the name if it belongs to this attempt.
-func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.Machine, error) {
+func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.MachineStatus, error) {
 	const what = "find out who has the machine's name"
 	answer, ok := errors.AsType[*flaps.FlapsError](taken)
 	var match []string
@@ -74,16 +74,16 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 	}
 	found, err := r.client.Get(ctx, app, match[1])
 	if classify(err) == noMachine { // Fly does not show it yet, or no more
-		return port.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
+		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
 	}
 	if err != nil {
-		return port.Machine{}, failure(ctx, err, what)
+		return port.MachineStatus{}, failure(ctx, err, what)
 	}
 	if found.GetConfig() == nil {
-		return port.Machine{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
+		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
 	}
 	if !r.owns(found, spec) {
-		return port.Machine{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
+		return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
 	r.log.Info("adopted the machine that has the name", "machine", found.ID, "app", app)
 	return converted(app, found), nil
@@ -91,7 +91,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 
 // adoptLost looks for the machine that a creation without a clear answer may
 // have created, at once and, because lists lag, once more.
-func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec, lost error) (port.Machine, error) {
+func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec, lost error) (port.MachineStatus, error) {
 	const what = "launch the machine"
 	query := url.Values{
 		"metadata." + keyRun: {spec.Owner.RunID}, "metadata." + keyCluster: {r.cfg.Cluster}, "include_deleted": {"true"},
@@ -114,9 +114,9 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 		}
 	}
 	if ctx.Err() != nil {
-		return port.Machine{}, failure(ctx, lost, what)
+		return port.MachineStatus{}, failure(ctx, lost, what)
 	}
-	return port.Machine{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
+	return port.MachineStatus{}, fault.Wrap(lost, fault.Unavailable, "cannot %s: no clear answer from Fly", what)
 }
 
 // pick returns the machine of the attempt: a live one before one that is gone,

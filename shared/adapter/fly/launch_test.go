@@ -25,7 +25,10 @@ func spec(name string) port.LaunchSpec {
 	}
 }
 
-func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.Machine, error) {
+// unknown is a machine that does not exist.
+var unknown = port.Machine{Runner: "fly", App: "workers-1", ID: "0123456789abcd"}
+
+func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.MachineStatus, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -69,7 +72,7 @@ func TestLaunchFindsItsMachineDespiteFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := p.runner.Inspect(t.Context(), made.ID); err != nil || got.Owner != spec("r-faulty").Owner {
+			if got, err := p.runner.Inspect(t.Context(), made.Machine); err != nil || got.Owner != spec("r-faulty").Owner {
 				t.Errorf("got %+v, %v", got, err)
 			}
 			if count := p.live(t, "r-faulty"); count != 1 {
@@ -121,7 +124,7 @@ func TestInvisibleMachineIsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.runner.Inspect(t.Context(), made.ID); !errors.Is(err, port.ErrNotFound) {
+	if _, err := p.runner.Inspect(t.Context(), made.Machine); !errors.Is(err, port.ErrNotFound) {
 		t.Errorf("lookup of an invisible machine: got %v", err)
 	}
 }
@@ -134,7 +137,7 @@ func TestWaitOutlastsInvisibility(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := p.runner.Wait(t.Context(), made.ID, port.MachineRunning, 30*time.Second)
+	got, err := p.runner.Wait(t.Context(), made.Machine, port.MachineRunning, 30*time.Second)
 	if err != nil || got.Phase != port.MachineRunning {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -173,7 +176,7 @@ func TestExitReportsOOMAndLostExit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone, err := p.runner.Wait(t.Context(), made.ID, port.MachineGone, 30*time.Second)
+		gone, err := p.runner.Wait(t.Context(), made.Machine, port.MachineGone, 30*time.Second)
 		if err != nil || gone.Phase != port.MachineGone {
 			t.Fatalf("got %+v, %v", gone, err)
 		}
@@ -206,7 +209,8 @@ func TestWrongTokenOrAppIsInternal(t *testing.T) {
 			if strings.Contains(err.Error(), "fm2_") || strings.Contains(err.Error(), "another") {
 				t.Errorf("got an error with the token: %v", err)
 			}
-			for _, id := range []string{"workers-1/0123456789abcd", "nobodys/0123456789abcd"} {
+			for _, app := range []string{"workers-1", "nobodys"} {
+				id := port.Machine{Runner: "fly", App: app, ID: "0123456789abcd"}
 				if _, err := p.runner.Inspect(t.Context(), id); name != "app" && !fault.Is(err, fault.Unavailable) {
 					t.Errorf("lookup: got %v, want an error other than not found", err)
 				}
@@ -248,10 +252,9 @@ func TestMachinesAreSpreadOverApps(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			app, _, _ := strings.Cut(made.ID, "/")
 			mu.Lock()
 			defer mu.Unlock()
-			apps[app]++
+			apps[made.App]++
 		})
 	}
 	group.Wait()
@@ -289,7 +292,7 @@ func TestBaseURLKeepsItsPath(t *testing.T) {
 	}))
 	defer web.Close()
 	p := setup(t, func(c *fly.Config) { c.BaseURL = web.URL + "/fly/" })
-	if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); err != nil {
+	if _, err := p.runner.Inspect(t.Context(), unknown); err != nil {
 		t.Log(err)
 	}
 	if got := <-paths; got != "/fly/v1/apps/workers-1/machines/0123456789abcd" {
@@ -311,7 +314,7 @@ func TestTokenRotation(t *testing.T) {
 		c.CurrentToken = func(context.Context) (string, error) { return token, fails }
 	})
 	for _, token = range []string{"first", "FlyV1 fm2_c2Vjb25k"} {
-		if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); err != nil {
+		if _, err := p.runner.Inspect(t.Context(), unknown); err != nil {
 			t.Log(err)
 		}
 		if got := <-sent; !strings.HasSuffix(got, strings.TrimPrefix(token, "FlyV1 ")) {
@@ -319,7 +322,7 @@ func TestTokenRotation(t *testing.T) {
 		}
 	}
 	fails = errors.New("no secret")
-	if _, err := p.runner.Inspect(t.Context(), "workers-1/0123456789abcd"); !fault.Is(err, fault.Unavailable) {
+	if _, err := p.runner.Inspect(t.Context(), unknown); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("without a token: got %v", err)
 	}
 }

@@ -31,13 +31,12 @@ type logReader struct {
 
 // Logs returns the output of the machine's program. It returns ErrNotFound if
 // the API has no logs.
-func (r *Runner) Logs(ctx context.Context, id string) ([]byte, error) {
+func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	const what = "read the machine's log"
-	app, machine, ok := splitID(id)
-	if !ok || !r.cfg.Logs {
+	if !located(m) || !r.cfg.Logs {
 		return nil, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	text, err := r.logs.read(ctx, app, machine)
+	text, err := r.logs.read(ctx, m.App, m.ID)
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", what, err)
 	}

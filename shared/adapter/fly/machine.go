@@ -2,8 +2,8 @@ package fly
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -33,17 +33,17 @@ func checkMetadata(key, value string) error {
 	return nil
 }
 
-// machineID joins the app and the machine's id.
-func machineID(app, id string) string { return app + "/" + id }
+// kind is the Runner of the machines of this adapter.
+const kind = "fly"
 
-// splitID is the reverse of machineID; false for a malformed id.
-func splitID(id string) (app, machine string, ok bool) {
-	app, machine, ok = strings.Cut(id, "/")
-	return app, machine, ok && app != "" && machine != "" && !strings.ContainsAny(id[len(app)+1:], "/?#%") && !strings.ContainsAny(app, "?#%")
-}
+// named matches the apps and ids that are one part of a URL's path.
+var named = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// located reports whether the machine can have a URL.
+func located(m port.Machine) bool { return named.MatchString(m.App) && named.MatchString(m.ID) }
 
 // converted is a machine of Fly.
-func converted(app string, m *fly.Machine) port.Machine {
+func converted(app string, m *fly.Machine) port.MachineStatus {
 	attempt, err := strconv.Atoi(m.GetMetadataByKey(keyAttempt))
 	if err != nil {
 		attempt = 0 // not a machine of an attempt
@@ -52,8 +52,9 @@ func converted(app string, m *fly.Machine) port.Machine {
 	if err != nil {
 		created = time.Time{} // no valid time in Fly's response
 	}
-	return port.Machine{
-		ID: machineID(app, m.ID), Name: m.Name, Region: m.Region, Phase: phase(m.State),
+	return port.MachineStatus{
+		Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID},
+		Name:    m.Name, Phase: phase(m.State),
 		Owner: port.MachineOwner{
 			Tenant: m.GetMetadataByKey(keyTenant), RunID: m.GetMetadataByKey(keyRun), Attempt: attempt,
 		},

@@ -127,30 +127,29 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Inspect implements port.Runner.
-func (r *Runner) Inspect(ctx context.Context, id string) (port.Machine, error) {
+func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatus, error) {
 	const what = "look the machine up"
-	app, machine, ok := splitID(id)
-	if !ok {
-		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
+	if !located(m) {
+		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	found, err := r.client.Get(ctx, app, machine)
-	if err == nil && found.ID != machine {
+	found, err := r.client.Get(ctx, m.App, m.ID)
+	if err == nil && found.ID != m.ID {
 		err = errors.New("the answer is about no or another machine")
 	}
 	switch classify(err) {
 	case fine:
-		return converted(app, found), nil
+		return converted(m.App, found), nil
 	case noMachine:
-		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
+		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
-	return port.Machine{}, failure(ctx, err, what)
+	return port.MachineStatus{}, failure(ctx, err, what)
 }
 
 // List implements port.Runner for the machines of this cluster in all apps. It
 // fails if one app fails.
-func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
+func (r *Runner) List(ctx context.Context) ([]port.MachineStatus, error) {
 	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
-	found := make([][]port.Machine, len(r.cfg.Apps))
+	found := make([][]port.MachineStatus, len(r.cfg.Apps))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
 	for i, app := range r.cfg.Apps {
@@ -174,22 +173,21 @@ func (r *Runner) List(ctx context.Context) ([]port.Machine, error) {
 }
 
 // Stop implements port.Runner.
-func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error {
+func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
 	const what = "stop the machine"
-	app, machine, ok := splitID(id)
-	if !ok {
+	if !located(m) {
 		return nil
 	}
-	in := fly.StopMachineInput{ID: machine, Signal: "SIGTERM", Timeout: fly.Duration{Duration: min(grace, maxStopTimeout)}}
+	in := fly.StopMachineInput{ID: m.ID, Signal: "SIGTERM", Timeout: fly.Duration{Duration: min(grace, maxStopTimeout)}}
 	if grace <= 0 {
 		in.Signal = "SIGKILL" // Fly takes no grace for its default
 	}
-	err := r.client.Stop(ctx, app, in, "")
+	err := r.client.Stop(ctx, m.App, in, "")
 	switch classify(err) {
 	case fine, noMachine:
 		return nil
 	case wrongState:
-		if now, err := r.client.Get(ctx, app, machine); err == nil && ended(now.State) {
+		if now, err := r.client.Get(ctx, m.App, m.ID); err == nil && ended(now.State) {
 			return nil
 		}
 	}
@@ -197,18 +195,17 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
 // Destroy implements port.Runner.
-func (r *Runner) Destroy(ctx context.Context, id string) error {
+func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	const what = "destroy the machine"
-	app, machine, ok := splitID(id)
-	if !ok {
+	if !located(m) {
 		return nil
 	}
-	err := r.client.Destroy(ctx, app, fly.RemoveMachineInput{ID: machine, Kill: true}, "")
+	err := r.client.Destroy(ctx, m.App, fly.RemoveMachineInput{ID: m.ID, Kill: true}, "")
 	switch classify(err) {
 	case fine, noMachine:
 		return nil
 	case wrongState, busy:
-		if now, err := r.client.Get(ctx, app, machine); err == nil && (now.State == "destroying" || now.State == "destroyed") {
+		if now, err := r.client.Get(ctx, m.App, m.ID); err == nil && (now.State == "destroying" || now.State == "destroyed") {
 			return nil
 		}
 	}

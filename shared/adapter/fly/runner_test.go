@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
@@ -106,7 +107,7 @@ func TestRunner(t *testing.T) {
 	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
 		p := setup(t)
 		return porttest.RunnerHarness{
-			Runner: p.runner, Image: image, NoImage: "registry.fly.io/unknown:none", UnknownID: "workers-1/0123456789abcd",
+			Runner: p.runner, Image: image, NoImage: "registry.fly.io/unknown:none", Unknown: port.Machine{Runner: "fly", App: "workers-1", ID: "0123456789abcd"},
 			Occupy: func(t *testing.T, name string) {
 				for _, app := range []string{"workers-1", "workers-2", "workers-3"} {
 					p.occupy(t, app, name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"testing"
 	"time"
 
@@ -148,14 +149,17 @@ func TestExits(t *testing.T) {
 	}
 }
 
-func FuzzSplitID(f *testing.F) {
-	for _, seed := range []string{"app/0123", "", "/", "a/", "/b", "a/b/c", "a/b?c", "a/../b", "a%2f/b"} {
-		f.Add(seed)
+func FuzzMachineInAPath(f *testing.F) {
+	for _, seed := range [][2]string{{"app", "0123"}, {"", "b"}, {"a", ""}, {"a/..", "b"}, {"a", "b?c"}, {"a%2f", "b"}, {"a", "b#c"}, {"..", "b"}, {"a", ".."}} {
+		f.Add(seed[0], seed[1])
 	}
-	f.Fuzz(func(t *testing.T, id string) {
-		app, machine, ok := splitID(id)
-		if ok && machineID(app, machine) != id {
-			t.Errorf("%q: got %q and %q", id, app, machine)
+	f.Fuzz(func(t *testing.T, app, id string) {
+		if !located(port.Machine{App: app, ID: id}) {
+			return
+		}
+		path := "/v1/apps/" + app + "/machines/" + id
+		if u, err := url.Parse("https://api.example" + path); err == nil && (u.JoinPath().Path != path || u.RawQuery != "" || u.Fragment != "") {
+			t.Errorf("app %q and id %q: got path %q, want %q", app, id, u.JoinPath().Path, path)
 		}
 	})
 }

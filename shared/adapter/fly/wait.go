@@ -26,11 +26,10 @@ const (
 // Wait implements port.Runner. It waits for a machine that Fly does not show
 // too, because new machines appear late, and returns ErrNotFound if it never
 // does.
-func (r *Runner) Wait(ctx context.Context, id string, until port.MachinePhase, limit time.Duration) (port.Machine, error) {
+func (r *Runner) Wait(ctx context.Context, m port.Machine, until port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	const what = "wait for the machine"
-	app, machine, ok := splitID(id)
-	if !ok {
-		return port.Machine{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
+	if !located(m) {
+		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	states := flaps.WithWaitStates("destroyed")
 	if until == port.MachineRunning {
@@ -40,31 +39,31 @@ func (r *Runner) Wait(ctx context.Context, id string, until port.MachinePhase, l
 	for {
 		left := over.Sub(r.cfg.Clock.Now())
 		if left >= waitLeast {
-			err := r.waitOnce(ctx, app, machine, states, left)
+			err := r.waitOnce(ctx, m, states, left)
 			switch classify(err) {
 			case fine, notYet, noMachine, throttled:
 			default:
-				return port.Machine{}, failure(ctx, err, what)
+				return port.MachineStatus{}, failure(ctx, err, what)
 			}
 		}
-		now, err := r.Inspect(ctx, id)
+		now, err := r.Inspect(ctx, m)
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
-			return port.Machine{}, err
+			return port.MachineStatus{}, err
 		}
 		left = over.Sub(r.cfg.Clock.Now())
 		if left <= 0 || (err == nil && reached(now.Phase, until)) {
 			return now, err
 		}
 		if !r.sleep(ctx, min(left, waitPause)) {
-			return port.Machine{}, failure(ctx, ctx.Err(), what)
+			return port.MachineStatus{}, failure(ctx, ctx.Err(), what)
 		}
 	}
 }
 
-func (r *Runner) waitOnce(ctx context.Context, app, machine string, states flaps.WaitOption, left time.Duration) error {
+func (r *Runner) waitOnce(ctx context.Context, m port.Machine, states flaps.WaitOption, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, left+waitSlack)
 	defer cancel()
-	return r.client.Wait(ctx, app, machine, states, flaps.WithWaitTimeout(left))
+	return r.client.Wait(ctx, m.App, m.ID, states, flaps.WithWaitTimeout(left))
 }
 
 // reached reports whether a phase is the wanted one or a later one. An unknown

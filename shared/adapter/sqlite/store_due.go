@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -29,8 +30,12 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (plac
 			after.Tenant, after.ID, max(limit, 0))
 		for rows.Next() {
 			var p port.Placement
-			if err := rows.Scan(&p.Run.Tenant, &p.Run.ID, &p.State, &p.Attempt, &p.MachineID); err != nil {
+			var machine []byte
+			if err := rows.Scan(&p.Run.Tenant, &p.Run.ID, &p.State, &p.Attempt, &machine); err != nil {
 				return err
+			}
+			if err := json.Unmarshal(machine, &p.Machine); err != nil {
+				return fmt.Errorf("cannot decode the machine of run %s: %w", p.Run.ID, err)
 			}
 			placed = append(placed, p)
 		}

@@ -47,7 +47,7 @@ func columnsOf(r run.Run) columns {
 		c.outputDue = moment(r.BytesDue())
 	}
 	if r.Placed() {
-		c.attempt, c.machine = r.Attempt.Number, r.Attempt.MachineID
+		c.attempt, c.machine = r.Attempt.Number, machineColumn(r.Attempt.Machine)
 	}
 	if r.PoolState() != "" {
 		c.pool = r.Slot.Pool
@@ -56,6 +56,12 @@ func columnsOf(r run.Run) columns {
 		}
 	}
 	return c
+}
+
+// machineColumn is the column of a machine: its JSON.
+func machineColumn(m run.Machine) string {
+	text, _ := json.Marshal(m) //nolint:errchkjson // strings always have a JSON form
+	return string(text)
 }
 
 // moment is the column of a time, NULL for the zero time.

@@ -114,4 +114,7 @@ CREATE INDEX runs_machine ON runs (tenant, id, state, attempt, machine) WHERE ma
 `, `
 -- One row once the file has the record of every machine.
 CREATE TABLE claim (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
+-- The machine as JSON, in place of the text "app/id".
+UPDATE runs SET machine = json_object('runner', 'fly', 'app', substr(machine, 1, instr(machine, '/') - 1),
+	'id', substr(machine, instr(machine, '/') + 1)) WHERE machine IS NOT NULL;
 `}

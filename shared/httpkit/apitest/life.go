@@ -63,7 +63,7 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 	if state := s.Run(t, taskID).State; state != run.Running {
 		t.Fatalf("got state %s, want Running", state)
 	}
-	location, err := url.Parse(s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)["CALLBACK_URL"])
+	location, err := url.Parse(s.machines.env(t, s.Run(t, taskID).Attempt.Machine.ID)["CALLBACK_URL"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (s *Stage) Start(t *testing.T, taskID string) (callback string) {
 // if the variable does not match the schema TaskEnvelope.
 func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnvelope) {
 	t.Helper()
-	text := s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)[contract.EnvelopeVariable]
+	text := s.machines.env(t, s.Run(t, taskID).Attempt.Machine.ID)[contract.EnvelopeVariable]
 	document, err := document()
 	if err == nil {
 		err = errors.Join(document.CheckSchema("TaskEnvelope", []byte(text)), json.Unmarshal([]byte(text), &envelope))
@@ -88,7 +88,7 @@ func (s *Stage) Envelope(t *testing.T, taskID string) (envelope contract.TaskEnv
 // Environment returns the environment of the attempt's machine.
 func (s *Stage) Environment(t *testing.T, taskID string) map[string]string {
 	t.Helper()
-	return s.machines.env(t, s.Run(t, taskID).Attempt.MachineID)
+	return s.machines.env(t, s.Run(t, taskID).Attempt.Machine.ID)
 }
 
 // Supervise stores the token of the state Running, as its handler does.
@@ -126,7 +126,7 @@ func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 // Write sets the log of the machine of the task's attempt.
 func (s *Stage) Write(t *testing.T, taskID, text string) {
 	t.Helper()
-	id := s.Run(t, taskID).Attempt.MachineID
+	id := s.Run(t, taskID).Attempt.Machine.ID
 	s.machines.mu.Lock()
 	defer s.machines.mu.Unlock()
 	s.machines.text[id] = text
@@ -144,7 +144,7 @@ func (s *Stage) Settle(t *testing.T, taskID string) {
 // the attempt: the run is then Retrying or Failed.
 func (s *Stage) LoseMachine(t *testing.T, taskID string) {
 	t.Helper()
-	s.machines.end(s.Run(t, taskID).Attempt.MachineID)
+	s.machines.end(s.Run(t, taskID).Attempt.Machine.ID)
 	if err := s.System.Sweep(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

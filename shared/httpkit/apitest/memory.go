@@ -55,63 +55,66 @@ func (m *machines) end(id string) {
 }
 
 // Logs implements port.MachineLogs.
-func (m *machines) Logs(_ context.Context, id string) ([]byte, error) {
+func (m *machines) Logs(_ context.Context, at port.Machine) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	text, ok := m.text[id]
+	text, ok := m.text[at.ID]
 	if !ok {
 		return nil, port.ErrNotFound
 	}
 	return []byte(text), nil
 }
 
-func (m *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine, error) {
+func (m *machines) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	m.mu.Lock()
 	m.created["machine-"+spec.Name] = spec
 	m.mu.Unlock()
-	return m.Inspect(ctx, "machine-"+spec.Name)
+	return m.Inspect(ctx, port.Machine{Runner: "memory", ID: "machine-" + spec.Name})
 }
 
-func (m *machines) Inspect(_ context.Context, id string) (port.Machine, error) {
+func (m *machines) Inspect(_ context.Context, at port.Machine) (port.MachineStatus, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	spec, ok := m.created[id]
+	spec, ok := m.created[at.ID]
 	if !ok {
-		return port.Machine{}, port.ErrNotFound
+		return port.MachineStatus{}, port.ErrNotFound
 	}
-	machine := port.Machine{ID: id, Name: spec.Name, Owner: spec.Owner, Phase: port.MachineRunning}
-	if m.gone[id] {
+	machine := port.MachineStatus{Machine: at, Name: spec.Name, Owner: spec.Owner, Phase: port.MachineRunning}
+	if m.gone[at.ID] {
 		machine.Phase, machine.Exit = port.MachineGone, &port.Exit{Code: 1}
 	}
 	return machine, nil
 }
 
-func (m *machines) Wait(ctx context.Context, id string, phase port.MachinePhase, _ time.Duration) (port.Machine, error) {
+func (m *machines) Wait(ctx context.Context, at port.Machine, phase port.MachinePhase, _ time.Duration) (port.MachineStatus, error) {
 	if phase == port.MachineGone {
-		m.end(id)
+		m.end(at.ID)
 	}
-	return m.Inspect(ctx, id)
+	return m.Inspect(ctx, at)
 }
 
-func (m *machines) List(ctx context.Context) ([]port.Machine, error) {
+func (m *machines) List(ctx context.Context) ([]port.MachineStatus, error) {
 	m.mu.Lock()
 	ids := make([]string, 0, len(m.created))
 	for id := range m.created {
 		ids = append(ids, id)
 	}
 	m.mu.Unlock()
-	var live []port.Machine
+	var live []port.MachineStatus
 	for _, id := range ids {
-		if machine, err := m.Inspect(ctx, id); err == nil {
+		if machine, err := m.Inspect(ctx, port.Machine{Runner: "memory", ID: id}); err == nil {
 			live = append(live, machine)
 		}
 	}
 	return live, nil
 }
 
-func (m *machines) Stop(_ context.Context, id string, _ time.Duration) error { m.end(id); return nil }
+func (m *machines) Stop(_ context.Context, at port.Machine, _ time.Duration) error {
+	m.end(at.ID)
+	return nil
+}
 
-func (m *machines) Destroy(_ context.Context, id string) error { m.end(id); return nil }
+func (m *machines) Destroy(_ context.Context, at port.Machine) error { m.end(at.ID); return nil }
 
 // logs is a log that is safe for concurrent use.
 type logs struct {

@@ -21,7 +21,7 @@ type machine struct {
 	terminated, killed, ended chan struct{}
 
 	mu        sync.Mutex
-	now       port.Machine
+	now       port.MachineStatus
 	requested bool
 	signalled bool // terminated is closed
 	dead      bool // killed is closed
@@ -36,14 +36,14 @@ func newMachine(id string, spec port.LaunchSpec, clock clock.Clock) *machine {
 	return &machine{
 		id: id, spec: spec, clock: clock,
 		terminated: make(chan struct{}), killed: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
-		now: port.Machine{
-			ID: id, Name: spec.Name, Region: region, Phase: port.MachineCreating, Owner: spec.Owner,
+		now: port.MachineStatus{
+			Machine: port.Machine{Runner: kind, Region: region, ID: id}, Name: spec.Name, Phase: port.MachineCreating, Owner: spec.Owner,
 			CreatedAt: clock.Now().UTC(),
 		},
 	}
 }
 
-func (m *machine) look() port.Machine {
+func (m *machine) look() port.MachineStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
@@ -52,7 +52,7 @@ func (m *machine) look() port.Machine {
 func (m *machine) gone() bool { return m.look().Phase == port.MachineGone }
 
 // show changes the visible state. The caller holds m.mu.
-func (m *machine) show(change func(*port.Machine)) {
+func (m *machine) show(change func(*port.MachineStatus)) {
 	change(&m.now)
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -64,7 +64,7 @@ func (m *machine) run(program Program) {
 	m.mu.Lock()
 	runs := m.now.Phase == port.MachineCreating && !m.signalled && !m.dead
 	if runs {
-		m.show(func(now *port.Machine) { now.Phase = port.MachineRunning })
+		m.show(func(now *port.MachineStatus) { now.Phase = port.MachineRunning })
 	}
 	m.mu.Unlock()
 	if !runs {
@@ -87,7 +87,7 @@ func (m *machine) end(exit *port.Exit) {
 	if exit != nil {
 		exit.At, exit.Requested = m.clock.Now().UTC(), m.requested
 	}
-	m.show(func(now *port.Machine) { now.Phase, now.Exit = port.MachineGone, exit })
+	m.show(func(now *port.MachineStatus) { now.Phase, now.Exit = port.MachineGone, exit })
 	close(m.ended)
 }
 
@@ -103,7 +103,7 @@ func (m *machine) stop(grace time.Duration) {
 		close(m.terminated)
 	}
 	if m.now.Phase == port.MachineRunning {
-		m.show(func(now *port.Machine) { now.Phase = port.MachineEnding })
+		m.show(func(now *port.MachineStatus) { now.Phase = port.MachineEnding })
 	}
 	over, stop := m.clock.NewTimer(grace)
 	go func() {
@@ -133,7 +133,7 @@ func (m *machine) destroy() {
 }
 
 // wait returns when the phase is reached or the limit has passed.
-func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.Duration) (port.Machine, error) {
+func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	over, stop := m.clock.NewTimer(limit)
 	defer stop()
 	for {
@@ -148,7 +148,7 @@ func (m *machine) wait(ctx context.Context, phase port.MachinePhase, limit time.
 		case <-over:
 			return m.look(), nil
 		case <-ctx.Done():
-			return port.Machine{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was cancelled")
+			return port.MachineStatus{}, fault.Wrap(ctx.Err(), fault.Unavailable, "the wait was cancelled")
 		}
 	}
 }

@@ -92,10 +92,10 @@ func (r *Runner) Occupy(name string) {
 
 // Machines returns all machines in the order of their creation, including those
 // that are gone.
-func (r *Runner) Machines() []port.Machine {
+func (r *Runner) Machines() []port.MachineStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]port.Machine, 0, len(r.machines))
+	all := make([]port.MachineStatus, 0, len(r.machines))
 	for _, m := range r.machines {
 		all = append(all, m.look())
 	}
@@ -122,7 +122,7 @@ func (r *Runner) ask(ctx context.Context, method, subject string, write bool, do
 }
 
 // Launch implements port.Runner.
-func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (created port.Machine, err error) {
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (created port.MachineStatus, err error) {
 	err = r.ask(ctx, "Launch", spec.Name, true, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -130,21 +130,21 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (created port
 		return err
 	})
 	if err != nil {
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	return created, nil
 }
 
 var validName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-func (r *Runner) launch(spec port.LaunchSpec) (port.Machine, error) {
+func (r *Runner) launch(spec port.LaunchSpec) (port.MachineStatus, error) {
 	if err := r.refusals[spec.Name]; err != nil {
 		delete(r.refusals, spec.Name)
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	printable := !strings.ContainsFunc(spec.Owner.Tenant+spec.Owner.RunID, func(c rune) bool { return c < ' ' || c > '~' })
 	if !validName.MatchString(spec.Name) || spec.Image == "" || spec.MemoryMB%256 != 0 || !printable || r.closed {
-		return port.Machine{}, fault.New(fault.LaunchRefused, "cannot launch %q: invalid specification", spec.Name)
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot launch %q: invalid specification", spec.Name)
 	}
 	if spec.Owner.RunID == "" || spec.Owner.Tenant == "" || spec.Owner.Attempt < 1 {
 		r.cfg.Complain("Launch of %q: incomplete owner %+v", spec.Name, spec.Owner)
@@ -154,13 +154,13 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.Machine, error) {
 			continue
 		}
 		if m.foreign || m.spec.Owner != spec.Owner {
-			return port.Machine{}, fault.New(fault.LaunchRefused, "the name %q is taken by another machine", spec.Name)
+			return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the name %q is taken by another machine", spec.Name)
 		}
 		return m.look(), nil
 	}
 	program, ok := r.cfg.Programs[spec.Image]
 	if !ok {
-		return port.Machine{}, fault.New(fault.Image, "unknown image %q", spec.Image)
+		return port.MachineStatus{}, fault.New(fault.Image, "unknown image %q", spec.Image)
 	}
 	m := r.add(spec)
 	created := m.look()
@@ -168,17 +168,20 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.Machine, error) {
 	return created, nil
 }
 
+// kind is the Runner of the machines of this fake.
+const kind = "fake"
+
 func (r *Runner) add(spec port.LaunchSpec) *machine {
 	r.next++
-	m := newMachine(fmt.Sprintf("fake/%06d", r.next), spec, r.cfg.Clock)
+	m := newMachine(fmt.Sprintf("%06d", r.next), spec, r.cfg.Clock)
 	r.machines = append(r.machines, m)
 	return m
 }
 
-func (r *Runner) find(id string) *machine {
+func (r *Runner) find(at port.Machine) *machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.machines, func(m *machine) bool { return m.id == id })
+	i := slices.IndexFunc(r.machines, func(m *machine) bool { return at.Runner == kind && m.id == at.ID })
 	if i < 0 {
 		return nil
 	}
@@ -186,42 +189,42 @@ func (r *Runner) find(id string) *machine {
 }
 
 // Inspect implements port.Runner.
-func (r *Runner) Inspect(ctx context.Context, id string) (now port.Machine, err error) {
-	err = r.ask(ctx, "Inspect", id, false, func() error {
-		m := r.find(id)
+func (r *Runner) Inspect(ctx context.Context, at port.Machine) (now port.MachineStatus, err error) {
+	err = r.ask(ctx, "Inspect", at.ID, false, func() error {
+		m := r.find(at)
 		if m == nil {
-			return fmt.Errorf("cannot look up machine %q: %w", id, port.ErrNotFound)
+			return fmt.Errorf("cannot look up machine %q: %w", at.ID, port.ErrNotFound)
 		}
 		now = m.look()
 		return nil
 	})
 	if err != nil {
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	return now, nil
 }
 
 // Wait implements port.Runner.
-func (r *Runner) Wait(ctx context.Context, id string, phase port.MachinePhase, limit time.Duration) (now port.Machine, err error) {
+func (r *Runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePhase, limit time.Duration) (now port.MachineStatus, err error) {
 	if limit < time.Second || limit > time.Minute || (phase != port.MachineRunning && phase != port.MachineGone) {
 		r.cfg.Complain("Wait for phase %q and %v", phase, limit)
 	}
-	err = r.ask(ctx, "Wait", id, false, func() error {
-		m := r.find(id)
+	err = r.ask(ctx, "Wait", at.ID, false, func() error {
+		m := r.find(at)
 		if m == nil {
-			return fmt.Errorf("cannot wait for machine %q: %w", id, port.ErrNotFound)
+			return fmt.Errorf("cannot wait for machine %q: %w", at.ID, port.ErrNotFound)
 		}
 		now, err = m.wait(ctx, phase, limit)
 		return err
 	})
 	if err != nil {
-		return port.Machine{}, err
+		return port.MachineStatus{}, err
 	}
 	return now, nil
 }
 
 // List implements port.Runner.
-func (r *Runner) List(ctx context.Context) (found []port.Machine, err error) {
+func (r *Runner) List(ctx context.Context) (found []port.MachineStatus, err error) {
 	err = r.ask(ctx, "List", "", false, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -239,9 +242,9 @@ func (r *Runner) List(ctx context.Context) (found []port.Machine, err error) {
 }
 
 // Stop implements port.Runner.
-func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error {
-	return r.ask(ctx, "Stop", id, true, func() error {
-		if m := r.find(id); m != nil {
+func (r *Runner) Stop(ctx context.Context, at port.Machine, grace time.Duration) error {
+	return r.ask(ctx, "Stop", at.ID, true, func() error {
+		if m := r.find(at); m != nil {
 			m.stop(grace)
 		}
 		return nil
@@ -249,9 +252,9 @@ func (r *Runner) Stop(ctx context.Context, id string, grace time.Duration) error
 }
 
 // Destroy implements port.Runner.
-func (r *Runner) Destroy(ctx context.Context, id string) error {
-	return r.ask(ctx, "Destroy", id, true, func() error {
-		if m := r.find(id); m != nil {
+func (r *Runner) Destroy(ctx context.Context, at port.Machine) error {
+	return r.ask(ctx, "Destroy", at.ID, true, func() error {
+		if m := r.find(at); m != nil {
 			m.destroy()
 		}
 		return nil

@@ -34,7 +34,7 @@ func TestRunner(t *testing.T) {
 		})
 		t.Cleanup(r.Close)
 		return porttest.RunnerHarness{
-			Runner: r, Image: "program", NoImage: "nothing", UnknownID: "fake/999999",
+			Runner: r, Image: "program", NoImage: "nothing", Unknown: port.Machine{Runner: "fake", ID: "999999"},
 			Occupy: func(_ *testing.T, name string) { r.Occupy(name) },
 			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
 				switch how {
@@ -68,7 +68,7 @@ func TestRunnerReportsMisuse(t *testing.T) {
 	if _, err := r.Launch(ctx, port.LaunchSpec{Name: "m", Image: "program"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.Wait(ctx, r.Machines()[0].ID, port.MachineEnding, 0); err != nil {
+	if _, err := r.Wait(ctx, r.Machines()[0].Machine, port.MachineEnding, 0); err != nil {
 		t.Error(err)
 	}
 	for i, want := range []string{"without a deadline", "incomplete owner", "Wait for"} {
@@ -94,14 +94,14 @@ func TestVirtualClockEndsGraceAndWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err = r.Wait(ctx, m.ID, port.MachineRunning, time.Minute); err != nil || m.Phase != port.MachineRunning {
+	if m, err = r.Wait(ctx, m.Machine, port.MachineRunning, time.Minute); err != nil || m.Phase != port.MachineRunning {
 		t.Fatalf("got %+v, %v", m, err)
 	}
-	if err := r.Stop(ctx, m.ID, 30*time.Second); err != nil {
+	if err := r.Stop(ctx, m.Machine, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	now.Advance(30 * time.Second)
-	if m, err = r.Wait(ctx, m.ID, port.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
+	if m, err = r.Wait(ctx, m.Machine, port.MachineGone, time.Minute); err != nil || m.Exit == nil || m.Exit.Signal != 9 {
 		t.Errorf("got %+v, %v", m, err)
 	}
 	if want := now.Now(); !m.Exit.At.Equal(want) {
