@@ -155,8 +155,10 @@ func heartbeatIsEvaluated(s *storeTest) {
 	delivered.At = s.later()
 	_, err := s.store.Heartbeat(s.ctx, r.Ref(), delivered)
 	s.ok(err)
-	if err := judge(opened.At); !isConflict(err) {
-		s.Fatalf("evaluation of an earlier heartbeat: got %v, want a conflict", err)
+	for _, at := range []time.Time{opened.At, delivered.At.Add(-1), delivered.At.Add(1)} {
+		if err := judge(at); !isConflict(err) {
+			s.Fatalf("evaluation of another heartbeat: got %v, want a conflict", err)
+		}
 	}
 	// The commit had no effect.
 	s.wantHeartbeat(r.Ref(), delivered)
@@ -220,19 +222,19 @@ func manyHeartbeats(s *storeTest) {
 }
 
 func heartbeatOfAPurgedRun(s *storeTest) {
-	r := s.create(shortLived("acme", "run-1"))
-	opened := s.worker("w")
-	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
-	r = s.apply(r, cancel())
-	for {
-		n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10)
-		s.ok(err)
-		if n == 0 {
-			break
+	for _, id := range []string{"replaced", "purged"} {
+		r := s.create(shortLived("acme", id))
+		opened := s.worker("w")
+		r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
+		r = s.apply(r, cancel())
+		for n := 1; id == "purged" && n > 0; {
+			var err error
+			n, err = s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10)
+			s.ok(err)
 		}
+		again := s.create(sample("acme", id))
+		s.wantNoHeartbeat(again.Ref())
 	}
-	again := s.create(sample("acme", "run-1"))
-	s.wantNoHeartbeat(again.Ref())
 }
 
 func claimIsRecorded(s *storeTest) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -155,26 +156,30 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	return forgotten, nil
 }
 
-// forget deletes the items beside the record, then the record, unless another
-// run has replaced it.
+// forget deletes the run's older events, then the record with its heartbeat item,
+// unless another run has replaced it. That run's events come later in order.
 func (s *Store) forget(ctx context.Context, r *record) error {
-	var beside []item
+	p := &part{key: runKey(r.Ref()), remove: true}
+	p.where(attrNonce, "=", r.is[attrNonce])
+	parts := []*part{p}
+	var events []item
 	if err := s.each(ctx, s.under(pkRun(r.Ref())), func(is item) bool {
-		if sk := textOf(is[schema.Sort.Name]); sk != sortRun {
-			beside = append(beside, keyOf(pkRun(r.Ref()), sk))
+		switch sk := textOf(is[schema.Sort.Name]); {
+		case sk == sortHeartbeat:
+			parts = append(parts, &part{key: heartbeatKey(r.Ref()), remove: true})
+		case strings.HasPrefix(sk, sortEvents) && sk < eventsPrefix(r.CreatedAt)+last:
+			events = append(events, keyOf(pkRun(r.Ref()), sk))
 		}
 		return true
 	}); err != nil {
 		return err
 	}
-	for _, key := range beside {
+	for _, key := range events {
 		if err := s.send(ctx, []*part{{key: key, remove: true}}); err != nil {
 			return err
 		}
 	}
-	p := &part{key: runKey(r.Ref()), remove: true}
-	p.where(attrNonce, "=", r.is[attrNonce])
-	if err := s.send(ctx, []*part{p}); refused(err) == nil {
+	if err := s.send(ctx, parts); refused(err) == nil {
 		return err
 	}
 	return nil

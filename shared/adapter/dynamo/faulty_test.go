@@ -17,7 +17,7 @@ func openFake(t *testing.T, c awsfake.DynamoDBConfig) (*dynamo.Store, *awsfake.D
 	t.Helper()
 	c.Clock = clock.System{}
 	db := awsfake.NewDynamoDB(c)
-	s, err := dynamo.Open(db.AWS(), dynamo.Config{Table: table(t, db.AWS()), Clock: c.Clock})
+	s, err := dynamo.Open(db.AWS(), dynamo.Config{Table: table(t, db.AWS()), Clock: c.Clock, PlainItems: true})
 	if err != nil {
 		t.Fatal(err)
 	}
