@@ -65,7 +65,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			"TableName": b.table.name, "GlobalSecondaryIndexName": index.Name,
 		}})
 	}
-	return []alarm{
+	all := []alarm{
 		{
 			id: "ApiFails", above: 0, periods: 2,
 			metrics: []metric{{"AWS/ApiGateway", "5XXError", "Sum", map[string]string{"ApiName": *api.RestApiName(), "Stage": b.settings.Stage}}},
@@ -124,6 +124,14 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}
+	if b.settings.CanaryPI != "" {
+		all = append(all, alarm{
+			id: "CanaryFails", above: 0, periods: 1, metrics: lambda("Errors", "Sum", "canary"),
+			meaning: "the canary's export failed, took longer than 15 minutes, or could not be downloaded",
+			action:  "its log says which; follow the task in its log with sortie events TASK",
+		})
+	}
+	return all
 }
 
 // addAlarms adds the alarms and their topic. The topic is not encrypted with a key:
@@ -159,7 +167,7 @@ func (b *builder) addAlarm(a alarm, topic awssns.CfnTopic) {
 	} else {
 		props.Metrics = a.sum()
 	}
-	awscloudwatch.NewCfnAlarm(b.stack, jsii.String("Alarm"+a.id), props)
+	b.alarmed[a.id] = awscloudwatch.NewCfnAlarm(b.stack, jsii.String("Alarm"+a.id), props)
 }
 
 // sum is the expression that adds the metrics; a missing value counts as 0.

@@ -136,7 +136,7 @@ func (b *builder) addRoutes(api awsapigateway.RestApi) {
 			options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
 			options.Timeout = awscdk.Duration_Seconds(num(streamTimeout + 1))
 		}
-		doors[name] = awsapigateway.NewLambdaIntegration(b.functions[name], options)
+		doors[name] = awsapigateway.NewLambdaIntegration(b.callable(name), options)
 	}
 	for _, r := range routes() {
 		resource := api.Root().ResourceForPath(jsii.String(r.Pattern))

@@ -29,6 +29,8 @@ type builder struct {
 	// url is the API's address, with the stage.
 	url       string
 	functions map[string]awslambda.Function
+	aliases   map[string]awslambda.Alias
+	alarmed   alarmed
 }
 
 // New adds the stack of a stage to the app. The error names every program that is
@@ -43,7 +45,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	if err := errors.Join(missing...); err != nil {
 		return nil, err
 	}
-	b := &builder{settings: s, functions: map[string]awslambda.Function{}}
+	b := &builder{settings: s, functions: map[string]awslambda.Function{}, aliases: map[string]awslambda.Alias{}, alarmed: alarmed{}}
 	b.stack = awscdk.NewStack(app, jsii.String("sortie-"+s.Stage), &awscdk.StackProps{
 		Env:         &awscdk.Environment{Account: optional(s.Account), Region: optional(s.Region)},
 		Description: jsii.String("Sortie, stage " + s.Stage),
@@ -65,8 +67,13 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addRoutes(api)
 	b.addEvents()
 	b.addSchedules()
+	b.addCanary()
 	b.allowDeadLetters()
 	b.addAlarms(api)
+	b.addGradual()
+	b.addFirewall(api)
+	b.addBackup()
+	b.addBudget()
 	b.addResults()
 	return b.stack, nil
 }

@@ -25,7 +25,7 @@ func TestFunctionsReadTheirEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, function := range stack.Functions() {
+			for _, function := range functionsOf(made) {
 				t.Run(function, func(t *testing.T) {
 					t.Parallel()
 					found := functionOf(t, made, function)

@@ -47,7 +47,7 @@ func (b *builder) addBus() {
 // the sweep. An execution that succeeded has ended its run before.
 func (b *builder) addEvents() {
 	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Stream"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName: b.functions["relay"].FunctionArn(), EventSourceArn: jsii.String(b.table.stream),
+		FunctionName: b.callable("relay").FunctionArn(), EventSourceArn: jsii.String(b.table.stream),
 		StartingPosition: jsii.String("TRIM_HORIZON"), BatchSize: num(relayBatch),
 		FilterCriteria: &awslambda.CfnEventSourceMapping_FilterCriteriaProperty{Filters: []any{
 			&awslambda.CfnEventSourceMapping_FilterProperty{Pattern: jsii.String(schema.StreamFilter)},
@@ -69,8 +69,7 @@ func (b *builder) addEvents() {
 // the dead-letter queue; the next minute's sweep repeats its work.
 func (b *builder) addSchedules() {
 	b.toSweep("EveryMinute", "the sweep, each minute", nil, "rate(1 minute)")
-	awslambda.NewCfnEventInvokeConfig(b.stack, jsii.String("SweepInvoke"), &awslambda.CfnEventInvokeConfigProps{
-		FunctionName: b.functions["sweep"].FunctionName(), Qualifier: jsii.String("$LATEST"),
+	b.invoked("sweep", "SweepInvoke", &awslambda.CfnEventInvokeConfigProps{
 		MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge),
 		DestinationConfig: &awslambda.CfnEventInvokeConfig_DestinationConfigProperty{
 			OnFailure: &awslambda.CfnEventInvokeConfig_OnFailureProperty{Destination: jsii.String(b.dead.arn)},
@@ -78,14 +77,32 @@ func (b *builder) addSchedules() {
 	})
 }
 
+// invoked sets what happens to asynchronous calls of a function that fail.
+func (b *builder) invoked(function, id string, props *awslambda.CfnEventInvokeConfigProps) {
+	props.FunctionName, props.Qualifier = b.functions[function].FunctionName(), jsii.String("$LATEST")
+	alias := b.aliases[function]
+	if alias != nil {
+		props.Qualifier = jsii.String(live)
+	}
+	made := awslambda.NewCfnEventInvokeConfig(b.stack, jsii.String(id), props)
+	if alias != nil { // the template refers to it by name only
+		made.Node().AddDependency(alias)
+	}
+}
+
 // toSweep adds a rule of the default bus that invokes the sweep, for a pattern or on a
 // schedule.
 func (b *builder) toSweep(id, meaning string, pattern map[string]any, schedule string) {
+	b.toFunction("sweep", id, meaning, pattern, schedule, sweepRetries)
+}
+
+// toFunction adds a rule of the default bus that invokes a function.
+func (b *builder) toFunction(function, id, meaning string, pattern map[string]any, schedule string, retries int) {
 	props := &awsevents.CfnRuleProps{
 		Description: jsii.String(meaning), State: jsii.String("ENABLED"), ScheduleExpression: optional(schedule),
 		Targets: []any{&awsevents.CfnRule_TargetProperty{
-			Id: jsii.String("sweep"), Arn: b.functions["sweep"].FunctionArn(),
-			RetryPolicy:      &awsevents.CfnRule_RetryPolicyProperty{MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge)},
+			Id: jsii.String(function), Arn: b.callable(function).FunctionArn(),
+			RetryPolicy:      &awsevents.CfnRule_RetryPolicyProperty{MaximumRetryAttempts: num(retries), MaximumEventAgeInSeconds: num(sweepMaxAge)},
 			DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: jsii.String(b.dead.arn)},
 		}},
 	}
@@ -94,7 +111,7 @@ func (b *builder) toSweep(id, meaning string, pattern map[string]any, schedule s
 	}
 	rule := awsevents.NewCfnRule(b.stack, jsii.String(id), props)
 	awslambda.NewCfnPermission(b.stack, jsii.String(id+"Permission"), &awslambda.CfnPermissionProps{
-		Action: jsii.String("lambda:InvokeFunction"), FunctionName: b.functions["sweep"].FunctionArn(),
+		Action: jsii.String("lambda:InvokeFunction"), FunctionName: b.callable(function).FunctionArn(),
 		Principal: jsii.String("events.amazonaws.com"), SourceArn: rule.AttrArn(),
 	})
 	b.dead.rules = append(b.dead.rules, *rule.AttrArn())

@@ -178,7 +178,7 @@ func TestFunctionsNeedNoOtherRuntime(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range stack.Functions() {
+	for _, name := range functionsOf(deployed(t)) {
 		want := "128"
 		if name == "sweep" {
 			want = "256"

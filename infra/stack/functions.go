@@ -21,12 +21,13 @@ const (
 	step  kind = "step"  // the state machine
 	sweep kind = "sweep" // the schedule, and the end of executions
 	relay kind = "relay" // the table's stream
+	probe kind = "probe" // a schedule
 )
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
-var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30}
+var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60}
 
 // memories are in MB, for functions that need more than defaultMemory. The sweep holds a
 // page of records and of machines for each of its workers.
@@ -61,6 +62,7 @@ const (
 	publishes  use = "publishes"  // the bus
 	consumes   use = "consumes"   // the table's stream
 	deadLetter use = "deadLetter" // the dead-letter queue
+	exports    use = "exports"    // as a client, an entity
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -70,16 +72,18 @@ type function struct {
 	uses []use
 	// routes are those of a front door.
 	routes []httpkit.Route
+	// wanted, if it is not nil, reports whether a stage has the function.
+	wanted func(Settings) bool
 }
 
-// functions has every deployed function. A test compares the variables of each with
+// functions has every function. A test compares the variables of each with
 // those that its program reads.
 var functions = map[string]function{
-	"export":    {front, []use{configured, shares, writes, starts, clients}, export.Routes(nil)},
-	"callback":  {front, []use{configured, shares, writes, completes, heartbeats, signs, outputs}, callback.Routes(nil)},
-	"status":    {front, []use{shares, reads, clients}, status.Routes(nil, status.MaxWait)},
-	"download":  {front, []use{configured, shares, streams, writes, outputs, clients}, download.Routes(nil)},
-	"tasks":     {front, []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, tasks.Routes(nil, nil, nil, nil, "")},
+	"export":    {kind: front, uses: []use{configured, shares, writes, starts, clients}, routes: export.Routes(nil)},
+	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, signs, outputs}, routes: callback.Routes(nil)},
+	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
+	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
+	"tasks":     {kind: front, uses: []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, verifies, clients}, routes: tasks.Routes(nil, nil, nil, nil, "")},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},
@@ -87,6 +91,7 @@ var functions = map[string]function{
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, addressed, deadLetter}},
+	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
 	"relay":     {kind: relay, uses: []use{consumes, publishes, deadLetter}},
 }
 
@@ -111,6 +116,14 @@ func Programs() []string {
 
 // Functions lists the names of all functions, sorted.
 func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
+
+// Functions lists the functions that the stage has, sorted.
+func (s Settings) Functions() []string {
+	return slices.DeleteFunc(Functions(), func(name string) bool {
+		wanted := functions[name].wanted
+		return wanted != nil && !wanted(s)
+	})
+}
 
 // named lists the functions of a kind, sorted.
 func named(k kind) []string {

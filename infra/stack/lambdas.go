@@ -12,7 +12,7 @@ import (
 // addFunctions adds the functions, each with its own role and log group.
 func (b *builder) addFunctions() {
 	grants := b.grants()
-	for _, name := range Functions() {
+	for _, name := range b.settings.Functions() {
 		env := map[string]string{"SORTIE_STAGE": b.settings.Stage}
 		if functions[name].kind == step {
 			env["SORTIE_STEP"] = name
@@ -24,6 +24,7 @@ func (b *builder) addFunctions() {
 			allow = append(allow, grants[u].allow...)
 		}
 		b.functions[name] = b.newFunction(name, env, allow, logs)
+		b.addAlias(name)
 	}
 }
 

@@ -13,6 +13,7 @@ type machine struct {
 	name, arn string
 	// executions matches the ARNs of its executions.
 	executions string
+	made       awsstepfunctions.CfnStateMachine
 }
 
 // nameMachine sets the state machine's name and ARN before it exists, because its own
@@ -31,8 +32,12 @@ func (b *builder) nameMachine() {
 func (b *builder) addMachine() {
 	arns, calls := map[string]string{}, []string{}
 	for _, name := range named(step) {
-		arns[capital(name)] = *b.functions[name].FunctionArn()
+		arns[capital(name)] = *b.callable(name).FunctionArn()
 		calls = append(calls, arns[capital(name)])
+		if b.aliases[name] != nil {
+			// Executions of a version without aliases are in flight.
+			calls = append(calls, *b.functions[name].FunctionArn())
+		}
 	}
 	definition, err := statemachines.RunIn(*b.stack.Partition(), arns)
 	if err != nil { // a test compares its functions with those of this package
@@ -53,7 +58,7 @@ func (b *builder) addMachine() {
 		allow = append(allow, traces())
 	}
 	role := b.newRole("RoleRun", "states.amazonaws.com", allow)
-	awsstepfunctions.NewCfnStateMachine(b.stack, jsii.String("Run"), &awsstepfunctions.CfnStateMachineProps{
+	b.machine.made = awsstepfunctions.NewCfnStateMachine(b.stack, jsii.String("Run"), &awsstepfunctions.CfnStateMachineProps{
 		StateMachineName: jsii.String(b.machine.name), StateMachineType: jsii.String("STANDARD"),
 		DefinitionString: jsii.String(definition), RoleArn: role.RoleArn(),
 		LoggingConfiguration: &awsstepfunctions.CfnStateMachine_LoggingConfigurationProperty{

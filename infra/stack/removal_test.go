@@ -19,6 +19,7 @@ func complete() map[string]any {
 	return map[string]any{
 		"outputs": "s3", "domain": "sortie.example.org", "certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one",
 		"alarmEmail": "watch@example.org", "origins": "https://pages.example.org", "signingKeys": "2,1", "outputsKeys": "1,2",
+		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
 		"logDays": 90, "flyApps": "one,two", "account": "111122223333", "region": "eu-west-1",
 	}
 }
@@ -53,8 +54,8 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 		{map[string]any{"outputs": nil, "outputsKeys": nil}, []string{"outputs", "outputsKeys"}, []string{"outputs"}},
 		{map[string]any{"domain": nil, "certificate": nil}, []string{"domain"}, []string{"address"}},
 		{map[string]any{"domain": "other.example.org"}, []string{"domain"}, []string{"domain"}},
-		{map[string]any{"alarmEmail": nil}, []string{"alarmEmail"}, nil},
-		{map[string]any{"alarmEmail": "other@example.org"}, []string{"alarmEmail"}, []string{"alarmEmail"}},
+		{map[string]any{"alarmEmail": nil, "budget": nil}, []string{"alarmEmail", "budget"}, nil},
+		{map[string]any{"alarmEmail": "other@example.org"}, []string{"alarmEmail", "budget"}, []string{"alarmEmail", "budget"}},
 		{map[string]any{"signingKeys": nil}, []string{"signingKeys"}, nil},
 		{map[string]any{"signingKeys": "2"}, []string{"signingKeys"}, nil},
 		{map[string]any{"signingKeys": "1,2"}, nil, nil},
@@ -62,6 +63,11 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 		{map[string]any{"outputsKeys": "2,1"}, nil, nil},
 		{map[string]any{"retain": false}, []string{"retain"}, nil},
 		{map[string]any{"logDays": nil}, []string{"logs"}, nil},
+		{map[string]any{"gradual": nil}, []string{"gradual"}, nil},
+		{map[string]any{"firewall": nil, "clientLimit": nil}, []string{"firewall"}, nil},
+		{map[string]any{"canary": nil}, []string{"alarms", "logs", "schedules", "secrets"}, nil},
+		{map[string]any{"backup": nil}, []string{"backup"}, nil},
+		{map[string]any{"budget": nil}, []string{"budget"}, nil},
 		{map[string]any{"origins": nil}, []string{"origins"}, nil},
 		{map[string]any{"flyApps": "two"}, []string{"flyApps"}, nil},
 		{map[string]any{"tableStream": restored}, []string{"table"}, []string{"tableStream"}},

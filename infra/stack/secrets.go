@@ -19,6 +19,9 @@ func (b *builder) addSecrets() {
 	b.secrets = map[string]awssecretsmanager.CfnSecret{}
 	meanings := secrets.Meanings()
 	for _, kind := range secrets.Kinds() {
+		if kind == canarySecret && b.settings.CanaryPI == "" {
+			continue
+		}
 		name := secrets.Name(b.settings.Stage, kind)
 		b.secrets[kind] = awssecretsmanager.NewCfnSecret(b.stack, jsii.String("Secret"+capital(kind)), &awssecretsmanager.CfnSecretProps{
 			Name: jsii.String(name), Description: jsii.String(meanings[kind]),

@@ -59,7 +59,7 @@ func summary(t *testing.T, made template.Template) string {
 		fmt.Fprintf(&text, "%3d %s\n", counts[kind], kind)
 	}
 	text.WriteString("\n## Functions\n\n")
-	for _, name := range stack.Functions() {
+	for _, name := range functionsOf(made) {
 		f := functionOf(t, made, name)
 		variables, _ := f.At("Environment", "Variables").(map[string]any)
 		fmt.Fprintf(&text, "%s: %s MB, %s s", name, f.Text("MemorySize"), f.Text("Timeout"))

@@ -126,6 +126,7 @@ func everything(tb testing.TB) template.Template {
 	return first(tb, &full, map[string]any{
 		"outputs": "s3", "tracing": true, "version": "v1.2.3", "domain": "sortie.example.org", "alarmEmail": "watch@example.org",
 		"certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one", "origins": "https://pages.example.org",
+		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
 		"reserved": "callback=100,sweep=2", "memory": "sweep=512", "signingKeys": "2,1", "account": "111122223333", "region": "eu-west-1",
 	})
 }

@@ -20,7 +20,7 @@ type grant struct {
 // grants has the grant of each use in this stack.
 func (b *builder) grants() map[use]grant {
 	table := map[string]string{"SORTIE_TABLE": b.table.name}
-	machine := map[string]string{"SORTIE_STATE_MACHINE": b.machine.arn}
+	machine := map[string]string{"SORTIE_STATE_MACHINE": b.started()}
 	onTable, onMachine, onExecutions := []string{b.table.arn}, []string{b.machine.arn}, []string{b.machine.executions}
 	reading := statement{[]string{"dynamodb:GetItem", "dynamodb:Query"}, onTable}
 	// An index has only the keys, so the runs are read in batches, as are those of a
@@ -72,6 +72,7 @@ func (b *builder) grants() map[use]grant {
 			{[]string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, []string{b.table.stream}},
 			{[]string{"dynamodb:ListStreams"}, []string{b.table.arn + "/stream/*"}},
 		}},
+		exports:    b.exportsGrant(),
 		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
 	}
 }

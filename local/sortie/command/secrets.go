@@ -42,6 +42,7 @@ before it is written:
   outputs  {"accountId": "...",        of Cloudflare; or an "endpoint" and a "region"
             "accessKeyId": "...", "secretAccessKey": "...",              both buckets
             "workerAccessKeyId": "...", "workerSecretAccessKey": "..."}  uploads alone
+  canary   {"token": "..."}            the client token of the canary, if the stage has one
 
 No value is printed, only its fingerprint: the first six digits of its SHA-256.
 Account, region and credentials are those of the AWS command line.`,

@@ -39,6 +39,8 @@ var lastings = []lasting{
 	{"domain", "ApiGateway::BasePathMapping", []string{"BasePath", "DomainName"}},
 	{"address", "ApiGateway::RestApi", []string{"EndpointConfiguration"}},
 	{"address", "ApiGateway::Stage", []string{"StageName"}},
+	{"gradual", "Lambda::Alias", []string{"Name"}},
+	{"gradual", "StepFunctions::StateMachineAlias", []string{"Name"}},
 	{"runs", "StepFunctions::StateMachine", []string{"StateMachineName", "StateMachineType"}},
 	{"events", "Events::EventBus", []string{"Name"}},
 	{"deadLetters", "SQS::Queue", []string{"QueueName"}},

@@ -33,6 +33,11 @@ type Fly struct {
 	Token string `json:"token"`
 }
 
+// Canary is the access of the canary to the API: a client token.
+type Canary struct {
+	Token string `json:"token"`
+}
+
 // Outputs is the access of Sortie and its workers to the buckets.
 type Outputs struct {
 	// AccountID is Cloudflare's. Endpoint and Region are for other stores than
@@ -56,6 +61,7 @@ var documents = []struct {
 	{Clients{}, "the tokens of clients", parse[Clients]},
 	{Fly{}, "the token of the Machines API", parse[Fly]},
 	{Outputs{}, "the keys to the outputs, Sortie's and the worker's", parse[Outputs]},
+	{Canary{}, "the client token of the canary", parse[Canary]},
 }
 
 // Kinds lists the names of the documents.
@@ -108,6 +114,7 @@ func parse[D Document](text []byte) (Document, error) {
 
 func (Clients) kind() string { return "clients" }
 func (Fly) kind() string     { return "fly" }
+func (Canary) kind() string  { return "canary" }
 func (Outputs) kind() string { return "outputs" }
 
 func (c Clients) problems() (list []error) {
@@ -128,6 +135,8 @@ func (c Clients) problems() (list []error) {
 }
 
 func (f Fly) problems() []error { return plain("token", f.Token) }
+
+func (c Canary) problems() []error { return plain("token", c.Token) }
 
 func (o Outputs) problems() (list []error) {
 	for _, field := range o.keys() {
@@ -166,6 +175,11 @@ func (c Clients) Fingerprints() map[string]string {
 		prints[fmt.Sprintf("tokens[%d]", i)] = fingerprint(token)
 	}
 	return prints
+}
+
+// Fingerprints implements Document.
+func (c Canary) Fingerprints() map[string]string {
+	return map[string]string{"token": fingerprint(c.Token)}
 }
 
 // Fingerprints implements Document.

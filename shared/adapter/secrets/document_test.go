@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 			secrets.Clients{Tokens: []string{"one", "two"}},
 			map[string]string{"tokens[0]": "7692c3", "tokens[1]": "3fc4cc"},
 		},
+		{"canary", `{"token":"FlyV1 a,b"}`, secrets.Canary{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{"fly", `{"token":"FlyV1 a,b"}`, secrets.Fly{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{
 			"outputs", `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"one","workerSecretAccessKey":"two"}`,

@@ -74,7 +74,7 @@ var values = map[string]string{
 	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
-	"SORTIE_STREAMING": "buffered", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
+	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
 }
 
 // built is the folder of the built programs: NAME/bootstrap.
