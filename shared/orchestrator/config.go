@@ -43,9 +43,9 @@ type Config struct {
 	// SweepInterval is the interval between calls of RecordReception; 0 is one
 	// minute.
 	SweepInterval time.Duration
-	// Deletions is how many expired outputs a sweep deletes concurrently; 0 and 1
-	// delete them one by one, without a goroutine.
-	Deletions int
+	// SweepWorkers is how many records or machines a sweep handles concurrently; 0
+	// and 1 handle them one by one, without a goroutine.
+	SweepWorkers int
 	// LaunchWait is how long a launch waits to see its machine run, ExitWait how
 	// long a worker that has reported may take to exit, DestroyWait how long one
 	// call waits for a machine to be gone. 1 s to 60 s.

@@ -13,7 +13,7 @@ import (
 // wantNothingDue fails the test if an effect of an ended run is not recorded as done.
 func (h *fixture) wantNothingDue(task string) {
 	h.Helper()
-	due, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), 10)
+	due, _, err := h.store.Due(h.Context(), h.clock.now.AddDate(20, 0, 0), "", 10)
 	h.ok(err)
 	if r := h.record(task); len(due) != 0 || len(r.Execution.Pending) != 0 {
 		h.Errorf("got %v due and %v pending, want no effects", due, r.Execution.Pending)

@@ -241,14 +241,13 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 }
 
 // List implements port.Runner.
-func (r *runner) List(context.Context) ([]port.MachineStatus, error) {
-	var list []port.MachineStatus
+func (r *runner) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	for _, m := range r.launched {
-		if m.Phase != port.MachineGone && !m.hidden {
-			list = append(list, m.MachineStatus)
+		if m.Phase != port.MachineGone && !m.hidden && !each(m.MachineStatus) {
+			break
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // Stop implements port.Runner.

@@ -95,16 +95,17 @@ func (s *Machines) of(ctx context.Context, r run.Run) (port.Machine, error) {
 	if err != nil || latest.Known() {
 		return latest, err
 	}
-	machines, err := s.runner.List(ctx)
-	if err != nil {
+	var found port.Machine
+	err = s.runner.List(ctx, func(m port.MachineStatus) bool {
+		if m.Owner == ownerOf(r) {
+			found = m.Machine
+		}
+		return !found.Known()
+	})
+	if err != nil && !found.Known() {
 		return port.Machine{}, fmt.Errorf("cannot list the machines: %w", err)
 	}
-	for _, m := range machines {
-		if m.Owner == ownerOf(r) {
-			return m.Machine, nil
-		}
-	}
-	return port.Machine{}, nil
+	return found, nil
 }
 
 // await reads the record again; if the worker has reported, until it has the

@@ -18,17 +18,20 @@ type sweepStore struct {
 	port.Store
 	loads int
 	due   func(ctx context.Context)
-	// staleBatches is the number of batches with already deleted outputs to return first.
-	staleBatches int
+	// stalePages is the number of pages with already deleted outputs to return first.
+	stalePages int
 }
 
 // OutputsDue implements port.Store.
-func (w *sweepStore) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	if w.staleBatches > 0 {
-		w.staleBatches--
-		return make([]run.Ref, limit), nil
+func (w *sweepStore) OutputsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	if w.stalePages > 0 {
+		w.stalePages--
+		return make([]run.Ref, limit), "stale", nil
 	}
-	return w.Store.OutputsDue(ctx, now, limit)
+	if after == "stale" {
+		after = ""
+	}
+	return w.Store.OutputsDue(ctx, now, after, limit)
 }
 
 // Load implements port.Store.
@@ -38,11 +41,11 @@ func (w *sweepStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 }
 
 // Due implements port.Store.
-func (w *sweepStore) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+func (w *sweepStore) Due(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	if w.due != nil {
 		w.due(ctx)
 	}
-	return w.Store.Due(ctx, now, limit)
+	return w.Store.Due(ctx, now, after, limit)
 }
 
 // TestSweepReadsNoRunWithARunningMachine checks that a sweep loads no run without a
@@ -68,9 +71,9 @@ func TestSweepReadsNoRunWithARunningMachine(t *testing.T) {
 type hangingRunner struct{ port.Runner }
 
 // List implements port.Runner.
-func (hangingRunner) List(ctx context.Context) ([]port.MachineStatus, error) {
+func (hangingRunner) List(ctx context.Context, _ func(port.MachineStatus) bool) error {
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return ctx.Err()
 }
 
 // TestSweepContinuesPastAHangingPlatform checks that overdue runs are read
@@ -121,7 +124,7 @@ func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nt
 	}
 	h.clock.to(h.clock.now.Add(25 * time.Hour))
 	config := h.config
-	config.Deletions = atOnce
+	config.SweepWorkers = atOnce
 	return h.system(wiring{store: h.store.Store, outputs: &bucket{outputs: h.outputs, deleting: deleting}, config: &config})
 }
 
@@ -129,7 +132,7 @@ func (h *fixture) expire(many, atOnce int, deleting func(ctx context.Context, nt
 // outputs.
 func (h *fixture) wantOutputs(want int) {
 	h.Helper()
-	due, err := h.store.OutputsDue(h.Context(), h.clock.now, 100)
+	due, _, err := h.store.OutputsDue(h.Context(), h.clock.now, "", 100)
 	h.ok(err)
 	if objects := len(h.outputs.buckets[port.Accepted]); objects != want || len(due) != want {
 		h.Errorf("got %d outputs and %d records with an output, want %d of each", objects, len(due), want)
@@ -178,7 +181,7 @@ func TestSweepStopsDeletingAtItsDeadline(t *testing.T) {
 	if err := service.Sweep(ctx, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	if due, err := h.store.OutputsDue(t.Context(), h.clock.now, 100); err != nil || len(due) < 3 {
+	if due, _, err := h.store.OutputsDue(t.Context(), h.clock.now, "", 100); err != nil || len(due) < 3 {
 		t.Errorf("got %d records with an output (%v), want at least 3", len(due), err)
 	}
 	h.ok(service.Sweep(t.Context(), 0))
@@ -189,7 +192,7 @@ func TestSweepStopsDeletingAtItsDeadline(t *testing.T) {
 func TestSweepDeletesEveryExpiredOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	store := &sweepStore{Store: h.store, staleBatches: 2}
+	store := &sweepStore{Store: h.store, stalePages: 2}
 	service := h.system(wiring{store: store})
 	h.completed()
 	h.clock.to(h.clock.now.Add(25 * time.Hour))

@@ -51,7 +51,7 @@ func TestInspectionFailureSkipsOneMachine(t *testing.T) {
 type emptyListRunner struct{ *runner }
 
 // List implements port.Runner.
-func (emptyListRunner) List(context.Context) ([]port.MachineStatus, error) { return nil, nil }
+func (emptyListRunner) List(context.Context, func(port.MachineStatus) bool) error { return nil }
 
 // TestUnlistedMachineKeepsRunning hides a machine from lists: an inspection
 // shows it.

@@ -28,9 +28,12 @@ type Runner interface {
 	// is over, it returns the machine as it is then and no error; the caller
 	// checks the phase.
 	Wait(ctx context.Context, m Machine, phase MachinePhase, limit time.Duration) (MachineStatus, error)
-	// List returns all live machines that this Sortie has created, in any
-	// order. It may lag behind; machines that are gone may be missing.
-	List(ctx context.Context) ([]MachineStatus, error)
+	// List calls each for every live machine that this Sortie has created, in any
+	// order, one call at a time, until each returns false. It may lag behind;
+	// machines that are gone may be missing. A part of the platform that cannot be
+	// read, such as an app, does not hide the others: List goes on, and its error
+	// names each part that failed.
+	List(ctx context.Context, each func(MachineStatus) bool) error
 	// Stop sends SIGTERM and, after the grace, SIGKILL. It waits for neither.
 	// It returns nil if the machine is gone or unknown.
 	Stop(ctx context.Context, m Machine, grace time.Duration) error

@@ -51,7 +51,9 @@ type Store interface {
 	// Events returns at most limit events of a run with a number above after,
 	// in order.
 	Events(ctx context.Context, ref run.Ref, after, limit int) ([]run.Event, error)
-	// List returns a tenant's runs, the newest first.
+	// List returns a page of a tenant's runs, the newest first. A page with a
+	// state may have fewer runs than its limit, even none, although next is set:
+	// the work of a page is bounded.
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
 
 	// Heartbeat records a heartbeat: one conditional write on the open item of
@@ -85,15 +87,18 @@ type Store interface {
 	// and returns the number of changed rows.
 	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
-	// Due returns the runs whose execution should have acted by now, the
-	// longest overdue first.
-	Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
+	// Due returns a page of at most limit runs whose execution should have acted
+	// by now, the longest overdue first, to the hour. after is the next of the
+	// previous page; empty means the first page. A page may have fewer runs, even
+	// none, although next is set; it is empty at the end. A record that cannot be
+	// decoded counts as due, and does not hide others.
+	Due(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error)
 	// WithMachine returns the runs in ContainerCreating and Running whose
 	// machine is known, ordered by tenant and id, after the given one.
 	WithMachine(ctx context.Context, after run.Ref, limit int) ([]Placement, error)
-	// OutputsDue returns the runs with bytes that are to be deleted by now; see
-	// run.Run.BytesDue.
-	OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error)
+	// OutputsDue returns a page of the runs with bytes that are to be deleted by
+	// now; see run.Run.BytesDue. Its pages are those of Due.
+	OutputsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error)
 	// Purge removes at most limit records, with events and keys, that have
 	// expired by now and have no stored bytes. It returns their number.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)

@@ -40,6 +40,8 @@ type RunnerHarness struct {
 	Occupy func(t *testing.T, name string)
 	// Fault makes the next launch under the name fail in this way, once.
 	Fault func(t *testing.T, name string, how RunnerFault)
+	// FailPart makes lists fail for the part of the platform that has the machine.
+	FailPart func(t *testing.T, m port.MachineStatus)
 }
 
 // Runner is the conformance suite of port.Runner. setup
@@ -63,6 +65,8 @@ func Runner(t *testing.T, setup func(t *testing.T) RunnerHarness) {
 		{"unknown machine", runnerUnknown},
 		{"wait times out", runnerWaitLimit},
 		{"list returns own machines", runnerList},
+		{"list stops on request", runnerListStops},
+		{"list reports a part that fails", runnerListPart},
 		{"throttled launch", runnerThrottled},
 		{"launch without capacity", runnerFull},
 		{"missing image", runnerNoImage},
@@ -138,17 +142,22 @@ func (h RunnerHarness) gone(t *testing.T, at port.Machine) port.Exit {
 // listed returns the live machines of the name.
 func (h RunnerHarness) listed(t *testing.T, name string) []port.MachineStatus {
 	t.Helper()
-	all, err := h.Runner.List(deadline(t))
-	if err != nil {
-		t.Fatalf("cannot list: %v", err)
-	}
 	var found []port.MachineStatus
-	for _, m := range all {
+	for _, m := range h.list(t) {
 		if m.Name == name {
 			found = append(found, m)
 		}
 	}
 	return found
+}
+
+// list returns all machines.
+func (h RunnerHarness) list(t *testing.T) (all []port.MachineStatus) {
+	t.Helper()
+	if err := h.Runner.List(deadline(t), func(m port.MachineStatus) bool { all = append(all, m); return true }); err != nil {
+		t.Fatalf("cannot list: %v", err)
+	}
+	return all
 }
 
 func (h RunnerHarness) destroy(t *testing.T, at port.Machine) {

@@ -1,6 +1,7 @@
 package porttest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,11 +36,7 @@ func runnerList(t *testing.T, h RunnerHarness) {
 	for _, name := range []string{"r-a", "r-b", "r-c", "r-d", "r-e"} {
 		ids[h.launch(t, h.spec(name, "rest")).ID] = true
 	}
-	all, err := h.Runner.List(deadline(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range all {
+	for _, m := range h.list(t) {
 		if !ids[m.ID] {
 			t.Errorf("got %+v listed, want own live machines only", m)
 		}
@@ -48,6 +45,38 @@ func runnerList(t *testing.T, h RunnerHarness) {
 	}
 	if len(ids) > 0 {
 		t.Errorf("got a list without %v, want all live machines", ids)
+	}
+}
+
+func runnerListStops(t *testing.T, h RunnerHarness) {
+	for _, name := range []string{"r-a", "r-b", "r-c", "r-d", "r-e"} {
+		h.launch(t, h.spec(name, "rest"))
+	}
+	calls := 0
+	if err := h.Runner.List(deadline(t), func(port.MachineStatus) bool { calls++; return calls < 2 }); err != nil || calls != 2 {
+		t.Errorf("got %d machines and error %v, want the list to stop after 2", calls, err)
+	}
+}
+
+// runnerListPart: a part of the platform that cannot be listed is reported and does
+// not hide the machines of other parts. Its machines can be inspected.
+func runnerListPart(t *testing.T, h RunnerHarness) {
+	var machines []port.MachineStatus
+	for _, name := range []string{"r-a", "r-b", "r-c", "r-d", "r-e"} {
+		machines = append(machines, h.launch(t, h.spec(name, "rest")))
+	}
+	h.FailPart(t, machines[0])
+	var found []port.MachineStatus
+	err := h.Runner.List(deadline(t), func(m port.MachineStatus) bool { found = append(found, m); return true })
+	wantFault(t, err, fault.Unavailable)
+	if len(found) == 0 || slices.ContainsFunc(found, func(m port.MachineStatus) bool { return m.ID == machines[0].ID }) {
+		t.Errorf("got %d machines listed, want those of the other parts", len(found))
+	}
+	if m, err := h.Runner.Inspect(deadline(t), machines[0].Machine); err != nil || m.ID != machines[0].ID {
+		t.Errorf("got %+v, %v for the machine that cannot be listed, want the machine", m, err)
+	}
+	for _, m := range machines {
+		h.destroy(t, m.Machine)
 	}
 }
 

@@ -72,6 +72,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"many runs share few slots":                   poolRace,
 		"reconcile follows the records":               reconcileFollowsRecords,
 		"due returns the longest overdue first":       dueInOrder,
+		"due in pages":                                dueInPages,
 		"with machine returns all":                    withMachine,
 		"outputs are due until deleted":               outputsDue,
 		"expired record is not found":                 expiredIsNotFound,

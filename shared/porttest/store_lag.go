@@ -33,9 +33,9 @@ func (s settled) Reconcile(ctx context.Context, tenant, pool string) (int, error
 }
 
 // Due implements port.Store.
-func (s settled) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+func (s settled) Due(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	s.settle()
-	return s.Store.Due(ctx, now, limit)
+	return s.Store.Due(ctx, now, after, limit)
 }
 
 // WithMachine implements port.Store.
@@ -45,9 +45,9 @@ func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]p
 }
 
 // OutputsDue implements port.Store.
-func (s settled) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
+func (s settled) OutputsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	s.settle()
-	return s.Store.OutputsDue(ctx, now, limit)
+	return s.Store.OutputsDue(ctx, now, after, limit)
 }
 
 // Purge implements port.Store.

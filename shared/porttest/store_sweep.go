@@ -1,6 +1,7 @@
 package porttest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,71 @@ func (s *storeTest) completed(r run.Run) run.Run {
 	return s.apply(s.apply(created, startFacts("m")...), successFacts()...)
 }
 
+// pagesOf reads pages of refs until limit are found or no page is left.
+func (s *storeTest) pagesOf(
+	read func(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error), now time.Time, limit int,
+) (found []string) {
+	s.Helper()
+	after := ""
+	for range 1000 {
+		refs, next, err := read(s.ctx, now, after, limit)
+		s.ok(err)
+		if len(refs) > limit {
+			s.Fatalf("limit %d: got %d runs", limit, len(refs))
+		}
+		found = append(found, idsOfRefs(refs)...)
+		if next == "" || len(found) >= limit {
+			return found[:min(len(found), limit)]
+		}
+		after = next
+	}
+	s.Fatal("got a place after 1000 pages, want the end")
+	return nil
+}
+
+// dueInPages reads more due runs than fit a page, with some that are not due yet
+// between them, and changes runs between the pages.
+func dueInPages(s *storeTest) {
+	start := s.now
+	var want []string
+	for i := range 30 {
+		s.now = start.Add(time.Duration(i%7) * time.Second)
+		r := s.create(sample("acme", fmt.Sprintf("run-%02d", i)))
+		if i%3 == 0 {
+			s.apply(r, admitted("default", 0)) // due after its start limit
+			continue
+		}
+		want = append(want, r.ID)
+	}
+	due := start.Add(time.Minute)
+	for _, limit := range []int{1, 4, 30, 100} {
+		var got []string
+		after := ""
+		for range 100 {
+			refs, next, err := s.store.Due(s.ctx, due, after, limit)
+			s.ok(err)
+			got = append(got, idsOfRefs(refs)...)
+			if after = next; next == "" {
+				break
+			}
+		}
+		if after != "" {
+			s.Fatalf("limit %d: got a place after 100 pages, want the end", limit)
+		}
+		slices.Sort(got)
+		s.same(want, got)
+	}
+	// A run whose check was delayed does not come first again.
+	s.now = due
+	first := s.pagesOf(s.store.Due, due, 1)
+	r, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: first[0]})
+	s.ok(err)
+	s.apply(r, run.RepairFailed{})
+	if got := s.pagesOf(s.store.Due, due, 100); len(got) != len(want)-1 || slices.Contains(got, first[0]) {
+		s.Fatalf("got %v due after a failed repair of %s, want the others", got, first[0])
+	}
+}
+
 func dueInOrder(s *storeTest) {
 	start := s.now
 	var want []string
@@ -28,27 +94,19 @@ func dueInOrder(s *storeTest) {
 	s.ok(err)
 	at := last.Execution.ActBy
 	for limit := range 7 {
-		due, err := s.store.Due(s.ctx, at.Add(time.Second), limit)
-		s.ok(err)
-		s.same(want[:min(limit, 5)], idsOfRefs(due))
+		s.same(want[:min(limit, 5)], s.pagesOf(s.store.Due, at.Add(time.Second), limit))
 	}
-	due, err := s.store.Due(s.ctx, at.Add(-time.Second), 10)
-	s.ok(err)
-	s.same(want[:4], idsOfRefs(due))
+	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(-time.Second), 10))
 	// After progress of the execution the run is due later.
 	s.now = at
 	acted := s.apply(last, run.ExecutionChecked{Done: true})
-	due, err = s.store.Due(s.ctx, at.Add(time.Second), 10)
-	s.ok(err)
-	s.same(want[:4], idsOfRefs(due))
+	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(time.Second), 10))
 	// A finished run is never due.
 	ended := s.apply(acted, cancel())
 	if ended = s.apply(ended, run.ExecutionChecked{Done: true}); !ended.Execution.ActBy.IsZero() {
 		s.Fatal("got the finished run as due")
 	}
-	due, err = s.store.Due(s.ctx, at.Add(century), 10)
-	s.ok(err)
-	s.same(want[:4], idsOfRefs(due))
+	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(century), 10))
 }
 
 func withMachine(s *storeTest) {
@@ -100,18 +158,16 @@ func outputsDue(s *storeTest) {
 	s.apply(s.create(sample("acme", "none")), cancel())
 	want := func(now time.Time, limit int, ids ...string) {
 		s.Helper()
-		due, err := s.store.OutputsDue(s.ctx, now, limit)
-		s.ok(err)
 		slices.Sort(ids)
-		got := idsOfRefs(due)
+		got := s.pagesOf(s.store.OutputsDue, now, limit)
 		slices.Sort(got)
 		s.same(ids, got)
 	}
 	want(a.Output.ExpiresAt.Add(-time.Second), 10)
 	want(a.Output.ExpiresAt.Add(time.Second), 10, "a")
 	want(b.Output.ExpiresAt.Add(time.Second), 10, "a", "b")
-	if due, err := s.store.OutputsDue(s.ctx, b.Output.ExpiresAt.Add(time.Second), 1); err != nil || len(due) != 1 {
-		s.Fatalf("limit 1: got %v, %v", due, err)
+	if due := s.pagesOf(s.store.OutputsDue, b.Output.ExpiresAt.Add(time.Second), 1); len(due) != 1 {
+		s.Fatalf("limit 1: got %v, want one run", due)
 	}
 	// An earlier expiry counts, and deleted outputs are never due.
 	b = s.apply(b, run.OutputExpiring{At: s.now.Add(time.Minute), Message: "downloaded"})
@@ -139,12 +195,8 @@ func expiredIsNotFound(s *storeTest) {
 		got := s.pages("acme", port.Page{State: state, Limit: 1}, func() {})
 		s.same([]string{"living"}, got)
 	}
-	due, err := s.store.Due(s.ctx, s.now.Add(century), 10)
-	s.ok(err)
-	for _, ref := range due {
-		if ref == gone.Ref() {
-			s.Error("got an expired run as due")
-		}
+	if slices.Contains(s.pagesOf(s.store.Due, s.now.Add(century), 10), gone.ID) {
+		s.Error("got an expired run as due")
 	}
 	s.wantRun(live)
 }

@@ -207,8 +207,8 @@ func (RepairFailed) apply(d *draft) error {
 }
 
 // repairBackoff delays checks of executions that failed: a minute, doubled, at most
-// an hour.
-var repairBackoff = retry.Backoff{First: time.Minute, Most: time.Hour, Multiplier: 2}
+// ten.
+var repairBackoff = retry.Backoff{First: time.Minute, Most: 10 * time.Minute, Multiplier: 2}
 
 // OutputExpiring moves the end of the output's retention forward, never back.
 type OutputExpiring struct {

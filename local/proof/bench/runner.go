@@ -110,16 +110,21 @@ func (g *goroutines) Wait(ctx context.Context, m port.Machine, phase port.Machin
 }
 
 // List implements port.Runner.
-func (g *goroutines) List(context.Context) ([]port.MachineStatus, error) {
+func (g *goroutines) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	var list []port.MachineStatus
 	for name, one := range g.made {
 		if one.exit == nil {
 			list = append(list, one.as(name))
 		}
 	}
-	return list, nil
+	g.mu.Unlock()
+	for _, m := range list {
+		if !each(m) {
+			break
+		}
+	}
+	return nil
 }
 
 // Stop implements port.Runner. It does nothing.

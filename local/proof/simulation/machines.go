@@ -111,9 +111,9 @@ func (r *machines) Wait(ctx context.Context, of port.Machine, phase port.Machine
 }
 
 // List implements port.Runner.
-func (r *machines) List(context.Context) ([]port.MachineStatus, error) {
+func (r *machines) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	if r.w.chance(r.w.plan.lostCalls) {
-		return nil, fault.New(fault.Unavailable, "request lost")
+		return fault.New(fault.Unavailable, "request lost")
 	}
 	var list []port.MachineStatus
 	for i := range r.created {
@@ -122,7 +122,12 @@ func (r *machines) List(context.Context) ([]port.MachineStatus, error) {
 			list = append(list, m.view())
 		}
 	}
-	return list, nil
+	for _, m := range list {
+		if !each(m) {
+			break
+		}
+	}
+	return nil
 }
 
 // Stop implements port.Runner.

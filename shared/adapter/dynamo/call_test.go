@@ -164,7 +164,7 @@ func TestFaultsHideAWSMessages(t *testing.T) {
 		"Commit":    func() error { return s.Commit(ctx, port.WriteOf(d)) },
 		"Heartbeat": func() error { _, err := s.Heartbeat(ctx, ref, run.Heartbeat{}); return err },
 		"List":      func() error { _, _, err := s.List(ctx, "acme", port.Page{Limit: 1}); return err },
-		"Due":       func() error { _, err := s.Due(ctx, time.Now(), 1); return err },
+		"Due":       func() error { _, _, err := s.Due(ctx, time.Now(), "", 1); return err },
 		"Pools":     func() error { _, err := s.Pools(ctx); return err },
 		"Reconcile": func() error { _, err := s.Reconcile(ctx, "acme", "p"); return err },
 	} {

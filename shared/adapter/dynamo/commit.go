@@ -87,7 +87,7 @@ func (s *Store) lookAt(ctx context.Context, changes []*change) error {
 	}
 	found := map[string]item{}
 	for part := range slices.Chunk(keys, batch) {
-		if err := s.fetch(ctx, part, true, func(is item) error {
+		if err := s.fetch(ctx, part, true, nil, func(is item) error {
 			found[textOf(is[schema.Partition.Name])] = is
 			return nil
 		}); err != nil {

@@ -3,15 +3,19 @@ package dynamo
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -27,65 +31,109 @@ func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 	return q
 }
 
-// due returns at most limit records of the kinds that are due, the longest due
-// first. The index truncates times to grains, so all entries of one indexed
-// time are read.
-func (s *Store) due(ctx context.Context, now time.Time, limit int, when func(run.Run) time.Time, kinds ...string) ([]*record, error) {
+// due reads one page of the records of the kinds that are due: it looks at no more
+// than limit entries, in the order of their times in the index, from the place
+// after. Records whose time has not come are left out, so a page may be empty.
+// next is the place of the following page, empty at the end.
+func (s *Store) due(
+	ctx context.Context, now time.Time, after string, limit int, when func(run.Run) time.Time, kinds ...string,
+) (found []*record, next string, err error) {
+	places, err := placesOf(after)
+	if err != nil || limit <= 0 {
+		return nil, "", err
+	}
 	var queries []*dynamodb.QueryInput
+	var keys []string
 	for _, kind := range kinds {
 		for n := range dueShards {
-			queries = append(queries, s.dueBy(kind, strconv.Itoa(n), now.Unix()))
+			key := dueKey(kind, strconv.Itoa(n))
+			q := s.dueBy(kind, strconv.Itoa(n), now.Unix())
+			q.Limit = aws.Int32(int32(min(limit/dueShards+8, 1000)))
+			if at, ok := places[key]; ok {
+				q.ExclusiveStartKey = at.start(key)
+			}
+			queries, keys = append(queries, q), append(keys, key)
 		}
 	}
 	m := s.merge(func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }, queries)
-	var found []*record
-	for len(found) < limit {
-		first, err := m.peek(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if first == nil {
-			break
-		}
-		grain, all := numberOf(first[attrAt]), int(^uint(0)>>1)
-		entries, err := m.take(ctx, all, func(is item) bool { return numberOf(is[attrAt]) == grain })
-		if err != nil {
-			return nil, err
-		}
-		records, err := s.records(ctx, entries, false)
-		if err != nil {
-			return nil, err
-		}
-		records = slices.DeleteFunc(records, func(r *record) bool {
-			at := when(r.Run)
-			return at.IsZero() || at.After(now)
-		})
-		slices.SortStableFunc(records, func(a, b *record) int { return when(a.Run).Compare(when(b.Run)) })
-		found = append(found, records...)
+	entries, err := m.take(ctx, limit, always)
+	if err != nil {
+		return nil, "", err
 	}
-	return found[:min(len(found), max(limit, 0))], nil
+	records, err := s.records(ctx, entries, false)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range records {
+		at := when(r.Run)
+		if r.damaged != nil || !at.IsZero() && !at.After(now) {
+			found = append(found, r)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *record) int { return when(a.Run).Compare(when(b.Run)) })
+	if len(entries) < limit {
+		return found, "", nil
+	}
+	for _, e := range entries {
+		places[textOf(e[attrDue])] = place{numberOf(e[attrAt]), textOf(e[schema.Partition.Name])}
+	}
+	next, err = places.text()
+	return found, next, err
 }
 
-// Due implements port.Store. It may miss the newest commits.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
+// places are the entries of the due index after which a page starts, by the
+// partition key of the index.
+type places map[string]place
+
+type place struct {
+	At int64
+	PK string
+}
+
+// start is the key of the entry, after which a query continues.
+func (p place) start(key string) item {
+	start := keyOf(p.PK, sortRun)
+	start[attrDue], start[attrAt] = text(key), number(p.At)
+	return start
+}
+
+func placesOf(text string) (places, error) {
+	p := places{}
+	if text == "" {
+		return p, nil
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, fault.Wrap(err, fault.Internal, "malformed place in the due index")
+	}
+	return p, nil
+}
+
+func (p places) text() (string, error) {
+	text, err := json.Marshal(p)
+	return string(text), err
+}
+
+// Due implements port.Store. It may miss the newest commits. A record that cannot
+// be decoded counts as due.
+func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	records, next, err := s.due(ctx, now, after, limit, func(r run.Run) time.Time {
 		if !s.there(r) {
 			return time.Time{}
 		}
 		return r.Execution.ActBy
 	}, dueAct, dueSettle)
-	return refsOf(records), wrap(err, "read", "what is due")
+	return refsOf(records), next, wrap(err, "read", "what is due")
 }
 
 // OutputsDue implements port.Store. It may miss the newest commits.
-func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	records, err := s.due(ctx, now, limit, func(r run.Run) time.Time {
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	records, next, err := s.due(ctx, now, after, limit, func(r run.Run) time.Time {
 		if !r.BytesLeft() || !s.there(r) {
 			return time.Time{}
 		}
 		return r.BytesDue()
 	}, dueOutput, dueSettle)
-	return refsOf(records), wrap(err, "read", "the outputs that have expired")
+	return refsOf(records), next, wrap(err, "read", "the outputs that have expired")
 }
 
 func refsOf(records []*record) []run.Ref {
@@ -123,12 +171,12 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 		if err != nil || len(entries) == 0 {
 			return placed, err
 		}
-		records, err := s.records(ctx, entries, true)
+		records, err := s.records(ctx, entries, false)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range records {
-			if indexed(r.Run)[attrMachine] != nil {
+			if r.Placed() {
 				placed = append(placed, port.PlacementOf(r.Run))
 			}
 		}
@@ -136,24 +184,45 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 	return placed, nil
 }
 
+// purgePage is how many entries Purge reads at a time, purges how many records it
+// deletes concurrently.
+const (
+	purgePage = 500
+	purges    = 16
+)
+
 // Purge implements port.Store. It leaves records to the table's TTL for
-// Config.TTLGrace. With an error it returns how many records it has deleted.
+// Config.TTLGrace. With an error it returns how many records it has deleted; a
+// record that cannot be deleted does not stop the others.
 func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
-	records, err := s.due(ctx, now, limit, run.Run.PurgeAt, duePurge, dueSettle)
-	if err != nil {
-		return 0, wrap(err, "find", "expired runs")
-	}
-	forgotten := 0
-	for _, r := range records {
-		if r.is[schema.TTL] != nil && r.ExpiresAt.Add(s.config.TTLGrace).After(now) {
-			continue
+	var forgotten atomic.Int64
+	var failed []error
+	for after := ""; int(forgotten.Load()) < limit; {
+		room := min(limit-int(forgotten.Load()), purgePage)
+		records, next, err := s.due(ctx, now, after, room, run.Run.PurgeAt, duePurge, dueSettle)
+		if err != nil {
+			return int(forgotten.Load()), errors.Join(append(failed, wrap(err, "find", "expired runs"))...)
 		}
-		if err := s.forget(ctx, r); err != nil {
-			return forgotten, wrap(err, "forget run", r.ID)
+		records = slices.DeleteFunc(records, func(r *record) bool {
+			return r.damaged != nil || r.is[schema.TTL] != nil && r.ExpiresAt.Add(s.config.TTLGrace).After(now)
+		})
+		errs := make([]error, len(records))
+		all := s.group(purges)
+		for i, r := range records {
+			all.Go(func() error {
+				if errs[i] = wrap(s.forget(ctx, r), "forget run", r.ID); errs[i] == nil {
+					forgotten.Add(1)
+				}
+				return nil
+			})
 		}
-		forgotten++
+		_ = all.Wait()
+		failed = append(failed, errs...)
+		if after = next; after == "" || ctx.Err() != nil {
+			break
+		}
 	}
-	return forgotten, nil
+	return int(forgotten.Load()), errors.Join(failed...)
 }
 
 // forget deletes the run's older events, then the record with its heartbeat item,

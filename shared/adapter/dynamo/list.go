@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,11 +36,15 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	return runs, next, wrap(err, "list the runs of", tenant)
 }
 
+// listScan is the largest number of index entries that one page with a state looks
+// at. It bounds the work of a page if few runs have the state.
+const listScan = 2000
+
 func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []byte) ([]run.Run, string, error) {
 	m := s.merge(func(a, b item) bool { return stdbytes.Compare(bytesOf(a[attrBorn]), bytesOf(b[attrBorn])) > 0 },
 		s.listQueries(tenant, page, from))
 	runs := []run.Run{}
-	for {
+	for scanned := 0; ; {
 		entries, err := m.take(ctx, page.Limit+1-len(runs), always)
 		if err != nil {
 			return nil, "", err
@@ -47,11 +52,19 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 		if len(entries) == 0 {
 			return runs, "", nil
 		}
+		last := bytesOf(entries[len(entries)-1][attrBorn])
+		scanned += len(entries)
+		if page.State.Terminal() { // the index has the states of ended runs
+			entries = slices.DeleteFunc(entries, func(e item) bool { return textOf(e[attrEnd]) != string(page.State) })
+		}
 		records, err := s.records(ctx, entries, true)
 		if err != nil {
 			return nil, "", err
 		}
 		for _, r := range records {
+			if r.damaged != nil {
+				return nil, "", r.damaged
+			}
 			if !s.alive(r.Run) || page.State != "" && r.State != page.State {
 				continue
 			}
@@ -60,12 +73,19 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 			}
 			runs = append(runs, r.Run)
 		}
+		if page.State != "" && scanned >= listScan {
+			return runs, cursorOf(last, tenant, page.State), nil
+		}
 	}
 }
 
 // listQueries returns the queries for the halves of the tenant's runs, living
-// and ended, that can have the state. The index has the states of ended runs.
+// and ended, that can have the state.
 func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries []*dynamodb.QueryInput) {
+	size := page.Limit/listShards + 8
+	if page.State != "" {
+		size = listScan / listShards
+	}
 	for _, half := range []string{living, ended} {
 		if page.State != "" && page.State.Terminal() != (half == ended) {
 			continue
@@ -73,16 +93,11 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 		for n := range listShards {
 			q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, half, strconv.Itoa(n)))
 			q.ScanIndexForward = aws.Bool(false)
-			q.Limit = aws.Int32(int32(page.Limit/listShards + 8)) //nolint:gosec // the limit of a page is checked
+			q.Limit = aws.Int32(int32(size)) //nolint:gosec // the limit of a page is checked
 			if from != nil {
 				*q.KeyConditionExpression += " AND #sort < :sort"
 				q.ExpressionAttributeNames["#sort"] = attrBorn
 				q.ExpressionAttributeValues[":sort"] = bytes(from)
-			}
-			if half == ended && page.State != "" {
-				q.FilterExpression = aws.String("#end = :end")
-				q.ExpressionAttributeNames["#end"] = attrEnd
-				q.ExpressionAttributeValues[":end"] = text(string(page.State))
 			}
 			queries = append(queries, q)
 		}

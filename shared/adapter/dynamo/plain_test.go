@@ -90,7 +90,7 @@ func TestPlainAndPackedItemsAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			is := c.attributes()
+			is := c.attributes(false)
 			if _, text := is[attrDoc].(*types.AttributeValueMemberS); text != (s == plain) {
 				t.Fatalf("commit %d: got record of type %T", i, is[attrDoc])
 			}
@@ -129,7 +129,7 @@ func TestCompressionSavesWriteUnits(t *testing.T) {
 				t.Fatal(err)
 			}
 			events = append(events, c.events...)
-			is := c.attributes()
+			is := c.attributes(false)
 			maps.Copy(is, runKey(w.Run.Ref()))
 			is[attrEvents] = list(events)
 			size := 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -44,13 +43,19 @@ func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, 
 // runs.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
 	query := s.beside(pkPool(tenant, pool), sortQueue)
-	query.Select, query.ConsistentRead = types.SelectCount, nil
-	length := 0
+	query.ConsistentRead = nil
+	length, err := s.length(ctx, query, most)
+	return length, wrap(err, "count the queue of pool", pool)
+}
+
+// length counts the items of a query, at most most.
+func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int) (length int, err error) {
+	query.Select = types.SelectCount
 	for length < most {
 		query.Limit = aws.Int32(int32(min(most-length, math.MaxInt32))) //nolint:gosec // G115: at most MaxInt32
 		out, err := call(ctx, s, s.api.Query, query)
 		if err != nil {
-			return 0, wrap(err, "count the queue of pool", pool)
+			return 0, err
 		}
 		length += int(out.Count)
 		if query.ExclusiveStartKey = out.LastEvaluatedKey; len(query.ExclusiveStartKey) == 0 {
@@ -104,15 +109,10 @@ func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) 
 	for _, in := range registered {
 		use := port.PoolUse{}
 		use.Tenant, use.Pool = named(in)
-		if err := s.each(ctx, s.under(in), func(is item) bool {
-			switch sk := textOf(is[schema.Sort.Name]); {
-			case strings.HasPrefix(sk, sortSlot):
-				use.Held++
-			case strings.HasPrefix(sk, sortQueue):
-				use.Queued++
-			}
-			return true
-		}); err != nil {
+		if use.Held, err = s.length(ctx, s.beside(in, sortSlot), math.MaxInt); err != nil {
+			return nil, err
+		}
+		if use.Queued, err = s.length(ctx, s.beside(in, sortQueue), math.MaxInt); err != nil {
 			return nil, err
 		}
 		if use.Held+use.Queued > 0 {

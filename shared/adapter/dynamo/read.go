@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -185,8 +186,12 @@ const batch = 100
 // readers is the number of concurrent BatchGetItem calls.
 const readers = 8
 
+// recordFields are the attributes that records reads: not the events, which are
+// most of an item.
+var recordFields = []string{schema.Partition.Name, attrDoc, attrNonce, schema.TTL}
+
 // records reads the runs of index entries in their order, without those that no
-// longer exist.
+// longer exist. A record that cannot be decoded has damaged set.
 func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([]*record, error) {
 	known := make(map[string]int, len(entries))
 	var keys []item
@@ -201,10 +206,14 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	all := s.group(readers)
 	for part := range slices.Chunk(keys, batch) {
 		all.Go(func() error {
-			return s.fetch(ctx, part, consistent, func(is item) error {
+			return s.fetch(ctx, part, consistent, recordFields, func(is item) error {
 				r, err := recordOf(is)
+				if err != nil {
+					r = &record{is: is, damaged: err}
+					r.Tenant, r.ID = named(textOf(is[schema.Partition.Name]))
+				}
 				records[known[textOf(is[schema.Partition.Name])]] = r
-				return err
+				return nil
 			})
 		})
 	}
@@ -214,11 +223,22 @@ func (s *Store) records(ctx context.Context, entries []item, consistent bool) ([
 	return slices.DeleteFunc(records, func(r *record) bool { return r == nil }), nil
 }
 
-// fetch reads at most batch items by their keys. Keys that DynamoDB leaves
+// fetch reads the fields of at most batch items by their keys; without fields the
+// whole items. Keys that DynamoDB leaves
 // unprocessed are requested again: at once if it returned some items, otherwise
 // after a growing pause, because the table is throttled.
-func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, do func(item) error) error {
-	want := map[string]types.KeysAndAttributes{s.config.Table: {Keys: keys, ConsistentRead: &consistent}}
+func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, fields []string, do func(item) error) error {
+	request := types.KeysAndAttributes{Keys: keys, ConsistentRead: &consistent}
+	if len(fields) > 0 {
+		names := make([]string, len(fields))
+		request.ExpressionAttributeNames = make(map[string]string, len(fields))
+		for i, field := range fields {
+			names[i] = "#" + field
+			request.ExpressionAttributeNames[names[i]] = field
+		}
+		request.ProjectionExpression = aws.String(strings.Join(names, ", "))
+	}
+	want := map[string]types.KeysAndAttributes{s.config.Table: request}
 	for n := 0; len(keys) > 0 && len(want) > 0; {
 		out, err := call(ctx, s, s.api.BatchGetItem, &dynamodb.BatchGetItemInput{
 			RequestItems: maps.Clone(want), ReturnConsumedCapacity: s.wanted(),

@@ -3,22 +3,35 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Reconcile implements port.Store. It compares the pool's slots and queue with
-// the records of the tenant's living runs from the index, which may miss the
-// newest. Where they differ it reads the record again and follows it. A run
-// that changes meanwhile waits for the next call.
+// the slots of the tenant's living runs in the index, which may miss the newest
+// commits. Where they differ it reads the record and follows it. A run that changes
+// meanwhile waits for the next call.
+//
+// It keeps a few bytes for each run, and the items only of runs that differ, of
+// which one call corrects at most reconcileRuns.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	changed, err := s.reconcile(ctx, tenant, pool)
 	return changed, wrap(err, "reconcile pool", pool)
 }
+
+const (
+	// reconcilePage is how many items or entries Reconcile reads at a time.
+	reconcilePage = 1000
+	// reconcileRuns is the number of runs that one call corrects.
+	reconcileRuns = 1000
+)
 
 // usage is what the pool's items say about a run.
 type usage struct {
@@ -26,17 +39,54 @@ type usage struct {
 	queue []string
 }
 
-func (s *usage) agrees(with run.SlotState) bool {
-	switch with {
+// tally counts the pool's items of a run, and its slot in the index.
+type tally struct {
+	slots, queue uint8
+	recorded     run.SlotState
+}
+
+func (t tally) agrees() bool {
+	switch t.recorded {
 	case run.SlotHeld:
-		return len(s.slots) == 1 && len(s.queue) == 0
+		return t.slots == 1 && t.queue == 0
 	case run.SlotQueued:
-		return len(s.slots) == 0 && len(s.queue) == 1
+		return t.slots == 0 && t.queue == 1
 	}
-	return false
+	return t.slots == 0 && t.queue == 0
 }
 
 func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int, err error) {
+	in := pkPool(tenant, pool)
+	seed := maphash.MakeSeed()
+	hash := func(id string) uint64 { return maphash.String(seed, id) }
+	tallies := map[uint64]tally{}
+	if err := s.usages(ctx, in, func(id, sk string, _ int) {
+		t := tallies[hash(id)]
+		if sk == "" {
+			t.slots = min(t.slots, 1) + 1
+		} else {
+			t.queue = min(t.queue, 1) + 1
+		}
+		tallies[hash(id)] = t
+	}); err != nil {
+		return 0, err
+	}
+	if err := s.recorded(ctx, tenant, pool, func(id string, state run.SlotState) {
+		t := tallies[hash(id)]
+		t.recorded = state
+		tallies[hash(id)] = t
+	}); err != nil {
+		return 0, err
+	}
+	maps.DeleteFunc(tallies, func(_ uint64, t tally) bool { return t.agrees() })
+	if len(tallies) == 0 {
+		return 0, nil
+	}
+	return s.correct(ctx, tenant, pool, func(id string) bool { _, differs := tallies[hash(id)]; return differs })
+}
+
+// correct reads the items of the runs that differ and corrects them.
+func (s *Store) correct(ctx context.Context, tenant, pool string, differs func(id string) bool) (changed int, err error) {
 	in := pkPool(tenant, pool)
 	usages, numbers := map[string]*usage{}, map[int]bool{}
 	of := func(id string) *usage {
@@ -45,61 +95,70 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 		}
 		return usages[id]
 	}
-	if err := s.each(ctx, s.under(in), func(is item) bool {
-		sk := textOf(is[schema.Sort.Name])
-		if n, ok := slotNumber(sk); ok {
-			numbers[n] = true
-			st := of(textOf(is[attrRun]))
-			st.slots = append(st.slots, n)
-		} else if id, ok := enqueued(sk); ok {
+	wanted := func(id string) bool { return differs(id) && (usages[id] != nil || len(usages) < reconcileRuns) }
+	if err := s.usages(ctx, in, func(id, sk string, slot int) {
+		if sk == "" {
+			numbers[slot] = true
+		}
+		switch {
+		case !wanted(id):
+		case sk == "":
+			of(id).slots = append(of(id).slots, slot)
+		default:
 			of(id).queue = append(of(id).queue, sk)
 		}
-		return true
 	}); err != nil {
 		return 0, err
 	}
-	recorded, err := s.recorded(ctx, tenant, pool)
-	if err != nil {
+	if err := s.recorded(ctx, tenant, pool, func(id string, _ run.SlotState) {
+		if wanted(id) {
+			of(id)
+		}
+	}); err != nil {
 		return 0, err
 	}
-	for id := range recorded {
-		of(id)
-	}
+	var failed []error
 	for _, id := range slices.Sorted(maps.Keys(usages)) {
 		is := usages[id]
-		if is.agrees(recorded[id]) {
-			continue
-		}
 		n, err := s.reconcileRun(ctx, run.Ref{Tenant: tenant, ID: id}, pool, is, numbers)
-		if err != nil {
-			return changed, err
-		}
-		changed += n
+		changed, failed = changed+n, append(failed, err)
 	}
-	return changed, nil
+	return changed, errors.Join(failed...)
 }
 
-// recorded returns the slot states of the tenant's living runs in the pool,
-// eventually consistent.
-func (s *Store) recorded(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
-	var entries []item
+// usages calls do for each slot and queue item of a pool; sk is empty for a slot.
+func (s *Store) usages(ctx context.Context, in string, do func(id, sk string, slot int)) error {
+	query := s.under(in)
+	query.Limit = aws.Int32(reconcilePage)
+	return s.each(ctx, query, func(is item) bool {
+		sk := textOf(is[schema.Sort.Name])
+		if n, ok := slotNumber(sk); ok {
+			do(textOf(is[attrRun]), "", n)
+		} else if id, ok := enqueued(sk); ok {
+			do(id, sk, 0)
+		}
+		return true
+	})
+}
+
+// recorded calls do for each living run of the tenant that the pool counts,
+// according to the index, eventually consistent.
+func (s *Store) recorded(ctx context.Context, tenant, pool string, do func(id string, state run.SlotState)) error {
+	marks := map[string]run.SlotState{slotMark(run.SlotHeld, pool): run.SlotHeld, slotMark(run.SlotQueued, pool): run.SlotQueued}
 	for n := range listShards {
-		q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
-		if err := s.each(ctx, q, func(is item) bool {
-			entries = append(entries, is)
+		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
+		query.Limit = aws.Int32(reconcilePage)
+		if err := s.each(ctx, query, func(is item) bool {
+			if state, ok := marks[textOf(is[attrEnd])]; ok {
+				_, id := named(textOf(is[schema.Partition.Name]))
+				do(id, state)
+			}
 			return true
 		}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	records, err := s.records(ctx, entries, false)
-	states := map[string]run.SlotState{}
-	for _, r := range records {
-		if how := r.PoolState(); how != "" && r.Slot.Pool == pool {
-			states[r.ID] = how
-		}
-	}
-	return states, err
+	return nil
 }
 
 // reconcileRun changes the pool's items of the run to what its record says. numbers

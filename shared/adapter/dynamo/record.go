@@ -33,7 +33,7 @@ const (
 const (
 	attrList    = "list"
 	attrBorn    = "born"
-	attrEnd     = "end" // the state of a run that has ended
+	attrEnd     = "end" // the state of a run that has ended; of a living one its slot and pool
 	attrDue     = "due"
 	attrAt      = "at"
 	attrMachine = "mach"
@@ -58,44 +58,59 @@ const (
 	duePool   = "pool"   // no time: the register of pools
 )
 
-// grains are the precisions of times in the due index. A commit that changes
-// the time within the grain leaves the index unchanged, which saves two to four
-// write units; but each sweep reads the records of the present grain that are
-// not due yet. Times of living runs change with nearly every commit, and living
-// runs are few: reading one each minute for an hour costs as much as six write
-// units. Outputs and records of ended runs are many and change rarely.
-var grains = map[string]time.Duration{
-	dueAct: 12 * time.Hour, dueSettle: 15 * time.Minute, dueOutput: 15 * time.Minute, duePurge: time.Hour,
-}
+// Times in the due index are lower bounds. A commit that leaves the bound unchanged
+// leaves the index unchanged, which saves two to four write units; but each sweep
+// reads the records whose bound has passed and whose time has not.
+//
+// The time of a living run changes with nearly every commit. While it is at most
+// longWait ahead, the bound is its hour: the run is about to change again. Further
+// ahead, as in Running or in a queue, the bound is its minute, so that sweeps do not
+// read the run before. Outputs and records of ended runs are many and change rarely.
+const (
+	coarse   = time.Hour
+	fine     = time.Minute
+	longWait = 15 * time.Minute
+)
 
-// indexed returns the index attributes of the record.
-func indexed(r run.Run) item {
+// indexed returns the index attributes of the record. ttl reports that the table's
+// TTL deletes the item, which Purge awaits for Config.TTLGrace.
+func (s *Store) indexed(r run.Run, ttl bool) item {
 	half := living
 	at := item{}
-	due := func(kind string, when time.Time) {
+	due := func(kind string, when time.Time, grain time.Duration) {
 		at[attrDue] = text(dueKey(kind, shard(r.Ref(), dueShards)))
-		at[attrAt] = number(when.Truncate(grains[kind]).Unix())
+		at[attrAt] = number(when.Truncate(grain).Unix())
 	}
 	if r.State.Terminal() {
 		half = ended
 		at[attrEnd] = text(string(r.State))
+	} else if slot := r.PoolState(); slot != "" {
+		at[attrEnd] = text(slotMark(slot, r.Slot.Pool))
 	}
 	at[attrList] = text(listKey(r.Tenant, half, shard(r.Ref(), listShards)))
+	actBy, purgeAt := r.Execution.ActBy, r.PurgeAt()
 	switch {
-	case !r.Execution.ActBy.IsZero() && r.State.Terminal():
-		due(dueSettle, r.Execution.ActBy)
-	case !r.Execution.ActBy.IsZero():
-		due(dueAct, r.Execution.ActBy)
+	case !actBy.IsZero() && r.State.Terminal():
+		due(dueSettle, actBy, fine)
+	case actBy.Sub(s.now()) > longWait:
+		due(dueAct, actBy, fine)
+	case !actBy.IsZero():
+		due(dueAct, actBy, coarse)
 	case r.BytesLeft():
-		due(dueOutput, r.BytesDue())
-	case !r.PurgeAt().IsZero():
-		due(duePurge, r.PurgeAt())
+		due(dueOutput, r.BytesDue(), fine)
+	case !purgeAt.IsZero() && ttl:
+		due(duePurge, purgeAt.Add(s.config.TTLGrace), fine)
+	case !purgeAt.IsZero():
+		due(duePurge, purgeAt, fine)
 	}
 	if r.Placed() {
 		at[attrMachine] = text(shard(r.Ref(), dueShards))
 	}
 	return at
 }
+
+// slotMark is the attribute attrEnd of a living run that its pool counts.
+func slotMark(slot run.SlotState, pool string) string { return string(slot) + "#" + pool }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
 
@@ -112,6 +127,9 @@ func forgetting(r run.Run) (seconds int64, ok bool) {
 type record struct {
 	run.Run
 	is item
+	// damaged is why the record cannot be decoded; the run then has only its
+	// tenant and id.
+	damaged error
 }
 
 func recordOf(is item) (*record, error) {
@@ -139,6 +157,8 @@ type change struct {
 	events [][]byte
 	size   int
 	nonce  []byte
+	// indexed are the index attributes, given whether the TTL deletes the item.
+	indexed func(ttl bool) item
 	// before is the record as it was read; nil before that.
 	before *record
 	// heartbeatless: there is no heartbeat item to change.
@@ -152,7 +172,10 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 	}
 
 	w.Run.Version = version
-	c := &change{Write: w, nonce: binary.BigEndian.AppendUint64(nil, s.config.Random()), events: make([][]byte, len(w.Events))}
+	c := &change{
+		Write: w, nonce: binary.BigEndian.AppendUint64(nil, s.config.Random()), events: make([][]byte, len(w.Events)),
+		indexed: func(ttl bool) item { return s.indexed(w.Run, ttl) },
+	}
 	var err error
 	if c.doc, err = pack(w.Run); err != nil {
 		return nil, fmt.Errorf("cannot encode the record: %w", err)
@@ -166,9 +189,10 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 	return c, nil
 }
 
-// attributes are those that each commit replaces.
-func (c *change) attributes() item {
-	all := indexed(c.Run)
+// attributes are those that each commit replaces. ttl reports that the TTL deletes
+// the item.
+func (c *change) attributes(ttl bool) item {
+	all := c.indexed(ttl)
 	all[attrVersion], all[attrDoc], all[attrNonce] = number(c.Run.Version), document(c.doc), bytes(c.nonce)
 	if len(c.events) > 0 {
 		all[attrFresh] = number(int64(len(c.events)))
@@ -179,10 +203,11 @@ func (c *change) attributes() item {
 // creates is the part that puts a new run, in place of none or of an expired
 // one.
 func (c *change) creates(s *Store) *part {
-	put := c.attributes()
+	seconds, ttl := forgetting(c.Run)
+	put := c.attributes(ttl)
 	maps.Copy(put, runKey(c.Run.Ref()))
 	put[attrBorn] = bytes(born(c.Run))
-	if seconds, ok := forgetting(c.Run); ok {
+	if ttl {
 		put[schema.TTL] = number(seconds)
 	}
 	if len(c.events) > 0 {
@@ -225,7 +250,14 @@ func (c *change) updates() []*part {
 	p := &part{key: runKey(c.Run.Ref())}
 	p.where(attrVersion, "=", number(c.Run.Version-1))
 	p.refused = c.refused
-	all := c.attributes()
+	older := c.older()
+	if len(c.events) == 0 {
+		older = nil
+	}
+	spilled := older != nil || c.before != nil && c.before.is[attrSpilled] != nil
+	seconds, ttl := forgetting(c.Run)
+	ttl = ttl && !spilled // the TTL would leave the older events behind
+	all := c.attributes(ttl)
 	for name, v := range all {
 		p.set(name, v)
 	}
@@ -235,15 +267,13 @@ func (c *change) updates() []*part {
 		}
 	}
 	parts := []*part{p}
-	spilled := c.before != nil && c.before.is[attrSpilled] != nil
-	switch older := c.older(); {
+	switch {
 	case len(c.events) == 0:
 	case older != nil:
 		parts = append(parts, older)
 		p.set(attrEvents, list(c.events))
 		p.set(attrBytes, number(int64(c.size)))
 		p.set(attrSpilled, number(1))
-		spilled = true
 	default:
 		p.sets = append(p.sets,
 			fmt.Sprintf("%s = list_append(if_not_exists(%s, %s), %s)", p.name(attrEvents), p.name(attrEvents), p.value(list(nil)), p.value(list(c.events))),
@@ -252,9 +282,8 @@ func (c *change) updates() []*part {
 			p.where(attrBytes, "<=", number(int64(eventRoom-c.size)))
 		}
 	}
-	seconds, ok := forgetting(c.Run)
 	switch {
-	case !ok || spilled: // the TTL would leave the older events behind
+	case !ttl:
 		p.drop(schema.TTL)
 	case c.before == nil:
 		p.absent(attrSpilled)

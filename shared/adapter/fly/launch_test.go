@@ -38,15 +38,14 @@ func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.MachineStatus, e
 // live returns the number of live machines of the name.
 func (p platform) live(t *testing.T, name string) int {
 	t.Helper()
-	all, err := p.runner.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	count := 0
-	for _, m := range all {
+	if err := p.runner.List(t.Context(), func(m port.MachineStatus) bool {
 		if m.Name == name {
 			count++
 		}
+		return true
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return count
 }

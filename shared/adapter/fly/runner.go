@@ -7,14 +7,12 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/superfly/fly-go"
 	"github.com/superfly/fly-go/flaps"
 	"github.com/superfly/fly-go/tokens"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -143,33 +141,6 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	return port.MachineStatus{}, failure(ctx, err, what)
-}
-
-// List implements port.Runner for the machines of this cluster in all apps. It
-// fails if one app fails.
-func (r *Runner) List(ctx context.Context) ([]port.MachineStatus, error) {
-	query := url.Values{"metadata." + keyCluster: {r.cfg.Cluster}}.Encode()
-	found := make([][]port.MachineStatus, len(r.cfg.Apps))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(8)
-	for i, app := range r.cfg.Apps {
-		group.Go(func() error {
-			machines, err := r.client.List(groupCtx, app, query)
-			if err != nil {
-				return failure(ctx, err, "list the machines")
-			}
-			for _, m := range machines {
-				if m.GetMetadataByKey(keyCluster) == r.cfg.Cluster && phase(m.State) != port.MachineGone {
-					found[i] = append(found[i], converted(app, m))
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(found...), nil
 }
 
 // Stop implements port.Runner.

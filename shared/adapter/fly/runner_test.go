@@ -113,6 +113,9 @@ func TestRunner(t *testing.T) {
 					p.occupy(t, app, name)
 				}
 			},
+			FailPart: func(t *testing.T, m port.MachineStatus) {
+				p.inject(t, faults.Rule{Kind: faults.BadGateway, App: m.App, Action: faults.List})
+			},
 			Fault: func(t *testing.T, name string, how porttest.RunnerFault) {
 				p.inject(t, map[porttest.RunnerFault]faults.Rule{
 					porttest.RunnerThrottles:    {Kind: faults.Throttle, Name: name, Times: 1},

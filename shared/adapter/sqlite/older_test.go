@@ -69,12 +69,12 @@ func TestOlderFileIsReadable(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantOlderRuns(t, store)
-			due, err := store.Due(t.Context(), left.Add(365*24*time.Hour), 100)
+			due, _, err := store.Due(t.Context(), left.Add(365*24*time.Hour), "", 100)
 			if err != nil || len(due) != 5 {
 				t.Errorf("got %d due runs, %v", len(due), err)
 			}
 			now.Advance(365 * 24 * time.Hour) // every record expires
-			if outputs, err := store.OutputsDue(t.Context(), now.Now(), 100); err != nil || len(outputs) != row.outputs {
+			if outputs, _, err := store.OutputsDue(t.Context(), now.Now(), "", 100); err != nil || len(outputs) != row.outputs {
 				t.Errorf("got %d expired outputs, %v, want %d", len(outputs), err, row.outputs)
 			}
 			if forgotten, err := store.Purge(t.Context(), now.Now(), 100); err != nil || forgotten != row.purged {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -15,10 +17,44 @@ import (
 const purgeBatch = 100
 
 // Due implements port.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE act_by <= ? AND "+there+" ORDER BY act_by, n LIMIT ?",
-		nanos(now), s.now(), max(limit, 0))
-	return refs, wrap(err, "read", "what is due")
+func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	refs, next, err := s.due(ctx, "act_by", now, after, limit)
+	return refs, next, wrap(err, "read", "what is due")
+}
+
+// OutputsDue implements port.Store.
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	refs, next, err := s.due(ctx, "output_due", now, after, limit)
+	return refs, next, wrap(err, "read", "the outputs that have expired")
+}
+
+// due reads a page by an indexed column. A place is the column and the number of
+// the last row.
+func (s *Store) due(ctx context.Context, column string, now time.Time, after string, limit int) (refs []run.Ref, next string, err error) {
+	var at, n int64 = math.MinInt64, 0
+	var last [2]int64
+	if after != "" {
+		if _, err := fmt.Sscanf(after, "%d/%d", &at, &n); err != nil {
+			return nil, "", fault.Wrap(err, fault.Internal, "malformed place of a page")
+		}
+	}
+	query := fmt.Sprintf("SELECT tenant, id, %[1]s, n FROM runs WHERE %[1]s <= ? AND (%[1]s, n) > (?, ?) AND "+there+" ORDER BY %[1]s, n LIMIT ?", column)
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		refs = nil
+		rows := tx.Query(query, nanos(now), at, n, s.now(), max(limit, 0))
+		for rows.Next() {
+			var ref run.Ref
+			if err := rows.Scan(&ref.Tenant, &ref.ID, &last[0], &last[1]); err != nil {
+				return err
+			}
+			refs = append(refs, ref)
+		}
+		return rows.Err()
+	})
+	if err == nil && len(refs) == limit && limit > 0 {
+		next = fmt.Sprintf("%d/%d", last[0], last[1])
+	}
+	return refs, next, err
 }
 
 // WithMachine implements port.Store. It reads the index only.
@@ -42,13 +78,6 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) (plac
 		return rows.Err()
 	})
 	return placed, wrap(err, "read", "the runs with a machine")
-}
-
-// OutputsDue implements port.Store.
-func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, "SELECT tenant, id FROM runs WHERE output_due <= ? AND "+there+" ORDER BY output_due, n LIMIT ?",
-		nanos(now), s.now(), max(limit, 0))
-	return refs, wrap(err, "read", "the outputs that have expired")
 }
 
 // refs returns the rows of a query with two columns.

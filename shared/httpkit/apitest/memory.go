@@ -93,20 +93,19 @@ func (m *machines) Wait(ctx context.Context, at port.Machine, phase port.Machine
 	return m.Inspect(ctx, at)
 }
 
-func (m *machines) List(ctx context.Context) ([]port.MachineStatus, error) {
+func (m *machines) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	m.mu.Lock()
 	ids := make([]string, 0, len(m.created))
 	for id := range m.created {
 		ids = append(ids, id)
 	}
 	m.mu.Unlock()
-	var live []port.MachineStatus
 	for _, id := range ids {
-		if machine, err := m.Inspect(ctx, port.Machine{Runner: "memory", ID: id}); err == nil {
-			live = append(live, machine)
+		if machine, err := m.Inspect(ctx, port.Machine{Runner: "memory", ID: id}); err == nil && !each(machine) {
+			return nil
 		}
 	}
-	return live, nil
+	return nil
 }
 
 func (m *machines) Stop(_ context.Context, at port.Machine, _ time.Duration) error {

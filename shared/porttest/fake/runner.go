@@ -50,6 +50,10 @@ type Runner struct {
 	machines []*machine
 	refusals map[string]error
 	closed   bool
+	// hidden is the name of a machine whose part of the platform cannot be listed;
+	// part is the error.
+	hidden string
+	part   error
 }
 
 var _ port.Runner = (*Runner)(nil)
@@ -223,22 +227,38 @@ func (r *Runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 	return now, nil
 }
 
-// List implements port.Runner.
-func (r *Runner) List(ctx context.Context) (found []port.MachineStatus, err error) {
-	err = r.ask(ctx, "List", "", false, func() error {
+// List implements port.Runner. After FailPart it reports the part as failed.
+func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+	var found []port.MachineStatus
+	var part error
+	err := r.ask(ctx, "List", "", false, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		found, part = nil, r.part
 		for _, m := range r.machines {
-			if now := m.look(); !m.foreign && now.Phase != port.MachineGone {
+			if now := m.look(); !m.foreign && now.Phase != port.MachineGone && (part == nil || now.Name != r.hidden) {
 				found = append(found, now)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return found, nil
+	for _, m := range found {
+		if !each(m) {
+			return nil
+		}
+	}
+	return part
+}
+
+// FailPart makes lists fail for the part of the platform that has the machine of
+// the name.
+func (r *Runner) FailPart(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hidden, r.part = name, fault.New(fault.Unavailable, "cannot list the part of machine %s", name)
 }
 
 // Stop implements port.Runner.

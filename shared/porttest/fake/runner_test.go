@@ -35,7 +35,8 @@ func TestRunner(t *testing.T) {
 		t.Cleanup(r.Close)
 		return porttest.RunnerHarness{
 			Runner: r, Image: "program", NoImage: "nothing", Unknown: port.Machine{Runner: "fake", ID: "999999"},
-			Occupy: func(_ *testing.T, name string) { r.Occupy(name) },
+			Occupy:   func(_ *testing.T, name string) { r.Occupy(name) },
+			FailPart: func(_ *testing.T, m port.MachineStatus) { r.FailPart(m.Name) },
 			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
 				switch how {
 				case porttest.RunnerThrottles:
@@ -60,7 +61,7 @@ func TestRunnerReportsMisuse(t *testing.T) {
 		Complain: func(format string, _ ...any) { reports = append(reports, format) },
 	})
 	defer r.Close()
-	if _, err := r.List(t.Context()); err != nil {
+	if err := r.List(t.Context(), func(port.MachineStatus) bool { return true }); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

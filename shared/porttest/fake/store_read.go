@@ -71,8 +71,15 @@ func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
 }
 
 // Due implements port.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	return ask(s, "Due", false, func() ([]run.Ref, error) { return s.inner.Due(ctx, now, limit) })
+func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error) {
+	next, err = ask(s, "Due", false, func() (place string, err error) {
+		due, place, err = s.inner.Due(ctx, now, after, limit)
+		return place, err
+	})
+	if err != nil {
+		due = nil
+	}
+	return due, next, err
 }
 
 // WithMachine implements port.Store.
@@ -81,8 +88,15 @@ func (s *Store) WithMachine(ctx context.Context, after run.Ref, limit int) ([]po
 }
 
 // OutputsDue implements port.Store.
-func (s *Store) OutputsDue(ctx context.Context, now time.Time, limit int) ([]run.Ref, error) {
-	return ask(s, "OutputsDue", false, func() ([]run.Ref, error) { return s.inner.OutputsDue(ctx, now, limit) })
+func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error) {
+	next, err = ask(s, "OutputsDue", false, func() (place string, err error) {
+		due, place, err = s.inner.OutputsDue(ctx, now, after, limit)
+		return place, err
+	})
+	if err != nil {
+		due = nil
+	}
+	return due, next, err
 }
 
 // LastHeartbeat implements port.Store.

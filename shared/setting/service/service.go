@@ -72,7 +72,7 @@ func Settings() []setting.Setting { return settings(&orchestrator.Config{}) }
 // pool "default", waits that fit a Lambda function's time limit, 16 concurrent
 // deletions.
 func Read(lookup setting.Lookup) (orchestrator.Config, error) {
-	c := orchestrator.Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second, Deletions: 16}
+	c := orchestrator.Config{Pool: "default", LaunchWait: 2 * time.Second, ExitWait: 5 * time.Second, DestroyWait: 10 * time.Second, SweepWorkers: 16}
 	c.Policy.Retry.Multiplier, c.Policy.Retry.Jitter = 2, 0.5
 	given, err := setting.Read(lookup, settings(&c))
 	if err == nil {
