@@ -68,8 +68,9 @@ func (d *DynamoDB) query(_ context.Context, _ Call, r *query, fate Fate) (any, e
 		return nil, err
 	}
 	if fate == Partial && len(entries) > 1 {
-		half := (len(entries) + 1) / 2
-		r.Limit = &half
+		if half := (len(entries) + 1) / 2; r.Limit == nil || half < *r.Limit {
+			r.Limit = &half
+		}
 	}
 	p, bytes := &page{}, 0
 	for _, e := range entries {
