@@ -9,14 +9,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // sizeLimit is far above the size of a key file, in bytes.
@@ -28,7 +26,7 @@ const blockType = "PRIVATE KEY"
 const headRetired = "Retired"
 
 func readKeys(path string) ([]key, error) {
-	text, err := read(path)
+	text, err := private.Read(path, sizeLimit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the key file: %w", err)
 	}
@@ -39,72 +37,30 @@ func readKeys(path string) ([]key, error) {
 	return keys, nil
 }
 
-func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	info, err := file.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("others than its owner can use %s (mode %04o); make it 0600, and its keys new if others have read it",
-			path, info.Mode().Perm())
-	case info.Size() > sizeLimit:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, sizeLimit)
-	}
-	return io.ReadAll(io.LimitReader(file, sizeLimit))
-}
-
-// makeFile writes a file with a new key beside path and links it there. If
-// another process was faster, its file is used.
+// makeFile writes a file with a new key. If another process was faster, its file
+// is used.
 func makeFile(path string) error {
 	first, err := newKey()
 	if err != nil {
 		return err
 	}
-	return place(path, []key{first}, func(made string) error {
-		if err := os.Link(made, path); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
+	text, err := format([]key{first})
+	if err == nil {
+		err = private.Create(path, text)
+	}
+	if errors.Is(err, fs.ErrExist) {
 		return nil
-	})
-}
-
-// place writes keys to a temporary file and calls put to move it to its place.
-func place(path string, keys []key, put func(made string) error) (err error) {
-	text, err := format(keys)
-	if err != nil {
-		return err
 	}
-	folder := filepath.Dir(path)
-	file, err := os.CreateTemp(folder, ".key-*") // with mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if gone := os.Remove(file.Name()); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}()
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return errors.Join(put(file.Name()), syncFolder(folder))
+	return err
 }
 
 func newKey() (key, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return key{}, err
 	}
-	id, err := port.KeyID(&private.PublicKey)
-	return key{id: id, private: private}, err
+	id, err := port.KeyID(&made.PublicKey)
+	return key{id: id, private: made}, err
 }
 
 func format(keys []key) ([]byte, error) {
@@ -121,14 +77,6 @@ func format(keys []key) ([]byte, error) {
 		text = append(text, pem.EncodeToMemory(block)...)
 	}
 	return text, nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // parse reads the keys of a file. A key of another kind is an error, not
@@ -167,8 +115,8 @@ func keyOf(block *pem.Block) (key, error) {
 	if err != nil {
 		return key{}, errors.New("it cannot be parsed")
 	}
-	private, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || private.Curve != elliptic.P256() {
+	found, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || found.Curve != elliptic.P256() {
 		return key{}, errors.New("it is not for ECDSA on P-256")
 	}
 	retired := time.Time{}
@@ -177,6 +125,6 @@ func keyOf(block *pem.Block) (key, error) {
 			return key{}, fmt.Errorf("its header %s has to be a time as 2026-03-01T08:00:00Z", headRetired)
 		}
 	}
-	id, err := port.KeyID(&private.PublicKey)
-	return key{id, private, retired}, err
+	id, err := port.KeyID(&found.PublicKey)
+	return key{id, found, retired}, err
 }

@@ -3,10 +3,10 @@ package keyfile
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // Rotation is the result of Rotate, as ids of keys.
@@ -22,7 +22,7 @@ type Rotation struct {
 // keys that stopped signing more than keep ago, when all their tokens have
 // expired. Concurrent calls wait for each other.
 func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err error) {
-	unlock, err := lockFolder(filepath.Dir(path))
+	unlock, err := private.Lock(filepath.Dir(path))
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -48,21 +48,12 @@ func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err 
 		done.Kept = append(done.Kept, k.id)
 		after = append(after, k)
 	}
-	err = place(path, after, func(made string) error { return os.Rename(made, path) })
+	text, err := format(after)
+	if err == nil {
+		err = private.Replace(path, text)
+	}
 	if err != nil {
 		return Rotation{}, fmt.Errorf("cannot write the key file: %w", err)
 	}
 	return done, nil
-}
-
-// lockFolder excludes other rotations. The lock ends with the process.
-func lockFolder(path string) (unlock func() error, err error) {
-	folder, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the folder of the key file: %w", err)
-	}
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot lock the folder of the key file: %w", err), folder.Close())
-	}
-	return folder.Close, nil
 }

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // Suffix ends the name of a file that is being written. A file with this suffix
@@ -75,10 +77,14 @@ func SyncDir(dir string) error {
 // ErrDamaged is the error for a file that exists and is not JSON of v.
 var ErrDamaged = errors.New("incomplete record")
 
-// Read decodes the file at path into v. The error is or wraps fs.ErrNotExist if
-// there is no file, and ErrDamaged if the file cannot be decoded.
+// sizeLimit is far above the size of a record, in bytes.
+const sizeLimit = 64 << 20
+
+// Read decodes the file at path into v, as private.Read reads it. The error is or
+// wraps fs.ErrNotExist if there is no file, and ErrDamaged if the file cannot be
+// decoded.
 func Read(path string, v any) error {
-	data, err := os.ReadFile(path)
+	data, err := private.Read(path, sizeLimit)
 	if err != nil {
 		return err
 	}
