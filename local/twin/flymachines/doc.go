@@ -14,8 +14,10 @@
 //
 // A machine whose creation was answered survives the server. Each record is on
 // disk before a client can see it. After kill -9, Open restores every machine
-// and its exit code, starts the machines that were created and not started, and
-// resumes pending stops and destructions. Stop ends all machines first and
+// and its exit code, and resumes pending stops and destructions. A record that
+// was found in the folder never starts a program, because another user can
+// have planted the folder: the launch of a machine that was created and not started
+// fails. Stop ends all machines first and
 // records that their stop was requested.
 //
 // Leases, updates (and so versions), volumes, services, checks, exec and

@@ -1,6 +1,7 @@
 package flymachines
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -62,7 +63,6 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	var proc Process
 	var err error
 	if m.inherited {
-		m.inherited = false
 		proc, err = s.cfg.Starter.Find(s.program(m))
 	}
 	if proc == nil && err == nil && rec.starting() {
@@ -73,7 +73,11 @@ func (s *Server) begin(m *machine) (Process, bool) {
 			s.neverRan(m)
 			return nil, true
 		}
-		proc, err = s.cfg.Starter.Start(s.program(m))
+		if m.inherited {
+			err = errInherited
+		} else {
+			proc, err = s.cfg.Starter.Start(s.program(m))
+		}
 	}
 	switch {
 	case err != nil:
@@ -93,6 +97,10 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	s.started(m, proc)
 	return proc, true
 }
+
+// errInherited is the failure to start the program of a record that this server
+// did not write: the folder could have been planted by another user.
+var errInherited = errors.New("the machine's record is of an earlier server; only a new machine starts a program")
 
 // linger keeps a machine in created and starting for as long as its faults say.
 // It returns false if the server closes first.

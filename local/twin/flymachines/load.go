@@ -26,6 +26,9 @@ func (s *Server) load() error {
 	}
 	var alive []*machine
 	for _, entry := range entries {
+		if !entry.IsDir() {
+			return fmt.Errorf("cannot use %s: it is not a folder", filepath.Join(folder, entry.Name()))
+		}
 		m, err := s.loadMachine(filepath.Join(folder, entry.Name()))
 		if err != nil {
 			return err

@@ -18,8 +18,8 @@ type machine struct {
 	dir string
 	// kick wakes the machine's goroutine.
 	kick chan struct{}
-	// inherited means that an earlier server may have started the machine. Only
-	// the machine's goroutine reads it.
+	// inherited means that the record was found in the folder: an earlier server may
+	// have started the machine, and this one does not.
 	inherited bool
 
 	mu       sync.Mutex

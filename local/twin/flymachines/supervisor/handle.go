@@ -35,6 +35,7 @@ type Handle struct {
 // happened before, or that another supervisor is handling, is adopted and not
 // repeated.
 func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
+	spec.Parent = os.Getpid()
 	words, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the supervisor's specification: %w", err)
@@ -77,8 +78,8 @@ func Launch(command []string, spec Spec, clock clock.Clock) (*Handle, error) {
 	return nil, fmt.Errorf("the supervisor did not start the program: %w: %s", ended, strings.TrimSpace(problems.String()))
 }
 
-// Find returns the start that an earlier process made, or nil if it never
-// happened, so that Launch is safe.
+// Find returns the start that an earlier process made, or nil if it never happened
+// and never will unless Launch is called. The earlier process must have ended.
 func Find(dir string, number int, clock clock.Clock) (*Handle, error) {
 	h := &Handle{dir: dir, start: number, clock: clock}
 	for {

@@ -23,6 +23,9 @@ type Spec struct {
 	Env []string `json:"env"`
 	// Cwd is the program's working directory.
 	Cwd string `json:"cwd"`
+	// Parent is the process that starts the supervisor, set by Launch. Without it
+	// the program is not started.
+	Parent int `json:"parent"`
 	// OutputLimit is the largest stored output in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int `json:"outputLimit,omitempty"`

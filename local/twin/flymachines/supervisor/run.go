@@ -74,6 +74,11 @@ func supervise(spec Spec, stdout io.WriteCloser, signals <-chan os.Signal, clock
 	if before.Start >= spec.Start {
 		return say(stdout, saysTaken)
 	}
+	// A server that is opened after the end of this one finds the start or the lock,
+	// or can rely on it that the program does not start any more.
+	if os.Getppid() != spec.Parent {
+		return errors.Join(errors.New("the server has ended before the program was started"), os.Remove(filepath.Join(spec.Dir, lockFile)))
+	}
 	record := start{Start: spec.Start, Session: os.Getpid(), At: clock.Now()}
 	if err := durable.Place(filepath.Join(spec.Dir, startFile), record); err != nil {
 		return err
