@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -34,11 +35,11 @@ func Routes(svc *orchestrator.Downloads) []httpkit.Route {
 	const pattern = "/download/{task_id}"
 	return []httpkit.Route{
 		{
-			Method: http.MethodGet, Pattern: pattern, Access: httpkit.ForClients,
+			Method: http.MethodGet, Pattern: pattern, Access: httpkit.ForClients, Scope: access.RunsRead,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return download(svc, w, r) },
 		},
 		{
-			Method: http.MethodDelete, Pattern: pattern, Access: httpkit.ForClients,
+			Method: http.MethodDelete, Pattern: pattern, Access: httpkit.ForClients, Scope: access.RunsWrite,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return remove(svc, w, r) },
 		},
 	}

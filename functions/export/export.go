@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -25,7 +26,7 @@ const accepted = "Export job started. Use task_id to check status."
 // Routes returns the route of exports.
 func Routes(svc *orchestrator.Requests) []httpkit.Route {
 	return []httpkit.Route{{
-		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients,
+		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients, Scope: access.RunsWrite,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, w, r) },
 	}}
 }

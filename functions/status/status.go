@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -29,7 +30,7 @@ const retryAfter = "2"
 // deployments with a limit on the duration of requests.
 func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
 	return []httpkit.Route{{
-		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients,
+		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
 		Query:  []string{"wait"},
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return status(svc, waitCap, w, r) },
 	}}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -37,30 +38,30 @@ func Routes(
 ) []httpkit.Route {
 	return []httpkit.Route{
 		{
-			Method: http.MethodGet, Pattern: "/v1/tasks", Access: httpkit.ForClients,
+			Method: http.MethodGet, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Query:  []string{"state", "cursor", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}", Access: httpkit.ForClients,
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
 		},
 		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients,
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Query:  []string{"after", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(queries, w, r) },
 		},
 		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients,
+			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Query:  []string{"attempt"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(texts, w, r) },
 		},
 		{
-			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/cancel", Access: httpkit.ForClients,
+			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(requests, w, r) },
 		},
 		{
-			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/retry", Access: httpkit.ForClients,
+			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(requests, w, r) },
 		},
 		{

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -158,7 +159,7 @@ func TestOpenRoutesNeedNoToken(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, routes(parts.Signer),
-		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, []string{"secret"} })
+		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, httpkit.FixedTokens(access.Full("one", "secret", apitest.Tenant, "main")) })
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
 		t.Errorf("got health %+v, want v1.2.3 and ok", health)
 	}

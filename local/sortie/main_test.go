@@ -62,6 +62,12 @@ type sortie struct {
 // stack stops its machines.
 func start(t *testing.T, dir string, args ...string) *sortie {
 	t.Helper()
+	return startWith(t, dir, nil, args...)
+}
+
+// startWith is start with further environment variables.
+func startWith(t *testing.T, dir string, env []string, args ...string) *sortie {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +76,7 @@ func start(t *testing.T, dir string, args ...string) *sortie {
 	s := &sortie{Cmd: exec.CommandContext(ctx, program, args...), stdout: newLines(), stderr: newLines(), ended: make(chan error, 1)}
 	s.Cancel, s.WaitDelay = func() error { return s.Process.Signal(syscall.SIGTERM) }, 30*time.Second
 	s.Dir, s.Stdout, s.Stderr = dir, s.stdout, s.stderr
-	s.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir()}
+	s.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir()}, env...)
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}

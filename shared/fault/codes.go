@@ -54,6 +54,8 @@ const (
 	Unauthenticated Code = "UNAUTHENTICATED"
 	// Forbidden: the token is valid for something else.
 	Forbidden Code = "FORBIDDEN"
+	// MissingScope: the client's token does not have the scope of the operation.
+	MissingScope Code = "MISSING_SCOPE"
 	// NotFound: unknown or expired.
 	NotFound Code = "NOT_FOUND"
 	// NotReady: the output does not exist yet, or will not exist.
@@ -117,6 +119,7 @@ var kinds = map[Code]kind{
 	InvalidRequest:      {"", BlameClient, false},
 	Unauthenticated:     {"", BlameClient, false},
 	Forbidden:           {"", BlameClient, false},
+	MissingScope:        {"", BlameClient, false},
 	NotFound:            {"", BlameClient, false},
 	NotReady:            {"", BlameClient, true},
 	OutputExpired:       {"", BlameClient, false},

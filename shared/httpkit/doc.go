@@ -13,6 +13,7 @@
 // library, and no log line contains a token, a header or a query. A body is
 // decoded strictly and completely before the handler acts.
 //
-// On loopback, where no token is required, the package rejects requests from
-// web pages of other sites.
+// A client token authorizes the scopes, the tenant and the project of its record.
+// A server on loopback without tokens accepts programs of its own host without
+// one, but not web pages of other sites or requests through a proxy.
 package httpkit

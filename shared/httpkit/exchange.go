@@ -35,8 +35,8 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// CallerOf returns the identity of the request's client token. It is zero for
-// routes that need none.
+// CallerOf returns the identity of a route's client. It is zero for the routes of
+// others.
 func CallerOf(ctx context.Context) port.Identity {
 	if x := exchangeOf(ctx); x != nil {
 		return x.caller

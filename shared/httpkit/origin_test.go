@@ -10,7 +10,10 @@ import (
 
 const page = "https://pages.example.org"
 
-func shared(c *httpkit.Config) { c.Origins, c.Loopback = []string{page}, false }
+func shared(c *httpkit.Config) {
+	withTokens(c)
+	c.Origins, c.Loopback = []string{page}, false
+}
 
 func TestConfiguredOriginMayReadResponses(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -15,7 +16,8 @@ type Access string
 
 // The kinds of access.
 const (
-	// ForClients requires a client token; it is optional on loopback.
+	// ForClients requires a client token with the route's scope. Programs of the
+	// server's own host may omit it if none is configured.
 	ForClients Access = "client"
 	// ForWorkers requires a worker's token, which the handler verifies.
 	ForWorkers Access = "worker"
@@ -32,6 +34,9 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 type Route struct {
 	Method, Pattern string
 	Access          Access
+	// Scope is the permission that a route for clients requires; empty for other
+	// routes.
+	Scope access.Scope
 	// Query lists the query parameters. Unknown and repeated parameters are
 	// rejected by name.
 	Query  []string

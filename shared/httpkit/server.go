@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -18,24 +19,20 @@ import (
 
 // Config configures New.
 type Config struct {
-	// Tokens are the valid client tokens; several during a rotation. See the
-	// function Tokens.
-	Tokens []string
-	// CurrentTokens replaces Tokens if it is set. It is called for each
-	// request.
-	CurrentTokens TokenSource
-	// Loopback means that only programs of this host reach the server. The
-	// token is then optional.
+	// Tokens provides the client tokens; nil provides no token.
+	Tokens TokenSource
+	// Loopback means that only programs of this host reach the server. Unless
+	// Tokens requires a token, they may omit it.
 	Loopback bool
+	// Local is the identity of a program of this host that omits its token. Its
+	// Subject is replaced.
+	Local port.Identity
 	// PublicHost is a further host name, with or without port, that a server on
 	// loopback accepts; empty for none.
 	PublicHost string
 	// Origins are the origins whose pages may read responses; empty disables
 	// CORS.
 	Origins []string
-	// Client is the identity of every valid client. Its Subject is set from the
-	// token.
-	Client port.Identity
 	// MaxWrites is the number of requests of clients, other than GET, that are
 	// served concurrently; further ones are refused with 429 before their body is
 	// read. 0 is no limit. Workers have no limit: a refused report costs more than
@@ -51,7 +48,6 @@ type Config struct {
 
 type server struct {
 	config  Config
-	tokens  func(ctx context.Context) (tokens, error)
 	mux     *http.ServeMux
 	methods []string
 	// writes has an element for each request that MaxWrites counts.
@@ -61,13 +57,16 @@ type server struct {
 // New returns a handler for all routes. The error names every problem of the
 // configuration; a server that is not on loopback needs a token.
 func New(config Config, routes ...Route) (http.Handler, error) {
-	s := &server{config: config, tokens: config.tokens(), mux: http.NewServeMux(), methods: methodsOf(routes), writes: make(chan struct{}, config.MaxWrites)}
+	s := &server{config: config, mux: http.NewServeMux(), methods: methodsOf(routes), writes: make(chan struct{}, config.MaxWrites)}
 	var wrong []error
 	if config.Clock == nil || config.Log == nil || config.NewID == nil {
 		wrong = append(wrong, errors.New("missing clock, log or id generator"))
 	}
-	if !config.Loopback && len(config.Tokens) == 0 && config.CurrentTokens == nil && slices.ContainsFunc(routes, forClients) {
+	if !config.Loopback && config.Tokens == nil && slices.ContainsFunc(routes, forClients) {
 		wrong = append(wrong, errNoToken)
+	}
+	if config.Tokens == nil {
+		s.config.Tokens = FixedTokens()
 	}
 	for _, t := range routes {
 		wrong = append(wrong, s.mount(t))
@@ -90,6 +89,9 @@ func (s *server) mount(t Route) (err error) {
 	}()
 	if t.Handle == nil || (t.Access != ForClients && t.Access != ForWorkers && t.Access != ForAll) {
 		return fmt.Errorf("route %s %s: missing handler or access", t.Method, t.Pattern)
+	}
+	if forClients(t) != t.Scope.Known() {
+		return fmt.Errorf("route %s %s: got the scope %q, want one of %v for clients and none otherwise", t.Method, t.Pattern, t.Scope, access.Scopes())
 	}
 	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())

@@ -13,12 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
+
+var began = time.Unix(1_000_000, 0)
 
 const madeID = "11111111-2222-4333-8444-555555555555"
 
@@ -33,17 +36,17 @@ func setup(t *testing.T, handle httpkit.Handler, change ...func(*httpkit.Config)
 	t.Helper()
 	b := bench{logs: &bytes.Buffer{}}
 	config := httpkit.Config{
-		Tokens: []string{"first-token", "second-token"}, Loopback: true, PublicHost: "sortie.example:443",
-		Client: port.Identity{Tenant: "a"}, Clock: clock.NewVirtual(time.Unix(0, 0)),
-		Log: slog.New(slog.NewJSONHandler(b.logs, nil)), NewID: func() string { return madeID },
+		Loopback: true, PublicHost: "sortie.example:443", Clock: clock.NewVirtual(began),
+		Local: port.Identity{Tenant: "local", Scopes: access.Scopes()},
+		Log:   slog.New(slog.NewJSONHandler(b.logs, nil)), NewID: func() string { return madeID },
 	}
 	for _, f := range change {
 		f(&config)
 	}
 	var err error
 	b.handler, err = httpkit.New(config,
-		httpkit.Route{Method: http.MethodGet, Pattern: "/thing/{id}", Access: httpkit.ForClients, Query: []string{"q"}, Handle: handle},
-		httpkit.Route{Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Handle: handle},
+		httpkit.Route{Method: http.MethodGet, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsRead, Query: []string{"q"}, Handle: handle},
+		httpkit.Route{Method: http.MethodPost, Pattern: "/thing/{id}", Access: httpkit.ForClients, Scope: access.RunsWrite, Handle: handle},
 		httpkit.Route{Method: http.MethodPost, Pattern: "/worker", Access: httpkit.ForWorkers, Handle: handle},
 		httpkit.Route{Method: http.MethodGet, Pattern: "/open", Access: httpkit.ForAll, Handle: handle},
 	)
@@ -270,8 +273,11 @@ func TestInvalidQueryNamesTheParameter(t *testing.T) {
 func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
 	route := httpkit.Route{Method: http.MethodGet, Pattern: "/a", Access: httpkit.ForClients, Handle: ok}
-	_, err := httpkit.New(httpkit.Config{}, route, route, httpkit.Route{Method: http.MethodGet, Pattern: "/b"})
-	for _, says := range []string{"clock", "AUTH_TOKEN", "/a", "/b"} {
+	scoped := route
+	scoped.Scope = access.RunsRead
+	_, err := httpkit.New(httpkit.Config{}, route, scoped, scoped, httpkit.Route{Method: http.MethodGet, Pattern: "/b"},
+		httpkit.Route{Method: http.MethodGet, Pattern: "/c", Access: httpkit.ForAll, Scope: access.RunsRead, Handle: ok})
+	for _, says := range []string{"clock", "AUTH_TOKEN", `GET /a: got the scope ""`, "conflicts", "/b", `GET /c: got the scope "runs:read"`} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got error %[2]v, want %[1]s in it", says, err)
 		}

@@ -33,6 +33,7 @@ var answers = map[fault.Code]answer{
 	fault.NotReady:            {status: http.StatusBadRequest, title: "No output"},
 	fault.Unauthenticated:     {status: http.StatusUnauthorized, title: "Missing or invalid token"},
 	fault.Forbidden:           {status: http.StatusForbidden, title: "Forbidden"},
+	fault.MissingScope:        {status: http.StatusForbidden, title: "The token does not have the scope"},
 	fault.NotFound:            {status: http.StatusNotFound, title: "Not found"},
 	codeMethod:                {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
 	fault.AttemptMismatch:     {status: http.StatusConflict, title: "Another attempt is current", word: contract.ErrorAttemptMismatch},

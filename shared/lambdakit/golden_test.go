@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/functions/sweep"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -172,8 +173,8 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		}
 	case "request":
 		server, err := httpkit.New(httpkit.Config{
-			Tokens: []string{"a-client"}, Client: port.Identity{Tenant: apitest.Tenant, Workspace: "main"},
-			Clock: stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
+			Tokens: httpkit.FixedTokens(access.Full("client", "a-client", apitest.Tenant, "main")),
+			Clock:  stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
 		}, export.Routes(stage.System.Requests)...)
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile 
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
 		Args:    exactly("FILE"),
 	}
-	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
+	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}

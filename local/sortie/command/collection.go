@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
 // collectionFlags select a collection and an address.
@@ -157,7 +158,11 @@ func (a *app) runServe(ctx context.Context, f collectionFlags) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", f.addr, err)
 	}
-	server := &http.Server{Handler: c.Handler(a.Clock), ReadHeaderTimeout: 10 * time.Second}
+	handler := c.Handler(a.Clock)
+	if loopback, err := httpkit.CheckAddress(listener.Addr().String(), "", true); err == nil && loopback {
+		handler = httpkit.LoopbackHost(handler)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	if err := a.served(c, "http://"+listener.Addr().String()); err != nil {

@@ -42,11 +42,11 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 		return err
 	}
 	a.note("Starting the system, with its data in %s ...", f.data)
-	s, settings, err := a.startStack(ctx, f, log)
+	s, err := a.startStack(ctx, f, log)
 	if err != nil {
 		return err
 	}
-	err = a.exportSample(ctx, s, settings, out)
+	err = a.exportSample(ctx, s, out)
 	if ctx.Err() != nil {
 		a.note("Stopping the machines ...")
 	}
@@ -54,8 +54,8 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 }
 
 // exportSample exports the sample collection and prints what happened.
-func (a *app) exportSample(ctx context.Context, s *stack.Stack, settings stack.Settings, out string) error {
-	c, err := a.clientOf(s.Addresses().URL, settings.Tokens)
+func (a *app) exportSample(ctx context.Context, s *stack.Stack, out string) error {
+	c, err := a.clientOf(s)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -46,7 +45,7 @@ func (f *stackFlags) define(c *cobra.Command) {
 }
 
 func (a *app) dev() *cobra.Command {
-	f := stackFlags{data: ".sortie"}
+	f := stackFlags{data: defaultData}
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole system on this machine",
@@ -59,7 +58,8 @@ Ctrl-C stops the machines first; their runs start over at the next start. A
 second Ctrl-C ends the process at once.
 
 With --json the first line on standard output, once the system is ready, is an
-object with the addresses of its parts: url, s3, machines, source, bucket, data.
+object with the addresses of its parts: url, s3, machines, source, bucket, data,
+tokenFile.
 The log goes to standard error, one line of at most 100 columns per record; with
 --log-format json each record is a complete JSON object.
 
@@ -67,6 +67,10 @@ The log goes to standard error, one line of at most 100 columns per record; with
 arguments: "NAME=PROGRAM ARG...". The program is a path or a name in PATH.
 Arguments that name existing files are relative to the current folder. The export
 image is bound to the built-in worker by default.
+
+Programs of this host need no token unless AUTH_TOKEN or "sortie tokens add" sets
+one. The file "token" in the data folder always has a valid token. The data folder
+must be closed to other users; do not use one that you did not create.
 
 Settings (SORTIE_..., AUTH_TOKEN) come from the environment; local/README.md has
 the table. Workers send heartbeats every 2 s, and are lost after 20 s without one,
@@ -132,27 +136,26 @@ func (a *app) settings(name string) (string, bool) {
 }
 
 // startStack starts the local system that the flags describe.
-func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*stack.Stack, stack.Settings, error) {
+func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*stack.Stack, error) {
 	settings, err := stack.SettingsFrom(a.settings, a.Environ)
 	if err != nil {
-		return nil, settings, advised{error: err, code: ExitUsage, hint: "these are environment variables; local/README.md has the table"}
+		return nil, advised{error: err, code: ExitUsage, hint: "these are environment variables; local/README.md has the table"}
 	}
-	if err := f.check(settings.Tokens); err != nil {
-		return nil, settings, err
+	if err := f.check(settings); err != nil {
+		return nil, err
 	}
 	bound, err := images(f.images)
 	if err != nil {
-		return nil, settings, err
+		return nil, err
 	}
-	s, err := stack.Start(ctx, stack.Config{
+	return stack.Start(ctx, stack.Config{
 		Addr: f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
 		Settings: settings, Log: log, Version: versionOf(build()),
 	})
-	return s, settings, err
 }
 
 // check validates the flags before anything is created or opened.
-func (f stackFlags) check(tokens []string) error {
+func (f stackFlags) check(settings stack.Settings) error {
 	if f.data == "" {
 		return wrong("--data: missing value, want a folder")
 	}
@@ -166,10 +169,11 @@ func (f stackFlags) check(tokens []string) error {
 	if err != nil {
 		return wrong("--addr: malformed address %q, want HOST:PORT", f.addr)
 	}
+	addr := f.addr
 	if host != "" && net.ParseIP(host) == nil {
-		return nil // the name is resolved first
+		addr = "localhost:0" // the name is resolved later
 	}
-	if _, err := httpkit.CheckAddress(f.addr, tokens); err != nil {
+	if err := stack.CheckAccess(addr, f.data, settings); err != nil {
 		return advised{error: err, code: ExitUsage, hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
 	}
 	return nil
@@ -194,7 +198,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	if err != nil {
 		return err
 	}
-	s, settings, err := a.startStack(ctx, f, log)
+	s, err := a.startStack(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -204,7 +208,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	var failed error
 	select {
 	case <-ctx.Done():
-		a.logStartOver(context.WithoutCancel(ctx), s.Addresses().URL, settings.Tokens, log)
+		a.logStartOver(context.WithoutCancel(ctx), s, log)
 		log.InfoContext(ctx, "stopping the machines and the server")
 	case failed = <-s.Failed():
 	}
@@ -215,10 +219,10 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 const startOverTime = 2 * time.Second
 
 // logStartOver logs the runs whose machines the stop ends.
-func (a *app) logStartOver(ctx context.Context, url string, tokens []string, log *slog.Logger) {
+func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, startOverTime)
 	defer cancel()
-	c, err := a.clientOf(url, tokens)
+	c, err := a.clientOf(s)
 	if err != nil {
 		log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
 		return
@@ -236,12 +240,10 @@ func (a *app) logStartOver(ctx context.Context, url string, tokens []string, log
 }
 
 // clientOf returns a client of a server that runs in this process.
-func (a *app) clientOf(url string, tokens []string) (*client.Client, error) {
-	config := client.Config{URL: url, Clock: a.Clock, Agent: "sortie/" + versionOf(build())}
-	if len(tokens) > 0 {
-		config.Token = tokens[0]
-	}
-	return client.New(config)
+func (a *app) clientOf(s *stack.Stack) (*client.Client, error) {
+	return client.New(client.Config{
+		URL: s.Addresses().URL, Token: s.Token(), Clock: a.Clock, Agent: "sortie/" + versionOf(build()),
+	})
 }
 
 // ready prints the addresses of the system and the next command.
@@ -255,6 +257,7 @@ func (a *app) ready(at stack.Addresses) error {
 	t.Row("  machines API", at.Machines)
 	t.Row("  object store", at.S3+"  (bucket "+at.Bucket+")")
 	t.Row("  data", at.Data)
+	t.Row("  client token", at.TokenFile)
 	if err := a.say("Sortie is ready. Ctrl-C stops it.\n\n"); err != nil {
 		return err
 	}

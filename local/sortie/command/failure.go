@@ -134,7 +134,9 @@ func outcome(p *client.Problem) (code int, hint string) {
 	case p.Foreign:
 		return ExitUnreachable, "check --url and SORTIE_URL"
 	case p.Status == http.StatusUnauthorized:
-		return ExitDenied, "set SORTIE_TOKEN to one of the server's tokens"
+		return ExitDenied, `set SORTIE_TOKEN to one of the server's tokens; "sortie dev" keeps one in the file "token" of its data folder`
+	case p.Code == fault.MissingScope:
+		return ExitDenied, `use a token that has the scope; "sortie tokens add NAME --scope SCOPE" creates one`
 	case p.Status == http.StatusForbidden:
 		return ExitDenied, "the token in SORTIE_TOKEN does not allow this"
 	case p.Status == http.StatusNotFound, p.Status == http.StatusGone:

@@ -30,7 +30,7 @@ lines of a table export. Task tokens are replaced by "redacted".`,
   gunzip -c export.json.gz | sortie inspect -`,
 		Args: exactly("TASK|-"),
 	}
-	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
+	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}

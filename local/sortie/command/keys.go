@@ -29,7 +29,7 @@ removed once every token that it signed has expired (after 45 days at most).`,
 		Example: "  sortie keys rotate\n  sortie keys rotate --data /var/lib/sortie --json",
 		Args:    exactly(),
 	}
-	c.Flags().StringVar(&data, "data", ".sortie", "data folder")
+	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}

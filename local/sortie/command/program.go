@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
@@ -87,7 +88,8 @@ func (a *app) root() *cobra.Command {
 
 "sortie demo" shows one run in a few seconds. "sortie dev" keeps a server
 running on this machine. The client commands call it, or the server at --url or
-SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
+SORTIE_URL, with SORTIE_TOKEN as the bearer token. For a server that "sortie dev"
+started in the current folder they find its token.`,
 		Example: `  sortie demo
   sortie dev
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
@@ -106,7 +108,7 @@ SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
-		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.collection(), a.asl(), a.worker()},
+		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.collection(), a.asl(), a.worker()},
 		"client": {a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs()},
 		"stage":  {a.secrets(), a.stage()},
 	} {
@@ -122,8 +124,11 @@ SORTIE_URL, with SORTIE_TOKEN as the bearer token.`,
 	return root
 }
 
-// serverURL is the address of "sortie dev" by default.
-const serverURL = "http://127.0.0.1:8080"
+// The address and the data folder of "sortie dev" by default.
+const (
+	serverURL   = "http://127.0.0.1:8080"
+	defaultData = ".sortie"
+)
 
 // serverFlags adds what every client command has.
 func (a *app) serverFlags(c *cobra.Command) {
@@ -159,6 +164,9 @@ func does(action func(ctx context.Context, args []string) error) func(*cobra.Com
 // client returns a client for the server of the flags and the environment.
 func (a *app) client() (*client.Client, error) {
 	token, _ := a.Env("SORTIE_TOKEN")
+	if token == "" {
+		token = stack.TokenOf(defaultData, a.url)
+	}
 	c, err := client.New(client.Config{URL: a.url, Token: token, Clock: a.Clock, Agent: "sortie/" + versionOf(build())})
 	if err != nil {
 		return nil, wrong("%v", err)

@@ -21,6 +21,13 @@ const secretLimit = 64 << 10
 // stageName matches the names of stages.
 var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
+func checkStage(stage string) error {
+	if !stageName.MatchString(stage) {
+		return wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
+	}
+	return nil
+}
+
 func (a *app) secrets() *cobra.Command {
 	return group("secrets", "Write the secrets of a stage on AWS", a.secretsPut())
 }
@@ -37,7 +44,9 @@ seconds once the other side refuses the old one.
 The document is JSON, read from standard input or from --file, and checked
 before it is written:
 
-  clients  {"tokens": ["...", ...]}    bearer tokens of clients; several while one is replaced
+  clients  {"tokens": ["...", ...]}    bearer tokens with all scopes, of at least 16 characters;
+                                       several while one is replaced. It replaces the
+                                       records of "sortie tokens add --stage", too
   fly      {"token": "..."}            a token that may make machines in the stage's apps
   outputs  {"accountId": "...",        of Cloudflare; or an "endpoint" and a "region"
             "accessKeyId": "...", "secretAccessKey": "...",              both buckets
@@ -63,8 +72,8 @@ Account, region and credentials are those of the AWS command line.`,
 		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		if !stageName.MatchString(stage) {
-			return wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
+		if err := checkStage(stage); err != nil {
+			return err
 		}
 		kind := args[0]
 		if !slices.Contains(secrets.Kinds(), kind) { // it may be a secret: do not repeat it
@@ -105,9 +114,9 @@ func (a *app) document(file string) (text []byte, err error) {
 }
 
 func (a *app) putSecret(ctx context.Context, stage string, document secrets.Document) error {
-	cfg, err := a.AWS(ctx)
+	cfg, err := a.aws(ctx, stage)
 	if err != nil {
-		return fmt.Errorf("cannot load the AWS configuration: %w", err)
+		return err
 	}
 	name, err := secrets.Put(ctx, cfg, stage, document)
 	if err != nil {

@@ -36,6 +36,7 @@ func TestBackupResumesInAnotherFolder(t *testing.T) {
 	if err := sqlite.BackupFile(t.Context(), filepath.Join(data, "sortie.db"), filepath.Join(elsewhere, "sortie.db")); err != nil {
 		t.Fatal(err)
 	}
+	closeFolder(t, elsewhere)
 	suite.Release(t, hold)
 	for _, task := range open {
 		if status := second.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {

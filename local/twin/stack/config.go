@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting"
@@ -51,8 +51,8 @@ type Config struct {
 
 // Settings are the configuration from the environment.
 type Settings struct {
-	// Tokens are the bearer tokens of clients. They may be empty only if the API
-	// listens on loopback.
+	// Tokens are bearer tokens of clients with all scopes. Without them and
+	// without records in TokensFile, the API must listen on loopback.
 	Tokens []string
 	// Service configures the use cases. The stack adds its addresses.
 	Service orchestrator.Config
@@ -66,7 +66,7 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	service, err := service.Read(lookup)
 	err = errors.Join(err, setting.Misspelt(environ, variables()))
 	given, _ := lookup("AUTH_TOKEN")
-	tokens, tokensErr := httpkit.Tokens(given)
+	tokens, tokensErr := access.ParseTexts(given)
 	if tokensErr != nil {
 		err = errors.Join(err, tokensErr)
 	}
@@ -91,4 +91,6 @@ type Addresses struct {
 	Source   string `json:"source"`
 	Bucket   string `json:"bucket"`
 	Data     string `json:"data"`
+	// TokenFile has a client token of the folder.
+	TokenFile string `json:"tokenFile"`
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/durable"
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // memory has the ports and keys of the previous process of a folder. Workers that
@@ -27,14 +28,20 @@ type memory struct {
 	Addresses map[string]string `json:"addresses"`
 	// Secrets are the credentials of the parts.
 	Secrets map[string]string `json:"secrets"`
+	// Tenant is the tenant and the project of clients without a token and of
+	// AUTH_TOKEN.
+	Tenant string `json:"tenant"`
 }
 
 const memoryFile = "stack.json"
 
+// memoryLimit is far above the size of the file, in bytes.
+const memoryLimit = 1 << 20
+
 // loadMemory reads the memory of a folder. A new folder has an empty one.
 func loadMemory(dir string) (*memory, error) {
 	m := &memory{path: filepath.Join(dir, memoryFile)}
-	text, err := os.ReadFile(m.path)
+	text, err := private.Read(m.path, memoryLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -71,7 +78,7 @@ func removePartial(dir string) error {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !strings.HasPrefix(name, ".key-") && !strings.HasPrefix(name, ".stack-") && name != memoryFile+durable.Suffix {
+		if !strings.HasPrefix(name, private.Partial) && !strings.HasPrefix(name, ".key-") && !strings.HasPrefix(name, ".stack-") && name != memoryFile+durable.Suffix {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
@@ -89,6 +96,15 @@ func (m *memory) secret(name string, n int) string {
 	if m.Secrets[name] == "" {
 		m.Secrets[name] = randomHex(n)
 	}
+	return m.Secrets[name]
+}
+
+// renew replaces the folder's secret of a name. The author of a planted folder does
+// not know the secret of this process.
+func (m *memory) renew(name string, n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Secrets[name] = randomHex(n)
 	return m.Secrets[name]
 }
 

@@ -51,11 +51,25 @@ func olderFolder(t *testing.T, name string) (string, kept) {
 	if err := os.CopyFS(folder, os.DirFS(filepath.Join(keptFolders, name, "data"))); err != nil {
 		t.Fatal(err)
 	}
-	// git does not store the mode, and a readable key file is refused.
-	if err := os.Chmod(filepath.Join(folder, "keys.pem"), 0o600); err != nil {
+	closeFolder(t, folder)
+	return folder, outside.Decode[kept](t, text)
+}
+
+// closeFolder restores the modes of a data folder, which git does not store.
+func closeFolder(t *testing.T, folder string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return folder, outside.Decode[kept](t, text)
 }
 
 // TestOlderFolderResumes opens the folder half an hour after its process was

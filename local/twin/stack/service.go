@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -31,9 +32,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
 )
-
-// owner is the identity of every client.
-var owner = port.Identity{Tenant: "local", Workspace: "local"}
 
 // startMachines serves the Fly Machines API.
 func (s *Stack) startMachines(context.Context) error {
@@ -53,14 +51,14 @@ func (s *Stack) startMachines(context.Context) error {
 	}
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
-		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.secret(secretMachines, 20), Apps: []string{service.DefaultApp},
+		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
 		Images: images, Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {
 		return fmt.Errorf("cannot start the machines: %w", err)
 	}
-	s.addresses.Machines, err = s.serve(partMachines, "127.0.0.1:0", s.machines)
+	s.addresses.Machines, err = s.serve(partMachines, s.machines)
 	return err
 }
 
@@ -91,7 +89,11 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, err
 	}
 	executions.Engine = s.engine
-	loopback, err := httpkit.CheckAddress(bound.String(), s.config.Settings.Tokens)
+	tokens, required, err := s.openTokens()
+	if err != nil {
+		return nil, err
+	}
+	loopback, err := httpkit.CheckAddress(bound.String(), s.config.Settings.Service.PublicURL, required)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
@@ -101,7 +103,8 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.Routes(s.system.Queries, s.system.Requests, s.system.Logs, signer, s.config.Version),
 	)
 	handler, err := httpkit.New(httpkit.Config{
-		Tokens: s.config.Settings.Tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), Client: owner, MaxWrites: maxWrites,
+		Tokens: tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
+		Local: port.Identity{Tenant: s.memory.Tenant, Workspace: s.memory.Tenant, Scopes: access.Scopes()},
 		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
 	}, routes...)
 	if err != nil {

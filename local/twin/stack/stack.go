@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -16,9 +15,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/s3"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // The names of the parts with an address, and of the secrets of a folder.
@@ -41,6 +44,7 @@ type Stack struct {
 	config    Config
 	clock     clock.Clock
 	memory    *memory
+	token     string
 	addresses Addresses
 
 	db       *sqlite.DB
@@ -151,10 +155,16 @@ func (s *Stack) openData(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot resolve the data folder: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot create the data folder: %w", err)
+	if err := private.Folder(dir); err != nil {
+		return fmt.Errorf("cannot use the data folder: %w", err)
 	}
 	s.addresses.Data = dir
+	if s.memory, err = loadMemory(dir); err != nil {
+		return err
+	}
+	if err := private.Close(filepath.Join(dir, RecordsFile)); err != nil { // before others were closed out, it had another mode
+		return fmt.Errorf("cannot open the records: %w", err)
+	}
 	if s.db, err = sqlite.Open(ctx, filepath.Join(dir, RecordsFile)); err != nil {
 		return fmt.Errorf("cannot open the records in %s: %w", dir, err)
 	}
@@ -162,13 +172,28 @@ func (s *Stack) openData(ctx context.Context) error {
 	if s.store, err = sqlite.NewStore(ctx, s.db, s.clock); err == nil {
 		err = engine.Migrate(ctx, s.db)
 	}
+	if err == nil {
+		err = s.chooseTenant(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
 	}
-	if err := removePartial(dir); err != nil {
-		return err
+	return removePartial(dir)
+}
+
+// earlierTenant is the tenant of all runs of a folder of version 0.1.
+const earlierTenant = "local"
+
+// chooseTenant sets the folder's tenant. Records of version 0.1 keep theirs, so
+// that clients still find them.
+func (s *Stack) chooseTenant(ctx context.Context) error {
+	if s.memory.Tenant != "" {
+		return nil
 	}
-	s.memory, err = loadMemory(dir)
+	runs, _, err := s.store.List(ctx, earlierTenant, port.Page{Limit: 1})
+	if s.memory.Tenant = access.Default; len(runs) > 0 {
+		s.memory.Tenant = earlierTenant
+	}
 	return err
 }
 
@@ -205,18 +230,19 @@ func (s *Stack) startSource(context.Context) error {
 	if s.addresses.Source != "" {
 		return nil
 	}
-	url, err := s.serve(partSource, "127.0.0.1:0", samples.Sample().Handler(s.clock))
+	url, err := s.serve(partSource, samples.Sample().Handler(s.clock))
 	s.addresses.Source = url
 	return err
 }
 
-// serve listens for a part and serves its handler until the stack stops.
-func (s *Stack) serve(part, addr string, handler http.Handler) (url string, err error) {
-	listener, err := s.memory.listen(part, addr)
+// serve listens on loopback for a part and serves its handler until the stack
+// stops.
+func (s *Stack) serve(part string, handler http.Handler) (url string, err error) {
+	listener, err := s.memory.listen(part, "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	return s.serveOn(listener, handler), nil
+	return s.serveOn(listener, httpkit.LoopbackHost(handler)), nil
 }
 
 func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string) {
@@ -238,6 +264,9 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 	}()
 	return "http://" + reachable(listener.Addr())
 }
+
+// Token returns the data folder's own client token.
+func (s *Stack) Token() string { return s.token }
 
 // reachable returns an address that programs on this host can call.
 func reachable(addr net.Addr) string {

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
 )
 
 // Document is the content of a secret.
@@ -23,9 +25,18 @@ type Document interface {
 
 // Clients are the callers of the API.
 type Clients struct {
-	// Tokens are the valid bearer tokens, at least one; several during a
-	// rotation.
-	Tokens []string `json:"tokens"`
+	// Tokens are bearer tokens with all scopes of the tenant "default"; several
+	// during a rotation.
+	Tokens []string `json:"tokens,omitempty"`
+	// Records are the other tokens. A document without tokens has an empty list,
+	// so that the last token can be revoked; a document without both members is
+	// incomplete.
+	Records []access.Token `json:"records"`
+}
+
+// All returns the records of both kinds of tokens.
+func (c Clients) All() []access.Token {
+	return slices.Concat(access.OfTexts(c.Tokens, access.Default, access.Default), c.Records)
 }
 
 // Fly is the access to the Machines API.
@@ -118,20 +129,18 @@ func (Canary) kind() string  { return "canary" }
 func (Outputs) kind() string { return "outputs" }
 
 func (c Clients) problems() (list []error) {
-	if len(c.Tokens) == 0 {
-		list = append(list, errors.New("tokens has none"))
+	if len(c.Tokens) == 0 && c.Records == nil {
+		list = append(list, errors.New("tokens and records are missing, want one of them"))
 	}
 	for i, token := range c.Tokens {
-		field := fmt.Sprintf("tokens[%d]", i)
-		list = append(list, plain(field, token)...)
-		if strings.ContainsAny(token, " ,") {
-			list = append(list, fmt.Errorf("%s has a space or a comma", field))
+		if err := access.CheckText(token); err != nil {
+			list = append(list, fmt.Errorf("tokens[%d]: %w", i, err))
 		}
 		if slices.Contains(c.Tokens[:i], token) {
-			list = append(list, fmt.Errorf("%s is listed twice", field))
+			list = append(list, fmt.Errorf("tokens[%d] is listed twice", i))
 		}
 	}
-	return list
+	return append(list, access.Validate(c.Records)...)
 }
 
 func (f Fly) problems() []error { return plain("token", f.Token) }
@@ -173,6 +182,9 @@ func (c Clients) Fingerprints() map[string]string {
 	prints := map[string]string{}
 	for i, token := range c.Tokens {
 		prints[fmt.Sprintf("tokens[%d]", i)] = fingerprint(token)
+	}
+	for _, record := range c.Records {
+		prints["records."+record.Name] = record.Fingerprint()
 	}
 	return prints
 }

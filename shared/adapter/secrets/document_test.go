@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
@@ -19,11 +21,16 @@ func TestParse(t *testing.T) {
 		prints     map[string]string
 	}{
 		{
-			"clients", `{"tokens":["one","two"]}`,
-			secrets.Clients{Tokens: []string{"one", "two"}},
-			map[string]string{"tokens[0]": "7692c3", "tokens[1]": "3fc4cc"},
+			"clients", `{"tokens":["the-first-token-","the-second-token"],"records":[{"name":"ci","sha256":"` + access.Digest("the-third-token-") + `",
+			"tenant":"a","project":"b","scopes":["runs:read"],"expiresAt":"2026-05-01T00:00:00Z"}]}`,
+			secrets.Clients{Tokens: []string{"the-first-token-", "the-second-token"}, Records: []access.Token{{
+				Name: "ci", SHA256: access.Digest("the-third-token-"), Tenant: "a", Project: "b",
+				Scopes: []access.Scope{access.RunsRead}, ExpiresAt: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC),
+			}}},
+			map[string]string{"tokens[0]": "b7ad93", "tokens[1]": "c04c86", "records.ci": "50465b"},
 		},
 		{"canary", `{"token":"FlyV1 a,b"}`, secrets.Canary{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
+		{"clients", `{"records":[]}`, secrets.Clients{Records: []access.Token{}}, map[string]string{}},
 		{"fly", `{"token":"FlyV1 a,b"}`, secrets.Fly{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{
 			"outputs", `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"one","workerSecretAccessKey":"two"}`,
@@ -51,9 +58,14 @@ func TestParseNamesAllProblems(t *testing.T) {
 		kind, text string
 		says       []string
 	}{
-		{"clients", `{}`, []string{"tokens has none"}},
-		{"clients", `{"tokens":["", "s3cret", "s3cret", "a b", "a,b", "é"]}`, []string{
-			"tokens[0] is missing", "tokens[2] is listed twice", "tokens[3] has a space", "tokens[4] has a space", "tokens[5] has",
+		{"clients", `{}`, []string{"tokens and records are missing"}},
+		{"clients", `{"tokens":["", "s3cret-of-16-char", "s3cret-of-16-char", "a b", "a,b", "é", "s3cret"]}`, []string{
+			"tokens[0]: empty", "tokens[2] is listed twice", "tokens[3]: invalid char", "tokens[4]: invalid char", "tokens[5]: invalid char",
+			"tokens[6]: token of 6 characters, want at least 16",
+		}},
+		{"clients", `{"records":[{"name":"A","sha256":"s3cret","tenant":"","project":"a/b","scopes":["runs"]},{"name":"A","sha256":"s3cret","tenant":"a","project":"b"}]}`, []string{
+			"records[0].name", "records[0].sha256", "records[0].tenant", "records[0].project", `records[0].scopes: unknown scope "runs"`,
+			"records[1].scopes: missing", "two records", "the same token",
 		}},
 		{"clients", `{"tokens":"s3cret"}`, []string{"tokens is not of its type"}},
 		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},

@@ -39,6 +39,8 @@ type Operation struct {
 	// Credentials lists the alternative security schemes, sorted; "" means that
 	// none is required.
 	Credentials []string
+	// Scopes lists the scopes that a client token needs.
+	Scopes []string
 
 	pointer string
 }
@@ -149,7 +151,8 @@ func (d *Document) Operations() []Operation {
 		for method := range methods {
 			pointer := "/paths/" + escape(path) + "/" + method
 			op := Operation{Method: strings.ToUpper(method), Path: path, pointer: pointer}
-			op.Query, op.Credentials = d.query(pointer), d.credentials(pointer)
+			op.Query = d.query(pointer)
+			op.Credentials, op.Scopes = d.credentials(pointer)
 			all = append(all, op)
 		}
 	}
@@ -174,24 +177,27 @@ func (d *Document) query(pointer string) []string {
 	return names
 }
 
-func (d *Document) credentials(pointer string) []string {
+func (d *Document) credentials(pointer string) (names, scopes []string) {
 	op, _, _ := d.find(pointer)
 	security, own := op["security"].([]any)
 	if !own {
 		security, _ = d.root["security"].([]any)
 	}
-	names := []string{}
 	for _, s := range security {
 		scheme, _ := s.(map[string]any)
 		if len(scheme) == 0 {
 			names = append(names, "")
 		}
-		for name := range scheme {
+		for name, roles := range scheme {
 			names = append(names, name)
+			list, _ := roles.([]any)
+			for _, role := range list {
+				scopes = append(scopes, fmt.Sprint(role))
+			}
 		}
 	}
 	slices.Sort(names)
-	return names
+	return names, scopes
 }
 
 // operation returns the operation of a request. It prefers paths without a

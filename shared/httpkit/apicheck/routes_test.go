@@ -3,6 +3,7 @@ package apicheck_test
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -32,20 +35,25 @@ func load(t *testing.T) *apicheck.Document {
 
 // described is a route in terms of both the code and the document.
 type described struct {
-	Path, Access string
-	Query        []string
+	Path, Access, Scope string
+	Query               []string
+}
+
+// frontDoors returns all routes of the API.
+func frontDoors(s *orchestrator.System, signer port.Signer) []httpkit.Route {
+	return slices.Concat(
+		export.Routes(s.Requests), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
+		tasks.Routes(s.Queries, s.Requests, s.Logs, signer, ""),
+	)
 }
 
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
-	routes := slices.Concat(
-		export.Routes(nil), callback.Routes(nil), status.Routes(nil, time.Second), download.Routes(nil), tasks.Routes(nil, nil, nil, nil, ""),
-	)
 	served := map[string]described{}
-	for _, route := range routes {
+	for _, route := range frontDoors(&orchestrator.System{}, nil) {
 		query := slices.Clone(route.Query)
 		slices.Sort(query)
-		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), query}
+		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), string(route.Scope), query}
 	}
 	access := map[string]httpkit.Access{
 		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[workerToken workerTokenInQuery]": httpkit.ForWorkers, "[workerToken]": httpkit.ForWorkers,
@@ -55,7 +63,7 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 		if op.Method == http.MethodHead {
 			continue // HEAD belongs to GET.
 		}
-		written[op.Method+" "+op.Path] = described{op.Path, string(access[join(op.Credentials)]), op.Query}
+		written[op.Method+" "+op.Path] = described{op.Path, string(access[join(op.Credentials)]), strings.Join(op.Scopes, " "), op.Query}
 	}
 	if diff := cmp.Diff(written, served); diff != "" {
 		t.Errorf("openapi.yaml (-) and the front doors (+) differ:\n%s", diff)

@@ -156,6 +156,13 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	t.Helper()
 	taskID = s.Accept(t)
 	s.Start(t, taskID)
+	s.Succeed(t, taskID, fileName, contentType, content)
+	return taskID
+}
+
+// Succeed completes a running run with an output.
+func (s *Stage) Succeed(t *testing.T, taskID, fileName, contentType, content string) {
+	t.Helper()
 	key, size := limit.OutputPrefix(taskID)+"output.xml", int64(len(content))
 	s.Objects.Store(port.Uploads, key, contentType, content)
 	s.Report(t, taskID, contract.Callback{
@@ -165,7 +172,6 @@ func (s *Stage) Success(t *testing.T, fileName, contentType, content string) (ta
 	if state := s.Run(t, taskID).State; state != run.Completed {
 		t.Fatalf("got state %s, want Completed", state)
 	}
-	return taskID
 }
 
 // Failure creates a run whose worker reported an error.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -89,7 +90,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 	settings := Settings{
 		Server: httpkit.Config{
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
-			Client: port.Identity{Tenant: Tenant, Workspace: "main"},
+			Local: port.Identity{Tenant: Tenant, Workspace: "main", Scopes: access.Scopes()},
 		},
 		Service: serviceConfig(),
 	}

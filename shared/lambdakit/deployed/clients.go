@@ -3,6 +3,7 @@ package deployed
 import (
 	"context"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -20,8 +21,8 @@ type clientTokens struct {
 	*secrets.Secret[secrets.Clients]
 }
 
-// Current returns the tokens that are valid now.
-func (s clientTokens) Current(ctx context.Context) ([]string, error) {
+// Current implements httpkit.TokenSource.
+func (s clientTokens) Current(ctx context.Context) (tokens []access.Token, required bool, err error) {
 	document, err := s.Get(ctx)
-	return document.Tokens, err
+	return document.All(), true, err
 }

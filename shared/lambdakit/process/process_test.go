@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -77,8 +78,12 @@ func ok(w http.ResponseWriter, r *http.Request) error {
 	return httpkit.WriteJSON(w, http.StatusOK, httpkit.CallerOf(r.Context()))
 }
 
-func routes(access httpkit.Access, handle httpkit.Handler) []httpkit.Route {
-	return []httpkit.Route{{Method: http.MethodGet, Pattern: "/x", Access: access, Query: []string{"q"}, Handle: handle}}
+func routes(credential httpkit.Access, handle httpkit.Handler) []httpkit.Route {
+	route := httpkit.Route{Method: http.MethodGet, Pattern: "/x", Access: credential, Query: []string{"q"}, Handle: handle}
+	if credential == httpkit.ForClients {
+		route.Scope = access.RunsRead
+	}
+	return []httpkit.Route{route}
 }
 
 // tokens is a TokenSource; nil means that the secret cannot be read.
@@ -86,11 +91,11 @@ type tokens []string
 
 func (s *tokens) Refused() {}
 
-func (s *tokens) Current(context.Context) ([]string, error) {
+func (s *tokens) Current(context.Context) (records []access.Token, required bool, err error) {
 	if *s == nil {
-		return nil, fault.New(fault.Unavailable, "no secret")
+		return nil, true, fault.New(fault.Unavailable, "no secret")
 	}
-	return *s, nil
+	return access.OfTexts(*s, access.Default, access.Default), true, nil
 }
 
 func TestClientTokensMayChange(t *testing.T) {

@@ -16,11 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
-	"github.com/sortie-dev/sortie/shared/port"
 )
-
-// client is the identity of every client of a deployment.
-var client = port.Identity{Tenant: "default", Workspace: "default"}
 
 // loop is Lambda's runtime, which writes to the standard log.
 func (p *Process) loop(handler any) {
@@ -83,7 +79,7 @@ func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource) ga
 		origins = strings.Split(text, ",")
 	}
 	server, err := httpkit.New(httpkit.Config{
-		Origins: origins, CurrentTokens: tokens, Client: client, Clock: p.host.Clock, Log: p.Log, NewID: uuid.NewString,
+		Origins: origins, Tokens: tokens, Clock: p.host.Clock, Log: p.Log, NewID: uuid.NewString,
 	}, routes...)
 	p.Check(err)
 	if server == nil {

@@ -1,0 +1,243 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/private"
+)
+
+func (a *app) tokens() *cobra.Command {
+	return group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
+}
+
+// tokenList is the list of records that a command works on: that of a data folder,
+// or that of a stage.
+type tokenList struct{ data, stage string }
+
+func (l *tokenList) define(c *cobra.Command) {
+	c.Flags().StringVar(&l.data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&l.stage, "stage", "", "name of a deployed stage, instead of a data folder")
+	if err := c.MarkFlagDirname("data"); err != nil {
+		panic(err) // the flag is defined above
+	}
+}
+
+func (l tokenList) file() string { return filepath.Join(l.data, stack.TokensFile) }
+
+// cacheTime is how long a running server may accept a revoked token.
+func (l tokenList) cacheTime() time.Duration {
+	if l.stage != "" {
+		return secrets.DefaultTTL
+	}
+	return tokenfile.CacheTime
+}
+
+// aws returns the configuration for a stage.
+func (a *app) aws(ctx context.Context, stage string) (aws.Config, error) {
+	if err := checkStage(stage); err != nil {
+		return aws.Config{}, err
+	}
+	cfg, err := a.AWS(ctx)
+	if err != nil {
+		return cfg, fmt.Errorf("cannot load the AWS configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+func (a *app) readTokens(ctx context.Context, l tokenList) ([]access.Token, error) {
+	if l.stage == "" {
+		tokens, _, err := tokenfile.Read(l.file())
+		return tokens, err
+	}
+	cfg, err := a.aws(ctx, l.stage)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := secrets.ReadClients(ctx, cfg, l.stage)
+	return clients.Records, err
+}
+
+func (a *app) updateTokens(ctx context.Context, l tokenList, change func([]access.Token) ([]access.Token, error)) error {
+	if l.stage == "" {
+		if err := private.Folder(l.data); err != nil {
+			return fmt.Errorf("cannot use the data folder: %w", err)
+		}
+		return tokenfile.Update(l.file(), change)
+	}
+	cfg, err := a.aws(ctx, l.stage)
+	if err != nil {
+		return err
+	}
+	return secrets.UpdateClients(ctx, cfg, l.stage, change)
+}
+
+// addedToken is a new record with its text, which is not stored.
+type addedToken struct {
+	Text string `json:"token"`
+	access.Token
+}
+
+func (a *app) tokensAdd() *cobra.Command {
+	list, record, expires := tokenList{}, access.Token{}, time.Duration(0)
+	scopes := []string{string(access.RunsRead), string(access.RunsWrite)}
+	c := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Create a client token",
+		Long: fmt.Sprintf(`Create a client token and print it. It cannot be shown again: only its SHA-256 is
+stored, in a data folder or in a stage's secret on AWS. Running servers accept it
+at once; a stage within %v. From then on a server needs a token for every
+request of a client, also on loopback.
+
+The scopes are %s.
+No scope implies another one. The tenant separates everything: a token reaches
+only the runs of its own. Change the list of a stage from one place at a time.`, secrets.DefaultTTL, scopeNames()),
+		Example: "  sortie tokens add ci --scope runs:read --scope runs:write --expires 720h\n" +
+			"  sortie tokens add acme --tenant acme --project web --stage prod",
+		Args: exactly("NAME"),
+	}
+	list.define(c)
+	flags := c.Flags()
+	flags.StringArrayVar(&scopes, "scope", scopes, "permission of the token (repeatable)")
+	flags.StringVar(&record.Tenant, "tenant", "", `tenant of the token; by default that of AUTH_TOKEN, "default"`)
+	flags.StringVar(&record.Project, "project", "", "project of the runs that the token creates; by default the tenant's name")
+	flags.DurationVar(&expires, "expires", 0, "time until the token expires, such as 720h; 0 is never")
+	complete(c, "scope", "", strings.Split(scopeNames(), ", "))
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if expires < 0 {
+			return wrong("--expires: %v is negative, want a duration such as 720h", expires)
+		}
+		if record.Name = args[0]; expires > 0 {
+			record.ExpiresAt = a.Clock.Now().Add(expires).UTC().Truncate(time.Second)
+		}
+		for _, s := range scopes {
+			record.Scopes = append(record.Scopes, access.Scope(s))
+		}
+		if record.Tenant == "" {
+			if record.Tenant = access.Default; list.stage == "" {
+				record.Tenant = stack.Tenant(list.data)
+			}
+		}
+		record.Project = cmp.Or(record.Project, record.Tenant)
+		return a.addToken(ctx, list, record)
+	})
+	return c
+}
+
+func scopeNames() string {
+	var names []string
+	for _, s := range access.Scopes() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) addToken(ctx context.Context, list tokenList, record access.Token) error {
+	text, err := access.New(rand.Reader)
+	if err != nil {
+		return err
+	}
+	record.SHA256 = access.Digest(text)
+	err = a.updateTokens(ctx, list, func(tokens []access.Token) ([]access.Token, error) {
+		after, err := access.Add(tokens, record)
+		if err != nil {
+			return nil, advised{error: err, code: ExitUsage}
+		}
+		return after, nil
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printLine(addedToken{text, record})
+	}
+	a.note("Added %s. The token is shown only here:", record.Name)
+	return a.say("%s\n", text)
+}
+
+func (a *app) tokensList() *cobra.Command {
+	list := tokenList{}
+	c := &cobra.Command{
+		Use: "list", Short: "List the client tokens",
+		Long: `List the records of client tokens. The fingerprint is that of the server's log:
+the first six digits of the token's SHA-256. The tokens of AUTH_TOKEN and the data
+folder's own token have no record.`,
+		Example: "  sortie tokens list\n  sortie tokens list --stage prod --json",
+		Args:    exactly(),
+	}
+	list.define(c)
+	c.RunE = does(func(ctx context.Context, _ []string) error {
+		tokens, err := a.readTokens(ctx, list)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(map[string]any{"records": slices.Concat([]access.Token{}, tokens)})
+		}
+		t := display.NewTable("NAME", "TENANT", "PROJECT", "SCOPES", "EXPIRES", "FINGERPRINT")
+		for _, record := range tokens {
+			var scopes []string
+			for _, s := range record.Scopes {
+				scopes = append(scopes, string(s))
+			}
+			expires := "never"
+			if !record.ExpiresAt.IsZero() {
+				expires = record.ExpiresAt.Format(time.DateTime)
+			}
+			if record.Expired(a.Clock.Now()) {
+				expires = "expired"
+			}
+			t.Row(record.Name, record.Tenant, record.Project, strings.Join(scopes, ","), expires, record.Fingerprint())
+		}
+		_, err = t.WriteTo(a.Stdout)
+		return err
+	})
+	return c
+}
+
+func (a *app) tokensRevoke() *cobra.Command {
+	list := tokenList{}
+	c := &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Revoke a client token",
+		Long: fmt.Sprintf(`Remove the record of a client token. Running servers refuse the token within %v,
+functions of a stage within %v, or later while Secrets Manager fails. After the
+last token was revoked, a server still needs one; to serve programs of this host
+without a token, remove the file %s from the data folder.`, tokenfile.CacheTime, secrets.DefaultTTL, stack.TokensFile),
+		Example: "  sortie tokens revoke ci\n  sortie tokens revoke acme --stage prod",
+		Args:    exactly("NAME"),
+	}
+	list.define(c)
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		err := a.updateTokens(ctx, list, func(tokens []access.Token) ([]access.Token, error) {
+			return access.Revoke(tokens, args[0])
+		})
+		if errors.Is(err, access.ErrUnknown) {
+			return advised{error: err, code: ExitGone, hint: fmt.Sprintf("%q lists the names", a.Name+" tokens list")}
+		}
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(map[string]any{"revoked": args[0], "effectiveWithinSeconds": list.cacheTime().Seconds()})
+		}
+		a.note("Revoked %s. Running servers refuse it within %v.", args[0], list.cacheTime())
+		return nil
+	})
+	return c
+}

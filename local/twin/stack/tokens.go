@@ -1,0 +1,145 @@
+package stack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/private"
+)
+
+// TokenFile has the text of the data folder's own client token, TokensFile the
+// records of further client tokens.
+const (
+	TokenFile  = "token"
+	TokensFile = "tokens.json"
+)
+
+// clientTokens provides the tokens of AUTH_TOKEN, of TokensFile and of TokenFile.
+// The last one is always valid, and no reason to require a token.
+type clientTokens struct {
+	*tokenfile.File
+	fixed    []access.Token
+	required bool
+}
+
+// Current implements httpkit.TokenSource.
+func (c clientTokens) Current(ctx context.Context) (tokens []access.Token, required bool, err error) {
+	tokens, required, err = c.File.Current(ctx)
+	return slices.Concat(c.fixed, tokens), required || c.required, err
+}
+
+// openTokens reads the tokens of clients. ownText is the text of the folder's own
+// token.
+func (s *Stack) openTokens() (tokens httpkit.TokenSource, required bool, err error) {
+	ownText, err := ownToken(filepath.Join(s.addresses.Data, TokenFile))
+	if err != nil {
+		return nil, false, err
+	}
+	s.token, s.addresses.TokenFile = ownText, filepath.Join(s.addresses.Data, TokenFile)
+	file, err := tokenfile.Open(filepath.Join(s.addresses.Data, TokensFile), s.clock)
+	if err != nil {
+		return nil, false, err
+	}
+	texts, tenant := s.config.Settings.Tokens, s.memory.Tenant
+	c := clientTokens{
+		File: file, required: len(texts) > 0,
+		fixed: append(access.OfTexts(texts, tenant, tenant), access.Full("dev", ownText, tenant, tenant)),
+	}
+	_, required, err = c.Current(context.Background())
+	return c, required, err
+}
+
+// ownToken returns the token in a file, which it creates if it is missing.
+func ownToken(path string) (string, error) {
+	text, err := access.New(rand.Reader)
+	if err == nil {
+		err = private.Create(path, []byte(text))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", fmt.Errorf("cannot create the folder's token: %w", err)
+	}
+	return ReadToken(path)
+}
+
+// tokenLimit is far above the length of a token, in bytes.
+const tokenLimit = 4 << 10
+
+// ReadToken returns the token in a TokenFile.
+func ReadToken(path string) (string, error) {
+	text, err := private.Read(path, tokenLimit)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the folder's token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if err := access.CheckText(token); err != nil {
+		return "", fmt.Errorf("cannot use the folder's token in %s: %w; remove the file to get another one", path, err)
+	}
+	return token, nil
+}
+
+// CheckAccess returns an error for an address or a public URL that programs of
+// other hosts reach if no client token is configured. It creates nothing.
+func CheckAccess(addr, dataDir string, settings Settings) error {
+	_, records, err := tokenfile.Read(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return err
+	}
+	_, err = httpkit.CheckAddress(addr, settings.Service.PublicURL, records || len(settings.Tokens) > 0)
+	return err
+}
+
+// TokenOf returns the own token of a data folder for a server on this host; empty
+// if the folder has none, or if its server had another address than serverURL.
+func TokenOf(dataDir, serverURL string) string {
+	if !strings.Contains(serverURL, "://") {
+		serverURL = "http://" + serverURL
+	}
+	server, err := url.Parse(serverURL)
+	if err != nil {
+		return ""
+	}
+	m, err := loadMemory(dataDir)
+	if err != nil || !sameAddress(m.Addresses[partAPI], server.Host) {
+		return ""
+	}
+	token, err := ReadToken(filepath.Join(dataDir, TokenFile))
+	if err != nil {
+		return "" // the server's answer says that a token is missing
+	}
+	return token
+}
+
+// sameAddress reports whether a host and port of a URL on loopback lead to a server
+// that listens on bound.
+func sameAddress(bound, called string) bool {
+	boundHost, boundPort, err := net.SplitHostPort(bound)
+	calledHost, calledPort, errCalled := net.SplitHostPort(called)
+	if err != nil || errCalled != nil || boundPort != calledPort {
+		return false
+	}
+	ip := net.ParseIP(calledHost)
+	if calledHost != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return false
+	}
+	at := net.ParseIP(boundHost)
+	return at != nil && at.IsUnspecified() || sameHost(boundHost, calledHost)
+}
+
+// Tenant returns the tenant of AUTH_TOKEN in a data folder.
+func Tenant(dataDir string) string {
+	if m, err := loadMemory(dataDir); err == nil && m.Tenant != "" {
+		return m.Tenant
+	}
+	return access.Default
+}

@@ -1,0 +1,140 @@
+package access
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Default is the tenant and the project of a token that names no other one.
+const Default = "default"
+
+// MinLength is the shortest token that is accepted, in characters.
+const MinLength = 16
+
+// Token is the record of a client token.
+type Token struct {
+	// Name identifies the record in its list: 1 to 63 lower-case letters, digits,
+	// dots, hyphens and underscores.
+	Name string `json:"name"`
+	// SHA256 is the digest of the token's text, 64 hexadecimal digits.
+	SHA256 string `json:"sha256"`
+	// Tenant and Project own what the token creates; Tenant limits what it reaches.
+	Tenant  string `json:"tenant"`
+	Project string `json:"project"`
+	// Scopes are the token's permissions, at least one.
+	Scopes []Scope `json:"scopes"`
+	// ExpiresAt is the first time at which the token is invalid; the zero time
+	// means that it does not expire.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Expired reports whether the token is invalid at now because of its age.
+func (t Token) Expired(now time.Time) bool { return !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt) }
+
+// Fingerprint identifies the token in logs: the first 6 digits of its digest.
+func (t Token) Fingerprint() string { return t.SHA256[:min(len(t.SHA256), 6)] }
+
+// Full returns the record of a token with all scopes that does not expire.
+func Full(name, text, tenant, project string) Token {
+	return Token{Name: name, SHA256: Digest(text), Tenant: tenant, Project: project, Scopes: Scopes()}
+}
+
+// Digest returns the SHA-256 of a token's text in hexadecimal.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// Find returns the record of a text. It compares the digest with every record in
+// constant time. The record may have expired.
+func Find(tokens []Token, text string) (found Token, ok bool) {
+	digest := []byte(Digest(text))
+	for _, t := range tokens {
+		if subtle.ConstantTimeCompare([]byte(t.SHA256), digest) == 1 {
+			found, ok = t, true
+		}
+	}
+	return found, ok
+}
+
+// prefix starts the texts that New returns, so that scanners for leaked secrets
+// recognise them.
+const prefix = "sortie_"
+
+// New returns the text of a new token with 256 random bits.
+func New(random io.Reader) (string, error) {
+	var bits [32]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		return "", fmt.Errorf("cannot generate a token: %w", err)
+	}
+	return prefix + base64.RawURLEncoding.EncodeToString(bits[:]), nil
+}
+
+// CheckText returns an error if a text cannot be a client token. The error does
+// not contain the text.
+func CheckText(text string) error {
+	switch {
+	case text == "":
+		return errors.New("empty token")
+	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == ',' }):
+		return errors.New("invalid character in a token, want printable ASCII without spaces and commas")
+	case len(text) < MinLength:
+		return fmt.Errorf("token of %d characters, want at least %d", len(text), MinLength)
+	}
+	return nil
+}
+
+var (
+	nameForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	tenantForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// Validate returns every problem of a list of records, each with its field.
+func Validate(tokens []Token) (problems []error) {
+	for i, t := range tokens {
+		wrong := func(field, format string, args ...any) {
+			problems = append(problems, fmt.Errorf("records[%d].%s: %s", i, field, fmt.Sprintf(format, args...)))
+		}
+		if !nameForm.MatchString(t.Name) {
+			wrong("name", "malformed %q, want 1 to 63 lower-case letters, digits, dots, hyphens and underscores", t.Name)
+		}
+		if !digestForm.MatchString(t.SHA256) {
+			wrong("sha256", "malformed digest, want 64 lower-case hexadecimal digits")
+		}
+		for _, is := range [][2]string{{"tenant", t.Tenant}, {"project", t.Project}} {
+			if !tenantForm.MatchString(is[1]) {
+				wrong(is[0], "malformed %q, want 1 to 63 lower-case letters, digits and hyphens", is[1])
+			}
+		}
+		if len(t.Scopes) == 0 {
+			wrong("scopes", "missing, want some of %v", Scopes())
+		}
+		for n, s := range t.Scopes {
+			switch {
+			case !s.Known():
+				wrong("scopes", "unknown scope %q, want one of %v", s, Scopes())
+			case slices.Contains(t.Scopes[:n], s):
+				wrong("scopes", "scope %q is listed twice", s)
+			}
+		}
+		for _, other := range tokens[:i] {
+			if other.Name == t.Name {
+				wrong("name", "%q is the name of two records", t.Name)
+			}
+			if other.SHA256 == t.SHA256 {
+				wrong("sha256", "records %q and %q have the same token", other.Name, t.Name)
+			}
+		}
+	}
+	return problems
+}

@@ -1,0 +1,217 @@
+package apicheck_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Tokens of the tests: the owner of the runs, and a token of another tenant.
+const (
+	owner    = "token-of-the-owner"
+	stranger = "token-of-a-stranger"
+)
+
+func without(s access.Scope) string { return "token-without-" + string(s) }
+func alone(s access.Scope) string   { return "token-with-only-" + string(s) }
+
+// withTokens starts a server with all routes and the tokens of the tests.
+func withTokens(t *testing.T) *apitest.Stage {
+	t.Helper()
+	tokens := []access.Token{
+		access.Full("owner", owner, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"),
+	}
+	for _, s := range access.Scopes() {
+		most, one := access.Full("", without(s), apitest.Tenant, "main"), access.Full("", alone(s), apitest.Tenant, "main")
+		most.Scopes, one.Scopes = nil, []access.Scope{s}
+		for _, other := range access.Scopes() {
+			if other != s {
+				most.Scopes = append(most.Scopes, other)
+			}
+		}
+		tokens = append(tokens, most, one)
+	}
+	parts := apitest.NewParts(t)
+	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route { return frontDoors(s, parts.Signer) },
+		func(s *apitest.Settings) { s.Server.Tokens = httpkit.FixedTokens(tokens...) })
+}
+
+// forClients calls check for each operation that needs a client token.
+func forClients(t *testing.T, check func(t *testing.T, op apicheck.Operation)) {
+	t.Helper()
+	checked := 0
+	for _, op := range load(t).Operations() {
+		if len(op.Scopes) == 0 {
+			continue
+		}
+		checked++
+		t.Run(op.Method+" "+op.Path, func(t *testing.T) {
+			t.Parallel()
+			check(t, op)
+		})
+	}
+	if checked == 0 {
+		t.Fatal("got no operation with a scope")
+	}
+}
+
+// completed creates a run of the owner with an output and a log.
+func completed(t *testing.T, stage *apitest.Stage) (task string) {
+	t.Helper()
+	task = stage.Accept(t)
+	stage.Start(t, task)
+	stage.Write(t, task, "a line")
+	stage.Succeed(t, task, "a.xml", "application/xml", "<a/>")
+	return task
+}
+
+// call sends a valid request of an operation with a token.
+func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token string, headers ...string) apitest.Answer {
+	t.Helper()
+	body := ""
+	if op.Path == "/export/{format}" {
+		body = `{"pi":"` + apitest.PI + `"}`
+	}
+	path := strings.NewReplacer("{task_id}", task, "{format}", "mods").Replace(op.Path)
+	if strings.Contains(path, "{") {
+		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
+	}
+	return stage.Call(t, op.Method, path, body, append(headers, "Authorization", "Bearer "+token)...)
+}
+
+func TestMissingScopeIsForbidden(t *testing.T) {
+	t.Parallel()
+	forClients(t, func(t *testing.T, op apicheck.Operation) {
+		stage := withTokens(t)
+		task := completed(t, stage)
+		before := stage.Run(t, task)
+		for _, s := range op.Scopes {
+			for _, id := range []string{task, "export_mods_1_00000000"} {
+				answer := call(t, stage, op, id, without(access.Scope(s)))
+				if answer.Status != http.StatusForbidden || op.Method != http.MethodHead &&
+					(!strings.Contains(answer.Body, `"MISSING_SCOPE"`) || !strings.Contains(answer.Body, s)) {
+					t.Errorf("without %s: got %d %s, want 403 MISSING_SCOPE", s, answer.Status, answer.Body)
+				}
+			}
+		}
+		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
+			t.Errorf("got a changed run:\n%s", diff)
+		}
+		if len(op.Scopes) != 1 {
+			t.Fatalf("got the scopes %v, want one", op.Scopes)
+		}
+		if answer := call(t, stage, op, task, alone(access.Scope(op.Scopes[0]))); answer.Status >= http.StatusMultipleChoices {
+			t.Errorf("with %s alone: got %d %s, want a success", op.Scopes[0], answer.Status, answer.Body)
+		}
+	})
+}
+
+func TestTokenIsRequiredOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	forClients(t, func(t *testing.T, op apicheck.Operation) {
+		stage := withTokens(t)
+		task := completed(t, stage)
+		for _, token := range []string{"", "unknown", owner + "x"} {
+			if answer := call(t, stage, op, task, token); answer.Status != http.StatusUnauthorized {
+				t.Errorf("token %q: got %d %s, want 401", token, answer.Status, answer.Body)
+			}
+		}
+	})
+}
+
+// TestOtherTenantsAreSeparate plays each operation with a token of another tenant:
+// its response is that for an unknown task, and nothing changes.
+func TestOtherTenantsAreSeparate(t *testing.T) {
+	t.Parallel()
+	forClients(t, func(t *testing.T, op apicheck.Operation) {
+		stage := withTokens(t)
+		task := completed(t, stage)
+		if separate, ok := withoutTask[op.Method+" "+op.Path]; ok {
+			separate(t, stage, op, task)
+			return
+		}
+		if !strings.Contains(op.Path, "{task_id}") {
+			t.Fatal("this operation names no task: say in withoutTask how it separates tenants")
+		}
+		before := stage.Run(t, task)
+		foreign, unknown := call(t, stage, op, task, stranger), call(t, stage, op, "export_mods_1_00000000", stranger)
+		if foreign.Status != http.StatusNotFound {
+			t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
+		}
+		if op.Method != http.MethodHead {
+			if diff := cmp.Diff(constant(t, unknown), constant(t, foreign)); diff != "" {
+				t.Errorf("got other responses for an unknown task (-) and another tenant's (+):\n%s", diff)
+			}
+		}
+		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
+			t.Errorf("got a changed run:\n%s", diff)
+		}
+		if answer := call(t, stage, op, task, owner); answer.Status >= http.StatusMultipleChoices {
+			t.Errorf("own task: got %d %s, want a success", answer.Status, answer.Body)
+		}
+	})
+}
+
+// constant returns what two problems of one kind have in common.
+func constant(t *testing.T, answer apitest.Answer) contract.Problem {
+	t.Helper()
+	p := decode[contract.Problem](t, answer)
+	p.Instance, p.CorrelationID = "", ""
+	return p
+}
+
+func decode[T any](t *testing.T, answer apitest.Answer) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil {
+		t.Fatalf("got %s: %v", answer.Body, err)
+	}
+	return v
+}
+
+// withoutTask has a check for each operation that names no task.
+var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
+	"POST /export/{format}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		tasks := map[string]bool{}
+		for _, token := range []string{owner, stranger, owner} {
+			answer := call(t, stage, op, "", token, "Idempotency-Key", "the same")
+			if answer.Status >= http.StatusMultipleChoices {
+				t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
+			}
+			tasks[decode[contract.ExportAccepted](t, answer).TaskID] = true
+		}
+		if len(tasks) != 2 {
+			t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
+		}
+		theirs := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: "/v1/tasks"}, "", stranger)
+		for _, task := range decode[contract.TaskList](t, theirs).Tasks {
+			if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
+				t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
+			}
+		}
+	},
+	"GET /v1/tasks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+		t.Helper()
+		stage.Accept(t)
+		own := decode[contract.TaskList](t, call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + "?limit=1"}, "", owner))
+		if len(own.Tasks) != 1 || own.NextCursor == "" {
+			t.Fatalf("got %+v for the owner, want a first page", own)
+		}
+		for _, query := range []string{"", "?state=Completed", "?cursor=" + own.NextCursor} {
+			answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
+			if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
+				t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
+			}
+		}
+	},
+}

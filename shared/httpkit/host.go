@@ -1,0 +1,96 @@
+package httpkit
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// CheckAddress reports whether an address to bind ("host:port") is on loopback.
+// An address elsewhere, and a public URL elsewhere, need a client token: without
+// one they are errors. An empty host means every interface, and a name other
+// than localhost may resolve to any. publicURL may be empty.
+func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, fmt.Errorf("cannot bind %q: %w", address, err)
+	}
+	loopback = isLoopback(host)
+	if !loopback && !tokens {
+		return false, fmt.Errorf("cannot bind %q: %w", address, errNoToken)
+	}
+	if publicURL != "" && !tokens {
+		public, err := url.Parse(publicURL)
+		if err != nil || !isLoopback(public.Hostname()) {
+			return false, fmt.Errorf("cannot serve the public URL %q: %w", publicURL, errNoToken)
+		}
+	}
+	return loopback, nil
+}
+
+var errNoToken = errors.New("missing client token, required for a server that programs of other hosts reach; set AUTH_TOKEN")
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// mayOmitToken returns nil if a request without a token comes from a program on
+// this host, neither through a proxy nor from a page of another site in a
+// browser.
+func mayOmitToken(r *http.Request) error {
+	if !isLoopback(hostOf(r.Host)) || r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" {
+		return errMissingToken
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); !slices.Contains([]string{"", "none", "same-origin"}, site) {
+		return fault.New(fault.Forbidden, "cross-site request without a token")
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		from, err := url.Parse(origin)
+		if err != nil || !strings.EqualFold(from.Host, r.Host) {
+			return fault.New(fault.Forbidden, "cross-origin request without a token")
+		}
+	}
+	return nil
+}
+
+// checkHost rejects other host names on loopback. It prevents DNS rebinding: a
+// page whose name is rebound to a loopback address after it was loaded.
+func (s *server) checkHost(r *http.Request) error {
+	host := hostOf(r.Host)
+	if !s.config.Loopback || isLoopback(host) {
+		return nil
+	}
+	if public := hostOf(s.config.PublicHost); public != "" && strings.EqualFold(host, public) {
+		return nil
+	}
+	return errUnknownHost
+}
+
+var errUnknownHost = fault.New(fault.Forbidden, "unknown host name for a server on loopback")
+
+// LoopbackHost returns a handler that rejects requests for other host names than
+// those of loopback, for further servers on loopback. It prevents DNS rebinding.
+func LoopbackHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(hostOf(r.Host)) {
+			WriteProblem(w, r, errUnknownHost)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostOf returns the host without its port and the brackets of IPv6.
+func hostOf(hostPort string) string {
+	if host, _, err := net.SplitHostPort(hostPort); err == nil {
+		return host
+	}
+	return strings.Trim(hostPort, "[]")
+}
