@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
@@ -16,6 +17,9 @@ const (
 	MachinesToken = "localstack-machines"
 )
 
+// Others are the further clients of a deployment.
+var Others = clients.Others{Stranger: "localstack-stranger", Reader: "localstack-reader"}
+
 // Fill stores the secrets that others issue. The stack itself stores that of
 // the outputs.
 func (d Deployment) Fill(ctx context.Context) error {
@@ -24,7 +28,7 @@ func (d Deployment) Fill(ctx context.Context) error {
 		Credentials: credentials.NewStaticCredentialsProvider(Key, Key, ""),
 	}
 	for _, document := range []secrets.Document{
-		secrets.Clients{Tokens: []string{ClientToken}}, secrets.Fly{Token: MachinesToken},
+		secrets.Clients{Tokens: []string{ClientToken}, Records: Others.Records()}, secrets.Fly{Token: MachinesToken},
 	} {
 		if _, err := secrets.Put(ctx, cfg, d.Stage, document); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sortie-dev/sortie/local/localstack/deployment"
 	"github.com/sortie-dev/sortie/local/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/localstack/server"
 	"github.com/sortie-dev/sortie/local/proof/suite"
@@ -80,7 +81,7 @@ func newWorld(t *testing.T) *world {
 		aws: cfg, stage: need("SORTIE_STAGE"), program: need("SORTIE_LOCALSTACK_PROGRAM"),
 		server: server.Server{Dir: need("SORTIE_LOCALSTACK_DIR"), Clock: clock.System{}},
 		target: suite.Target{
-			Name: "the stack in LocalStack", URL: need("SORTIE_URL"), Token: need("SORTIE_TOKEN"),
+			Name: "the stack in LocalStack", URL: need("SORTIE_URL"), Token: need("SORTIE_TOKEN"), Others: deployment.Others,
 			Machines: outside.Machines{URL: "http://" + machines, Token: token, App: fixtures.App},
 			Buckets: outside.Buckets{
 				Endpoint: *cfg.BaseEndpoint, Region: cfg.Region, KeyID: "test", Secret: "test",

@@ -15,8 +15,8 @@ func access() []Test {
 	}
 }
 
-// clientsToken sends X-Forwarded-For, because programs on the server's own host
-// may omit the token.
+// clientsToken calls as a program on the server's own host and as through a proxy: a
+// server with a token requires it of both.
 func clientsToken(c *Case) {
 	order := `{"pi":"` + samples.SampleRoot + `"}`
 	for _, authorization := range []string{"", "Bearer wrong", "Bearer", "Basic dXNlcjpwYXNz", "Bearer " + c.Token + "x"} {
@@ -28,10 +28,15 @@ func clientsToken(c *Case) {
 			{http.MethodGet, "/v1/tasks", ""},
 			{http.MethodGet, "/v1/tasks/none", ""},
 			{http.MethodGet, "/v1/tasks/none/events", ""},
+			{http.MethodGet, "/v1/tasks/none/logs", ""},
+			{http.MethodPost, "/v1/tasks/none/cancel", ""},
+			{http.MethodPost, "/v1/tasks/none/retry", ""},
 		} {
-			answer := c.Call(call.method, call.path, call.body, "Authorization", authorization, "X-Forwarded-For", "203.0.113.7")
-			if answer.Status != http.StatusUnauthorized || answer.Header.Get("Www-Authenticate") == "" {
-				c.T.Errorf("%s %s as %.8q: got %d %s, want 401 with WWW-Authenticate", call.method, call.path, authorization, answer.Status, answer.Body)
+			for _, proxy := range []string{"", "203.0.113.7"} {
+				answer := c.Call(call.method, call.path, call.body, "Authorization", authorization, "X-Forwarded-For", proxy)
+				if answer.Status != http.StatusUnauthorized || answer.Header.Get("Www-Authenticate") == "" {
+					c.T.Errorf("%s %s as %.8q: got %d %s, want 401 with WWW-Authenticate", call.method, call.path, authorization, answer.Status, answer.Body)
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 )
@@ -17,6 +18,7 @@ func TestAccount(t *testing.T) {
 	t.Parallel()
 	target := suite.Target{
 		Name: "the stack on AWS", URL: os.Getenv("SORTIE_URL"), Token: os.Getenv("SORTIE_TOKEN"), Root: os.Getenv("SORTIE_ROOT"),
+		Others: clients.Others{Stranger: os.Getenv("SORTIE_STRANGER_TOKEN"), Reader: os.Getenv("SORTIE_READER_TOKEN")},
 		Gateway: []string{
 			"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Amz-Cf-Id", "X-Amz-Cf-Pop", "X-Cache", "Via",
 			"X-Amzn-Remapped-Date", "X-Amzn-Remapped-Content-Length",
@@ -34,6 +36,9 @@ func TestAccount(t *testing.T) {
 	}
 	if target.URL == "" || target.Token == "" {
 		t.Fatal("missing SORTIE_URL or SORTIE_TOKEN: run make test-aws URL=... with the client's token in SORTIE_TOKEN")
+	}
+	if target.Others.Stranger == "" || target.Others.Reader == "" {
+		target.Lacks[suite.OtherTokens] = "SORTIE_STRANGER_TOKEN and SORTIE_READER_TOKEN are not set; \"sortie tokens add\" creates them"
 	}
 	if target.Root == "" {
 		target.Lacks[suite.AnySource] = "SORTIE_ROOT names no entity to export"

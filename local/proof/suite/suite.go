@@ -34,7 +34,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), callbacks(), workerCalls(), lists())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists())
 }
 
 // Case is the context of one test: its target's client and batch names of its
@@ -158,8 +158,11 @@ func (c *Case) shortRequest(name string) contract.ExportRequest {
 	if _, _, lacks := c.Target.lacks([]Capability{ScriptedWorkers}); !lacks {
 		c.Target.Scripts.Set(c.T, c.Batch(name), "success")
 	}
-	return contract.ExportRequest{PI: cmp.Or(c.Target.Root, samples.SampleRoot), BatchID: c.Batch(name)}
+	return contract.ExportRequest{PI: c.root(), BatchID: c.Batch(name)}
 }
+
+// root returns the entity that short exports export.
+func (c *Case) root() string { return cmp.Or(c.Target.Root, samples.SampleRoot) }
 
 // Start starts a MODS export in the batch of that name. The default root is the
 // sample's.

@@ -7,12 +7,17 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // atOnce is the number of tests that run in parallel. They mostly wait, so it
@@ -29,13 +34,24 @@ func TestMain(m *testing.M) {
 
 const clientToken = "token-of-the-suite"
 
+// others are the further clients of the local stack.
+var others = clients.Others{Stranger: "token-of-a-stranger", Reader: "token-of-a-reader"}
+
 // TestLocalStack runs the suite against a stack in this process.
 func TestLocalStack(t *testing.T) {
 	t.Parallel()
 	stage, log := suite.NewScripts(t.TempDir()), &stacktest.Log{}
 	settings := suite.Settings()
-	maps.Copy(settings, map[string]string{"AUTH_TOKEN": "another-token," + clientToken})
-	config, err := stacktest.Config{Data: t.TempDir(), Settings: settings}.Stack(slog.New(slog.NewTextHandler(log, nil)))
+	maps.Copy(settings, map[string]string{"AUTH_TOKEN": "another-token-of-the-suite," + clientToken})
+	data := filepath.Join(t.TempDir(), "data")
+	if err := private.Folder(data); err != nil {
+		t.Fatal(err)
+	}
+	err := tokenfile.Update(filepath.Join(data, stack.TokensFile), func([]access.Token) ([]access.Token, error) { return others.Records(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := stacktest.Config{Data: data, Settings: settings}.Stack(slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +76,7 @@ func TestLocalStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.Run(t, suite.Target{
-		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken,
+		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken, Others: others,
 		Machines: machines, Buckets: buckets, Scripts: stage,
 		MaxMachines: config.Settings.Service.MaxMachines, Lacks: withoutBash(t),
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
 
@@ -34,6 +35,8 @@ const (
 	OwnNotFound Capability = "answer for unknown routes itself"
 	// OwnEncoding: Sortie itself checks a request's Content-Encoding.
 	OwnEncoding Capability = "check the encoding of a request itself"
+	// OtherTokens: Target.Others has further client tokens.
+	OtherTokens Capability = "use tokens of another tenant and of one scope"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )
@@ -45,6 +48,8 @@ type Target struct {
 	Name string
 	// URL is the API's base URL with its stage. Token is a client token.
 	URL, Token string
+	// Others are further client tokens.
+	Others clients.Others
 	// Gateway names response headers that a gateway adds; they are removed
 	// before checks.
 	Gateway []string
