@@ -159,7 +159,9 @@ func TestOpenRoutesNeedNoToken(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, routes(parts.Signer),
-		func(s *apitest.Settings) { s.Server.Loopback, s.Server.Tokens = false, httpkit.FixedTokens(access.Full("one", "secret", apitest.Tenant, "main")) })
+		func(s *apitest.Settings) {
+			s.Server.Loopback, s.Server.Tokens = false, httpkit.FixedTokens(access.Full("one", "secret", apitest.Tenant, "main"))
+		})
 	if health := get[contract.Health](t, stage, "/healthz"); health.Version != "v1.2.3" || health.Status != "ok" {
 		t.Errorf("got health %+v, want v1.2.3 and ok", health)
 	}
