@@ -48,6 +48,9 @@ func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) 
 }
 
 func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+	if r.PathValue("task_id") == orchestrator.CanaryTask {
+		return canary(svc, w, r)
+	}
 	bearer, err := authenticate(svc, r)
 	if err != nil {
 		return err
@@ -66,6 +69,16 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 		answer.ShouldCancel, answer.CancelReason = true, *alive.Cancel
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}
+
+// canary serves a heartbeat that Sortie sends to itself. Its body is not used.
+func canary(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+	text, _ := httpkit.BearerToken(r)
+	at, err := svc.ReceiveCanary(r.Context(), text)
+	if err != nil {
+		return fmt.Errorf("cannot receive the canary: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, contract.HeartbeatAnswer{Acknowledged: acknowledged(at)})
 }
 
 func completed(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {

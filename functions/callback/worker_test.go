@@ -139,8 +139,8 @@ func TestResponsesToWorkers(t *testing.T) {
 		"timed out: 410 task_expired": func(t *testing.T, h caller) {
 			wantOK(t, h.call(t, "started", h.body(1, "")), acked)
 			h.stage.Reconcile(t, h.task) // no heartbeat is overdue, and the reception is recorded
-			for range 3 {
-				h.stage.Clock.Advance(time.Minute)
+			for range 4 {
+				h.stage.Clock.Advance(30 * time.Second)
 				h.stage.Reconcile(t, h.task)
 			}
 			if r := h.stage.Run(t, h.task); r.Fault == nil || r.Fault.Code != "HEARTBEAT_TIMEOUT" {

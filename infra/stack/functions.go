@@ -88,9 +88,9 @@ var functions = map[string]function{
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, addressed}},
-	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines}},
+	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, addressed, deadLetter}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, addressed, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
 	"relay":     {kind: relay, uses: []use{consumes, publishes, deadLetter}},
 }

@@ -23,9 +23,10 @@ type store struct {
 	// before runs once before the next commit of several runs, beforeTimeout before
 	// the next commit of a heartbeat timeout.
 	before, beforeTimeout func()
-	// down fails every write. reconciled lists the reconciled pools.
-	down       bool
-	reconciled []string
+	// down fails every write, noHeartbeats those of heartbeats and canaries.
+	// reconciled lists the reconciled pools.
+	down, noHeartbeats bool
+	reconciled         []string
 }
 
 // Create implements port.Store.
@@ -38,10 +39,18 @@ func (s *store) Create(ctx context.Context, first port.Write, key *port.Idempote
 
 // Heartbeat implements port.Store.
 func (s *store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error) {
-	if s.down {
+	if s.down || s.noHeartbeats {
 		return run.Heartbeat{}, fault.New(fault.Unavailable, "the store is down")
 	}
 	return s.Store.Heartbeat(ctx, ref, b)
+}
+
+// RecordReception implements port.Store.
+func (s *store) RecordReception(ctx context.Context, before, after port.Reception) error {
+	if s.down || s.noHeartbeats {
+		return fault.New(fault.Unavailable, "the store is down")
+	}
+	return s.Store.RecordReception(ctx, before, after)
 }
 
 // Reconcile implements port.Store.

@@ -44,8 +44,10 @@ type fixture struct {
 	service system
 	config  orchestrator.Config
 	log     *bytes.Buffer
-	// probe reports whether workers can reach the API; nil always succeeds.
+	// probe runs before a canary is received; its error is that of the canary.
 	probe func(context.Context) error
+	// acknowledges: another service answers canaries.
+	acknowledges bool
 
 	// before runs once before the function of a step; fail lists the errors of the
 	// next calls of a step.

@@ -232,7 +232,7 @@ func TestHeartbeatLeavesTheRecordUnchanged(t *testing.T) {
 	}
 }
 
-// TestSweepRecordsTheReception probes the API with success and with failure.
+// TestSweepRecordsTheReception sends canaries with success and with failure.
 //
 // Rule 8 of shared/README.md.
 func TestSweepRecordsTheReception(t *testing.T) {
@@ -246,72 +246,25 @@ func TestSweepRecordsTheReception(t *testing.T) {
 		h.ok(err)
 		h.equal(want, note)
 	}
-	wantReception(port.Reception{Since: since, ProbedAt: since})
-	h.advance(time.Minute)
+	wantReception(port.Reception{Since: since, At: since})
+	h.advance(80 * time.Second)
 	h.sweep()
-	wantReception(port.Reception{Since: since, ProbedAt: h.clock.now})
-	h.advance(time.Minute)
-	h.probe = func(context.Context) error { return errors.New("unreachable") }
-	if err := h.service.Sweep(t.Context(), 0); err == nil {
-		t.Error("got nil from a sweep whose probe failed, want an error")
-	}
-	wantReception(port.Reception{ProbedAt: h.clock.now})
-	h.probe = nil
-	h.advance(time.Minute)
-	h.sweep()
-	wantReception(port.Reception{Since: h.clock.now, ProbedAt: h.clock.now})
-}
-
-// TestWorkerSurvivesAnOutageOfSortie blocks all calls in several ways for longer
-// than the heartbeat limit. The worker survives if it calls in time afterwards.
-//
-// Rule 8 of shared/README.md.
-func TestWorkerSurvivesAnOutageOfSortie(t *testing.T) {
-	t.Parallel()
-	for name, outage := range map[string]func(h *fixture){
-		"the reception is not recorded": func(h *fixture) { h.advance(5 * time.Minute) },
-		"the public address is unreachable": func(h *fixture) {
-			h.probe = func(context.Context) error { return errors.New("unreachable") }
-			for range 30 {
-				if err := h.service.RecordReception(h.Context()); err == nil {
-					h.Fatal("got nil during the outage, want an error")
-				}
-				h.advance(10 * time.Second)
-			}
-			h.probe = nil
-		},
-		"the process is suspended": func(h *fixture) {
-			h.clock.to(h.clock.now.Add(5 * time.Minute))
-			h.step()
-		},
-		"the reception is recorded before the timeout is evaluated": func(h *fixture) {
-			h.clock.to(h.clock.now.Add(5 * time.Minute))
-			h.ok(h.service.RecordReception(h.Context()))
-			h.step()
-		},
+	last := h.clock.now
+	wantReception(port.Reception{Since: since, At: last})
+	for name, broken := range map[string]func(){
+		"unreachable":         func() { h.probe = func(context.Context) error { return errors.New("unreachable") } },
+		"store without write": func() { h.probe, h.store.down = nil, true },
 	} {
-		for _, calls := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				h := liveness(t)
-				task := h.post()
-				w := h.worker(h.runner.last())
-				h.ok(w.started(false))
-				w.sendHeartbeats(time.Minute, 30*time.Second)
-				outage(h)
-				h.wantState(task, run.Running)
-				h.advanceReachable(55 * time.Second)
-				h.wantState(task, run.Running)
-				if calls {
-					w.sendHeartbeats(2*time.Minute, 30*time.Second)
-					h.wantState(task, run.Running)
-					return
-				}
-				h.advanceReachable(100 * time.Second)
-				h.wantEvents(task, "attempt_ended:HEARTBEAT_TIMEOUT")
-			})
+		h.advance(time.Minute)
+		broken()
+		if err := h.service.Sweep(t.Context(), 0); err == nil {
+			t.Errorf("%s: got nil from a sweep whose canary failed, want an error", name)
 		}
+		wantReception(port.Reception{Since: since, At: last})
+		h.probe, h.store.down = nil, false
 	}
+	h.sweep()
+	wantReception(port.Reception{Since: h.clock.now, At: h.clock.now})
 }
 
 // TestBurstOfLateHeartbeatsIsAccepted delivers delayed heartbeats at once.

@@ -1,77 +1,129 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
+
+// Canary sends a heartbeat with the token to CanaryTask at the public address, as a
+// worker does. It returns nil if the answer acknowledges it.
+type Canary func(ctx context.Context, token string) error
+
+// CanaryTask is the task id of canaries. No run has it.
+const CanaryTask = "canary"
+
+// Reception finds out whether workers can reach the API: it sends canaries and reads
+// the record of those that were received. No worker is declared dead for a silence
+// that may be caused by this side.
+type Reception struct {
+	*Records
+	tokens   *Tokens
+	canary   Canary
+	interval time.Duration
+}
+
+// NewReception returns the reception of a store.
+func NewReception(records *Records, tokens *Tokens, canary Canary, config Config) *Reception {
+	return &Reception{records, tokens, canary, sweepInterval(config)}
+}
 
 // defaultSweepInterval applies if the configuration has none.
 const defaultSweepInterval = time.Minute
 
-// Reception is the record of whether workers can reach the API. No worker is
-// declared dead for a silence that may be caused by this side.
-type Reception struct {
-	*Records
-	interval time.Duration
+// sweepInterval returns the configured interval or its default.
+func sweepInterval(config Config) time.Duration {
+	return cmp.Or(config.SweepInterval, defaultSweepInterval)
 }
 
-// NewReception returns the reception record of a store.
-func NewReception(records *Records, config Config) *Reception {
-	interval := config.SweepInterval
-	if interval == 0 {
-		interval = defaultSweepInterval
+// receptionGap is the time between two received canaries above which there may have
+// been an outage: a sweep was missed. A schedule may be late by a third.
+func receptionGap(interval time.Duration) time.Duration {
+	return interval + max(interval/3, time.Second)
+}
+
+// Record sends a canary, unless another process has just done so. An error means that
+// workers cannot reach the API.
+func (s *Reception) Record(ctx context.Context) error {
+	recorded, err := s.store.Reception(ctx)
+	if age := s.now().Sub(recorded.At); err != nil || age < 0 || age >= s.interval/2 {
+		_, err = s.probe(ctx)
 	}
-	return &Reception{records, interval}
+	return err
 }
 
-// Probe calls the API at its public address, as a worker does. An error means that
-// workers cannot reach it.
-type Probe func(ctx context.Context) error
-
-// SelfProbe is the Probe of a process that serves the API itself: its call of
-// RecordReception is the proof.
-func SelfProbe(context.Context) error { return nil }
-
-// gap is the age above which the record is out of date: a sweep was missed. It is
-// less than two intervals because a schedule may be early.
-func (s *Reception) gap() time.Duration { return s.interval * 7 / 4 }
-
-// record probes the API and stores the result. A failed probe and a gap in the
-// records restart the time since when workers can reach it.
-func (s *Reception) record(ctx context.Context, probe Probe) error {
-	note, err := s.store.Reception(ctx)
+// probe sends a canary and returns the record after it. It fails if the canary was not
+// stored: another service may have answered.
+func (s *Reception) probe(ctx context.Context) (port.Reception, error) {
+	before, err := s.store.Reception(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot read the reception record: %w", err)
+		return before, err
 	}
-	unreachable := probe(ctx)
-	now := s.now()
-	age := now.Sub(note.ProbedAt)
-	if unreachable == nil && !note.Since.IsZero() && age >= 0 && age < s.interval/2 {
-		return nil // another process has just recorded it
+	token, err := s.tokens.canary(ctx)
+	if err != nil {
+		return before, err
 	}
-	switch {
-	case unreachable != nil:
-		note.Since = time.Time{}
-		unreachable = fmt.Errorf("workers cannot reach the API: %w", unreachable)
-	case note.Since.IsZero() || age < 0 || age > s.gap():
-		note.Since = now
+	sent := s.now()
+	if err := s.canary(ctx, token); err != nil {
+		return before, fmt.Errorf("workers cannot reach the API: %w", err)
 	}
-	note.ProbedAt = now
-	if err := s.store.RecordReception(ctx, note); err != nil {
-		return errors.Join(unreachable, fmt.Errorf("cannot store the reception record: %w", err))
+	after, err := s.store.Reception(ctx)
+	if err == nil && !after.At.After(before.At) && after.At.Before(sent) {
+		err = errors.New("workers cannot reach the API: a canary was acknowledged and not stored")
 	}
-	return unreachable
+	return after, err
 }
 
-// current returns since when workers can reach the API. unknown reports that the
-// record is out of date or that the last probe failed.
-func (s *Reception) current(ctx context.Context) (since time.Time, unknown bool, err error) {
-	note, err := s.store.Reception(ctx)
+// evaluate returns what a canary shows. A canary that fails proves nothing about the
+// worker.
+func (s *Reception) evaluate(ctx context.Context, r run.Run) run.Reception {
+	recorded, err := s.probe(ctx)
 	if err != nil {
-		return time.Time{}, true, fmt.Errorf("cannot read the reception record: %w", err)
+		s.warn(ctx, r, "a heartbeat is overdue and the canary failed; the limit restarts", err)
+		return run.Reception{}
 	}
-	age := s.now().Sub(note.ProbedAt)
-	return note.Since, note.Since.IsZero() || age < -s.gap() || age > s.gap(), nil
+	return run.Reception{Received: true, Since: recorded.Since, Gap: receptionGap(s.interval)}
+}
+
+// receptionTries is how often a canary is recorded again after another one was first.
+const receptionTries = 10
+
+// ReceiveCanary checks the token of a canary and records its reception, as Authenticate
+// and Heartbeat do for a worker. It returns the time of the call. Faults as for
+// token.Verifier; Unavailable if it cannot be stored.
+func (s *Workers) ReceiveCanary(ctx context.Context, text string) (time.Time, error) {
+	at := s.now()
+	if err := s.grants.verifyCanary(ctx, text); err != nil {
+		return at, err
+	}
+	var err error
+	for range receptionTries {
+		var before port.Reception
+		if before, err = s.store.Reception(ctx); err != nil {
+			break
+		}
+		err = s.store.RecordReception(ctx, before, received(before, at, s.gap))
+		if !errors.Is(err, port.ErrConflict) {
+			break
+		}
+	}
+	if err != nil {
+		return at, fmt.Errorf("cannot record the canary: %w", err)
+	}
+	return at, nil
+}
+
+// received returns the record after a canary that was received at a time. It starts a
+// new series after a gap, and if a clock was set back.
+func received(before port.Reception, at time.Time, gap time.Duration) port.Reception {
+	age := at.Sub(before.At)
+	if before.Since.IsZero() || age > gap || age < -gap {
+		return port.Reception{Since: at, At: at}
+	}
+	return port.Reception{Since: before.Since, At: before.At.Add(max(age, 0))}
 }

@@ -59,7 +59,9 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	}
 	evaluated := func(now run.Run) run.Fact {
 		// Read again by each try: the previous one may have lost to a heartbeat.
-		s.readContact(ctx, now, &f)
+		if !f.Failed {
+			f.Contact = s.readContact(ctx, now)
+		}
 		return f
 	}
 	if r, err = s.applyTo(ctx, r, in.visited(evaluated)); err != nil {
@@ -72,21 +74,21 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	return route, nil
 }
 
-// readContact sets the worker's last contact and since when workers can reach the
-// API. What cannot be read proves nothing.
-func (s *Supervision) readContact(ctx context.Context, r run.Run, f *run.Evaluated) {
+// readContact returns what is known about the calls of the run's worker. What cannot be
+// read proves nothing.
+func (s *Supervision) readContact(ctx context.Context, r run.Run) (c run.Contact) {
 	if r.State != run.Running || r.Attempt.WorkerID == "" {
-		return
+		return c
 	}
 	heartbeat, err := s.store.LastHeartbeat(ctx, r.Ref())
-	f.LastContactAt = heartbeat.At
-	if err == nil || errors.Is(err, port.ErrNotFound) {
-		f.ReceptionSince, f.ReceptionUnknown, err = s.reception.current(ctx)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		s.warn(ctx, r, "cannot read the worker's last contact", err)
-		f.ReceptionUnknown = true
+		return c
 	}
+	if c.LastAt = heartbeat.At; r.Overdue(c.LastAt, s.now()) {
+		c.Reception = s.reception.evaluate(ctx, r)
+	}
+	return c
 }
 
 // waits reports whether the call of a step may fail over and over.

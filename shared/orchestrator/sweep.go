@@ -29,7 +29,6 @@ type Sweeper struct {
 	*Machines
 	outputs   *Outputs
 	reception *Reception
-	probe     Probe
 	workers   int
 	// claimed is set once the store is known to be claimed.
 	claimed atomic.Bool
@@ -48,9 +47,9 @@ type start struct {
 }
 
 // NewSweeper returns a Sweeper.
-func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, probe Probe, config Config) *Sweeper {
+func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, config Config) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, reception: reception, probe: probe, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, reception: reception, workers: config.SweepWorkers,
 		starts: map[string]start{},
 	}
 }
@@ -73,10 +72,10 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// RecordReception probes whether workers can reach the API and stores the result.
-// A sweep starts with it. If sweeps take long, it is also called beside them, once
+// RecordReception tests with a canary whether workers can reach the API; the receiver
+// records it. A sweep starts with it. If sweeps take long, it is also called beside them, once
 // per SweepInterval.
-func (s *Sweeper) RecordReception(ctx context.Context) error { return s.reception.record(ctx, s.probe) }
+func (s *Sweeper) RecordReception(ctx context.Context) error { return s.reception.Record(ctx) }
 
 // inShare runs a part in one of n shares of the remaining time.
 func (s *Sweeper) inShare(ctx context.Context, n int, part func(context.Context) error) error {

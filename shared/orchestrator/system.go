@@ -32,7 +32,7 @@ type Random interface {
 // NewSystem wires every use case.
 func NewSystem(
 	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, random Random, probe Probe, bucket BucketSource, environment Environment, config Config,
+	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource, environment Environment, config Config,
 ) *System {
 	records := NewRecords(store, c, log)
 	life := NewLifecycle(records, executions, config)
@@ -40,7 +40,7 @@ func NewSystem(
 	tokens := NewTokens(signer, c, random.Hex)
 	objects := NewOutputs(records, outputs)
 	logs := NewLogs(records, runner, outputs, bucket)
-	reception := NewReception(records, config)
+	reception := NewReception(records, tokens, canary, config)
 	return &System{
 		Requests:    NewRequests(life, random.Hex, config),
 		Queries:     NewQueries(records),
@@ -52,6 +52,6 @@ func NewSystem(
 		Launches:    NewLaunches(machines, tokens, objects, bucket, environment, random.Float64, config),
 		Supervision: NewSupervision(machines, reception),
 		Termination: NewTermination(machines, objects, logs, random.Float64, config),
-		Sweeper:     NewSweeper(machines, objects, reception, probe, config),
+		Sweeper:     NewSweeper(machines, objects, reception, config),
 	}
 }

@@ -49,15 +49,21 @@ func (h *fixture) system(w wiring) system {
 	if w.config == nil {
 		w.config = &h.config
 	}
-	probe := func(ctx context.Context) error {
-		if h.probe == nil {
+	canary := func(ctx context.Context, token string) error {
+		if h.probe != nil {
+			if err := h.probe(ctx); err != nil {
+				return err
+			}
+		}
+		if h.acknowledges {
 			return nil
 		}
-		return h.probe(ctx)
+		_, err := h.service.ReceiveCanary(ctx, token)
+		return err
 	}
 	bucket := func(context.Context) (orchestrator.WorkerBucket, error) { return h.bucket, nil }
 	return system{orchestrator.NewSystem(
-		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, probe,
+		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
 		bucket, api.Environment, *w.config,
 	)}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -20,6 +21,11 @@ type Tokens struct {
 	clock    clock.Clock
 	hex      Hex
 	verifier *token.Verifier
+
+	mu sync.Mutex
+	// cached is the token of canaries, valid until cachedUntil.
+	cached      string
+	cachedUntil time.Time
 }
 
 // NewTokens returns Tokens under the signer's keys.
@@ -54,6 +60,35 @@ func (s *Tokens) mint(ctx context.Context, claims token.Claims, audience string,
 	return token.Mint(key, claims, token.Use{
 		Audience: audience, ID: s.hex(16), IssuedAt: s.clock.Now().UTC(), ExpiresAt: until,
 	})
+}
+
+// The life of a canary's token, and how much of it must be left to use it again.
+const (
+	canaryTokenLife   = time.Hour
+	canaryTokenUnused = 5 * time.Minute
+)
+
+// canary returns a token for canaries, which no other call accepts.
+func (s *Tokens) canary(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now().UTC()
+	if left := s.cachedUntil.Sub(now); left > canaryTokenUnused && left <= canaryTokenLife {
+		return s.cached, nil
+	}
+	until := now.Add(canaryTokenLife)
+	text, err := s.mint(ctx, token.Claims{TaskID: CanaryTask, Attempt: 1}, token.AudienceCanary, until)
+	if err != nil {
+		return "", err
+	}
+	s.cached, s.cachedUntil = text, until
+	return text, nil
+}
+
+// verifyCanary checks the token of a canary.
+func (s *Tokens) verifyCanary(ctx context.Context, text string) error {
+	_, err := s.Verify(ctx, text, token.AudienceCanary, CanaryTask)
+	return err
 }
 
 // callbackURL returns the CALLBACK_URL of the run's attempt with its token.

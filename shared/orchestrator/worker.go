@@ -19,11 +19,12 @@ import (
 type Workers struct {
 	*Lifecycle
 	grants grants
+	gap    time.Duration
 }
 
 // NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs.
 func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, config Config) *Workers {
-	return &Workers{Lifecycle: life, grants: grants{tokens, outputs, config.TokenTTL}}
+	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config))}
 }
 
 // Refusal is the fault of a worker's call with the fields that the worker contract

@@ -64,10 +64,11 @@ type Store interface {
 	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
 	// LastHeartbeat returns the item, or ErrNotFound if none is open.
 	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
-	// Reception returns the last recorded reception, or its zero value.
-	// RecordReception replaces it.
+	// Reception returns the recorded reception, or its zero value.
+	// RecordReception replaces it if it is still before; otherwise it returns
+	// ErrConflict.
 	Reception(ctx context.Context) (Reception, error)
-	RecordReception(ctx context.Context, r Reception) error
+	RecordReception(ctx context.Context, before, after Reception) error
 	// Claim records that the store has the record of every machine: from then on
 	// a machine without one is needed by no run. It may be repeated. Claimed
 	// reports whether this store was claimed. A store whose content was copied
@@ -133,9 +134,10 @@ func PlacementOf(r run.Run) Placement {
 	return Placement{Run: r.Ref(), State: r.State, Attempt: r.Attempt.Number, Machine: r.Attempt.Machine}
 }
 
-// Reception is the time since which callbacks can be received, and the time of
-// the last probe. Both are zero if there was no probe.
-type Reception struct{ Since, ProbedAt time.Time }
+// Reception records the canaries that were received: At is the time of the last one,
+// Since that of the first one of a series without a long gap. Both are zero without a
+// canary.
+type Reception struct{ Since, At time.Time }
 
 // IdempotencyKey is a client's key for a request.
 type IdempotencyKey struct {

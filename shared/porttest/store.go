@@ -89,6 +89,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"heartbeat is purged with its run":            heartbeatOfAPurgedRun,
 		"reception is recorded":                       receptionIsRecorded,
 		"claim is recorded":                           claimIsRecorded,
+		"concurrent receptions follow each other":     receptionRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -247,19 +247,63 @@ func claimIsRecorded(s *storeTest) {
 }
 
 func receptionIsRecorded(s *storeTest) {
+	var last port.Reception
+	want := func(r port.Reception) {
+		s.Helper()
+		got, err := s.store.Reception(s.ctx)
+		s.ok(err)
+		s.same(r, got)
+	}
+	want(last)
+	for range 2 {
+		next := port.Reception{Since: s.later(), At: s.later()}
+		s.ok(s.store.RecordReception(s.ctx, last, next))
+		want(next)
+		// The same change again, and one of another record, lose the race.
+		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}} {
+			if err := s.store.RecordReception(s.ctx, before, port.Reception{At: s.later()}); !isConflict(err) {
+				s.Fatalf("record after %+v: got %v, want a conflict", before, err)
+			}
+		}
+		want(next)
+		last = next
+	}
+	next := port.Reception{At: s.later()}
+	s.ok(s.store.RecordReception(s.ctx, last, next))
+	want(next)
+}
+
+// receptionRace records concurrently: each record is based on the one before.
+func receptionRace(s *storeTest) {
+	const calls = 20
+	at := s.later()
+	failed := make(chan error, calls)
+	for range calls {
+		go func() {
+			for {
+				before, err := s.store.Reception(s.ctx)
+				if err == nil {
+					after := port.Reception{Since: at, At: later(before.At, at).Add(time.Second)}
+					err = s.store.RecordReception(s.ctx, before, after)
+				}
+				if !isConflict(err) {
+					failed <- err
+					return
+				}
+			}
+		}()
+	}
+	for range calls {
+		s.ok(<-failed)
+	}
 	got, err := s.store.Reception(s.ctx)
 	s.ok(err)
-	s.same(port.Reception{}, got)
-	for range 2 {
-		want := port.Reception{Since: s.later(), ProbedAt: s.later()}
-		s.ok(s.store.RecordReception(s.ctx, want))
-		got, err = s.store.Reception(s.ctx)
-		s.ok(err)
-		s.same(want, got)
+	s.same(port.Reception{Since: at, At: at.Add(calls * time.Second)}, got)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	want := port.Reception{ProbedAt: s.later()}
-	s.ok(s.store.RecordReception(s.ctx, want))
-	got, err = s.store.Reception(s.ctx)
-	s.ok(err)
-	s.same(want, got)
+	return b
 }

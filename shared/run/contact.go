@@ -37,7 +37,8 @@ func (f WorkerContacted) apply(d *draft) error {
 	if !first && !f.Missing {
 		return nil
 	}
-	d.Attempt.WorkerID, d.Attempt.LastContactAt, d.changed = f.WorkerID, d.now, true
+	d.contacted(d.now)
+	d.Attempt.WorkerID, d.changed = f.WorkerID, true
 	if first {
 		d.emit(Event{Type: EventWorkerContacted, Message: f.WorkerID})
 	}

@@ -87,14 +87,8 @@ type Evaluated struct {
 	// gone yet has an Exit once its program has ended.
 	Phase string
 	Exit  *Exit
-	// LastContactAt is when the worker's last call was received, according to
-	// its heartbeat item; zero if none is open.
-	LastContactAt time.Time
-	// ReceptionSince is the time since which calls can be received. If
-	// ReceptionUnknown is true, that time is unknown and a missing heartbeat
-	// proves nothing.
-	ReceptionSince   time.Time
-	ReceptionUnknown bool
+	// Contact is used in Running if a worker has called.
+	Contact
 }
 
 func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
@@ -186,7 +180,9 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 	}
 	if d.Attempt.WorkerID == "" {
 		f.exemptFromHeartbeats(d)
-	} else if lastContact := f.checkHeartbeat(d); lastContact {
+	} else if f.Failed {
+		d.contacted(f.LastAt)
+	} else if f.check(d) {
 		return nil
 	}
 	d.await(StepRunning)
@@ -205,31 +201,6 @@ func (f Evaluated) exemptFromHeartbeats(d *draft) {
 		Type:    EventHeartbeatExempted,
 		Message: fmt.Sprintf("no call from the worker within %s; it may not send heartbeats", d.Policy.HeartbeatTimeout),
 	})
-}
-
-// checkHeartbeat ends the attempt of a worker that stopped sending heartbeats,
-// and reports whether it did. The commit is conditional on the last heartbeat.
-// If heartbeats could not be received, the worker gets the whole limit again.
-func (f Evaluated) checkHeartbeat(d *draft) (dead bool) {
-	lastContact := d.Attempt.LastContactAt
-	if f.LastContactAt.After(lastContact) {
-		lastContact = f.LastContactAt
-	}
-	if f.ReceptionSince.After(lastContact) {
-		lastContact = f.ReceptionSince
-	}
-	switch {
-	case f.Failed:
-	case f.ReceptionUnknown:
-		lastContact = d.now
-	case !d.now.Before(lastContact.Add(d.Policy.HeartbeatTimeout)):
-		why := fault.New(fault.HeartbeatTimeout, "no heartbeat from worker %s for %s", d.Attempt.WorkerID, d.Policy.HeartbeatTimeout)
-		d.endAttempt(OutcomeFailed, why.Message, why)
-		d.heartbeat.Evaluated = f.LastContactAt
-		return true
-	}
-	d.Attempt.LastContactAt = lastContact
-	return false
 }
 
 func (d *draft) graceOver() bool {

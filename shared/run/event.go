@@ -61,6 +61,7 @@ const (
 	EventOutputDeleted     EventType = "job.output_deleted"
 	EventHeartbeatExempted EventType = "job.heartbeat_exempted"
 	EventWorkerContacted   EventType = "job.worker_contacted"
+	EventZombieDetected    EventType = "job.zombie_detected" // the attempt then ends with HEARTBEAT_TIMEOUT
 )
 
 var transitionEvents = map[State]EventType{

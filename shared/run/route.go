@@ -116,17 +116,6 @@ func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
 }
 
-// heartbeatLeft returns the remaining heartbeat limit; 0 means no limit.
-func (r Run) heartbeatLeft(now time.Time) time.Duration {
-	switch {
-	case r.Attempt.HeartbeatExempt:
-		return 0
-	case r.Attempt.LastContactAt.IsZero():
-		return r.Policy.HeartbeatTimeout
-	}
-	return max(r.Attempt.LastContactAt.Add(r.Policy.HeartbeatTimeout).Sub(now), time.Second)
-}
-
 // QueueBy returns the queue timeout of a queued run.
 func (r Run) QueueBy() time.Time { return r.Slot.Since.Add(r.Policy.QueueTimeout) }
 

@@ -213,14 +213,16 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 }
 
 // TestUnknownReceptionRestartsHeartbeatLimit verifies rule 8: Running is
-// entered again with the whole limit, however long there was no contact.
+// entered again with the whole limit if the canary of an overdue heartbeat is not
+// received, however long there was no contact.
 func TestUnknownReceptionRestartsHeartbeatLimit(t *testing.T) {
 	t.Parallel()
 	r, now := after(t, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
 	contacted := now
-	for _, silence := range []time.Duration{time.Second, time.Minute, 89 * time.Second, 90 * time.Second, 40 * time.Minute} {
+	for _, silence := range []time.Duration{90 * time.Second, 91 * time.Second, 40 * time.Minute} {
 		now = contacted.Add(silence)
-		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation, LastContactAt: contacted, ReceptionSince: contacted, ReceptionUnknown: true}, now)
+		contact := run.Contact{LastAt: contacted, Reception: run.Reception{Since: contacted, Gap: time.Second}}
+		d, err := run.Decide(r, run.Evaluated{Generation: r.Wait.Generation, Contact: contact}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

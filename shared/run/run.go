@@ -173,6 +173,10 @@ type Attempt struct {
 	// evaluation: the worker's last call, or the time since which calls can be
 	// received. It is zero before the first call.
 	LastContactAt time.Time `json:"lastContactAt,omitzero"`
+	// ReachableSince and ReachableAt are the first and the last canary that was
+	// received for this attempt while a heartbeat is overdue; zero otherwise.
+	ReachableSince time.Time `json:"reachableSince,omitzero"`
+	ReachableAt    time.Time `json:"reachableAt,omitzero"`
 	// CancelDeliveredAt is when an answer delivered the cancel request,
 	// SigtermAt when SIGTERM was sent, and GraceUntil the end of the grace,
 	// which starts with the first of the two. They are zero until then.

@@ -133,7 +133,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
 			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: s.exit(t, d),
-			LastContactAt: s.ago(t, d, "contact"), ReceptionSince: s.ago(t, d, "since"), ReceptionUnknown: d.HasArg("unknown"),
+			Contact: s.contact(t, d),
 		}
 	case "settled":
 		return s.settled(t, d)
@@ -168,6 +168,17 @@ func (s *teller) contacted(t *testing.T, d *datadriven.TestData, attempt int) ru
 		Attempt: attempt, WorkerID: worker, Started: d.HasArg("started"),
 		HandlesSigterm: d.HasArg("sigterm"), Missing: d.HasArg("missing"),
 	}
+}
+
+// contact is the last call of the worker and the result of a canary. since and gap
+// describe the canaries of all processes; without them none was received before.
+func (s *teller) contact(t *testing.T, d *datadriven.TestData) run.Contact {
+	c := run.Contact{LastAt: s.ago(t, d, "contact")}
+	c.Reception = run.Reception{Received: !d.HasArg("unreachable"), Since: s.ago(t, d, "since"), Gap: 10 * time.Second}
+	if d.HasArg("gap") {
+		c.Reception.Gap = s.now.Sub(s.ago(t, d, "gap"))
+	}
+	return c
 }
 
 // ago returns a time before now; the zero time if the argument is missing.

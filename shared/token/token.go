@@ -17,6 +17,8 @@ const (
 	AudienceCallback = "sortie:callback"
 	// AudienceWorker is for the worker contract's /v1/tasks/{task_id}/... .
 	AudienceWorker = "sortie:worker"
+	// AudienceCanary is for the heartbeats that Sortie sends to itself.
+	AudienceCanary = "sortie:canary"
 )
 
 // Claims name the attempt that a token authorizes.

@@ -38,7 +38,7 @@ func main() {
 		))
 	case "supervise":
 		machines := orchestrator.NewMachines(life, runner.New(p))
-		handler = steps.Supervise(orchestrator.NewSupervision(machines, orchestrator.NewReception(records, config)))
+		handler = steps.Supervise(orchestrator.NewSupervision(machines, deployed.Reception(p, records, config)))
 	case "terminate":
 		machines := runner.New(p)
 		objects, bucket := deployed.Outputs(p)

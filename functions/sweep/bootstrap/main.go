@@ -3,7 +3,6 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/sweep"
-	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -15,13 +14,9 @@ func main() {
 	config := p.Settings()
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	probing := orchestrator.SelfProbe
-	if config.PublicURL != "" {
-		probing = probe.New(config.PublicURL)
-	}
 	machines := orchestrator.NewMachines(life, runner.New(p))
 	objects, _ := deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
-		machines, orchestrator.NewOutputs(records, objects), orchestrator.NewReception(records, config), probing, config,
+		machines, orchestrator.NewOutputs(records, objects), deployed.Reception(p, records, config), config,
 	)))
 }

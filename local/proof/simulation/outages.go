@@ -47,10 +47,11 @@ func (w *world) outageEnded(after time.Duration) {
 // disconnected reports whether the network is down.
 func (w *world) disconnected() bool { return w.cutUntil.After(w.time.now) }
 
-// probe is the canary call at the public address.
-func (w *world) probe(context.Context) error {
+// canary sends a canary to the public address.
+func (w *world) canary(ctx context.Context, token string) error {
 	if w.disconnected() || w.chance(w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "unreachable")
 	}
-	return nil
+	_, err := w.system.ReceiveCanary(ctx, token)
+	return err
 }

@@ -58,7 +58,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	executions := &executions{process: p}
 	system := orchestrator.NewSystem(
 		&crashingStore{store, p}, executions, crashingRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,
-		chance{w}, w.probe, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, w.config,
+		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, w.config,
 	)
 	if p.api, err = w.workerAPI(system); err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -154,7 +155,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 		Bucket: bucketUploads, Endpoint: s.addresses.S3,
 	})
 	s.system = orchestrator.NewSystem(
-		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, orchestrator.SelfProbe,
+		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
 		bucket, api.Environment, config,
 	)
 	return signer, nil

@@ -25,7 +25,7 @@ const (
 	heartbeatGeneration = "generation"
 	heartbeatCancel     = "cancel"
 	noteSince           = "since"
-	noteProbed          = "probed"
+	noteAt              = "probed"
 )
 
 // Heartbeat implements port.Store. A heartbeat older than the stored one takes
@@ -171,18 +171,30 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 // Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	is, err := s.get(ctx, keyOf(reception, sortNote), true)
-	return port.Reception{Since: timeOf(is[noteSince]), ProbedAt: timeOf(is[noteProbed])},
-		wrap(err, "read", "the reception of callbacks")
+	return port.Reception{Since: timeOf(is[noteSince]), At: timeOf(is[noteAt])}, wrap(err, "read", "the reception of heartbeats")
 }
 
 // RecordReception implements port.Store.
-func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
-	note := keyOf(reception, sortNote)
-	if !r.Since.IsZero() {
-		note[noteSince] = moment(r.Since)
+func (s *Store) RecordReception(ctx context.Context, before, after port.Reception) error {
+	p := &part{key: keyOf(reception, sortNote)}
+	for _, change := range []struct {
+		name          string
+		before, after time.Time
+	}{{noteSince, before.Since, after.Since}, {noteAt, before.At, after.At}} {
+		if change.before.IsZero() {
+			p.absent(change.name)
+		} else {
+			p.where(change.name, "=", moment(change.before))
+		}
+		if change.after.IsZero() {
+			p.drop(change.name)
+		} else {
+			p.set(change.name, moment(change.after))
+		}
 	}
-	if !r.ProbedAt.IsZero() {
-		note[noteProbed] = moment(r.ProbedAt)
+	err := s.send(ctx, []*part{p})
+	if refused(err) != nil {
+		return port.ErrConflict
 	}
-	return wrap(s.send(ctx, []*part{{put: note}}), "store", "the reception of callbacks")
+	return wrap(err, "store", "the reception of heartbeats")
 }

@@ -1,11 +1,10 @@
-// Package probe calls a Sortie at its public address, as a worker does.
+// Package probe sends canaries: heartbeats of a task that is not a run. A canary
+// takes the whole path of a worker's heartbeat, from the public address over
+// the check of its token to the store, so that its answer shows that heartbeats
+// are received. Another route, such as /healthz, is another function in a
+// deployed Sortie and may work while that of heartbeats is throttled or broken.
 //
-// It sends a heartbeat with an invalid token: an answer that refuses it as
-// Sortie does shows that heartbeats arrive. Another route, such as /healthz, is
-// another function in a deployed Sortie and may work while that of heartbeats
-// is throttled or broken.
-//
-// A probe returns within its limit, and nil only for an answer of Sortie
+// A canary returns within its limit, and nil only for an answer of Sortie
 // itself. It follows no redirect, as workers do not.
 package probe
 
@@ -16,51 +15,51 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// limit bounds one probe; a worker's heartbeat has the same timeout.
+// limit bounds one canary; a worker's heartbeat has the same timeout.
 const limit = 10 * time.Second
 
-// door is the path of heartbeats in the worker contract, with a task that does
-// not exist.
-const door = "/v1/tasks/probe/heartbeat"
-
-// New returns a probe of the Sortie at the address.
-func New(publicURL string) func(context.Context) error {
+// New returns a function that sends a canary with a token to the Sortie at an
+// address. task is the task id of canaries.
+func New(publicURL, task string) func(ctx context.Context, token string) error {
 	client := &http.Client{
 		Timeout:       limit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return func(ctx context.Context) error {
-		if err := probe(ctx, client, publicURL+door); err != nil {
-			return fmt.Errorf("cannot reach %s: %w", publicURL, err)
+	address := strings.TrimSuffix(publicURL, "/") + "/v1/tasks/" + task + "/heartbeat"
+	return func(ctx context.Context, token string) error {
+		if err := send(ctx, client, address, token); err != nil {
+			return fmt.Errorf("cannot send a heartbeat to %s: %w", publicURL, err)
 		}
 		return nil
 	}
 }
 
-func probe(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+func send(ctx context.Context, client *http.Client, address, token string) error {
+	body := strings.NewReader(`{"attempt":1,"workerId":"canary"}`)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "Bearer probe") // so that the keys of tokens are asked for
-	answer, err := client.Do(request)
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusUnauthorized {
-		return fmt.Errorf("it answers %d", answer.StatusCode)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("got status %d, want %d", response.StatusCode, http.StatusOK)
 	}
-	var problem contract.Problem
-	err = json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&problem)
-	if err != nil || problem.Code != string(fault.Unauthenticated) {
-		return errors.Join(errors.New("what answers is no Sortie"), err)
+	var answer contract.HeartbeatAnswer
+	err = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&answer)
+	if err != nil || !answer.Acknowledged.Acknowledged {
+		return errors.Join(errors.New("the answer is not an acknowledgement of Sortie"), err)
 	}
 	return nil
 }

@@ -1,10 +1,13 @@
 package probe_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
@@ -19,12 +22,12 @@ func TestProbe(t *testing.T) {
 		answer  http.HandlerFunc
 		reached bool
 	}{
-		"a Sortie":            {says(http.StatusUnauthorized, refusal), true},
-		"an error":            {says(http.StatusBadGateway, refusal), false},
+		"a Sortie":            {says(http.StatusOK, acknowledged), true},
+		"a refused token":     {says(http.StatusUnauthorized, acknowledged), false},
+		"an error":            {says(http.StatusBadGateway, acknowledged), false},
 		"an outage of Sortie": {says(http.StatusServiceUnavailable, `{"status":503,"code":"UNAVAILABLE"}`), false},
-		"another service":     {says(http.StatusUnauthorized, `<html>`), false},
-		"another JSON":        {says(http.StatusUnauthorized, `{"message":"Unauthorized"}`), false},
-		"no authentication":   {says(http.StatusOK, `{"status":"ok","version":"v1"}`), false},
+		"another service":     {says(http.StatusOK, `<html>`), false},
+		"another JSON":        {says(http.StatusOK, `{"status":"ok","version":"v1"}`), false},
 		"a redirect":          {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, false},
 		"no answer":           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
 	} {
@@ -32,42 +35,52 @@ func TestProbe(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(row.answer)
 			t.Cleanup(server.Close)
-			if err := probe.New(server.URL)(t.Context()); (err == nil) != row.reached {
+			if err := probe.New(server.URL, "canary")(t.Context(), "token"); (err == nil) != row.reached {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	server := httptest.NewServer(says(http.StatusOK, ""))
 	server.Close()
-	if err := probe.New(server.URL)(t.Context()); err == nil {
+	if err := probe.New(server.URL, "canary")(t.Context(), "token"); err == nil {
 		t.Error("no server: got success")
 	}
 }
 
-// refusal is Sortie's response to an invalid token.
-const refusal = `{"type":"urn:sortie:problem:unauthenticated","status":401,"code":"UNAUTHENTICATED"}`
+// acknowledged is Sortie's answer to a heartbeat.
+const acknowledged = `{"acknowledged":true,"shouldCancel":false,"serverTime":"2026-01-02T03:04:05Z"}`
 
-// TestProbeCallsTheWorkerAPI: only that route shows that heartbeats are
-// accepted.
-func TestProbeCallsTheWorkerAPI(t *testing.T) {
+// TestCanaryTakesTheWholePath sends canaries to a Sortie whose routes or whose store
+// fail.
+func TestCanaryTakesTheWholePath(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })
 	var broken atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if broken.Load() && r.Method == http.MethodPost {
+		if broken.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		stage.Server.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	if err := probe.New(front.URL)(t.Context()); err != nil {
-		t.Errorf("Sortie that accepts heartbeats: got %v", err)
+	records := orchestrator.NewRecords(stage.Store, stage.Clock, slog.New(slog.DiscardHandler))
+	tokens := orchestrator.NewTokens(stage.Signer, stage.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	reception := orchestrator.NewReception(records, tokens, probe.New(front.URL, orchestrator.CanaryTask), orchestrator.Config{})
+	want := func(received bool) {
+		t.Helper()
+		stage.Clock.Advance(time.Minute)
+		err := reception.Record(t.Context())
+		recorded, failed := stage.Store.Reception(t.Context())
+		if (err == nil) != received || failed != nil || recorded.At.Equal(stage.Clock.Now()) != received {
+			t.Errorf("got %v and a canary at %s (%v), want received %t", err, recorded.At, failed, received)
+		}
 	}
+	want(true)
 	broken.Store(true)
-	if err := probe.New(front.URL)(t.Context()); err == nil {
-		t.Error("no heartbeats accepted: got success")
-	}
+	want(false)
+	broken.Store(false)
+	want(true)
 }
 
 func says(status int, body string) http.HandlerFunc {

@@ -91,25 +91,31 @@ func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 // Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		var since, probedAt *int64
-		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &probedAt)
+		var since, at *int64
+		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &at)
 		if errors.Is(err, ErrNoRow) {
 			return nil
 		}
-		r = port.Reception{Since: timeOf(since), ProbedAt: timeOf(probedAt)}
+		r = port.Reception{Since: timeOf(since), At: timeOf(at)}
 		return err
 	})
-	return r, wrap(err, "read", "the reception of callbacks")
+	return r, wrap(err, "read", "the reception of heartbeats")
 }
 
 // RecordReception implements port.Store.
-func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
+func (s *Store) RecordReception(ctx context.Context, before, after port.Reception) error {
 	err := s.db.Write(ctx, func(tx *Tx) error {
-		_, err := tx.Exec("INSERT OR REPLACE INTO reception (one, since, probed_at) VALUES (1, ?, ?)",
-			moment(r.Since), moment(r.ProbedAt))
+		if _, err := tx.Exec("INSERT OR IGNORE INTO reception (one) VALUES (1)"); err != nil {
+			return err
+		}
+		changed, err := tx.Exec("UPDATE reception SET since = ?, probed_at = ? WHERE since IS ? AND probed_at IS ?",
+			moment(after.Since), moment(after.At), moment(before.Since), moment(before.At))
+		if err == nil && changed == 0 {
+			return port.ErrConflict
+		}
 		return err
 	})
-	return wrap(err, "store", "the reception of callbacks")
+	return wrap(err, "store", "the reception of heartbeats")
 }
 
 // Claim implements port.Store.

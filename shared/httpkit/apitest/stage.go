@@ -97,8 +97,12 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 	for _, f := range change {
 		f(&settings)
 	}
+	canary := func(ctx context.Context, token string) error {
+		_, err := s.System.ReceiveCanary(ctx, token)
+		return err
+	}
 	s.System = orchestrator.NewSystem(
-		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, orchestrator.SelfProbe,
+		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
 		}), api.Environment, settings.Service,

@@ -181,8 +181,10 @@ func TestFunctionsNameMissingVariables(t *testing.T) {
 				}
 				missing = append(missing, variable)
 			}
-			for _, address := range []string{"SORTIE_PUBLIC_URL", "SOURCE_API_URL"} { // in a worker's environment
-				if got, want := slices.Contains(missing, address), name == "launch"; got != want {
+			for address, users := range map[string][]string{
+				"SORTIE_PUBLIC_URL": {"launch", "supervise", "sweep"}, "SOURCE_API_URL": {"launch"},
+			} {
+				if got, want := slices.Contains(missing, address), slices.Contains(users, name); got != want {
 					t.Errorf("%s: got required %v, want %v", address, got, want)
 				}
 			}

@@ -70,8 +70,8 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (ru
 }
 
 // RecordReception implements port.Store.
-func (s *Store) RecordReception(ctx context.Context, r port.Reception) error {
-	return s.call(context.Background(), "RecordReception", "", true, func() error { return s.inner.RecordReception(ctx, r) })
+func (s *Store) RecordReception(ctx context.Context, before, after port.Reception) error {
+	return s.call(context.Background(), "RecordReception", "", true, func() error { return s.inner.RecordReception(ctx, before, after) })
 }
 
 // Reconcile implements port.Store.

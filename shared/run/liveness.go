@@ -1,0 +1,119 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// Contact is what is known about the calls of an attempt's worker.
+type Contact struct {
+	// LastAt is when the worker's last call was received, according to its
+	// heartbeat item; zero if none is open.
+	LastAt time.Time
+	// Reception is the result of the canary that is sent while Overdue reports
+	// true; otherwise it is not used.
+	Reception Reception
+}
+
+// Reception is the result of a canary: a heartbeat that Sortie sends to itself.
+type Reception struct {
+	// Received: the canary took the whole path of a heartbeat and was stored.
+	Received bool
+	// Since is since when canaries were received with at most Gap between two of
+	// them. Both are zero if that is unknown.
+	Since time.Time
+	Gap   time.Duration
+}
+
+// Overdue reports whether a heartbeat of the attempt's worker is overdue, so that
+// the next evaluation needs a canary. lastContactAt is Contact.LastAt.
+func (r Run) Overdue(lastContactAt, now time.Time) bool {
+	if r.State != Running || r.Cancel != nil || r.Attempt.WorkerID == "" {
+		return false
+	}
+	if !lastContactAt.After(r.Attempt.LastContactAt) && !r.Attempt.ReachableSince.IsZero() {
+		return true
+	}
+	return !now.Before(later(r.Attempt.LastContactAt, lastContactAt).Add(r.Policy.HeartbeatTimeout))
+}
+
+// evaluationSlack is how late an evaluation may be that was due after the canary gap.
+const evaluationSlack = 5 * time.Second
+
+// canaryGap is the time between two canaries while a heartbeat is overdue. A worker
+// that lives calls in at least one of two such periods.
+func (p Policy) canaryGap() time.Duration { return max(p.HeartbeatInterval, p.HeartbeatTimeout/3) }
+
+// heartbeatLeft returns the time until the next evaluation of the heartbeats; 0 means
+// that there is no heartbeat limit.
+func (r Run) heartbeatLeft(now time.Time) time.Duration {
+	limit := r.Policy.HeartbeatTimeout
+	switch {
+	case r.Attempt.HeartbeatExempt:
+		return 0
+	case r.Attempt.LastContactAt.IsZero():
+		return limit
+	case !r.Attempt.ReachableSince.IsZero():
+		return max(min(r.Attempt.ReachableSince.Add(limit).Sub(now), r.Policy.canaryGap()), time.Second)
+	}
+	return max(r.Attempt.LastContactAt.Add(limit).Sub(now), time.Second)
+}
+
+// check ends the attempt of a worker that stopped sending heartbeats, and reports
+// whether it did. The commit is conditional on the last heartbeat.
+//
+// A missing heartbeat proves something only while heartbeats can be received. If the
+// canary is not received, the limit restarts. If it is, the worker must be silent for
+// the whole limit since calls can be received, according to the canaries of all
+// processes or to those that were sent for this attempt. If the former are so far apart
+// that an outage between two of them can explain the silence, the worker gets another
+// interval.
+func (c Contact) check(d *draft) (dead bool) {
+	a, limit, interval := &d.Attempt, d.Policy.HeartbeatTimeout, d.Policy.HeartbeatInterval
+	overdue := d.Overdue(c.LastAt, d.now)
+	d.contacted(c.LastAt)
+	if !overdue {
+		return false
+	}
+	if !c.Reception.Received {
+		a.LastContactAt, a.ReachableSince, a.ReachableAt = d.now, time.Time{}, time.Time{}
+		return false
+	}
+	gap := d.now.Sub(a.ReachableAt)
+	if a.ReachableSince.IsZero() || gap < 0 || gap > d.Policy.canaryGap()+evaluationSlack {
+		a.ReachableSince = d.now
+	}
+	a.ReachableAt = d.now
+	silent := func(since time.Time) bool { return !d.now.Before(later(a.LastContactAt, since).Add(limit)) }
+	all := c.Reception
+	proven := !all.Since.IsZero() && all.Gap < limit &&
+		(all.Gap+interval <= limit || d.now.Sub(a.ReachableSince) >= interval)
+	if !silent(a.ReachableSince) && !(proven && silent(all.Since)) {
+		return false
+	}
+	d.emit(Event{
+		Type: EventZombieDetected,
+		Message: fmt.Sprintf("the last contact with worker %s was at %s",
+			a.WorkerID, later(c.LastAt, a.StartedAt).Format(time.RFC3339Nano)),
+	})
+	why := fault.New(fault.HeartbeatTimeout, "no heartbeat from worker %s for %s", a.WorkerID, limit)
+	d.endAttempt(OutcomeFailed, why.Message, why)
+	d.heartbeat.Evaluated = c.LastAt
+	return true
+}
+
+// contacted records a newer call of the worker. It ends the doubts about it.
+func (d *draft) contacted(at time.Time) {
+	if at.After(d.Attempt.LastContactAt) {
+		d.Attempt.LastContactAt, d.Attempt.ReachableSince, d.Attempt.ReachableAt = at, time.Time{}, time.Time{}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
