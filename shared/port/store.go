@@ -65,8 +65,8 @@ type Store interface {
 	// LastHeartbeat returns the item, or ErrNotFound if none is open.
 	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
 	// Reception returns the recorded reception, or its zero value.
-	// RecordReception replaces it if it is still before; otherwise it returns
-	// ErrConflict.
+	// RecordReception replaces it if it is still before; if it is neither before
+	// nor after, it returns ErrConflict.
 	Reception(ctx context.Context) (Reception, error)
 	RecordReception(ctx context.Context, before, after Reception) error
 	// Claim records that the store has the record of every machine: from then on

@@ -259,7 +259,7 @@ func receptionIsRecorded(s *storeTest) {
 		next := port.Reception{Since: s.later(), At: s.later()}
 		s.ok(s.store.RecordReception(s.ctx, last, next))
 		want(next)
-		// The same change again, and one of another record, lose the race.
+		// Changes of another record lose the race.
 		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}} {
 			if err := s.store.RecordReception(s.ctx, before, port.Reception{At: s.later()}); !isConflict(err) {
 				s.Fatalf("record after %+v: got %v, want a conflict", before, err)
@@ -278,12 +278,12 @@ func receptionRace(s *storeTest) {
 	const calls = 20
 	at := s.later()
 	failed := make(chan error, calls)
-	for range calls {
+	for i := range calls {
 		go func() {
 			for {
 				before, err := s.store.Reception(s.ctx)
 				if err == nil {
-					after := port.Reception{Since: at, At: later(before.At, at).Add(time.Second)}
+					after := port.Reception{Since: at.Add(time.Duration(i)), At: later(before.At, at).Add(time.Second)}
 					err = s.store.RecordReception(s.ctx, before, after)
 				}
 				if !isConflict(err) {
@@ -298,7 +298,7 @@ func receptionRace(s *storeTest) {
 	}
 	got, err := s.store.Reception(s.ctx)
 	s.ok(err)
-	s.same(port.Reception{Since: at, At: at.Add(calls * time.Second)}, got)
+	s.same(at.Add(calls*time.Second), got.At)
 }
 
 func later(a, b time.Time) time.Time {

@@ -171,7 +171,11 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 // Reception implements port.Store.
 func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 	is, err := s.get(ctx, keyOf(reception, sortNote), true)
-	return port.Reception{Since: timeOf(is[noteSince]), At: timeOf(is[noteAt])}, wrap(err, "read", "the reception of heartbeats")
+	return receptionOf(is), wrap(err, "read", "the reception of heartbeats")
+}
+
+func receptionOf(is item) port.Reception {
+	return port.Reception{Since: timeOf(is[noteSince]), At: timeOf(is[noteAt])}
 }
 
 // RecordReception implements port.Store.
@@ -193,7 +197,10 @@ func (s *Store) RecordReception(ctx context.Context, before, after port.Receptio
 		}
 	}
 	err := s.send(ctx, []*part{p})
-	if refused(err) != nil {
+	if reasons := refused(err); reasons != nil {
+		if receptionOf(reasons[0].Item) == after { // an earlier try was applied
+			return nil
+		}
 		return port.ErrConflict
 	}
 	return wrap(err, "store", "the reception of heartbeats")
