@@ -23,10 +23,12 @@ func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	env := map[string]string{
 		"TASK_ID": a.Run.TaskID, "BATCH_ID": batch,
 		"PI": a.Run.Work.PI, "EXPORT_FORMAT": a.Run.Work.Format, "EXPORT_OPTIONS": string(a.Run.Work.Options),
-		"R2_ACCOUNT_ID": a.Bucket.AccountID, "R2_ACCESS_KEY_ID": a.Bucket.AccessKeyID,
-		"R2_SECRET_ACCESS_KEY": a.Bucket.SecretAccessKey, "R2_BUCKET": a.Bucket.Bucket,
 		"CALLBACK_URL": a.CallbackURL, "SOURCE_API_URL": a.SourceURL,
 		contract.EnvelopeVariable: string(envelope),
+	}
+	if a.Bucket.AccessKeyID != "" {
+		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = a.Bucket.AccountID, a.Bucket.Bucket
+		env["R2_ACCESS_KEY_ID"], env["R2_SECRET_ACCESS_KEY"] = a.Bucket.AccessKeyID, a.Bucket.SecretAccessKey
 	}
 	if a.Bucket.Endpoint != "" {
 		env["R2_ENDPOINT"] = a.Bucket.Endpoint

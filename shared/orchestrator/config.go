@@ -26,6 +26,8 @@ type Config struct {
 	Region   string
 	CPUs     int
 	MemoryMB int
+	// BucketCredentials is InVariables or InEnvelope; empty is InVariables.
+	BucketCredentials string
 	// PublicURL is the address of this API for workers, SourceURL the address of
 	// the entity API that they read.
 	PublicURL string
@@ -51,6 +53,15 @@ type Config struct {
 	// call waits for a machine to be gone. 1 s to 60 s.
 	LaunchWait, ExitWait, DestroyWait time.Duration
 }
+
+// How a worker reaches the uploads bucket.
+const (
+	// InVariables gives it the key pair of all workers, as the export contract
+	// demands (EC-10.4), and presigned URLs in its envelope.
+	InVariables = "variables"
+	// InEnvelope gives it the presigned URLs alone.
+	InEnvelope = "envelope"
+)
 
 // WorkerBucket is the bucket of the export contract with the workers' credentials.
 type WorkerBucket struct {

@@ -51,6 +51,26 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 	}
 }
 
+func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *orchestrator.Config) { c.BucketCredentials = orchestrator.InEnvelope })
+	h.bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3", Region: "r"}
+	_, err := h.exportWith(contract.Policy{})
+	h.ok(err)
+	h.step()
+	env := h.runner.last().spec.Env
+	for name, value := range env {
+		if strings.HasPrefix(name, "R2_") {
+			t.Errorf("got %s=%q, want no variable of the bucket", name, value)
+		}
+	}
+	var e contract.TaskEnvelope
+	h.ok(json.Unmarshal([]byte(env[contract.EnvelopeVariable]), &e))
+	if e.Output == nil || e.Output.URL == "" || e.Log == nil {
+		t.Errorf("got the envelope %+v, want URLs for output and log", e)
+	}
+}
+
 // TestTokenLifetimeIsLimited checks WC-2.4: neither the setting nor a long start
 // limit makes a token valid for more than 7200 s.
 func TestTokenLifetimeIsLimited(t *testing.T) {

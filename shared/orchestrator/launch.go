@@ -41,8 +41,9 @@ func NewLaunches(
 // Assignment is what the worker of an attempt is started with. It contains
 // secrets and is never logged.
 type Assignment struct {
-	Run         run.Run
-	Grant       Grant
+	Run   run.Run
+	Grant Grant
+	// Bucket is zero for a worker that gets presigned URLs alone.
 	Bucket      WorkerBucket
 	CallbackURL string
 	PublicURL   string
@@ -146,8 +147,10 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if assignment.Grant, err = s.grants.first(ctx, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
-	if assignment.Bucket, err = s.bucket(ctx); err != nil {
-		return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
+	if s.config.BucketCredentials != InEnvelope {
+		if assignment.Bucket, err = s.bucket(ctx); err != nil {
+			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
+		}
 	}
 	env, err := s.environment(assignment)
 	if err != nil {

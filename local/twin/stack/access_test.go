@@ -194,3 +194,16 @@ func TestPlantedFolderIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkerWithoutBucketKeys exports the sample with presigned URLs alone.
+func TestWorkerWithoutBucketKeys(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Settings: map[string]string{"SORTIE_BUCKET_CREDENTIALS": "envelope"}})
+	task := g.post(contract.ExportOptions{})
+	if status := g.End(task); status.Status != contract.StatusSuccess {
+		t.Fatalf("got %+v, want a success", status)
+	}
+	if output := g.Call(http.MethodGet, "/download/"+task, ""); output.Status != http.StatusOK || !strings.Contains(string(output.Body), "<mods") {
+		t.Errorf("got %d and %d bytes, want the output", output.Status, len(output.Body))
+	}
+}

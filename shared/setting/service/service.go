@@ -41,6 +41,9 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			}
 			return err
 		}),
+		setting.OneOf(&c.BucketCredentials, "SORTIE_BUCKET_CREDENTIALS", orchestrator.InVariables,
+			"how workers reach the uploads bucket: variables has one key pair of all workers, envelope only presigned URLs for workers that use them",
+			orchestrator.InVariables, orchestrator.InEnvelope),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, 100_000),
 		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, 10_000_000),
 		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
