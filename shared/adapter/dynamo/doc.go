@@ -68,7 +68,7 @@
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
 //	Heartbeat, LastHeartbeat  1 WRU, 1 RRU
 //	Queue                     1 RRU for each 40 queue items; QueueLength half of that
-//	taking a slot             1 RRU for each 50 held slots; a grant reads none
+//	taking a slot             2 RRU, and 1 for each 50 held slots; a grant reads none
 //	List                      16 queries (8 with a state), n RRU; with a state at most 2,000 entries a page
 //	Due, OutputsDue           32 queries a page, n/2 RRU
 //	WithMachine               16 queries a page, n/2 RRU

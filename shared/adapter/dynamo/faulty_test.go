@@ -25,11 +25,11 @@ func openFake(t *testing.T, c awsfake.DynamoDBConfig) (*dynamo.Store, *awsfake.D
 }
 
 // TestStoreWithLaggingReads: what is eventually consistent lags by an hour,
-// unless the suite waits for it.
+// unless the suite waits for it, and all pages and batches are answered in part.
 func TestStoreWithLaggingReads(t *testing.T) {
 	t.Parallel()
 	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
-		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1})
+		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
 		return s, db.Settle
 	})
 }

@@ -105,8 +105,12 @@ var constants = item{
 
 var placeholder = regexp.MustCompile(`[#:]\w+`)
 
-// placeholders returns the names and values that an expression uses.
+// placeholders returns the names and constants that an expression uses.
 func placeholders(expression string) (names map[string]string, values item) {
+	return placeholdersOf(expression, constants)
+}
+
+func placeholdersOf(expression string, constants item) (names map[string]string, values item) {
 	for _, p := range placeholder.FindAllString(expression, -1) {
 		if p[0] == '#' {
 			if names == nil {

@@ -25,6 +25,7 @@ func report(wanted, table string, units float64) (*consumed, error) {
 }
 
 // readUnits returns the units of reading so many bytes, at least one block.
+// DynamoDB Local reports 0 for an empty page.
 func readUnits(bytes int, consistent bool) float64 {
 	units := max(math.Ceil(float64(bytes)/4096), 1)
 	if consistent {
