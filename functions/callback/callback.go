@@ -47,7 +47,7 @@ func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return err
 	}
-	report := func() (run.Report, error) { return api.Callback(bearer.TaskID, body) }
+	report := func(r run.Run) (run.Report, error) { return api.Callback(r, body) }
 	if err := svc.Callback(r.Context(), bearer, report); err != nil {
 		return fmt.Errorf("cannot record the callback: %w", err)
 	}

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -66,7 +67,7 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 	}
 	answer := contract.HeartbeatAnswer{Acknowledged: acknowledged(alive.At), TokenRenewal: api.Renewal(alive.Renewed)}
 	if alive.Cancel != nil {
-		answer.ShouldCancel, answer.CancelReason = true, *alive.Cancel
+		answer.ShouldCancel, answer.CancelReason = true, cmp.Or(*alive.Cancel, contract.CancelReasonUser)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }

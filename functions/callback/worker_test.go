@@ -51,10 +51,10 @@ func (h caller) body(attempt int, more string) string {
 	return fmt.Sprintf(`{"attempt":%d,"workerId":%q%s}`, attempt, h.id, more)
 }
 
-func (h caller) cancel(t *testing.T) {
+func (h caller) cancel(t *testing.T, reason ...string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Subject: "localhost"}
-	if _, err := h.stage.System.Cancel(t.Context(), who, h.task, "user_requested"); err != nil {
+	if _, err := h.stage.System.Cancel(t.Context(), who, h.task, strings.Join(reason, "")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,6 +168,11 @@ func TestResponsesToWorkers(t *testing.T) {
 			wantOK(t, h.call(t, "started", h.body(1, "")), acked)
 			wantOK(t, h.call(t, "completed", h.body(1, succeeds)), `{"acknowledged":true,"finalState":"SUCCEEDED"}`)
 			wantProblem(t, h.call(t, "heartbeat", h.body(1, "")), http.StatusGone, "task_expired")
+		},
+		"heartbeat after a cancel request with a reason: shouldCancel": func(t *testing.T, h caller) {
+			wantOK(t, h.call(t, "started", h.body(1, "")), acked)
+			h.cancel(t, "budget")
+			wantOK(t, h.call(t, "heartbeat", h.body(1, "")), `{"acknowledged":true,"cancelReason":"budget","shouldCancel":true}`)
 		},
 		"heartbeat after a cancel request: shouldCancel": func(t *testing.T, h caller) {
 			wantOK(t, h.call(t, "started", h.body(1, "")), acked)

@@ -59,7 +59,7 @@ func Handler(c Canary) lambdakit.TaskFunc {
 
 // begin submits the export of a moment, once. known reports that it was submitted before.
 func (c Canary) begin(ctx context.Context, at time.Time) (task string, known bool, err error) {
-	body, err := json.Marshal(contract.ExportRequest{PI: c.PI, BatchID: batch})
+	body, err := json.Marshal(contract.ExportRequest{PI: c.PI, BatchID: new(batch)})
 	if err != nil {
 		return "", false, fmt.Errorf("cannot encode the export: %w", err)
 	}

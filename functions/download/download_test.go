@@ -197,11 +197,8 @@ func TestMissingOutput(t *testing.T) {
 	pending := stage.Accept(t)
 	failed := stage.Failure(t, "no manifest")
 	expired := stage.Success(t, "a.xml", "", content)
+	stage.Clock.Advance(25 * time.Hour)
 	lost := stage.Success(t, "a.xml", "", content)
-	stage.Clock.Advance(time.Hour)
-	if err := stage.System.DeleteOutput(t.Context(), port.Identity{Tenant: apitest.Tenant}, expired); err != nil {
-		t.Fatal(err)
-	}
 	stage.Objects.Clear()
 	for _, row := range []struct {
 		name, task string
@@ -235,8 +232,9 @@ func TestDeletedOutputIsGone(t *testing.T) {
 			t.Fatalf("got %d %s, want 204 without a body", answer.Status, answer.Body)
 		}
 	}
-	if answer := stage.Call(t, http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusGone {
-		t.Errorf("got %d for a deleted output, want 410", answer.Status)
+	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
+	if p := problem(t, answer); answer.Status != http.StatusGone || p.Code != "OUTPUT_DELETED" || !strings.Contains(p.Detail, "deleted on request") {
+		t.Errorf("got %d %+v for a deleted output, want 410 OUTPUT_DELETED", answer.Status, p)
 	}
 	if n := stage.Objects.Count(port.Accepted); n != 0 {
 		t.Errorf("got %d objects, want none", n)

@@ -141,6 +141,7 @@ func TestInvalidRequestsNameTheField(t *testing.T) {
 		{"options are an array", "", `{` + pi + `,"options":[]}`, nil, 400, "options"},
 		{"options are null", "", `{` + pi + `,"options":null}`, nil, 400, "options"},
 		{"batch id with a newline", "", `{` + pi + `,"batch_id":"a\nb"}`, nil, 400, "batch_id"},
+		{"empty batch id", "", `{` + pi + `,"batch_id":""}`, nil, 400, "batch_id"},
 		{"empty body", "", "", []string{"Content-Type", "application/json"}, 400, ""},
 		{"no JSON", "", `{"pi"`, nil, 400, ""},
 		{"an array", "", `[]`, nil, 400, ""},

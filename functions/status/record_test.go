@@ -22,3 +22,12 @@ func TestStatusHasMachineAndTimes(t *testing.T) {
 		t.Errorf("got completed at %v, want %v", s.CompletedAt, apitest.Began)
 	}
 }
+
+// TestStatusHasTheBatch checks EC-5.7.
+func TestStatusHasTheBatch(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	if s, _ := get(t, stage, stage.Accept(t)); s.BatchID != "single" {
+		t.Errorf("got batch_id %q without one in the request, want single", s.BatchID)
+	}
+}

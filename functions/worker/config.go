@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/record"
 	"github.com/sortie-dev/sortie/functions/worker/source"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 	sdk "github.com/sortie-dev/sortie/shared/worker"
 )
 
@@ -98,7 +99,7 @@ func ParseConfig(environ []string) (Config, error) {
 	}
 	c.Bucket = BucketAuth{
 		AccessKeyID: env["R2_ACCESS_KEY_ID"], SecretAccessKey: env["R2_SECRET_ACCESS_KEY"],
-		AccountID: env["R2_ACCOUNT_ID"], Bucket: cmp.Or(env["R2_BUCKET"], "arke-exports"), Endpoint: env["R2_ENDPOINT"], Region: env["R2_REGION"],
+		AccountID: env["R2_ACCOUNT_ID"], Bucket: cmp.Or(env["R2_BUCKET"], limit.UploadsBucket), Endpoint: env["R2_ENDPOINT"], Region: env["R2_REGION"],
 	}
 	if c.Envelope == nil || c.Envelope.Output == nil || c.Bucket.HasCredentials() {
 		required("R2_ACCESS_KEY_ID")

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -142,8 +143,8 @@ func settings(s *Settings) []setting.Setting {
 		choice(&s.LogDays, "logDays", "30", "days that logs are kept", logDays),
 		setting.OneOf((*string)(&s.Outputs), "outputs", string(R2), "where outputs are stored: r2, or s3 for two buckets of the stack", string(R2), string(S3)),
 		setting.URL(&s.OutputsEndpoint, "outputsEndpoint", "", "the S3 API of the outputs; empty is R2's, or the region's with s3"),
-		setting.Pattern(&s.UploadsBucket, "uploadsBucket", "arke-exports", "with r2: the bucket that workers write to", bucketName),
-		setting.Pattern(&s.AcceptedBucket, "acceptedBucket", "arke-exports-accepted", "with r2: the bucket that downloads come from", bucketName),
+		setting.Pattern(&s.UploadsBucket, "uploadsBucket", limit.UploadsBucket, "with r2: the bucket that workers write to", bucketName),
+		setting.Pattern(&s.AcceptedBucket, "acceptedBucket", limit.AcceptedBucket, "with r2: the bucket that downloads come from", bucketName),
 		setting.List(&s.OutputsKeys, "outputsKeys", "1", "with s3: names of the access keys, one or two; the first one is used"),
 		setting.List(&s.Origins, "origins", "", "origins of pages that may call the API; without any, CORS is off"),
 		setting.Bool(&s.Retain, "retain", "true", "whether data is kept when the stack is destroyed"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
@@ -16,12 +17,8 @@ func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the task's envelope: %w", err)
 	}
-	batch := a.Run.BatchID
-	if batch == "" {
-		batch = "single"
-	}
 	env := map[string]string{
-		"TASK_ID": a.Run.TaskID, "BATCH_ID": batch,
+		"TASK_ID": a.Run.TaskID, "BATCH_ID": batchOf(a.Run),
 		"PI": a.Run.Work.PI, "EXPORT_FORMAT": a.Run.Work.Format, "EXPORT_OPTIONS": string(a.Run.Work.Options),
 		"CALLBACK_URL": a.CallbackURL, "SOURCE_API_URL": a.SourceURL,
 		contract.EnvelopeVariable: string(envelope),
@@ -33,7 +30,7 @@ func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	if a.Bucket.Endpoint != "" {
 		env["R2_ENDPOINT"] = a.Bucket.Endpoint
 	}
-	if a.Bucket.Region != "" {
+	if a.Bucket.Endpoint != "" && a.Bucket.Region != "" && a.Bucket.Region != limit.R2Region {
 		env["R2_REGION"] = a.Bucket.Region
 	}
 	return env, nil

@@ -26,7 +26,11 @@ func Export(format string, request contract.ExportRequest) (orchestrator.Submiss
 	if !limit.ValidPI(request.PI) {
 		return orchestrator.Submission{}, fault.Invalid("pi", "malformed PI, want a ULID: 26 characters of 0-9 and A-Z without I, L, O and U, the first at most 7")
 	}
-	if request.BatchID != "" && !limit.ValidBatchID(request.BatchID) {
+	batch := ""
+	if request.BatchID != nil {
+		batch = *request.BatchID
+	}
+	if request.BatchID != nil && !limit.ValidBatchID(batch) {
 		return orchestrator.Submission{}, fault.Invalid("batch_id", "malformed batch id, want 1 to %d letters, digits, '.', '_', ':' and '-'", limit.BatchID)
 	}
 	options, err := optionsOf(request.Options)
@@ -35,7 +39,7 @@ func Export(format string, request contract.ExportRequest) (orchestrator.Submiss
 	}
 	work := run.Work{Kind: "export", Format: format, PI: request.PI, Options: options}
 	return orchestrator.Submission{
-		Work: work, BatchID: request.BatchID, Digest: digest(work, request),
+		Work: work, BatchID: batch, Digest: digest(work, batch, request.Policy),
 		Policy: func(defaults run.Policy) (run.Policy, error) { return policyFrom(defaults, request.Policy) },
 	}, nil
 }
@@ -66,10 +70,10 @@ func optionsOf(given *contract.ExportOptions) (json.RawMessage, error) {
 
 // digest identifies the content of a request independently of its JSON
 // formatting.
-func digest(work run.Work, request contract.ExportRequest) string {
-	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, request.BatchID)
-	if request.Policy != nil {
-		policy, _ := json.Marshal(request.Policy) //nolint:errchkjson // numbers and strings always have a JSON form
+func digest(work run.Work, batch string, given *contract.Policy) string {
+	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, batch)
+	if given != nil {
+		policy, _ := json.Marshal(given) //nolint:errchkjson // numbers and strings always have a JSON form
 		text = fmt.Appendf(text, " %q", policy)
 	}
 	sum := sha256.Sum256(text)

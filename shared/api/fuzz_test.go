@@ -64,14 +64,15 @@ func FuzzCallback(f *testing.F) {
 		if json.Unmarshal(text, &body) != nil {
 			return
 		}
-		report, err := Callback("t", body)
+		report, err := Callback(run.Run{TaskID: "t"}, body)
 		if err != nil {
-			if named := fault.Of(err); named.Code != fault.InvalidRequest || named.Field == "" {
-				t.Fatalf("got error %v for %s, want an InvalidRequest that names a field", err, text)
+			named := fault.Of(err)
+			if named.Code != fault.InvalidRequest && named.Code != fault.TaskMismatch || named.Field == "" {
+				t.Fatalf("got error %v for %s, want an InvalidRequest or TaskMismatch that names a field", err, text)
 			}
 			return
 		}
-		if again, err := Callback("t", body); err != nil || again.Digest != report.Digest {
+		if again, err := Callback(run.Run{TaskID: "t"}, body); err != nil || again.Digest != report.Digest {
 			t.Fatalf("got digest %s and then %s (%v) for %s, want one digest", report.Digest, again.Digest, err, text)
 		}
 		checkReport(t, text, report)

@@ -21,7 +21,7 @@ import (
 func Status(v orchestrator.View) contract.Status {
 	r := v.Run
 	status := contract.Status{
-		TaskID: r.TaskID, BatchID: r.BatchID, Status: statusOf(r),
+		TaskID: r.TaskID, BatchID: batchOf(r), Status: statusOf(r),
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
 		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.Machine.ID,

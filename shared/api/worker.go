@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,11 +20,15 @@ import (
 // unknownError replaces an empty error text of a worker.
 const unknownError = "the worker reported an error without a message"
 
-// Callback validates the body of a callback for the task and returns its
-// report.
-func Callback(taskID string, body contract.Callback) (run.Report, error) {
-	if body.TaskID != "" && body.TaskID != taskID {
-		return run.Report{}, fault.Invalid("task_id", "another task, want %s", taskID)
+// Callback validates the body of a callback of the run and returns its report. A
+// task_id or batch_id that is not the run's is a TaskMismatch; absent ones match.
+func Callback(r run.Run, body contract.Callback) (run.Report, error) {
+	taskID, batchID := r.TaskID, batchOf(r)
+	switch {
+	case body.TaskID != "" && body.TaskID != taskID:
+		return run.Report{}, mismatch("task_id", taskID)
+	case body.BatchID != "" && body.BatchID != batchID:
+		return run.Report{}, mismatch("batch_id", batchID)
 	}
 	report := run.Report{Digest: callbackDigest(body), Metrics: bounded(body.Metrics)}
 	switch body.Status {
@@ -41,6 +46,15 @@ func Callback(taskID string, body contract.Callback) (run.Report, error) {
 	}
 	return run.Report{}, fault.Invalid("status", "unknown status, want %q or %q", contract.StatusSuccess, contract.StatusError)
 }
+
+func mismatch(field, want string) error {
+	f := fault.New(fault.TaskMismatch, "%s: the callback is of another one, want %s", field, want)
+	f.Field = field
+	return f
+}
+
+// batchOf returns the batch id as clients and workers see it.
+func batchOf(r run.Run) string { return cmp.Or(r.BatchID, contract.BatchSingle) }
 
 // callbackUpload returns the output of a callback; nil if it names none.
 func callbackUpload(taskID string, body contract.Callback) (*run.Upload, error) {

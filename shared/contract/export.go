@@ -18,7 +18,7 @@ import (
 type ExportRequest struct {
 	PI      string         `json:"pi"`
 	Options *ExportOptions `json:"options,omitempty"`
-	BatchID string         `json:"batch_id,omitempty"`
+	BatchID *string        `json:"batch_id,omitempty"`
 	Policy  *Policy        `json:"policy,omitempty"`
 }
 
@@ -48,6 +48,9 @@ func orDefault[T any](given *T, fallback T) *T {
 	}
 	return &fallback
 }
+
+// BatchSingle is the batch_id of a task whose request has none.
+const BatchSingle = "single"
 
 // The statuses of the export contract.
 const (
@@ -86,7 +89,7 @@ type CallbackReceived struct {
 // contract and further ones.
 type Status struct {
 	TaskID         string          `json:"task_id"`
-	BatchID        string          `json:"batch_id,omitempty"`
+	BatchID        string          `json:"batch_id"`
 	Status         string          `json:"status"`
 	PI             string          `json:"pi"`
 	Format         string          `json:"format"`

@@ -42,5 +42,6 @@ const (
 	ErrorAttemptMismatch     = "attempt_mismatch"
 	ErrorTaskExpired         = "task_expired"
 	ErrorTaskAlreadyTerminal = "task_already_terminal"
+	ErrorTaskMismatch        = "task_mismatch"
 	ErrorWorkerMismatch      = "worker_mismatch"
 )

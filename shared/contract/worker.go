@@ -184,10 +184,14 @@ type Acknowledged struct {
 // HeartbeatAnswer is the response to a heartbeat.
 type HeartbeatAnswer struct {
 	Acknowledged
-	ShouldCancel bool   `json:"shouldCancel"`
+	ShouldCancel bool `json:"shouldCancel"`
+	// CancelReason is present if ShouldCancel is true.
 	CancelReason string `json:"cancelReason,omitempty"`
 	TokenRenewal
 }
+
+// CancelReasonUser is the cancelReason of a cancel request without a reason.
+const CancelReasonUser = "user_requested"
 
 // TokenRenewal replaces the corresponding members of the envelope, if present.
 // The previous token and URLs are valid until they expire.

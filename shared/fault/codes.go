@@ -62,12 +62,16 @@ const (
 	NotReady Code = "NOT_READY"
 	// OutputExpired: the retention of the output is over.
 	OutputExpired Code = "OUTPUT_EXPIRED"
+	// OutputDeleted: a client deleted the output.
+	OutputDeleted Code = "OUTPUT_DELETED"
 	// AttemptMismatch: a callback of another attempt than the current one.
 	AttemptMismatch Code = "ATTEMPT_MISMATCH"
 	// TaskExpired: the attempt was declared dead.
 	TaskExpired Code = "TASK_EXPIRED"
 	// TaskAlreadyTerminal: the attempt has ended with another result.
 	TaskAlreadyTerminal Code = "TASK_ALREADY_TERMINAL"
+	// TaskMismatch: a callback names another task or batch than its token's.
+	TaskMismatch Code = "TASK_MISMATCH"
 	// WorkerMismatch: a call of another worker than the attempt's.
 	WorkerMismatch Code = "WORKER_MISMATCH"
 	// NotEnded: the request needs a run that has ended.
@@ -123,9 +127,11 @@ var kinds = map[Code]kind{
 	NotFound:            {"", BlameClient, false},
 	NotReady:            {"", BlameClient, true},
 	OutputExpired:       {"", BlameClient, false},
+	OutputDeleted:       {"", BlameClient, false},
 	AttemptMismatch:     {"", BlameWorker, false},
 	TaskExpired:         {"", BlameWorker, false},
 	TaskAlreadyTerminal: {"", BlameWorker, false},
+	TaskMismatch:        {"", BlameWorker, false},
 	WorkerMismatch:      {"", BlameWorker, false},
 	NotEnded:            {"", BlameClient, true},
 	IdempotencyMismatch: {"", BlameClient, false},

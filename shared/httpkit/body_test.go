@@ -17,7 +17,7 @@ func TestStrictBody(t *testing.T) {
 	t.Parallel()
 	var request contract.ExportRequest
 	err := parseJSON([]byte(` {"pi":"X","options":{"maxDepth":3,"includeOcr":false},"batch_id":"b"} `), &request)
-	if err != nil || request.PI != "X" || *request.Options.MaxDepth != 3 || *request.Options.IncludeOCR || request.BatchID != "b" {
+	if err != nil || request.PI != "X" || *request.Options.MaxDepth != 3 || *request.Options.IncludeOCR || *request.BatchID != "b" {
 		t.Errorf("got %+v, %v, want all fields", request, err)
 	}
 	for _, row := range []struct{ name, body, field, want string }{

@@ -132,7 +132,7 @@ func lost(t *testing.T, path string, was, is map[string]any) {
 // renamedMembers maps the members of version 0.0 that 0.1 renamed.
 var renamedMembers = map[string]string{
 	"silent": "heartbeatExempt", "quietFrom": "lastContactAt", "toldAt": "cancelDeliveredAt", "termAt": "sigtermAt",
-	"stand": "state", "judgements": "evaluations", "keptAt": "acceptedAt",
+	"stand": "state", "judgements": "evaluations", "keptAt": "acceptedAt", "machineId": "machine",
 }
 
 // TestEventsOfEarlierReleases checks the recorded events of AWS.

@@ -2,6 +2,16 @@ package limit
 
 import "strconv"
 
+// The names of the two buckets unless they are configured: workers write to the
+// first, downloads come from the second.
+const (
+	UploadsBucket  = "arke-exports"
+	AcceptedBucket = "arke-exports-accepted"
+)
+
+// R2Region is the region of every bucket of R2.
+const R2Region = "auto"
+
 // OutputPrefix is the prefix of the keys that the workers of a task may upload
 // to.
 func OutputPrefix(taskID string) string { return "exports/" + taskID + "/" }

@@ -89,3 +89,17 @@ func TestOpenAPIHasTheLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenAPIHasTheFormats compares the formats that clients read.
+func TestOpenAPIHasTheFormats(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../contract/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Join(limit.Formats(), ", ")
+	found := regexp.MustCompile(`name: format, in: path.* enum: \[([^]]*)\]`).FindSubmatch(document)
+	if found == nil || string(found[1]) != want {
+		t.Errorf("got formats %q in openapi.yaml, want %q", found, want)
+	}
+}

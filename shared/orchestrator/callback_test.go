@@ -62,7 +62,9 @@ func TestCallbackIsFenced(t *testing.T) {
 			h.post()
 			h.runner.launched[0].spec.Env["CALLBACK_URL"] = h.runner.last().spec.Env["CALLBACK_URL"]
 		}, success(), fault.Forbidden, run.Running},
-		"with another task's body": {func(*fixture, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.InvalidRequest, run.Running},
+		"with another task's body": {func(*fixture, string) {}, contract.Callback{TaskID: "export_mods_1_00000000", Status: contract.StatusSuccess}, fault.TaskMismatch, run.Running},
+		"with another batch":       {func(*fixture, string) {}, contract.Callback{BatchID: "another", Status: contract.StatusSuccess}, fault.TaskMismatch, run.Running},
+		"with its own batch":       {func(*fixture, string) {}, contract.Callback{BatchID: "single", Status: contract.StatusSuccess}, "", run.Terminating},
 		"with another task's output": {
 			func(*fixture, string) {},
 			contract.Callback{Status: contract.StatusSuccess, OutputKey: "exports/other/out.xml", OutputFileName: "out.xml", OutputFileSize: new(int64)},

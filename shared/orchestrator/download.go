@@ -36,7 +36,7 @@ type Downloadable struct {
 
 // Output finds the output of a task. Faults: NotFound for an unknown task and for
 // a success without an output, NotReady before the end and after a failure,
-// OutputExpired after its retention.
+// OutputExpired after its retention, OutputDeleted after its deletion.
 func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string) (Downloadable, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
@@ -49,6 +49,9 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	}
 	if r.Output == nil {
 		return Downloadable{}, fault.New(fault.NotFound, "File not found in R2: the worker left no output")
+	}
+	if at := r.Output.DeleteRequestedAt; !at.IsZero() {
+		return Downloadable{}, fault.New(fault.OutputDeleted, "the output was deleted on request at %s; export again", at.Format(time.RFC3339))
 	}
 	if !s.now().Before(r.Output.ExpiresAt) {
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
@@ -89,16 +92,16 @@ func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
 }
 
 // DeleteOutput expires the output now. It is no longer served once this returns.
-// Repeating it is nil. Faults as for Output, without OutputExpired.
+// Repeating it is nil. Faults as for Output, without OutputExpired and OutputDeleted.
 func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID string) error {
 	d, err := s.Output(ctx, who, taskID)
-	if fault.Is(err, fault.OutputExpired) {
+	if fault.Is(err, fault.OutputExpired) || fault.Is(err, fault.OutputDeleted) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	r, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{At: s.now(), Message: "deleted on request"}))
+	r, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request"}))
 	if err != nil {
 		return fmt.Errorf("cannot expire the output: %w", err)
 	}

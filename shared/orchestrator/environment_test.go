@@ -19,7 +19,7 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 	h.bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
 	for request, batch := range map[*contract.ExportRequest]string{
 		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: &contract.ExportOptions{MaxDepth: new(7)}}: "single",
-		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", BatchID: "batch-1"}:                                 "batch-1",
+		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", BatchID: new("batch-1")}:                            "batch-1",
 	} {
 		r, _, err := h.service.Export(t.Context(), export{Format: "mods", Request: *request})
 		h.ok(err)
@@ -68,6 +68,29 @@ func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
 	h.ok(json.Unmarshal([]byte(env[contract.EnvelopeVariable]), &e))
 	if e.Output == nil || e.Output.URL == "" || e.Log == nil {
 		t.Errorf("got the envelope %+v, want URLs for output and log", e)
+	}
+}
+
+// TestRegionIsSetForOtherStores checks EC-3.11.
+func TestRegionIsSetForOtherStores(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ endpoint, region, want string }{
+		"R2":                            {"", "", ""},
+		"R2 with its region":            {"", "auto", ""},
+		"R2 with an endpoint":           {"https://account.eu.r2.cloudflarestorage.com", "auto", ""},
+		"another store":                 {"https://s3.eu-west-1.amazonaws.com", "eu-west-1", "eu-west-1"},
+		"another store without regions": {"http://127.0.0.1:9000", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.bucket = orchestrator.WorkerBucket{Endpoint: row.endpoint, Region: row.region}
+			h.post()
+			env := h.runner.last().spec.Env
+			if env["R2_REGION"] != row.want || env["R2_ENDPOINT"] != row.endpoint {
+				t.Errorf("got R2_REGION=%q and R2_ENDPOINT=%q, want %q and %q", env["R2_REGION"], env["R2_ENDPOINT"], row.want, row.endpoint)
+			}
+		})
 	}
 }
 

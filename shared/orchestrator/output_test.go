@@ -149,8 +149,12 @@ func TestOutputExpires(t *testing.T) {
 				}
 			}
 			h.advance(test.gone - test.served)
-			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
-				t.Errorf("got %v after the expiry and before the sweep, want %s", err, fault.OutputExpired)
+			want := fault.OutputExpired
+			if test.served == 0 {
+				want = fault.OutputDeleted
+			}
+			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, want) {
+				t.Errorf("got %v after the expiry and before the sweep, want %s", err, want)
 			}
 			h.sweep()
 			h.sweep()
@@ -158,8 +162,8 @@ func TestOutputExpires(t *testing.T) {
 			if r := h.wantState(task, run.Completed); len(h.outputs.buckets[port.Accepted]) != 0 || r.Output.DeletedAt.IsZero() {
 				t.Errorf("got outputs %v and deletion at %v, want an empty bucket and a time", h.outputs.buckets[port.Accepted], r.Output.DeletedAt)
 			}
-			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, fault.OutputExpired) {
-				t.Errorf("got %v after the deletion, want %s", err, fault.OutputExpired)
+			if _, err := h.service.Output(h.Context(), client, task); !fault.Is(err, want) {
+				t.Errorf("got %v after the deletion, want %s", err, want)
 			}
 		})
 	}

@@ -158,7 +158,7 @@ func TestIdempotencyKeyIsAcceptedOnce(t *testing.T) {
 	if err != nil || !existing || second.TaskID != first.TaskID {
 		t.Errorf("got run %s, existing %t, error %v; want existing run %s", second.TaskID, existing, err, first.TaskID)
 	}
-	call.Request.BatchID = "other"
+	call.Request.BatchID = new("other")
 	if _, _, err = h.service.Export(h.Context(), call); !fault.Is(err, fault.IdempotencyMismatch) {
 		t.Errorf("got %v for another request under the same key, want %s", err, fault.IdempotencyMismatch)
 	}

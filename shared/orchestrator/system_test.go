@@ -113,5 +113,5 @@ func (s system) Completed(ctx context.Context, b token.Bearer, body contract.Tas
 }
 
 func (s system) Callback(ctx context.Context, b token.Bearer, body contract.Callback) error {
-	return s.System.Callback(ctx, b, func() (run.Report, error) { return api.Callback(b.TaskID, body) })
+	return s.System.Callback(ctx, b, func(r run.Run) (run.Report, error) { return api.Callback(r, body) })
 }

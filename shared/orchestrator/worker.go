@@ -114,12 +114,13 @@ func (s *Workers) Completed(
 
 // Callback is Completed for a worker of the export contract, which has no worker
 // id; its attempt is the token's.
-func (s *Workers) Callback(ctx context.Context, bearer token.Bearer, report func() (run.Report, error)) error {
+func (s *Workers) Callback(ctx context.Context, bearer token.Bearer, report func(run.Run) (run.Report, error)) error {
 	r, err := s.bearerRun(ctx, bearer)
 	if err != nil {
 		return err
 	}
-	_, err = s.report(ctx, r, Caller{Attempt: bearer.Attempt}, report, "commit the callback")
+	reported := func() (run.Report, error) { return report(r) }
+	_, err = s.report(ctx, r, Caller{Attempt: bearer.Attempt}, reported, "commit the callback")
 	return err
 }
 

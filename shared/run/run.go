@@ -258,7 +258,8 @@ type Report struct {
 }
 
 // fault returns the fault of a report of failure. An export contract's callback
-// has no category, and its error is final.
+// has no category, and its error is final. So is a failure of the category
+// CANCELLED, whatever the worker says.
 func (r Report) fault(policy Retry) *fault.Fault {
 	f := fault.New(fault.WorkerError, "%s", r.Error)
 	if r.Category == "" {
@@ -269,7 +270,7 @@ func (r Report) fault(policy Retry) *fault.Fault {
 	if r.Retryable != nil {
 		f.Retryable = *r.Retryable
 	}
-	f.Retryable = f.Retryable && policy.allows(r.Category)
+	f.Retryable = f.Retryable && policy.allows(r.Category) && r.Category != fault.CategoryCancel
 	return f
 }
 
@@ -294,6 +295,9 @@ type Output struct {
 	AcceptedAt time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
 	ExpiresAt time.Time `json:"expiresAt"`
+	// DeleteRequestedAt is when a client deleted it; zero if it expires or expired
+	// by itself.
+	DeleteRequestedAt time.Time `json:"deleteRequestedAt,omitzero"`
 	// DeletedAt is when its bytes were deleted.
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }

@@ -212,7 +212,9 @@ var repairBackoff = retry.Backoff{First: time.Minute, Most: 10 * time.Minute, Mu
 
 // OutputExpiring moves the end of the output's retention forward, never back.
 type OutputExpiring struct {
-	At      time.Time
+	At time.Time
+	// Deleted: a client deletes the output.
+	Deleted bool
 	Message string
 }
 
@@ -222,6 +224,9 @@ func (f OutputExpiring) apply(d *draft) error {
 	}
 	output := *d.Output
 	output.ExpiresAt = f.At.UTC()
+	if f.Deleted {
+		output.DeleteRequestedAt = d.now
+	}
 	d.Output = &output
 	d.emit(Event{Type: EventOutputExpiring, Message: f.Message})
 	return nil

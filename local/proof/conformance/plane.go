@@ -17,13 +17,14 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // endpointCallback is the endpoint of the export contract's CALLBACK_URL.
 const endpointCallback = "callback"
 
 // bucketName is the bucket of a worker with credentials.
-const bucketName = "arke-exports"
+const bucketName = limit.UploadsBucket
 
 // Call is one request of a worker.
 type Call struct {

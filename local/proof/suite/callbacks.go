@@ -15,6 +15,7 @@ func callbacks() []Test {
 		{Name: "repeated callback is idempotent", Requires: []Capability{ScriptedWorkers}, Run: callbackOnce},
 		{Name: "callback token is valid for one task only", Requires: []Capability{ScriptedWorkers}, Run: callbackOfOtherTask},
 		{Name: "callback of an earlier attempt is refused", Requires: []Capability{ScriptedWorkers}, Run: callbackOfEarlierAttempt},
+		{Name: "callback names its own task and batch", Requires: []Capability{ScriptedWorkers}, Run: callbackNames},
 		{Name: "output key of another task is refused", Requires: []Capability{ScriptedWorkers}, Run: outputOfOtherTask},
 	}
 }
@@ -127,6 +128,21 @@ func callbackOfEarlierAttempt(c *Case) {
 		c.T.Errorf("got %+v, want RUN_TIMEOUT in attempt 2", status)
 	}
 	c.Events(task)
+}
+
+func callbackNames(c *Case) {
+	task, path, hold := c.startWaiting("one")
+	for _, other := range []string{`"task_id":"export_mods_1_00000000"`, `"batch_id":"another"`, `"batch_id":"single"`} {
+		if status, p := c.asWorker(path, `{"status":"success",`+other+`}`); status != http.StatusConflict || p.Error != contract.ErrorTaskMismatch {
+			c.T.Errorf("callback with %s: got %d %+v, want 409 task_mismatch", other, status, p)
+		}
+	}
+	own := `{"status":"success","task_id":"` + task + `","batch_id":"` + c.Batch("one") + `"}`
+	if status, p := c.asWorker(path, own); status != http.StatusOK {
+		c.T.Errorf("callback with its own ids: got %d %+v, want 200", status, p)
+	}
+	Release(c.T, hold)
+	c.End(task)
 }
 
 func outputOfOtherTask(c *Case) {

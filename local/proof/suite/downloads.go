@@ -133,8 +133,8 @@ func deleted(c *Case) {
 			c.T.Errorf("DELETE: got %d, want 204", answer.Status)
 		}
 	}
-	if answer := c.Call(http.MethodGet, path, ""); answer.Status != http.StatusGone {
-		c.T.Errorf("GET after DELETE: got %d, want 410", answer.Status)
+	if answer := c.Call(http.MethodGet, path, ""); answer.Status != http.StatusGone || answer.Problem(c.T).Code != "OUTPUT_DELETED" {
+		c.T.Errorf("GET after DELETE: got %d %s, want 410 OUTPUT_DELETED", answer.Status, answer.Body)
 	}
 }
 

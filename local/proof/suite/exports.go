@@ -39,7 +39,7 @@ func exports() []Test {
 func sample(c *Case, format string) {
 	want := inProcess(c.T, format)
 	task := c.Export(format, contract.ExportRequest{
-		PI: samples.SampleRoot, Options: &contract.ExportOptions{Recursive: new(true)}, BatchID: c.Batch("one"),
+		PI: samples.SampleRoot, Options: &contract.ExportOptions{Recursive: new(true)}, BatchID: new(c.Batch("one")),
 	})
 	c.tasks.add(task)
 	status := c.End(task)

@@ -158,7 +158,7 @@ func (c *Case) shortRequest(name string) contract.ExportRequest {
 	if _, _, lacks := c.Target.lacks([]Capability{ScriptedWorkers}); !lacks {
 		c.Target.Scripts.Set(c.T, c.Batch(name), "success")
 	}
-	return contract.ExportRequest{PI: c.root(), BatchID: c.Batch(name)}
+	return contract.ExportRequest{PI: c.root(), BatchID: new(c.Batch(name))}
 }
 
 // root returns the entity that short exports export.
@@ -174,7 +174,7 @@ func (c *Case) Start(name string, request contract.ExportRequest, policy ...cont
 	for _, p := range policy {
 		request.Policy = &p
 	}
-	request.BatchID = c.Batch(name)
+	request.BatchID = new(c.Batch(name))
 	task = c.Export("mods", request)
 	c.tasks.add(task)
 	return task

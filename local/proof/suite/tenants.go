@@ -61,7 +61,7 @@ func foreignTask(c *Case) {
 func foreignKey(c *Case) {
 	c.Target.Scripts.Set(c.T, c.Batch("held"), "wait:"+Pipe(c.T)+" success")
 	stranger := c.as(c.Target.Others.Stranger)
-	body := string(outside.Encode(c.T, contract.ExportRequest{PI: c.root(), BatchID: c.Batch("held")}))
+	body := string(outside.Encode(c.T, contract.ExportRequest{PI: c.root(), BatchID: new(c.Batch("held"))}))
 	tasks := map[string]bool{}
 	for _, client := range []*outside.Client{c.Client, stranger} {
 		answer := client.Call(http.MethodPost, "/export/mods", body, "Idempotency-Key", c.Batch("key"))

@@ -96,7 +96,10 @@ func (f exportFlags) request(flags *pflag.FlagSet) contract.ExportRequest {
 	if given("cheimarros-mode") {
 		o.CheimarrosMode = &f.cheimarros
 	}
-	request := contract.ExportRequest{PI: f.pi, BatchID: f.batchID}
+	request := contract.ExportRequest{PI: f.pi}
+	if given("batch-id") {
+		request.BatchID = &f.batchID
+	}
 	if set {
 		request.Options = &o
 	}

@@ -47,6 +47,10 @@ CREATE TABLE pieces (
 	PRIMARY KEY (holder, n)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX pieces_by_blob ON pieces (blob);
+`, `
+-- The bucket of accepted outputs has the name that it has on AWS.
+UPDATE objects SET bucket = 'arke-exports-accepted' WHERE bucket = 'arke-exports-kept';
+UPDATE uploads SET bucket = 'arke-exports-accepted' WHERE bucket = 'arke-exports-kept';
 `}
 
 // catalog is the index of objects and uploads.

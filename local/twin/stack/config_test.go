@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/setting"
 )
@@ -30,5 +31,24 @@ func TestVariablesOfOtherProgramsAreNoProblem(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBucketsHaveTheirNames checks EC-3.10 at home; infra/README.md has the names of
+// a deployment, from the same constants.
+func TestBucketsHaveTheirNames(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{})
+	_, buckets, err := outside.LocalStack(g.Addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"arke-exports", "arke-exports-accepted"} {
+		if _, err := buckets.Objects(t.Context(), name); err != nil {
+			t.Errorf("got %v for the bucket %s, want its objects", err, name)
+		}
+	}
+	if g.Addresses.Bucket != "arke-exports" {
+		t.Errorf("got the bucket %q for workers, want arke-exports", g.Addresses.Bucket)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/private"
@@ -29,7 +30,7 @@ const (
 	partAPI, partMachines, partSource, partS3 = "api", "machines", "source", "s3"
 	secretOwner, secretWorker, secretMachines = "s3-owner", "s3-worker", "machines-token"
 
-	bucketUploads, bucketAccepted = "arke-exports", "arke-exports-kept"
+	bucketUploads, bucketAccepted = limit.UploadsBucket, limit.AcceptedBucket
 )
 
 // RecordsFile has the records of a data folder, KeysFile the keys that sign

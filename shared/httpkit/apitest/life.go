@@ -118,7 +118,7 @@ func (s *Stage) Report(t *testing.T, taskID string, body contract.Callback) {
 	bearer := token.Bearer{Claims: token.Claims{
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
 	}}
-	if err := s.System.Callback(t.Context(), bearer, func() (run.Report, error) { return api.Callback(taskID, body) }); err != nil {
+	if err := s.System.Callback(t.Context(), bearer, func(r run.Run) (run.Report, error) { return api.Callback(r, body) }); err != nil {
 		t.Fatal(err)
 	}
 }

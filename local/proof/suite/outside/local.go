@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // app is the app of the local stack's machines.
@@ -28,6 +29,6 @@ func LocalStack(at stack.Addresses) (Machines, Buckets, error) {
 	machines := Machines{URL: at.Machines, Token: stored.Secrets["machines-token"], App: app}
 	return machines, Buckets{
 		Endpoint: at.S3, Region: "auto", KeyID: stored.Secrets["s3-owner-id"], Secret: stored.Secrets["s3-owner-secret"],
-		Uploads: at.Bucket, Accepted: at.Bucket + "-kept",
+		Uploads: at.Bucket, Accepted: limit.AcceptedBucket,
 	}, nil
 }
