@@ -221,6 +221,11 @@ func expiredNames(s *storeTest) {
 		}
 		s.apply(second, cancel())
 	}
+	// A new run with the id of the expired one does not get its key.
+	s.create(sample("acme", "another"))
+	if first, other := s.createWith(sample("acme", "c"), port.IdempotencyKey{Key: "k", Digest: "digest of c"}); !first {
+		s.Fatalf("got %+v by the expired run's key, want a new run", other)
+	}
 }
 
 func purgeExpired(s *storeTest) {

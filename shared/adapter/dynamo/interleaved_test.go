@@ -23,8 +23,10 @@ type interleaved struct {
 	*dynamo.Store
 	client *dynamodb.Client
 	clock  leaping
-	// before is called once, before the next write request.
+	// before is called once, before a write request; later is the number of
+	// write requests that come before that.
 	before func()
+	later  int
 }
 
 func interleave(t *testing.T) *interleaved {
@@ -32,8 +34,10 @@ func interleave(t *testing.T) *interleaved {
 	i := &interleaved{T: t, clock: leaping{clock.NewVirtual(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))}}
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: i.clock, Plan: func(c awsfake.Call) awsfake.Fate {
 		if before := i.before; c.Write && before != nil {
-			i.before = nil
-			before()
+			if i.later--; i.later < 0 {
+				i.before = nil
+				before()
+			}
 		}
 		return awsfake.Applied
 	}})
@@ -248,6 +252,7 @@ func TestIDTakenMeanwhile(t *testing.T) {
 			i := interleave(t)
 			if old {
 				i.expired("a")
+				i.later = 1 // the first request finds the expired run
 			}
 			other := export("a")
 			other.CorrelationID = "other"
@@ -283,6 +288,7 @@ func TestKeyTakenMeanwhile(t *testing.T) {
 			w := i.decided(r, run.CancelRequested{})
 			i.ok(i.Commit(t.Context(), w))
 			i.clock.Advance(w.Run.ExpiresAt.Sub(i.clock.Now()) + time.Hour)
+			i.later = 1 // the first request finds the expired run's use
 		}
 		i.before = func() { use("first") }
 		if existing := use("second"); existing == nil || existing.ID != "first" {
