@@ -55,6 +55,9 @@ func TestProgressMessages(t *testing.T) {
 		{"queued", "position 3 in the queue", orchestrator.View{Run: run.Run{State: run.Pending}, QueuePosition: 3}},
 		{"scheduled", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
 		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
+		{"throttled and queued", "permits the start of a machine, position 3 in the queue", orchestrator.View{
+			Run: run.Run{State: run.ContainerCreating, Slot: run.Slot{State: run.SlotQueued}}, QueuePosition: 3,
+		}},
 		{"throttled", "after a failed try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
 		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
 		{"cancelled", "cancel requested", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},

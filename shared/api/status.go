@@ -94,25 +94,34 @@ func message(v orchestrator.View) string {
 	return stateMessage(r, v.QueuePosition) + cancelled
 }
 
+// waiting describes a place in the queue; otherwise is for a run without one.
+func waiting(what string, position int, otherwise string) string {
+	switch {
+	case position == 0:
+		return what + ", next in the queue"
+	case position >= limit.QueuePositions:
+		return fmt.Sprintf("%s, %d or more runs are ahead in the queue", what, limit.QueuePositions)
+	case position > 0:
+		return fmt.Sprintf("%s, position %d in the queue", what, position)
+	}
+	return otherwise
+}
+
 func stateMessage(r run.Run, position int) string {
 	switch r.State {
 	case run.PreRun:
 		return "scheduled for " + r.ScheduledAt.Format(time.RFC3339)
 	case run.Pending:
-		switch {
-		case position == 0:
-			return "waiting for a machine, next in the queue"
-		case position >= limit.QueuePositions:
-			return fmt.Sprintf("waiting for a machine, %d or more runs are ahead in the queue", limit.QueuePositions)
-		case position > 0:
-			return fmt.Sprintf("waiting for a machine, position %d in the queue", position)
-		}
-		return "waiting for admission"
+		return waiting("waiting for a machine", position, "waiting for admission")
 	case run.ConditionPending, run.ConditionRunning:
 		return "checking constraints"
 	case run.ActionPending, run.ActionRunning:
 		return "running the action of a violated constraint"
 	case run.ContainerCreating:
+		const limited = "waiting until the platform permits the start of a machine"
+		if r.Queued() {
+			return waiting(limited, position, limited)
+		}
 		if r.Attempt.Throttles > 0 || r.Spent.Starts > 0 {
 			return fmt.Sprintf("starting a machine for attempt %d, after a failed try", r.Attempt.Number)
 		}

@@ -84,10 +84,14 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		"BackingOff": {func(h *fixture) string {
 			h.runner.during = func(m *machine) error {
 				m.exit(0)
-				return fault.New(fault.Throttled, "too many")
+				return fault.New(fault.Capacity, "no room")
 			}
 			return h.post()
 		}, run.ContainerCreating, fault.Cancelled, 1},
+		"Queued after a throttled start": {func(h *fixture) string {
+			h.limitStarts(0)
+			return h.post()
+		}, run.ContainerCreating, fault.Cancelled, 0},
 		"Running": {func(h *fixture) string { return h.post() }, run.Running, fault.Cancelled, 1},
 		"Running and ignoring SIGTERM": {func(h *fixture) string {
 			h.runner.ignoresSIGTERM = true

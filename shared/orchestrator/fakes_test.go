@@ -159,6 +159,13 @@ type runner struct {
 	// stuck: machines never start. ignoresSIGTERM: Stop has no effect.
 	// indestructible: neither Wait nor Destroy ends a machine.
 	stuck, ignoresSIGTERM, indestructible bool
+	// limited: the platform limits creations to the tokens of a bucket that gets one
+	// per second, burst at most. refused counts the ones above that.
+	limited  bool
+	tokens   float64
+	burst    float64
+	tokensAt time.Time
+	refused  int
 	// unreachable fails every inspection.
 	unreachable bool
 	stopped     []string
@@ -205,8 +212,36 @@ func (m *machine) exit(code int) {
 	m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: code}
 }
 
+// limitStarts limits creations to one per second with a burst; 0 allows none.
+func (h *fixture) limitStarts(burst int) {
+	h.runner.limited, h.runner.burst, h.runner.tokens, h.runner.tokensAt = true, float64(burst), float64(burst), h.clock.now
+}
+
+// StartLimits implements port.StartLimits.
+func (r *runner) StartLimits() []run.StartPace {
+	return []run.StartPace{{App: "app", Interval: 1050 * time.Millisecond}}
+}
+
+// AppOf implements port.StartLimits.
+func (r *runner) AppOf(string) string { return "app" }
+
+// take takes a token of the platform's limit.
+func (r *runner) take() bool {
+	now := r.h.clock.now
+	r.tokens, r.tokensAt = min(r.burst, r.tokens+now.Sub(r.tokensAt).Seconds()), now
+	if !r.limited || r.tokens >= 1 {
+		r.tokens--
+		return true
+	}
+	r.refused++
+	return false
+}
+
 // Launch implements port.Runner. Names need not be unique.
 func (r *runner) Launch(_ context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	if !r.take() {
+		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines")
+	}
 	m := &machine{spec: spec, MachineStatus: port.MachineStatus{
 		Machine: port.Machine{Runner: "fly", App: "app", ID: fmt.Sprintf("m%d", len(r.launched)+1)},
 		Name:    spec.Name, Owner: spec.Owner, Phase: port.MachineCreating,

@@ -99,6 +99,10 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 // create creates the machine and commits its id. It returns the newest record. A
 // machine whose attempt is over is destroyed.
 func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
+	r, permitted, err := s.awaitPermit(ctx, r)
+	if err != nil || !permitted {
+		return r, err
+	}
 	spec, err := s.spec(ctx, r)
 	if err != nil {
 		return r, err
@@ -107,10 +111,10 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 	defer cancel()
 	machine, err := s.runner.Launch(ctx, spec)
 	if err != nil {
-		refused := run.StartRefused{Attempt: r.Attempt.Number, Fault: startFault(err), Rand: s.rand()}
 		s.warn(ctx, r, "the machine was not created", err)
-		return s.apply(ctx, r.Ref(), is(refused))
+		return s.refused(ctx, r, startFault(err))
 	}
+	s.startAccepted(ctx, r)
 	after, err := s.apply(ctx, r.Ref(), is(run.MachineCreated{
 		Attempt: r.Attempt.Number, Machine: machine.Machine, Running: machine.Phase == port.MachineRunning,
 	}))
@@ -157,7 +161,7 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		return port.LaunchSpec{}, fmt.Errorf("cannot encode the worker's environment: %w", err)
 	}
 	return port.LaunchSpec{
-		Name: r.Attempt.MachineName, Image: r.Work.Image, Region: s.config.Region, Env: env,
+		Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Region: s.config.Region, Env: env,
 		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil
 }

@@ -49,14 +49,15 @@ func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error)
 	grants := d.Lease == run.LeaseRelease
 	for range commitTries {
 		decisions := []run.Decision{d}
+		var gate *run.StartGate
 		if grants {
-			next, err := s.nextQueued(ctx, d.Run.Tenant, d.Run.Slot.Pool)
+			first, err := s.nextQueued(ctx, d.Run.Tenant, d.Run.Slot.Pool)
 			if err != nil {
 				return run.Run{}, err
 			}
-			decisions = append(decisions, next...)
+			decisions, gate = append(decisions, first.decisions...), first.gate
 		}
-		err := s.write(ctx, decisions)
+		err := s.write(ctx, decisions, gate)
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case lost && conflict.Ref != d.Run.Ref():
@@ -76,9 +77,10 @@ func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error)
 	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the pool's queue; retry")
 }
 
-// write commits decisions together and acts on their effects.
-func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision) error {
-	if err := s.Records.write(ctx, decisions); err != nil {
+// write commits decisions together, with the gate of the last one, and acts on
+// their effects.
+func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
+	if err := s.Records.write(ctx, decisions, gate); err != nil {
 		return err
 	}
 	ctx = WithEffectBudget(ctx)

@@ -53,7 +53,7 @@ func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, attemp
 	if attempt < 1 || attempt > r.Attempt.Number {
 		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", attempt)
 	}
-	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt)}
+	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt) && !(r.Queued() && attempt == r.Attempt.Number)}
 	if slices.Contains(r.Logs, attempt) {
 		log.Text, err = s.object(ctx, port.Accepted, limit.LogKey(r.Tenant, r.TaskID, attempt), &redact.Redactor{})
 	} else {

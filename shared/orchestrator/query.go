@@ -131,7 +131,7 @@ func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
 			v.Heartbeat = &heartbeat
 		}
 	}
-	if r.State != run.Pending || r.Slot.State != run.SlotQueued {
+	if !r.Queued() {
 		return v, nil
 	}
 	var err error

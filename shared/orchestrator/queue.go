@@ -15,9 +15,15 @@ const queuePage = 8
 // takeSlot takes a free slot or enqueues the run. If the run changes meanwhile, it
 // returns the newest record.
 func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.Run, error) {
-	admitted, err := s.applyTo(ctx, r, in.visited(is(run.Admitted{Pool: s.pool, Limit: s.limit})))
-	if !errors.Is(err, port.ErrNoSlot) {
-		return admitted, err
+	overtakes, err := s.overtakes(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	if !overtakes {
+		admitted, err := s.applyTo(ctx, r, in.visited(is(run.Admitted{Pool: s.pool, Limit: s.limit})))
+		if !errors.Is(err, port.ErrNoSlot) {
+			return admitted, err
+		}
 	}
 	queued, err := s.applyTo(ctx, r, in.visited(is(run.Enqueued{Pool: s.pool, Limit: s.limit})))
 	if err != nil {
@@ -28,42 +34,66 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 	return queued, nil
 }
 
-// nextQueued decides the grant to the first queued run that still needs a slot.
-// The result is empty if no such run exists.
-func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) ([]run.Decision, error) {
+// overtakes reports whether a new run of a pool without a limit would overtake runs
+// whose starts are throttled. With a limit the commit itself refuses that.
+func (s *Lifecycle) overtakes(ctx context.Context, r run.Run) (bool, error) {
+	if s.limit > 0 {
+		return false, nil
+	}
+	queue, err := s.store.Queue(ctx, r.Tenant, s.pool, 1)
+	if err != nil {
+		return false, fmt.Errorf("cannot read the queue of pool %s: %w", s.pool, err)
+	}
+	return len(queue) > 0, nil
+}
+
+// next is the grant to a queued run: none if the queue is empty or if the next
+// permitted start is too far ahead. gate is the gate after it; nil if the grant
+// needs no permit.
+type next struct {
+	decisions []run.Decision
+	gate      *run.StartGate
+}
+
+// nextQueued decides the grant to the first queued run that still needs a slot or a
+// start.
+func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, error) {
 	queue, err := s.store.Queue(ctx, tenant, pool, queuePage)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
+		return next{}, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
 	}
 	for _, ref := range queue {
 		r, err := s.store.Load(ctx, ref)
-		if errors.Is(err, port.ErrNotFound) {
+		if errors.Is(err, port.ErrNotFound) || err == nil && !r.Queued() {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return next{}, err
 		}
-		d, err := run.Decide(r, run.Granted{Limit: s.limit}, s.now())
+		gate, err := s.store.StartGate(ctx, pool)
 		if err != nil {
-			return nil, err
+			return next{}, err
 		}
-		if d.Changed {
-			return []run.Decision{d}, nil
+		granted, after, ok := gate.Grant(r, s.limit, s.now())
+		if !ok {
+			return next{}, nil
 		}
+		d, err := run.Decide(r, granted, s.now())
+		return next{[]run.Decision{d}, after}, err
 	}
-	return nil, nil
+	return next{}, nil
 }
 
-// fill grants free slots until there is no free slot or no queued run. The sweep
-// repeats what fails.
+// fill grants free slots and permitted starts to queued runs as long as it can.
+// The sweep repeats what fails.
 func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) {
 	for range commitTries {
-		next, err := s.nextQueued(ctx, tenant, pool)
-		if err == nil && len(next) > 0 {
-			err = s.write(ctx, next)
+		first, err := s.nextQueued(ctx, tenant, pool)
+		if err == nil && len(first.decisions) > 0 {
+			err = s.write(ctx, first.decisions, first.gate)
 		}
 		switch {
-		case err == nil && len(next) == 0, errors.Is(err, port.ErrNoSlot):
+		case err == nil && len(first.decisions) == 0, errors.Is(err, port.ErrNoSlot):
 			return
 		case err != nil && !errors.Is(err, port.ErrConflict):
 			s.log.WarnContext(ctx, "cannot grant free slots", "pool", pool, "error", err.Error())

@@ -84,19 +84,21 @@ func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	if d.Lease != "" || len(d.Effects) > 0 {
 		return run.Run{}, fmt.Errorf("the decision about run %s has effects, want none", d.Run.ID)
 	}
-	if err := s.write(ctx, []run.Decision{d}); err != nil {
+	if err := s.write(ctx, []run.Decision{d}, nil); err != nil {
 		return run.Run{}, err
 	}
 	d.Run.Version++
 	return d.Run, nil
 }
 
-// write commits decisions together, logs their events and wakes waiting readers.
-func (s *Records) write(ctx context.Context, decisions []run.Decision) error {
+// write commits decisions together, with the gate of the last one, logs their events
+// and wakes waiting readers.
+func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
 	writes := make([]port.Write, len(decisions))
 	for i, d := range decisions {
 		writes[i] = port.WriteOf(d)
 	}
+	writes[len(writes)-1].Gate = gate
 	if err := s.store.Commit(ctx, writes...); err != nil {
 		return err
 	}

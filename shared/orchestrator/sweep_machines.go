@@ -54,7 +54,7 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error 
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return err
 	}
-	needed := err == nil && r.State.HasMachine() && r.Attempt.Number == m.Owner.Attempt &&
+	needed := err == nil && r.State.HasMachine() && !r.Queued() && r.Attempt.Number == m.Owner.Attempt &&
 		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && r.Attempt.MachineName == m.Name)
 	if !needed {
 		if m.Phase == port.MachineGone {

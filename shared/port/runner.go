@@ -47,6 +47,8 @@ type LaunchSpec struct {
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string
+	// App is one of the runner's StartLimits; empty lets the runner choose.
+	App string
 	// Region is the platform's name of a region; empty lets the platform
 	// choose.
 	Region string
@@ -100,6 +102,17 @@ type MachineStatus struct {
 // Exit is how a machine's program ended. An adapter whose platform reports the
 // kill of a machine without a signal sets Signal to 9.
 type Exit = run.Exit
+
+// StartLimits is a capability of a Runner whose platform limits how often machines
+// are created in each of its places.
+type StartLimits interface {
+	// StartLimits returns the places, at least one, with the time between two
+	// creations. It is constant.
+	StartLimits() []run.StartPace
+	// AppOf returns the place that a launch without an App uses for the machine
+	// name.
+	AppOf(machineName string) string
+}
 
 // MachineLogs is a capability of a Runner: it reads the output of a machine's
 // program.

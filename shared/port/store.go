@@ -88,6 +88,12 @@ type Store interface {
 	// and returns the number of changed rows.
 	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
+	// StartGate returns the start gate of a pool, or its zero value with the pool's
+	// name. SetStartGate stores a changed gate under the version on which the change
+	// was made, and raises it by one; ErrConflict if the gate was changed meanwhile.
+	StartGate(ctx context.Context, pool string) (run.StartGate, error)
+	SetStartGate(ctx context.Context, g run.StartGate) error
+
 	// Due returns a page of at most limit runs whose execution should have acted
 	// by now, the longest overdue first, to the hour. after is the next of the
 	// previous page; empty means the first page. A page may have fewer runs, even
@@ -113,6 +119,9 @@ type Write struct {
 	Events    []run.Event
 	Lease     run.LeaseChange
 	Heartbeat run.HeartbeatChange
+	// Gate, if it is not nil, is stored with the run as SetStartGate does. If it was
+	// changed meanwhile, the error is a *Conflict without a run.
+	Gate *run.StartGate
 }
 
 // WriteOf returns the write of a decision.
@@ -147,7 +156,8 @@ type IdempotencyKey struct {
 	Digest string
 }
 
-// Conflict names the run that made a commit fail. It is ErrConflict.
+// Conflict names the run that made a commit fail; its zero value is a start gate. It
+// is ErrConflict.
 type Conflict struct{ Ref run.Ref }
 
 func (c *Conflict) Error() string {

@@ -79,20 +79,51 @@ func (f Enqueued) apply(d *draft) error {
 
 // Granted: the run is the first in its queue, and a slot is free. Limit is the
 // pool's current limit, which may differ from the one at enqueueing; 0 means no
-// limit.
-type Granted struct{ Limit int }
+// limit. App and StartAt are the permit of the start; StartAt is zero if it needs
+// none. The start limit counts from StartAt.
+type Granted struct {
+	Limit   int
+	App     string
+	StartAt time.Time
+}
 
 func (f Granted) apply(d *draft) error {
-	if d.State == Pending && d.Slot.State == SlotQueued {
-		d.Slot.Limit = f.Limit
+	if !d.Queued() {
+		return nil
+	}
+	d.Slot.Limit = f.Limit
+	if d.State == Pending {
 		d.grant()
+	} else {
+		d.Slot.State, d.Slot.Since = SlotHeld, d.now
+		d.await(StepContainerCreating)
+	}
+	if d.State == ContainerCreating {
+		d.Attempt.App, d.Attempt.StartAt = f.App, f.StartAt
+		d.Attempt.StartBy = later(f.StartAt, d.now).Add(d.Policy.StartTimeout)
 	}
 	return nil
+}
+
+// requeue returns the slot of a throttled start. The run waits at its earlier place
+// in the queue.
+func (d *draft) requeue() {
+	since := d.Slot.Asked
+	if since.IsZero() {
+		since = d.Attempt.IntentAt
+	}
+	d.Slot.State, d.Slot.Since = SlotQueued, since
+	d.Attempt.App, d.Attempt.StartAt, d.Attempt.BackoffUntil = "", time.Time{}, time.Time{}
+	d.await(StepQueued)
 }
 
 // grant gives the run its slot. A first attempt with constraints has them
 // evaluated before anything else.
 func (d *draft) grant() {
+	d.Slot.Asked = d.EnteredAt
+	if d.Slot.State == SlotQueued {
+		d.Slot.Asked = d.Slot.Since
+	}
 	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true
 	if d.Attempt.Number == 0 && d.Constrained {

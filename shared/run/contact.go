@@ -127,7 +127,10 @@ func (r Run) expired() error {
 }
 
 func (r Run) why() string {
-	if r.Fault == nil {
+	switch {
+	case r.Queued():
+		return "its start was throttled and will be repeated"
+	case r.Fault == nil:
 		return "its worker has reported"
 	}
 	return r.Fault.Message

@@ -49,6 +49,7 @@ const (
 	LeaseGrant   LeaseChange = "grant"   // leave the queue and take a free slot
 	LeaseDequeue LeaseChange = "dequeue" // leave the queue
 	LeaseRelease LeaseChange = "release" // release the slot
+	LeaseRequeue LeaseChange = "requeue" // release the slot and join the queue
 )
 
 // Effect is an action outside of the store that follows a commit.
@@ -175,6 +176,9 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.release()
 	d.closeHeartbeat()
+	if d.Slot.State == SlotQueued {
+		d.Slot.State, d.Slot.Since = "", time.Time{}
+	}
 	d.Attempt.Outcome, d.Attempt.EndedAt = outcome, d.now
 	d.Fault = why
 	d.enter(Terminating, message, why)
@@ -224,6 +228,8 @@ func leaseChange(before, after Slot) LeaseChange {
 		return LeaseGrant
 	case had == SlotQueued:
 		return LeaseDequeue
+	case had == SlotHeld && has == SlotQueued:
+		return LeaseRequeue
 	case had == SlotHeld:
 		return LeaseRelease
 	case has == SlotQueued:
@@ -232,10 +238,10 @@ func leaseChange(before, after Slot) LeaseChange {
 	return LeaseTake
 }
 
-// counted returns the slot's state as the pool counts it: without a limit it is
-// not counted.
+// counted returns the slot's state as the pool counts it: a slot without a limit is
+// not counted, a place in the queue is.
 func (s Slot) counted() SlotState {
-	if s.Limit == 0 {
+	if s.Limit == 0 && s.State != SlotQueued {
 		return ""
 	}
 	return s.State

@@ -117,9 +117,11 @@ func (f Evaluated) apply(d *draft) error {
 		d.Spent.Evaluations++
 		d.changed = true
 	}
-	switch d.State {
-	case Pending:
+	if d.Queued() {
 		f.reconcileQueued(d)
+		return nil
+	}
+	switch d.State {
 	case ContainerCreating:
 		return f.reconcileStart(d)
 	case Running:
@@ -129,16 +131,17 @@ func (f Evaluated) apply(d *draft) error {
 }
 
 func (f Evaluated) reconcileQueued(d *draft) {
-	if d.Slot.State != SlotQueued {
-		return
-	}
-	if !d.now.Before(d.QueueBy()) {
+	switch {
+	case d.now.Before(d.QueueBy()):
+		d.await(StepQueued)
+	case d.State == ContainerCreating:
+		why := fault.New(fault.QueueTimeout, "the platform permitted no start within %s", d.Policy.QueueTimeout)
+		d.endAttempt(OutcomeFailed, why.Message, why)
+	default:
 		why := fault.New(fault.QueueTimeout,
 			"no slot of pool %s became free within %s", d.Slot.Pool, d.Policy.QueueTimeout)
 		d.finish(Failed, why.Message, why)
-		return
 	}
-	d.await(StepQueued)
 }
 
 func (f Evaluated) reconcileStart(d *draft) error {

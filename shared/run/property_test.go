@@ -135,7 +135,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: left a terminal state", fact)
 	case after.Wait.Generation < before.Wait.Generation:
 		t.Fatalf("%T: generation decreased", fact)
-	case after.State.HasMachine() && after.State != run.Terminating && after.Slot.State != run.SlotHeld:
+	case after.State.HasMachine() && after.State != run.Terminating && after.Slot.State != run.SlotHeld && !after.Queued():
 		t.Fatalf("%T: %s without a slot", fact, after.State)
 	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.State != "":
 		t.Fatalf("%T: %s with a slot", fact, after.State)
@@ -157,7 +157,8 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: heartbeat item is open after the attempt's end", fact)
 	case before.Attempt.WorkerID != "" && after.Attempt.Number == before.Attempt.Number && after.Attempt.WorkerID != before.Attempt.WorkerID:
 		t.Fatalf("%T: the attempt's worker changed", fact)
-	case before.Cancel != nil && after.State != before.State && (after.State == run.Retrying || after.State == run.Completed || after.State == run.ContainerCreating):
+	case before.Cancel != nil && after.State != before.State && (after.State == run.Retrying || after.State == run.ContainerCreating ||
+		after.State == run.Completed && before.Attempt.Outcome != run.OutcomeSucceeded):
 		t.Fatalf("%T: got %s after a cancel request", fact, after.State)
 	case after.Spent.Attempts > after.Policy.Retry.MaxAttempts:
 		t.Fatalf("%T: got %d spent attempts", fact, after.Spent.Attempts)

@@ -75,6 +75,11 @@ func RouteOf(r Run, now time.Time) Route {
 	case ActionPending, ActionRunning:
 		route.Next = StepActionRunning
 	case ContainerCreating:
+		if r.Queued() {
+			route.Next = StepQueued
+			route.limits(r.QueueBy().Sub(now), 0)
+			break
+		}
 		route.Next = StepContainerCreating
 		if r.Attempt.BackoffUntil.After(now) {
 			route.Next = StepBackingOff

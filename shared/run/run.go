@@ -91,6 +91,12 @@ func (r Run) PoolState() SlotState {
 	return r.Slot.counted()
 }
 
+// Queued reports whether the run waits in its pool's queue: for a slot, or for the
+// next permitted start after a throttled one.
+func (r Run) Queued() bool {
+	return r.Slot.State == SlotQueued && (r.State == Pending || r.State == ContainerCreating)
+}
+
 // Placed reports whether the run's machine is known and may run.
 func (r Run) Placed() bool {
 	return r.Attempt.Machine.Known() && (r.State == ContainerCreating || r.State == Running)
@@ -153,8 +159,16 @@ type Attempt struct {
 	// BackoffUntil is when the creation of the machine is retried, after the
 	// platform refused it temporarily.
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"`
-	// Throttles counts consecutive throttled creations.
+	// Throttles counts the creations that were throttled or not answered.
 	Throttles int `json:"throttles,omitempty"`
+	// Unsure: a create call had no answer, so a machine may exist that the platform
+	// does not show.
+	Unsure bool `json:"unsure,omitempty"`
+	// App is where the machine is to be created, empty if the runner chooses.
+	// StartAt is the time at which the start is permitted, zero if it needs no
+	// permit; see StartGate.
+	App     string    `json:"app,omitempty"`
+	StartAt time.Time `json:"startAt,omitzero"`
 	// CreateBy is when a create call that may be in flight has ended at the
 	// latest. It is zero before the first call and after each answer.
 	CreateBy time.Time `json:"createBy,omitzero"`
@@ -326,6 +340,9 @@ type Slot struct {
 	// Since orders the queue: the run's creation for its first attempt, the
 	// time of the request for a later one.
 	Since time.Time `json:"since,omitzero"`
+	// Asked is the Since of the attempt's first place in the queue, or when it got
+	// its slot without one. A throttled start returns to that place.
+	Asked time.Time `json:"asked,omitzero"`
 }
 
 // SlotState is the state of a slot.

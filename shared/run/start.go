@@ -33,6 +33,7 @@ func (f TokenStored) apply(d *draft) error {
 		d.markSigterm()
 	case StepContainerCreating:
 		if !d.Attempt.Machine.Known() {
+			d.Attempt.Unsure = d.Attempt.Unsure || !d.Attempt.CreateBy.IsZero()
 			d.Attempt.CreateBy = d.now.Add(createLimit)
 		}
 	}
@@ -60,7 +61,7 @@ type MachineCreated struct {
 }
 
 func (f MachineCreated) apply(d *draft) error {
-	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.Machine.Known() {
+	if f.Attempt != d.Attempt.Number || !d.State.HasMachine() || d.Attempt.Machine.Known() || d.Queued() {
 		return nil
 	}
 	d.Attempt.Machine = f.Machine
@@ -73,17 +74,20 @@ func (f MachineCreated) apply(d *draft) error {
 	return nil
 }
 
-// IsCurrent reports whether the attempt is the current one and has not ended.
+// IsCurrent reports whether the attempt is the current one, may have a machine and
+// has not ended.
 func (r Run) IsCurrent(attempt int) bool {
-	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running)
+	return attempt == r.Attempt.Number && (r.State == ContainerCreating || r.State == Running) && !r.Queued()
 }
 
 func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 
-// StartRefused: the runner did not create the machine. Throttled and
-// Unavailable use up nothing, and after Throttled the start limit counts from
-// the last try. Capacity and Image use a further start. LaunchRefused ends the
-// run.
+// StartRefused: the runner did not create the machine. After Throttled the run
+// returns its slot and waits in the queue for the next permitted start, from which
+// its start limit counts. Unavailable proves nothing: the run keeps its slot and
+// tries again, and so it does after a throttled start that follows such a call;
+// the start limit then counts from the first try. Both use up nothing. Capacity
+// and Image use a further start. LaunchRefused ends the run.
 type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
@@ -98,34 +102,43 @@ func (f StartRefused) apply(d *draft) error {
 	if !d.Attempt.CreateBy.IsZero() {
 		d.Attempt.CreateBy, d.changed = time.Time{}, true
 	}
-	if d.State != ContainerCreating {
+	if d.State != ContainerCreating || d.Queued() {
 		return nil
 	}
-	var delay time.Duration
 	switch f.Fault.Code {
 	case fault.Throttled, fault.Unavailable:
 		d.Attempt.Throttles++
-		delay = d.Policy.Retry.Delay(d.Attempt.Throttles, f.Rand)
+		d.Attempt.Unsure = d.Attempt.Unsure || f.Fault.Code == fault.Unavailable
+		if !d.Attempt.Unsure {
+			d.requeue()
+			break
+		}
+		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Attempt.Throttles, f.Rand))
+		if d.Attempt.StartBy.Before(d.Attempt.BackoffUntil) {
+			d.Attempt.BackoffUntil = d.Attempt.StartBy
+		}
+		d.await(StepContainerCreating)
 	case fault.Capacity, fault.Image:
 		d.Spent.Starts++
 		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
 			d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
 			return nil
 		}
-		delay = d.Policy.Retry.Delay(d.Spent.Starts, f.Rand)
+		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
+		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
+		d.await(StepContainerCreating)
 	default:
 		d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
 		return nil
 	}
-	d.Attempt.BackoffUntil = d.now.Add(delay)
-	if f.Fault.Code != fault.Unavailable {
-		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
-	} else if d.Attempt.StartBy.Before(d.Attempt.BackoffUntil) {
-		d.Attempt.BackoffUntil = d.Attempt.StartBy
-	}
-	d.await(StepContainerCreating)
 	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
 	return nil
+}
+
+// startDelay is the backoff after n starts without a machine: the policy's, but it
+// grows to a minute whatever the client asked for.
+func (d *draft) startDelay(n int, rand float64) time.Duration {
+	return max(d.Policy.Retry.Delay(n, rand), failureDelay(n))
 }
 
 // final returns the fault as one that is not retried.
@@ -139,7 +152,7 @@ func final(f *fault.Fault) *fault.Fault {
 type MachineRunning struct{ Attempt int }
 
 func (f MachineRunning) apply(d *draft) error {
-	if d.State == ContainerCreating && f.Attempt == d.Attempt.Number {
+	if d.State == ContainerCreating && f.Attempt == d.Attempt.Number && !d.Queued() {
 		d.begin()
 	}
 	return nil

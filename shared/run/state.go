@@ -34,7 +34,8 @@ const (
 	// ContainerCreating has an attempt whose machine is being created. admit
 	// (or constrain, act) moves a run in; the first observation moves it out:
 	// the worker's call, the machine running or gone, the start limit, a cancel
-	// request. It holds its pool's slot.
+	// request. It holds its pool's slot, except after a throttled start: the run
+	// then has no machine and waits in the queue for the next permitted start.
 	ContainerCreating State = "ContainerCreating"
 	// Running has a machine that started. launch, the worker's first call or
 	// the sweep moves a run in; the worker's report, the machine's end, a limit

@@ -104,7 +104,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "enqueued":
 		return run.Enqueued{Pool: "default", Limit: limit}
 	case "granted":
-		return run.Granted{Limit: limit}
+		granted := run.Granted{Limit: limit}
+		if d.HasArg("app") {
+			granted.App, granted.StartAt = word(t, d, "app"), s.now.Add(2*time.Second)
+		}
+		return granted
 	case "checked":
 		return run.Checked{Violations: flag(d, "violated")}
 	case "acted":

@@ -53,6 +53,13 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 			if heartbeat := c.heartbeat(); heartbeat != nil {
 				beside = append(beside, heartbeat)
 			}
+			if c.Gate != nil {
+				gate, err := gatePart(*c.Gate)
+				if err != nil {
+					return err
+				}
+				beside = append(beside, gate)
+			}
 		}
 		return s.write(ctx, append(append(parts, beside...), leases.parts...))
 	})

@@ -20,6 +20,7 @@
 //	                       line#SINCE#ID             a run in the queue
 //	TENANT#key#KEY         key                       an idempotency key: digest and run
 //	TENANT#task#TASK       task                      a task id that differs from its run's id
+//	#gate#POOL             note                      the start gate of a pool
 //	#reception             note                      since when callbacks are received
 //	#claim                 note                      the table that has every record
 //

@@ -38,6 +38,9 @@ const (
 const (
 	reception = "#reception"
 	claim     = "#claim"
+	// gates is followed by the name of a pool. All tenants share its start gate, as
+	// they share the platform's limit.
+	gates = "#gate#"
 )
 
 func keyOf(pk, sk string) item {

@@ -44,12 +44,12 @@ func (l *leases) note(c *change, p *part) {
 func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
 	l := &leases{slots: map[*change]int{}, left: map[*change]bool{}, freed: map[string][]lease{}}
 	if err := s.lookAt(ctx, slices.DeleteFunc(slices.Clone(changes), func(c *change) bool {
-		return c.Lease != run.LeaseGrant && c.Lease != run.LeaseDequeue && c.Lease != run.LeaseRelease
+		return c.Lease != run.LeaseGrant && c.Lease != run.LeaseDequeue && c.Lease != run.LeaseRelease && c.Lease != run.LeaseRequeue
 	})); err != nil {
 		return nil, err
 	}
 	for _, c := range changes {
-		if c.Lease != run.LeaseRelease {
+		if c.Lease != run.LeaseRelease && c.Lease != run.LeaseRequeue {
 			continue
 		}
 		l.left[c] = true
@@ -76,7 +76,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 			err = s.grant(ctx, l, c, in, pools)
 		case run.LeaseDequeue:
 			l.leave(c)
-		case run.LeaseEnqueue:
+		case run.LeaseEnqueue, run.LeaseRequeue:
 			if err = s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err == nil {
 				l.parts = append(l.parts, &part{put: queueKey(in, c.Run)})
 			}

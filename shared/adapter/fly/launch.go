@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/superfly/fly-go"
@@ -23,7 +24,10 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if err != nil {
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
 	}
-	app := r.appOf(spec.Name)
+	app := spec.App
+	if !slices.Contains(r.cfg.Apps, app) {
+		app = r.AppOf(spec.Name)
+	}
 	regions := r.regions(spec.Region)
 	for i, region := range regions {
 		if err := r.pace(ctx, app); err != nil {

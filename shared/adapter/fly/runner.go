@@ -17,6 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // machinesAPI are the operations of the client that the Runner uses.
@@ -39,7 +40,10 @@ type Runner struct {
 	logs   logReader
 }
 
-var _ port.Runner = (*Runner)(nil)
+var (
+	_ port.Runner      = (*Runner)(nil)
+	_ port.StartLimits = (*Runner)(nil)
+)
 
 // New returns a Runner. It makes no call. The caller closes it.
 func New(cfg Config) (*Runner, error) {
@@ -72,8 +76,27 @@ func New(cfg Config) (*Runner, error) {
 // Close closes idle connections.
 func (r *Runner) Close() { r.idle() }
 
-// appOf distributes machines over the apps by name.
-func (r *Runner) appOf(name string) string {
+// startMargin is added to the documented time between two creations, so that a pace
+// of several processes whose calls take different times stays below the limit.
+const startMargin = 1.05
+
+// StartLimits implements port.StartLimits. Without a configured pace the limit is
+// one creation per second.
+func (r *Runner) StartLimits() []run.StartPace {
+	perSecond := r.cfg.CreatesPerSecond
+	if perSecond == 0 {
+		perSecond = 1
+	}
+	interval := time.Duration(startMargin / perSecond * float64(time.Second))
+	paces := make([]run.StartPace, len(r.cfg.Apps))
+	for i, app := range r.cfg.Apps {
+		paces[i] = run.StartPace{App: app, Interval: interval}
+	}
+	return paces
+}
+
+// AppOf distributes machines over the apps by name.
+func (r *Runner) AppOf(name string) string {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
 	return r.cfg.Apps[int64(hash.Sum32())%int64(len(r.cfg.Apps))]

@@ -165,6 +165,9 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 			if err := changeHeartbeat(tx, n, rec.Write); err != nil {
 				return err
 			}
+			if err := setGate(tx, rec.Gate); err != nil {
+				return err
+			}
 		}
 		return checkSlots(tx, records...)
 	})

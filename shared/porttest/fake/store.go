@@ -84,6 +84,11 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	return ask(s, "Purge", true, func() (int, error) { return s.inner.Purge(ctx, now, limit) })
 }
 
+// SetStartGate implements port.Store.
+func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
+	return s.call(context.Background(), "SetStartGate", "", true, func() error { return s.inner.SetStartGate(ctx, g) })
+}
+
 // Claim implements port.Store.
 func (s *Store) Claim(ctx context.Context) error {
 	return s.call(context.Background(), "Claim", "", true, func() error { return s.inner.Claim(ctx) })

@@ -104,6 +104,11 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 	return ask(s, "LastHeartbeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
+// StartGate implements port.Store.
+func (s *Store) StartGate(ctx context.Context, pool string) (run.StartGate, error) {
+	return ask(s, "StartGate", false, func() (run.StartGate, error) { return s.inner.StartGate(ctx, pool) })
+}
+
 // Claimed implements port.Store.
 func (s *Store) Claimed(ctx context.Context) (bool, error) {
 	return ask(s, "Claimed", false, func() (bool, error) { return s.inner.Claimed(ctx) })

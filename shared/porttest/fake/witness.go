@@ -108,13 +108,13 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 }
 
 // leaseOf is the lease change that leads from one slot to the other. A pool
-// without a limit has no leases.
+// without a limit has a queue but no slots.
 func leaseOf(before, now run.Slot) run.LeaseChange {
 	had, has := before.State, now.State
-	if before.Limit <= 0 {
+	if before.Limit <= 0 && had != run.SlotQueued {
 		had = ""
 	}
-	if now.Limit <= 0 {
+	if now.Limit <= 0 && has != run.SlotQueued {
 		has = ""
 	}
 	switch {
@@ -124,6 +124,8 @@ func leaseOf(before, now run.Slot) run.LeaseChange {
 		return run.LeaseGrant
 	case had == run.SlotQueued:
 		return run.LeaseDequeue
+	case had == run.SlotHeld && has == run.SlotQueued:
+		return run.LeaseRequeue
 	case had == run.SlotHeld:
 		return run.LeaseRelease
 	case has == run.SlotQueued:

@@ -1,0 +1,123 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// unknownInterval is the time between two creations of a platform that throttles
+// them without a documented limit.
+const unknownInterval = time.Second
+
+// places returns the apps of the runner with their intervals, and the app that a
+// launch of the run's attempt uses.
+func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
+	limits, ok := s.runner.(port.StartLimits)
+	switch {
+	case !ok:
+		return []run.StartPace{{Interval: unknownInterval}}, ""
+	case r.Attempt.App != "":
+		return limits.StartLimits(), r.Attempt.App
+	}
+	return limits.StartLimits(), limits.AppOf(r.Attempt.MachineName)
+}
+
+// awaitPermit waits until the permitted start of a run that was granted one, and
+// grants the next one. Without a permit, a start behind a closed gate is throttled
+// without a call of the platform: it would overtake the runs that wait. permitted
+// is false if the attempt needs no create call now.
+func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
+	if !r.Attempt.StartAt.IsZero() {
+		return s.awaitStart(ctx, r)
+	}
+	gate, err := s.store.StartGate(ctx, r.Slot.Pool)
+	if err != nil {
+		return r, false, err
+	}
+	if _, app := s.places(r); !gate.Closed(app, s.now()) {
+		return r, true, nil
+	}
+	after, err = s.notStarted(ctx, r, fault.New(fault.Throttled, "cannot launch the machine: other runs wait for the platform's limit"))
+	return after, false, err
+}
+
+func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
+	wait := r.Attempt.StartAt.Sub(s.now())
+	if wait <= 0 {
+		s.fill(ctx, r.Tenant, r.Slot.Pool)
+		return r, true, nil
+	}
+	over, stop := s.clock.NewTimer(wait)
+	defer stop()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		return r, false, ctx.Err()
+	}
+	s.fill(ctx, r.Tenant, r.Slot.Pool)
+	if after, err = s.store.Load(ctx, r.Ref()); err != nil {
+		return r, false, err
+	}
+	current := after.IsCurrent(r.Attempt.Number) && after.Wait.Generation == r.Wait.Generation
+	return after, current && !after.Attempt.Machine.Known(), nil
+}
+
+// refused commits a start that the platform refused. A throttled one slows the
+// pool's starts before its run joins the queue.
+func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
+	if why.Code == fault.Throttled {
+		apps, app := s.places(r)
+		s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) {
+			return g.Throttled(apps, app, r.Attempt.StartAt, s.now())
+		})
+	}
+	return s.notStarted(ctx, r, why)
+}
+
+// notStarted commits a start without a machine, and grants the permitted starts.
+func (s *Launches) notStarted(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
+	after, err := s.apply(ctx, r.Ref(), is(run.StartRefused{Attempt: r.Attempt.Number, Fault: why, Rand: s.rand()}))
+	if err == nil && after.Queued() {
+		s.fill(ctx, r.Tenant, r.Slot.Pool)
+	}
+	return after, err
+}
+
+// startAccepted restores the pace of an app that accepts permitted starts again.
+func (s *Launches) startAccepted(ctx context.Context, r run.Run) {
+	if r.Attempt.StartAt.IsZero() {
+		return
+	}
+	_, app := s.places(r)
+	if s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) { return g.Accepted(app, s.now()) }) {
+		s.fill(ctx, r.Tenant, r.Slot.Pool)
+	}
+}
+
+// changeGate changes the gate of the run's pool and reports whether it did. What
+// cannot be stored costs only starts that are throttled again.
+func (s *Launches) changeGate(ctx context.Context, r run.Run, change func(run.StartGate) (run.StartGate, bool)) bool {
+	for range commitTries {
+		gate, err := s.store.StartGate(ctx, r.Slot.Pool)
+		if err == nil {
+			after, changed := change(gate)
+			if !changed {
+				return false
+			}
+			err = s.store.SetStartGate(ctx, after)
+		}
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			s.warn(ctx, r, "cannot change the pace of the pool's starts", err)
+		}
+		return err == nil
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package porttest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// throttled is the start of an admitted run that the platform throttles.
+func throttled() run.Fact {
+	return run.StartRefused{Attempt: 1, Fault: fault.New(fault.Throttled, "too many")}
+}
+
+func gateIsStored(s *storeTest) {
+	read := func() run.StartGate {
+		s.Helper()
+		g, err := s.store.StartGate(s.ctx, "p")
+		s.ok(err)
+		return g
+	}
+	s.same(run.StartGate{Pool: "p"}, read())
+	first, _ := read().Throttled([]run.StartPace{{App: "a", Interval: time.Second}, {App: "b", Interval: time.Minute}}, "a", time.Time{}, s.later())
+	s.ok(s.store.SetStartGate(s.ctx, first))
+	want := first
+	want.Version = 1
+	s.same(want, read())
+	// Each change needs the stored version.
+	for _, version := range []int64{0, 2} {
+		other := first
+		other.Version = version
+		if err := s.store.SetStartGate(s.ctx, other); !errors.Is(err, port.ErrConflict) {
+			s.Errorf("got %v for version %d, want ErrConflict", err, version)
+		}
+	}
+	next, _ := read().Throttled(first.Apps, "b", time.Time{}, s.later())
+	s.ok(s.store.SetStartGate(s.ctx, next))
+	next.Version = 2
+	s.same(next, read())
+	if other, err := s.store.StartGate(s.ctx, "q"); err != nil || other.Version != 0 {
+		s.Errorf("got gate %+v (%v) of another pool, want none", other, err)
+	}
+}
+
+func gateAndGrantAreAtomic(s *storeTest) {
+	held := s.fill("p", 1, 1)[0]
+	first := s.queue("p", 1, 1)[0]
+	gate, _ := run.StartGate{Pool: "p"}.Throttled([]run.StartPace{{App: "a", Interval: time.Second}}, "a", time.Time{}, s.now)
+	s.ok(s.store.SetStartGate(s.ctx, gate))
+	gate.Version = 1
+	fact, after, ok := gate.Grant(first, 1, s.now)
+	if !ok || after == nil {
+		s.Fatalf("got permit %t, want one", ok)
+	}
+	grant := s.decide(first, fact)
+	grant.Gate = after
+	s.wantNoSlot(first, grant)
+	if got, err := s.store.StartGate(s.ctx, "p"); err != nil || got.Version != 1 {
+		s.Fatalf("got gate %+v (%v) after the refused grant, want version 1", got, err)
+	}
+	s.apply(held, run.CancelRequested{By: "x"}, run.Settled{})
+	stale := grant
+	stale.Gate = new(*after)
+	stale.Gate.Version = 5
+	err := s.store.Commit(s.ctx, stale)
+	if conflict, ok := errors.AsType[*port.Conflict](err); !ok || conflict.Ref != (run.Ref{}) {
+		s.Fatalf("got %v for a changed gate, want a conflict without a run", err)
+	}
+	s.wantRun(first)
+	s.ok(s.store.Commit(s.ctx, grant))
+	want := *after
+	want.Version = 2
+	got, err := s.store.StartGate(s.ctx, "p")
+	s.ok(err)
+	s.same(want, got)
+	s.wantPools(acme("p", 1, 0))
+}
+
+func throttledStartIsQueued(s *storeTest) {
+	held := s.fill("p", 2, 2)
+	waits := s.queue("p", 1, 2)[0]
+	back := s.apply(held[0], throttled())
+	s.wantPools(acme("p", 1, 2))
+	s.wantQueue("p", back, waits) // it got its slot first
+	s.wantRun(s.apply(back, granted(2)))
+	s.wantPools(acme("p", 2, 1))
+	again := s.apply(held[1], throttled())
+	if changed, err := s.store.Reconcile(s.ctx, "acme", "p"); err != nil || changed != 0 {
+		s.Errorf("got %d changes (%v) by Reconcile, want none", changed, err)
+	}
+	s.apply(again, run.CancelRequested{By: "x"})
+	s.wantQueue("p", waits)
+	s.wantPools(acme("p", 1, 1))
+}
+
+func unlimitedPoolHasAQueue(s *storeTest) {
+	first := s.apply(s.create(sample("acme", "first")), admitted("p", 0))
+	s.wantPools()
+	first = s.apply(first, throttled())
+	second := s.apply(s.create(sample("acme", "second")), enqueued("p", 0))
+	s.wantQueue("p", first, second)
+	s.wantPools(acme("p", 0, 2))
+	if changed, err := s.store.Reconcile(s.ctx, "acme", "p"); err != nil || changed != 0 {
+		s.Errorf("got %d changes (%v) by Reconcile, want none", changed, err)
+	}
+	s.apply(first, granted(0))
+	s.wantQueue("p", second)
+	s.apply(second, granted(0))
+	s.wantPools()
+}
