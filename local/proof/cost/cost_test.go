@@ -27,6 +27,7 @@ func TestPrices(t *testing.T) {
 	for _, kind := range []Kind{
 		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
 		BucketWrites, BucketReads, QueueRequests, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
+		FirewallMonths, RuleMonths, FirewallRequests, BackupGBMonths, Traces,
 	} {
 		if prices[kind] <= 0 {
 			t.Errorf("%s has no price", kind)
@@ -81,6 +82,7 @@ func TestProxyCountsByFunction(t *testing.T) {
 		{http.MethodPost, "/launch/", "secretsmanager.GetSecretValue", `{}`},
 		{http.MethodPost, "/relay/", "AWSEvents.PutEvents", `{"Entries":[{},{}]}`},
 		{http.MethodPost, "/relay/", "AWSStepFunctions.SendTaskSuccess", `{}`},
+		{http.MethodPost, "/callback/", "AWSStepFunctions.SendTaskHeartbeat", `{}`},
 		{http.MethodPut, "/bucket/key", "", "x"},
 		{http.MethodGet, "/bucket/key", "", ""},
 		{http.MethodDelete, "/bucket/key", "", ""},
@@ -105,7 +107,7 @@ func TestProxyCountsByFunction(t *testing.T) {
 	for function, want := range map[string]Usage{
 		"admit":  {ReadUnits: 2.5, WriteUnits: 1 + 4},
 		"launch": {Signatures: 1, SecretCalls: 1},
-		"relay":  {Events: 2}, "objects": {BucketWrites: 3, BucketReads: 1},
+		"relay":  {Events: 2}, "callback": {TaskHeartbeats: 1}, "objects": {BucketWrites: 3, BucketReads: 1},
 	} {
 		for kind, units := range want {
 			if counted[function][kind] != units {
@@ -115,5 +117,37 @@ func TestProxyCountsByFunction(t *testing.T) {
 	}
 	if again, _ := p.Take(); len(again) != 0 {
 		t.Errorf("second Take: got %v", again)
+	}
+}
+
+// TestEmptyReadIsBilled checks the units of reads that find nothing: DynamoDB bills half a
+// unit for each, or one if it is strongly consistent, and DynamoDB Local reports 0.
+func TestEmptyReadIsBilled(t *testing.T) {
+	t.Parallel()
+	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"Items":[],"ConsumedCapacity":{"CapacityUnits":0}}`))
+	}))
+	defer emulator.Close()
+	for _, row := range []struct {
+		operation, body string
+		want            float64
+	}{
+		{"Query", `{"TableName":"t"}`, 0.5},
+		{"Query", `{"TableName":"t","ConsistentRead":true}`, 1},
+		{"Query", `{"TableName":"t","ConsistentRead":false,"IndexName":"due"}`, 0.5},
+		{"GetItem", `{"TableName":"t","ConsistentRead":true}`, 1},
+		{"BatchGetItem", `{"RequestItems":{"t":{"Keys":[{},{},{}]},"u":{"Keys":[{}],"ConsistentRead":true}}}`, 2.5},
+	} {
+		p, err := NewProxy(emulator.URL, clock.System{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/sweep/", strings.NewReader(row.body))
+		request.Header.Set("X-Amz-Target", "DynamoDB_20120810."+row.operation)
+		p.ServeHTTP(httptest.NewRecorder(), request)
+		counted, _ := p.Take()
+		if got := counted["sweep"][ReadUnits]; got != row.want {
+			t.Errorf("%s %s: got %v read units, want %v", row.operation, row.body, got, row.want)
+		}
 	}
 }

@@ -8,9 +8,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +38,8 @@ type deployment struct {
 	aws           aws.Config
 	proxy         *cost.Proxy
 	name, machine string
+	// probes is the API's address for the sweep, which marks the sweep's calls.
+	probes string
 	// template is the deployed template, log what functions have logged.
 	template, log string
 	// memory is each function's memory in GB.
@@ -71,6 +76,7 @@ func deployed(t *testing.T) *deployment {
 	}
 	server := httptest.NewServer(d.proxy)
 	t.Cleanup(server.Close)
+	d.probes = d.marked()
 	for _, function := range d.functions() {
 		d.lead(function, server.URL)
 	}
@@ -132,7 +138,7 @@ func (d *deployment) lead(function, proxy string) {
 	}
 	d.ask("GET "+path, struct{}{}, &is)
 	d.memory[function] = is.MemorySize / 1024
-	if function == "tasks" {
+	if function == "callback" {
 		d.memory["probe"] = d.memory[function] // see logged
 	}
 	put := func(variables map[string]string) {
@@ -144,6 +150,9 @@ func (d *deployment) lead(function, proxy string) {
 	through := maps.Clone(is.Environment.Variables)
 	for _, calls := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
 		through[calls] = proxy + "/" + function
+	}
+	if function == "sweep" {
+		through["SORTIE_PUBLIC_URL"] = d.probes
 	}
 	if through["SORTIE_OUTPUTS_ENDPOINT"] != "" {
 		through["SORTIE_OUTPUTS_ENDPOINT"] = proxy
@@ -235,10 +244,10 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 		}
 		calls := d.invocations(started, function)
 		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function] // the time of counting is not billed on AWS
-		switch function {
-		case "export", "callback", "status", "download", "tasks":
+		switch {
+		case slices.Contains(fronts, function):
 			calls[cost.APIRequests] = calls[cost.LambdaRequests]
-		case "launch":
+		case function == "launch":
 			calls[cost.LambdaGBs] += calls[cost.LambdaRequests] * cost.LaunchSeconds * d.memory[function]
 		}
 		used = used.Plus(calls)
@@ -250,6 +259,9 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 	used[cost.Transitions] = float64(len(states))
 	return used, states
 }
+
+// fronts are the functions behind the API.
+var fronts = []string{"export", "callback", "status", "download", "tasks"}
 
 // settle waits until the counters no longer change: the stream's consumer comes
 // last.
@@ -265,9 +277,25 @@ var (
 	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
 )
 
-// probed marks an invocation with which the sweep tested whether workers can
-// reach this Sortie. It belongs to the sweep, not to a run.
-const probed = `"route":"/healthz"`
+// probe is the correlation id of the calls with which the sweep tests whether
+// workers can reach this Sortie. They belong to the sweep, not to a run.
+const probe = "00000000-0000-4000-8000-00000000beef"
+
+// marked returns the address of a proxy before the API that gives each call this
+// id, which the called function logs.
+func (d *deployment) marked() string {
+	d.Helper()
+	api, err := url.Parse(d.client.URL)
+	if err != nil {
+		d.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(api)
+		r.Out.Header.Set("X-Correlation-Id", probe)
+	}})
+	d.Cleanup(server.Close)
+	return server.URL
+}
 
 // logged returns what a function has logged since then, one text per
 // invocation. The sweep's probes are listed as the function "probe".
@@ -280,7 +308,7 @@ func (d *deployment) logged(started moment, function string) []string {
 	var own []string
 	for block := range strings.SplitSeq(string(text[started.log:]), "/aws/lambda/") {
 		name, body, _ := strings.Cut(block, " ")
-		if strings.Contains(body, probed) {
+		if strings.Contains(body, `"correlation_id":"`+probe+`"`) {
 			name = d.name + "probe"
 		}
 		if name == d.name+function {

@@ -40,6 +40,7 @@ func demands() []demand {
 		}, 1_000, "Lambda's concurrent executions"},
 		{"state transitions a second", perSecond(Transitions), 5_000, "Step Functions' transitions"},
 		{"write units a second", perSecond(WriteUnits), 4_000, "nothing, but start slowly: the table scales by itself"},
+		{"task heartbeats a second", perSecond(TaskHeartbeats), 500, "SendTaskHeartbeat"},
 		{"signatures a second", perSecond(Signatures), 1_000, "KMS's signatures"},
 		{"GB of logs a day", func(rate float64, used Usage) float64 { return rate * used[LogGB] * 86_400 }, 0, ""},
 		{"dollars an hour", func(rate float64, used Usage) float64 { return rate * 3600 * Dollars(used) }, 0, ""},

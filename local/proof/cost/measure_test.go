@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -166,8 +167,10 @@ func (d *deployment) heartbeats() cost.Row {
 	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / heartbeatsMeasured)}
 }
 
-// The number of sweeps of a month, one each minute; a few are measured.
-const sweepsMeasured, sweepsOfAMonth = 5, 30 * 24 * 60
+// The number of sweeps of a month, one each minute; a few are measured. They follow
+// each other without a pause, so that what a process reads again every five minutes is
+// added: the secret of the Machines API.
+const sweepsMeasured, sweepsOfAMonth, secretsOfAMonth = 5, 30 * 24 * 60, 30 * 24 * 12
 
 // idle measures the stack without runs.
 func (d *deployment) idle() cost.Row {
@@ -179,12 +182,26 @@ func (d *deployment) idle() cost.Row {
 		d.sweep()
 	}
 	d.settle()
-	counted, _ := d.proxy.Take()
-	probes := d.invocations(before, "probe")
-	probes[cost.APIRequests] = probes[cost.LambdaRequests]
-	used := counted["sweep"].Plus(d.invocations(before, "sweep")).Plus(probes)
+	// Nothing else runs, so every call of every function is counted.
+	counted, own := d.proxy.Take()
+	used, metrics := cost.Usage{}, 0.0
+	for _, each := range counted {
+		used = used.Plus(each)
+	}
+	for function := range d.memory {
+		calls := d.invocations(before, function)
+		if function == "probe" || slices.Contains(fronts, function) {
+			calls[cost.APIRequests] = calls[cost.LambdaRequests]
+		}
+		calls[cost.LambdaGBs] -= own[function].Seconds() * d.memory[function]
+		used = used.Plus(calls)
+		metrics += d.metrics(before, function)
+	}
+	if used[cost.LambdaRequests] < sweepsMeasured {
+		d.Fatalf("got %v invocations in %d sweeps", used[cost.LambdaRequests], sweepsMeasured)
+	}
 	return cost.Row{Name: cost.RowIdle, Usage: used.Times(float64(sweepsOfAMonth) / sweepsMeasured).Plus(d.standing()).
-		Plus(cost.Usage{cost.MetricMonths: d.metrics(before, "sweep") + d.metrics(before, "probe")})}
+		Plus(cost.Usage{cost.MetricMonths: metrics, cost.SecretCalls: secretsOfAMonth})}
 }
 
 // resource is a resource of the template.

@@ -25,6 +25,14 @@ var prices = map[Kind]float64{
 	SecretMonths: 0.40,
 	AlarmMonths:  0.10,
 	MetricMonths: 0.30, // while it is published
+
+	TaskHeartbeats: 0,
+
+	FirewallMonths:   5.00,
+	RuleMonths:       1.00,
+	FirewallRequests: 0.60 / 1e6,
+	BackupGBMonths:   0.10,
+	Traces:           5.00 / 1e6,
 }
 
 // Assumption is an uncounted cost.

@@ -102,7 +102,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // call returns how a call of a service other than DynamoDB is billed. Calls of
-// Step Functions are free; its transitions are billed.
+// Step Functions are free, and its heartbeats are counted for their quota; its
+// transitions are billed.
 func call(target string, body []byte) Usage {
 	service, operation, _ := strings.Cut(target, ".")
 	switch service {
@@ -110,6 +111,10 @@ func call(target string, body []byte) Usage {
 		return Usage{Signatures: 1}
 	case "secretsmanager":
 		return Usage{SecretCalls: 1}
+	case "AWSStepFunctions":
+		if operation == "SendTaskHeartbeat" {
+			return Usage{TaskHeartbeats: 1}
+		}
 	case "AmazonSQS":
 		return Usage{QueueRequests: 1}
 	case "AWSEvents":
@@ -164,7 +169,7 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 	if units := consumed(answer.body); operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem" {
 		used[WriteUnits] = max(units, 1) // a refused write costs its item's size
 	} else if operation != "TransactWriteItems" {
-		used = Usage{ReadUnits: units}
+		used = Usage{ReadUnits: max(units, leastRead(in))}
 	}
 	p.add(function, used)
 	for name, values := range answer.header {
@@ -174,6 +179,30 @@ func (p *Proxy) table(w http.ResponseWriter, r *http.Request, function, operatio
 	}
 	w.WriteHeader(answer.status)
 	_, _ = w.Write(answer.body) // the client may have left
+}
+
+// leastRead returns the units of a read that finds nothing, which DynamoDB Local
+// reports as 0: half a unit for each Query and each item of a batch, one if it is
+// strongly consistent (Amazon DynamoDB Developer Guide, "Capacity unit
+// consumption").
+func leastRead(in map[string]any) float64 {
+	each := func(request map[string]any) float64 {
+		if consistent, _ := request["ConsistentRead"].(bool); consistent {
+			return 1
+		}
+		return 0.5
+	}
+	tables, batch := in["RequestItems"].(map[string]any)
+	if !batch {
+		return each(in)
+	}
+	total := 0.0
+	for _, table := range tables {
+		request, _ := table.(map[string]any)
+		keys, _ := request["Keys"].([]any)
+		total += float64(len(keys)) * each(request)
+	}
+	return total
 }
 
 // reply is a complete answer of the emulator.

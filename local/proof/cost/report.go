@@ -22,6 +22,7 @@ func (m Measured) Report() string {
 	for _, row := range m.Rows {
 		m.itemise(&text, row)
 	}
+	text.WriteString("\nParts that a stage may do without, by their setting:\n\n" + m.Options())
 	m.compare(&text)
 	text.WriteString("\nAssumed, not counted:\n\n")
 	for _, a := range Assumptions() {

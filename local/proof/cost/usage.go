@@ -22,6 +22,7 @@ const (
 	BucketWrites   Kind = "object store writes and lists" // R2's class A
 	BucketReads    Kind = "object store reads"            // R2's class B
 	QueueRequests  Kind = "SQS requests"
+	TaskHeartbeats Kind = "Step Functions task heartbeats"
 	LogGB          Kind = "CloudWatch Logs, GB taken in"
 	OutGB          Kind = "GB sent out"
 
@@ -29,6 +30,12 @@ const (
 	SecretMonths Kind = "secret, month"
 	AlarmMonths  Kind = "metric of an alarm, month"
 	MetricMonths Kind = "custom metric, month"
+
+	FirewallMonths   Kind = "AWS WAF ACL, month"
+	RuleMonths       Kind = "AWS WAF rule, month"
+	FirewallRequests Kind = "AWS WAF requests"
+	BackupGBMonths   Kind = "AWS Backup, GB of a table for a month"
+	Traces           Kind = "X-Ray traces"
 )
 
 // Usage is the number of units of each kind.

@@ -130,9 +130,9 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	ctx = lambdakit.WithCounter(ctx, c.counts.Add)
 	if c.first {
+		// No metric: CloudWatch bills a metric for each hour in which it is published,
+		// and a function that a schedule invokes starts every few hours.
 		took := p.host.Clock.Now().Sub(p.started)
-		c.counts.Add("ColdStarts", 1)
-		c.counts.Add("InitMs", int(took.Milliseconds()))
 		p.Log.InfoContext(ctx, "cold start", "init_ms", took.Milliseconds())
 	}
 	return ctx, func() {

@@ -197,19 +197,19 @@ func TestLinesHaveTheCallsAttributes(t *testing.T) {
 			t.Errorf("line %d: got %v", i, l)
 		}
 	}
-	if m := metrics[0]; m["ColdStarts"] != 1.0 || m["RelayFailures"] != 2.0 || m["InitMs"] != 0.0 {
+	if m := metrics[0]; m["RelayFailures"] != 2.0 {
 		t.Errorf("first call: got metrics %v", m)
 	}
 	if m := metrics[1]; m["code"] != "WORKER_LOST" || m["Faults"] != 1.0 {
 		t.Errorf("first call: got fault metrics %v", m)
 	}
-	if m := metrics[2]; m["ColdStarts"] != nil || m["RelayFailures"] != 2.0 {
+	if m := metrics[2]; m["RelayFailures"] != 2.0 {
 		t.Errorf("second call: got metrics %v", m)
 	}
 }
 
 // TestSuccessHasNoMetric checks that a successful call writes no custom metric, which
-// would cost money for each function.
+// would cost money for each function, and that the log has the cold start.
 func TestSuccessHasNoMetric(t *testing.T) {
 	t.Parallel()
 	b := setup(t, deployed)
@@ -219,8 +219,9 @@ func TestSuccessHasNoMetric(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["ColdStarts"] != 1.0 {
-		t.Errorf("got metrics %v, want one cold start", metrics)
+	logs, metrics := b.lines(t)
+	if len(metrics) != 0 || len(logs) != 1 || logs[0]["msg"] != "cold start" || logs[0]["init_ms"] == nil {
+		t.Errorf("got metrics %v and log %v, want one cold start in the log", metrics, logs)
 	}
 }
 
