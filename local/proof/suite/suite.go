@@ -72,7 +72,7 @@ func Run(t *testing.T, target Target) {
 		t.Fatal(err)
 	}
 	newCase := func(t *testing.T, test Test) *Case {
-		client := &outside.Client{T: t, URL: target.URL, Token: target.Token, Gateway: target.Gateway, Timeout: target.Timeout}
+		client := &outside.Client{T: t, URL: target.URL, Token: target.Token, Gateway: target.Gateway, Remapped: target.Remapped, Timeout: target.Timeout}
 		return &Case{client, target, test.Name, hex.EncodeToString(number), started}
 	}
 	t.Cleanup(func() { target.logLimitations(t, tests) })

@@ -53,6 +53,9 @@ type Target struct {
 	// Gateway names response headers that a gateway adds; they are removed
 	// before checks.
 	Gateway []string
+	// Remapped names response headers of Sortie that reach clients as
+	// "X-Amzn-Remapped-" and their name; a response that differs is an error.
+	Remapped []string
 	// Machines is the API that creates the machines.
 	Machines outside.Machines
 	Buckets  outside.Buckets

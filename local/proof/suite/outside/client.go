@@ -24,6 +24,9 @@ type Client struct {
 	// Gateway names headers that a gateway adds to responses, such as
 	// "X-Amzn-Requestid". They are not checked against the OpenAPI document.
 	Gateway []string
+	// Remapped names headers of Sortie that the gateway renames to
+	// "X-Amzn-Remapped-" and their name. They are checked under their own names.
+	Remapped []string
 	// Timeout limits one call of Await; 0 is five minutes.
 	Timeout time.Duration
 }

@@ -1,9 +1,12 @@
 package outside
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -51,7 +54,9 @@ func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		for _, name := range h.client.Gateway {
 			answer.Header.Del(name)
 		}
-		restoreHeaders(answer.Header)
+		if err := restoreHeaders(answer.Header, h.client.Remapped); err != nil {
+			h.client.T.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+		}
 		// A Location in the API starts with the stage, without the emulator's
 		// prefix.
 		for _, prefix := range []string{base.Path, "/" + path.Base(base.Path)} {
@@ -64,20 +69,37 @@ func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return described.Transport(roundTripperFunc(pass), func(err error) { h.client.T.Error(err) }).RoundTrip(&short)
 }
 
+// remappedPrefix is API Gateway's prefix of a header that it renames.
+const remappedPrefix = "X-Amzn-Remapped-"
+
+// connection are headers of one connection. API Gateway sends its own.
+var connection = []string{"Connection", "Content-Length", "Date", "Server"}
+
 // restoreHeaders restores the names of headers that API Gateway has renamed,
 // unless it sends its own header of that name: it streams without
-// Content-Length.
-func restoreHeaders(header http.Header) {
+// Content-Length. A client sees the renamed header, so the error names each one
+// that is renamed and not in remapped, and each in remapped that is not renamed.
+func restoreHeaders(header http.Header, remapped []string) error {
+	var problems []error
+	for _, own := range remapped {
+		if _, sent := header[own]; sent {
+			problems = append(problems, fmt.Errorf("got header %s, want %s", own, remappedPrefix+own))
+		}
+	}
 	for name, values := range header {
-		own, changed := strings.CutPrefix(name, "X-Amzn-Remapped-")
+		own, changed := strings.CutPrefix(name, remappedPrefix)
 		if !changed {
 			continue
+		}
+		if !slices.Contains(remapped, own) && !slices.Contains(connection, own) {
+			problems = append(problems, fmt.Errorf("got header %s, which the target does not declare", name))
 		}
 		delete(header, name)
 		if _, sent := header[own]; !sent {
 			header[own] = values
 		}
 	}
+	return errors.Join(problems...)
 }
 
 // roundTripperFunc makes a function an http.RoundTripper.
