@@ -3,12 +3,12 @@
 package cost_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,49 +204,13 @@ func (d *deployment) idle() cost.Row {
 		Plus(cost.Usage{cost.MetricMonths: metrics, cost.SecretCalls: secretsOfAMonth})}
 }
 
-// resource is a resource of the template.
-type resource struct {
-	Type       string
-	Properties struct {
-		FunctionName string
-		Metrics      []struct {
-			MetricStat json.RawMessage
-		}
-	}
-}
-
-// resources reads the template.
-func (d *deployment) resources() map[string]resource {
-	d.Helper()
-	text, err := os.ReadFile(d.template)
-	if err != nil {
-		d.Fatal(err)
-	}
-	var template struct{ Resources map[string]resource }
-	if err := json.Unmarshal(text, &template); err != nil {
-		d.Fatal(err)
-	}
-	return template.Resources
-}
-
 // standing returns the resources of the template that are billed by the month.
 func (d *deployment) standing() cost.Usage {
-	used := cost.Usage{}
-	for _, resource := range d.resources() {
-		switch resource.Type {
-		case "AWS::KMS::Key":
-			used[cost.KeyMonths]++
-		case "AWS::SecretsManager::Secret":
-			used[cost.SecretMonths]++
-		case "AWS::CloudWatch::Alarm":
-			stats := 0.0
-			for _, metric := range resource.Properties.Metrics {
-				if metric.MetricStat != nil {
-					stats++
-				}
-			}
-			used[cost.AlarmMonths] += max(stats, 1)
-		}
+	used := cost.Usage{
+		cost.KeyMonths: float64(len(d.template.Of("KMS::Key"))), cost.SecretMonths: float64(len(d.template.Of("SecretsManager::Secret"))),
+	}
+	for _, alarm := range d.template.Of("CloudWatch::Alarm") {
+		used[cost.AlarmMonths] += max(1, float64(strings.Count(alarm.Text("Metrics"), `"MetricStat"`)))
 	}
 	return used
 }

@@ -8,7 +8,8 @@
 // problem document. A handler that aborts later breaks the stream, so that no client
 // takes a part for the whole.
 //
-// Events of other sources are errors. The package logs no part of an event.//
+// Events of other sources are errors. The package logs no part of an event.
+//
 // API Gateway renames the response header WWW-Authenticate: clients get it as
 // x-amzn-Remapped-WWW-Authenticate, and no setting of the API changes that.
 package gateway

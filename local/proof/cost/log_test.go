@@ -1,0 +1,106 @@
+//go:build localstack
+
+package cost_test
+
+import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/proof/cost"
+)
+
+// report is the line with which LocalStack's plugin ends an invocation's log;
+// the first line names the function. Lambda's own lines are not written if
+// functions are deployed with SystemLogLevel WARN.
+var (
+	report = regexp.MustCompile(`(?m)^REPORT RequestId: .*Duration: ([0-9.]+) ms`)
+	own    = regexp.MustCompile(`(?m)^(START|END|REPORT) RequestId: .*\n`)
+	metric = regexp.MustCompile(`"Name":"([A-Za-z0-9]+)","Unit"`)
+	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
+)
+
+// probe is the correlation id of the calls with which the sweep tests whether
+// workers can reach this Sortie. They belong to the sweep, not to a run.
+const probe = "00000000-0000-4000-8000-00000000beef"
+
+// marked returns the address of a proxy before the API that gives each call this
+// id, which the called function logs.
+func (d *deployment) marked() string {
+	d.Helper()
+	api, err := url.Parse(d.client.URL)
+	if err != nil {
+		d.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(api)
+		r.Out.Header.Set("X-Correlation-Id", probe)
+	}})
+	d.Cleanup(server.Close)
+	return server.URL
+}
+
+// logged returns what a function has logged since then, one text per
+// invocation. The sweep's probes are listed as the function "probe".
+func (d *deployment) logged(started moment, function string) []string {
+	d.Helper()
+	text, err := os.ReadFile(d.log)
+	if err != nil {
+		d.Fatal(err)
+	}
+	var own []string
+	for block := range strings.SplitSeq(string(text[started.log:]), "/aws/lambda/") {
+		name, body, _ := strings.Cut(block, " ")
+		if strings.Contains(body, `"correlation_id":"`+probe+`"`) {
+			name = d.name + "probe"
+		}
+		if name == d.name+function {
+			own = append(own, body)
+		}
+	}
+	return own
+}
+
+// invocations parses a function's log.
+func (d *deployment) invocations(started moment, function string) cost.Usage {
+	d.Helper()
+	used := cost.Usage{}
+	for _, body := range d.logged(started, function) {
+		match := report.FindStringSubmatch(body)
+		if match == nil {
+			continue
+		}
+		ms, err := strconv.ParseFloat(match[1], 64)
+		if err != nil {
+			d.Fatal(err)
+		}
+		if bytes := sent.FindStringSubmatch(body); bytes != nil {
+			n, err := strconv.ParseFloat(bytes[1], 64)
+			if err != nil {
+				d.Fatal(err)
+			}
+			used[cost.OutGB] += n / 1e9
+		}
+		used[cost.LambdaRequests]++
+		used[cost.LambdaGBs] += ms / 1000 * d.memory[function]
+		body = own.ReplaceAllString(body, "")
+		used[cost.LogGB] += float64(len(body)+26*strings.Count(body, "\n")) / 1e9 // CloudWatch counts 26 extra bytes per line
+	}
+	return used
+}
+
+// metrics counts the custom metrics that a function publishes.
+func (d *deployment) metrics(started moment, function string) float64 {
+	d.Helper()
+	names := map[string]bool{}
+	for _, body := range d.logged(started, function) {
+		for _, match := range metric.FindAllStringSubmatch(body, -1) {
+			names[match[1]] = true
+		}
+	}
+	return float64(len(names))
+}
