@@ -45,6 +45,10 @@ type Config struct {
 	// SweepInterval is the interval between calls of RecordReception; 0 is one
 	// minute.
 	SweepInterval time.Duration
+	// ExpiryPause is how long a process that found nothing expired does not look
+	// for it again; 0 is until the next sweep. What has expired is not shown to a
+	// client meanwhile.
+	ExpiryPause time.Duration
 	// SweepWorkers is how many records or machines a sweep handles concurrently; 0
 	// and 1 handle them one by one, without a goroutine.
 	SweepWorkers int

@@ -33,8 +33,12 @@ type Sweeper struct {
 	// claimed is set once the store is known to be claimed.
 	claimed atomic.Bool
 
+	expiryPause time.Duration
+
 	mu     sync.Mutex
 	starts map[string]start
+	// rests has the time until which a part that found nothing is left out.
+	rests map[string]time.Time
 }
 
 // start is where a part of the sweep continues.
@@ -50,8 +54,28 @@ type start struct {
 func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, config Config) *Sweeper {
 	return &Sweeper{
 		Machines: machines, outputs: outputs, reception: reception, workers: config.SweepWorkers,
-		starts: map[string]start{},
+		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
+}
+
+// unlessResting runs a part, which returns the number of records that it found, unless
+// it found nothing less than expiryPause ago.
+func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) error {
+	now := s.now()
+	s.mu.Lock()
+	rests := now.Before(s.rests[part])
+	s.mu.Unlock()
+	if rests {
+		return nil
+	}
+	found, err := do()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rests, part)
+	if found == 0 && err == nil {
+		s.rests[part] = now.Add(s.expiryPause)
+	}
+	return err
 }
 
 // Sweep runs every part of a sweep and returns the joined errors of all. early is
@@ -167,17 +191,21 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 
 // sweepOutputs deletes expired objects.
 func (s *Sweeper) sweepOutputs(ctx context.Context) error {
-	return s.sweepRefs(ctx, "outputs", func(after string) ([]run.Ref, string, error) {
-		refs, next, err := s.store.OutputsDue(ctx, s.now(), after, sweepPage)
-		if err != nil {
-			err = fmt.Errorf("cannot read the expired outputs: %w", err)
-		}
-		return refs, next, err
-	}, func(ctx context.Context, ref run.Ref) error {
-		if err := s.outputs.deleteExpired(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
-			return fmt.Errorf("run %s: %w", ref.ID, err)
-		}
-		return nil
+	return s.unlessResting("outputs", func() (found int, err error) {
+		err = s.sweepRefs(ctx, "outputs", func(after string) ([]run.Ref, string, error) {
+			refs, next, err := s.store.OutputsDue(ctx, s.now(), after, sweepPage)
+			if err != nil {
+				err = fmt.Errorf("cannot read the expired outputs: %w", err)
+			}
+			found += len(refs)
+			return refs, next, err
+		}, func(ctx context.Context, ref run.Ref) error {
+			if err := s.outputs.deleteExpired(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
+				return fmt.Errorf("run %s: %w", ref.ID, err)
+			}
+			return nil
+		})
+		return found, err
 	})
 }
 
@@ -185,13 +213,16 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 const purgeBatch = 500
 
 func (s *Sweeper) sweepRecords(ctx context.Context) error {
-	for {
-		purged, err := s.store.Purge(ctx, s.now(), purgeBatch)
-		if err != nil {
-			return fmt.Errorf("cannot purge expired records: %w", err)
+	return s.unlessResting("records", func() (found int, err error) {
+		for {
+			purged, err := s.store.Purge(ctx, s.now(), purgeBatch)
+			found += purged
+			if err != nil {
+				return found, fmt.Errorf("cannot purge expired records: %w", err)
+			}
+			if purged < purgeBatch {
+				return found, nil
+			}
 		}
-		if purged < purgeBatch {
-			return nil
-		}
-	}
+	})
 }

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
@@ -9,9 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
+// expiryPause is a little less than five sweeps. DynamoDB bills each read of the sweep,
+// also while nothing runs.
+const expiryPause = 4*time.Minute + 30*time.Second
+
 func main() {
 	p := process.Start("sweep")
 	config := p.Settings()
+	config.ExpiryPause = expiryPause
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	machines := orchestrator.NewMachines(life, runner.New(p))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ type deployment struct {
 	name, machine string
 	// probes is the API's address for the sweep, which marks the sweep's calls.
 	probes string
+	// server is the URL of the proxy.
+	server string
 	// template is the deployed template; log is the file of what functions have logged.
 	template template.Template
 	log      string
@@ -77,7 +80,9 @@ func deployed(t *testing.T) *deployment {
 	}
 	server := httptest.NewServer(d.proxy)
 	t.Cleanup(server.Close)
+	d.server = server.URL
 	d.probes = d.marked()
+	d.pauseSchedules()
 	for _, function := range d.functions() {
 		d.lead(function, server.URL)
 	}
@@ -147,6 +152,7 @@ func (d *deployment) lead(function, proxy string) {
 		}
 	}
 	through := maps.Clone(is.Environment.Variables)
+	through["COST_MEASUREMENT"] = strconv.FormatInt(clock.System{}.Now().UnixNano(), 10) // a change makes a new process
 	for _, calls := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"} {
 		through[calls] = proxy + "/" + function
 	}
@@ -163,6 +169,26 @@ func (d *deployment) lead(function, proxy string) {
 		d.ask("GET "+path, struct{}{}, &now)
 		state = now.LastUpdateStatus
 		d.pause(100 * time.Millisecond)
+	}
+}
+
+// pauseSchedules stops the schedules until the test ends: it calls the sweep itself.
+func (d *deployment) pauseSchedules() {
+	d.Helper()
+	var rules struct {
+		Rules []struct{ Name, ScheduleExpression string }
+	}
+	d.ask("AWSEvents.ListRules", struct{}{}, &rules)
+	for _, rule := range rules.Rules {
+		if rule.ScheduleExpression == "" {
+			continue
+		}
+		d.ask("AWSEvents.DisableRule", map[string]string{"Name": rule.Name}, nil)
+		d.Cleanup(func() {
+			if err := awstest.Ask(context.Background(), d.aws, "AWSEvents.EnableRule", map[string]string{"Name": rule.Name}, nil); err != nil {
+				d.Error(err)
+			}
+		})
 	}
 }
 
