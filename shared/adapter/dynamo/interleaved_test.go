@@ -21,6 +21,7 @@ import (
 type interleaved struct {
 	*testing.T
 	*dynamo.Store
+	db     *awsfake.DynamoDB
 	client *dynamodb.Client
 	clock  leaping
 	// before is called once, before a write request; later is the number of
@@ -32,7 +33,7 @@ type interleaved struct {
 func interleave(t *testing.T) *interleaved {
 	t.Helper()
 	i := &interleaved{T: t, clock: leaping{clock.NewVirtual(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))}}
-	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: i.clock, Plan: func(c awsfake.Call) awsfake.Fate {
+	i.db = awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: i.clock, Plan: func(c awsfake.Call) awsfake.Fate {
 		if before := i.before; c.Write && before != nil {
 			if i.later--; i.later < 0 {
 				i.before = nil
@@ -41,12 +42,12 @@ func interleave(t *testing.T) *interleaved {
 		}
 		return awsfake.Applied
 	}})
-	i.client = dynamodb.NewFromConfig(db.AWS())
-	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
+	i.client = dynamodb.NewFromConfig(i.db.AWS())
+	if err := awsfake.CreateTable(t.Context(), i.db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if i.Store, err = dynamo.Open(db.AWS(), dynamo.Config{Table: "sortie", Clock: i.clock}); err != nil {
+	if i.Store, err = dynamo.Open(i.db.AWS(), dynamo.Config{Table: "sortie", Clock: i.clock}); err != nil {
 		t.Fatal(err)
 	}
 	return i
@@ -297,5 +298,36 @@ func TestKeyTakenMeanwhile(t *testing.T) {
 		if _, err := i.Load(t.Context(), run.Ref{Tenant: "default", ID: "second"}); !errors.Is(err, port.ErrNotFound) {
 			t.Errorf("after an expired run %v: second run: got %v, want ErrNotFound", old, err)
 		}
+	}
+}
+
+// TestTTLKeepsRecordsWithOutputs: the table's TTL deletes an expired record
+// after its output was deleted, not before.
+func TestTTLKeepsRecordsWithOutputs(t *testing.T) {
+	t.Parallel()
+	i := interleave(t)
+	_, err := i.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String("sortie"),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(schema.TTL), Enabled: aws.Bool(true)},
+	})
+	i.ok(err)
+	r := i.created("a")
+	for _, c := range exportCommits() {
+		if _, last := c.fact.(run.OutputDeleted); last {
+			i.clock.Advance(r.ExpiresAt.Sub(i.clock.Now()) + time.Hour)
+			if n := i.db.Expire(); n != 0 {
+				t.Errorf("got %d items deleted while the output exists, want 0", n)
+			}
+		}
+		w := i.decided(r, c.fact)
+		i.ok(i.Commit(t.Context(), w))
+		r = w.Run
+		r.Version++
+	}
+	if n := i.db.Expire(); n != 1 {
+		t.Errorf("got %d items deleted, want the record", n)
+	}
+	if _, err := i.Load(t.Context(), r.Ref()); !errors.Is(err, port.ErrNotFound) {
+		t.Errorf("got %v, want ErrNotFound", err)
 	}
 }
