@@ -29,7 +29,7 @@ type patient struct {
 // begin submits an export, with retries under the same idempotency key until it
 // is accepted.
 func (p patient) begin(ctx context.Context, key string) (task string, err error) {
-	body, err := json.Marshal(contract.ExportRequest{PI: samples.SampleRoot, BatchID: p.batch})
+	body, err := json.Marshal(contract.ExportRequest{PI: samples.SampleRoot, BatchID: &p.batch})
 	if err != nil {
 		return "", err
 	}

@@ -33,7 +33,7 @@ func (w *world) operates(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	body := string(outside.Encode(t, contract.ExportRequest{PI: samples.SampleRoot, BatchID: "drained"}))
+	body := string(outside.Encode(t, contract.ExportRequest{PI: samples.SampleRoot, BatchID: new("drained")}))
 	if code, text, err := client.call(t.Context(), http.MethodPost, "/export/mods", []byte(body), "drained-1"); err != nil || code < http.StatusInternalServerError {
 		t.Errorf("drained: got %d %s, %v, want a server error", code, text, err)
 	}

@@ -61,7 +61,7 @@ func (d *deployment) begin(name, words string, policy *contract.Policy) (task st
 	if words != "" {
 		d.stage.Set(d.T, name, words)
 	}
-	return d.client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, BatchID: name, Policy: policy})
+	return d.client.Export("mods", contract.ExportRequest{PI: samples.SampleRoot, BatchID: &name, Policy: policy})
 }
 
 // ended waits for the end without calling the API, because the client's polling
@@ -171,6 +171,14 @@ func (d *deployment) heartbeats() cost.Row {
 // a process reads secrets, and what has expired, again after that time.
 const sweepsMeasured, sweepsOfAMonth = 5, 30 * 24 * 60
 
+// canaryPause is the pause between two sweeps in which the second sends a canary, too:
+// more than half of the interval of a minute.
+const canaryPause = 32 * time.Second
+
+// signaturesOfAMonth are the calls of KMS in a month without a run: the token of
+// canaries each hour, and for about as many new processes the public key.
+const signaturesOfAMonth = 2 * 30 * 24
+
 // idle measures the stack without runs.
 func (d *deployment) idle() cost.Row {
 	d.sweep() // may clean up first
@@ -179,6 +187,7 @@ func (d *deployment) idle() cost.Row {
 	before := d.since()
 	d.proxy.Take()
 	for range sweepsMeasured {
+		d.pause(canaryPause)
 		d.sweep()
 	}
 	d.settle()
@@ -200,8 +209,9 @@ func (d *deployment) idle() cost.Row {
 	if n := len(d.logged(before, "sweep")); n != sweepsMeasured {
 		d.Fatalf("got %d sweeps, want the %d of the test alone", n, sweepsMeasured)
 	}
+	delete(used, cost.Signatures)
 	return cost.Row{Name: cost.RowIdle, Usage: used.Times(float64(sweepsOfAMonth) / sweepsMeasured).Plus(d.standing()).
-		Plus(cost.Usage{cost.MetricMonths: metrics})}
+		Plus(cost.Usage{cost.MetricMonths: metrics, cost.Signatures: signaturesOfAMonth})}
 }
 
 // standing returns the resources of the template that are billed by the month.

@@ -247,8 +247,14 @@ func TestStreamsAreCountedAtTheirEnd(t *testing.T) {
 	if err != nil || !strings.HasPrefix(answer, `{"statusCode":200,"headers":{}`) {
 		t.Errorf("buffered: got answer %s (%v)", answer, err)
 	}
-	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["Requests2xx"] != 1.0 {
-		t.Errorf("got metrics %v", metrics)
+	if _, metrics := b.lines(t); len(metrics) != 0 {
+		t.Errorf("success: got metrics %v, want none", metrics)
+	}
+	if _, err := b.call(t, `{"httpMethod":"GET","path":"/none"}`); err != nil {
+		t.Error(err)
+	}
+	if _, metrics := b.lines(t); len(metrics) != 1 || metrics[0]["Requests4xx"] != 1.0 {
+		t.Errorf("unknown path: got metrics %v, want one request", metrics)
 	}
 }
 

@@ -88,14 +88,16 @@ func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource) ga
 	return gateway.Gateway{Handler: server, Log: p.Log, Ended: countStatus}
 }
 
-// countStatus counts a request by the class of its status, or as RequestsBroken if its
-// stream broke.
+// countStatus counts a failed request by the class of its status, or as RequestsBroken
+// if its stream broke. API Gateway counts all requests for free; a custom metric costs
+// $0.30 a month.
 func countStatus(ctx context.Context, status int) {
-	name := "RequestsBroken"
-	if status > 0 {
-		name = "Requests" + strconv.Itoa(status/100) + "xx"
+	switch {
+	case status == 0:
+		lambdakit.Count(ctx, "RequestsBroken", 1)
+	case status >= http.StatusBadRequest:
+		lambdakit.Count(ctx, "Requests"+strconv.Itoa(status/100)+"xx", 1)
 	}
-	lambdakit.Count(ctx, name, 1)
 }
 
 // ServeTask serves a function that a state machine invokes. The name of an error is
