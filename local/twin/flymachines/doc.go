@@ -16,8 +16,8 @@
 // disk before a client can see it. After kill -9, Open restores every machine
 // and its exit code, and resumes pending stops and destructions. A record that
 // was found in the folder never starts a program, because another user can
-// have planted the folder: the launch of a machine that was created and not started
-// fails. Stop ends all machines first and
+// have planted the folder: the start of a machine that was created and not started
+// is cancelled, as a requested stop does. Stop ends all machines first and
 // records that their stop was requested.
 //
 // Leases, updates (and so versions), volumes, services, checks, exec and

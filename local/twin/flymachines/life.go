@@ -1,7 +1,6 @@
 package flymachines
 
 import (
-	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -74,10 +73,10 @@ func (s *Server) begin(m *machine) (Process, bool) {
 			return nil, true
 		}
 		if m.inherited {
-			err = errInherited
-		} else {
-			proc, err = s.cfg.Starter.Start(s.program(m))
+			s.cancelInherited(m)
+			return nil, true
 		}
+		proc, err = s.cfg.Starter.Start(s.program(m))
 	}
 	switch {
 	case err != nil:
@@ -98,9 +97,15 @@ func (s *Server) begin(m *machine) (Process, bool) {
 	return proc, true
 }
 
-// errInherited is the failure to start the program of a record that this server
-// did not write: the folder could have been planted by another user.
-var errInherited = errors.New("the machine's record is of an earlier server; only a new machine starts a program")
+// cancelInherited cancels the start of a machine that an earlier server created, as
+// a requested stop does. The folder could have been planted by another user, so only
+// a new machine starts a program.
+func (s *Server) cancelInherited(m *machine) {
+	rec, _ := m.look()
+	s.log.Warn("a machine of an earlier server is not started", "machine", rec.ID)
+	s.note(m, func(r *record) { r.Action = actionStop })
+	s.neverRan(m)
+}
 
 // linger keeps a machine in created and starting for as long as its faults say.
 // It returns false if the server closes first.
