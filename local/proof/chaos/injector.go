@@ -65,12 +65,13 @@ func (w *world) inject(ctx context.Context, b injection, random *rand.Rand) erro
 	w.outcome.Injections++
 	w.mu.Unlock()
 	w.note("%s (start %d)%s", b.target, w.server.starts, victim)
+	if b.target.stopsStack() {
+		w.stopped()
+	}
 	switch b.target {
 	case stopStack:
-		w.stopped()
 		w.server.down(syscall.SIGTERM)
 	case breakStop:
-		w.stopped()
 		if err := w.server.process.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
@@ -100,6 +101,9 @@ func (w *world) inject(ctx context.Context, b injection, random *rand.Rand) erro
 	return nil
 }
 
+// stopped counts an end of the stack, which may cost each run an attempt that does
+// not count: a stop ends the machines, and a kill cancels the starts of those that
+// were created.
 func (w *world) stopped() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -68,7 +68,8 @@ type world struct {
 	cloned   map[string]bool     // tasks with a cloned worker
 	// cancelled holds the answers to cancel requests, by task.
 	cancelled map[string]contract.CancelAnswer
-	stops     int
+	// stops is the number of times that the stack was stopped or killed.
+	stops int
 }
 
 // clients run concurrently; machines is the pool's limit, lower so that runs
