@@ -42,6 +42,15 @@ type Config struct {
 	// DownloadRetention is how long an output is kept after its last byte was
 	// sent.
 	DownloadRetention time.Duration
+	// ForwardLimit is how many attempts may run before the heartbeats of further ones
+	// are not forwarded to their executions, and sweeps find overdue ones. 0 forwards
+	// none; nil is no limit.
+	//
+	// Step Functions accepts 500 SendTaskHeartbeat calls a second in large regions and
+	// 300 in others. With an interval of 30 s and a limit of 90 s, an attempt makes one
+	// call in 52.5 s: 10,800 attempts make 206 calls a second, 18,000 make 343, which
+	// leaves 31 % of either quota for bursts.
+	ForwardLimit *int
 	// SweepInterval is the interval between calls of RecordReception; 0 is one
 	// minute.
 	SweepInterval time.Duration

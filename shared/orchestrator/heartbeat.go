@@ -107,8 +107,9 @@ func (s *Workers) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartb
 	return s.writeHeartbeat(ctx, r.Ref(), heartbeat)
 }
 
-// writeHeartbeat writes the item and restarts the execution's heartbeat clock. If
-// that restart fails, the run is only reconciled earlier.
+// writeHeartbeat writes the item and, as often as the limit needs it, restarts the
+// execution's heartbeat clock. If that restart fails, the run is only reconciled
+// earlier.
 func (s *Workers) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	recorded, err := s.store.Heartbeat(ctx, ref, heartbeat)
 	if errors.Is(err, port.ErrNotFound) {
@@ -117,7 +118,7 @@ func (s *Workers) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run
 	if err != nil {
 		return recorded, fmt.Errorf("cannot record the heartbeat: %w", err)
 	}
-	if recorded.Token == "" {
+	if !recorded.Forward() {
 		return recorded, nil
 	}
 	err = s.inBudget(ctx, func(ctx context.Context) error { return s.executions.Heartbeat(ctx, recorded.Token) })

@@ -19,12 +19,15 @@ type Lifecycle struct {
 	pool       string
 	limit      int
 	maxEvents  int
+	// forwardLimit is Config.ForwardLimit.
+	forwardLimit *int
 }
 
 // NewLifecycle returns a Lifecycle whose runs share the configured pool.
 func NewLifecycle(records *Records, executions port.Executions, config Config) *Lifecycle {
 	return &Lifecycle{
 		Records: records, executions: executions, pool: config.Pool, limit: config.MaxMachines, maxEvents: config.MaxEvents,
+		forwardLimit: config.ForwardLimit,
 	}
 }
 

@@ -42,15 +42,17 @@ type vigil struct {
 	nextCall, nextSweep time.Time
 	// silent: the worker makes no call. out: neither calls nor canaries arrive.
 	silent, out bool
+	// sweeps: whole sweeps run, not only their canaries.
+	sweeps bool
 }
 
 // watch starts a worker at a pace.
-func watch(t *testing.T, p pace) *vigil {
+func watch(t *testing.T, p pace, change ...func(*orchestrator.Config)) *vigil {
 	t.Helper()
-	h := setup(t, func(c *orchestrator.Config) {
+	h := setup(t, append(change, func(c *orchestrator.Config) {
 		c.SweepInterval = p.sweep
 		c.Policy.HeartbeatInterval, c.Policy.HeartbeatTimeout, c.Policy.TimeLimit = p.interval, p.limit, 24*time.Hour
-	})
+	})...)
 	v := &vigil{pace: p, task: h.post(), nextCall: h.clock.now.Add(p.interval), nextSweep: h.clock.now}
 	v.caller = h.worker(h.runner.last())
 	v.held = v.bearer() // its renewal is not tested here
@@ -77,7 +79,12 @@ func (v *vigil) pass(d time.Duration) {
 		v.advance(next.Sub(v.clock.now))
 		if !v.nextSweep.After(v.clock.now) {
 			v.nextSweep = v.clock.now.Add(v.sweep)
-			_ = v.service.RecordReception(v.Context()) // it fails in an outage
+			if v.sweeps {
+				_ = v.service.Sweep(v.Context(), 0) // it fails in an outage, in part
+				v.step()
+			} else {
+				_ = v.service.RecordReception(v.Context())
+			}
 		}
 		if !v.nextCall.After(v.clock.now) {
 			v.nextCall = v.clock.now.Add(v.interval)

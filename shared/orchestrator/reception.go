@@ -90,6 +90,23 @@ func (s *Reception) evaluate(ctx context.Context, r run.Run) run.Reception {
 	return run.Reception{Received: true, Since: recorded.Since, Gap: receptionGap(s.interval)}
 }
 
+// contact returns what is known about the calls of the run's worker. What cannot be
+// read proves nothing. canary is called if a heartbeat is overdue.
+func (s *Reception) contact(ctx context.Context, r run.Run, canary func() run.Reception) (c run.Contact) {
+	if r.State != run.Running || r.Attempt.WorkerID == "" {
+		return c
+	}
+	heartbeat, err := s.store.LastHeartbeat(ctx, r.Ref())
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		s.warn(ctx, r, "cannot read the worker's last contact", err)
+		return c
+	}
+	if c.LastAt = heartbeat.At; r.Overdue(c.LastAt, s.now()) {
+		c.Reception = canary()
+	}
+	return c
+}
+
 // receptionTries is how often a canary is recorded again after another one was first.
 const receptionTries = 10
 
@@ -123,7 +140,9 @@ func (s *Workers) ReceiveCanary(ctx context.Context, text string) (time.Time, er
 func received(before port.Reception, at time.Time, gap time.Duration) port.Reception {
 	age := at.Sub(before.At)
 	if before.Since.IsZero() || age > gap || age < -gap {
-		return port.Reception{Since: at, At: at}
+		before.Since, before.At = at, at
+		return before
 	}
-	return port.Reception{Since: before.Since, At: before.At.Add(max(age, 0))}
+	before.At = before.At.Add(max(age, 0))
+	return before
 }

@@ -150,7 +150,7 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 	if stale {
 		return r, false, s.executions.Stop(ctx, in.Execution, "another execution has taken over this run")
 	}
-	stored := run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token}
+	stored := run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token, Swept: s.crowded(ctx, in.Step)}
 	r, err = s.applyTo(ctx, r, in.visited(is(stored)))
 	if err != nil {
 		return r, false, fmt.Errorf("cannot store the token: %w", err)

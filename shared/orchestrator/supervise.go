@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -60,7 +59,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	evaluated := func(now run.Run) run.Fact {
 		// Read again by each try: the previous one may have lost to a heartbeat.
 		if !f.Failed {
-			f.Contact = s.readContact(ctx, now)
+			f.Contact = s.reception.contact(ctx, now, func() run.Reception { return s.reception.evaluate(ctx, now) })
 		}
 		return f
 	}
@@ -72,23 +71,6 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		route.Next, route.Seconds = run.StepBackingOff, int(pause/time.Second)
 	}
 	return route, nil
-}
-
-// readContact returns what is known about the calls of the run's worker. What cannot be
-// read proves nothing.
-func (s *Supervision) readContact(ctx context.Context, r run.Run) (c run.Contact) {
-	if r.State != run.Running || r.Attempt.WorkerID == "" {
-		return c
-	}
-	heartbeat, err := s.store.LastHeartbeat(ctx, r.Ref())
-	if err != nil && !errors.Is(err, port.ErrNotFound) {
-		s.warn(ctx, r, "cannot read the worker's last contact", err)
-		return c
-	}
-	if c.LastAt = heartbeat.At; r.Overdue(c.LastAt, s.now()) {
-		c.Reception = s.reception.evaluate(ctx, r)
-	}
-	return c
 }
 
 // waits reports whether the call of a step may fail over and over.

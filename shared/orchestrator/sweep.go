@@ -85,7 +85,7 @@ func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) e
 // part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	parts := []func(context.Context) error{
-		s.RecordReception, s.sweepMachines,
+		s.RecordReception, s.sweepMachines, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepPools, s.sweepOutputs, s.sweepRecords,
 	}
@@ -97,8 +97,8 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 }
 
 // RecordReception tests with a canary whether workers can reach the API; the receiver
-// records it. A sweep starts with it. If sweeps take long, it is also called beside them, once
-// per SweepInterval.
+// records it. A sweep starts with it. If sweeps take long, it is also called beside
+// them, once per SweepInterval.
 func (s *Sweeper) RecordReception(ctx context.Context) error { return s.reception.Record(ctx) }
 
 // inShare runs a part in one of n shares of the remaining time.

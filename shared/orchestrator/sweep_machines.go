@@ -27,6 +27,9 @@ const placementPage = 500
 func (s *Sweeper) sweepMachines(ctx context.Context) error {
 	var failed failures
 	known, err := s.placements(ctx)
+	if err == nil {
+		err = s.reception.count(ctx, len(known.machines), s.forwardLimit)
+	}
 	failed.add(err)
 	listed := s.crew(&failed)
 	failed.add(s.inShare(ctx, 2, func(half context.Context) error {

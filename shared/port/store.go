@@ -57,13 +57,16 @@ type Store interface {
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
 
 	// Heartbeat records a heartbeat: one conditional write on the open item of
-	// the same attempt and worker, which sets At, Progress and Message. Nil and
+	// the same attempt and worker, which sets At, Previous, Progress and Message. Nil and
 	// empty values keep the stored ones, and so does an At before the stored
 	// one. Other fields of b are ignored, and the run's record is not written.
 	// It returns the item, or ErrNotFound if no such item is open.
 	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
 	// LastHeartbeat returns the item, or ErrNotFound if none is open.
 	LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error)
+	// HeartbeatsDue returns the runs whose heartbeat item has a DueAt by now, in
+	// pages as Due. It may miss the newest commits and heartbeats.
+	HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) (refs []run.Ref, next string, err error)
 	// Reception returns the recorded reception, or its zero value.
 	// RecordReception replaces it if it is still before; if it is neither before
 	// nor after, it returns ErrConflict.
@@ -146,7 +149,11 @@ func PlacementOf(r run.Run) Placement {
 // Reception records the canaries that were received: At is the time of the last one,
 // Since that of the first one of a series without a long gap. Both are zero without a
 // canary.
-type Reception struct{ Since, At time.Time }
+type Reception struct {
+	Since, At time.Time
+	// Crowded: more attempts run than heartbeats are forwarded for.
+	Crowded bool
+}
 
 // IdempotencyKey is a client's key for a request.
 type IdempotencyKey struct {

@@ -91,6 +91,8 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"evaluation and heartbeat exclude each other": heartbeatRace,
 		"newest heartbeat remains":                    manyHeartbeats,
 		"heartbeat is purged with its run":            heartbeatOfAPurgedRun,
+		"heartbeat knows the previous one":            previousHeartbeat,
+		"overdue heartbeats are found":                heartbeatsAreDue,
 		"reception is recorded":                       receptionIsRecorded,
 		"claim is recorded":                           claimIsRecorded,
 		"concurrent receptions follow each other":     receptionRace,

@@ -2,6 +2,7 @@ package porttest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +36,9 @@ func (s *storeTest) wantNoHeartbeat(ref run.Ref) {
 
 // worker returns the heartbeat of a worker whose last contact is now.
 func (s *storeTest) worker(id string) run.Heartbeat {
-	return run.Heartbeat{Attempt: 1, WorkerID: id, At: s.later(), Token: "token 2", Generation: 2}
+	return run.Heartbeat{
+		Attempt: 1, WorkerID: id, At: s.later(), Token: "token 2", Generation: 2, TokenAt: s.later(), ForwardEvery: 45 * time.Second,
+	}
 }
 
 func heartbeatIsOpened(s *storeTest) {
@@ -67,6 +70,7 @@ func heartbeatIsRecorded(s *storeTest) {
 		s.Helper()
 		got, err := s.store.Heartbeat(s.ctx, r.Ref(), b)
 		s.ok(err)
+		want.Previous = got.Previous
 		s.same(want, got)
 		s.wantHeartbeat(r.Ref(), want)
 	}
@@ -114,24 +118,81 @@ func heartbeatOfAnother(s *storeTest) {
 func heartbeatIsChanged(s *storeTest) {
 	r := s.create(sample("acme", "run-1"))
 	// Without an open item the change has no effect and is no error.
-	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, Cancel: new("why")})
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, TokenAt: s.later(), Cancel: new("why")})
 	s.wantNoHeartbeat(r.Ref())
 	want := s.worker("w")
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &want})
-	want.Token, want.Generation = "token 3", 3
-	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3})
+	want.Token, want.Generation, want.TokenAt = "token 3", 3, s.later()
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new("token 3"), Generation: 3, TokenAt: want.TokenAt})
 	s.wantHeartbeat(r.Ref(), want)
 	want.Cancel = new("why")
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Cancel: new("why")})
 	s.wantHeartbeat(r.Ref(), want)
 	// A heartbeat returns the cancel request and does not change it.
-	want.At = s.later()
+	want.Previous, want.At = want.At, s.later()
 	got, err := s.store.Heartbeat(s.ctx, r.Ref(), run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	s.ok(err)
 	s.same(want, got)
-	want.Token, want.Generation = "", 4
-	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new(""), Generation: 4})
+	want.Token, want.Generation, want.TokenAt = "", 4, s.later()
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Token: new(""), Generation: 4, TokenAt: want.TokenAt})
 	s.wantHeartbeat(r.Ref(), want)
+}
+
+// previousHeartbeat checks that each heartbeat knows the one before it.
+func previousHeartbeat(s *storeTest) {
+	r := s.create(sample("acme", "run-1"))
+	want := s.worker("w")
+	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &want})
+	first := want.At
+	heartbeat := func(at time.Time) {
+		s.Helper()
+		if !at.Before(want.At) {
+			want.Previous, want.At = want.At, at
+		}
+		got, err := s.store.Heartbeat(s.ctx, r.Ref(), run.Heartbeat{Attempt: 1, WorkerID: "w", At: at})
+		s.ok(err)
+		s.same(want, got)
+	}
+	heartbeat(s.later())
+	heartbeat(s.later())
+	heartbeat(first) // overtaken by later ones
+	heartbeat(want.At)
+	heartbeat(s.later())
+}
+
+// heartbeatsAreDue checks the limits that sweeps check.
+func heartbeatsAreDue(s *storeTest) {
+	due := func(now time.Time) (ids []string) {
+		s.Helper()
+		for after := ""; ; {
+			refs, next, err := s.store.HeartbeatsDue(s.ctx, now, after, 3)
+			s.ok(err)
+			for _, ref := range refs {
+				ids = append(ids, ref.Tenant+"/"+ref.ID)
+			}
+			if after = next; next == "" {
+				slices.Sort(ids)
+				return ids
+			}
+		}
+	}
+	began := s.later()
+	var runs []run.Run
+	for i, timeout := range []time.Duration{0, time.Minute, 2 * time.Minute, time.Minute, time.Minute, 48 * time.Hour, time.Minute, time.Minute} {
+		r := s.create(sample([]string{"acme", "zenith"}[i%2], fmt.Sprint("run-", i)))
+		opened := run.Heartbeat{Attempt: 1, WorkerID: "w", At: began, Timeout: timeout}
+		runs = append(runs, s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened}))
+	}
+	s.same([]string(nil), due(began.Add(time.Minute-time.Second)))
+	all := []string{"acme/run-4", "acme/run-6", "zenith/run-1", "zenith/run-3", "zenith/run-7"}
+	s.same(all, due(began.Add(time.Minute)))
+	s.same(slices.Insert(slices.Clone(all), 0, "acme/run-2"), due(began.Add(2*time.Minute)))
+	// A heartbeat moves the limit, and the end of the attempt removes it.
+	_, err := s.store.Heartbeat(s.ctx, runs[4].Ref(), run.Heartbeat{Attempt: 1, WorkerID: "w", At: began.Add(30 * time.Second)})
+	s.ok(err)
+	s.commitHeartbeat(runs[6], run.HeartbeatChange{Close: true})
+	s.same(all[2:], due(began.Add(89*time.Second)))
+	s.same([]string{"acme/run-2", "acme/run-4", "zenith/run-1", "zenith/run-3", "zenith/run-7"}, due(began.Add(2*time.Minute)))
 }
 
 func heartbeatIsEvaluated(s *storeTest) {
@@ -152,7 +213,7 @@ func heartbeatIsEvaluated(s *storeTest) {
 	}
 	r = s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened})
 	delivered := opened
-	delivered.At = s.later()
+	delivered.Previous, delivered.At = opened.At, s.later()
 	_, err := s.store.Heartbeat(s.ctx, r.Ref(), delivered)
 	s.ok(err)
 	for _, at := range []time.Time{opened.At, delivered.At.Add(-1), delivered.At.Add(1)} {
@@ -190,7 +251,7 @@ func heartbeatRace(s *storeTest) {
 		case judged == nil && isNotFound(delivered):
 			s.wantNoHeartbeat(r.Ref())
 		case isConflict(judged) && delivered == nil:
-			opened.At = heartbeat.At
+			opened.Previous, opened.At = opened.At, heartbeat.At
 			s.wantHeartbeat(r.Ref(), opened)
 		default:
 			s.Fatalf("got evaluation %v and heartbeat %v, want one to succeed", judged, delivered)
@@ -217,7 +278,10 @@ func manyHeartbeats(s *storeTest) {
 		s.ok(<-failed)
 	}
 	opened.At = opened.At.Add((calls - 1) * time.Second)
-	s.wantHeartbeat(r.Ref(), opened)
+	got, err := s.store.LastHeartbeat(s.ctx, r.Ref())
+	s.ok(err)
+	opened.Previous = got.Previous // any of the others
+	s.same(opened, got)
 	s.wantRun(r)
 }
 
@@ -256,11 +320,11 @@ func receptionIsRecorded(s *storeTest) {
 	}
 	want(last)
 	for range 2 {
-		next := port.Reception{Since: s.later(), At: s.later()}
+		next := port.Reception{Since: s.later(), At: s.later(), Crowded: !last.Crowded}
 		s.ok(s.store.RecordReception(s.ctx, last, next))
 		want(next)
 		// Changes of another record lose the race.
-		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}} {
+		for _, before := range []port.Reception{last, {Since: next.Since, At: s.later()}, {Since: s.later(), At: next.At}, {Since: next.Since, At: next.At, Crowded: !next.Crowded}} {
 			if err := s.store.RecordReception(s.ctx, before, port.Reception{At: s.later()}); !isConflict(err) {
 				s.Fatalf("record after %+v: got %v, want a conflict", before, err)
 			}

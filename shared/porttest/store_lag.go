@@ -38,6 +38,12 @@ func (s settled) Due(ctx context.Context, now time.Time, after string, limit int
 	return s.Store.Due(ctx, now, after, limit)
 }
 
+// HeartbeatsDue implements port.Store.
+func (s settled) HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
+	s.settle()
+	return s.Store.HeartbeatsDue(ctx, now, after, limit)
+}
+
 // WithMachine implements port.Store.
 func (s settled) WithMachine(ctx context.Context, after run.Ref, limit int) ([]port.Placement, error) {
 	s.settle()

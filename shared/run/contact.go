@@ -60,8 +60,13 @@ func (d *draft) openHeartbeat(f WorkerContacted) {
 	heartbeat := Heartbeat{
 		Attempt: f.Attempt, WorkerID: f.WorkerID, At: d.now, Progress: f.Progress, Message: f.Message,
 	}
-	if d.Wait.Step == StepRunning && d.Wait.Token != "" {
-		heartbeat.Token, heartbeat.Generation = d.Wait.Token, d.Wait.Generation
+	if d.Attempt.HeartbeatsSwept {
+		heartbeat.Timeout = d.Policy.HeartbeatTimeout
+	} else {
+		heartbeat.ForwardEvery = d.Policy.forwardEvery()
+		if d.Wait.Step == StepRunning && d.Wait.Token != "" {
+			heartbeat.Token, heartbeat.Generation, heartbeat.TokenAt = d.Wait.Token, d.Wait.Generation, d.now
+		}
 	}
 	if d.Cancel != nil {
 		heartbeat.Cancel = &d.Cancel.Reason

@@ -51,7 +51,7 @@ func (p Policy) canaryGap() time.Duration { return max(p.HeartbeatInterval, p.He
 func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	limit := r.Policy.HeartbeatTimeout
 	switch {
-	case r.Attempt.HeartbeatExempt:
+	case r.Attempt.HeartbeatExempt, r.Attempt.HeartbeatsSwept:
 		return 0
 	case r.Attempt.LastContactAt.IsZero():
 		return limit
@@ -81,8 +81,11 @@ func (c Contact) check(d *draft) (dead bool) {
 		a.LastContactAt, a.ReachableSince, a.ReachableAt = d.now, time.Time{}, time.Time{}
 		return false
 	}
-	gap := d.now.Sub(a.ReachableAt)
-	if a.ReachableSince.IsZero() || gap < 0 || gap > d.Policy.canaryGap()+evaluationSlack {
+	gap, longest := d.now.Sub(a.ReachableAt), d.Policy.canaryGap()
+	if a.HeartbeatsSwept {
+		longest = max(longest, c.Reception.Gap) // only sweeps evaluate it
+	}
+	if a.ReachableSince.IsZero() || gap < 0 || gap > longest+evaluationSlack {
 		a.ReachableSince = d.now
 	}
 	a.ReachableAt = d.now
@@ -102,6 +105,21 @@ func (c Contact) check(d *draft) (dead bool) {
 	d.endAttempt(OutcomeFailed, why.Message, why)
 	d.heartbeat.Evaluated = c.LastAt
 	return true
+}
+
+// HeartbeatsChecked: a sweep found that a heartbeat is overdue. It is the evaluation of
+// a worker whose heartbeats are not forwarded to the execution.
+type HeartbeatsChecked struct{ Contact }
+
+func (f HeartbeatsChecked) apply(d *draft) error {
+	if d.State != Running || d.Cancel != nil || d.Attempt.WorkerID == "" || !d.Attempt.HeartbeatsSwept {
+		return nil
+	}
+	before := d.Attempt
+	if !f.check(d) && d.Attempt != before {
+		d.changed = true
+	}
+	return nil
 }
 
 // contacted records a newer call of the worker. It ends the doubts about it.

@@ -178,6 +178,9 @@ type Attempt struct {
 	// limit. It may implement only the export contract, so it has no heartbeat
 	// limit.
 	HeartbeatExempt bool `json:"heartbeatExempt,omitempty"`
+	// HeartbeatsSwept: heartbeats are not forwarded to the execution; sweeps find
+	// overdue ones.
+	HeartbeatsSwept bool `json:"heartbeatsSwept,omitempty"`
 	// WorkerID is the first worker of the attempt that called; empty until
 	// then.
 	WorkerID string `json:"workerId,omitempty"`

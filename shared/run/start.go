@@ -15,6 +15,8 @@ type TokenStored struct {
 	Step       Step
 	Generation int
 	Token      string
+	// Swept, in ContainerCreating: heartbeats of the attempt are not forwarded.
+	Swept bool
 }
 
 func (f TokenStored) acted(r Run) bool { return f.Generation == r.Wait.Generation }
@@ -25,8 +27,11 @@ func (f TokenStored) apply(d *draft) error {
 	}
 	d.Wait.Token = f.Token
 	d.changed = true
-	if f.Step == StepRunning && d.Attempt.WorkerID != "" {
-		d.heartbeat.Token, d.heartbeat.Generation = &f.Token, f.Generation
+	switch {
+	case f.Step == StepContainerCreating:
+		d.Attempt.HeartbeatsSwept = f.Swept
+	case f.Step == StepRunning && d.Attempt.WorkerID != "" && !d.Attempt.HeartbeatsSwept:
+		d.heartbeat.Token, d.heartbeat.Generation, d.heartbeat.TokenAt = &f.Token, f.Generation, d.now
 	}
 	switch f.Step {
 	case StepCancelling:

@@ -21,13 +21,14 @@
 //	TENANT#key#KEY         key                       an idempotency key: digest and run
 //	TENANT#task#TASK       task                      a task id that differs from its run's id
 //	#gate#POOL             note                      the start gate of a pool
-//	#reception             note                      since when callbacks are received
+//	#reception             note                      since when heartbeats are received
 //	#claim                 note                      the table that has every record
 //
 //	index      pk                        sk           entries
 //	list       TENANT#living|ended#0..7  birth        runs; end is the state of an ended one, the slot
 //	                                                  and pool of a living one
 //	due        act|settle|output|purge#0..15  time    runs with something due
+//	           beat#0..3                 time         heartbeats whose limit sweeps check
 //	           pool#0                    0            pools
 //	machines   0..15                     pk           runs with a known machine
 //
@@ -67,7 +68,9 @@
 //	                          item and heartbeat item; 2 or 4 more for each change of an index entry
 //	Load, Find                1 RRU
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
-//	Heartbeat, LastHeartbeat  1 WRU, 1 RRU
+//	Heartbeat, LastHeartbeat  1 WRU, 1 RRU; the entry of an item in the due index is not moved
+//	HeartbeatsDue             4 queries, n/2 RRU for the items whose first limit is over
+//	RecordReception           1 WRU, after 1 RRU
 //	Queue                     1 RRU for each 40 queue items; QueueLength half of that
 //	taking a slot             2 RRU, and 1 for each 50 held slots; a grant reads none
 //	List                      16 queries (8 with a state), n RRU; with a state at most 2,000 entries a page

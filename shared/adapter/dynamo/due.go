@@ -38,25 +38,7 @@ func (s *Store) dueBy(kind, shard string, now int64) *dynamodb.QueryInput {
 func (s *Store) due(
 	ctx context.Context, now time.Time, after string, limit int, when func(run.Run) time.Time, kinds ...string,
 ) (found []*record, next string, err error) {
-	places, err := placesOf(after)
-	if err != nil || limit <= 0 {
-		return nil, "", err
-	}
-	var queries []*dynamodb.QueryInput
-	var keys []string
-	for _, kind := range kinds {
-		for n := range dueShards {
-			key := dueKey(kind, strconv.Itoa(n))
-			q := s.dueBy(kind, strconv.Itoa(n), now.Unix())
-			q.Limit = aws.Int32(int32(min(limit/dueShards+8, 1000)))
-			if at, ok := places[key]; ok {
-				q.ExclusiveStartKey = at.start(key)
-			}
-			queries, keys = append(queries, q), append(keys, key)
-		}
-	}
-	m := s.merge(func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }, queries)
-	entries, err := m.take(ctx, limit, always)
+	entries, next, err := s.dueEntries(ctx, now, after, limit, sortRun, dueShards, kinds...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,14 +53,40 @@ func (s *Store) due(
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *record) int { return when(a.Run).Compare(when(b.Run)) })
-	if len(entries) < limit {
-		return found, "", nil
+	return found, next, nil
+}
+
+// dueEntries reads one page of the entries of the kinds whose time in the index has
+// come, in its order. sk is the sort key of their items, shards their number of
+// partition keys.
+func (s *Store) dueEntries(
+	ctx context.Context, now time.Time, after string, limit int, sk string, shards int, kinds ...string,
+) (entries []item, next string, err error) {
+	places, err := placesOf(after)
+	if err != nil || limit <= 0 {
+		return nil, "", err
+	}
+	var queries []*dynamodb.QueryInput
+	for _, kind := range kinds {
+		for n := range shards {
+			key := dueKey(kind, strconv.Itoa(n))
+			q := s.dueBy(kind, strconv.Itoa(n), now.Unix())
+			q.Limit = aws.Int32(int32(min(limit/shards+8, 1000)))
+			if at, ok := places[key]; ok {
+				q.ExclusiveStartKey = at.start(key, sk)
+			}
+			queries = append(queries, q)
+		}
+	}
+	m := s.merge(func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }, queries)
+	if entries, err = m.take(ctx, limit, always); err != nil || len(entries) < limit {
+		return entries, "", err
 	}
 	for _, e := range entries {
 		places[textOf(e[attrDue])] = place{numberOf(e[attrAt]), textOf(e[schema.Partition.Name])}
 	}
 	next, err = places.text()
-	return found, next, err
+	return entries, next, err
 }
 
 // places are the entries of the due index after which a page starts, by the
@@ -91,8 +99,8 @@ type place struct {
 }
 
 // start is the key of the entry, after which a query continues.
-func (p place) start(key string) item {
-	start := keyOf(p.PK, sortRun)
+func (p place) start(key, sk string) item {
+	start := keyOf(p.PK, sk)
 	start[attrDue], start[attrAt] = text(key), number(p.At)
 	return start
 }

@@ -24,8 +24,13 @@ const (
 	heartbeatToken      = "token"
 	heartbeatGeneration = "generation"
 	heartbeatCancel     = "cancel"
+	heartbeatTokenAt    = "tokenAt"
+	heartbeatPrevious   = "previous"
+	heartbeatForward    = "forward"
+	heartbeatTimeout    = "timeout"
 	noteSince           = "since"
 	noteAt              = "probed"
+	noteCrowded         = "crowded"
 )
 
 // Heartbeat implements port.Store. A heartbeat older than the stored one takes
@@ -54,6 +59,7 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 		p.set(heartbeatAttempt, number(int64(b.Attempt)))
 	} else {
 		p.where(heartbeatAt, "<=", moment(b.At))
+		p.sets = append(p.sets, p.name(heartbeatPrevious)+" = "+p.name(heartbeatAt)) // as it is before this update
 		p.set(heartbeatAt, moment(b.At))
 	}
 	if b.Progress != nil {
@@ -99,6 +105,8 @@ func heartbeatOf(is item) run.Heartbeat {
 	b := run.Heartbeat{
 		Attempt: int(numberOf(is[heartbeatAttempt])), WorkerID: textOf(is[heartbeatWorker]), At: timeOf(is[heartbeatAt]),
 		Message: textOf(is[heartbeatMessage]), Token: textOf(is[heartbeatToken]), Generation: int(numberOf(is[heartbeatGeneration])),
+		TokenAt: timeOf(is[heartbeatTokenAt]), Previous: timeOf(is[heartbeatPrevious]),
+		ForwardEvery: time.Duration(numberOf(is[heartbeatForward])), Timeout: time.Duration(numberOf(is[heartbeatTimeout])),
 	}
 	if v, ok := is[heartbeatProgress]; ok {
 		b.Progress = new(int(numberOf(v)))
@@ -129,6 +137,7 @@ func (c *change) heartbeat() *part {
 		if change.Token != nil {
 			p.set(heartbeatToken, text(*change.Token))
 			p.set(heartbeatGeneration, number(int64(change.Generation)))
+			p.set(heartbeatTokenAt, moment(change.TokenAt))
 		}
 		if change.Cancel != nil {
 			p.set(heartbeatCancel, text(*change.Cancel))
@@ -146,7 +155,7 @@ func (c *change) heartbeat() *part {
 // opened is the item of a first heartbeat, with the changes of the same commit.
 func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 	if change.Token != nil {
-		b.Token, b.Generation = *change.Token, change.Generation
+		b.Token, b.Generation, b.TokenAt = *change.Token, change.Generation, change.TokenAt
 	}
 	if change.Cancel != nil {
 		b.Cancel = change.Cancel
@@ -164,6 +173,22 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 	if b.Cancel != nil {
 		is[heartbeatCancel] = text(*b.Cancel)
 	}
+	for name, at := range map[string]time.Time{heartbeatTokenAt: b.TokenAt, heartbeatPrevious: b.Previous} {
+		if !at.IsZero() {
+			is[name] = moment(at)
+		}
+	}
+	if b.ForwardEvery > 0 {
+		is[heartbeatForward] = number(int64(b.ForwardEvery))
+	}
+	if due := b.DueAt(); !due.IsZero() {
+		// Heartbeats do not move the entry in the index: it says when the item can be
+		// due for the first time.
+		is[heartbeatTimeout] = number(int64(b.Timeout))
+		tenant, id := named(textOf(key[schema.Partition.Name]))
+		is[attrDue] = text(dueKey(dueHeartbeat, shard(run.Ref{Tenant: tenant, ID: id}, heartbeatShards)))
+		is[attrAt] = number(due.Unix())
+	}
 	maps.Copy(is, key)
 	return is
 }
@@ -175,7 +200,7 @@ func (s *Store) Reception(ctx context.Context) (port.Reception, error) {
 }
 
 func receptionOf(is item) port.Reception {
-	return port.Reception{Since: timeOf(is[noteSince]), At: timeOf(is[noteAt])}
+	return port.Reception{Since: timeOf(is[noteSince]), At: timeOf(is[noteAt]), Crowded: is[noteCrowded] != nil}
 }
 
 // RecordReception implements port.Store.
@@ -195,6 +220,16 @@ func (s *Store) RecordReception(ctx context.Context, before, after port.Receptio
 		} else {
 			p.set(change.name, moment(change.after))
 		}
+	}
+	if before.Crowded {
+		p.present(noteCrowded)
+	} else {
+		p.absent(noteCrowded)
+	}
+	if after.Crowded {
+		p.set(noteCrowded, number(1))
+	} else {
+		p.drop(noteCrowded)
 	}
 	err := s.send(ctx, []*part{p})
 	if reasons := refused(err); reasons != nil {

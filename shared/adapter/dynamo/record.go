@@ -56,6 +56,8 @@ const (
 	dueOutput = "output" // an output expires
 	duePurge  = "purge"  // a record is to be deleted
 	duePool   = "pool"   // no time: the register of pools
+	// dueHeartbeat has the heartbeat items whose limit sweeps check.
+	dueHeartbeat = "beat"
 )
 
 // Times in the due index are lower bounds. A commit that leaves the bound unchanged

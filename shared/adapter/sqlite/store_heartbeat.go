@@ -3,13 +3,15 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel"
+const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel, token_at, previous, forward_every, timeout"
 
 // Heartbeat implements port.Store. It finds the run's row by the index and does
 // not read it.
@@ -20,10 +22,10 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (no
 	}
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		now, err = scanHeartbeat(tx.QueryRow(`UPDATE beats SET
-				at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message)
+				previous = iif(? >= at, at, previous), at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message)
 			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?) AND attempt = ? AND worker = ?
 			RETURNING `+heartbeatColumns,
-			nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
+			nanos(b.At), nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
 		return err
 	})
 	return now, wrap(err, "store a heartbeat of run", ref.ID)
@@ -41,11 +43,13 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (b run.Heartbeat
 
 func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 	var at int64
-	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel)
+	var tokenAt, previous *int64
+	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel,
+		&tokenAt, &previous, &b.ForwardEvery, &b.Timeout)
 	if errors.Is(err, ErrNoRow) {
 		return run.Heartbeat{}, port.ErrNotFound
 	}
-	b.At = time.Unix(0, at).UTC()
+	b.At, b.TokenAt, b.Previous = time.Unix(0, at).UTC(), timeOf(tokenAt), timeOf(previous)
 	return b, err
 }
 
@@ -64,14 +68,15 @@ func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 		}
 	}
 	if b := c.Open; b != nil {
-		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+heartbeatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			n, b.Attempt, b.WorkerID, nanos(b.At), b.Progress, b.Message, b.Token, b.Generation, b.Cancel)
+		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+heartbeatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			n, b.Attempt, b.WorkerID, nanos(b.At), b.Progress, b.Message, b.Token, b.Generation, b.Cancel,
+			moment(b.TokenAt), moment(b.Previous), int64(b.ForwardEvery), int64(b.Timeout))
 		if err != nil {
 			return err
 		}
 	}
 	if c.Token != nil {
-		if _, err := tx.Exec("UPDATE beats SET token = ?, generation = ? WHERE run = ?", *c.Token, c.Generation, n); err != nil {
+		if _, err := tx.Exec("UPDATE beats SET token = ?, generation = ?, token_at = ? WHERE run = ?", *c.Token, c.Generation, moment(c.TokenAt), n); err != nil {
 			return err
 		}
 	}
@@ -92,11 +97,11 @@ func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 func (s *Store) Reception(ctx context.Context) (r port.Reception, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var since, at *int64
-		err := tx.QueryRow("SELECT since, probed_at FROM reception").Scan(&since, &at)
+		err := tx.QueryRow("SELECT since, probed_at, crowded FROM reception").Scan(&since, &at, &r.Crowded)
 		if errors.Is(err, ErrNoRow) {
 			return nil
 		}
-		r = port.Reception{Since: timeOf(since), At: timeOf(at)}
+		r.Since, r.At = timeOf(since), timeOf(at)
 		return err
 	})
 	return r, wrap(err, "read", "the reception of heartbeats")
@@ -108,8 +113,8 @@ func (s *Store) RecordReception(ctx context.Context, before, after port.Receptio
 		if _, err := tx.Exec("INSERT OR IGNORE INTO reception (one) VALUES (1)"); err != nil {
 			return err
 		}
-		changed, err := tx.Exec("UPDATE reception SET since = ?, probed_at = ? WHERE since IS ? AND probed_at IS ?",
-			moment(after.Since), moment(after.At), moment(before.Since), moment(before.At))
+		changed, err := tx.Exec("UPDATE reception SET since = ?, probed_at = ?, crowded = ? WHERE since IS ? AND probed_at IS ? AND crowded = ?",
+			moment(after.Since), moment(after.At), after.Crowded, moment(before.Since), moment(before.At), before.Crowded)
 		if err == nil && changed == 0 {
 			return port.ErrConflict
 		}
@@ -133,6 +138,35 @@ func (s *Store) Claimed(ctx context.Context) (claimed bool, err error) {
 		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM claim)").Scan(&claimed)
 	})
 	return claimed, wrap(err, "read", "the claim of the records")
+}
+
+// HeartbeatsDue implements port.Store. The place is the due time and the row of the
+// last run.
+func (s *Store) HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) (refs []run.Ref, next string, err error) {
+	var due, row int64
+	if after != "" {
+		if _, err := fmt.Sscan(after, &due, &row); err != nil {
+			return nil, "", fault.Wrap(err, fault.Internal, "malformed place in the overdue heartbeats")
+		}
+	}
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		refs, next = nil, ""
+		rows := tx.Query(`SELECT tenant, id, b.at + b.timeout, n FROM beats b JOIN runs ON n = b.run
+			WHERE b.timeout > 0 AND b.at + b.timeout <= ? AND (b.at + b.timeout, n) > (?, ?)
+			ORDER BY b.at + b.timeout, n LIMIT ?`, nanos(now), due, row, max(limit, 0))
+		for rows.Next() {
+			var ref run.Ref
+			if err := rows.Scan(&ref.Tenant, &ref.ID, &due, &row); err != nil {
+				return err
+			}
+			refs = append(refs, ref)
+		}
+		return rows.Err()
+	})
+	if len(refs) == limit && limit > 0 {
+		next = fmt.Sprint(due, row)
+	}
+	return refs, next, wrap(err, "read", "the overdue heartbeats")
 }
 
 // timeOf is the reverse of moment.

@@ -123,4 +123,11 @@ CREATE TABLE gates (
 	version INTEGER NOT NULL,
 	doc     BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+-- When to forward a heartbeat, and the limit that sweeps check.
+ALTER TABLE beats ADD COLUMN token_at INTEGER;
+ALTER TABLE beats ADD COLUMN previous INTEGER;
+ALTER TABLE beats ADD COLUMN forward_every INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE beats ADD COLUMN timeout INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX beats_due ON beats (at + timeout) WHERE timeout > 0;
+ALTER TABLE reception ADD COLUMN crowded INTEGER NOT NULL DEFAULT 0;
 `}

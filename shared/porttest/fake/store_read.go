@@ -99,6 +99,18 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, lim
 	return due, next, err
 }
 
+// HeartbeatsDue implements port.Store.
+func (s *Store) HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.Ref, next string, err error) {
+	next, err = ask(s, "HeartbeatsDue", false, func() (place string, err error) {
+		due, place, err = s.inner.HeartbeatsDue(ctx, now, after, limit)
+		return place, err
+	})
+	if err != nil {
+		due = nil
+	}
+	return due, next, err
+}
+
 // LastHeartbeat implements port.Store.
 func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, error) {
 	return ask(s, "LastHeartbeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })

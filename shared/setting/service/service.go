@@ -31,6 +31,7 @@ const (
 // settings lists the variables, bound to c.
 func settings(c *orchestrator.Config) []setting.Setting {
 	p := &c.Policy
+	c.ForwardLimit = new(int)
 	return []setting.Setting{
 		setting.Text(&c.Image, "SORTIE_EXPORT_IMAGE", DefaultImage, "the worker's image"),
 		setting.Text(&c.Region, "SORTIE_REGION", "ord", "the region of machines; empty lets the platform choose"),
@@ -46,6 +47,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			orchestrator.InVariables, orchestrator.InEnvelope),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, 100_000),
 		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, 10_000_000),
+		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which heartbeats are not forwarded to Step Functions, and sweeps find overdue ones; 18000 where its quota is 500 a second; 0 forwards none", 0, 10_000_000),
 		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
 		setting.Duration(&p.TimeLimit, "SORTIE_TIME_LIMIT", "1h", "time limit of an attempt", 3*time.Second, limit.TimeLimit),
 		setting.Duration(&p.HeartbeatInterval, heartbeatInterval, "30s", "interval of a worker's heartbeats", time.Second, limit.Duration),
