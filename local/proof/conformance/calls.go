@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"math"
 	"mime"
 	"slices"
 	"strings"
@@ -127,7 +126,7 @@ func wrongTime(c *Call) string {
 
 func wrongProgress(c *Call) string {
 	if value, present := c.Fields["progressPct"]; present {
-		if n, ok := value.(float64); !ok || n < 0 || n > 100 || n != math.Trunc(n) {
+		if n, ok := value.(float64); !ok || n < 0 || n > 100 {
 			return fmt.Sprintf("progressPct is %v", value)
 		}
 	}

@@ -24,7 +24,7 @@ var (
 	reqAttempt        = Requirement{"attempt", "WC-7.1", "Every call has the attempt of the envelope."}
 	reqWorkerID       = Requirement{"worker-id", "WC-3.0.2", "Every call has the same workerId."}
 	reqTimes          = Requirement{"times", "WC-3.0.3", "startedAt, heartbeatAt and completedAt are the current time as RFC 3339 with a zone."}
-	reqProgress       = Requirement{"progress", "WC-3.2.2", "progressPct is a whole number from 0 to 100, and message is a string."}
+	reqProgress       = Requirement{"progress", "WC-3.2.2", "progressPct is a number from 0 to 100, and message is a string."}
 	reqInterval       = Requirement{"interval", "WC-4.4", "A worker sends a heartbeat at every heartbeatIntervalMs."}
 	reqAlive          = Requirement{"alive", "WC-4.9", "The time between two calls is at most heartbeatTimeoutMs."}
 	reqRetry          = Requirement{"heartbeat-retry", "WC-4.5", "A worker retries a heartbeat that failed and continues its work."}
@@ -32,10 +32,9 @@ var (
 	reqExpired        = Requirement{"heartbeat-410", "WC-4.6", "A worker aborts at once if a heartbeat is answered with 410."}
 	reqCancel         = Requirement{"cancel", "WC-5.5", "After shouldCancel a worker stops and sends completed with CANCELLED within the grace period."}
 	reqSIGTERM        = Requirement{"sigterm", "WC-5.12", "A worker that announced handlesSigterm treats SIGTERM after a cancel request as the cancel signal."}
-	reqRenewal        = Requirement{"renewal", "WC-2.9", "A worker replaces its token by the taskToken in the answer to a heartbeat."}
 	reqCompleted      = Requirement{"completed", "WC-3.3.1", "A worker sends completed when it ends, with outcome SUCCEEDED, FAILED or CANCELLED."}
 	reqOnce           = Requirement{"completed-once", "WC-3.3.14", "A worker makes no call after completed was accepted."}
-	reqRepeat         = Requirement{"completed-retry", "WC-3.3.13", "A worker repeats completed unchanged if its answer was lost or was 503."}
+	reqUnchanged      = Requirement{"completed-unchanged", "WC-3.3.13", "A completed that is repeated has the same result."}
 	reqRefused        = Requirement{"completed-409", "WC-3.3.14", "A worker does not repeat completed after 409."}
 	reqError          = Requirement{"error", "WC-6.1", "FAILED has an error with a category of the contract and a message."}
 	reqEnds           = Requirement{"ends", "WC-3.3.14", "The process ends after completed was answered."}
@@ -50,8 +49,12 @@ var (
 	reqCallbackEnds   = Requirement{"callback-ends", "EC-9.2", "The process ends after the callback."}
 )
 
-// The notes on what the contracts leave open.
+// The notes on what the contracts leave open, and on Sortie's extensions of them. A
+// worker that does not know an extension conforms.
 var (
+	noteRenewal       = Requirement{"note-renewal", "WC-2.10", "Extension: the token is replaced by the taskToken in the answer to a heartbeat."}
+	noteRepeat        = Requirement{"note-completed-retry", "WC-3.3.13", "Extension: completed is repeated if its answer was lost or was 503."}
+	noteWhole         = Requirement{"note-whole-progress", "WC-3.2.2", "progressPct is a whole number; fractions are rounded."}
 	noteStartedRetry  = Requirement{"note-started-retry", "WC-3.1.1", "started is retried if the control plane does not answer."}
 	noteSIGTERM       = Requirement{"note-sigterm", "WC-5.9", "started announces handlesSigterm. Otherwise SIGTERM is sent after five sixths of the grace period."}
 	noteProgress      = Requirement{"note-progress", "WC-3.2.2", "Heartbeats report the progress."}

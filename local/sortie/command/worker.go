@@ -37,6 +37,9 @@ writes to the bucket is discarded.
 A worker that only calls CALLBACK_URL is checked against the export contract. A
 defect that shows in several scenarios is reported once.
 
+Notes say which extensions of Sortie the worker knows: renewed tokens, a repeated
+completed. They do not count: a worker conforms without them.
+
 Exit codes: 0 the worker conforms, 1 it does not, 2 wrong command line.
 
 Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),

@@ -1,7 +1,8 @@
 """A worker that implements the worker contract with Python's standard library.
 
 It works for --seconds. --broken makes it commit one mistake of the list BROKEN,
-which the conformance kit has to find.
+which the conformance kit has to find. --plain makes it know no extension of
+Sortie's: it keeps the contract's text.
 """
 
 import argparse
@@ -20,9 +21,9 @@ import uuid
 
 BROKEN = """hard-coded-attempt new-worker-id-each-time no-started ignores-409
 own-interval gives-up-heartbeats hammers ignores-410 ignores-cancel
-cancel-as-success ignores-sigterm keeps-old-token token-in-address prints-token
-local-time completed-once-only completed-forever two-outcomes no-completed
-unknown-category float-progress heartbeats-after-end token-to-bucket
+cancel-as-success ignores-sigterm token-in-address prints-token
+local-time completed-forever two-outcomes no-completed
+unknown-category text-progress heartbeats-after-end token-to-bucket
 no-content-type never-ends crashes""".split()
 
 
@@ -35,8 +36,9 @@ class Cancelled(Exception):
 
 
 class Worker:
-    def __init__(self, envelope, broken):
+    def __init__(self, envelope, broken, plain):
         self.envelope = envelope
+        self.plain = plain
         self.broken = broken
         self.token = envelope["taskToken"]
         self.worker_id = "python-" + uuid.uuid4().hex
@@ -75,10 +77,12 @@ class Worker:
             try:
                 status, _ = self.post("started", {
                     "startedAt": self.now(),
-                    "handlesSigterm": True,
+                    **({} if self.plain else {"handlesSigterm": True}),
                 })
             except (OSError, http.client.HTTPException):
                 status = 503
+            if self.plain:
+                return
             if status == 409 and self.broken != "ignores-409":
                 raise Aborted("started was answered with 409")
             if status < 500:
@@ -109,7 +113,9 @@ class Worker:
                     return
 
     def heartbeat(self):
-        percent = 33.4 if self.broken == "float-progress" else self.progress
+        percent = 33.4 if self.plain else self.progress
+        if self.broken == "text-progress":
+            percent = "33"
         status, answer = self.post("heartbeat", {
             "heartbeatAt": self.now(), "progressPct": percent, "message": "working",
         })
@@ -117,7 +123,7 @@ class Worker:
             raise OSError("the answer was %d" % status)
         if status in (409, 410):
             raise Aborted("a heartbeat was answered with %d" % status)
-        if answer.get("taskToken") and self.broken != "keeps-old-token":
+        if answer.get("taskToken") and not self.plain:
             self.token = answer["taskToken"]
         if answer.get("shouldCancel") and self.broken != "ignores-cancel":
             self.end(Cancelled(answer.get("cancelReason", "")))
@@ -136,7 +142,7 @@ class Worker:
             except (OSError, http.client.HTTPException):
                 status = 503
             again = status >= 500 or status in (401, 408, 429)
-            if self.broken == "completed-once-only":
+            if self.plain:
                 again = False
             if self.broken == "completed-forever":
                 again = status != 200
@@ -232,8 +238,9 @@ def main():
     flags = argparse.ArgumentParser()
     flags.add_argument("--seconds", type=float, default=3)
     flags.add_argument("--broken", choices=BROKEN)
+    flags.add_argument("--plain", action="store_true")
     args = flags.parse_args()
-    worker = Worker(json.loads(os.environ["TASK_ENVELOPE"]), args.broken)
+    worker = Worker(json.loads(os.environ["TASK_ENVELOPE"]), args.broken, args.plain)
     if args.broken == "ignores-sigterm":
         signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     else:
