@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // The size limits of bodies in bytes. That of workers is derived from the input
@@ -127,7 +128,7 @@ func parseJSON(body []byte, v any) error {
 	}
 	err := json.Unmarshal(s.rewrite(body), v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fault.Invalid(wrong.Field, "%s is %s, want %s", nameOf(wrong.Field), wrong.Value, kindOf(wrong.Type))
+		return fault.Invalid(wrong.Field, "%s is %s, want %s", nameOf(wrong.Field), limit.Cut(wrong.Value, nameLimit), kindOf(wrong.Type))
 	}
 	if err != nil {
 		return notJSON(err)

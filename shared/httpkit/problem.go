@@ -56,7 +56,7 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	}
 	p := &Problem{
 		Body: contract.Problem{
-			Type:  "urn:sortie:problem:" + strings.ToLower(strings.ReplaceAll(string(f.Code), "_", "-")),
+			Type:  problemURN(string(f.Code)),
 			Title: a.title, Status: a.status, Detail: f.Message,
 			Code: string(f.Code), Retryable: f.Retryable, Field: f.Field,
 		},
@@ -80,6 +80,11 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Header.Set("X-Backoff-Ms", strconv.FormatInt(a.backoff.Milliseconds(), 10))
 	}
 	return p
+}
+
+// problemURN returns the type of the problems of a code.
+func problemURN(code string) string {
+	return "urn:sortie:problem:" + strings.ToLower(strings.ReplaceAll(code, "_", "-"))
 }
 
 // onlyHTTP returns a problem whose code is specific to HTTP.

@@ -129,8 +129,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(orchestrator.WithEffectBudget(r.Context()), exchangeKey{}, x))
 	w.Header().Set("X-Correlation-Id", id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	body := s.timeBody(w, r)
 	defer func() {
 		thrown := recover()
+		if body != nil {
+			if x.err != nil && x.status == 0 {
+				body.refuse(w, r)
+			}
+			body.stop()
+		}
 		aborted := s.settle(x, r, thrown)
 		s.logAccess(r.Context(), x, r)
 		if aborted {

@@ -66,11 +66,11 @@ func TestRetryPrintsTheNewTask(t *testing.T) {
 	}
 }
 
-func TestLogsAreUnchanged(t *testing.T) {
+func TestLogsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v1/tasks/" + taskID + "/logs"
-	env := responses(t, map[string]func(http.ResponseWriter){path: logOf("a\xff\nb", "2", "false"), path + "?attempt=1": logOf("one", "1", "true")})
-	if got := sortie(t, env, "", "logs", taskID); got.code != 0 || got.stdout != "a\xff\nb" {
+	env := responses(t, map[string]func(http.ResponseWriter){path: logOf("a\xff\n\x1b[2Jb\u202e", "2", "false"), path + "?attempt=1": logOf("one", "1", "true")})
+	if got := sortie(t, env, "", "logs", taskID); got.code != 0 || got.stdout != `a\xff`+"\n"+`\x1b[2Jb\u202e` {
 		t.Errorf("got %+v", got)
 	}
 	if got := sortie(t, env, "", "logs", taskID, "--attempt", "1"); got.code != 0 || got.stdout != "one" {

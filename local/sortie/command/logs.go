@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -104,7 +105,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 				return err
 			}
 		}
-		if _, err := a.Stdout.Write(text); err != nil {
+		if _, err := a.Stdout.Write(display.Escape(text)); err != nil {
 			return err
 		}
 		if log.Attempt > 0 { // the log exists

@@ -180,7 +180,7 @@ func (a *app) print(v any) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the result: %w", err)
 	}
-	return a.say("%s\n", text)
+	return a.say("%s\n", display.EscapeJSON(text))
 }
 
 // printLine writes an object as a line of JSON, for readers that do not wait for
@@ -190,7 +190,7 @@ func (a *app) printLine(v any) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the result: %w", err)
 	}
-	return a.say("%s\n", text)
+	return a.say("%s\n", display.EscapeJSON(text))
 }
 
 // say writes a result.

@@ -2,10 +2,12 @@ package display
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -87,9 +89,50 @@ func (s *Screen) fit(text string) string {
 // invalid UTF-8 becomes U+FFFD.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if unsafeRune(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// Escape makes a worker's output safe for a terminal: newlines and tabs stay, other
+// control and bidirectional characters, and bytes that are not UTF-8, are shown as
+// Go escapes such as \x1b, \u009b and \u202e.
+func Escape(text []byte) []byte {
+	var safe []byte
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			safe = fmt.Appendf(safe, `\x%02x`, text[0])
+		case r == '\n' || r == '\t' || r == '\r' && len(text) > 1 && text[1] == '\n' || !unsafeRune(r):
+			safe = append(safe, text[:size]...)
+		case r < utf8.RuneSelf:
+			safe = fmt.Appendf(safe, `\x%02x`, r)
+		default:
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return safe
+}
+
+// EscapeJSON escapes the characters of a JSON text that encoding/json leaves and a
+// terminal obeys. The text stays valid and means the same.
+func EscapeJSON(text []byte) []byte {
+	var safe []byte
+	for _, r := range string(text) {
+		if r >= 0x7f && unsafeRune(r) {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		} else {
+			safe = utf8.AppendRune(safe, r)
+		}
+	}
+	return safe
+}
+
+// unsafeRune reports whether a terminal obeys a character, or lays out others by it.
+func unsafeRune(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/twin/engine"
@@ -251,6 +254,7 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
 	}
 	server.RegisterOnShutdown(func() {
 		over, _ := s.clock.NewTimer(shutdownGrace)
@@ -259,7 +263,7 @@ func (s *Stack) serveOn(listener net.Listener, handler http.Handler) (url string
 	})
 	s.servers = append(s.servers, server)
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(httpkit.Listener(listener, uuid.NewString)); !errors.Is(err, http.ErrServerClosed) {
 			s.fatal <- fmt.Errorf("a server failed: %w", err)
 		}
 	}()

@@ -1,0 +1,93 @@
+package httpkit
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// The time that the body of a request may take to arrive, and that of a refused
+// request. A refused request's body is read so that its connection can be used
+// again.
+const (
+	bodyTime    = 10 * time.Second
+	refusedTime = 100 * time.Millisecond
+)
+
+// drainLimit is the size in bytes up to which net/http reads what a handler left of
+// a body.
+const drainLimit = 256 << 10
+
+// past is a read deadline that is over.
+var past = time.Unix(1, 0)
+
+// timedBody is a body whose connection fails if the body takes longer than
+// bodyTime. Connections without deadlines, such as those of tests and of Lambda,
+// have bodies that are complete.
+type timedBody struct {
+	io.ReadCloser
+	conn  *http.ResponseController
+	clock clock.Clock
+
+	start, end sync.Once
+	stopped    chan struct{}
+	read       bool // the body was read to its end, or cannot be read further
+}
+
+// timeBody limits the time of the request's body; nil if it has none.
+func (s *server) timeBody(w http.ResponseWriter, r *http.Request) *timedBody {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	b := &timedBody{
+		ReadCloser: r.Body, conn: http.NewResponseController(w), clock: s.config.Clock, stopped: make(chan struct{}),
+	}
+	r.Body = b
+	return b
+}
+
+// Read starts the limit with the first call.
+func (b *timedBody) Read(p []byte) (int, error) {
+	b.start.Do(func() { b.limit(bodyTime) })
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.read = true
+		b.stop()
+	}
+	return n, err
+}
+
+// limit fails reads of the connection after d, unless the body ends before.
+func (b *timedBody) limit(d time.Duration) {
+	over, stop := b.clock.NewTimer(d)
+	go func() {
+		defer stop()
+		select {
+		case <-over:
+			_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
+		case <-b.stopped:
+		}
+	}()
+}
+
+func (b *timedBody) stop() { b.end.Do(func() { close(b.stopped) }) }
+
+// refuse prepares the connection for an error response: net/http would wait for
+// the rest of the body before it. A body that does not arrive closes the
+// connection.
+func (b *timedBody) refuse(w http.ResponseWriter, r *http.Request) {
+	if b.read || r.ContentLength > drainLimit {
+		return
+	}
+	if r.Header.Get("Expect") == "" {
+		b.limit(refusedTime)
+		if n, err := io.Copy(io.Discard, io.LimitReader(b.ReadCloser, drainLimit)); err == nil && n < drainLimit {
+			return
+		}
+	}
+	w.Header().Set("Connection", "close")
+	_ = b.conn.SetReadDeadline(past) // without deadlines, nothing waits
+}
