@@ -31,7 +31,7 @@ type Runner interface {
 	// List calls each for every live machine that this Sortie has created, in any
 	// order, one call at a time, until each returns false. It may lag behind;
 	// machines that are gone may be missing. A part of the platform that cannot be
-	// read, such as an app, does not hide the others: List goes on, and its error
+	// read, such as an app, does not hide the others: List continues, and its error
 	// names each part that failed.
 	List(ctx context.Context, each func(MachineStatus) bool) error
 	// Stop sends SIGTERM and, after the grace, SIGKILL. It waits for neither.
