@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -118,9 +119,13 @@ func TestNextAttemptAwaitsTheCreateCall(t *testing.T) {
 	h := setup(t)
 	h.runner.during = func(m *machine) error {
 		m.hidden = true
-		h.advance(20 * time.Second)
-		if len(h.runner.launched) != 1 {
-			t.Errorf("got %d create calls while the first has no answer, want 1", len(h.runner.launched))
+		h.clock.to(h.clock.now.Add(20 * time.Second))
+		ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
+		in := orchestrator.StepInput{Ref: ref, Execution: run.ExecutionName(ref, 1), Carried: orchestrator.Carried{Generation: 1}}
+		_, err := h.service.Reconcile(h.Context(), in)
+		h.ok(err)
+		if _, err := h.service.Terminate(h.Context(), in); !errors.As(err, new(orchestrator.TryAgain)) {
+			t.Errorf("got %v while the create call has no answer, want TryAgain", err)
 		}
 		m.hidden = false
 		return nil
@@ -128,6 +133,7 @@ func TestNextAttemptAwaitsTheCreateCall(t *testing.T) {
 	r, err := h.exportWith(contract.Policy{StartTimeoutSeconds: new(1)})
 	h.ok(err)
 	h.step()
+	h.wantEvents(r.TaskID, "attempt_ended:START_TIMEOUT")
 	h.advance(2 * time.Minute)
 	r = h.wantState(r.TaskID, run.Running)
 	if r.Attempt.Number != 2 || h.runner.launched[0].Phase != port.MachineGone || h.runner.live() != 1 {
