@@ -28,12 +28,15 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 }
 
 // awaitPermit waits until the permitted start of a run that was granted one, and
-// grants the next one. Without a permit, a start behind a closed gate is throttled
-// without a call of the platform: it would overtake the runs that wait. permitted
-// is false if the attempt needs no create call now.
+// grants the next one. Without a permit, a start behind a closed gate is deferred: it
+// would overtake the runs that wait. An attempt that may have a machine already is
+// not. permitted is false if the attempt needs no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	if !r.Attempt.StartAt.IsZero() {
 		return s.awaitStart(ctx, r)
+	}
+	if r.Attempt.Unsure {
+		return r, true, nil
 	}
 	gate, err := s.store.StartGate(ctx, r.Slot.Pool)
 	if err != nil {
@@ -42,7 +45,7 @@ func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, p
 	if _, app := s.places(r); !gate.Closed(app, s.now()) {
 		return r, true, nil
 	}
-	after, err = s.notStarted(ctx, r, fault.New(fault.Throttled, "cannot launch the machine: other runs wait for the platform's limit"))
+	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
 	return after, false, err
 }
 
@@ -76,12 +79,12 @@ func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (ru
 			return g.Throttled(apps, app, r.Attempt.StartAt, s.now())
 		})
 	}
-	return s.notStarted(ctx, r, why)
+	return s.notStarted(ctx, r, run.StartRefused{Attempt: r.Attempt.Number, Fault: why, Rand: s.rand()})
 }
 
 // notStarted commits a start without a machine, and grants the permitted starts.
-func (s *Launches) notStarted(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
-	after, err := s.apply(ctx, r.Ref(), is(run.StartRefused{Attempt: r.Attempt.Number, Fault: why, Rand: s.rand()}))
+func (s *Launches) notStarted(ctx context.Context, r run.Run, f run.Fact) (run.Run, error) {
+	after, err := s.apply(ctx, r.Ref(), is(f))
 	if err == nil && after.Queued() {
 		s.fill(ctx, r.Tenant, r.Slot.Pool)
 	}

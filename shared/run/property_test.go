@@ -37,6 +37,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Admitted{Pool: "p", Limit: limit},
 		run.Enqueued{Pool: "p", Limit: limit},
 		run.Granted{Limit: limit},
+		run.StartDeferred{Attempt: attempt},
 		run.Checked{},
 		run.Checked{Violations: []string{"x"}},
 		run.Acted{},

@@ -146,6 +146,20 @@ func (d *draft) startDelay(n int, rand float64) time.Duration {
 	return max(d.Policy.Retry.Delay(n, rand), failureDelay(n))
 }
 
+// StartDeferred: other runs wait for the platform's limit, so no create call was
+// sent. The run returns its slot and waits in the queue.
+type StartDeferred struct{ Attempt int }
+
+func (f StartDeferred) apply(d *draft) error {
+	if f.Attempt != d.Attempt.Number || d.State != ContainerCreating || d.Attempt.Machine.Known() || d.Queued() {
+		return nil
+	}
+	d.Attempt.CreateBy = time.Time{}
+	d.requeue()
+	d.emit(Event{Type: EventQueued, Message: "waits for the platform to permit a start"})
+	return nil
+}
+
 // final returns the fault as one that is not retried.
 func final(f *fault.Fault) *fault.Fault {
 	last := *f

@@ -119,6 +119,8 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprintf("m%d", attempt)}}
 	case "refused":
 		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
+	case "deferred":
+		return run.StartDeferred{Attempt: attempt}
 	case "running":
 		return run.MachineRunning{Attempt: attempt}
 	case "gone":
