@@ -23,6 +23,8 @@ func main() {
 			os.Exit(workAs(os.Args[2]))
 		case "serve":
 			os.Exit(serve(os.Args[2:]))
+		case "sweep":
+			os.Exit(sweepOnce(os.Args[2], os.Args[3]))
 		case "source":
 			os.Exit(source(os.Args[2]))
 		}
@@ -50,6 +52,7 @@ func measurements() []measurement {
 		{"backlog", measureBacklog},
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},
+		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},
 		{"binaries", measureBinaries},
