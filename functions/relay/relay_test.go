@@ -14,9 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -29,6 +33,28 @@ type stage struct {
 	log    bytes.Buffer
 	counts map[string]int
 	handle lambdakit.TaskFunc
+	outbox port.Outbox
+	now    time.Time
+	// healed makes poison readable.
+	healed bool
+}
+
+// decode decodes an image; see the function decode.
+func (s *stage) decode(image json.RawMessage) (run.Run, []run.Event, error) {
+	if s.healed {
+		image = bytes.ReplaceAll(image, []byte("poison"), []byte("healed"))
+	}
+	return decode(image)
+}
+
+// redrive publishes the outbox and returns the response.
+func (s *stage) redrive() string {
+	s.Helper()
+	answer, err := s.handle(s.Context(), json.RawMessage(`{"version":"0","detail-type":"Scheduled Event","source":"aws.events","detail":{}}`))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(answer)
 }
 
 // ids returns the ids of the published events.
@@ -42,7 +68,7 @@ func (s *stage) ids() string {
 
 func setup(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, counts: map[string]int{}}
+	s := &stage{T: t, counts: map[string]int{}, now: at}
 	s.bus = fake.NewPublisher(func(c fake.Call) fake.Fate {
 		if slices.Contains(s.lost, c.Subject) {
 			return fake.Lost
@@ -50,7 +76,16 @@ func setup(t *testing.T) *stage {
 		return fake.Applied
 	})
 	service := orchestrator.NewRelay(s.bus, slog.New(slog.NewTextHandler(&s.log, nil)))
-	s.handle = relay.Handler(service, decode)
+	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
+	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
+		t.Fatal(err)
+	}
+	outbox, err := dynamo.Open(db.AWS(), dynamo.Config{Table: "sortie", Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.outbox = outbox
+	s.handle = relay.Handler(service, outbox, s.decode, func() time.Time { return s.now })
 	return s
 }
 
@@ -84,7 +119,7 @@ func (s *stage) relay(images ...string) string {
 	s.Helper()
 	var records []string
 	for i, image := range images {
-		records = append(records, fmt.Sprintf(`{"eventID":"x","eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d"%s}}`, i+1, image))
+		records = append(records, fmt.Sprintf(`{"eventID":"x","eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":%d%s}}`, i+1, at.Unix(), image))
 	}
 	ctx := lambdakit.WithCounter(s.Context(), func(name string, n int) { s.counts[name] += n })
 	answer, err := s.handle(ctx, json.RawMessage(`{"Records":[`+strings.Join(records, ",")+`]}`))
@@ -151,18 +186,66 @@ func TestUnpublishedEventsAreReturned(t *testing.T) {
 	}
 }
 
-// TestMalformedRecordDoesNotBlockLaterOnes also checks that the response lists
-// it.
-func TestMalformedRecordDoesNotBlockLaterOnes(t *testing.T) {
+// TestUnreadableRecordIsSetAside also checks that the records behind it are
+// published, and that a redrive publishes it once it can be read.
+func TestUnreadableRecordIsSetAside(t *testing.T) {
 	t.Parallel()
-	for name, poison := range map[string]string{"unreadable": image("poison"), "no object": `,"NewImage":[]`} {
-		s := setup(t)
-		if answer := s.relay(image("r", "a"), poison, image("r", "b")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-			t.Errorf("%s: got response %s, want item 2 failed", name, answer)
+	s := setup(t)
+	if answer := s.relay(image("r", "a"), image("poison", "p", "q"), image("r", "b")); answer != none {
+		t.Errorf("got response %s, want %s", answer, none)
+	}
+	if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") || s.counts["RelaySetAside"] != 1 {
+		t.Errorf("got events %s, metrics %v and log %s, want a b and change 2", ids, s.counts, &s.log)
+	}
+	if answer := s.redrive(); answer != `{"batchItemFailures":[],"left":1}` {
+		t.Errorf("got response %s to a redrive, want 1 left", answer)
+	}
+	s.healed = true
+	if answer := s.redrive(); answer != `{"batchItemFailures":[],"redriven":1}` || s.ids() != "a b p q" {
+		t.Errorf("got response %s and events %s, want 1 redriven and a b p q", answer, s.ids())
+	}
+	if answer, err := s.handle(t.Context(), json.RawMessage(`{"redrive":true}`)); string(answer) != none || err != nil || s.ids() != "a b p q" {
+		t.Errorf("got response %s, %v and events %s to another redrive, want no change", answer, err, s.ids())
+	}
+}
+
+func TestRecordThatIsNoObjectIsSetAside(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	if answer := s.relay(`,"NewImage":[]`, image("r", "b")); answer != none || s.ids() != "b" {
+		t.Errorf("got response %s and events %s, want %s and b", answer, s.ids(), none)
+	}
+}
+
+// TestOutageOfTheBusLosesNothing checks that records are delivered again until they
+// are nearly a day old, are set aside then, and are published by a redrive.
+func TestOutageOfTheBusLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.lost = []string{"a", "b"}
+	const again = `{"batchItemFailures":[{"itemIdentifier":"1"},{"itemIdentifier":"2"}]}`
+	for _, age := range []time.Duration{0, time.Hour, 19 * time.Hour} {
+		s.now = at.Add(age)
+		if answer := s.relay(image("r", "a"), image("r", "b")); answer != again {
+			t.Errorf("after %v: got response %s, want %s", age, answer, again)
 		}
-		if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") {
-			t.Errorf("%s: got events %s and log %s, want a b and change 2", name, ids, &s.log)
-		}
+	}
+	s.now = at.Add(20 * time.Hour)
+	if answer := s.relay(image("r", "a"), image("r", "b")); answer != none {
+		t.Errorf("after %v: got response %s, want %s", 20*time.Hour, answer, none)
+	}
+	s.now = at.Add(48 * time.Hour)
+	if answer := s.redrive(); answer != `{"batchItemFailures":[],"left":2}` {
+		t.Errorf("got response %s to a redrive during the outage, want 2 left", answer)
+	}
+	s.lost = nil
+	if answer := s.redrive(); answer != `{"batchItemFailures":[],"redriven":2}` {
+		t.Errorf("got response %s, want 2 redriven", answer)
+	}
+	got := strings.Fields(s.ids())
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("got events %v, want a and b", got)
 	}
 }
 
@@ -182,9 +265,10 @@ func FuzzRelay(f *testing.F) {
 	f.Add(`{"Records":null}`)
 	f.Fuzz(func(t *testing.T, input string) {
 		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
-		answer, err := relay.Handler(service, decode)(t.Context(), json.RawMessage(input))
-		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" {
-			t.Errorf("%s: got %v, want InvalidInput or nil", input, err)
+		answer, err := relay.Handler(service, nil, decode, time.Now)(t.Context(), json.RawMessage(input))
+		// The outbox is used and panics, because there is none.
+		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
+			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)
 		}
 		if err == nil && !json.Valid(answer) {
 			t.Errorf("got response %s, want valid JSON", answer)

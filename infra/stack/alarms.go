@@ -89,8 +89,8 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		},
 		{
 			id: "RelayFails", above: 0, periods: 2, metrics: lambda("Errors", "Sum", "relay"),
-			meaning: "the relay fails: events are published late, and after ten tries not at all",
-			action:  "read its log; records that it gave up are in the dead-letter queue",
+			meaning: "the relay fails: events are published late",
+			action:  "read its log; it retries for a day and then sets events aside, which are published each hour or with sortie redrive",
 		},
 		{
 			id: "RelayLate", above: 60_000, periods: 2, metrics: lambda("IteratorAge", "Maximum", "relay"),

@@ -19,12 +19,13 @@ type deadLetters struct {
 	rules []string
 }
 
-// Retries of records and events. The stream keeps a record for a day; a record that
-// always fails blocks its shard for at most an hour.
+// Retries of records and events. The stream keeps a record for a day, and the relay
+// retries for as long. It sets aside what it cannot publish, so a record that always
+// fails does not block its shard.
 const (
 	relayBatch        = 100
-	relayRetries      = 10
-	relayMaxAge       = 3600
+	relayRetries      = -1 // until relayMaxAge
+	relayMaxAge       = 24 * 3600
 	relayWorkers      = 2 // concurrent batches per shard; the records of one run stay in order
 	sweepRetries      = 1
 	sweepMaxAge       = 300
@@ -65,16 +66,16 @@ func (b *builder) addEvents() {
 }
 
 // addSchedules invokes the sweep each minute. It uses a rule instead of EventBridge
-// Scheduler because a rule is free and needs no role. An invocation that fails goes to
-// the dead-letter queue; the next minute's sweep repeats its work.
+// Scheduler because a rule is free and needs no role. An invocation that fails is not
+// kept, because the next minute's sweep repeats its work: while a secret is missing,
+// the alarm SweepFails says so, and ends with the cause. The same holds for an event
+// about an ended execution: the sweep finds it when it is overdue.
 func (b *builder) addSchedules() {
 	b.toSweep("EveryMinute", "the sweep, each minute", nil, "rate(1 minute)")
 	b.invoked("sweep", "SweepInvoke", &awslambda.CfnEventInvokeConfigProps{
 		MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge),
-		DestinationConfig: &awslambda.CfnEventInvokeConfig_DestinationConfigProperty{
-			OnFailure: &awslambda.CfnEventInvokeConfig_OnFailureProperty{Destination: jsii.String(b.dead.arn)},
-		},
 	})
+	b.toFunction("relay", "Redrive", "the relay, each hour, for what it has set aside", nil, "rate(1 hour)", sweepRetries)
 }
 
 // invoked sets what happens to asynchronous calls of a function that fail.

@@ -90,9 +90,9 @@ var functions = map[string]function{
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, addressed, deadLetter}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, addressed}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
-	"relay":     {kind: relay, uses: []use{consumes, publishes, deadLetter}},
+	"relay":     {kind: relay, uses: []use{consumes, publishes, writes, surveys, deadLetter}},
 }
 
 // Program is the folder of the function's program below functions. All step

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/relay"
@@ -167,7 +168,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 	case "stream":
 		publisher := fake.NewPublisher(nil)
 		svc := orchestrator.NewRelay(publisher, slog.New(slog.DiscardHandler))
-		output, err := relay.Handler(svc, dynamo.NewEvents)(t.Context(), event)
+		output, err := relay.Handler(svc, nil, dynamo.NewEvents, time.Now)(t.Context(), event)
 		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Event.Type != run.EventAccepted || publisher.Events()[0].TaskID == "" {
 			t.Errorf("got %s (%v) and events %+v", output, err, publisher.Events())
 		}

@@ -5,6 +5,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -13,5 +14,5 @@ func main() {
 	p := process.Start("relay")
 	bus, err := eventbridge.New(p.AWS(), p.Need("SORTIE_BUS"))
 	p.Check(err)
-	p.ServeEvent(relay.Handler(orchestrator.NewRelay(bus, p.Log), dynamo.NewEvents))
+	p.ServeEvent(relay.Handler(orchestrator.NewRelay(bus, p.Log), deployed.Store(p), dynamo.NewEvents, p.Clock().Now))
 }

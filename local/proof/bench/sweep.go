@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -185,7 +187,9 @@ func sweepOnce(url, living string) int {
 	config := orchestrator.Config{Pool: "default", MaxMachines: 10, SweepWorkers: 16}
 	records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
 	machines := orchestrator.NewMachines(orchestrator.NewLifecycle(records, executions, config), listOnly{living: n})
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), orchestrator.NewReception(records, config), orchestrator.SelfProbe, config)
+	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
+	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), reception, config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

@@ -45,6 +45,17 @@ func TestDrainClosesTheEntrance(t *testing.T) {
 	}
 }
 
+func TestRedriveInvokesTheRelay(t *testing.T) {
+	t.Parallel()
+	a := &account{stack: "{}"}
+	if done, err := arrange(t, a).Redrive(t.Context()); err != nil || done != (stage.Redriven{}) {
+		t.Errorf("got %+v, %v, want nothing redriven", done, err)
+	}
+	if want := []string{`POST sortie-prod-relay/invocations {"redrive":true}`}; !slices.Equal(a.calls, want) {
+		t.Errorf("got %q, want %q", a.calls, want)
+	}
+}
+
 func TestAwaitIdleWaitsForTheLastRun(t *testing.T) {
 	t.Parallel()
 	s := arrange(t, &account{stack: "{}", outputs: map[string]string{"StateMachineArn": "arn"}, running: []int{3, 3, 1, 0}})

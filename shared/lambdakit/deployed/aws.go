@@ -10,6 +10,7 @@ package deployed
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/kms"
@@ -18,14 +19,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
+// ttlGrace is how long the sweep leaves expired records to the table's TTL, which
+// deletes them for nothing, usually within two days.
+const ttlGrace = 72 * time.Hour
+
 // Store returns the DynamoDB table of SORTIE_TABLE. SORTIE_PLAIN_ITEMS=true makes
 // it store new records as plain JSON.
-func Store(p *process.Process) port.Store {
+func Store(p *process.Process) *dynamo.Store {
 	plain, err := strconv.ParseBool(p.Option("SORTIE_PLAIN_ITEMS", "false"))
 	if err != nil {
 		p.Check(errors.New("SORTIE_PLAIN_ITEMS: want true or false"))
 	}
-	store, err := dynamo.Open(p.AWS(), dynamo.Config{Table: p.Need("SORTIE_TABLE"), Clock: p.Clock(), PlainItems: plain})
+	store, err := dynamo.Open(p.AWS(), dynamo.Config{
+		Table: p.Need("SORTIE_TABLE"), Clock: p.Clock(), PlainItems: plain, TTLGrace: ttlGrace,
+	})
 	p.Check(err)
 	return store
 }
