@@ -266,7 +266,7 @@ func FuzzRelay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input string) {
 		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
 		answer, err := relay.Handler(service, nil, decode, time.Now)(t.Context(), json.RawMessage(input))
-		// The outbox is used and panics, because there is none.
+		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)
 		}
