@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -94,9 +95,14 @@ type Evaluated struct {
 func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
 
 // repeats reports whether a fact of the execution with this generation comes
-// from a repeated or slow call: the execution waits in a later state.
+// from a repeated or slow call: the execution waits in a later state. It also
+// waits there while the completion of that state's token is pending.
 func repeats(r Run, generation int) bool {
-	return generation > 0 && r.Wait.Token != "" && r.Wait.Generation > generation
+	if generation == 0 {
+		return false
+	}
+	return r.Wait.Token != "" && r.Wait.Generation > generation ||
+		slices.ContainsFunc(r.Execution.Pending, func(e Effect) bool { return e.Generation > generation })
 }
 
 // The phases of a machine that prove something to Evaluated.

@@ -120,13 +120,11 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.Spent.Stops++
 		again = d.Spent.Stops <= maxStops
 		retry.MaxDelay, failures = max(retry.MaxDelay, stopDelay), d.Spent.Stops
-	case why.Code == fault.StartTimeout:
+	case why.Code == fault.StartTimeout, d.Attempt.StartedAt.IsZero():
 		d.Spent.Starts++
 		again, failures = d.Spent.Starts <= retry.MaxFurtherStarts, d.Spent.Starts
 	default:
-		if !d.Attempt.StartedAt.IsZero() {
-			d.Spent.Attempts++
-		}
+		d.Spent.Attempts++
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
 	if !again || !why.Retryable {
