@@ -27,8 +27,12 @@ func newBuckets(w *world) *buckets {
 // errNoURLs: simulated clients do not download.
 var errNoURLs = errors.New("the simulation has no presigned URLs")
 
-func (b *buckets) maybeLost(call string) error {
-	if b.w.chance(b.w.plan.lostCalls) {
+func (b *buckets) maybeLost(ctx context.Context, call string) error {
+	b.w.maybeInterrupt()
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	if b.w.down(bucketOutage) || b.w.chance(b.w.plan.lostCalls) {
 		b.w.note("bucket call lost: %s", call)
 		return fault.New(fault.Unavailable, "no response from the object store")
 	}
@@ -36,8 +40,8 @@ func (b *buckets) maybeLost(call string) error {
 }
 
 // Head implements port.Outputs.
-func (b *buckets) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
-	if err := b.maybeLost("head"); err != nil {
+func (b *buckets) Head(ctx context.Context, bucket port.Bucket, key string) (port.Object, error) {
+	if err := b.maybeLost(ctx, "head"); err != nil {
 		return port.Object{}, err
 	}
 	return b.head(bucket, key)
@@ -50,13 +54,13 @@ func (b *buckets) head(bucket port.Bucket, key string) (port.Object, error) {
 	}
 	return port.Object{
 		Key: key, Size: int64(len(body)), ETag: fmt.Sprintf(`"%x"`, sha256.Sum256(body)), ContentType: "application/xml",
-		ModifiedAt: b.w.time.Now(),
+		ModifiedAt: b.w.time.now,
 	}, nil
 }
 
 // Accept implements port.Outputs.
-func (b *buckets) Accept(_ context.Context, key, etag string) (port.Object, error) {
-	if err := b.maybeLost("accept"); err != nil {
+func (b *buckets) Accept(ctx context.Context, key, etag string) (port.Object, error) {
+	if err := b.maybeLost(ctx, "accept"); err != nil {
 		return port.Object{}, err
 	}
 	object, err := b.head(port.Uploads, key)
@@ -68,16 +72,16 @@ func (b *buckets) Accept(_ context.Context, key, etag string) (port.Object, erro
 	}
 	b.w.maybeCancel(strings.Split(key, "/")[1])
 	b.buckets[port.Accepted][key] = b.buckets[port.Uploads][key]
-	return object, b.maybeLost("response to accept")
+	return object, b.maybeLost(ctx, "response to accept")
 }
 
 // Put implements port.Outputs.
-func (b *buckets) Put(_ context.Context, bucket port.Bucket, key, _ string, content []byte) error {
-	if err := b.maybeLost("put"); err != nil {
+func (b *buckets) Put(ctx context.Context, bucket port.Bucket, key, _ string, content []byte) error {
+	if err := b.maybeLost(ctx, "put"); err != nil {
 		return err
 	}
 	b.buckets[bucket][key] = content
-	return b.maybeLost("response to put")
+	return b.maybeLost(ctx, "response to put")
 }
 
 // Open implements port.Outputs.
@@ -97,8 +101,8 @@ func (b *buckets) PresignPut(_ context.Context, key, _ string, _ time.Duration) 
 }
 
 // Delete implements port.Outputs.
-func (b *buckets) Delete(_ context.Context, bucket port.Bucket, key string) error {
-	if err := b.maybeLost("delete"); err != nil {
+func (b *buckets) Delete(ctx context.Context, bucket port.Bucket, key string) error {
+	if err := b.maybeLost(ctx, "delete"); err != nil {
 		return err
 	}
 	delete(b.buckets[bucket], key)
@@ -106,8 +110,8 @@ func (b *buckets) Delete(_ context.Context, bucket port.Bucket, key string) erro
 }
 
 // DeletePrefix implements port.Outputs.
-func (b *buckets) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
-	if err := b.maybeLost("delete prefix"); err != nil {
+func (b *buckets) DeletePrefix(ctx context.Context, bucket port.Bucket, prefix string) error {
+	if err := b.maybeLost(ctx, "delete prefix"); err != nil {
 		return err
 	}
 	for key := range b.buckets[bucket] {

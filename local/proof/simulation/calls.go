@@ -40,7 +40,7 @@ func (a answer) ok() bool { return a.status == http.StatusOK }
 // workerAPI returns the handler for the routes that workers call.
 func (w *world) workerAPI(system *orchestrator.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
-		Loopback: true, Clock: w.time, Log: w.log, NewID: func() string { return w.hex(16) },
+		Loopback: true, Clock: hostClock{w}, Log: w.log, NewID: func() string { return w.hex(16) },
 	}, callback.Routes(system.Workers)...)
 }
 
@@ -65,7 +65,7 @@ func (p *worker) send(c call) answer {
 // deliver passes the call to the real handler and checks its effect.
 func (p *worker) deliver(c call) answer {
 	w := p.w
-	if w.process.crashed || w.disconnected() {
+	if w.process.crashed || w.down(networkOutage) {
 		return answer{}
 	}
 	before, known := w.record(p.task())
@@ -100,9 +100,8 @@ func (w *world) serve(c call) answer {
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	process, recorder := w.process, httptest.NewRecorder()
-	process.api.ServeHTTP(recorder, request)
-	if process.crashed {
+	recorder := httptest.NewRecorder()
+	if !w.call(func(ctx context.Context) { w.process.api.ServeHTTP(recorder, request.WithContext(ctx)) }) {
 		return answer{}
 	}
 	return answer{recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())}
@@ -114,17 +113,21 @@ type attemptFacts struct {
 	// accepted call.
 	worker     string
 	lastCallAt time.Time
-	// blocked is the value of world.blocked at lastCallAt.
-	blocked time.Duration
 	// reported: a call with a report has returned.
 	reported bool
 	// succeeded: a success was acknowledged. defectiveOutput: the upload
 	// differs from its report.
 	succeeded, defectiveOutput bool
-	// timedOut: a heartbeat timeout was checked. cancelBlocked is 1 more than
-	// world.blocked at the first check after the cancel request.
-	timedOut      bool
-	cancelBlocked time.Duration
+	// machines counts the machines that were created. strangers stopped some of
+	// them.
+	machines, strangers int
+	// longStart: a refusal of the runner has extended the start limit.
+	longStart bool
+	// noticedAt is when a worker first learned of a cancel request or got
+	// SIGTERM.
+	noticedAt time.Time
+	// faultChecked: the fault that ended the attempt was checked.
+	faultChecked bool
 }
 
 func (w *world) attempt(task string, attempt int) *attemptFacts {
@@ -162,12 +165,15 @@ func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run
 	}
 	switch c.route {
 	case "started":
-		facts.lastCallAt, facts.blocked = calledAt, w.blocked
+		facts.lastCallAt = calledAt
 		if before.Cancel != nil {
 			w.fail("started of %s was accepted after a cancel request for %s", p.name, p.task())
 		}
 	case "heartbeat":
-		facts.lastCallAt, facts.blocked = calledAt, w.blocked
+		facts.lastCallAt = calledAt
+		if facts.noticedAt.IsZero() && strings.Contains(string(reply.text), `"shouldCancel":true`) {
+			facts.noticedAt = w.time.now
+		}
 		if before.Cancel != nil && !strings.Contains(string(reply.text), `"shouldCancel":true`) {
 			w.fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.name, p.task())
 		}

@@ -3,120 +3,84 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// check checks the invariants after a step.
-func (w *world) check(ctx context.Context) {
-	if w.process.crashed {
+// check checks the invariants after an event.
+func (w *world) check() {
+	if w.process.crashed || w.broken != nil {
 		return
 	}
-	held := 0
-	records := w.records(ctx)
-	known := make(map[string]*run.Run, len(records))
-	for _, r := range records {
-		known[r.ID] = r
-		if r.Slot.State == run.SlotHeld {
+	changed := w.refresh()
+	for _, r := range changed {
+		w.checkChange(w.last[r.ID], r)
+	}
+	for _, r := range changed {
+		w.last[r.ID] = r
+	}
+	// With many runs not all are compared with the time after every event.
+	if len(w.records.ordered) > 10 && w.time.now.Sub(w.checkedAt) < time.Second {
+		return
+	}
+	w.checkedAt = w.time.now
+	w.checkSlots()
+	w.checkMachines()
+	w.checkPrompt()
+}
+
+// checkSlots compares the pool's leases with the records.
+func (w *world) checkSlots() {
+	held, queued := 0, 0
+	for _, r := range w.records.ordered {
+		switch r.PoolState() {
+		case run.SlotHeld:
 			held++
+		case run.SlotQueued:
+			queued++
 		}
-		w.checkStep(r)
-		w.checkHeartbeatTimeout(r)
 	}
 	if limit := w.config.MaxMachines; limit > 0 && held > limit {
 		w.fail("got %d held slots, want at most %d", held, limit)
 	}
-	queued := 0
-	for _, p := range w.rows.pools {
-		queued += p.Queued
-		if w.config.MaxMachines > 0 && p.Held != held {
-			w.fail("got %d leases, want %d for the runs that hold a slot", p.Held, held)
-		}
+	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit
+		w.readPools()
 	}
-	w.checkMachines(known)
-	if w.plan.reliable() && w.plan.slowCommits == 0 {
-		w.checkLatency(known, held, queued)
+	same := true
+	for _, p := range w.records.pools {
+		same = same && (w.config.MaxMachines == 0 || p.Held == held && p.Queued == queued)
 	}
-}
-
-// maxIdle limits the time that a slot is free while a run is queued. maxCleanup
-// limits the cleanup of an attempt whose machine is not stuck.
-const (
-	maxIdle    = time.Second
-	maxCleanup = 40 * time.Second
-)
-
-// checkLatency checks, where Sortie itself has no faults, that commits wake
-// waiting runs at once instead of leaving them to time limits and the sweep.
-func (w *world) checkLatency(known map[string]*run.Run, held, queued int) {
 	switch {
-	case queued == 0 || held == w.config.MaxMachines || w.plan.throttles > 0:
-		w.idleSince = time.Time{}
-	case w.idleSince.IsZero():
-		w.idleSince = w.time.now
-	case w.time.now.Sub(w.idleSince) > maxIdle:
-		w.fail("%d runs are queued with %d of %d slots held", queued, held, w.config.MaxMachines)
+	case same:
+		w.leasesDifferSince = time.Time{}
+	case w.leasesDifferSince.IsZero():
+		w.leasesDifferSince = w.time.now
 	}
-	for _, r := range known {
-		w.checkCancel(r)
-		if took := w.time.now.Sub(r.EnteredAt); r.State == run.Terminating && took > maxCleanup && w.plan.stuck == 0 {
-			w.fail("%s is in Terminating for %s", r.ID, took)
-		}
+	// The sweep corrects differences.
+	bound := 2*w.config.SweepInterval + time.Minute
+	if late := w.overdue(w.leasesDifferSince, bound, bound+20*w.config.SweepInterval); late > 0 || !same && !w.home.survivesCrash() {
+		w.fail("got the pools %v, want %d held and %d queued by the records", w.records.pools, held, queued)
 	}
 }
-
-// maxUnwanted limits the life of a machine after its attempt: two sweeps, and
-// the delays of the platform.
-const maxUnwanted = 2*sweepEvery + 4*time.Minute
-
-func (w *world) checkMachines(known map[string]*run.Run) {
-	for i := range w.machines.created {
-		m := w.machines.byID[fmt.Sprintf("m%d", i+1)]
-		r, ok := known[m.spec.Owner.RunID]
-		wanted := ok && r.State.HasMachine() && r.Attempt.Number == m.spec.Owner.Attempt && (!r.Attempt.Machine.Known() || r.Attempt.Machine.ID == m.id)
-		switch {
-		case !ok || !m.alive() || wanted:
-			m.unwantedAt = time.Time{}
-			continue
-		case m.unwantedAt.IsZero():
-			m.unwantedAt = w.time.now
-		}
-		since := m.unwantedAt
-		if w.upSince.After(since) {
-			since = w.upSince
-		}
-		if age := w.time.now.Sub(since); age > maxUnwanted && !w.unreliable() {
-			w.fail("%s of attempt %d of %s runs %s after its attempt", m.id, m.spec.Owner.Attempt, r.ID, age)
-		}
-	}
-}
-
-// unreliable reports whether several sweeps in a row may fail.
-func (w *world) unreliable() bool { return w.plan.lostCalls > 0.05 || w.plan.lostCommits > 0.05 }
 
 // checkEnd checks what remains after the last run has ended.
 func (w *world) checkEnd(ctx context.Context) {
-	if w.process.crashed {
-		if err := w.restart(ctx); err != nil {
-			w.fail("%v", err)
-			return
-		}
-	}
+	w.home.settle()
 	for _, task := range w.acceptedTasks {
 		if _, err := w.process.store.Find(ctx, client.Tenant, task); err != nil {
 			w.fail("accepted run %s is lost: %v", task, err)
 		}
 	}
 	w.checkList(ctx)
-	records := w.records(ctx)
-	if len(records) > w.requested+w.retried {
-		w.fail("got %d runs for %d requests", len(records), w.requested)
+	records := w.records.ordered
+	if len(records) > w.requests+w.retried {
+		w.fail("got %d runs for %d requests", len(records), w.requests)
 	}
 	for _, r := range records {
 		w.checkRun(ctx, r)
@@ -124,10 +88,8 @@ func (w *world) checkEnd(ctx context.Context) {
 	if len(w.problems) > 0 {
 		return
 	}
-	for _, m := range w.machines.byID {
-		if m.alive() {
-			w.fail("machine %s still runs", m.id)
-		}
+	for _, m := range w.machines.live {
+		w.fail("machine %s still runs", m.id)
 	}
 	// Workers upload while their machine runs, and the bucket is cleared after
 	// the machine is seen gone. Exceptions are a machine whose creation was not
@@ -139,7 +101,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		if report := r.Attempt.Report; r.State == run.Completed && report.Upload == nil {
 			left -= w.uploads(r.TaskID) // uploads that a worker does not report are not removed
 		}
-		if r.State == run.Orphaned && w.plan.lostCalls > 0 {
+		if r.State == run.Orphaned && !w.calm() {
 			allowed++
 		}
 	}
@@ -212,4 +174,29 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 // mayLoseResponses reports whether a commit can succeed without a response.
 func (w *world) mayLoseResponses() bool {
 	return !w.plan.reliable()
+}
+
+// checkOutcome compares a run's final state with the acknowledged cancel
+// requests and reports.
+func (w *world) checkOutcome(r *run.Run) {
+	stateAtCancel, requested := w.cancelled[r.TaskID]
+	switch {
+	case !requested:
+	case stateAtCancel.Terminal() && r.State != stateAtCancel:
+		w.fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
+	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
+	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
+	case r.State == run.Completed && stateAtCancel == run.Terminating: // its success was committed first
+	default:
+		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
+	}
+	for n := 1; n <= r.Attempt.Number; n++ {
+		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
+			continue
+		}
+		if r.State != run.Completed || r.Attempt.Number != n {
+			w.fail("attempt %d of %s was acknowledged as %s, and the run ended as %s in attempt %d: %v",
+				n, r.ID, contract.OutcomeSucceeded, r.State, r.Attempt.Number, r.Fault)
+		}
+	}
 }

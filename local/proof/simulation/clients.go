@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
@@ -20,13 +22,11 @@ var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localh
 var errUnreachable = fault.New(fault.Unavailable, "no response")
 
 // clientCall makes a client's call. The response can be lost.
-func (w *world) clientCall(do func() error) error {
-	err := error(errUnreachable)
-	if w.disconnected() {
-		return err
+func (w *world) clientCall(do func(context.Context) error) (err error) {
+	if w.down(networkOutage) {
+		return errUnreachable
 	}
-	w.inProcess(func() { err = do() }, func() { err = errUnreachable })
-	if w.chance(w.plan.lostCalls) {
+	if !w.call(func(ctx context.Context) { err = do(ctx) }) || w.chance(w.plan.lostCalls) {
 		return errUnreachable
 	}
 	return err
@@ -35,16 +35,19 @@ func (w *world) clientCall(do func() error) error {
 // submit requests a run, and repeats the request until it is answered.
 func (w *world) submit(key string, policy *contract.Policy) {
 	var accepted run.Run
-	err := w.clientCall(func() (err error) {
+	err := w.clientCall(func(ctx context.Context) (err error) {
 		submission, err := api.Export(limit.Formats()[0], contract.ExportRequest{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Policy: policy})
 		if err != nil {
 			return err
 		}
 		submission.Identity, submission.IdempotencyKey, submission.CorrelationID = client, key, key
-		accepted, _, err = w.system.Submit(context.Background(), submission)
+		accepted, _, err = w.system.Submit(ctx, submission)
 		return err
 	})
 	if err != nil {
+		if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.InvalidRequest {
+			w.broken = fmt.Errorf("request: %w", err)
+		}
 		w.time.after(w.upTo(5*time.Second), func() { w.submit(key, policy) })
 		return
 	}
@@ -56,34 +59,27 @@ func (w *world) accepted(key string, r run.Run) {
 	w.note("%s is accepted as %s", key, r.TaskID)
 	w.acceptedTasks = append(w.acceptedTasks, r.TaskID)
 	if w.chance(w.plan.cancels) {
-		w.time.after(w.upTo(4*time.Minute), func() { w.cancel(r.TaskID) })
+		w.time.after(w.upTo(w.longest), func() { w.cancel(r.TaskID) })
 	}
 	if w.chance(w.plan.aborts) {
-		w.time.after(w.upTo(4*time.Minute), func() { w.abort(r.Ref()) })
+		w.time.after(w.upTo(w.longest), func() { w.abort(r.Ref()) })
 	}
 }
 
-// drawPolicy draws the policy of a request; nil is the default.
-func (w *world) drawPolicy() *contract.Policy {
+// drawRequest draws the policy of a request; nil is the default.
+func (w *world) drawRequest() *contract.Policy {
 	if w.chance(0.6) {
 		return nil
 	}
-	p := &contract.Policy{TimeLimitSeconds: new(120 + w.random.IntN(1000)), Retry: &contract.RetryPolicy{MaxAttempts: new(1 + w.random.IntN(3))}}
-	if w.chance(0.5) {
-		p.HeartbeatIntervalSeconds = new(5 + w.random.IntN(20))
-	}
-	if w.chance(0.5) {
-		p.Retry.Categories = []string{contract.CategoryUserCode, contract.CategoryInfrastructure}
-	}
-	return p
+	return requested(w.drawPolicy(w.longest))
 }
 
 // retry retries an ended task, and repeats the call with the same key until it
 // is answered.
 func (w *world) retry(task string) {
 	var accepted run.Run
-	err := w.clientCall(func() (err error) {
-		accepted, _, err = w.system.Retry(context.Background(), orchestrator.RetryRequest{
+	err := w.clientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.system.Retry(ctx, orchestrator.RetryRequest{
 			Identity: client, TaskID: task, IdempotencyKey: "again " + task, CorrelationID: "again",
 		})
 		return err
@@ -98,10 +94,10 @@ func (w *world) retry(task string) {
 
 // abort stops a run's execution from outside of Sortie.
 func (w *world) abort(ref run.Ref) {
-	w.inProcess(func() {
-		err := w.engine.Stop(context.Background(), run.ExecutionName(ref, 1), "aborted")
+	w.call(func(ctx context.Context) {
+		err := w.stop(ctx, run.ExecutionName(ref, 1), "aborted")
 		w.note("execution of %s is aborted: %v", ref.ID, err)
-	}, func() {})
+	})
 }
 
 // maybeCancel sometimes cancels a task in the middle of another operation.
@@ -111,13 +107,13 @@ func (w *world) maybeCancel(task string) {
 	}
 	w.inMaybeCancel = true
 	defer func() { w.inMaybeCancel = false }()
-	w.cancel(task)
+	w.time.spawn(false, func() { w.cancel(task) })
 }
 
 func (w *world) cancel(task string) {
 	var current run.Run
-	err := w.clientCall(func() (err error) {
-		current, err = w.system.Cancel(context.Background(), client, task, "user_requested")
+	err := w.clientCall(func(ctx context.Context) (err error) {
+		current, err = w.system.Cancel(ctx, client, task, "user_requested")
 		return err
 	})
 	w.note("cancel of %s: %v", task, err)

@@ -2,39 +2,130 @@ package simulation
 
 import (
 	"container/heap"
+	"runtime"
 	"time"
 )
 
-// timeline is a virtual clock with a queue of events. Waiting on it runs the
-// events that are due meanwhile.
+// timeline is a virtual clock with a queue of events. Every event runs as a
+// task, a coroutine that may wait. While it waits, other events run. Only one
+// task runs at a time, so the order of everything is determined.
 type timeline struct {
 	now     time.Time
 	count   int
 	pending eventQueue
+	// busy counts the pending events that are not of a background task.
+	busy    int
+	current *task
+	parked  map[*task]bool
+}
+
+// task is a coroutine: goroutines of which one runs at a time, and only while
+// the timeline waits for it.
+type task struct {
+	resumed, stopped chan struct{}
+	// failure is the panic that ended it.
+	failure    any
+	background bool
+	// abandoned: the simulation has ended.
+	abandoned bool
+	// call is the call of Sortie that the task is in, nil outside of one.
+	call *invocation
 }
 
 type event struct {
-	at    time.Time
-	order int
-	do    func()
+	at         time.Time
+	order      int
+	background bool
+	do         func()
 }
 
-// Now implements clock.Clock.
-func (t *timeline) Now() time.Time { return t.now }
-
-// NewTimer implements clock.Clock. It returns a timer that has fired: the time
-// passes during the call.
-func (t *timeline) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	t.runUntil(t.now.Add(d), func() bool { return false })
-	fired := make(chan time.Time, 1)
-	fired <- t.now
-	return fired, func() {}
-}
-
-// after schedules do.
-func (t *timeline) after(d time.Duration, do func()) {
+// push schedules do, which must not wait.
+func (t *timeline) push(d time.Duration, background bool, do func()) {
 	t.count++
-	heap.Push(&t.pending, event{t.now.Add(max(d, 0)), t.count, do})
+	if !background {
+		t.busy++
+	}
+	heap.Push(&t.pending, event{t.now.Add(max(d, 0)), t.count, background, do})
+}
+
+// after schedules a task.
+func (t *timeline) after(d time.Duration, do func()) {
+	t.push(d, false, func() { t.spawn(false, do) })
+}
+
+// spawn runs a task until it ends or waits.
+func (t *timeline) spawn(background bool, do func()) {
+	one := &task{background: background, resumed: make(chan struct{}), stopped: make(chan struct{})}
+	go func() {
+		defer func() {
+			if reason := recover(); reason != (processCrash{}) {
+				one.failure = reason
+			}
+			one.stopped <- struct{}{}
+		}()
+		<-one.resumed
+		do()
+	}()
+	t.resume(one)
+}
+
+// resume runs a task until it ends or waits again.
+func (t *timeline) resume(one *task) {
+	before := t.current
+	t.current = one
+	delete(t.parked, one)
+	one.resumed <- struct{}{}
+	<-one.stopped
+	t.current = before
+	if one.failure != nil && !one.abandoned {
+		panic(one.failure)
+	}
+}
+
+// park suspends the current task until it is resumed. The caller may be another
+// goroutine for which the task waits.
+func (t *timeline) park() {
+	one := t.current
+	if !one.abandoned {
+		t.parked[one] = true
+		one.stopped <- struct{}{}
+		<-one.resumed
+	}
+	if one.abandoned {
+		runtime.Goexit()
+	}
+	if one.call != nil {
+		one.call.checkCrash()
+	}
+}
+
+// sleep suspends the current task for d.
+func (t *timeline) sleep(d time.Duration) { t.await(d, nil) }
+
+// signal resumes the tasks that wait for it.
+type signal struct{ waiting []func() }
+
+func (s *signal) fire() {
+	for _, wake := range s.waiting {
+		wake()
+	}
+	s.waiting = nil
+}
+
+// await suspends the current task until d has passed or the signal fires.
+func (t *timeline) await(d time.Duration, on *signal) {
+	one, woken := t.current, false
+	wake := func() {
+		if !woken {
+			woken = true
+			t.resume(one)
+		}
+	}
+	t.push(d, one.background, wake)
+	if on != nil {
+		on.waiting = append(on.waiting, func() { t.push(0, one.background, wake) })
+	}
+	t.park()
 }
 
 // next returns the time of the next event.
@@ -45,25 +136,43 @@ func (t *timeline) next() (time.Time, bool) {
 	return t.pending[0].at, true
 }
 
-// runUntil runs events until the limit, or until enough returns true.
-func (t *timeline) runUntil(limit time.Time, enough func() bool) {
-	for !enough() {
-		at, ok := t.next()
-		if !ok || at.After(limit) {
-			if limit.After(t.now) {
-				t.now = limit
-			}
-			return
-		}
-		next, ok := heap.Pop(&t.pending).(event)
-		if !ok {
-			return
-		}
-		if next.at.After(t.now) {
-			t.now = next.at
-		}
-		next.do()
+// step runs the next event.
+func (t *timeline) step() {
+	one, ok := heap.Pop(&t.pending).(event)
+	if !ok {
+		return
 	}
+	if !one.background {
+		t.busy--
+	}
+	if one.at.After(t.now) {
+		t.now = one.at
+	}
+	one.do()
+}
+
+// abandon ends the tasks that still wait.
+func (t *timeline) abandon() {
+	for one := range t.parked {
+		one.abandoned = true
+		t.resume(one)
+	}
+}
+
+// hostClock is the clock of the host on which the current call runs. It differs
+// from the timeline by the host's offset.
+type hostClock struct{ w *world }
+
+// Now implements clock.Clock.
+func (c hostClock) Now() time.Time { return c.w.time.now.Add(c.w.offset()) }
+
+// NewTimer implements clock.Clock. It returns a timer that has fired: the time
+// passes during the call.
+func (c hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	c.w.time.sleep(d)
+	fired := make(chan time.Time, 1)
+	fired <- c.Now()
+	return fired, func() {}
 }
 
 // eventQueue is a heap by time, then by order of scheduling.

@@ -28,8 +28,14 @@ func (p *worker) reportStarted() {
 	}
 }
 
-// retryDelay returns the delay before an unanswered call is repeated.
-func (p *worker) retryDelay() time.Duration { return time.Second + p.w.upTo(4*time.Second) }
+// retryDelay returns the delay before an unanswered call is repeated: a few
+// seconds, or a heartbeat interval.
+func (p *worker) retryDelay() time.Duration {
+	if p.patient {
+		return p.interval()
+	}
+	return min(time.Second+p.w.upTo(4*time.Second), p.interval())
+}
 
 func (p *worker) callOf(route string, body any) call {
 	return call{route: route, url: p.envelope.CallbackBaseURL + "/v1/tasks/" + p.task() + "/" + route, token: p.token, body: body}
@@ -38,12 +44,16 @@ func (p *worker) callOf(route string, body any) call {
 // work starts the heartbeats and the work.
 func (p *worker) work() {
 	w := p.w
-	length := w.upTo(2 * time.Minute)
+	length := w.upTo(w.longest / 2)
 	switch {
 	case w.chance(w.plan.immediate):
 		length = 0
 	case w.chance(0.1):
-		length = w.upTo(20 * time.Minute)
+		length = w.upTo(2 * w.longest)
+	}
+	if p.obeysDeadline {
+		w.checkDeadline(p)
+		p.later(p.envelope.Deadline.Sub(w.time.now), p.reachDeadline)
 	}
 	p.heartbeat()
 	w.soon(length, func() { p.resume(p.endWork) })
@@ -67,6 +77,7 @@ func (p *worker) heartbeat() {
 	case !reply.conclusive():
 		next = p.retryDelay()
 	case reply.ok():
+		p.beating = true
 		p.handleHeartbeat(reply)
 	case !p.ignoresSignals:
 		p.exit(0) // the attempt belongs to another worker or has ended
@@ -144,4 +155,15 @@ func (p *worker) complete(body contract.TaskCompleted) {
 	if !w.chance(0.1) { // else the process stays
 		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
 	}
+}
+
+// reachDeadline ends the work at the envelope's deadline.
+func (p *worker) reachDeadline() {
+	if p.cancelling || p.silent {
+		return
+	}
+	p.cancelling = true
+	p.complete(contract.TaskCompleted{
+		Outcome: contract.OutcomeFailed, Error: &contract.TaskError{Category: contract.CategoryTimeout, Message: "deadline"},
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // memoryDir is a file system in memory on Linux.
@@ -47,7 +48,7 @@ var template = sync.OnceValues(func() (file []byte, err error) {
 		if err != nil {
 			return err
 		}
-		_, err = sqlite.NewStore(ctx, db, &timeline{now: start})
+		_, err = sqlite.NewStore(ctx, db, clock.NewVirtual(start))
 		// Close checkpoints the write-ahead log.
 		if err = errors.Join(err, engine.Migrate(ctx, db), db.Close()); err == nil {
 			file, err = os.ReadFile(path) //nolint:gosec // the path is from withTempDir

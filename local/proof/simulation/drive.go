@@ -2,18 +2,18 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 const (
-	sweepEvery = 20 * time.Second
-	// maxTime is later than the end of any run: the longest queue, and all
-	// attempts with their limits, delays and outages.
-	maxTime  = 12 * time.Hour
-	maxSteps = 200_000
+	// restartHorizon is how far ahead the first sweep of a process looks.
+	restartHorizon = 24 * time.Hour
+	maxSteps       = 2_000_000
 )
 
 // Outcome is the result of a simulation.
@@ -25,8 +25,7 @@ type Outcome struct {
 	// Runs, Starts and Machines count runs, starts of the process, and
 	// machines. Took is simulated time.
 	Runs, Starts, Machines int
-	// Attempts counts the attempts of all runs, Steps the steps of the engine
-	// and the world.
+	// Attempts counts the attempts of all runs, Steps the events.
 	Attempts, Steps int
 	// Calls counts the calls of workers, Renewals their renewed tokens.
 	Calls, Renewals int
@@ -47,114 +46,145 @@ func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
 }
 
 func (w *world) run(ctx context.Context) (Outcome, error) {
+	var err error
+	if w.onAWS() {
+		w.home, err = newAWSHome(ctx, w)
+	} else {
+		w.home, err = newLocalHome(w)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
 	if err := w.startProcess(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot start: %w", err)
 	}
-	w.requested = 1 + w.random.IntN(6)
-	for i := range w.requested {
-		policy := w.drawPolicy()
-		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), policy) })
+	w.note("plan %+v", w.plan)
+	w.note("%d requests, settings %+v", w.requests, w.config)
+	for i := range w.requests {
+		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
 	w.planOutages()
-	nextSweep := start.Add(sweepEvery)
-	quiet := 0
-	for ; ; w.steps++ {
-		if w.process.crashed {
-			w.time.runUntil(w.time.now.Add(max(w.upTo(5*time.Second), w.deadUntil.Sub(w.time.now))), func() bool { return false })
-			w.upSince = w.time.now
-			if err := w.restart(ctx); err != nil {
-				return Outcome{}, err
-			}
-			nextSweep = w.time.now
-		}
-		worked, steppedAt := false, w.time.now
-		w.inProcess(func() {
-			var err error
-			if worked, err = w.engine.Step(ctx); err != nil {
-				w.fail("step of the engine: %v", err)
-			}
-		}, func() { worked = true })
-		w.blocked += w.time.now.Sub(steppedAt)
-		if !worked {
-			w.passTime(ctx, &nextSweep, &quiet)
-		}
-		w.check(ctx)
-		if quiet > 3 || len(w.problems) > 0 {
-			break
-		}
-		if w.steps > maxSteps || w.time.now.Sub(start) > maxTime {
-			w.fail("still active after %s and %d steps", w.time.now.Sub(start), w.steps)
-			break
+	w.time.spawn(true, func() { w.sweep(restartHorizon) })
+	w.scheduleSweep()
+	end := start.Add(w.maxTime())
+	for quiet := false; !quiet && w.broken == nil && len(w.problems) == 0; w.steps++ {
+		w.next(ctx)
+		w.check()
+		quiet = w.quiet()
+		if w.steps > maxSteps || w.time.now.After(end) {
+			w.fail("still active after %s and %d steps: %s", w.time.now.Sub(start), w.steps, w.active())
 		}
 	}
-	if len(w.problems) == 0 {
+	w.time.abandon()
+	if len(w.problems) == 0 && w.broken == nil {
 		w.checkEnd(ctx)
 	}
-	return w.outcome(ctx), w.process.db.Close()
+	return w.outcome(), errors.Join(w.broken, w.home.close())
 }
 
-// passTime advances to the next event of the world, deadline of the engine, or
-// sweep.
-func (w *world) passTime(ctx context.Context, nextSweep *time.Time, quiet *int) {
-	next := *nextSweep
-	if due, ok := w.engine.NextDue(); ok && due.Before(next) {
-		next = due
-	}
-	if at, ok := w.time.next(); ok && !at.After(next) {
-		first := true
-		w.time.runUntil(at, func() bool { was := !first; first = false; return was })
-		*quiet = 0
+// maxTime is later than the end of any run: the queue, and all attempts with
+// their limits, delays and outages.
+func (w *world) maxTime() time.Duration { return 400*w.longest + w.outageTime + 24*time.Hour }
+
+// next advances to the next event of the world or of the executions.
+func (w *world) next(ctx context.Context) {
+	at, ok := w.time.next()
+	if due, has := w.home.due(); has && !w.process.crashed && !w.stalled() && (!ok || !due.After(at)) {
+		if due.After(w.time.now) {
+			w.time.now = due
+		}
+		w.time.spawn(false, func() {
+			w.step(ctx)
+		})
 		return
 	}
-	if next.After(w.time.now) {
-		w.time.now = next
+	w.time.step()
+}
+
+// stalled reports whether the executions do nothing now.
+func (w *world) stalled() bool { return w.home.survivesCrash() && w.down(executionsOutage) }
+
+// step lets the executions do what is due, in a call of the process where they
+// are part of it.
+func (w *world) step(ctx context.Context) {
+	do := func(ctx context.Context) {
+		if err := w.home.step(ctx); err != nil {
+			w.fail("%v", err)
+		}
 	}
-	if w.time.now.Before(*nextSweep) {
+	if w.home.survivesCrash() {
+		do(ctx)
 		return
 	}
-	*nextSweep = w.time.now.Add(sweepEvery)
-	early := time.Duration(0)
-	if w.early {
-		early, w.early = 24*time.Hour, false
+	w.call(func(context.Context) { do(ctx) })
+}
+
+// scheduleSweep schedules the next sweep.
+func (w *world) scheduleSweep() {
+	w.time.push(w.config.SweepInterval, true, func() {
+		w.scheduleSweep()
+		w.time.spawn(true, func() { w.sweep(0) })
+	})
+}
+
+func (w *world) sweep(early time.Duration) {
+	if w.down(sweepOutage) || w.down(processOutage) {
+		return
 	}
-	w.inProcess(func() {
+	w.call(func(ctx context.Context) {
 		if err := w.system.Sweep(ctx, early); err != nil {
 			w.note("sweep: %v", err)
 		}
-	}, func() {})
-	if _, more := w.time.next(); !more && w.engine.Running() == 0 && w.allEnded(ctx) {
-		*quiet++
-	}
+	})
 }
 
-// record returns a task's stored record; false if the process has crashed.
-func (w *world) record(task string) (run.Run, bool) {
-	if w.process.crashed {
-		return run.Run{}, false
+// quiet reports whether nothing is left to happen but sweeps.
+func (w *world) quiet() bool {
+	if w.time.busy > 0 || w.process.crashed {
+		return false
 	}
-	r, err := w.process.store.Find(context.Background(), client.Tenant, task)
-	if err != nil {
-		w.fail("accepted run %s is lost: %v", task, err)
-	}
-	return r, err == nil
-}
-
-func (w *world) allEnded(ctx context.Context) bool {
-	for _, r := range w.records(ctx) {
+	for _, r := range w.records.ordered {
 		if !r.State.Terminal() {
 			return false
 		}
 	}
-	return true
+	for name, at := range w.positions {
+		if !at.ended && !w.hasEnded(name) {
+			return false
+		}
+	}
+	return len(w.machines.live) == 0
 }
 
-func (w *world) outcome(ctx context.Context) Outcome {
+// hasEnded asks for the end of an execution that has entered no final state.
+func (w *world) hasEnded(name string) bool {
+	x, err := w.home.states().Describe(context.Background(), name)
+	at := w.positions[name]
+	at.ended = err == nil && x.Status != port.ExecutionRunning
+	return at.ended
+}
+
+// active describes what has not ended.
+func (w *world) active() string {
+	for _, r := range w.records.ordered {
+		if !r.State.Terminal() {
+			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(start))
+		}
+	}
+	for name, at := range w.positions {
+		if !at.ended {
+			return fmt.Sprintf("execution %s is in %s", name, at.state)
+		}
+	}
+	return fmt.Sprintf("%d events", w.time.busy)
+}
+
+func (w *world) outcome() Outcome {
 	o := Outcome{
 		Problems: w.problems, Trace: w.trace.String(), Starts: w.starts, Machines: w.machines.created, Steps: w.steps,
-		Calls: w.calls, Renewals: w.renewals,
-		Took: w.time.now.Sub(start), Ends: map[run.State]int{},
+		Calls: w.calls, Renewals: w.renewals, Took: w.time.now.Sub(start), Ends: map[run.State]int{},
 	}
-	for _, r := range w.records(ctx) {
+	for _, r := range w.records.ordered {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
 		o.Ends[r.State]++

@@ -3,25 +3,31 @@ package simulation
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// executions is the engine behind calls whose requests and responses are lost.
-type executions struct {
-	*engine.Engine
-	process *process
-}
+// executions are the home's executions behind calls whose requests and
+// responses are lost.
+type executions struct{ w *world }
 
-func (e *executions) call(do func() error) error {
-	e.process.maybeCrash()
-	if e.process.w.chance(e.process.w.plan.lostCalls) {
+func (e *executions) call(ctx context.Context, do func() error) error {
+	w := e.w
+	w.maybeCrash()
+	w.maybeInterrupt()
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	if w.down(executionsOutage) || w.chance(w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	err := do()
-	if e.process.w.chance(e.process.w.plan.lostCalls) {
+	if w.chance(w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "response lost")
 	}
 	return err
@@ -29,56 +35,111 @@ func (e *executions) call(do func() error) error {
 
 // Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
-	e.checkStart(ctx, name, input)
-	return e.call(func() error { return e.Engine.Start(ctx, name, input) })
+	e.checkStart(name, input)
+	return e.call(ctx, func() error { return e.w.home.executions().Start(ctx, name, input) })
 }
 
 // Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
-	e.checkToken(ctx, token)
-	return e.call(func() error { return e.Engine.Succeed(ctx, token, output) })
+	e.checkToken(token)
+	return e.call(ctx, func() error { return e.w.home.executions().Succeed(ctx, token, output) })
 }
 
 // Fail implements port.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
-	e.checkToken(ctx, token)
-	return e.call(func() error { return e.Engine.Fail(ctx, token, name, cause) })
+	e.checkToken(token)
+	return e.call(ctx, func() error { return e.w.home.executions().Fail(ctx, token, name, cause) })
 }
 
 // Heartbeat implements port.Executions.
 func (e *executions) Heartbeat(ctx context.Context, token string) error {
-	return e.call(func() error { return e.Engine.Heartbeat(ctx, token) })
+	return e.call(ctx, func() error { return e.w.home.executions().Heartbeat(ctx, token) })
 }
 
 // Stop implements port.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
-	return e.call(func() error { return e.Engine.Stop(ctx, name, cause) })
+	return e.call(ctx, func() error { return e.w.stop(ctx, name, cause) })
+}
+
+// stop stops an execution.
+func (w *world) stop(ctx context.Context, name, cause string) error {
+	err := w.home.executions().Stop(ctx, name, cause)
+	if at := w.positions[name]; at != nil && err == nil {
+		at.ended = true
+	}
+	return err
+}
+
+// Describe implements port.Executions.
+func (e *executions) Describe(ctx context.Context, name string) (x port.Execution, err error) {
+	err = e.call(ctx, func() (err error) { x, err = e.w.home.executions().Describe(ctx, name); return err })
+	return x, err
 }
 
 // checkStart checks that the run is committed before its execution starts.
-func (e *executions) checkStart(ctx context.Context, name string, input json.RawMessage) {
-	if e.process.crashed {
-		return
-	}
+func (e *executions) checkStart(name string, input json.RawMessage) {
 	var ref run.Ref
 	err := json.Unmarshal(input, &ref)
 	if err == nil {
-		_, err = e.process.store.Load(ctx, ref)
+		e.w.observe(func() { _, err = e.w.process.store.Load(context.Background(), ref) })
 	}
 	if err != nil {
-		e.process.w.fail("execution %s starts before its run is committed: %v", name, err)
+		e.w.fail("execution %s starts before its run is committed: %v", name, err)
 	}
 }
 
 // checkToken checks that the commit before the completion of a token has
 // removed the token from the record.
-func (e *executions) checkToken(ctx context.Context, token string) {
-	if e.process.crashed {
+func (e *executions) checkToken(token string) {
+	e.w.observe(func() {
+		for _, r := range e.w.current() {
+			if r.Wait.Token == token {
+				e.w.fail("token of %s is completed before the commit, in %s", r.ID, r.State)
+			}
+		}
+	})
+}
+
+// position is the state that an execution is in.
+type position struct {
+	state string
+	// generation and token belong to a token state whose handler was called.
+	generation int
+	token      string
+	// entries counts the states that the execution has entered.
+	entries int
+	ended   bool
+	// behindSince is the time since which the execution is not where its record
+	// is; zero while it is there.
+	behindSince time.Time
+}
+
+// final are the states that end an execution.
+var final = []string{string(run.StepCompleted), string(run.StepFailed), string(run.StepCancelled)}
+
+// entered notes that an execution enters a state.
+func (w *world) entered(execution, state string) {
+	at := w.positions[execution]
+	if at == nil {
+		at = &position{}
+		w.positions[execution] = at
+	}
+	*at = position{state: state, entries: at.entries + 1, behindSince: at.behindSince, ended: slices.Contains(final, state)}
+}
+
+// watchCall notes the token of a token state, and checks that no state of a
+// worker that sends heartbeats times out.
+func (w *world) watchCall(payload json.RawMessage) {
+	var in orchestrator.StepInput
+	if err := json.Unmarshal(payload, &in); err != nil {
+		w.fail("cannot decode the input of a function: %v", err)
 		return
 	}
-	for _, r := range e.process.w.records(ctx) {
-		if r.Wait.Token == token {
-			e.process.w.fail("token of %s is completed before the commit, in %s", r.ID, r.State)
-		}
+	if at := w.positions[in.Execution]; at != nil && in.Token != "" {
+		at.generation, at.token = in.Generation, in.Token
+		w.tokens[in.Token] = in.Generation
+	}
+	if why := in.Carried.Error; why != nil && why.Error == "States.HeartbeatTimeout" {
+		w.checkStateTimeout(in.Ref)
 	}
 }

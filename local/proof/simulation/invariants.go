@@ -5,115 +5,269 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// checkStep compares a record with its previous version.
-func (w *world) checkStep(r *run.Run) {
-	before, known := w.last[r.ID]
-	if before == r {
-		return // unchanged
+// runFacts is what was seen of a run besides its record.
+type runFacts struct {
+	endedAt       time.Time
+	terminatingAt time.Time
+	// queuedAt is when the run was first seen in the queue, of its last stay.
+	queuedAt time.Time
+	// missing is the position of an execution that has not started.
+	missing position
+}
+
+func (w *world) factsOf(r *run.Run) *runFacts {
+	if w.runs[r.ID] == nil {
+		w.runs[r.ID] = &runFacts{}
 	}
-	w.last[r.ID] = r
-	if known && (r.Version < before.Version || r.EventCount < before.EventCount || r.Attempt.Number < before.Attempt.Number) {
-		w.fail("%s went back from version %d to %d", r.ID, before.Version, r.Version)
+	return w.runs[r.ID]
+}
+
+// checkChange compares a record with its previous version; nil for a new one.
+func (w *world) checkChange(before, r *run.Run) {
+	facts := w.factsOf(r)
+	if before != nil {
+		w.checkOrder(before, r)
+		w.checkAttempt(before, r)
 	}
-	if known && before.State.Terminal() && r.State != before.State {
-		w.fail("terminal state of %s changed from %s to %s", r.ID, before.State, r.State)
+	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued) {
+		facts.queuedAt = w.time.now
 	}
-	if !r.State.Terminal() || known && before.State.Terminal() {
+	if r.State == run.Terminating && (before == nil || before.State != r.State) {
+		facts.terminatingAt = w.time.now
+	}
+	if r.Slot.State == run.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
+		w.fail("%s holds a slot in %s", r.ID, r.State)
+	}
+	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || m.spec.Owner.Attempt != r.Attempt.Number || m.spec.Owner.RunID != r.ID) {
+		w.fail("%s has machine %s in attempt %d, which is of another attempt", r.ID, r.Attempt.Machine.ID, r.Attempt.Number)
+	}
+	if generation, known := w.tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
+		w.fail("%s waits in generation %d with the token of generation %d", r.ID, r.Wait.Generation, generation)
+	}
+	strangers := 0
+	for n := range r.Attempt.Number {
+		strangers += w.attempt(r.TaskID, n+1).strangers
+	}
+	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers; r.Attempt.Number > most {
+		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
+	}
+	w.checkFault(r)
+	if !r.State.Terminal() || before != nil && before.State.Terminal() {
 		return
 	}
-	w.endedAt[r.ID] = w.time.now
+	facts.endedAt = w.time.now
 	if w.chance(w.plan.retries) {
 		w.time.after(w.upTo(time.Minute), func() { w.retry(r.TaskID) })
 	}
 }
 
-// checkHeartbeatTimeout checks that an attempt times out in time after its
-// worker stops calling, and not if its worker has called within the limit or
-// could not call because of an outage.
-func (w *world) checkHeartbeatTimeout(r *run.Run) {
-	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.State == run.Running && r.Cancel == nil && of.worker != "" && w.plan.reliable() && w.plan.slowCommits == 0 {
-		late := w.time.now.Sub(of.lastCallAt) - (w.blocked - of.blocked) - r.Policy.HeartbeatTimeout
-		if late > r.Policy.HeartbeatInterval/2 {
-			w.fail("no heartbeat timeout of %s of %s %s after the limit", of.worker, r.ID, late)
-		}
+// checkOrder checks that a record goes forward.
+func (w *world) checkOrder(before, r *run.Run) {
+	if r.Version < before.Version || r.EventCount < before.EventCount || r.Attempt.Number < before.Attempt.Number || r.Execution.Start < before.Execution.Start {
+		w.fail("%s went back from version %d to %d", r.ID, before.Version, r.Version)
 	}
-	if r.Attempt.Outcome == "" || r.Fault == nil || r.Fault.Code != fault.HeartbeatTimeout || of.timedOut {
+	if before.State.Terminal() && r.State != before.State {
+		w.fail("terminal state of %s changed from %s to %s", r.ID, before.State, r.State)
+	}
+	if before.Cancel != nil && (r.Cancel == nil || *r.Cancel != *before.Cancel) {
+		w.fail("the cancel request of %s changed", r.ID)
+	}
+}
+
+// checkAttempt checks that the facts of an attempt do not change once they are
+// known, and that a slot is granted in the order of the queue.
+func (w *world) checkAttempt(before, r *run.Run) {
+	if r.Slot.State == run.SlotHeld && before.Slot.State != run.SlotHeld {
+		w.checkGrant(before, r)
+	}
+	was, is := before.Attempt, r.Attempt
+	if was.Number != is.Number {
 		return
 	}
-	of.timedOut = true
-	if silence := r.Attempt.EndedAt.Sub(of.lastCallAt); silence < r.Policy.HeartbeatTimeout {
-		w.fail("heartbeat timeout of %s of %s %s after its last call", r.Attempt.WorkerID, r.ID, silence)
-	}
-	if since := r.Attempt.EndedAt.Sub(w.noticedUpSince); since < r.Policy.HeartbeatTimeout {
-		w.fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
-	}
-	for _, m := range w.machines.byID {
-		for _, p := range m.workers {
-			if p.name == r.Attempt.WorkerID && p.healthy() {
-				w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
-			}
+	for _, fact := range []struct {
+		name    string
+		changed bool
+	}{
+		{"intent", !was.IntentAt.Equal(is.IntentAt)},
+		{"machine name", was.MachineName != is.MachineName},
+		{"machine", was.Machine.Known() && was.Machine != is.Machine},
+		{"start", !was.StartedAt.IsZero() && !was.StartedAt.Equal(is.StartedAt)},
+		{"worker", was.WorkerID != "" && was.WorkerID != is.WorkerID},
+		{"delivery of the cancel request", !was.CancelDeliveredAt.IsZero() && !was.CancelDeliveredAt.Equal(is.CancelDeliveredAt)},
+		{"SIGTERM", !was.SigtermAt.IsZero() && !was.SigtermAt.Equal(is.SigtermAt)},
+		{"grace", !was.GraceUntil.IsZero() && !was.GraceUntil.Equal(is.GraceUntil)},
+		{"outcome", was.Outcome != "" && was.Outcome != is.Outcome && r.Cancel == nil}, // how the worker ended may be seen late
+		{"report", was.Report != nil && (is.Report == nil || is.Report.Digest != was.Report.Digest)},
+	} {
+		if fact.changed {
+			w.fail("the %s of attempt %d of %s changed", fact.name, is.Number, r.ID)
 		}
 	}
 }
 
-// checkCancel checks that a cancel request reaches the worker within an
-// interval and ends the run within the grace.
-func (w *world) checkCancel(r *run.Run) {
-	if r.Cancel == nil || r.State.Terminal() || w.plan.stuck > 0 {
-		return
-	}
-	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if of.cancelBlocked == 0 {
-		of.cancelBlocked = w.blocked + 1
-	}
-	took := w.time.now.Sub(r.Cancel.At) - (w.blocked - of.cancelBlocked)
-	if most := r.Policy.HeartbeatInterval + r.Policy.CancelGrace + maxCleanup; took > most {
-		w.fail("cancel of %s takes %s", r.ID, took)
-	}
-}
-
-// checkOutcome compares a run's final state with the acknowledged cancel
-// requests and reports.
-func (w *world) checkOutcome(r *run.Run) {
-	stateAtCancel, requested := w.cancelled[r.TaskID]
-	switch {
-	case !requested:
-	case stateAtCancel.Terminal() && r.State != stateAtCancel:
-		w.fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
-	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
-	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
-	case r.State == run.Completed && stateAtCancel == run.Terminating: // its success was committed first
-	default:
-		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
-	}
-	for n := 1; n <= r.Attempt.Number; n++ {
-		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
+// checkGrant checks that a run does not take a slot before a run that was
+// queued before it. A grant is decided before a slow commit: runs that queue
+// meanwhile do not count.
+func (w *world) checkGrant(before, r *run.Run) {
+	for _, other := range w.records.ordered {
+		was := w.last[other.ID]
+		if other.ID == r.ID || other.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || other.Attempt.Number != was.Attempt.Number {
 			continue
 		}
-		if r.State != run.Completed || r.Attempt.Number != n {
-			w.fail("attempt %d of %s was acknowledged as %s, and the run ended as %s in attempt %d: %v",
-				n, r.ID, contract.OutcomeSucceeded, r.State, r.Attempt.Number, r.Fault)
+		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).queuedAt) < 2*slowest {
+			continue
 		}
+		since := other.Slot.Since
+		if before.Slot.State != run.SlotQueued || since.Before(before.Slot.Since) {
+			w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, since.Sub(start))
+		}
+	}
+}
+
+// checkFault checks that a limit is not applied early.
+func (w *world) checkFault(r *run.Run) {
+	of := w.attempt(r.TaskID, r.Attempt.Number)
+	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout {
+		return
+	}
+	of.faultChecked = true
+	early := func(limit, lasted time.Duration) {
+		if lasted+2*w.plan.skew+time.Second < limit {
+			w.fail("%s of attempt %d of %s after %s, want %s", r.Fault.Code, r.Attempt.Number, r.ID, lasted, limit)
+		}
+	}
+	machine := w.machines.byID[r.Attempt.Machine.ID]
+	switch r.Fault.Code {
+	case fault.HeartbeatTimeout:
+		w.checkHeartbeatTimeout(r, of)
+	case fault.RunTimeout:
+		early(r.Policy.TimeLimit, r.Attempt.EndedAt.Sub(r.Attempt.StartedAt))
+	case fault.QueueTimeout:
+		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
+	case fault.StartTimeout:
+		if machine == nil || machine.alive() {
+			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
+		}
+	case fault.CancelTimeout:
+		if !of.noticedAt.IsZero() && w.calm() {
+			early(r.Policy.CancelGrace, w.time.now.Sub(of.noticedAt))
+		}
+	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
+		if machine != nil && machine.alive() {
+			w.fail("%s of attempt %d of %s while machine %s is %s", r.Fault.Code, r.Attempt.Number, r.ID, machine.id, machine.phase)
+		}
+	}
+}
+
+// checkHeartbeatTimeout checks that no attempt times out whose worker has
+// called within the limit or could not call because of an outage.
+func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
+	limit := r.Policy.HeartbeatTimeout - 2*w.plan.skew
+	if silence := w.time.now.Sub(of.lastCallAt); silence < limit {
+		w.fail("heartbeat timeout of %s of %s %s after its last call", r.Attempt.WorkerID, r.ID, silence)
+	}
+	if since := w.time.now.Sub(w.noticedUpSince); since < limit {
+		w.fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
+	}
+	for _, p := range w.workersOf(r) {
+		// A worker whose calls are lost, or take most of the limit, is silent.
+		if p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits == 0 || limit > 2*time.Minute) {
+			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
+		}
+	}
+}
+
+// workersOf returns the workers of a run's known machine.
+func (w *world) workersOf(r *run.Run) []*worker {
+	if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil {
+		return m.workers
+	}
+	return nil
+}
+
+// checkStateTimeout checks that the heartbeat clock of a state does not expire
+// while its worker sends heartbeats.
+func (w *world) checkStateTimeout(ref run.Ref) {
+	r := w.records.byID[ref.ID]
+	if r == nil || !w.calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
+		return
+	}
+	for _, p := range w.workersOf(r) {
+		if p.name == r.Attempt.WorkerID && p.healthy() && p.beating {
+			w.fail("the execution of %s times out while %s sends heartbeats", r.ID, p.name)
+		}
+	}
+}
+
+// checkLaunch checks that a machine is created only when the machine of the
+// previous attempt is gone or was unreachable for ten minutes, and once.
+func (w *world) checkLaunch(m *machine) {
+	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
+	if facts.machines++; facts.machines > 1 && w.calm() && facts.strangers == 0 {
+		w.fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
+	}
+	for _, other := range w.machines.live {
+		if other.spec.Owner.RunID != m.spec.Owner.RunID || other.spec.Owner.Attempt >= m.spec.Owner.Attempt || !other.known {
+			continue
+		}
+		if since := w.time.now.Sub(other.unwantedAt); other.unwantedAt.IsZero() || since+2*w.plan.skew+time.Second < unreachable {
+			w.fail("%s of attempt %d of %s is created while %s of attempt %d is %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, other.id, other.spec.Owner.Attempt, other.phase)
+		}
+	}
+}
+
+// unreachable is how long a machine that cannot be seen gone delays the next
+// attempt.
+const unreachable = 10 * time.Minute
+
+// checkDestroy checks that no machine is destroyed that its run needs.
+func (w *world) checkDestroy(m *machine) {
+	var r run.Run
+	var err error
+	w.observe(func() {
+		r, err = w.process.store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
+	})
+	if err == nil && r.IsCurrent(m.spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.id || !r.Attempt.Machine.Known()) {
+		w.fail("machine %s is destroyed, and attempt %d of %s needs it", m.id, m.spec.Owner.Attempt, r.ID)
+	}
+}
+
+// checkKill checks that a worker is not killed before the end of its grace.
+func (w *world) checkKill(m *machine) {
+	r := w.records.byID[m.spec.Owner.RunID]
+	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
+	if !w.calm() || !m.alive() || r == nil || r.Cancel == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
+		return
+	}
+	if grace := w.time.now.Sub(facts.noticedAt); m.phase == port.MachineRunning && grace+2*w.plan.skew+2*time.Second < r.Policy.CancelGrace {
+		w.fail("%s of %s is killed %s after it learned of the cancel request, want %s", m.id, r.ID, grace, r.Policy.CancelGrace)
 	}
 }
 
 // checkSecrets checks that no machine receives a token of the state machine.
 func (w *world) checkSecrets(spec port.LaunchSpec) {
-	if w.process.crashed {
-		return
-	}
-	for _, r := range w.records(context.Background()) {
+	for _, r := range w.records.ordered {
 		for name, value := range spec.Env {
 			if r.Wait.Token != "" && strings.Contains(value, r.Wait.Token) {
 				w.fail("machine of %s has a task token in %s", spec.Owner.RunID, name)
 			}
 		}
+	}
+}
+
+// checkDeadline checks that a worker which obeys the envelope's deadline has its
+// whole time limit.
+func (w *world) checkDeadline(p *worker) {
+	r, known := w.record(p.task())
+	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
+		return
+	}
+	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit && !tolerateShortDeadline {
+		w.fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
 	}
 }

@@ -7,49 +7,84 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// maxOutage limits an outage: longer than a heartbeat limit, and shorter than
-// half of a token's validity.
-const maxOutage = 4 * time.Minute
+// outage is a kind of long failure.
+type outage int
 
-// planOutages draws the outages of Sortie itself.
+// The kinds of outages. During a throttling the runner refuses to create
+// machines.
+const (
+	networkOutage outage = iota // workers and clients cannot reach the API
+	processOutage
+	storeOutage
+	runnerOutage
+	throttling
+	bucketOutage
+	executionsOutage
+	sweepOutage
+	suspension // the host stops, and its clock continues
+	outageKinds
+)
+
+// drawOutage draws the length of an outage: minutes, or hours.
+func (w *world) drawOutage() time.Duration {
+	return w.between(10*time.Second, min(4*w.longest, 6*time.Hour))
+}
+
+// planOutages draws the outages.
 func (w *world) planOutages() {
-	for w.chance(w.plan.outages * 0.7) {
-		kind, length := w.random.IntN(3), w.upTo(maxOutage)
-		w.time.after(w.upTo(10*time.Minute), func() {
-			switch kind {
-			case 0:
-				w.note("the network is down for %s", length)
-				w.cutUntil = w.time.now.Add(length)
-				w.time.after(length, func() { w.outageEnded(length) })
-			case 1:
-				w.note("the process is down for %s", length)
-				w.process.crashed, w.deadUntil = true, w.time.now.Add(length)
-				w.time.after(length, func() { w.outageEnded(length) })
-			default:
-				w.note("the host is suspended for %s", length)
-				w.time.now = w.time.now.Add(length)
-				w.outageEnded(length)
-			}
-		})
+	for range w.plan.outages {
+		kind, length := outage(w.random.IntN(int(outageKinds))), w.drawOutage()
+		w.outageTime += length
+		w.time.push(w.upTo(2*w.longest), false, func() { w.beginOutage(kind, length) })
 	}
 }
 
-// noticeableOutage is the shortest outage that sweeps cannot miss.
-const noticeableOutage = 3 * sweepEvery
+func (w *world) beginOutage(kind outage, length time.Duration) {
+	w.note("outage %d begins and takes %s", kind, length)
+	if until := w.time.now.Add(length); until.After(w.outages[kind]) {
+		w.outages[kind] = until
+	}
+	switch kind {
+	case processOutage:
+		if w.home.survivesCrash() {
+			w.outages[networkOutage] = w.outages[kind]
+			w.outages[executionsOutage] = w.outages[kind]
+			break
+		}
+		w.crash()
+	case suspension:
+		w.time.now = w.time.now.Add(length)
+		w.outageEnded(kind, length)
+		return
+	}
+	w.time.push(length, false, func() { w.outageEnded(kind, length) })
+}
 
 // outageEnded notes the end of an outage.
-func (w *world) outageEnded(after time.Duration) {
-	if w.upSince = w.time.now; after > noticeableOutage {
+func (w *world) outageEnded(kind outage, length time.Duration) {
+	w.upSince = w.time.now
+	deaf := kind == networkOutage || kind == processOutage || kind == storeOutage || kind == suspension
+	if deaf && (length > 3*w.config.SweepInterval || !tolerateShortOutage) {
 		w.noticedUpSince = w.time.now
 	}
 }
 
-// disconnected reports whether the network is down.
-func (w *world) disconnected() bool { return w.cutUntil.After(w.time.now) }
+// down reports whether an outage of the kind lasts.
+func (w *world) down(kind outage) bool { return w.outages[kind].After(w.time.now) }
+
+// anyDown reports whether an outage of any kind lasts.
+func (w *world) anyDown() bool {
+	for kind := range outageKinds {
+		if w.down(kind) {
+			return true
+		}
+	}
+	return false
+}
 
 // canary sends a canary to the public address.
 func (w *world) canary(ctx context.Context, token string) error {
-	if w.disconnected() || w.chance(w.plan.lostCalls) {
+	if w.down(networkOutage) || w.chance(w.plan.lostCalls) {
 		return fault.New(fault.Unavailable, "unreachable")
 	}
 	_, err := w.system.ReceiveCanary(ctx, token)

@@ -6,19 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
-	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -27,68 +25,48 @@ type processCrash struct{}
 
 // process is one start of Sortie with its memory.
 type process struct {
-	w       *world
-	db      *sqlite.DB
-	store   port.Store
-	api     http.Handler
-	crashed bool
+	w         *world
+	store     port.Store
+	api       http.Handler
+	functions map[string]lambdakit.TaskFunc
+	crashed   bool
+	// clockOffset is the offset of its host's clock.
+	clockOffset time.Duration
 }
 
 // startProcess starts Sortie with the stored data.
 func (w *world) startProcess(ctx context.Context) error {
-	p := &process{w: w}
-	path := filepath.Join(w.dir, "sortie.db")
-	if w.starts == 0 {
-		if err := copyTemplate(path); err != nil {
-			return err
-		}
-	}
-	var err error
-	if p.db, err = sqlite.Open(ctx, path); err != nil {
-		return err
-	}
-	inner, err := sqlite.NewStore(ctx, p.db, w.time)
-	if err != nil {
-		return err
-	}
-	p.store = inner
+	p := &process{w: w, clockOffset: w.drawOffset()}
+	w.process = p
 	w.starts++
-	store := fake.NewStore(inner, fake.Seeded(w.seed+uint64(w.starts)<<32, w.plan.lostCommits), //nolint:gosec // starts counts up from 0
-		func(err error) { w.fail("misuse of the store: %v", err) })
-	executions := &executions{process: p}
-	system := orchestrator.NewSystem(
-		&crashingStore{store, p}, executions, crashingRunner{w.machines, p}, w.buckets, w.signer, w.time, w.log,
+	var err error
+	if p.store, err = w.home.open(ctx); err != nil {
+		return err
+	}
+	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
+	w.system = orchestrator.NewSystem(
+		&crashingStore{store, w}, &executions{w}, crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
 		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), api.Environment, w.config,
 	)
-	if p.api, err = w.workerAPI(system); err != nil {
+	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err
 	}
-	functions := stack.Functions(system)
-	machine, err := stateMachine()
-	if err != nil {
-		return err
+	p.functions = stack.Functions(w.system)
+	return w.home.start(ctx)
+}
+
+// storeFaults decides the fate of a call of the store.
+func (w *world) storeFaults(fake.Call) fake.Fate {
+	w.maybeInterrupt()
+	switch {
+	case w.down(storeOutage):
+		return fake.Lost
+	case w.chance(w.plan.lostCommits / 2):
+		return fake.Lost
+	case w.chance(w.plan.lostCommits / 2):
+		return fake.Unsure
 	}
-	executions.Engine, err = engine.New(ctx, engine.Config{
-		DB: p.db, Clock: w.time, Name: "run", MaxEvents: w.config.MaxEvents, Definition: machine, Log: w.log, Random: w.random.Uint64,
-		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
-			if w.chance(w.plan.lostCalls / 2) {
-				return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
-			}
-			if w.chance(w.plan.unforeseen) {
-				return nil, &engine.InvokeError{Name: "errorString", Cause: "unexpected error"}
-			}
-			if w.chance(w.plan.delayedCalls) {
-				w.time.after(w.upTo(2*time.Minute), func() {
-					w.note("a delayed call of %s runs: %s", function, payload)
-					w.inProcess(func() { _, _ = p.call(ctx, functions[function], payload) }, func() {})
-				})
-				return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "no response"}
-			}
-			return p.call(ctx, functions[function], payload)
-		},
-	})
-	w.process, w.system, w.engine = p, system, executions.Engine
-	return err
+	return fake.Applied
 }
 
 // chance draws from the world's random numbers.
@@ -111,107 +89,172 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 	return []byte(text), err
 })
 
-// call calls a function unless its process has ended.
-func (p *process) call(ctx context.Context, function lambdakit.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
-	if p.w.process != p {
-		return nil, errors.New("the process has ended")
+// invoke calls a function for the state machine. Calls are lost, delayed, and
+// fail without a code.
+func (w *world) invoke(_ context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
+	w.watchCall(payload)
+	if w.chance(w.plan.lostCalls / 2) {
+		return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
 	}
-	answer, err := function(ctx, payload)
-	if p.crashed { // the handler's wrapper turns a panic into an error
+	if w.chance(w.plan.unforeseen) {
+		return nil, &engine.InvokeError{Name: "errorString", Cause: "unexpected error"}
+	}
+	p := w.process
+	if w.chance(w.plan.delayedCalls) {
+		w.time.after(w.upTo(2*time.Minute), func() {
+			w.note("a delayed call of %s runs: %s", function, payload)
+			if w.process == p || w.home.survivesCrash() {
+				_, _ = w.function(function, payload)
+			}
+		})
+		return nil, &engine.InvokeError{Name: "Lambda.SdkClientException", Cause: "no response"}
+	}
+	return w.function(function, payload)
+}
+
+// function calls a function of the current process.
+func (w *world) function(name string, payload json.RawMessage) (answer json.RawMessage, err error) {
+	functions := w.process.functions
+	ok := w.call(func(ctx context.Context) {
+		// The context of a local function ends only with its process.
+		w.time.current.call.lasting = !w.home.survivesCrash()
+		answer, err = functions[name](ctx, payload)
+	})
+	switch {
+	case !ok && w.home.survivesCrash():
+		return nil, &engine.InvokeError{Name: "Runtime.ExitError", Cause: "the function's process has ended"}
+	case !ok:
 		panic(processCrash{})
-	}
-	if err != nil {
+	case err != nil:
 		return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
 	}
 	return answer, nil
 }
 
-// maybeCrash panics if the process has crashed, or if it crashes now.
-func (p *process) maybeCrash() {
-	if !p.crashed && p.w.chance(p.w.plan.crashes) {
-		p.w.note("the process is killed")
-		p.crashed = true
-	}
-	if p.crashed {
+// invocation is one call of Sortie.
+type invocation struct {
+	process *process
+	cancel  context.CancelFunc
+	// clockOffset is the offset of its host's clock.
+	clockOffset time.Duration
+	crashed     bool
+	// lasting: nothing interrupts the call.
+	lasting bool
+}
+
+func (i *invocation) dead() bool { return i.crashed || i.process.crashed }
+
+func (i *invocation) checkCrash() {
+	if i.dead() {
 		panic(processCrash{})
 	}
 }
 
-// inProcess runs do in the process. It runs otherwise if the process has
-// crashed or crashes meanwhile.
-func (w *world) inProcess(do, otherwise func()) {
+// call calls Sortie. It returns false if the caller gets no answer: the process
+// has crashed or crashes meanwhile, or closes the connection.
+func (w *world) call(do func(context.Context)) (ok bool) {
 	if w.process.crashed {
-		otherwise()
-		return
+		return false
 	}
+	task := w.time.current
+	outer := task.call
+	ctx, cancel := context.WithCancel(context.Background())
+	mine := &invocation{process: w.process, cancel: cancel, clockOffset: w.process.clockOffset}
+	if w.home.survivesCrash() {
+		mine.clockOffset = w.drawOffset()
+	}
+	task.call = mine
 	defer func() {
-		switch reason := recover().(type) {
-		case nil:
-		case processCrash:
-			otherwise()
+		task.call = outer
+		cancel()
+		switch reason := recover(); {
+		case reason == nil:
+		case reason == (processCrash{}), reason == http.ErrAbortHandler: // the latter closes the connection
+			ok = false
 		default:
 			panic(reason)
 		}
 	}()
-	do()
+	do(ctx)
+	return !mine.dead()
 }
 
-// crashingStore is a store whose process can crash before and after a commit.
-type crashingStore struct {
-	port.Store
-	process *process
-}
-
-// Create implements port.Store.
-func (s *crashingStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
-	s.process.maybeCrash()
-	existing, err := s.Store.Create(ctx, first, key)
-	s.process.maybeCrash()
-	return existing, err
-}
-
-// Commit implements port.Store.
-func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error {
-	s.process.maybeCrash()
-	if w := s.process.w; w.chance(w.plan.slowCommits) {
-		w.time.runUntil(w.time.now.Add(w.upTo(20*time.Second)), func() bool { return s.process.crashed })
-		s.process.maybeCrash()
+// drawOffset draws the offset of a host's clock.
+func (w *world) drawOffset() time.Duration {
+	if w.plan.skew == 0 {
+		return 0
 	}
-	err := s.Store.Commit(ctx, writes...)
-	s.process.maybeCrash()
-	return err
+	return w.upTo(2*w.plan.skew) - w.plan.skew
 }
 
-// Load implements port.Store.
-func (s *crashingStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	if s.process.crashed {
-		panic(processCrash{})
+// offset returns the offset of the clock of the host of the current call.
+func (w *world) offset() time.Duration {
+	if w.time.current != nil && w.time.current.call != nil {
+		return w.time.current.call.clockOffset
 	}
-	return s.Store.Load(ctx, ref)
+	return w.process.clockOffset
 }
 
-// crashingRunner is a runner whose caller can crash before it answers.
-type crashingRunner struct {
-	*machines
-	process *process
-}
-
-// Launch implements port.Runner.
-func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	r.process.maybeCrash()
-	m, err := r.machines.Launch(ctx, spec)
-	r.process.maybeCrash()
-	return m, err
-}
-
-// restart cleans up a crashed process and starts the next one.
-func (w *world) restart(ctx context.Context) error {
-	if err := w.process.db.Close(); err != nil {
-		return errors.Join(errors.New("cannot close the database of the crashed process"), err)
+// maybeCrash panics if the process of the current call has crashed, or if it
+// crashes now.
+func (w *world) maybeCrash() {
+	if w.time.current == nil || w.time.current.call == nil {
+		return
 	}
-	if err := w.startProcess(ctx); err != nil {
-		return fmt.Errorf("cannot restart: %w", err)
+	current := w.time.current.call
+	if !current.dead() && w.chance(w.plan.crashes) {
+		w.note("the process is killed")
+		if w.home.survivesCrash() {
+			current.crashed = true
+		} else {
+			w.crash()
+		}
 	}
-	w.early = true
+	current.checkCrash()
+}
+
+// maybeInterrupt sometimes ends the context of the current call, as a caller
+// that disconnects or a deadline does.
+func (w *world) maybeInterrupt() {
+	if w.time.current != nil && w.time.current.call != nil && !w.time.current.call.lasting && w.chance(w.plan.interrupts) {
+		w.note("the call is interrupted")
+		w.time.current.call.cancel()
+	}
+}
+
+// interrupted returns the fault of a call whose context has ended.
+func interrupted(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "the call was interrupted")
+	}
 	return nil
+}
+
+// crash kills the process, and schedules its next start.
+func (w *world) crash() {
+	if w.process.crashed {
+		return
+	}
+	w.process.crashed = true
+	w.time.push(w.upTo(5*time.Second), false, w.restart)
+}
+
+// restart cleans up a crashed process and starts the next one, unless the
+// process is still down.
+func (w *world) restart() {
+	if wait := w.outages[processOutage].Sub(w.time.now); wait > 0 {
+		w.time.push(wait, false, w.restart)
+		return
+	}
+	ctx := context.Background()
+	err := w.home.close()
+	if err == nil {
+		err = w.startProcess(ctx)
+	}
+	if err != nil {
+		w.broken = errors.Join(w.broken, fmt.Errorf("cannot restart: %w", err))
+		return
+	}
+	w.upSince = w.time.now
+	w.time.spawn(true, func() { w.sweep(restartHorizon) })
 }

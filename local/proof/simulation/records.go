@@ -1,91 +1,131 @@
 package simulation
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// rows caches the stored runs, read directly from the database and not through
-// the store. refresh runs after every step, so it reads only if something was
-// written, and decodes only documents that have changed.
-type rows struct {
-	db      *sqlite.DB
-	written int64
-	// runs is sorted by creation, newest first. Its elements are not modified.
-	runs  []*run.Run
-	docs  map[string]doc
-	pools []port.PoolUse
+// records are the stored runs as of the last refresh, which reads those that
+// may have changed. Records are not modified: a changed one is replaced.
+type records struct {
+	touched map[run.Ref]bool
+	byID    map[string]*run.Run
+	// ordered is sorted by creation and id.
+	ordered []*run.Run
+	pools   []port.PoolUse
 }
 
-// doc is a record's document and its decoded form.
-type doc struct {
-	text []byte
-	run  *run.Run
-}
+// touch notes that a run may have changed.
+func (r *records) touch(ref run.Ref) { r.touched[ref] = true }
 
-// refresh reads what was written since the last call.
-func (r *rows) refresh(ctx context.Context, p *process) error {
-	written := p.db.Stats().Rows
-	if r.db == p.db && r.written == written {
+// refresh reads the runs that may have changed, and returns those that have.
+func (w *world) refresh() (changed []*run.Run) {
+	r := &w.records
+	if len(r.touched) == 0 || w.process.crashed {
 		return nil
 	}
-	r.db = nil // an error invalidates the cache
-	if err := p.db.Read(ctx, r.read); err != nil {
-		return fmt.Errorf("cannot read the records: %w", err)
+	ctx := context.Background()
+	for ref := range r.touched {
+		now, err := w.process.store.Load(ctx, ref)
+		switch before := r.byID[ref.ID]; {
+		case errors.Is(err, port.ErrNotFound) && before == nil: // its creation has failed
+		case err != nil:
+			w.fail("cannot read run %s: %v", ref.ID, err)
+		case before == nil || before.Version != now.Version:
+			changed = append(changed, &now)
+			r.byID[ref.ID] = &now
+		}
 	}
+	clear(r.touched)
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.SortFunc(changed, byCreation)
+	r.ordered = r.ordered[:0]
+	for _, one := range r.byID {
+		r.ordered = append(r.ordered, one)
+	}
+	slices.SortFunc(r.ordered, byCreation)
+	w.readPools()
+	return changed
+}
+
+// readPools reads the leases and queues of the pools.
+func (w *world) readPools() {
 	var err error
-	if r.pools, err = p.store.Pools(ctx); err != nil {
-		return fmt.Errorf("cannot read the pools: %w", err)
+	if w.records.pools, err = w.process.store.Pools(context.Background()); err != nil {
+		w.fail("cannot read the pools: %v", err)
 	}
-	r.db, r.written = p.db, written
-	return nil
 }
 
-func (r *rows) read(tx *sqlite.Tx) error {
-	found := make([]*run.Run, 0, len(r.runs)+1) // callers may still use the previous slice
-	rows := tx.Query("SELECT id, doc FROM runs WHERE tenant = ? ORDER BY created_at DESC, n DESC", client.Tenant)
-	for rows.Next() {
-		var id string
-		var text []byte
-		if err := rows.Scan(&id, &text); err != nil {
-			return err
+func byCreation(a, b *run.Run) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// observe lets the simulation itself read, outside of the current call.
+func (w *world) observe(do func()) {
+	if task := w.time.current; task != nil {
+		call := task.call
+		task.call = nil
+		defer func() { task.call = call }()
+	}
+	do()
+}
+
+// current returns the stored runs now, without a check of what has changed.
+func (w *world) current() []*run.Run {
+	found := slices.Clone(w.records.ordered)
+	for i, r := range found {
+		if !w.records.touched[r.Ref()] {
+			continue
 		}
-		known := r.docs[id]
-		if !bytes.Equal(known.text, text) {
-			known = doc{text, &run.Run{}}
-			if err := json.Unmarshal(text, known.run); err != nil {
-				return err
-			}
-			r.docs[id] = known
+		if now, err := w.process.store.Load(context.Background(), r.Ref()); err == nil {
+			found[i] = &now
 		}
-		found = append(found, known.run)
 	}
-	r.runs = found
-	return rows.Err()
+	return found
 }
 
-// records returns the stored runs, newest first.
-func (w *world) records(ctx context.Context) []*run.Run {
-	if err := w.rows.refresh(ctx, w.process); err != nil {
-		w.fail("%v", err)
+// record returns a task's stored record; false if the process has crashed.
+func (w *world) record(task string) (run.Run, bool) {
+	if w.process.crashed {
+		return run.Run{}, false
 	}
-	return w.rows.runs
-}
-
-// checkList compares the store's list with the rows.
-func (w *world) checkList(ctx context.Context) {
-	listed, _, err := w.process.store.List(ctx, client.Tenant, port.Page{Limit: 1000})
+	r, err := w.process.store.Find(context.Background(), client.Tenant, task)
 	if err != nil {
-		w.fail("cannot list the records: %v", err)
+		w.fail("accepted run %s is lost: %v", task, err)
 	}
-	if !slices.EqualFunc(listed, w.records(ctx), func(a run.Run, b *run.Run) bool { return a.ID == b.ID && a.Version == b.Version }) {
-		w.fail("got %d listed runs, want the %d stored ones", len(listed), len(w.records(ctx)))
+	return r, err == nil
+}
+
+// checkList compares the store's list with the records, page by page.
+func (w *world) checkList(ctx context.Context) {
+	page := port.Page{Limit: 1 + w.random.IntN(20)}
+	listed := map[string]int64{}
+	for {
+		runs, next, err := w.process.store.List(ctx, client.Tenant, page)
+		if err != nil {
+			w.fail("cannot list the records: %v", err)
+			return
+		}
+		for _, r := range runs {
+			listed[r.ID] = r.Version
+		}
+		if page.Cursor = next; next == "" {
+			break
+		}
+	}
+	for _, r := range w.records.ordered {
+		if listed[r.ID] != r.Version {
+			w.fail("got version %d of %s in the list, want %d", listed[r.ID], r.ID, r.Version)
+		}
+	}
+	if len(listed) != len(w.records.ordered) {
+		w.fail("got %d listed runs, want the %d stored ones", len(listed), len(w.records.ordered))
 	}
 }

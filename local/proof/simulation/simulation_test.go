@@ -15,10 +15,14 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 300, "number of simulations")
+	seeds = flag.Uint64("seeds", 60, "number of simulations")
 	first = flag.Uint64("seed", 1, "first seed")
+	stop  = flag.Bool("stop", false, "stop at the first seed that fails")
 	trace = flag.Bool("trace", false, "print the trace of each simulation")
 )
+
+// slow is the duration from which a simulation is reported.
+const slow = 10 * time.Second
 
 // TestMain collects garbage less often than the default: a simulation allocates
 // much and retains little.
@@ -40,8 +44,12 @@ func TestInvariants(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for seed := range next {
+				began := time.Now()
 				o, err := simulation.Run(t.Context(), seed)
 				mu.Lock()
+				if took := time.Since(began); took > slow {
+					t.Logf("seed %d took %s for %d steps and %d runs", seed, took.Round(time.Second), o.Steps, o.Runs)
+				}
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
 				}
@@ -62,6 +70,9 @@ func TestInvariants(t *testing.T) {
 		})
 	}
 	for seed := range *seeds {
+		if t.Failed() && *stop {
+			break
+		}
 		next <- *first + seed
 	}
 	close(next)

@@ -23,11 +23,16 @@ type worker struct {
 	// A worker that ignoresSignals does not stop on SIGTERM or a refusal. A
 	// silent one makes no more calls.
 	ignoresSignals, silent bool
+	// obeysDeadline: it ends at the envelope's deadline. patient: it repeats a
+	// lost call only after a heartbeat interval.
+	obeysDeadline, patient bool
 	// handlesSigterm: it reports a cancellation on SIGTERM.
 	handlesSigterm bool
 	// frozenUntil is the time before which the process is stopped.
 	frozenUntil        time.Time
 	cancelling, exited bool
+	// beating: it has sent its first heartbeat.
+	beating bool
 	// wasFrozen: it has been frozen at least once.
 	wasFrozen bool
 }
@@ -46,6 +51,7 @@ func (w *world) startWorkers(m *machine) {
 	for i := range count {
 		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.chance(w.plan.ignoreSignals)}
 		p.handlesSigterm = modern && w.chance(0.5)
+		p.obeysDeadline, p.patient = w.chance(0.5), w.chance(0.3)
 		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
 			w.fail("cannot decode the envelope of %s: %v", m.id, err)
 		}
@@ -61,6 +67,7 @@ func (w *world) startWorkers(m *machine) {
 			return
 		}
 		m.phase = port.MachineRunning
+		m.changed.fire()
 		for _, p := range m.workers {
 			p.start()
 		}
@@ -108,9 +115,9 @@ func (p *worker) start() {
 		return
 	}
 	if w.chance(w.plan.freezes) {
-		p.later(w.upTo(3*time.Minute), func() {
+		p.later(w.upTo(w.longest/2), func() {
 			p.wasFrozen = true
-			p.frozenUntil = w.time.now.Add(w.upTo(5 * time.Minute))
+			p.frozenUntil = w.time.now.Add(w.upTo(w.longest / 2))
 			w.note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.time.now))
 		})
 	}

@@ -1,0 +1,109 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/engine"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+// awsHome is the adapters of DynamoDB and Step Functions on in-process fakes of
+// the services, whose clocks are right. Every call of Sortie runs in a process
+// of its own.
+type awsHome struct {
+	w      *world
+	db     *awsfake.DynamoDB
+	steps  *awsfake.StepFunctions
+	engine *engine.Engine
+	calls  port.Executions
+}
+
+const tableName = "sortie"
+
+// newAWSHome returns the services of AWS without data. Replicas and indexes of
+// the table lag, some reads are stale, and calls are throttled or conflict.
+func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
+	h := &awsHome{w: w}
+	lag := time.Duration(w.random.IntN(3)) * w.upTo(3*time.Second)
+	rare := awsfake.Seeded(w.seed, w.plan.serviceFaults/20, awsfake.Throttled, awsfake.Conflicted, awsfake.Lost, awsfake.Unsure)
+	often := awsfake.Seeded(w.seed+1, w.plan.serviceFaults, awsfake.Partial)
+	h.db = awsfake.NewDynamoDB(awsfake.DynamoDBConfig{
+		Clock: trueClock{w}, Seed: w.seed, Lag: lag, Stale: w.random.Float64(),
+		Plan: h.duringCalls(func(c awsfake.Call) awsfake.Fate { return max(rare(c), often(c)) }),
+	})
+	if err := awsfake.CreateTable(ctx, h.db.AWS(), tableName); err != nil {
+		return nil, err
+	}
+	machine, err := stateMachine()
+	if err != nil {
+		return nil, err
+	}
+	h.engine, err = engine.New(ctx, engine.Config{
+		Clock: trueClock{w}, Name: "run", MaxEvents: w.config.MaxEvents, Definition: machine, Log: w.log, Random: w.random.Uint64,
+		Invoke: w.invoke, Entered: w.entered,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.steps, err = awsfake.NewStepFunctions(awsfake.StepFunctionsConfig{
+		Clock: trueClock{w}, Executions: h.engine, Quotas: awsfake.Quotas(), Seed: w.seed, Stale: w.random.Float64(), Lag: lag,
+		Plan: h.duringCalls(awsfake.Seeded(w.seed, w.plan.serviceFaults, awsfake.Throttled)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.calls, err = stepfunctions.New(h.steps.AWS(), awsfake.StateMachine)
+	return h, err
+}
+
+// duringCalls applies a plan to the calls of Sortie, not to those of the
+// simulation itself.
+func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
+	return func(c awsfake.Call) awsfake.Fate {
+		if h.w.time.current == nil || h.w.time.current.call == nil {
+			return awsfake.Applied
+		}
+		return plan(c)
+	}
+}
+
+func (h *awsHome) open(context.Context) (port.Store, error) {
+	return dynamo.Open(h.db.AWS(), dynamo.Config{Table: tableName, Clock: hostClock{h.w}, Random: h.w.random.Uint64, Concurrency: 1})
+}
+
+func (h *awsHome) start(context.Context) error { return nil }
+
+func (h *awsHome) close() error { return nil }
+
+func (h *awsHome) executions() port.Executions { return h.calls }
+
+func (h *awsHome) states() port.Executions { return h.engine }
+
+func (h *awsHome) step(ctx context.Context) error {
+	_, err := h.engine.Step(ctx)
+	return err
+}
+
+func (h *awsHome) due() (time.Time, bool) { return h.engine.NextDue() }
+
+func (h *awsHome) settle() { h.db.Settle() }
+
+func (h *awsHome) survivesCrash() bool { return true }
+
+// trueClock is the clock of a service.
+type trueClock struct{ w *world }
+
+var _ clock.Clock = trueClock{}
+
+// Now implements clock.Clock.
+func (c trueClock) Now() time.Time { return c.w.time.now }
+
+// NewTimer implements clock.Clock as hostClock does.
+func (c trueClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	return hostClock{c.w}.NewTimer(d)
+}

@@ -1,0 +1,95 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/twin/engine"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// home is where Sortie runs: the store and the executions that a process uses.
+type home interface {
+	// open opens the store for a new process, start starts the executions after
+	// it. close releases what a process has opened.
+	open(ctx context.Context) (port.Store, error)
+	start(ctx context.Context) error
+	close() error
+	// executions are the executions that the processes use. states are the same
+	// without faults and quotas.
+	executions() port.Executions
+	states() port.Executions
+	// step does what the executions have to do now. due returns when that is,
+	// false if nothing is due at any time.
+	step(ctx context.Context) error
+	due() (time.Time, bool)
+	// settle makes everything visible to reads that may be stale.
+	settle()
+	// survivesCrash reports whether every call runs in a process of its own, so
+	// that the executions survive a crash.
+	survivesCrash() bool
+}
+
+// localHome is SQLite and the local engine, in the process itself.
+type localHome struct {
+	w      *world
+	path   string
+	db     *sqlite.DB
+	engine *engine.Engine
+}
+
+func newLocalHome(w *world) (*localHome, error) {
+	h := &localHome{w: w, path: filepath.Join(w.dir, "sortie.db")}
+	return h, copyTemplate(h.path)
+}
+
+func (h *localHome) open(ctx context.Context) (port.Store, error) {
+	var err error
+	if h.db, err = sqlite.Open(ctx, h.path); err != nil {
+		return nil, err
+	}
+	return sqlite.NewStore(ctx, h.db, hostClock{h.w})
+}
+
+func (h *localHome) start(ctx context.Context) error {
+	machine, err := stateMachine()
+	if err != nil {
+		return err
+	}
+	h.engine, err = engine.New(ctx, engine.Config{
+		DB: h.db, Clock: hostClock{h.w}, Name: "run", MaxEvents: h.w.config.MaxEvents, Definition: machine, Log: h.w.log, Random: h.w.random.Uint64,
+		Invoke: h.w.invoke, Entered: h.w.entered,
+	})
+	return err
+}
+
+func (h *localHome) close() error {
+	if err := h.db.Close(); err != nil {
+		return errors.Join(errors.New("cannot close the database"), err)
+	}
+	return nil
+}
+
+func (h *localHome) executions() port.Executions { return h.engine }
+
+func (h *localHome) states() port.Executions { return h.engine }
+
+func (h *localHome) step(ctx context.Context) error {
+	if _, err := h.engine.Step(ctx); err != nil {
+		return fmt.Errorf("step of the engine: %w", err)
+	}
+	return nil
+}
+
+func (h *localHome) due() (time.Time, bool) {
+	at, ok := h.engine.NextDue()
+	return at.Add(-h.w.process.clockOffset), ok
+}
+
+func (h *localHome) settle() {}
+
+func (h *localHome) survivesCrash() bool { return false }

@@ -1,0 +1,218 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// calm reports whether nothing but workers and the runner can fail.
+func (w *world) calm() bool { return w.plan.reliable() && w.plan.interrupts == 0 }
+
+// patience is how much longer than its limit a wait may take where calls fail:
+// steps and sweeps are repeated, with delays of up to a minute.
+func (w *world) patience() time.Duration { return 40*time.Minute + 20*w.config.SweepInterval }
+
+// overdue returns how long a wait lasts beyond its end, or since the last
+// outage; 0 if an outage lasts or the wait may last longer. kind is the bound
+// for what does not fail, mean for what does.
+func (w *world) overdue(end time.Time, kind, mean time.Duration) time.Duration {
+	bound := kind
+	if !w.calm() {
+		bound = mean
+	}
+	if end.IsZero() || w.anyDown() {
+		return 0
+	}
+	if w.upSince.After(end) {
+		end = w.upSince
+	}
+	late := w.time.now.Sub(end) - bound - 2*w.plan.skew
+	return max(late, 0)
+}
+
+// checkPrompt checks that no run waits longer than its limits allow.
+func (w *world) checkPrompt() {
+	for _, r := range w.records.ordered {
+		w.checkExecution(r)
+		if r.State.Terminal() {
+			continue
+		}
+		what, end, kind := w.limitOf(r)
+		if late := w.overdue(end, kind, kind+w.patience()); late > 0 {
+			w.fail("%s waits %s too long for the end of %s", r.ID, late, what)
+		}
+		w.checkCancel(r)
+		w.checkSilence(r)
+		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && !m.alive() && r.IsCurrent(m.spec.Owner.Attempt) {
+			if late := w.overdue(m.endedAt, 2*w.config.SweepInterval+w.config.LaunchWait+5*time.Second, w.patience()); late > 0 {
+				w.fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)
+			}
+		}
+	}
+	w.checkIdle()
+}
+
+// limitOf returns what ends the state of a run, when, and how much longer it
+// takes where nothing fails.
+func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
+	switch r.State {
+	case run.Pending:
+		if r.Slot.State == run.SlotQueued {
+			return "the queue timeout", r.QueueBy(), 3 * time.Second
+		}
+		return "its admission", r.EnteredAt, 2 * time.Second
+	case run.ContainerCreating:
+		// A creation that is refused is tried again after a delay.
+		if w.attempt(r.TaskID, r.Attempt.Number).longStart {
+			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
+		}
+		end := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
+		if w.calm() {
+			return "the start limit", end, w.config.LaunchWait + 3*time.Second
+		}
+		return "the start limit", end, w.config.LaunchWait + r.Policy.Retry.MaxDelay
+	case run.Running:
+		return "the time limit", r.RunBy(), 3 * time.Second
+	case run.Terminating:
+		cleanup := w.config.ExitWait + 2*w.config.DestroyWait + 70*time.Second
+		if w.plan.stuck+w.plan.invisible > 0 {
+			cleanup += unreachable + 2*time.Minute
+		}
+		return "the cleanup", w.factsOf(r).terminatingAt, cleanup
+	case run.Retrying:
+		return "the delay", r.RetryAt, 3 * time.Second
+	}
+	return "", time.Time{}, 0
+}
+
+// checkExecution checks that the execution of a run is where its record is.
+func (w *world) checkExecution(r *run.Run) {
+	name := run.ExecutionName(r.Ref(), r.Execution.Start)
+	at := w.positions[name]
+	behind := ""
+	switch {
+	case at == nil && !r.State.Terminal():
+		at = w.factsOf(r).notStarted()
+		behind = "has not started"
+	case at == nil:
+		return
+	case r.State.Terminal() && !at.ended && tokenState(at.state) && !w.hasEnded(name):
+		behind = "waits after the end of its run"
+	case !r.State.Terminal() && !at.ended && tokenState(at.state) && at.generation > 0 && at.generation != r.Wait.Generation:
+		behind = "waits in an earlier state"
+	}
+	if behind == "" {
+		at.behindSince = time.Time{}
+		return
+	}
+	if at.behindSince.IsZero() {
+		at.behindSince = w.time.now
+	}
+	bound := time.Second
+	if !w.plan.reliable() {
+		bound = 3*time.Minute + 20*w.config.SweepInterval
+	}
+	if late := w.overdue(at.behindSince, bound, bound); late > 0 {
+		w.fail("the execution of %s %s: it is in %q, the run in %s", r.ID, behind, at.state, r.State)
+	}
+	if !w.mayLoseExecutions() && at.ended && !r.State.Terminal() {
+		w.fail("the execution of %s has ended in %s, and the run is in %s", r.ID, at.state, r.State)
+	}
+}
+
+// mayLoseExecutions reports whether an execution can end before its run.
+func (w *world) mayLoseExecutions() bool { return w.plan.unforeseen+w.plan.aborts > 0 }
+
+// notStarted is the position of an execution that has not started.
+func (f *runFacts) notStarted() *position { return &f.missing }
+
+func tokenState(state string) bool {
+	switch run.Step(state) {
+	case run.StepQueued, run.StepContainerCreating, run.StepRunning, run.StepCancelling, run.StepActionWaiting:
+		return true
+	}
+	return false
+}
+
+// checkCancel checks that a cancel request reaches the worker within an
+// interval and ends the run within the grace.
+func (w *world) checkCancel(r *run.Run) {
+	if r.Cancel == nil || w.plan.stuck+w.plan.invisible > 0 {
+		return
+	}
+	most := r.Policy.HeartbeatInterval + r.Policy.CancelGrace + w.config.ExitWait + 2*w.config.DestroyWait + 75*time.Second
+	if w.attempt(r.TaskID, r.Attempt.Number).longStart {
+		most += r.Policy.Retry.MaxDelay
+	}
+	if late := w.overdue(r.Cancel.At, most, most+w.patience()); late > 0 {
+		w.fail("cancel of %s takes %s longer than its grace", r.ID, late)
+	}
+}
+
+// checkSilence checks that an attempt ends in time after its worker stops
+// calling.
+func (w *world) checkSilence(r *run.Run) {
+	of := w.attempt(r.TaskID, r.Attempt.Number)
+	if r.State != run.Running || r.Cancel != nil || of.worker == "" || of.lastCallAt.IsZero() {
+		return
+	}
+	limit := r.Policy.HeartbeatTimeout
+	kind, mean := limit+limit/2+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
+	if w.plan.skew > 0 { // what another host has received seems late
+		kind = mean
+	}
+	if late := w.overdue(of.lastCallAt, kind, mean); late > 0 {
+		w.fail("no heartbeat timeout of %s of %s %s after the limit", of.worker, r.ID, late)
+	}
+}
+
+// checkIdle checks that no slot is free while a run is queued.
+func (w *world) checkIdle() {
+	held, queued := 0, 0
+	for _, r := range w.records.ordered {
+		switch r.PoolState() {
+		case run.SlotHeld:
+			held++
+		case run.SlotQueued:
+			queued++
+		}
+	}
+	if queued == 0 || held >= w.config.MaxMachines || w.plan.throttles > 0 || w.down(throttling) { // a throttled start queues too
+		w.idleSince = time.Time{}
+		return
+	}
+	if w.idleSince.IsZero() {
+		w.idleSince = w.time.now
+	}
+	if late := w.overdue(w.idleSince, time.Second, 2*time.Minute+20*w.config.SweepInterval); late > 0 {
+		w.fail("%d runs are queued with %d of %d slots held", queued, held, w.config.MaxMachines)
+	}
+}
+
+// checkMachines checks that no machine lives longer than two sweeps, and the
+// delays of the platform, after its attempt.
+func (w *world) checkMachines() {
+	for _, m := range w.machines.live {
+		r, ok := w.records.byID[m.spec.Owner.RunID]
+		if ok && r.Attempt.Machine.ID == m.id {
+			m.known = true
+		}
+		wanted := ok && r.IsCurrent(m.spec.Owner.Attempt) && (!r.Attempt.Machine.Known() || r.Attempt.Machine.ID == m.id)
+		if wanted {
+			m.unwantedAt = time.Time{}
+			continue
+		}
+		if m.unwantedAt.IsZero() {
+			m.unwantedAt = w.time.now
+		}
+		if m.phase == port.MachineEnding {
+			continue
+		}
+		bound := 2*w.config.SweepInterval + w.config.ExitWait + w.config.DestroyWait + 4*time.Minute
+		if late := w.overdue(m.unwantedAt, bound, bound+w.patience()); late > 0 {
+			w.fail("%s of attempt %d of %s runs %s after its attempt", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, late)
+		}
+	}
+}
