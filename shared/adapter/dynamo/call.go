@@ -33,7 +33,8 @@ func call[In, Out any](ctx context.Context, s *Store, do method[In, Out], in *In
 			s.count(out)
 			return out, nil
 		}
-		if !passing(err) || s.now().Add(pauses.Delay(n)).After(until) || s.pause(ctx, pauses.Delay(n)) != nil {
+		pause := s.jitter(pauses.Delay(n))
+		if !passing(err) || s.now().Add(pause).After(until) || s.pause(ctx, pause) != nil {
 			return nil, err
 		}
 	}

@@ -78,7 +78,7 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 		if n < 2 {
 			continue // what was wrong is known now, as a rule
 		}
-		if err := s.pause(ctx, 2*time.Millisecond<<min(n, 5)); err != nil {
+		if err := s.pause(ctx, s.jitter(2*time.Millisecond<<min(n, 5))); err != nil {
 			return err
 		}
 	}

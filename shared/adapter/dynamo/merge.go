@@ -29,15 +29,6 @@ func (s *Store) merge(before func(a, b item) bool, queries []*dynamodb.QueryInpu
 	return m
 }
 
-// peek returns the next item without removing it; nil at the end.
-func (m *merged) peek(ctx context.Context) (item, error) {
-	from, err := m.next(ctx)
-	if err != nil || from == nil {
-		return nil, err
-	}
-	return from.ready[0], nil
-}
-
 // take removes and returns at most limit items while the condition holds.
 func (m *merged) take(ctx context.Context, limit int, wanted func(item) bool) ([]item, error) {
 	var taken []item

@@ -168,11 +168,11 @@ func (s *Store) write(ctx context.Context, parts []*part) error {
 	if reasons == nil {
 		return err
 	}
-	for i, reason := range reasons {
-		if !failed(reason) || parts[i].refused == nil {
+	for i, p := range parts[:min(len(parts), len(reasons))] {
+		if !failed(reasons[i]) || p.refused == nil {
 			continue
 		}
-		if err := parts[i].refused(ctx, reason.Item); !errors.Is(err, errAgain) {
+		if err := p.refused(ctx, reasons[i].Item); !errors.Is(err, errAgain) {
 			return err
 		}
 	}

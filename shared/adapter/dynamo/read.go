@@ -261,7 +261,7 @@ func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, fields 
 		case read > 0:
 			n = 0
 		default:
-			if err := s.pause(ctx, pauses.Delay(n)); err != nil {
+			if err := s.pause(ctx, s.jitter(pauses.Delay(n))); err != nil {
 				return err
 			}
 			n++

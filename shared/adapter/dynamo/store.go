@@ -43,10 +43,14 @@ func (s *Store) group(limit int) *errgroup.Group {
 // random returns a number from 0 to n-1.
 func (s *Store) random(n int) int { return int(s.config.Random() % uint64(n)) } //nolint:gosec // n is positive
 
-// pause sleeps for d, half of it at least and one and a half of it at most, or
-// returns the error of ctx when that ends first.
+// jitter returns a random duration from half of d to one and a half of it.
+func (s *Store) jitter(d time.Duration) time.Duration {
+	return d/2 + time.Duration(s.random(int(d)+1))
+}
+
+// pause sleeps, or returns the error of ctx when that ends first.
 func (s *Store) pause(ctx context.Context, d time.Duration) error {
-	return clock.Sleep(ctx, s.config.Clock, d/2+time.Duration(s.random(int(d)+1)))
+	return clock.Sleep(ctx, s.config.Clock, d)
 }
 
 // alive reports whether reads find the record.

@@ -117,6 +117,7 @@ func TestQueries(t *testing.T) {
 		"or":               {condition: table + " OR #sk = :b1", code: malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			in := &dynamodb.QueryInput{TableName: d.table, KeyConditionExpression: &test.condition}
 			in.ExpressionAttributeNames, in.ExpressionAttributeValues = placeholdersOf(test.condition+test.filter, values)
 			if test.filter != "" {

@@ -62,7 +62,7 @@ func deflate(head []byte, v any) ([]byte, error) {
 		return nil, err
 	}
 	to := stdbytes.NewBuffer(head)
-	w := writers.Get().(*flate.Writer)
+	w := writers.Get().(*flate.Writer) //nolint:forcetypeassert // New returns nothing else
 	defer writers.Put(w)
 	w.Reset(to)
 	if _, err := w.Write(doc); err != nil {
@@ -106,9 +106,9 @@ func Unpack(packed []byte, v any) error {
 }
 
 func inflate(packed, dictionary []byte, v any) error {
-	r := inflaters.Get().(io.Reader)
+	r := inflaters.Get().(io.Reader) //nolint:forcetypeassert // New returns nothing else
 	defer inflaters.Put(r)
-	err := r.(flate.Resetter).Reset(stdbytes.NewReader(packed), dictionary)
+	err := r.(flate.Resetter).Reset(stdbytes.NewReader(packed), dictionary) //nolint:forcetypeassert // flate.NewReader documents it
 	var doc []byte
 	if err == nil {
 		doc, err = io.ReadAll(io.LimitReader(r, maxUnpacked))
