@@ -65,7 +65,7 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 		{map[string]any{"logDays": nil}, []string{"logs"}, nil},
 		{map[string]any{"gradual": nil}, []string{"gradual"}, nil},
 		{map[string]any{"firewall": nil, "clientLimit": nil}, []string{"firewall"}, nil},
-		{map[string]any{"canary": nil}, []string{"alarms", "logs", "schedules", "secrets"}, nil},
+		{map[string]any{"canary": nil}, []string{"alarms", "gradual", "logs", "schedules", "secrets"}, nil},
 		{map[string]any{"backup": nil}, []string{"backup"}, nil},
 		{map[string]any{"budget": nil}, []string{"budget"}, nil},
 		{map[string]any{"origins": nil}, []string{"origins"}, nil},

@@ -50,7 +50,7 @@ var lastings = []lasting{
 	{"budget", "Budgets::Budget", []string{"NotificationsWithSubscribers"}},
 	{"backup", "Backup::BackupVault", []string{"BackupVaultName"}},
 	{"backup", "Backup::BackupPlan", nil},
-	{"backup", "Backup::BackupSelection", []string{"BackupSelection"}},
+	{"backup", "Backup::BackupSelection", nil}, // it follows the table
 	{"firewall", "WAFv2::WebACL", []string{"Scope"}},
 	{"firewall", "WAFv2::WebACLAssociation", []string{"ResourceArn", "WebACLArn"}},
 	{"schedules", "Events::Rule", nil},
