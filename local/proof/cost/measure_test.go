@@ -206,11 +206,12 @@ func (d *deployment) idle() cost.Row {
 		used = used.Plus(calls)
 		metrics += d.metrics(before, function)
 	}
-	if n := len(d.logged(before, "sweep")); n != sweepsMeasured {
-		d.Fatalf("got %d sweeps, want the %d of the test alone", n, sweepsMeasured)
+	sweeps := len(d.logged(before, "sweep")) // LocalStack's schedule may add some
+	if sweeps < sweepsMeasured {
+		d.Fatalf("got %d sweeps, want %d or more", sweeps, sweepsMeasured)
 	}
 	delete(used, cost.Signatures)
-	return cost.Row{Name: cost.RowIdle, Usage: used.Times(float64(sweepsOfAMonth) / sweepsMeasured).Plus(d.standing()).
+	return cost.Row{Name: cost.RowIdle, Usage: used.Times(float64(sweepsOfAMonth) / float64(sweeps)).Plus(d.standing()).
 		Plus(cost.Usage{cost.MetricMonths: metrics, cost.Signatures: signaturesOfAMonth})}
 }
 
