@@ -40,7 +40,7 @@ func (a answer) ok() bool { return a.status == http.StatusOK }
 // workerAPI returns the handler for the routes that workers call.
 func (w *world) workerAPI(system *orchestrator.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
-		Loopback: true, Clock: hostClock{w}, Log: w.log, NewID: func() string { return w.hex(16) },
+		Loopback: true, Clock: serverClock{hostClock{w}}, Log: w.log, NewID: func() string { return w.hex(16) },
 	}, callback.Routes(system.Workers)...)
 }
 

@@ -175,6 +175,15 @@ func (c hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return fired, func() {}
 }
 
+// serverClock is the clock of the HTTP server. Its only timer limits the time of a
+// body, and bodies are in memory: it never fires.
+type serverClock struct{ hostClock }
+
+// NewTimer implements clock.Clock.
+func (serverClock) NewTimer(time.Duration) (<-chan time.Time, func()) {
+	return nil, func() {}
+}
+
 // eventQueue is a heap by time, then by order of scheduling.
 type eventQueue []event
 
