@@ -182,7 +182,7 @@ func TestFunctionsNameMissingVariables(t *testing.T) {
 				missing = append(missing, variable)
 			}
 			for address, users := range map[string][]string{
-				"SORTIE_PUBLIC_URL": {"launch", "supervise", "sweep"}, "SOURCE_API_URL": {"launch"},
+				"SORTIE_PUBLIC_URL": {"canary", "launch", "supervise", "sweep"}, "SOURCE_API_URL": {"launch"},
 			} {
 				if got, want := slices.Contains(missing, address), slices.Contains(users, name); got != want {
 					t.Errorf("%s: got required %v, want %v", address, got, want)
