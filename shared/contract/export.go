@@ -73,10 +73,10 @@ type Callback struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id,omitempty"`
 	Status         string          `json:"status"`
-	OutputKey      string          `json:"output_r2_key,omitempty" report:"strict"`
+	OutputKey      string          `json:"output_r2_key,omitempty"    report:"strict"`
 	OutputFileName string          `json:"output_file_name,omitempty"`
 	OutputFileSize *int64          `json:"output_file_size,omitempty"`
-	Metrics        json.RawMessage `json:"metrics,omitempty" report:"object"`
+	Metrics        json.RawMessage `json:"metrics,omitempty"          report:"object"`
 	Error          string          `json:"error,omitempty"`
 }
 

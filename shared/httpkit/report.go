@@ -111,7 +111,7 @@ func (d *reportDecoder) member(text []byte, field reportField, at string) error 
 	if string(text) == "null" {
 		return nil
 	}
-	want, err := kindOf(field.Type()), error(nil)
+	var err error
 	if field.object && text[0] != '{' {
 		err = errors.New("no object")
 	} else {
@@ -121,7 +121,7 @@ func (d *reportDecoder) member(text []byte, field reportField, at string) error 
 		return err
 	}
 	if field.required {
-		return fault.Invalid(at, "%s is %s, want %s", at, limit.Cut(string(text), nameLimit), want)
+		return fault.Invalid(at, "%s is %s, want %s", at, limit.Cut(string(text), nameLimit), kindOf(field.Type()))
 	}
 	field.SetZero()
 	if !slices.Contains(d.ignored, at) {

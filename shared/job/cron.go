@@ -102,7 +102,7 @@ const calendarCycle = 400
 
 func (f cronField) parse(w word) (set uint64, err error) {
 	at := w.at
-	for _, item := range strings.Split(w.text, ",") {
+	for item := range strings.SplitSeq(w.text, ",") {
 		more, err := f.parseItem(word{item, at})
 		if err != nil {
 			return 0, err

@@ -118,7 +118,8 @@ func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
 	case s.cron != nil:
 		return s.nextLocal(after)
 	case s.every > 0:
-		return since.Add((after.Sub(since)/s.every + 1) * s.every).UTC(), true
+		passed := after.Sub(since)
+		return since.Add(passed - passed%s.every + s.every).UTC(), true
 	}
 	return s.at, s.at.After(after)
 }

@@ -41,7 +41,7 @@ func closeEmpty(path string, before fs.FileInfo) (fs.FileInfo, error) {
 	if err != nil || len(entries) > 0 || checkOwner(path, before) != nil {
 		return before, err
 	}
-	if err := os.Chmod(path, 0o700); err != nil {
+	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // G302: a folder
 		return nil, err
 	}
 	if entries, err = os.ReadDir(path); err != nil || len(entries) > 0 {
@@ -77,7 +77,7 @@ func checkEntries(path string) error {
 // Close takes the permissions of others away from a file, or creates it empty
 // with mode 0600.
 func Close(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600) //nolint:gosec // G304: the caller's own file, checked below
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func Close(path string) error {
 // Lock excludes other callers for the same folder until unlock is called or the
 // process ends. It waits for them.
 func Lock(path string) (unlock func() error, err error) {
-	folder, err := os.Open(path)
+	folder, err := os.Open(path) //nolint:gosec // G304: the caller's own folder
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock: %w", err)
 	}

@@ -187,11 +187,12 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		d.await(StepCancelling)
 		return nil
 	}
-	if d.Attempt.WorkerID == "" {
+	switch {
+	case d.Attempt.WorkerID == "":
 		f.exemptFromHeartbeats(d)
-	} else if f.Failed {
+	case f.Failed:
 		d.contacted(f.LastAt)
-	} else if f.check(d) {
+	case f.check(d):
 		return nil
 	}
 	d.await(StepRunning)

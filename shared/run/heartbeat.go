@@ -61,11 +61,11 @@ func (h Heartbeat) Forward() bool {
 // worker's interval differs by an eighth. Where the limit allows four intervals, two
 // are forwarded in it, so that one may fail.
 func (p Policy) forwardEvery() time.Duration {
-	n := (p.HeartbeatTimeout - p.HeartbeatInterval/2) / p.HeartbeatInterval
+	n := int64(p.HeartbeatTimeout-p.HeartbeatInterval/2) / int64(p.HeartbeatInterval)
 	if n >= 4 {
 		n /= 2
 	}
-	return max(n, 1)*p.HeartbeatInterval - p.HeartbeatInterval/4
+	return time.Duration(max(n, 1)*int64(p.HeartbeatInterval)) - p.HeartbeatInterval/4
 }
 
 // HeartbeatChange is what a commit does to that item; its zero value does

@@ -80,6 +80,7 @@ func sweepOf(ctx context.Context, living int) (swept, error) {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
+		defer func() { _ = answer.Body.Close() }()
 		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
 		w.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(w, answer.Body)

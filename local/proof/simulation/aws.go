@@ -105,5 +105,5 @@ func (c trueClock) Now() time.Time { return c.w.time.now }
 
 // NewTimer implements clock.Clock as hostClock does.
 func (c trueClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	return hostClock{c.w}.NewTimer(d)
+	return hostClock(c).NewTimer(d)
 }

@@ -267,7 +267,8 @@ func (w *world) checkDeadline(p *worker) {
 	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
 		return
 	}
-	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit && !tolerateShortDeadline {
+	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // it was not seen before its start limit
+	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit {
 		w.fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
 	}
 }

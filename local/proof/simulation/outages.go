@@ -54,17 +54,17 @@ func (w *world) beginOutage(kind outage, length time.Duration) {
 		w.crash()
 	case suspension:
 		w.time.now = w.time.now.Add(length)
-		w.outageEnded(kind, length)
+		w.outageEnded(kind)
 		return
 	}
-	w.time.push(length, false, func() { w.outageEnded(kind, length) })
+	w.time.push(length, false, func() { w.outageEnded(kind) })
 }
 
 // outageEnded notes the end of an outage.
-func (w *world) outageEnded(kind outage, length time.Duration) {
+func (w *world) outageEnded(kind outage) {
 	w.upSince = w.time.now
 	deaf := kind == networkOutage || kind == processOutage || kind == storeOutage || kind == suspension
-	if deaf && (length > 3*w.config.SweepInterval || !tolerateShortOutage) {
+	if deaf {
 		w.noticedUpSince = w.time.now
 	}
 }

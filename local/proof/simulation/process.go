@@ -61,12 +61,12 @@ func (w *world) storeFaults(fake.Call) fake.Fate {
 	switch {
 	case w.down(storeOutage):
 		return fake.Lost
-	case w.chance(w.plan.lostCommits / 2):
+	case !w.chance(w.plan.lostCommits):
+		return fake.Applied
+	case w.chance(0.5):
 		return fake.Lost
-	case w.chance(w.plan.lostCommits / 2):
-		return fake.Unsure
 	}
-	return fake.Applied
+	return fake.Unsure
 }
 
 // chance draws from the world's random numbers.
@@ -169,7 +169,7 @@ func (w *world) call(do func(context.Context)) (ok bool) {
 		cancel()
 		switch reason := recover(); {
 		case reason == nil:
-		case reason == (processCrash{}), reason == http.ErrAbortHandler: // the latter closes the connection
+		case reason == (processCrash{}), reason == http.ErrAbortHandler: //nolint:errorlint // a panic's value; the latter closes the connection
 			ok = false
 		default:
 			panic(reason)

@@ -36,7 +36,7 @@ const (
 	// OwnEncoding: Sortie itself checks a request's Content-Encoding.
 	OwnEncoding Capability = "check the encoding of a request itself"
 	// OtherTokens: Target.Others has further client tokens.
-	OtherTokens Capability = "use tokens of another tenant and of one scope"
+	OtherTokens Capability = "use tokens of another tenant and of one scope" //nolint:gosec // G101: no credential
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )

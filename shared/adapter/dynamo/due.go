@@ -71,7 +71,7 @@ func (s *Store) dueEntries(
 		for n := range shards {
 			key := dueKey(kind, strconv.Itoa(n))
 			q := s.dueBy(kind, strconv.Itoa(n), now.Unix())
-			q.Limit = aws.Int32(int32(min(limit/shards+8, 1000)))
+			q.Limit = aws.Int32(int32(min(limit/shards+8, 1000))) //nolint:gosec // G115: at most 1000
 			if at, ok := places[key]; ok {
 				q.ExclusiveStartKey = at.start(key, sk)
 			}
