@@ -50,6 +50,7 @@ func measurements() []measurement {
 		{"download", measureDownload},
 		{"waiting", measureWaiting},
 		{"backlog", measureBacklog},
+		{"slowbodies", measureSlowBodies},
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},
 		{"sweep", measureSweep},
