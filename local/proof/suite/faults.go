@@ -64,7 +64,12 @@ func generalFaults() []faultCase {
 		},
 		{name: "three bad gateways", rules: []faults.Rule{{Kind: faults.BadGateway, Times: 3}}},
 		{name: "five bad gateways", rules: []faults.Rule{{Kind: faults.BadGateway, Times: 5}}, events: "start_refused:UNAVAILABLE"},
-		{name: "bad gateway after creation", rules: []faults.Rule{{Kind: faults.BadGatewayAfter, Times: 1}}},
+		{
+			// The first machine starts late, so that it still exists when the client
+			// repeats the request.
+			name:  "bad gateway after creation",
+			rules: []faults.Rule{{Kind: faults.BadGatewayAfter, Times: 1}, {Kind: faults.StuckCreated, For: 4 * time.Second}},
+		},
 		{
 			// The client repeats the request after the first machine is gone
 			// and its name is free again.
