@@ -31,7 +31,7 @@ func TestSecretOnLocalStack(t *testing.T) {
 	if _, err := secret.Get(t.Context()); err == nil || !strings.Contains(err.Error(), "sortie secrets put clients --stage "+stage) {
 		t.Errorf("empty secret: got %v", err)
 	}
-	for _, token := range []string{"first", "second"} {
+	for _, token := range []string{"first-token-0123456789", "second-token-0123456789"} {
 		if _, err := secrets.Put(t.Context(), cfg, stage, secrets.Clients{Tokens: []string{token}}); err != nil {
 			t.Fatal(err)
 		}
