@@ -77,7 +77,7 @@ func TestInvariants(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	if ends[run.Completed]*4 < runs {
+	if ends[run.Completed]*4 < runs && *seeds >= 60 {
 		t.Errorf("got %d of %d runs Completed, want at least a quarter", ends[run.Completed], runs)
 	}
 	if renewals == 0 && *seeds >= 300 {
