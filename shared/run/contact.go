@@ -186,14 +186,18 @@ func (r Run) SigtermBy() time.Time {
 	return r.Attempt.CancelDeliveredAt.Add(max(min(grace*5/6, grace-2*time.Second), 0))
 }
 
-// cancelBy returns when the next step of a cancellation is due: SIGTERM, or the
-// end of the grace once SIGTERM was or is about to be sent.
+// cancelBy returns when the next step of a cancellation is due: SIGTERM, the end of
+// the grace once SIGTERM was or is about to be sent, or the time limit, which the grace
+// does not extend.
 func (r Run) cancelBy(now time.Time) time.Time {
-	if by := r.SigtermBy(); r.Attempt.SigtermAt.IsZero() && by.After(now) {
-		return by
+	by := r.Attempt.GraceUntil
+	if sigterm := r.SigtermBy(); r.Attempt.SigtermAt.IsZero() && sigterm.After(now) {
+		by = sigterm
+	} else if by.IsZero() {
+		by = now.Add(r.Policy.CancelGrace)
 	}
-	if r.Attempt.GraceUntil.IsZero() {
-		return now.Add(r.Policy.CancelGrace)
+	if limit := r.RunBy(); limit.Before(by) {
+		return limit
 	}
-	return r.Attempt.GraceUntil
+	return by
 }

@@ -17,7 +17,8 @@ type runFacts struct {
 	// queuedAt is when the run was first seen in the queue, of its last stay.
 	queuedAt time.Time
 	// missing is the position of an execution that has not started.
-	missing position
+	missing      position
+	missingStart int
 }
 
 func (w *world) factsOf(r *run.Run) *runFacts {
@@ -155,7 +156,7 @@ func (w *world) checkFault(r *run.Run) {
 		}
 	case fault.CancelTimeout:
 		if !of.noticedAt.IsZero() && w.calm() {
-			early(r.Policy.CancelGrace, w.time.now.Sub(of.noticedAt))
+			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.time.now.Sub(of.noticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
 		if machine != nil && machine.alive() {
@@ -176,7 +177,7 @@ func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 	}
 	for _, p := range w.workersOf(r) {
 		// A worker whose calls are lost, or take most of the limit, is silent.
-		if p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits == 0 || limit > 2*time.Minute) {
+		if limit > 0 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits == 0 || limit > 2*time.Minute) {
 			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
 		}
 	}

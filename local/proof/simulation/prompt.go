@@ -12,7 +12,7 @@ func (w *world) calm() bool { return w.plan.reliable() && w.plan.interrupts == 0
 
 // patience is how much longer than its limit a wait may take where calls fail:
 // steps and sweeps are repeated, with delays of up to a minute.
-func (w *world) patience() time.Duration { return 40*time.Minute + 20*w.config.SweepInterval }
+func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.config.SweepInterval }
 
 // overdue returns how long a wait lasts beyond its end, or since the last
 // outage; 0 if an outage lasts or the wait may last longer. kind is the bound
@@ -64,9 +64,12 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "its admission", r.EnteredAt, 2 * time.Second
 	case run.ContainerCreating:
+		if r.Slot.State == run.SlotQueued { // its start was throttled
+			return "the queue timeout", r.QueueBy(), 3 * time.Second
+		}
 		// A creation that is refused is tried again after a delay.
 		if w.attempt(r.TaskID, r.Attempt.Number).longStart {
-			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
+			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 5*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
 		if w.calm() {
@@ -74,7 +77,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "the start limit", end, w.config.LaunchWait + r.Policy.Retry.MaxDelay
 	case run.Running:
-		return "the time limit", r.RunBy(), 3 * time.Second
+		return "the time limit", r.RunBy(), 5 * time.Second
 	case run.Terminating:
 		cleanup := w.config.ExitWait + 2*w.config.DestroyWait + 70*time.Second
 		if w.plan.stuck+w.plan.invisible > 0 {
@@ -94,7 +97,7 @@ func (w *world) checkExecution(r *run.Run) {
 	behind := ""
 	switch {
 	case at == nil && !r.State.Terminal():
-		at = w.factsOf(r).notStarted()
+		at = w.factsOf(r).notStarted(r.Execution.Start)
 		behind = "has not started"
 	case at == nil:
 		return
@@ -112,10 +115,10 @@ func (w *world) checkExecution(r *run.Run) {
 	}
 	bound := time.Second
 	if !w.plan.reliable() {
-		bound = 3*time.Minute + 20*w.config.SweepInterval
+		bound = w.patience()
 	}
 	if late := w.overdue(at.behindSince, bound, bound); late > 0 {
-		w.fail("the execution of %s %s: it is in %q, the run in %s", r.ID, behind, at.state, r.State)
+		w.fail("the execution %s %s since %s: it is in %q, the run in %s", name, behind, at.behindSince.Sub(start), at.state, r.State)
 	}
 	if !w.mayLoseExecutions() && at.ended && !r.State.Terminal() {
 		w.fail("the execution of %s has ended in %s, and the run is in %s", r.ID, at.state, r.State)
@@ -125,8 +128,14 @@ func (w *world) checkExecution(r *run.Run) {
 // mayLoseExecutions reports whether an execution can end before its run.
 func (w *world) mayLoseExecutions() bool { return w.plan.unforeseen+w.plan.aborts > 0 }
 
-// notStarted is the position of an execution that has not started.
-func (f *runFacts) notStarted() *position { return &f.missing }
+// notStarted is the position of the run's execution with the start number, which has
+// not started.
+func (f *runFacts) notStarted(start int) *position {
+	if f.missingStart != start {
+		f.missing, f.missingStart = position{}, start
+	}
+	return &f.missing
+}
 
 func tokenState(state string) bool {
 	switch run.Step(state) {
@@ -159,7 +168,7 @@ func (w *world) checkSilence(r *run.Run) {
 		return
 	}
 	limit := r.Policy.HeartbeatTimeout
-	kind, mean := limit+limit/2+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
+	kind, mean := 2*limit+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
 	if w.plan.skew > 0 { // what another host has received seems late
 		kind = mean
 	}
