@@ -11,7 +11,7 @@ import (
 func (w *world) calm() bool { return w.plan.reliable() && w.plan.interrupts == 0 }
 
 // patience is how much longer than its limit a wait may take where calls fail:
-// steps and sweeps are repeated, with delays of up to a minute.
+// steps are repeated after up to a minute, repairs of the sweep after up to ten.
 func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.config.SweepInterval }
 
 // overdue returns how long a wait lasts beyond its end, or since the last
@@ -69,7 +69,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		// A creation that is refused is tried again after a delay.
 		if w.attempt(r.TaskID, r.Attempt.Number).longStart {
-			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 5*time.Second
+			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
 		if w.calm() {
@@ -77,7 +77,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "the start limit", end, w.config.LaunchWait + r.Policy.Retry.MaxDelay
 	case run.Running:
-		return "the time limit", r.RunBy(), 5 * time.Second
+		return "the time limit", r.RunBy(), 3 * time.Second
 	case run.Terminating:
 		cleanup := w.config.ExitWait + 2*w.config.DestroyWait + 70*time.Second
 		if w.plan.stuck+w.plan.invisible > 0 {
