@@ -1,12 +1,9 @@
 package orchestrator_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
@@ -307,101 +304,6 @@ func (r *runner) Stop(_ context.Context, at port.Machine, _ time.Duration) error
 func (r *runner) Destroy(_ context.Context, at port.Machine) error {
 	if m := r.find(at); m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		m.Phase, m.Exit = port.MachineGone, &port.Exit{Code: 137, Signal: 9, Requested: true}
-	}
-	return nil
-}
-
-// outputs is a bucket in memory.
-type outputs struct {
-	h       *fixture
-	buckets map[port.Bucket]map[string]string
-	// after runs once after the next Head of an upload.
-	after func()
-	// lost is the number of deletions to fail next.
-	lost int
-	// away makes Head fail.
-	away bool
-	// presigned is the life of the last presigned URL for a PUT.
-	presigned time.Duration
-}
-
-func newOutputs(h *fixture) *outputs {
-	return &outputs{h: h, buckets: map[port.Bucket]map[string]string{port.Uploads: {}, port.Accepted: {}}}
-}
-
-// Head implements port.Outputs.
-func (o *outputs) Head(_ context.Context, bucket port.Bucket, key string) (port.Object, error) {
-	if o.away {
-		return port.Object{}, fault.New(fault.Unavailable, "the object store does not answer")
-	}
-	object, err := o.head(bucket, key)
-	if do := o.after; do != nil && bucket == port.Uploads {
-		o.after = nil
-		do()
-	}
-	return object, err
-}
-
-func (o *outputs) head(bucket port.Bucket, key string) (port.Object, error) {
-	body, ok := o.buckets[bucket][key]
-	if !ok {
-		return port.Object{}, port.ErrNotFound
-	}
-	return port.Object{Key: key, Size: int64(len(body)), ETag: fmt.Sprintf("%q", body), ContentType: "application/xml"}, nil
-}
-
-// Accept implements port.Outputs.
-func (o *outputs) Accept(_ context.Context, key, etag string) (port.Object, error) {
-	object, err := o.head(port.Uploads, key)
-	if err != nil {
-		return object, err
-	}
-	if object.ETag != etag {
-		return port.Object{}, port.ErrChanged
-	}
-	o.buckets[port.Accepted][key] = o.buckets[port.Uploads][key]
-	return object, nil
-}
-
-// Put implements port.Outputs.
-func (o *outputs) Put(_ context.Context, bucket port.Bucket, key, _ string, content []byte) error {
-	o.buckets[bucket][key] = string(content)
-	return nil
-}
-
-// Open implements port.Outputs.
-func (o *outputs) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
-	object, err := o.head(bucket, key)
-	return io.NopCloser(bytes.NewBufferString(o.buckets[bucket][key])), object, err
-}
-
-// PresignGet implements port.Outputs.
-func (o *outputs) PresignGet(_ context.Context, key, _, _ string, _ time.Duration) (string, error) {
-	return "http://bucket/" + key, nil
-}
-
-// PresignPut implements port.Outputs.
-func (o *outputs) PresignPut(_ context.Context, key, _ string, ttl time.Duration) (string, error) {
-	o.presigned = ttl
-	return "http://bucket/" + key, nil
-}
-
-// Delete implements port.Outputs.
-func (o *outputs) Delete(_ context.Context, bucket port.Bucket, key string) error {
-	if o.lost > 0 {
-		o.lost--
-		return fault.New(fault.Unavailable, "the deletion was lost")
-	}
-	delete(o.buckets[bucket], key)
-	return nil
-}
-
-// DeletePrefix implements port.Outputs.
-func (o *outputs) DeletePrefix(_ context.Context, bucket port.Bucket, prefix string) error {
-	for key := range o.buckets[bucket] {
-		if strings.HasPrefix(key, prefix) {
-			delete(o.buckets[bucket], key)
-		}
 	}
 	return nil
 }
