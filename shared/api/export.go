@@ -37,7 +37,7 @@ func Export(format string, request contract.ExportRequest) (orchestrator.Submiss
 	if err != nil {
 		return orchestrator.Submission{}, err
 	}
-	work := run.Work{Kind: "export", Format: format, PI: request.PI, Options: options}
+	work := run.Work{Kind: run.KindExport, Format: format, PI: request.PI, Options: options}
 	return orchestrator.Submission{
 		Work: work, BatchID: batch, Digest: digest(work, batch, request.Policy),
 		Policy: func(defaults run.Policy) (run.Policy, error) { return policyFrom(defaults, request.Policy) },

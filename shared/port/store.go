@@ -118,10 +118,11 @@ type Store interface {
 type Write struct {
 	// Run is the record to write. Its Version is the one on which the decision
 	// was made.
-	Run       run.Run
-	Events    []run.Event
-	Lease     run.LeaseChange
-	Heartbeat run.HeartbeatChange
+	Run    run.Run
+	Events []run.Event
+	// Lease changes the pool of Run.Slot, JobLease that of Run.JobSlot.
+	Lease, JobLease run.LeaseChange
+	Heartbeat       run.HeartbeatChange
 	// Gate, if it is not nil, is stored with the run as SetStartGate does. If it was
 	// changed meanwhile, the error is a *Conflict without a run.
 	Gate *run.StartGate
@@ -129,7 +130,7 @@ type Write struct {
 
 // WriteOf returns the write of a decision.
 func WriteOf(d run.Decision) Write {
-	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, Heartbeat: d.Heartbeat}
+	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, Heartbeat: d.Heartbeat}
 }
 
 // Placement is the machine of a run's attempt according to the record.

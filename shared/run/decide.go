@@ -31,8 +31,8 @@ type Decision struct {
 	Events []Event
 	// Effects follow the commit, in this order. Each is idempotent.
 	Effects []Effect
-	// Lease is the change of the pool's leases and queue.
-	Lease LeaseChange
+	// Lease is the change of the pool's leases and queue, JobLease that of the job's.
+	Lease, JobLease LeaseChange
 	// Heartbeat is the change of the heartbeat item.
 	Heartbeat HeartbeatChange
 	// Changed is false if there is nothing to commit.
@@ -104,7 +104,8 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
-		Lease: leaseChange(r.Slot, d.Slot), Heartbeat: d.heartbeat, Changed: true,
+		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot),
+		Heartbeat: d.heartbeat, Changed: true,
 	}, nil
 }
 

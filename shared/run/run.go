@@ -30,6 +30,23 @@ type Run struct {
 	Work    Work   `json:"work"`
 	Policy  Policy `json:"policy"`
 
+	// JobID is the stored job that the run is of, at JobVersion; empty for another run.
+	JobID      string  `json:"jobId,omitempty"`
+	JobVersion int64   `json:"jobVersion,omitempty"`
+	Trigger    Trigger `json:"trigger,omitempty"`
+	// FiredAt is when the schedule's firing was committed; zero for another trigger.
+	FiredAt time.Time `json:"firedAt,omitzero"`
+	// Lineage are the jobs whose runs led to this one by trigger_job, the oldest
+	// first; ParentRun is the run that triggered it.
+	Lineage     []string     `json:"lineage,omitempty"`
+	ParentRun   string       `json:"parentRun,omitempty"`
+	Constraints *Constraints `json:"constraints,omitempty"`
+	Actions     *Actions     `json:"actions,omitempty"`
+	// Violations are the violated constraints, in the order in which they were found.
+	Violations []ConstraintViolation `json:"violations,omitempty"`
+	// Skipped: the run is Completed without an attempt, by a skip.
+	Skipped bool `json:"skipped,omitempty"`
+
 	State State `json:"state"`
 	// Version counts the commits of the record, from 1. A commit is conditional
 	// on it.
@@ -45,9 +62,12 @@ type Run struct {
 	// ExpiresAt is when the record is removed; zero until the run ends.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 
-	Attempt   Attempt        `json:"attempt"`
-	Spent     Spent          `json:"spent"`
-	Slot      Slot           `json:"slot"`
+	Attempt Attempt `json:"attempt"`
+	Spent   Spent   `json:"spent"`
+	Slot    Slot    `json:"slot"`
+	// JobSlot is the run's slot of its job, or its place in the job's queue. The run
+	// keeps the slot until it ends.
+	JobSlot   Slot           `json:"jobSlot,omitzero"`
 	Wait      Wait           `json:"wait"`
 	Execution Execution      `json:"execution"`
 	Cancel    *CancelRequest `json:"cancel,omitempty"`
@@ -126,18 +146,20 @@ func (r Run) Ref() Ref { return Ref{r.Tenant, r.ID} }
 
 // Work is the task of the worker.
 type Work struct {
-	// Kind is the kind of work; "export" is the only one so far.
+	// Kind is KindExport or KindJob.
 	Kind   string `json:"kind"`
 	Format string `json:"format"`
 	PI     string `json:"pi"`
 	// Options is the JSON object for the worker, as it was accepted.
 	Options json.RawMessage `json:"options"`
 	Image   string          `json:"image"`
+	// Program is the work of kind job; nil for another kind.
+	Program *Program `json:"program,omitempty"`
 }
 
 // ContentType returns the media type of the work's output.
 func (w Work) ContentType() string {
-	if w.Kind == "export" {
+	if w.Kind == KindExport {
 		return "application/xml" // every export format is XML
 	}
 	return "application/octet-stream"

@@ -1,0 +1,110 @@
+package run
+
+import "time"
+
+// Constraints are what a job demands of its runs before, while and after they run.
+// The limit of the run time is Policy.TimeLimit.
+type Constraints struct {
+	// MaxConcurrentRuns is the number of the job's slots; 0 means no limit.
+	MaxConcurrentRuns int `json:"maxConcurrentRuns,omitempty"`
+	// RequirePreviousSuccess: the job's last run that was not skipped succeeded.
+	RequirePreviousSuccess bool `json:"requirePreviousSuccess,omitempty"`
+	// CatchUpWindow is how late a run may start after its time; 0 means no limit.
+	CatchUpWindow time.Duration `json:"catchUpWindow,omitempty"`
+	// MaxExpectedRunTime is the run time after which an event is published; 0
+	// means never.
+	MaxExpectedRunTime time.Duration `json:"maxExpectedRunTime,omitempty"`
+	PreRunHook         *Hook         `json:"preRunHook,omitempty"`
+	PostRunHook        *Hook         `json:"postRunHook,omitempty"`
+	// AllowUnchecked: a constraint that cannot be checked counts as met. Otherwise
+	// it counts as violated. A hook has its own rule.
+	AllowUnchecked bool `json:"allowUnchecked,omitempty"`
+}
+
+// BeforeRun reports whether a constraint is evaluated before the first attempt.
+func (c *Constraints) BeforeRun() bool {
+	return c != nil && (c.MaxConcurrentRuns > 0 || c.RequirePreviousSuccess || c.CatchUpWindow > 0 || c.PreRunHook != nil)
+}
+
+// Constraint is the name of a constraint.
+type Constraint string
+
+// The constraints, in the order of their evaluation.
+const (
+	MaxConcurrentRuns      Constraint = "maxConcurrentRuns"
+	RequirePreviousSuccess Constraint = "requirePreviousSuccess"
+	CatchUpWindow          Constraint = "catchUpWindow"
+	PreRunHook             Constraint = "preRunHook"
+	MaxExpectedRunTime     Constraint = "maxExpectedRunTime"
+	MaxAllowedRunTime      Constraint = "maxAllowedRunTime"
+	PostRunHook            Constraint = "postRunHook"
+)
+
+// ConstraintNames lists all constraints, in the order of their evaluation.
+func ConstraintNames() []Constraint {
+	return []Constraint{
+		MaxConcurrentRuns, RequirePreviousSuccess, CatchUpWindow, PreRunHook,
+		MaxExpectedRunTime, MaxAllowedRunTime, PostRunHook,
+	}
+}
+
+// ConstraintViolation is a constraint that was not met.
+type ConstraintViolation struct {
+	Constraint Constraint `json:"constraint"`
+	// Message is a sentence with what was observed.
+	Message string    `json:"message"`
+	At      time.Time `json:"timestamp"`
+	// Unchecked: the constraint could not be checked.
+	Unchecked bool `json:"unchecked,omitempty"`
+}
+
+// Hook is an HTTP address that is asked or informed about a run.
+type Hook struct {
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	// SecretRef is the name of the secret that signs requests; empty means unsigned.
+	SecretRef string `json:"secretRef,omitempty"`
+	// Timeout is the limit of one request, 1 s to 30 s.
+	Timeout time.Duration `json:"timeout"`
+	// Critical: a refusal or a failure ends the run as Failed.
+	Critical bool `json:"critical,omitempty"`
+	// AllowUnavailable: a hook that cannot be reached counts as one that allows.
+	AllowUnavailable bool `json:"allowUnavailable,omitempty"`
+}
+
+// Actions are what a job does about violated constraints and about the end of a run.
+type Actions struct {
+	// OnViolation is for the constraints without an action of their own in Each.
+	OnViolation *Action               `json:"onViolation,omitempty"`
+	Each        map[Constraint]Action `json:"each,omitempty"`
+	OnFailure   *Action               `json:"onFailure,omitempty"`
+	OnSuccess   *Action               `json:"onSuccess,omitempty"`
+}
+
+// Action is one action of a job.
+type Action struct {
+	Type ActionType `json:"type"`
+	// Critical: the failure of the action ends the run as Failed.
+	Critical bool `json:"critical,omitempty"`
+	// Delay is the time between two checks of retry_later.
+	Delay time.Duration `json:"delay,omitempty"`
+	// Limit is how long retry_later, kill_old and wait may take.
+	Limit time.Duration `json:"limit,omitempty"`
+	// Hook is the address of a webhook.
+	Hook *Hook `json:"hook,omitempty"`
+	// JobID is the job that trigger_job runs.
+	JobID string `json:"jobId,omitempty"`
+}
+
+// ActionType is the type of an action.
+type ActionType string
+
+// The types of actions.
+const (
+	ActionSkip       ActionType = "skip"
+	ActionRetryLater ActionType = "retry_later"
+	ActionKillOld    ActionType = "kill_old"
+	ActionWait       ActionType = "wait"
+	ActionWebhook    ActionType = "webhook"
+	ActionTriggerJob ActionType = "trigger_job"
+)

@@ -1,0 +1,111 @@
+package run
+
+import (
+	"slices"
+	"time"
+)
+
+// Kinds of work.
+const (
+	KindExport = "export"
+	KindJob    = "job"
+)
+
+// Trigger is what created a run of a job; empty for an export.
+type Trigger string
+
+// The triggers.
+const (
+	TriggerRequest  Trigger = "request"     // a request without a stored job
+	TriggerManual   Trigger = "manual"      // a request for a run of a job
+	TriggerSchedule Trigger = "schedule"    // the job's schedule
+	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a time that was missed
+	TriggerJob      Trigger = "trigger_job" // an action of another job's run
+)
+
+// Program is the work of a run of kind job.
+type Program struct {
+	// Command are the arguments of the image's program.
+	Command []string            `json:"command,omitempty"`
+	Env     map[string]Variable `json:"env,omitempty"`
+	// Input is the program's standard input; nil means that it is empty.
+	Input *Input `json:"input,omitempty"`
+	// Output is the file that the program writes; nil without an output.
+	Output     *ProgramOutput `json:"output,omitempty"`
+	Completion Completion     `json:"completion"`
+	ExitCodes  ExitCodes      `json:"exitCodes,omitzero"`
+	// DropLogs: the program's output is not stored.
+	DropLogs bool `json:"dropLogs,omitempty"`
+}
+
+// Variable is the value of an environment variable, or the name of the secret that
+// has it. One of the two is set, or neither for an empty value.
+type Variable struct {
+	Value     string `json:"value,omitempty"`
+	SecretRef string `json:"secretRef,omitempty"`
+}
+
+// Input is a stored standard input.
+type Input struct {
+	Key string `json:"key"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+}
+
+// ProgramOutput is the file that a program writes.
+type ProgramOutput struct {
+	// Path is relative to the program's working directory, or absolute.
+	Path        string `json:"path"`
+	FileName    string `json:"fileName"`
+	ContentType string `json:"contentType,omitempty"`
+}
+
+// Completion is what ends an attempt.
+type Completion string
+
+// The two completions. A report of the worker contract ends an attempt of either.
+const (
+	CompletionExit     Completion = "exit"     // the program's exit code decides
+	CompletionCallback Completion = "callback" // the worker has to report
+)
+
+// ExitCodes maps exit codes to outcomes. 0 is a success, and every other code that
+// is not listed a failure that is retried within the budget.
+type ExitCodes struct {
+	Success []int `json:"success,omitempty"`
+	Retry   []int `json:"retry,omitempty"`
+	Fail    []int `json:"fail,omitempty"` // failures that are not retried
+}
+
+// Succeeds reports whether the code is a success.
+func (c ExitCodes) Succeeds(code int) bool {
+	return slices.Contains(c.Success, code) || code == 0 && !slices.Contains(c.Retry, code) && !slices.Contains(c.Fail, code)
+}
+
+// Final reports whether a failure with the code is not retried.
+func (c ExitCodes) Final(code int) bool { return slices.Contains(c.Fail, code) }
+
+// Result is how a run of a job ended, as the job keeps it.
+type Result struct {
+	RunID   string    `json:"runId"`
+	Success bool      `json:"success"`
+	EndedAt time.Time `json:"endedAt"`
+}
+
+// Result returns what the job keeps of the run's end. ok is false for a run without
+// a stored job, one that has not ended, and one that was skipped.
+func (r Run) Result() (result Result, ok bool) {
+	if r.JobID == "" || !r.State.Terminal() || r.Skipped {
+		return Result{}, false
+	}
+	return Result{RunID: r.ID, Success: r.State == Completed, EndedAt: r.EndedAt}, true
+}
+
+// JobPool is the name of the pool whose slots are a job's concurrent runs. The names
+// of other pools contain no slash.
+func JobPool(jobID string) string { return "job/" + jobID }
+
+// FiringID is the id of the run of a job for a time.
+func FiringID(jobID string, at time.Time) string {
+	return jobID + ":" + at.UTC().Format("20060102T150405Z")
+}
