@@ -25,12 +25,12 @@ var rooms = []room{
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/retry", "shared/adapter/r2"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
+		folder: "functions", may: []string{"shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "shared/retry", bare: true},
 	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/job", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/job", may: []string{"shared/run", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/access", bare: true},
 	{folder: "shared/private", bare: true},
 	{folder: "shared/fault"},
@@ -41,14 +41,14 @@ var rooms = []room{
 	{folder: "shared/setting", bare: true},
 	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", bare: true},
-	{folder: "shared/port", may: []string{"shared/access", "shared/run", "shared/fault", "shared/clock"}, bare: true},
+	{folder: "shared/port", may: []string{"shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, bare: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/redact", "shared/token"},
+		folder: "shared/orchestrator", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/redact", "shared/token"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
-	{folder: "shared/api", may: []string{"shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},
-	{folder: "shared/httpkit/apitest", may: []string{"shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
-	{folder: "shared/httpkit", may: []string{"shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
+	{folder: "shared/api", may: []string{"shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},
+	{folder: "shared/httpkit/apitest", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
+	{folder: "shared/httpkit", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
@@ -58,7 +58,7 @@ var rooms = []room{
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
-	{folder: "shared/porttest", may: []string{"shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
+	{folder: "shared/porttest", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},

@@ -1,3 +1,3 @@
-// Package job computes when jobs fire. It is pure: time is an argument. Jobs
-// themselves are not implemented yet.
+// Package job has the records of stored jobs, and computes when they fire. It is
+// pure: time is an argument.
 package job

@@ -1,0 +1,6 @@
+package job
+
+// Definition is what a stored job says about its runs.
+type Definition struct {
+	Name string `json:"name,omitempty"`
+}

@@ -1,0 +1,39 @@
+package job
+
+import "time"
+
+// Ref identifies a job by its tenant and its id.
+type Ref struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"jobId"`
+}
+
+// Job is the record of a stored job. Records are never changed in place, so copies
+// may share slices and pointers.
+type Job struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"jobId"`
+	// Version counts the changes of the definition, from 1. Revision counts the
+	// commits of the record, from 1; a commit is conditional on it.
+	Version    int64      `json:"version"`
+	Revision   int64      `json:"revision"`
+	Definition Definition `json:"definition"`
+
+	CreatedAt time.Time `json:"createdAt"`
+	// UpdatedAt and UpdatedBy are of the last change of the definition.
+	UpdatedAt time.Time `json:"updatedAt"`
+	UpdatedBy string    `json:"updatedBy,omitempty"`
+	// Paused: the schedule does not fire. PausedAt is since when; zero otherwise.
+	Paused   bool      `json:"paused,omitempty"`
+	PausedAt time.Time `json:"pausedAt,omitzero"`
+
+	// Since is the time after which the schedule counts.
+	Since time.Time `json:"since,omitzero"`
+	// NextAt is the nominal time of the next firing, WakeAt when it is to be
+	// committed: NextAt and the jitter. They are zero if the job does not fire by itself.
+	NextAt time.Time `json:"nextAt,omitzero"`
+	WakeAt time.Time `json:"wakeAt,omitzero"`
+}
+
+// Ref returns the job's tenant and id.
+func (j Job) Ref() Ref { return Ref{j.Tenant, j.ID} }
