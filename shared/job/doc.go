@@ -1,3 +1,3 @@
-// Package job has the records of stored jobs, and computes when they fire. It is
-// pure: time is an argument.
+// Package job has the definitions of jobs, and computes when jobs fire. It is pure:
+// time is an argument. Nothing runs them yet.
 package job
