@@ -27,8 +27,16 @@ const (
 
 // drawOutage draws the length of an outage: minutes, or hours.
 func (w *world) drawOutage() time.Duration {
-	return w.between(10*time.Second, min(4*w.longest, 6*time.Hour))
+	return w.between(10*time.Second, w.longestOutage())
 }
+
+// longestOutage is the limit of one outage.
+func (w *world) longestOutage() time.Duration { return min(4*w.longest, 6*time.Hour) }
+
+// outageEvents is the smallest limit of a history with which an execution survives
+// an outage: two Tasks are retried every 20 s at most, and each retry adds 3 events to
+// the three quarters of the history that remain after the hand-over.
+func (w *world) outageEvents() int { return int(w.longestOutage()/(20*time.Second)) * 2 * 3 * 4 / 3 }
 
 // planOutages draws the outages.
 func (w *world) planOutages() {

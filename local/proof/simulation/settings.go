@@ -136,7 +136,7 @@ func (w *world) drawConfig() orchestrator.Config {
 		w.longest = min(w.longest, time.Hour)
 	}
 	config := orchestrator.Config{
-		MaxEvents: 300 << w.random.IntN(7), SweepInterval: w.between(max(time.Second, w.longest/720), time.Minute),
+		MaxEvents: max(300<<w.random.IntN(7), w.outageEvents()), SweepInterval: w.between(max(time.Second, w.longest/720), time.Minute),
 		Policy: w.drawPolicy(w.longest), Pool: "default", MaxMachines: w.random.IntN(5), Image: "worker", CPUs: 1, MemoryMB: 256,
 		TokenTTL: w.between(time.Minute, limit.TokenTTL), PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour,
 		LaunchWait: w.between(time.Second, 30*time.Second), ExitWait: w.between(time.Second, 10*time.Second), DestroyWait: w.between(time.Second, 30*time.Second),

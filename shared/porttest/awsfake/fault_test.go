@@ -103,6 +103,25 @@ func TestIndexFollowsWritesInOrder(t *testing.T) {
 	}
 }
 
+// TestDeletedItemCanBeWrittenAgain writes and deletes an item in turn, among writes
+// of another one, while replicas and indexes still follow earlier writes.
+func TestDeletedItemCanBeWrittenAgain(t *testing.T) {
+	t.Parallel()
+	now := clock.NewVirtual(epoch)
+	d, _ := faulty(t, awsfake.DynamoDBConfig{Clock: now, Seed: 3, Lag: time.Second, Stale: 0.5})
+	for n := range 400 {
+		want := due("x", 100+n)
+		if n%2 == 0 {
+			d.put(want)
+		} else if want = nil; d.transact(nil, d.deleting("x")) != nil {
+			t.Fatal("the item was not deleted")
+		}
+		d.put(due("y", 100+n))
+		now.Advance(time.Duration(n*37%700) * time.Millisecond)
+		d.want(key("x"), want)
+	}
+}
+
 func TestFates(t *testing.T) {
 	t.Parallel()
 	var fate awsfake.Fate

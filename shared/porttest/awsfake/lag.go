@@ -106,9 +106,10 @@ func (r *row) lagsAt(now time.Time) bool {
 	return len(r.earlier) > 0 && r.earlier[len(r.earlier)-1].until.After(now)
 }
 
-// forget drops the row of an item that no replica and no index has.
+// forget drops the row of an item that no replica and no index has. A dropped row may
+// still be due for replication, when its key has a new row.
 func (t *table) forget(r *row) {
-	if r.item != nil || len(r.earlier) > 0 {
+	if r.item != nil || len(r.earlier) > 0 || t.rows[r.key] != r {
 		return
 	}
 	for _, x := range t.indexes {
