@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ func TestFullQueueIsTooManyRequests(t *testing.T) {
 		func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests) },
 		func(s *apitest.Settings) { s.Service.QueueLimit = 3 })
 	const room = 5
-	for range room {
-		answer := stage.Call(t, http.MethodPost, "/export/mods", body)
+	for i := range room {
+		answer := stage.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", fmt.Sprint("order ", i))
 		if answer.Status != http.StatusAccepted {
 			t.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 		}
@@ -33,6 +34,18 @@ func TestFullQueueIsTooManyRequests(t *testing.T) {
 	}
 	if answer.Header.Get("Retry-After") != "1" || answer.Header.Get("X-Backoff-Ms") != "1000" {
 		t.Errorf("got headers %v, want Retry-After 1 and X-Backoff-Ms 1000", answer.Header)
+	}
+	for _, row := range []struct {
+		name, body, key string
+		status          int
+	}{
+		{"known key", body, "order 1", http.StatusOK},
+		{"known key of another request", `{"pi":"` + apitest.PI + `"}`, "order 1", http.StatusUnprocessableEntity},
+		{"new key", body, "order 9", http.StatusTooManyRequests},
+	} {
+		if answer := stage.Call(t, http.MethodPost, "/export/mods", row.body, "Idempotency-Key", row.key); answer.Status != row.status {
+			t.Errorf("%s: got %d %s, want %d", row.name, answer.Status, answer.Body, row.status)
+		}
 	}
 	if got := count(t, stage); got != room {
 		t.Errorf("got %d stored runs, want %d", got, room)

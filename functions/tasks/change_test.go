@@ -102,6 +102,28 @@ func TestRetryCreatesATask(t *testing.T) {
 	}
 }
 
+// TestKnownRetryNeedsNoRoom repeats a retry while the queue is full.
+//
+// Rule 10 of shared/README.md.
+func TestKnownRetryNeedsNoRoom(t *testing.T) {
+	t.Parallel()
+	const room = 3
+	parts := apitest.NewParts(t)
+	stage := apitest.New(t, parts, routes(parts.Signer), func(s *apitest.Settings) { s.Service.QueueLimit = room })
+	old, other := stage.Failure(t, "no manifest"), stage.Failure(t, "no manifest")
+	path := "/v1/tasks/" + old + "/retry"
+	first := post[contract.RetryAccepted](t, stage, path, "", 202, "Idempotency-Key", "again")
+	for range 2 * room {
+		stage.Call(t, http.MethodPost, path, "")
+	}
+	if same := post[contract.RetryAccepted](t, stage, path, "", 200, "Idempotency-Key", "again"); same.TaskID != first.TaskID {
+		t.Errorf("got task %s with a known key, want %s", same.TaskID, first.TaskID)
+	}
+	post[contract.Problem](t, stage, "/v1/tasks/"+other+"/retry", "", 422, "Idempotency-Key", "again")
+	post[contract.Problem](t, stage, path, "", 429, "Idempotency-Key", "new")
+	post[contract.Problem](t, stage, path, "", 429)
+}
+
 func TestRejectedChanges(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)

@@ -112,21 +112,21 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 // create assigns the ids of a new run and stores it, or returns the run of the
 // key's first use.
 func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+	var under *port.IdempotencyKey
+	if key != "" {
+		under = &port.IdempotencyKey{Key: key, Digest: digest}
+	}
 	if err := s.queue.admit(ctx, r.Tenant, s.pool); err != nil {
-		return run.Run{}, false, err
+		return s.refuse(ctx, r.Tenant, under, err)
 	}
 	now := s.now()
 	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.hex(4))
 	r.ID = r.TaskID
 	d := run.New(r, now)
-	var under *port.IdempotencyKey
-	if key != "" {
-		under = &port.IdempotencyKey{Key: key, Digest: digest}
-	}
 	known, err := s.store.Create(ctx, port.WriteOf(d), under)
 	switch {
 	case errors.Is(err, port.ErrKeyTaken):
-		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the Idempotency-Key was used for another request; use a new key for a new request")
+		return run.Run{}, false, keyMismatch()
 	case err != nil:
 		return run.Run{}, false, fmt.Errorf("cannot store the run: %w", err)
 	case known != nil:
@@ -136,6 +136,28 @@ func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (c
 	s.committed(ctx, d)
 	s.act(ctx, d.Run, d.Effects)
 	return d.Run, false, nil
+}
+
+// refuse returns the refusal of a new run, or the run of the key's first use: a
+// known key creates no run, so it needs no room in the queue.
+func (s *Requests) refuse(ctx context.Context, tenant string, key *port.IdempotencyKey, refusal error) (known run.Run, existing bool, err error) {
+	if key == nil {
+		return run.Run{}, false, refusal
+	}
+	known, err = s.store.FindByKey(ctx, tenant, *key)
+	switch {
+	case errors.Is(err, port.ErrNotFound):
+		return run.Run{}, false, refusal
+	case errors.Is(err, port.ErrKeyTaken):
+		return run.Run{}, false, keyMismatch()
+	case err != nil:
+		return run.Run{}, false, fmt.Errorf("cannot read the run of the Idempotency-Key: %w", err)
+	}
+	return known, true, nil
+}
+
+func keyMismatch() error {
+	return fault.New(fault.IdempotencyMismatch, "the Idempotency-Key was used for another request; use a new key for a new request")
 }
 
 func checkKey(key string) error {

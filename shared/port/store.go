@@ -17,8 +17,8 @@ var ErrNoSlot = errors.New("the pool has no free slot")
 // applied; the caller loads the record and decides again.
 var ErrConflict = errors.New("the record has changed")
 
-// ErrKeyTaken is returned by Create for an idempotency key that was used with
-// another digest.
+// ErrKeyTaken is returned by Create and FindByKey for an idempotency key that was
+// used with another digest.
 var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 
 // Store stores runs with their events, leases, queues and idempotency keys.
@@ -42,6 +42,9 @@ type Store interface {
 	// caller may copy the result but not change it.
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
 	Find(ctx context.Context, tenant, taskID string) (run.Run, error)
+	// FindByKey returns the run of the key's first use, as Create does:
+	// ErrNotFound for an unknown key, ErrKeyTaken if the digest differs.
+	FindByKey(ctx context.Context, tenant string, key IdempotencyKey) (run.Run, error)
 	// Commit applies all writes or none. Each run must have the version on
 	// which its decision was made; the commit raises it by one. Otherwise the
 	// error is a *Conflict, which is ErrConflict. The same error is returned if

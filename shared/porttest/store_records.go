@@ -113,11 +113,17 @@ func idIsUnique(s *storeTest) {
 // identifies.
 func (s *storeTest) createWith(r run.Run, key port.IdempotencyKey) (first bool, stored run.Run) {
 	s.Helper()
+	known, findErr := s.store.FindByKey(s.ctx, r.Tenant, key)
 	w := port.WriteOf(run.New(r, s.later()))
 	existing, err := s.store.Create(s.ctx, w, &key)
 	s.ok(err)
 	if existing != nil {
+		s.ok(findErr)
+		s.same(*existing, known)
 		return false, *existing
+	}
+	if !errors.Is(findErr, port.ErrNotFound) {
+		s.Fatalf("key %q: found %+v, %v before its first use, want ErrNotFound", key.Key, known, findErr)
 	}
 	return true, after(w)
 }
@@ -153,6 +159,9 @@ func takenKey(s *storeTest) {
 		existing, err := s.store.Create(s.ctx, w, &port.IdempotencyKey{Key: "k", Digest: digest})
 		if !errors.Is(err, port.ErrKeyTaken) || existing != nil {
 			s.Fatalf("another digest: got %v, %v; want ErrKeyTaken", existing, err)
+		}
+		if found, err := s.store.FindByKey(s.ctx, "acme", port.IdempotencyKey{Key: "k", Digest: digest}); !errors.Is(err, port.ErrKeyTaken) {
+			s.Fatalf("search with another digest: got %+v, %v; want ErrKeyTaken", found, err)
 		}
 	}
 	s.wantNone(run.Ref{Tenant: "acme", ID: "b"})

@@ -45,6 +45,25 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 	return r, nil
 }
 
+// FindByKey implements port.Store. It needs two reads.
+func (s *Store) FindByKey(ctx context.Context, tenant string, key port.IdempotencyKey) (run.Run, error) {
+	name, err := s.get(ctx, keyOf(pkKey(tenant, key.Key), sortKey), true)
+	if err == nil && name == nil {
+		err = port.ErrNotFound
+	}
+	var r run.Run
+	if err == nil {
+		r, err = s.nameHolder(ctx, tenant, name)
+	}
+	if err == nil && textOf(name[attrDigest]) != key.Digest {
+		err = port.ErrKeyTaken
+	}
+	if err != nil {
+		return run.Run{}, wrap(err, "read the run of", "an idempotency key")
+	}
+	return r, nil
+}
+
 func (s *Store) load(ctx context.Context, ref run.Ref, found func(run.Run) bool) (run.Run, error) {
 	is, err := s.get(ctx, runKey(ref), true)
 	if err != nil {

@@ -30,6 +30,22 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 	return r, wrap(err, "read task", taskID)
 }
 
+// FindByKey implements port.Store.
+func (s *Store) FindByKey(ctx context.Context, tenant string, key port.IdempotencyKey) (run.Run, error) {
+	var known []byte
+	err := s.db.Read(ctx, func(tx *Tx) (err error) {
+		known, err = useOfKey(tx, tenant, key, s.now())
+		return err
+	})
+	switch {
+	case err != nil:
+		return run.Run{}, wrap(err, "read the run of", "an idempotency key")
+	case known == nil:
+		return run.Run{}, port.ErrNotFound
+	}
+	return decodeRun(known)
+}
+
 func (s *Store) expired(r run.Run) bool {
 	return !r.ExpiresAt.IsZero() && nanos(r.ExpiresAt) <= s.now()
 }

@@ -18,6 +18,11 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 	return s.one("Find", func() (run.Run, error) { return s.inner.Find(ctx, tenant, taskID) })
 }
 
+// FindByKey implements port.Store.
+func (s *Store) FindByKey(ctx context.Context, tenant string, key port.IdempotencyKey) (run.Run, error) {
+	return s.one("FindByKey", func() (run.Run, error) { return s.inner.FindByKey(ctx, tenant, key) })
+}
+
 func (s *Store) one(method string, read func() (run.Run, error)) (run.Run, error) {
 	return ask(s, method, false, func() (run.Run, error) {
 		r, err := read()
