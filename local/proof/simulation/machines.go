@@ -137,7 +137,7 @@ func (r *machines) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 // Wait implements port.Runner. Other events run meanwhile.
 func (r *machines) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	m, until := r.byID[of.ID], r.w.time.now.Add(limit)
-	for m != nil && m.phase != phase && m.alive() && until.After(r.w.time.now) && ctx.Err() == nil {
+	for m != nil && (m.phase == port.MachineCreating || phase == port.MachineGone && m.alive()) && until.After(r.w.time.now) && ctx.Err() == nil {
 		r.w.time.await(until.Sub(r.w.time.now), &m.changed)
 	}
 	return r.Inspect(ctx, of)
