@@ -58,7 +58,7 @@ var rooms = []room{
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
-	{folder: "shared/porttest", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/contract", "shared/clock", "shared/porttest"}},
+	{folder: "shared/porttest", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, bare: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},

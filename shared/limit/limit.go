@@ -48,6 +48,8 @@ const (
 	// Log is the size of a stored log: half of it from the start of the output,
 	// half from its end.
 	Log = 1 << 20
+	// Secret is the size of a named secret.
+	Secret = 32 << 10
 )
 
 // The longest durations.
@@ -84,7 +86,18 @@ const (
 var (
 	pi    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 	plain = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
+	name  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 )
+
+// ValidName reports whether a text can name a secret: 1 to 63 lower-case letters,
+// digits and hyphens, the first no hyphen.
+func ValidName(text string) bool { return name.MatchString(text) }
+
+// ValidSecret reports whether a text can be the value of a secret, which becomes an
+// environment variable: 1 to Secret bytes of UTF-8 without a NUL.
+func ValidSecret(text string) bool {
+	return text != "" && len(text) <= Secret && utf8.ValidString(text) && !strings.Contains(text, "\x00")
+}
 
 // ValidPI reports whether a text has the form of a PI: a ULID, 128 bits in
 // Crockford's base 32.

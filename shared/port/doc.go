@@ -1,5 +1,6 @@
 // Package port declares the interfaces that the use cases depend on, with their
-// types and errors: Store, Executions, Runner, Outputs, Publisher and Signer.
+// types and errors: Store, Executions, Runner, Outputs, Publisher, Signer and
+// Secrets.
 //
 // Each interface comment is a contract. Package porttest has one conformance
 // suite per interface; every adapter and every fake passes it. The package

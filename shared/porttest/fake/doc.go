@@ -2,7 +2,7 @@
 //
 //	store := fake.NewStore(sqlite, fake.Seeded(seed, 0.1), func(err error) { t.Error(err) })
 //
-// Outputs, Signer, Publisher and Runner work in memory. Store and Executions
+// Outputs, Signer, Secrets, Publisher and Runner work in memory. Store and Executions
 // wrap another adapter. Each fake passes the conformance suite of its port.
 //
 // A Plan makes calls fail in two ways: the call is not applied, or it is

@@ -30,6 +30,14 @@ func TestSigner(t *testing.T) {
 	})
 }
 
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	porttest.Secrets(t, func(*testing.T) porttest.SecretsHarness {
+		s := fake.NewSecrets(nil)
+		return porttest.SecretsHarness{Secrets: s, Put: s.Put, Delete: s.Delete}
+	})
+}
+
 func TestPublisher(t *testing.T) {
 	t.Parallel()
 	porttest.Publisher(t, func(*testing.T) porttest.PublisherHarness {
