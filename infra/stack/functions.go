@@ -58,6 +58,7 @@ const (
 	clients    use = "clients"    // the tokens of clients
 	machines   use = "machines"   // the Machines API
 	outputs    use = "outputs"    // the object store
+	valued     use = "valued"     // the named secrets of tenants
 	addressed  use = "addressed"  // the API's own URL
 	publishes  use = "publishes"  // the bus
 	consumes   use = "consumes"   // the table's stream
@@ -87,7 +88,7 @@ var functions = map[string]function{
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},
-	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, addressed}},
+	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs}},
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, addressed}},

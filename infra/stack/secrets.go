@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
 
@@ -28,6 +29,12 @@ func (b *builder) addSecrets() {
 		})
 		b.result(capital(kind)+"Secret", name, "the secret with "+meanings[kind])
 	}
+}
+
+// namedSecrets is the ARN of all named secrets of the stage. "sortie secrets put" makes
+// them.
+func (b *builder) namedSecrets() string {
+	return b.arn("secretsmanager", "secret", secrets.Name(b.settings.Stage, secrets.Jobs+"*"), awscdk.ArnFormat_COLON_RESOURCE_NAME)
 }
 
 // fillOutputsSecret sets the outputs secret to the keys, which are references in the

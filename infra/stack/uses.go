@@ -66,6 +66,7 @@ func (b *builder) grants() map[use]grant {
 			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
 		}),
+		valued:    {nil, []statement{{[]string{"secretsmanager:GetSecretValue"}, []string{b.namedSecrets()}}}},
 		addressed: {map[string]string{"SORTIE_PUBLIC_URL": b.url}, nil},
 		publishes: {map[string]string{"SORTIE_BUS": b.bus.name}, []statement{{[]string{"events:PutEvents"}, []string{b.bus.arn}}}},
 		consumes: {nil, []statement{

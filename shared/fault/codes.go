@@ -13,6 +13,8 @@ const (
 	Image Code = "IMAGE"
 	// LaunchRefused: the platform refuses the machine permanently.
 	LaunchRefused Code = "LAUNCH_REFUSED"
+	// SecretMissing: a secret that the job refers to does not exist.
+	SecretMissing Code = "SECRET_MISSING"
 	// HeartbeatTimeout: a worker that had contacted Sortie stopped sending
 	// heartbeats.
 	HeartbeatTimeout Code = "HEARTBEAT_TIMEOUT"
@@ -105,6 +107,7 @@ var kinds = map[Code]kind{
 	Capacity:         {Infrastructure, BlamePlatform, true},
 	Image:            {Configuration, BlameClient, true},
 	LaunchRefused:    {Configuration, BlameSortie, false},
+	SecretMissing:    {Configuration, BlameClient, false},
 	HeartbeatTimeout: {Timeout, BlameWorker, true},
 	WorkerLost:       {Infrastructure, BlameWorker, true},
 	OutOfMemory:      {Infrastructure, BlameWorker, true},

@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -41,9 +42,12 @@ type fixture struct {
 	signer  port.Signer
 	random  countingRand
 	bucket  orchestrator.WorkerBucket
-	service system
-	config  orchestrator.Config
-	log     *bytes.Buffer
+	secrets *fake.Secrets
+	// assigned is the assignment of the last launch.
+	assigned orchestrator.Assignment
+	service  system
+	config   orchestrator.Config
+	log      *bytes.Buffer
 	// probe runs before a canary is received; its error is that of the canary.
 	probe func(context.Context) error
 	// acknowledges: another service answers canaries.
@@ -67,7 +71,7 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 		T: t, clock: &clock{now: epoch}, log: &bytes.Buffer{},
 		before: map[run.Step]func(orchestrator.StepInput){}, fail: map[run.Step][]string{},
 	}
-	h.runner, h.outputs = newRunner(h), newOutputs(h)
+	h.runner, h.outputs, h.secrets = newRunner(h), newOutputs(h), fake.NewSecrets(nil)
 	h.config = orchestrator.Config{
 		Policy: run.Policy{
 			StartTimeout: time.Minute, TimeLimit: 10 * time.Minute, HeartbeatInterval: 30 * time.Second,

@@ -22,6 +22,7 @@ type Launches struct {
 	outputs     *Outputs
 	grants      grants
 	bucket      BucketSource
+	secrets     port.Secrets
 	environment Environment
 	rand        Rand
 	config      Config
@@ -30,11 +31,12 @@ type Launches struct {
 // NewLaunches returns the handler of ContainerCreating. environment encodes what a
 // worker is started with.
 func NewLaunches(
-	machines *Machines, tokens *Tokens, outputs *Outputs, bucket BucketSource, environment Environment, rand Rand, config Config,
+	machines *Machines, tokens *Tokens, outputs *Outputs, bucket BucketSource, secrets port.Secrets, environment Environment,
+	rand Rand, config Config,
 ) *Launches {
 	return &Launches{
 		Machines: machines, outputs: outputs, grants: grants{tokens, outputs.outputs, config.TokenTTL},
-		bucket: bucket, environment: environment, rand: rand, config: config,
+		bucket: bucket, secrets: secrets, environment: environment, rand: rand, config: config,
 	}
 }
 
@@ -43,6 +45,8 @@ func NewLaunches(
 type Assignment struct {
 	Run   run.Run
 	Grant Grant
+	// Variables is the environment of the run's program, with the values of its secrets.
+	Variables map[string]string
 	// Bucket is zero for a worker that gets presigned URLs alone.
 	Bucket      WorkerBucket
 	CallbackURL string
@@ -104,6 +108,9 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 		return r, err
 	}
 	spec, err := s.spec(ctx, r)
+	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.SecretMissing {
+		return s.refused(ctx, r, f)
+	}
 	if err != nil {
 		return r, err
 	}
@@ -149,6 +156,9 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		return port.LaunchSpec{}, err
 	}
 	if assignment.Grant, err = s.grants.first(ctx, r); err != nil {
+		return port.LaunchSpec{}, err
+	}
+	if assignment.Variables, err = variables(ctx, s.secrets, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
 	if s.config.BucketCredentials != InEnvelope {

@@ -32,7 +32,8 @@ type Random interface {
 // NewSystem wires every use case.
 func NewSystem(
 	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource, environment Environment, config Config,
+	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource,
+	secrets port.Secrets, environment Environment, config Config,
 ) *System {
 	records := NewRecords(store, c, log)
 	life := NewLifecycle(records, executions, config)
@@ -49,7 +50,7 @@ func NewSystem(
 		Workers:     NewWorkers(life, tokens, outputs, config),
 		Admission:   NewAdmission(life),
 		Conditions:  NewConditions(life),
-		Launches:    NewLaunches(machines, tokens, objects, bucket, environment, random.Float64, config),
+		Launches:    NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
 		Supervision: NewSupervision(machines, reception),
 		Termination: NewTermination(machines, objects, logs, random.Float64, config),
 		Sweeper:     NewSweeper(machines, objects, reception, config),

@@ -62,9 +62,13 @@ func (h *fixture) system(w wiring) system {
 		return err
 	}
 	bucket := func(context.Context) (orchestrator.WorkerBucket, error) { return h.bucket, nil }
+	environment := func(a orchestrator.Assignment) (map[string]string, error) {
+		h.assigned = a
+		return api.Environment(a)
+	}
 	return system{orchestrator.NewSystem(
 		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
-		bucket, api.Environment, *w.config,
+		bucket, h.secrets, environment, *w.config,
 	)}
 }
 

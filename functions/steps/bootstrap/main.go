@@ -34,7 +34,7 @@ func main() {
 		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 		objects, bucket := deployed.Outputs(p)
 		handler = steps.Launch(orchestrator.NewLaunches(
-			machines, tokens, orchestrator.NewOutputs(records, objects), bucket, api.Environment, p.Rand, config,
+			machines, tokens, orchestrator.NewOutputs(records, objects), bucket, deployed.Secrets(p), api.Environment, p.Rand, config,
 		))
 	case "supervise":
 		machines := orchestrator.NewMachines(life, runner.New(p))

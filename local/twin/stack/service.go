@@ -25,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
+	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
@@ -156,7 +157,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	})
 	s.system = orchestrator.NewSystem(
 		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, api.Environment, config,
+		bucket, secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)), api.Environment, config,
 	)
 	return signer, nil
 }

@@ -37,10 +37,11 @@ const (
 )
 
 // RecordsFile has the records of a data folder, KeysFile the keys that sign
-// tokens.
+// tokens, SecretsFolder the named secrets of tenants.
 const (
-	RecordsFile = "sortie.db"
-	KeysFile    = "keys.pem"
+	RecordsFile   = "sortie.db"
+	KeysFile      = "keys.pem"
+	SecretsFolder = "secrets"
 )
 
 // Stack is the running system. Start creates it.
