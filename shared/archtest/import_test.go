@@ -7,19 +7,19 @@ import (
 	"testing"
 )
 
-// room is a part of the house and what its files may import of the repository.
-type room struct {
+// importRule says what the files of a folder may import.
+type importRule struct {
 	folder string
-	// may lists the folders, with all below them, that are open to it.
+	// may lists the folders of the repository that are allowed, with their subfolders.
 	may []string
-	// never lists import paths of others that are closed to it.
+	// never lists forbidden import paths outside the repository.
 	never []string
-	// bare rooms need the standard library and their own open folders alone.
-	bare bool
+	// standard: outside the repository, only the standard library is allowed.
+	standard bool
 }
 
-// rooms is the import table of the design, the most specific folder first.
-var rooms = []room{
+// importRules is the import table of the design, the most specific folder first.
+var importRules = []importRule{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/retry", "shared/adapter/r2"}},
@@ -28,25 +28,25 @@ var rooms = []room{
 		folder: "functions", may: []string{"shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
-	{folder: "shared/retry", bare: true},
+	{folder: "shared/retry", standard: true},
 	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/job", may: []string{"shared/run", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/access", bare: true},
-	{folder: "shared/private", bare: true},
+	{folder: "shared/access", standard: true},
+	{folder: "shared/private", standard: true},
 	{folder: "shared/fault"},
-	{folder: "shared/clock", bare: true},
-	{folder: "shared/limit", bare: true},
-	{folder: "shared/redact", bare: true},
-	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit"}, bare: true},
-	{folder: "shared/setting", bare: true},
+	{folder: "shared/clock", standard: true},
+	{folder: "shared/limit", standard: true},
+	{folder: "shared/redact", standard: true},
+	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit"}, standard: true},
+	{folder: "shared/setting", standard: true},
 	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
-	{folder: "shared/contract", bare: true},
-	{folder: "shared/port", may: []string{"shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, bare: true},
+	{folder: "shared/contract", standard: true},
+	{folder: "shared/port", may: []string{"shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{
 		folder: "shared/orchestrator", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/redact", "shared/token"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
-	{folder: "shared/api", may: []string{"shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, bare: true},
+	{folder: "shared/api", may: []string{"shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, standard: true},
 	{folder: "shared/httpkit/apitest", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
@@ -59,7 +59,7 @@ var rooms = []room{
 	},
 	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
 	{folder: "shared/porttest", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
-	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, bare: true},
+	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, standard: true},
 	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
 }
@@ -94,20 +94,20 @@ func forbidden(folder, imported string) string {
 		}
 		return ""
 	}
-	for _, r := range rooms {
+	for _, r := range importRules {
 		if matches, err := path.Match(r.folder, folder); err != nil || !matches && !inside(folder, r.folder) {
 			continue
 		}
 		if ours && !slices.ContainsFunc(append(r.may, r.folder), func(open string) bool { return inside(imported, open) }) {
-			return "it is not open to " + r.folder
+			return r.folder + " may not import it"
 		}
-		if domain, _, _ := strings.Cut(imported, "/"); r.bare && strings.Contains(domain, ".") {
-			return r.folder + " needs the standard library alone"
+		if domain, _, _ := strings.Cut(imported, "/"); r.standard && strings.Contains(domain, ".") {
+			return r.folder + " may import only the standard library"
 		}
 		if slices.ContainsFunc(r.never, func(closed string) bool {
 			return imported == closed || strings.HasSuffix(closed, "/") && strings.HasPrefix(imported, closed)
 		}) {
-			return "it is closed to " + r.folder
+			return r.folder + " must never import it"
 		}
 		return ""
 	}
