@@ -14,7 +14,7 @@ import (
 
 // CheckAddress reports whether an address to bind ("host:port") is on loopback.
 // An address elsewhere, and a public URL elsewhere, need a client token: without
-// one they are errors. An empty host means every interface, and a name other
+// one they are ErrNoToken. An empty host means every interface, and a name other
 // than localhost may resolve to any. publicURL may be empty.
 func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(address)
@@ -23,18 +23,19 @@ func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err er
 	}
 	loopback = isLoopback(host)
 	if !loopback && !tokens {
-		return false, fmt.Errorf("cannot bind %q: %w", address, errNoToken)
+		return false, fmt.Errorf("cannot bind %q: %w", address, ErrNoToken)
 	}
 	if publicURL != "" && !tokens {
 		public, err := url.Parse(publicURL)
 		if err != nil || !isLoopback(public.Hostname()) {
-			return false, fmt.Errorf("cannot serve the public URL %q: %w", publicURL, errNoToken)
+			return false, fmt.Errorf("cannot serve the public URL %q: %w", publicURL, ErrNoToken)
 		}
 	}
 	return loopback, nil
 }
 
-var errNoToken = errors.New("missing client token, required for a server that programs of other hosts reach; set AUTH_TOKEN")
+// ErrNoToken is returned for an address that needs a client token.
+var ErrNoToken = errors.New("missing client token, required for a server that programs of other hosts reach; set AUTH_TOKEN")
 
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)

@@ -63,7 +63,7 @@ func New(config Config, routes ...Route) (http.Handler, error) {
 		wrong = append(wrong, errors.New("missing clock, log or id generator"))
 	}
 	if !config.Loopback && config.Tokens == nil && slices.ContainsFunc(routes, forClients) {
-		wrong = append(wrong, errNoToken)
+		wrong = append(wrong, ErrNoToken)
 	}
 	if config.Tokens == nil {
 		s.config.Tokens = FixedTokens()

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -173,8 +174,12 @@ func (f stackFlags) check(settings stack.Settings) error {
 	if host != "" && net.ParseIP(host) == nil {
 		addr = "localhost:0" // the name is resolved later
 	}
-	if err := stack.CheckAccess(addr, f.data, settings); err != nil {
+	err = stack.CheckAccess(addr, f.data, settings)
+	if errors.Is(err, httpkit.ErrNoToken) {
 		return advised{error: err, code: ExitUsage, hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
+	}
+	if err != nil {
+		return advised{error: err, code: ExitUsage}
 	}
 	return nil
 }

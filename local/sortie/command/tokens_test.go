@@ -154,3 +154,31 @@ func mustJSON(t *testing.T, v any) []byte {
 	}
 	return text
 }
+
+// TestHintOfARefusedServer checks that the hint about AUTH_TOKEN is given only where
+// it helps.
+func TestHintOfARefusedServer(t *testing.T) {
+	t.Parallel()
+	open := t.TempDir()
+	file := filepath.Join(open, "tokens.json")
+	err := os.WriteFile(file, []byte("[]"), 0o600)
+	if err == nil {
+		err = os.Chmod(file, 0o644) //nolint:gosec // G302: the mode is the fault
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name, data, addr string
+		want             string
+		hint             bool
+	}{
+		{"missing token", t.TempDir(), "0.0.0.0:0", "missing client token", true},
+		{"tokens that others can read", open, "127.0.0.1:0", "mode 0644", false},
+	} {
+		got := sortie(t, nil, "", "dev", "--data", row.data, "--addr", row.addr)
+		if got.code != 2 || !strings.Contains(got.stderr, row.want) || strings.Contains(got.stderr, "AUTH_TOKEN") != row.hint {
+			t.Errorf("%s: got %+v, want exit code 2, %q and a hint %t", row.name, got, row.want, row.hint)
+		}
+	}
+}

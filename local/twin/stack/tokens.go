@@ -88,7 +88,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// CheckAccess returns an error for an address or a public URL that programs of
+// CheckAccess returns httpkit.ErrNoToken for an address or a public URL that programs of
 // other hosts reach if no client token is configured. It creates nothing.
 func CheckAccess(addr, dataDir string, settings Settings) error {
 	_, records, err := tokenfile.Read(filepath.Join(dataDir, TokensFile))
