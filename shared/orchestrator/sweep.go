@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -189,7 +188,7 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 	return failed.join(ctx)
 }
 
-// sweepOutputs deletes expired objects.
+// sweepOutputs deletes expired objects. The next try of one that fails is delayed.
 func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 	return s.unlessResting("outputs", func() (found int, err error) {
 		err = s.sweepRefs(ctx, "outputs", func(after string) ([]run.Ref, string, error) {
@@ -199,8 +198,8 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 			}
 			found += len(refs)
 			return refs, next, err
-		}, func(ctx context.Context, ref run.Ref) error {
-			if err := s.outputs.deleteExpired(ctx, ref); err != nil && !errors.Is(err, port.ErrNotFound) {
+		}, func(limited context.Context, ref run.Ref) error {
+			if err := s.orDelay(ctx, ref, s.outputs.deleteExpired(limited, ref), run.DeletionFailed{}); err != nil {
 				return fmt.Errorf("run %s: %w", ref.ID, err)
 			}
 			return nil

@@ -22,16 +22,24 @@ func (s *Sweeper) sweepDue(ctx context.Context, early time.Duration) error {
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {
-		err := s.checkExecution(limited, ref)
-		if err == nil || errors.Is(err, port.ErrNotFound) {
-			return nil
+		if err := s.orDelay(ctx, ref, s.checkExecution(limited, ref), run.RepairFailed{}); err != nil {
+			return fmt.Errorf("cannot reconcile run %s: %w", ref.ID, err)
 		}
-		if ctx.Err() == nil {
-			_, delayed := s.apply(ctx, ref, is(run.RepairFailed{}))
-			err = errors.Join(err, delayed)
-		}
-		return fmt.Errorf("cannot reconcile run %s: %w", ref.ID, err)
+		return nil
 	})
+}
+
+// orDelay returns the error of the work on a run, and commits failed, which delays the
+// next try, unless ctx ended. A run that no longer exists needs no work.
+func (s *Sweeper) orDelay(ctx context.Context, ref run.Ref, err error, failed run.Fact) error {
+	if err == nil || errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if ctx.Err() == nil {
+		_, delayed := s.apply(ctx, ref, is(failed))
+		err = errors.Join(err, delayed)
+	}
+	return err
 }
 
 // checkExecution repeats pending effects, starts an execution that never started,

@@ -160,6 +160,10 @@ func TestSweepDeletesOutputsConcurrently(t *testing.T) {
 	if err := service.Sweep(t.Context(), 0); err == nil || strings.Count(err.Error(), "lost") != 1 {
 		t.Errorf("got %v, want one lost deletion", err)
 	}
+	if due, _, err := h.store.OutputsDue(t.Context(), h.clock.now, "", 100); err != nil || len(due) != 0 {
+		t.Errorf("got %d due deletions, %v; want the failed one delayed", len(due), err)
+	}
+	h.clock.to(h.clock.now.Add(time.Minute))
 	h.wantOutputs(1)
 	h.ok(service.Sweep(t.Context(), 0))
 	h.wantOutputs(0)

@@ -174,6 +174,12 @@ func outputsDue(s *storeTest) {
 	want(s.now.Add(2*time.Minute), 10, "b")
 	b = s.apply(b, run.OutputDeleted{})
 	want(b.CreatedAt.Add(century), 10, "a")
+	// A failed deletion is due later.
+	s.now = a.Output.ExpiresAt
+	a = s.apply(a, run.DeletionFailed{})
+	again := a.Deletion.NotBefore
+	want(again.Add(-time.Nanosecond), 10)
+	want(again, 10, "a")
 	s.apply(a, run.OutputDeleted{})
 	want(b.CreatedAt.Add(century), 10)
 }

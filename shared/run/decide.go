@@ -98,7 +98,9 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 		return Decision{Run: r}, nil
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
-	if _, failed := f.(RepairFailed); !failed {
+	switch f.(type) {
+	case RepairFailed, DeletionFailed: // they say nothing about the execution
+	default:
 		d.Execution.Repairs = 0
 		d.Execution.ActBy = actBy(d.Run, d.now)
 	}

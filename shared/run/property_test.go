@@ -73,6 +73,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.ExecutionChecked{Done: true},
 		run.OutputExpiring{At: r.CreatedAt},
 		run.OutputDeleted{},
+		run.DeletionFailed{},
 	}).Draw(t, "fact")
 }
 

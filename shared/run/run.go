@@ -82,6 +82,8 @@ type Run struct {
 	// Logs are the attempts with a stored log, which is removed with the
 	// record.
 	Logs []int `json:"logs,omitempty"`
+	// Deletion delays the deletion of stored bytes after failures.
+	Deletion Deletion `json:"deletion,omitzero"`
 	// Fault says why the last attempt failed, and at the end why the run did.
 	Fault *fault.Fault `json:"fault,omitempty"`
 }
@@ -120,25 +122,6 @@ func (r Run) Queued() bool {
 // Placed reports whether the run's machine is known and may run.
 func (r Run) Placed() bool {
 	return r.Attempt.Machine.Known() && (r.State == ContainerCreating || r.State == Running)
-}
-
-// BytesLeft reports whether bytes of the run are stored: its output, or logs.
-func (r Run) BytesLeft() bool {
-	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
-}
-
-// BytesDue is when stored bytes of the run are due for deletion next: the output
-// when it expires, the logs with the record. Zero without stored bytes, or if the time
-// is not known yet.
-func (r Run) BytesDue() time.Time {
-	var due time.Time
-	if r.Output != nil && r.Output.DeletedAt.IsZero() {
-		due = r.Output.ExpiresAt
-	}
-	if len(r.Logs) > 0 && (due.IsZero() || r.ExpiresAt.Before(due)) {
-		due = r.ExpiresAt
-	}
-	return due
 }
 
 // Ref returns the run's tenant and id.
@@ -311,34 +294,6 @@ func (r Report) fault(policy Retry) *fault.Fault {
 	}
 	f.Retryable = f.Retryable && policy.allows(r.Category) && r.Category != fault.CategoryCancel
 	return f
-}
-
-// Upload is the output as the worker reported it.
-type Upload struct {
-	Key      string `json:"key"`
-	FileName string `json:"fileName"`
-	// Size is in bytes, or SizeUnknown.
-	Size int64 `json:"size"`
-}
-
-// SizeUnknown is the size of an output whose worker did not report one.
-const SizeUnknown = -1
-
-// HasSize reports whether an object of this size may be the upload.
-func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == SizeUnknown }
-
-// Output is the accepted output.
-type Output struct {
-	Upload
-	ETag       string    `json:"etag"`
-	AcceptedAt time.Time `json:"acceptedAt"`
-	// ExpiresAt is when it is no longer served.
-	ExpiresAt time.Time `json:"expiresAt"`
-	// DeleteRequestedAt is when a client deleted it; zero if it expires or expired
-	// by itself.
-	DeleteRequestedAt time.Time `json:"deleteRequestedAt,omitzero"`
-	// DeletedAt is when its bytes were deleted.
-	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
 // Spent is the used part of the retry budgets.

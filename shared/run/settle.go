@@ -204,52 +204,6 @@ func (RepairFailed) apply(d *draft) error {
 	return nil
 }
 
-// repairBackoff delays checks of executions that failed: a minute, doubled, at most
-// ten.
+// repairBackoff delays checks of executions and deletions that failed: a minute,
+// doubled, at most ten.
 var repairBackoff = retry.Backoff{First: time.Minute, Most: 10 * time.Minute, Multiplier: 2}
-
-// OutputExpiring moves the end of the output's retention forward, never back.
-type OutputExpiring struct {
-	At time.Time
-	// Deleted: a client deletes the output.
-	Deleted bool
-	Message string
-}
-
-func (f OutputExpiring) apply(d *draft) error {
-	if d.Output == nil || !f.At.Before(d.Output.ExpiresAt) {
-		return nil
-	}
-	output := *d.Output
-	output.ExpiresAt = f.At.UTC()
-	if f.Deleted {
-		output.DeleteRequestedAt = d.now
-	}
-	d.Output = &output
-	d.emit(Event{Type: EventOutputExpiring, Message: f.Message})
-	return nil
-}
-
-// OutputDeleted: the output's bytes were deleted.
-type OutputDeleted struct{}
-
-func (OutputDeleted) apply(d *draft) error {
-	if d.Output == nil || !d.Output.DeletedAt.IsZero() {
-		return nil
-	}
-	output := *d.Output
-	output.DeletedAt = d.now
-	d.Output = &output
-	d.emit(Event{Type: EventOutputDeleted})
-	return nil
-}
-
-// LogsDeleted: the run's logs were deleted.
-type LogsDeleted struct{}
-
-func (LogsDeleted) apply(d *draft) error {
-	if len(d.Logs) > 0 {
-		d.Logs, d.changed = nil, true
-	}
-	return nil
-}

@@ -161,6 +161,8 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		return run.OutputExpiring{At: s.now.Add(time.Hour), Message: "downloaded"}
 	case "deleted":
 		return run.OutputDeleted{}
+	case "deletion-failed":
+		return run.DeletionFailed{}
 	}
 	d.Fatalf(t, "unknown fact %q", d.Cmd)
 	return nil
@@ -292,6 +294,9 @@ func (s *teller) emit(d run.Decision) string {
 	fmt.Fprintf(&text, "%s; pending %d; %s", d.Run.State, len(d.Run.Execution.Pending), s.route())
 	if act := d.Run.Execution.ActBy; !act.IsZero() {
 		fmt.Fprintf(&text, "; act within %s", act.Sub(s.now))
+	}
+	if d.Run.Deletion != (run.Deletion{}) {
+		fmt.Fprintf(&text, "; delete again in %s", d.Run.BytesDue().Sub(s.now))
 	}
 	return text.String()
 }

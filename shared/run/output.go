@@ -1,0 +1,121 @@
+package run
+
+import "time"
+
+// Upload is the output as the worker reported it.
+type Upload struct {
+	Key      string `json:"key"`
+	FileName string `json:"fileName"`
+	// Size is in bytes, or SizeUnknown.
+	Size int64 `json:"size"`
+}
+
+// SizeUnknown is the size of an output whose worker did not report one.
+const SizeUnknown = -1
+
+// HasSize reports whether an object of this size may be the upload.
+func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == SizeUnknown }
+
+// Output is the accepted output.
+type Output struct {
+	Upload
+	ETag       string    `json:"etag"`
+	AcceptedAt time.Time `json:"acceptedAt"`
+	// ExpiresAt is when it is no longer served.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// DeleteRequestedAt is when a client deleted it; zero if it expires or expired
+	// by itself.
+	DeleteRequestedAt time.Time `json:"deleteRequestedAt,omitzero"`
+	// DeletedAt is when its bytes were deleted.
+	DeletedAt time.Time `json:"deletedAt,omitzero"`
+}
+
+// BytesLeft reports whether bytes of the run are stored: its output, or logs.
+func (r Run) BytesLeft() bool {
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
+}
+
+// BytesDue is when stored bytes of the run are due for deletion next: the output
+// when it expires, the logs with the record, both later after a failure. Zero without
+// stored bytes, or if the time is not known yet.
+func (r Run) BytesDue() time.Time {
+	var due time.Time
+	if r.Output != nil && r.Output.DeletedAt.IsZero() {
+		due = r.Output.ExpiresAt
+	}
+	if len(r.Logs) > 0 && (due.IsZero() || r.ExpiresAt.Before(due)) {
+		due = r.ExpiresAt
+	}
+	if due.IsZero() {
+		return due
+	}
+	return later(due, r.Deletion.NotBefore)
+}
+
+// Deletion counts consecutive failures to delete stored bytes of a run.
+type Deletion struct {
+	Failures int `json:"failures,omitempty"`
+	// NotBefore is when the next try is due; zero without a failure.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// OutputExpiring moves the end of the output's retention forward, never back.
+type OutputExpiring struct {
+	At time.Time
+	// Deleted: a client deletes the output.
+	Deleted bool
+	Message string
+}
+
+func (f OutputExpiring) apply(d *draft) error {
+	if d.Output == nil || !f.At.Before(d.Output.ExpiresAt) {
+		return nil
+	}
+	output := *d.Output
+	output.ExpiresAt = f.At.UTC()
+	if f.Deleted {
+		output.DeleteRequestedAt = d.now
+	}
+	d.Output = &output
+	d.emit(Event{Type: EventOutputExpiring, Message: f.Message})
+	return nil
+}
+
+// OutputDeleted: the output's bytes were deleted.
+type OutputDeleted struct{}
+
+func (OutputDeleted) apply(d *draft) error {
+	if d.Output == nil || !d.Output.DeletedAt.IsZero() {
+		return nil
+	}
+	output := *d.Output
+	output.DeletedAt = d.now
+	d.Output, d.Deletion = &output, Deletion{}
+	d.emit(Event{Type: EventOutputDeleted})
+	return nil
+}
+
+// LogsDeleted: the run's logs were deleted.
+type LogsDeleted struct{}
+
+func (LogsDeleted) apply(d *draft) error {
+	if len(d.Logs) > 0 {
+		d.Logs, d.Deletion, d.changed = nil, Deletion{}, true
+	}
+	return nil
+}
+
+// DeletionFailed: the sweep could not delete stored bytes that are due. They are due
+// again after a delay that grows with each failure, so that other runs get their
+// turn. It is no event, because the run did nothing.
+type DeletionFailed struct{}
+
+func (DeletionFailed) apply(d *draft) error {
+	if due := d.BytesDue(); due.IsZero() || d.now.Before(due) {
+		return nil
+	}
+	d.Deletion.Failures++
+	d.Deletion.NotBefore = d.now.Add(repairBackoff.Delay(d.Deletion.Failures - 1))
+	d.changed = true
+	return nil
+}
