@@ -1,3 +1,3 @@
-// Package job has the definitions of jobs, and computes when jobs fire. It is pure:
-// time is an argument. Nothing runs them yet.
+// Package job has the definitions of jobs: it reads and checks them, says what each of
+// their runs does, and computes when they fire. It is pure: time is an argument.
 package job

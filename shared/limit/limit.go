@@ -50,6 +50,8 @@ const (
 	Log = 1 << 20
 	// Secret is the size of a named secret.
 	Secret = 32 << 10
+	// JobDocument is the size of the definition of a job.
+	JobDocument = 64 << 10
 )
 
 // The longest durations.
@@ -89,8 +91,8 @@ var (
 	name  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 )
 
-// ValidName reports whether a text can name a secret: 1 to 63 lower-case letters,
-// digits and hyphens, the first no hyphen.
+// ValidName reports whether a text can name a job, a pool or a secret: 1 to 63
+// lower-case letters, digits and hyphens, the first no hyphen.
 func ValidName(text string) bool { return name.MatchString(text) }
 
 // ValidSecret reports whether a text can be the value of a secret, which becomes an

@@ -1,0 +1,281 @@
+package job
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The ranges of constraints and actions.
+const (
+	maxWindow = 30 * 24 * time.Hour
+	maxDelay  = 24 * time.Hour
+	maxWait   = limit.Duration
+)
+
+func validateConstraints(d Definition, p *problems) {
+	c := d.Constraints
+	if c == nil {
+		return
+	}
+	const in = "constraints."
+	p.within(in+"maxConcurrentRuns", c.MaxConcurrentRuns, 1, maxConcurrent)
+	p.duration(in+"catchUpWindow", c.CatchUpWindow, time.Second, maxWindow)
+	expected := p.duration(in+"maxExpectedRunTime", c.MaxExpectedRunTime, time.Second, limit.TimeLimit)
+	p.duration(in+"maxAllowedRunTime", c.MaxAllowedRunTime, 0, math.MaxInt64) // the policy has its range
+	if expected && c.MaxAllowedRunTime.Value() > 0 && c.MaxExpectedRunTime.Value() >= c.MaxAllowedRunTime.Value() {
+		p.clash(in+"maxExpectedRunTime", "%s is never exceeded, want less than the maxAllowedRunTime of %s", c.MaxExpectedRunTime, c.MaxAllowedRunTime)
+	}
+	oneOf(p, in+"onUnavailable", c.OnUnavailable, UnavailableSkip, UnavailableAllow)
+	validateHook(in+"preRunHook", c.PreRunHook, p)
+	validateHook(in+"postRunHook", c.PostRunHook, p)
+}
+
+func validateHook(field string, h *Hook, p *problems) {
+	if h == nil {
+		return
+	}
+	validateURL(field+".url", h.URL, p)
+	validateSecret(field+".secretRef", h.SecretRef, p)
+	p.duration(field+".timeout", h.Timeout, time.Second, maxHookTime)
+	oneOf(p, field+".onUnavailable", h.OnUnavailable, UnavailableSkip, UnavailableAllow)
+	if len(h.Headers) > maxHeaders {
+		p.bad(field+".headers", "%d headers, want at most %d", len(h.Headers), maxHeaders)
+	}
+	for name, value := range h.Headers {
+		at := join(field+".headers", limit.Cut(name, nameLimit))
+		if !headerName.MatchString(name) {
+			p.bad(at, "malformed name of a header, want letters, digits and hyphens")
+		} else if !limit.Printable(value) {
+			p.bad(at, "malformed value of a header, want text without control characters")
+		}
+	}
+}
+
+func validateURL(field, text string, p *problems) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		p.bad(field, "missing url, want an https address")
+	case err != nil || len(text) > maxURL || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		p.bad(field, "malformed url %q, want an https address of at most %d bytes", limit.Cut(text, nameLimit), maxURL)
+	}
+}
+
+// urls returns the addresses of hooks and webhooks with their fields.
+func (d Definition) urls() iter.Seq2[string, string] {
+	return func(yield func(field, url string) bool) {
+		if c := d.Constraints; c != nil {
+			if c.PreRunHook != nil && !yield("constraints.preRunHook.url", c.PreRunHook.URL) ||
+				c.PostRunHook != nil && !yield("constraints.postRunHook.url", c.PostRunHook.URL) {
+				return
+			}
+		}
+		for field, a := range d.actions() {
+			if text, ok := a.Parameters["url"].(string); ok && !yield(field+".parameters.url", text) {
+				return
+			}
+		}
+	}
+}
+
+// actions returns the actions with their fields.
+func (d Definition) actions() iter.Seq2[string, Action] {
+	return func(yield func(string, Action) bool) {
+		if d.Actions == nil {
+			return
+		}
+		for _, at := range []struct {
+			field  string
+			action *Action
+		}{
+			{"actions.onConstraintViolation", d.Actions.OnConstraintViolation},
+			{"actions.onFailure", d.Actions.OnFailure},
+			{"actions.onSuccess", d.Actions.OnSuccess},
+		} {
+			if at.action != nil && !yield(at.field, *at.action) {
+				return
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(d.Actions.OnViolationOf)) {
+			if !yield("actions.onViolationOf."+string(name), d.Actions.OnViolationOf[name]) {
+				return
+			}
+		}
+	}
+}
+
+// parameterKinds are the kinds of parameters of an action.
+type parameterKind int
+
+const (
+	durationParameter parameterKind = iota
+	urlParameter
+	secretParameter
+	jobParameter
+)
+
+// parameter describes a parameter of a type of action.
+type parameter struct {
+	kind        parameterKind
+	required    bool
+	least, most time.Duration
+}
+
+// parameters lists the parameters of each type of action.
+var parameters = map[run.ActionType]map[string]parameter{
+	run.ActionSkip: {},
+	run.ActionRetryLater: {
+		"delay": {kind: durationParameter, least: time.Second, most: maxDelay},
+		"limit": {kind: durationParameter, least: time.Second, most: maxWait},
+	},
+	run.ActionKillOld: {"limit": {kind: durationParameter, least: time.Minute, most: maxWait}},
+	run.ActionWait:    {"limit": {kind: durationParameter, least: time.Second, most: maxWait}},
+	run.ActionWebhook: {
+		"url":       {kind: urlParameter, required: true},
+		"secretRef": {kind: secretParameter},
+		"timeout":   {kind: durationParameter, least: time.Second, most: maxHookTime},
+	},
+	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}},
+}
+
+// actionTypes lists the types in the order of the documents.
+var actionTypes = []run.ActionType{
+	run.ActionSkip, run.ActionRetryLater, run.ActionKillOld, run.ActionWait, run.ActionWebhook, run.ActionTriggerJob,
+}
+
+// informing are the types that can follow the end of a run.
+var informing = []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
+
+func validateActions(d Definition, p *problems) {
+	for field, action := range d.actions() {
+		validateAction(d, field, action, p)
+	}
+	if d.Actions == nil {
+		return
+	}
+	for name := range d.Actions.OnViolationOf {
+		if field := "actions.onViolationOf." + string(name); !slices.Contains(run.ConstraintNames(), name) {
+			p.bad(field, "unknown constraint, want one of %s", list(run.ConstraintNames()))
+		} else if !d.has(name) {
+			p.clash(field, "the job has no constraint %s; add it, or leave the action out", name)
+		}
+	}
+}
+
+func validateAction(d Definition, field string, action Action, p *problems) {
+	known, ok := parameters[action.Type]
+	if !ok {
+		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(actionTypes))
+		return
+	}
+	if afterRun(field) && !slices.Contains(informing, action.Type) {
+		p.clash(field+".type", "%s has no meaning after a run, want %s", action.Type, list(informing))
+	}
+	if needsLimit := action.Type == run.ActionWait || action.Type == run.ActionKillOld; needsLimit && !d.has(run.MaxConcurrentRuns) {
+		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for name := range action.Parameters {
+		if _, ok := known[name]; !ok && len(names) == 0 {
+			p.bad(field+".parameters."+name, "unknown parameter of %s, want none", action.Type)
+		} else if !ok {
+			p.bad(field+".parameters."+name, "unknown parameter of %s, want %s", action.Type, strings.Join(names, ", "))
+		}
+	}
+	for _, name := range names {
+		validateParameter(d, field+".parameters."+name, action, name, known[name], p)
+	}
+	if delay, most := action.duration("delay", 0), action.duration("limit", defaultWait); delay > most {
+		p.clash(field+".parameters.delay", "%s is too long, want at most the limit of %s", short(delay), short(most))
+	}
+}
+
+func validateParameter(d Definition, field string, action Action, name string, want parameter, p *problems) {
+	value, given := action.Parameters[name]
+	if !given {
+		if want.required {
+			p.bad(field, "missing parameter of %s", action.Type)
+		}
+		return
+	}
+	if want.kind == durationParameter {
+		p.duration(field, durationOf(value), want.least, want.most)
+		return
+	}
+	text, ok := value.(string)
+	switch {
+	case !ok:
+		p.bad(field, "%v, want a string", value)
+	case want.kind == urlParameter:
+		validateURL(field, text, p)
+	case want.kind == secretParameter:
+		validateSecret(field, text, p)
+	case !limit.ValidName(text):
+		p.bad(field, "malformed job id %q, %s", limit.Cut(text, nameLimit), wantName)
+	case text == d.ID:
+		p.clash(field, "the job itself, which is a cycle; want another job")
+	}
+}
+
+// afterRun reports whether the action of the field follows the end of a run.
+func afterRun(field string) bool {
+	switch strings.TrimPrefix(field, "actions.") {
+	case "onFailure", "onSuccess",
+		"onViolationOf." + string(run.MaxExpectedRunTime), "onViolationOf." + string(run.MaxAllowedRunTime), "onViolationOf." + string(run.PostRunHook):
+		return true
+	}
+	return false
+}
+
+// has reports whether the job has the constraint. Every run has a time limit.
+func (d Definition) has(name run.Constraint) bool {
+	c := d.Constraints
+	if name == run.MaxAllowedRunTime {
+		return true
+	}
+	if c == nil {
+		return false
+	}
+	return map[run.Constraint]bool{
+		run.MaxConcurrentRuns:      c.MaxConcurrentRuns != nil,
+		run.RequirePreviousSuccess: given(c.RequirePreviousSuccess),
+		run.CatchUpWindow:          c.CatchUpWindow != "",
+		run.PreRunHook:             c.PreRunHook != nil,
+		run.MaxExpectedRunTime:     c.MaxExpectedRunTime != "",
+		run.PostRunHook:            c.PostRunHook != nil,
+	}[name]
+}
+
+// durationOf is the duration of a parameter: a text, or a number of seconds.
+func durationOf(value any) Duration {
+	if seconds, ok := value.(float64); ok {
+		return Duration(fmt.Sprintf("%gs", seconds))
+	}
+	text, _ := value.(string)
+	return Duration(text)
+}
+
+// duration returns a parameter, or the fallback if it is absent.
+func (a Action) duration(name string, fallback time.Duration) time.Duration {
+	if value, ok := a.Parameters[name]; ok {
+		return durationOf(value).Value()
+	}
+	return fallback
+}
+
+func list[T ~string](values []T) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,280 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// Parse reads a definition from a document in JSON or YAML and validates it for a
+// deployment, see Validate. It returns the first hundred
+// problems by line; the definition is valid if there are none.
+func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
+	var d Definition
+	p := &problems{lines: map[string]int{}, unread: map[string]bool{}}
+	if len(document) > limit.JobDocument {
+		return d, []Problem{{Line: 1, Problem: fmt.Sprintf("document of %d bytes, want at most %d", len(document), limit.JobDocument)}}
+	}
+	root, problem := readTree(document)
+	if problem != nil {
+		return d, []Problem{*problem}
+	}
+	if root.kind != kindObject {
+		return d, []Problem{{Line: root.line, Problem: "document is " + string(root.kind) + ", want an object with id and image"}}
+	}
+	p.lines[""] = root.line
+	p.decode(root, reflect.ValueOf(&d).Elem(), "")
+	validate(d, deployment, p)
+	return d, p.sorted()
+}
+
+// mismatch records a field whose value has the wrong type.
+func (p *problems) mismatch(n node, path, want string) {
+	got := string(n.kind)
+	switch {
+	case n.kind == kindNull:
+		want += " or no field"
+	case n.kind == kindBool, n.kind == kindNumber:
+		got = limit.Cut(n.text, nameLimit)
+		if want == string(kindText) {
+			want += fmt.Sprintf(", such as %q", got)
+		}
+	case n.kind == kindText:
+		got = strconv.Quote(limit.Cut(n.text, nameLimit))
+	}
+	p.bad(path, "%s, want %s", got, want)
+	p.unread[path] = true
+}
+
+// nameLimit is how much of a name or a value an error repeats, in bytes.
+const nameLimit = 64
+
+// decode stores the value of a node.
+func (p *problems) decode(n node, to reflect.Value, path string) {
+	switch to.Addr().Interface().(type) {
+	case *Variable:
+		p.variable(n, to, path)
+		return
+	case *json.RawMessage:
+		if n.kind != kindObject {
+			p.mismatch(n, path, string(kindObject))
+			return
+		}
+		p.free(n, to, path)
+		return
+	}
+	switch to.Kind() {
+	case reflect.Pointer:
+		value := reflect.New(to.Type().Elem())
+		p.decode(n, value.Elem(), path)
+		if !p.unread[path] {
+			to.Set(value)
+		}
+	case reflect.Struct:
+		p.object(n, to, path)
+	case reflect.Map:
+		p.entries(n, to, path)
+	case reflect.Slice:
+		p.list(n, to, path)
+	case reflect.Interface:
+		p.scalar(n, to, path)
+	case reflect.String:
+		if n.kind != kindText {
+			p.mismatch(n, path, string(kindText))
+			return
+		}
+		to.SetString(n.text)
+	case reflect.Bool:
+		if n.kind != kindBool {
+			p.mismatch(n, path, string(kindBool))
+			return
+		}
+		to.SetBool(n.text == "true")
+	default:
+		p.number(n, to, path)
+	}
+}
+
+// number stores an integer or a fraction. 3.0 and 3e0 are integers, as in JSON Schema.
+func (p *problems) number(n node, to reflect.Value, path string) {
+	want := "a number"
+	if to.Kind() == reflect.Int {
+		want = "an integer"
+	}
+	value, err := strconv.ParseFloat(n.text, 64)
+	if n.kind != kindNumber || err != nil {
+		p.mismatch(n, path, want)
+		return
+	}
+	if to.Kind() == reflect.Float64 {
+		to.SetFloat(value)
+		return
+	}
+	const exact = 1 << 53
+	if value != math.Trunc(value) || math.Abs(value) > exact {
+		p.mismatch(n, path, want)
+		return
+	}
+	to.SetInt(int64(value))
+}
+
+func (p *problems) object(n node, to reflect.Value, path string) {
+	if n.kind != kindObject {
+		p.mismatch(n, path, string(kindObject))
+		return
+	}
+	p.members(n, path, func(m member, at string) {
+		if p.full() {
+			return
+		}
+		names := make([]string, 0, to.NumField())
+		for field := range to.Type().Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == m.name {
+				p.decode(m.value, to.FieldByIndex(field.Index), at)
+				return
+			}
+			names = append(names, name)
+		}
+		p.bad(at, "unknown field, want %s", strings.Join(suggested(m.name, names), ", "))
+	})
+}
+
+// members calls read for each member once and records its line.
+func (p *problems) members(n node, path string, read func(m member, at string)) {
+	seen := map[string]int{}
+	for _, m := range n.members {
+		at := join(path, limit.Cut(m.name, nameLimit))
+		if first, ok := seen[m.name]; ok {
+			p.add(Problem{Field: at, Line: m.line, Problem: fmt.Sprintf("duplicate field, want one; the first is in line %d", first)})
+			continue
+		}
+		seen[m.name] = m.line
+		p.lines[at] = m.line
+		read(m, at)
+	}
+}
+
+func (p *problems) entries(n node, to reflect.Value, path string) {
+	if n.kind != kindObject {
+		p.mismatch(n, path, string(kindObject))
+		return
+	}
+	entries := reflect.MakeMap(to.Type())
+	p.members(n, path, func(m member, at string) {
+		value := reflect.New(to.Type().Elem()).Elem()
+		p.decode(m.value, value, at)
+		entries.SetMapIndex(reflect.ValueOf(m.name).Convert(to.Type().Key()), value)
+	})
+	to.Set(entries)
+}
+
+func (p *problems) list(n node, to reflect.Value, path string) {
+	if n.kind != kindList {
+		p.mismatch(n, path, string(kindList))
+		return
+	}
+	items := reflect.MakeSlice(to.Type(), len(n.items), len(n.items))
+	for i, item := range n.items {
+		at := join(path, strconv.Itoa(i))
+		p.lines[at] = item.line
+		p.decode(item, items.Index(i), at)
+	}
+	to.Set(items)
+}
+
+// scalar stores a string or a number.
+func (p *problems) scalar(n node, to reflect.Value, path string) {
+	if n.kind != kindText && n.kind != kindNumber {
+		p.mismatch(n, path, "a string or a number")
+		return
+	}
+	p.free(n, to, path)
+}
+
+// free stores a value of any type as JSON does.
+func (p *problems) free(n node, to reflect.Value, path string) {
+	text, err := json.Marshal(p.plain(n, path))
+	if err == nil {
+		err = json.Unmarshal(text, to.Addr().Interface())
+	}
+	if err != nil {
+		p.mismatch(n, path, "numbers that JSON can represent")
+	}
+}
+
+// plain returns the value as encoding/json encodes it.
+func (p *problems) plain(n node, path string) any {
+	switch n.kind {
+	case kindNull:
+		return nil
+	case kindBool:
+		return n.text == "true"
+	case kindNumber:
+		return json.Number(n.text)
+	case kindText:
+		return n.text
+	case kindList:
+		list := []any{}
+		for i, item := range n.items {
+			list = append(list, p.plain(item, join(path, strconv.Itoa(i))))
+		}
+		return list
+	}
+	object := map[string]any{}
+	p.members(n, path, func(m member, at string) { object[m.name] = p.plain(m.value, at) })
+	return object
+}
+
+func (p *problems) variable(n node, to reflect.Value, path string) {
+	switch {
+	case n.kind == kindText:
+		to.Set(reflect.ValueOf(Variable{Value: n.text}))
+	case n.kind == kindObject:
+		var secret secretReference
+		p.object(n, reflect.ValueOf(&secret).Elem(), path)
+		if secret.SecretRef == "" {
+			p.bad(path, "object without secretRef, want a string or {secretRef: NAME}")
+		}
+		to.Set(reflect.ValueOf(Variable{SecretRef: secret.SecretRef}))
+	default:
+		p.mismatch(n, path, string(kindText))
+	}
+}
+
+// suggested returns the known names that an unknown one is like, or all of them.
+func suggested(name string, known []string) []string {
+	fold := func(text string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(text)) }
+	for _, k := range known {
+		if fold(k) == fold(name) || distance(fold(k), fold(name)) <= 2 && len(name) > 3 {
+			return []string{k}
+		}
+	}
+	return slices.Sorted(slices.Values(known))
+}
+
+// distance is the number of letters to insert, delete or replace.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,106 @@
+package job
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// maxSeconds is more than any limit in seconds, and no duration of it overflows.
+const maxSeconds = 1 << 32
+
+// policy returns the policy of the runs: the defaults, replaced by what the definition
+// says.
+func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Given) {
+	policy, given = defaults, run.Given{RecordRetention: true}
+	set := func(to *time.Duration, value *int) bool {
+		if value != nil {
+			*to = time.Duration(min(max(*value, -maxSeconds), maxSeconds)) * time.Second
+		}
+		return value != nil
+	}
+	if limits := d.Policy; limits != nil {
+		set(&policy.TimeLimit, limits.TimeLimitSeconds)
+		set(&policy.StartTimeout, limits.StartTimeoutSeconds)
+		given.HeartbeatInterval = set(&policy.HeartbeatInterval, limits.HeartbeatIntervalSeconds)
+		given.HeartbeatTimeout = set(&policy.HeartbeatTimeout, limits.HeartbeatTimeoutSeconds)
+		set(&policy.CancelGrace, limits.CancelGraceSeconds)
+	}
+	if d.Constraints != nil && d.Constraints.MaxAllowedRunTime != "" {
+		policy.TimeLimit = d.Constraints.MaxAllowedRunTime.Value()
+	}
+	if retry := d.RetryConfig; retry != nil {
+		if retry.MaxRetries != nil {
+			policy.Retry.MaxAttempts = *retry.MaxRetries + 1
+		}
+		if given.InitialDelay = retry.InitialDelay != ""; given.InitialDelay {
+			policy.Retry.InitialDelay = retry.InitialDelay.Value()
+		}
+		if given.MaxDelay = retry.MaxDelay != ""; given.MaxDelay {
+			policy.Retry.MaxDelay = retry.MaxDelay.Value()
+		}
+		if retry.BackoffMultiplier != nil {
+			policy.Retry.Multiplier = *retry.BackoffMultiplier
+		}
+	}
+	policy.Fit(given)
+	return policy, given
+}
+
+// policyFields maps the fields of run.Policy to those of a definition. The number of
+// attempts is checked as maxRetries.
+var policyFields = map[string]string{
+	"timeLimit": "policy.timeLimitSeconds", "startTimeout": "policy.startTimeoutSeconds",
+	"heartbeatInterval": "policy.heartbeatIntervalSeconds", "heartbeatTimeout": "policy.heartbeatTimeoutSeconds",
+	"cancelGrace":        "policy.cancelGraceSeconds",
+	"retry.initialDelay": "retryConfig.initialDelay", "retry.maxDelay": "retryConfig.maxDelay",
+	"retry.multiplier": "retryConfig.backoffMultiplier",
+}
+
+const allowedTime = "constraints.maxAllowedRunTime"
+
+// validatePolicy checks the limits. Those that depend on defaults are checked for a
+// deployment only.
+func validatePolicy(d Definition, deployment *Deployment, p *problems) {
+	allowed := d.Constraints != nil && d.Constraints.MaxAllowedRunTime != ""
+	if limits := d.Policy; allowed && limits != nil && limits.TimeLimitSeconds != nil {
+		if most := d.Constraints.MaxAllowedRunTime; most.Value() != time.Duration(*limits.TimeLimitSeconds)*time.Second {
+			p.clash(allowedTime, "%s is not the %d s of policy.timeLimitSeconds, which is the same limit; leave one out", most, *limits.TimeLimitSeconds)
+		}
+	}
+	if retry := d.RetryConfig; retry != nil {
+		p.within("retryConfig.maxRetries", retry.MaxRetries, 0, limit.Attempts-1)
+		const seconds = "retryConfig."
+		p.duration(seconds+"initialDelay", retry.InitialDelay, time.Second, limit.TimeLimit)
+		p.duration(seconds+"maxDelay", retry.MaxDelay, time.Second, limit.TimeLimit)
+	}
+	if deployment == nil {
+		return
+	}
+	policy, given := d.policy(deployment.Policy)
+	for _, v := range policy.Validate() {
+		field, known := policyFields[v.Field]
+		switch {
+		case !known, p.has(field):
+			continue
+		case strings.HasPrefix(v.Field, "heartbeat") && !given.HeartbeatInterval && !given.HeartbeatTimeout:
+			continue // it follows from the time limit
+		case v.Field == "timeLimit" && allowed:
+			field = allowedTime
+		case v.Field == "heartbeatTimeout" && !given.HeartbeatTimeout && given.HeartbeatInterval:
+			field = policyFields["heartbeatInterval"]
+		}
+		p.bad(field, "%s", v.Problem)
+	}
+	if c := d.Constraints; c != nil && c.MaxAllowedRunTime == "" && c.MaxExpectedRunTime.Value() >= policy.TimeLimit {
+		p.clash("constraints.maxExpectedRunTime", "%s is never exceeded, want less than the time limit of %s", c.MaxExpectedRunTime, short(policy.TimeLimit))
+	}
+	for field, action := range d.actions() {
+		least := policy.CancelGrace + killSlack
+		if most := action.duration("limit", least); action.Type == run.ActionKillOld && most < least {
+			p.clash(field+".parameters.limit", "%s is too short, want at least the grace of the runs and a minute: %s", short(most), short(least))
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is what is wrong with a document, and what would be right.
+type Problem struct {
+	// Field is the path of the field, such as "constraints.catchUpWindow"; empty for the
+	// whole document.
+	Field string
+	// Line is the line of the document, from 1; 0 without a document.
+	Line int
+	// Problem is a noun phrase with the offending value.
+	Problem string
+	// Unprocessable: each field is well-formed, but they contradict each other or what
+	// the deployment can do.
+	Unprocessable bool
+}
+
+// String returns the line, the field and the problem.
+func (p Problem) String() string {
+	text := p.Problem
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
+	if p.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", p.Line, text)
+	}
+	return text
+}
+
+// problems collects problems with the lines of their fields.
+type problems struct {
+	found []Problem
+	// lines has the line of each field that the document has; nil without a document.
+	lines map[string]int
+	// unread are the fields that could not be read.
+	unread map[string]bool
+}
+
+// bad adds a malformed field.
+func (p *problems) bad(field, format string, args ...any) {
+	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...)})
+}
+
+// clash adds a field that contradicts another one, or the deployment.
+func (p *problems) clash(field, format string, args ...any) {
+	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...), Unprocessable: true})
+}
+
+// add adds a problem, unless the field could not be read, which is a problem already.
+func (p *problems) add(problem Problem) {
+	for path := problem.Field; path != ""; path = parent(path) {
+		if p.unread[path] {
+			return
+		}
+	}
+	if p.full() {
+		return
+	}
+	if problem.Line == 0 {
+		problem.Line = p.lineOf(problem.Field)
+	}
+	p.found = append(p.found, problem)
+}
+
+// maxProblems is how many problems of a document are reported.
+const maxProblems = 100
+
+func (p *problems) full() bool { return len(p.found) == maxProblems }
+
+// has reports whether the field has a problem.
+func (p *problems) has(field string) bool {
+	return slices.ContainsFunc(p.found, func(problem Problem) bool { return problem.Field == field })
+}
+
+// lineOf returns the line of a field, or of the nearest object around it.
+func (p *problems) lineOf(path string) int {
+	for ; path != ""; path = parent(path) {
+		if line, ok := p.lines[path]; ok {
+			return line
+		}
+	}
+	return p.lines[""]
+}
+
+// sorted returns the problems by line and field.
+func (p *problems) sorted() []Problem {
+	slices.SortStableFunc(p.found, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field))
+	})
+	return p.found
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }

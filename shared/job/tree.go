@@ -1,0 +1,266 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// kind is the type of a value in a document, in the words of an error.
+type kind string
+
+const (
+	kindNull   kind = "null"
+	kindBool   kind = "true or false"
+	kindNumber kind = "a number"
+	kindText   kind = "a string"
+	kindList   kind = "a list"
+	kindObject kind = "an object"
+)
+
+// node is a value of a document with its line.
+type node struct {
+	kind kind
+	line int
+	// text is the value of kindText and kindBool, and the JSON literal of kindNumber.
+	text    string
+	items   []node
+	members []member
+}
+
+type member struct {
+	name  string
+	line  int
+	value node
+}
+
+// maxDepth is the deepest nesting of a document.
+const maxDepth = 32
+
+// readTree reads a document: JSON, or one document of YAML 1.2 without aliases, tags
+// and merge keys.
+func readTree(document []byte) (node, *Problem) {
+	document = bytes.TrimPrefix(document, []byte("\uFEFF"))
+	switch {
+	case !utf8.Valid(document):
+		return node{}, &Problem{Line: 1, Problem: "invalid UTF-8, want a document in UTF-8"}
+	case json.Valid(document):
+		tokens := json.NewDecoder(bytes.NewReader(document))
+		tokens.UseNumber()
+		return (&jsonReader{document, tokens, 0, 1}).value(0)
+	}
+	return readYAML(document)
+}
+
+// jsonReader reads valid JSON.
+type jsonReader struct {
+	document []byte
+	tokens   *json.Decoder
+	// offset is where the lines have been counted to, line the number there.
+	offset int64
+	line   int
+}
+
+func (r *jsonReader) token() (json.Token, int) {
+	token, err := r.tokens.Token()
+	if err != nil { // the document is valid
+		return nil, r.line
+	}
+	end := r.tokens.InputOffset()
+	r.line += bytes.Count(r.document[r.offset:end], []byte{'\n'})
+	r.offset = end
+	return token, r.line
+}
+
+func (r *jsonReader) value(depth int) (node, *Problem) {
+	token, line := r.token()
+	switch v := token.(type) {
+	case string:
+		return node{kind: kindText, line: line, text: v}, nil
+	case bool:
+		return node{kind: kindBool, line: line, text: strconv.FormatBool(v)}, nil
+	case json.Number:
+		return node{kind: kindNumber, line: line, text: v.String()}, nil
+	case json.Delim:
+		if depth == maxDepth {
+			return node{}, tooDeep(line)
+		}
+		return r.collection(v, line, depth)
+	}
+	return node{kind: kindNull, line: line}, nil
+}
+
+func (r *jsonReader) collection(start json.Delim, line, depth int) (found node, problem *Problem) {
+	found = node{kind: kindList, line: line}
+	if start == '{' {
+		found.kind = kindObject
+	}
+	for r.tokens.More() {
+		name, at := "", 0
+		if start == '{' {
+			var key json.Token
+			key, at = r.token()
+			name, _ = key.(string)
+		}
+		value, problem := r.value(depth + 1)
+		if problem != nil {
+			return node{}, problem
+		}
+		if start == '{' {
+			found.members = append(found.members, member{name, at, value})
+		} else {
+			found.items = append(found.items, value)
+		}
+	}
+	r.token()
+	return found, nil
+}
+
+func tooDeep(line int) *Problem {
+	return &Problem{Line: line, Problem: fmt.Sprintf("nested too deeply, want at most %d levels", maxDepth)}
+}
+
+// dashes matches lists in lists on one line.
+var dashes = regexp.MustCompile(fmt.Sprintf(`(-[ \t]+){%d}`, maxDepth+1))
+
+// deepLine returns a line with so many open brackets, or 0. The parser of YAML takes
+// quadratic time for them, so they are refused before it. Brackets in texts count too,
+// so there may be more than maxDepth.
+func deepLine(document []byte) int {
+	const most = 8 * maxDepth
+	open, line := 0, 1
+	for _, c := range document {
+		switch c {
+		case '\n':
+			line++
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(open-1, 0)
+		}
+		if open > most {
+			return line
+		}
+	}
+	if found := dashes.FindIndex(document); found != nil {
+		return 1 + bytes.Count(document[:found[0]], []byte{'\n'})
+	}
+	return 0
+}
+
+func readYAML(document []byte) (node, *Problem) {
+	if line := deepLine(document); line > 0 {
+		return node{}, tooDeep(line)
+	}
+	file, err := parser.ParseBytes(document, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return node{}, syntaxProblem(document, err)
+	}
+	var bodies []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType {
+			continue
+		}
+		bodies = append(bodies, doc.Body)
+	}
+	switch {
+	case len(bodies) == 0:
+		return node{}, &Problem{Line: 1, Problem: "empty document, want a job: an object with id and image"}
+	case len(bodies) > 1:
+		return node{}, &Problem{Line: lineOf(bodies[1]), Problem: "second document, want one job in a file"}
+	}
+	return fromYAML(bodies[0], 0)
+}
+
+// reserved matches a plain value that starts with an indicator of YAML, which is what
+// an unquoted schedule often does.
+var reserved = regexp.MustCompile(`:\s+[*@&%` + "`" + `]`)
+
+func syntaxProblem(document []byte, err error) *Problem {
+	p := &Problem{Line: 1, Problem: "malformed YAML"}
+	if known, ok := errors.AsType[yaml.Error](err); ok {
+		p.Problem += ": " + known.GetMessage()
+		if token := known.GetToken(); token != nil && token.Position != nil {
+			p.Line = token.Position.Line
+		}
+	}
+	lines := bytes.Split(document, []byte{'\n'})
+	if p.Line <= len(lines) && reserved.Match(lines[p.Line-1]) {
+		p.Problem += "; quote a value that starts with *, @, & or %"
+	}
+	return p
+}
+
+func lineOf(n ast.Node) int {
+	if token := n.GetToken(); token != nil && token.Position != nil {
+		return token.Position.Line
+	}
+	return 1
+}
+
+func fromYAML(n ast.Node, depth int) (node, *Problem) {
+	line := lineOf(n)
+	if depth > maxDepth {
+		return node{}, tooDeep(line)
+	}
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return node{kind: kindNull, line: line}, nil
+	case *ast.BoolNode:
+		return node{kind: kindBool, line: line, text: strconv.FormatBool(v.Value)}, nil
+	case *ast.IntegerNode:
+		return node{kind: kindNumber, line: line, text: fmt.Sprint(v.Value)}, nil
+	case *ast.FloatNode:
+		return node{kind: kindNumber, line: line, text: strconv.FormatFloat(v.Value, 'g', -1, 64)}, nil
+	case *ast.StringNode:
+		return node{kind: kindText, line: line, text: v.Value}, nil
+	case *ast.LiteralNode:
+		return node{kind: kindText, line: line, text: v.Value.Value}, nil
+	case *ast.SequenceNode:
+		found := node{kind: kindList, line: line}
+		for _, item := range v.Values {
+			value, problem := fromYAML(item, depth+1)
+			if problem != nil {
+				return node{}, problem
+			}
+			found.items = append(found.items, value)
+		}
+		return found, nil
+	case *ast.MappingNode:
+		return fromMapping(v.Values, line, depth)
+	case *ast.MappingValueNode:
+		return fromMapping([]*ast.MappingValueNode{v}, line, depth)
+	case *ast.AliasNode:
+		return node{}, &Problem{Line: line, Problem: "an alias is not supported; quote a value that starts with *"}
+	}
+	return node{}, &Problem{Line: line, Problem: fmt.Sprintf("%s is not supported, want a plain value", strings.ToLower(n.Type().String()))}
+}
+
+func fromMapping(values []*ast.MappingValueNode, line, depth int) (node, *Problem) {
+	found := node{kind: kindObject, line: line}
+	for _, v := range values {
+		key, problem := fromYAML(v.Key, depth+1)
+		if problem != nil {
+			return node{}, problem
+		}
+		if key.kind != kindText && key.kind != kindNumber && key.kind != kindBool {
+			return node{}, &Problem{Line: lineOf(v.Key), Problem: "name of a field is " + string(key.kind) + ", want a string"}
+		}
+		value, problem := fromYAML(v.Value, depth+1)
+		if problem != nil {
+			return node{}, problem
+		}
+		found.line = min(found.line, key.line)
+		found.members = append(found.members, member{key.text, key.line, value})
+	}
+	return found, nil
+}

@@ -1,0 +1,300 @@
+package job
+
+import (
+	"mime"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Deployment is what the validity of a definition depends on beside the definition.
+type Deployment struct {
+	// Policy has the defaults of the runs.
+	Policy run.Policy
+	// Pools are the names of the pools, the default one first.
+	Pools []string
+	// CheckURL returns why a hook must not call the address; nil allows every one.
+	CheckURL func(url string) error
+	// CheckImage returns why the image cannot be run; nil allows every one.
+	CheckImage func(image string) error
+	// AdHoc: the definition is that of a single run, without an id and a schedule.
+	AdHoc bool
+}
+
+// Validate returns what is wrong with a definition. A nil deployment leaves out the
+// checks that depend on one.
+func (d Definition) Validate(deployment *Deployment) []Problem {
+	p := &problems{}
+	validate(d, deployment, p)
+	return p.sorted()
+}
+
+// The ranges of fields without a limit of their own elsewhere.
+const (
+	maxConcurrent = 10_000
+	maxJitter     = time.Hour
+	maxHookTime   = 30 * time.Second
+	maxArguments  = 1000
+	maxVariables  = 500
+	maxHeaders    = 50
+	maxImage      = 512
+	maxURL        = 2048
+	maxCPUs       = 16
+	maxMemoryMB   = 131_072
+	memoryStepMB  = 256
+	maxExitCode   = 255
+)
+
+var (
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	regionName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+)
+
+const wantName = "want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen"
+
+func validate(d Definition, deployment *Deployment, p *problems) {
+	adHoc := deployment != nil && deployment.AdHoc
+	validateIdentity(d, adHoc, p)
+	validateProgram(d, p)
+	validateSchedule(d, adHoc, p)
+	validateConstraints(d, p)
+	validateActions(d, p)
+	validateSettings(d, p)
+	validatePolicy(d, deployment, p)
+	if deployment == nil {
+		return
+	}
+	if d.Pool != "" && !slices.Contains(deployment.Pools, d.Pool) {
+		p.clash("pool", "unknown pool %q, want one of %s", d.Pool, strings.Join(deployment.Pools, ", "))
+	}
+	if d.PodSpec != nil {
+		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out")
+	}
+	if deployment.CheckImage != nil && d.Image != "" {
+		if err := deployment.CheckImage(d.Image); err != nil {
+			p.clash("image", "%v", err)
+		}
+	}
+	if deployment.CheckURL == nil {
+		return
+	}
+	for field, url := range d.urls() {
+		if err := deployment.CheckURL(url); err != nil {
+			p.clash(field, "%v", err)
+		}
+	}
+}
+
+func validateIdentity(d Definition, adHoc bool, p *problems) {
+	switch {
+	case adHoc && d.ID != "":
+		p.bad("id", "%q of a run without a stored job, want no id", d.ID)
+	case !adHoc && d.ID == "":
+		p.bad("id", "missing id, %s", wantName)
+	case !adHoc && !limit.ValidName(d.ID):
+		p.bad("id", "malformed id %q, %s", limit.Cut(d.ID, nameLimit), wantName)
+	}
+	if len(d.Name) > limit.FileName || !limit.Printable(d.Name) {
+		p.bad("name", "malformed name, want at most %d bytes without control characters", limit.FileName)
+	}
+	if d.Pool != "" && !limit.ValidName(d.Pool) {
+		p.bad("pool", "malformed pool %q, %s", limit.Cut(d.Pool, nameLimit), wantName)
+	}
+	if d.ConcurrencyKey != "" && !limit.ValidBatchID(d.ConcurrencyKey) {
+		p.bad("concurrencyKey", "malformed key, want 1 to %d letters, digits, '.', '_', ':' and '-'", limit.BatchID)
+	}
+}
+
+func validateProgram(d Definition, p *problems) {
+	switch {
+	case d.Image == "":
+		p.bad("image", "missing image, want the name of an image, or locally exec: and the path of a program")
+	case len(d.Image) > maxImage || !limit.Printable(d.Image) || strings.ContainsAny(d.Image, " \u00a0"):
+		p.bad("image", "malformed image, want at most %d bytes without spaces", maxImage)
+	case strings.HasPrefix(d.Image, "exec:") && !path.IsAbs(strings.TrimPrefix(d.Image, "exec:")):
+		p.bad("image", "%q, want exec: and the absolute path of a program, such as exec:/bin/echo", limit.Cut(d.Image, nameLimit))
+	}
+	if len(d.Command) > maxArguments {
+		p.bad("command", "%d arguments, want at most %d", len(d.Command), maxArguments)
+	}
+	for i, argument := range d.Command {
+		if strings.Contains(argument, "\x00") {
+			p.bad(join("command", strconv.Itoa(i)), "argument with a NUL, want text")
+		}
+	}
+	validateEnv("env", d.Env, p)
+	if o := d.Output; o != nil {
+		if o.Path == "" || len(o.Path) > limit.ObjectKey || !limit.Printable(o.Path) || strings.HasSuffix(o.Path, "/") {
+			p.bad("output.path", "malformed path %q, want the path of a file, at most %d bytes", limit.Cut(o.Path, nameLimit), limit.ObjectKey)
+		}
+		if o.FileName != "" && (len(o.FileName) > limit.FileName || !limit.Printable(o.FileName) || strings.ContainsAny(o.FileName, `/\`)) {
+			p.bad("output.fileName", "malformed file name %q, want at most %d bytes without / and \\", limit.Cut(o.FileName, nameLimit), limit.FileName)
+		}
+		if _, _, err := mime.ParseMediaType(o.ContentType); o.ContentType != "" && (err != nil || len(o.ContentType) > limit.FileName || !strings.Contains(o.ContentType, "/")) {
+			p.bad("output.contentType", "malformed media type %q, want one such as text/csv", limit.Cut(o.ContentType, nameLimit))
+		}
+	}
+	oneOf(p, "completion", d.Completion, run.CompletionExit, run.CompletionCallback)
+	validateExitCodes(d, p)
+}
+
+func validateEnv(field string, env map[string]Variable, p *problems) {
+	if len(env) > maxVariables {
+		p.bad(field, "%d variables, want at most %d", len(env), maxVariables)
+	}
+	for name, v := range env {
+		at := join(field, limit.Cut(name, nameLimit))
+		switch {
+		case !variableName.MatchString(name):
+			p.bad(at, "malformed name of a variable, want letters, digits and _, the first no digit")
+		case strings.Contains(v.Value, "\x00"):
+			p.bad(at, "value with a NUL, want text")
+		}
+		validateSecret(join(at, "secretRef"), v.SecretRef, p)
+	}
+}
+
+func validateSecret(field, name string, p *problems) {
+	if name != "" && !limit.ValidName(name) {
+		p.bad(field, "malformed name %q of a secret, %s", limit.Cut(name, nameLimit), wantName)
+	}
+}
+
+func validateExitCodes(d Definition, p *problems) {
+	if d.ExitCodes == nil {
+		return
+	}
+	if d.Completion == run.CompletionCallback {
+		p.clash("exitCodes", "no meaning with completion callback, where the worker reports its result; leave one out")
+	}
+	seen := map[int]string{}
+	for _, list := range []struct {
+		name  string
+		codes []int
+	}{{"success", d.ExitCodes.Success}, {"retry", d.ExitCodes.Retry}, {"fail", d.ExitCodes.Fail}} {
+		for i, code := range list.codes {
+			at := "exitCodes." + list.name + "." + strconv.Itoa(i)
+			if code < 0 || code > maxExitCode {
+				p.bad(at, "%d is out of range, want 0 to %d", code, maxExitCode)
+			} else if other, ok := seen[code]; ok {
+				p.clash(at, "%d is in %s too, want each code once", code, other)
+			}
+			seen[code] = "exitCodes." + list.name
+		}
+	}
+}
+
+func validateSchedule(d Definition, adHoc bool, p *problems) {
+	if _, err := parseZone(d.TimeZone); err != nil {
+		p.bad("timeZone", "%v", err)
+	}
+	p.duration("jitter", d.Jitter, time.Second, maxJitter)
+	if d.Schedule == "" {
+		for _, field := range []struct {
+			name  string
+			given bool
+		}{
+			{"timeZone", d.TimeZone != ""},
+			{"jitter", d.Jitter != ""},
+			{"constraints.catchUp", d.Constraints != nil && given(d.Constraints.CatchUp)},
+		} {
+			if field.given {
+				p.clash(field.name, "no meaning without a schedule; leave it out, or add a schedule")
+			}
+		}
+		return
+	}
+	if adHoc {
+		p.bad("schedule", "schedule of a single run, want no schedule")
+		return
+	}
+	s, err := ParseSchedule(d.Schedule, "")
+	if err != nil {
+		p.bad("schedule", "%v", err)
+		return
+	}
+	if s.cron == nil && d.TimeZone != "" {
+		p.clash("timeZone", "no meaning with @every and @at; leave it out, or use a cron expression")
+	}
+	if s.every > 0 && d.Jitter.Value() >= s.every {
+		p.clash("jitter", "%s is too long, want less than the interval of %s", d.Jitter, s.every)
+	}
+}
+
+func validateSettings(d Definition, p *problems) {
+	oneOf(p, "logs", d.Logs, LogsKeep, LogsDrop)
+	oneOf(p, "priority", d.Priority, PriorityInteractive, PriorityNormal, PriorityBatch)
+	oneOf(p, "bucketCredentials", d.BucketCredentials, BucketVariables, BucketEnvelope)
+	if d.Region != "" && !regionName.MatchString(d.Region) {
+		p.bad("region", "malformed region %q, want 1 to 32 lower-case letters, digits and hyphens", limit.Cut(d.Region, nameLimit))
+	}
+	if d.Resources == nil {
+		return
+	}
+	p.within("resources.cpus", d.Resources.CPUs, 1, maxCPUs)
+	if p.within("resources.memoryMB", d.Resources.MemoryMB, memoryStepMB, maxMemoryMB) && *d.Resources.MemoryMB%memoryStepMB != 0 {
+		p.bad("resources.memoryMB", "%d is no multiple of %d", *d.Resources.MemoryMB, memoryStepMB)
+	}
+}
+
+// oneOf checks an optional field with a closed list of values.
+func oneOf[T ~string](p *problems, field string, value T, values ...T) {
+	if value == "" || slices.Contains(values, value) {
+		return
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	p.bad(field, "unknown value %q, want %s", limit.Cut(string(value), nameLimit), strings.Join(names, " or "))
+}
+
+// within checks an optional integer. ok reports whether it is given and valid.
+func (p *problems) within(field string, value *int, least, most int) (ok bool) {
+	if value == nil {
+		return false
+	}
+	if *value < least || *value > most {
+		p.bad(field, "%d is out of range, want %d to %d", *value, least, most)
+		return false
+	}
+	return true
+}
+
+// duration checks an optional duration.
+func (p *problems) duration(field string, text Duration, least, most time.Duration) (ok bool) {
+	if text == "" {
+		return false
+	}
+	value, err := time.ParseDuration(string(text))
+	switch {
+	case err != nil:
+		p.bad(field, "malformed duration %q, want one such as 90s, 10m or 1h30m", limit.Cut(string(text), nameLimit))
+	case value < least || value > most:
+		p.bad(field, "%s is out of range, want %s to %s", text, short(least), short(most))
+	default:
+		return true
+	}
+	return false
+}
+
+// short is the duration without its zero units.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"0s", "0m"} {
+		if before, ok := strings.CutSuffix(text, zero); ok && before != "" && !strings.ContainsAny(before[len(before)-1:], "0123456789") {
+			text = before
+		}
+	}
+	return text
+}
+
+// given reports whether an optional flag is set.
+func given(flag *bool) bool { return flag != nil && *flag }
