@@ -1,0 +1,105 @@
+package job
+
+import (
+	"hash/fnv"
+	"time"
+)
+
+// Create returns the record of a new job. Its schedule counts from now.
+func Create(tenant string, d Definition, by string, now time.Time) Job {
+	j := Job{
+		Tenant: tenant, ID: d.ID, Version: 1, Definition: d,
+		CreatedAt: now, UpdatedAt: now, UpdatedBy: by, Since: now,
+	}
+	return j.scheduled(now)
+}
+
+// Apply returns the job with a changed definition. A changed schedule counts from now
+// and never fires for the past. A change that leaves the schedule alone keeps the next
+// firing.
+func (j Job) Apply(d Definition, by string, now time.Time) Job {
+	was := j.Definition
+	j.Definition, j.Version, j.UpdatedAt, j.UpdatedBy = d, j.Version+1, now, by
+	if was.Schedule != d.Schedule || was.TimeZone != d.TimeZone {
+		j.Since = now
+		return j.scheduled(now)
+	}
+	return j.awaited()
+}
+
+// Pause returns the job without a wake-up. It keeps NextAt, after which firings are
+// missed until it is resumed.
+func (j Job) Pause(now time.Time) Job {
+	if !j.Paused {
+		j.Paused, j.PausedAt = true, now
+	}
+	return j.awaited()
+}
+
+// Resume returns the job with its wake-up. The times that passed meanwhile are firings
+// only if the job catches up.
+func (j Job) Resume(now time.Time) Job {
+	if !j.Paused {
+		return j
+	}
+	j.Paused, j.PausedAt = false, time.Time{}
+	if j.Definition.CatchesUp() {
+		return j.awaited()
+	}
+	return j.scheduled(now)
+}
+
+// scheduled sets the first firing after a time. A schedule that cannot be parsed any
+// more, such as one with a time zone that was removed, does not fire.
+func (j Job) scheduled(after time.Time) Job {
+	j.NextAt = time.Time{}
+	if s, ok := j.Definition.schedule(); ok {
+		if next, ok := s.Next(after, j.Since); ok {
+			j.NextAt = next
+		}
+	}
+	return j.awaited()
+}
+
+// awaited sets the wake-up for the next firing.
+func (j Job) awaited() Job {
+	j.WakeAt = time.Time{}
+	if !j.Paused && !j.NextAt.IsZero() {
+		j.WakeAt = j.NextAt.Add(j.Delay())
+	}
+	return j
+}
+
+// Delay is how much later than its nominal time each firing of the job is committed:
+// a part of its jitter, in whole milliseconds, that depends on tenant and id alone.
+func (j Job) Delay() time.Duration {
+	jitter := j.Definition.Jitter.Value() / time.Millisecond
+	if jitter <= 0 {
+		return 0
+	}
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(j.Tenant + "/" + j.ID))
+	return time.Duration(mixed(sum.Sum64())%uint64(jitter)) * time.Millisecond
+}
+
+// mixed spreads the bits of a hash, as the finalizer of MurmurHash3 does: FNV alone
+// gives ids that differ in their last characters similar values.
+func mixed(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// CatchesUp reports whether firings that were missed are made up for.
+func (d Definition) CatchesUp() bool { return d.Constraints != nil && given(d.Constraints.CatchUp) }
+
+// schedule returns the schedule; ok is false without a valid one.
+func (d Definition) schedule() (s Schedule, ok bool) {
+	if d.Schedule == "" {
+		return Schedule{}, false
+	}
+	s, err := ParseSchedule(d.Schedule, d.TimeZone)
+	return s, err == nil
+}

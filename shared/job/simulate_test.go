@@ -1,0 +1,65 @@
+package job_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/job"
+)
+
+func TestSimulateRange(t *testing.T) {
+	t.Parallel()
+	d := hourly(t, "")
+	for name, row := range map[string]struct {
+		until time.Duration
+		limit int
+		want  int
+	}{
+		"from is exclusive":  {59 * time.Minute, 100, 0},
+		"until is inclusive": {2 * time.Hour, 100, 2},
+		"limit":              {1000 * time.Hour, 3, 3},
+		"empty range":        {-time.Hour, 100, 0},
+	} {
+		if got := job.Simulate(d, noon, noon.Add(row.until), row.limit); len(got) != row.want {
+			t.Errorf("%s: got %v, want %d firings", name, got, row.want)
+		}
+	}
+	if got := job.Simulate(parseJob(t, "id: a\nimage: b\n"), noon, noon.Add(time.Hour), 5); len(got) != 0 {
+		t.Errorf("got %v without a schedule, want none", got)
+	}
+}
+
+func TestSimulateShowsLocalTime(t *testing.T) {
+	t.Parallel()
+	d := parseJob(t, "id: a\nimage: b\nschedule: \"30 2 * * *\"\ntimeZone: Europe/Berlin\n")
+	from := time.Date(2026, 3, 27, 12, 0, 0, 0, time.UTC)
+	var got []string
+	for _, f := range job.Simulate(d, from, from.AddDate(0, 0, 3), 10) {
+		got = append(got, f.ScheduledAt.UTC().Format(time.RFC3339)+" "+f.ScheduledAt.Format(time.RFC3339))
+	}
+	want := []string{
+		"2026-03-28T01:30:00Z 2026-03-28T02:30:00+01:00",
+		"2026-03-29T01:00:00Z 2026-03-29T03:00:00+02:00", // 02:30 does not exist
+		"2026-03-30T00:30:00Z 2026-03-30T02:30:00+02:00",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestSimulateNamesConstraints(t *testing.T) {
+	t.Parallel()
+	d := parseJob(t, sample(t, "every-field.yaml"))
+	monday := time.Date(2026, 3, 2, 12, 50, 0, 0, time.UTC)
+	firings := job.Simulate(d, monday, monday.Add(time.Hour), 1)
+	want := "[{2026-03-02 08:00:00 -0500 EST depends [" +
+		"maxConcurrentRuns: starts if fewer than 2 runs of the job are under way; otherwise older runs are cancelled first " +
+		"requirePreviousSuccess: starts if the last run before 2026-03-02T13:00:00Z succeeded; otherwise the firing is skipped " +
+		"catchUpWindow: starts until 2026-03-02T14:30:00Z; otherwise it waits for at most 10m " +
+		"preRunHook: starts if https://example.org/may-start allows it; otherwise it is checked every 30s for at most 10m]}]"
+	if got := fmt.Sprint(firings); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
