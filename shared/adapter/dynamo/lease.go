@@ -35,6 +35,17 @@ func (l *leases) note(c *change, p *part) {
 		p.set(attrSlot, number(int64(n)))
 	} else if l.left[c] {
 		p.drop(attrSlot)
+		p.sameSlot(c.before.is)
+	}
+}
+
+// sameSlot adds the condition that the record still has the slot's number as it was
+// read: Reconcile changes it without raising the version.
+func (p *part) sameSlot(read item) {
+	if number, ok := read[attrSlot]; ok {
+		p.where(attrSlot, "=", number)
+	} else {
+		p.absent(attrSlot)
 	}
 }
 

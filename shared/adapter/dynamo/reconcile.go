@@ -177,6 +177,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 			return 0, err
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])
+		guard.sameSlot(stored)
 	}
 	state := r.PoolState()
 	if r.Slot.Pool != pool {
@@ -199,11 +200,14 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		p.heldBy(ref.ID)
 		parts = append(parts, p)
 	}
-	if state == run.SlotHeld && !found {
-		n := 0
-		for numbers[n] {
-			n++
+	missing := state == run.SlotHeld && !found
+	n := 0
+	if missing {
+		if n, missing, err = s.missingSlot(ctx, in, r, numbers); err != nil {
+			return 0, err
 		}
+	}
+	if missing {
 		numbers[n] = true
 		put := slotKey(in, n)
 		put[attrRun] = text(ref.ID)
@@ -231,4 +235,19 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		return 0, nil
 	}
 	return len(parts), err
+}
+
+// missingSlot returns the number of the slot to create for a run that has none in the
+// pool as it was read. missing is false if a grant has created it since then.
+func (s *Store) missingSlot(ctx context.Context, in string, r *record, numbers map[int]bool) (n int, missing bool, err error) {
+	if n, ok := r.slot(); ok {
+		slot, err := s.get(ctx, slotKey(in, n), true)
+		if err != nil || slot == nil || textOf(slot[attrRun]) == r.ID {
+			return n, slot == nil, err
+		}
+	}
+	for numbers[n] {
+		n++
+	}
+	return n, true, nil
 }
