@@ -40,6 +40,10 @@ const (
 	QueueTimeout Code = "QUEUE_TIMEOUT"
 	// ActionTimeout: an action's wait reached its limit.
 	ActionTimeout Code = "ACTION_TIMEOUT"
+	// ActionFailed: an action that the job marks as critical failed.
+	ActionFailed Code = "ACTION_FAILED"
+	// HookRefused: a hook that the job marks as critical refused the run.
+	HookRefused Code = "HOOK_REFUSED"
 	// Cancelled: the run was cancelled on request.
 	Cancelled Code = "CANCELLED"
 	// CancelTimeout: the worker did not end within the grace period.
@@ -119,6 +123,8 @@ var kinds = map[Code]kind{
 	OutputMismatch:   {Infrastructure, BlameWorker, true},
 	QueueTimeout:     {Timeout, BlamePlatform, false},
 	ActionTimeout:    {Timeout, BlameClient, false},
+	ActionFailed:     {Configuration, BlameClient, false},
+	HookRefused:      {UserCode, BlameClient, false},
 	Cancelled:        {CategoryCancel, BlameClient, false},
 	CancelTimeout:    {CategoryCancel, BlameWorker, false},
 	ExecutionLost:    {Infrastructure, BlameSortie, false},

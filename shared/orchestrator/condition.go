@@ -22,7 +22,7 @@ func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, er
 // Act handles the state ActionRunning: it runs the job's action for a violated
 // constraint. A run without a job has none.
 func (s *Conditions) Act(ctx context.Context, in StepInput) (run.Route, error) {
-	return s.plainStep(ctx, in, is(run.Acted{}))
+	return s.plainStep(ctx, in, is(run.ActionStarted{}))
 }
 
 // AwaitAction handles the state ActionWaiting: it stores the token, which the

@@ -115,7 +115,7 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for step, begin := range map[run.Step]func(h *fixture) string{
 		run.StepPending:          (*fixture).post,
-		run.StepConditionRunning: func(h *fixture) string { return h.startRun(func(r *run.Run) { r.Constrained = true }) },
+		run.StepConditionRunning: func(h *fixture) string { return h.startRun(func(r *run.Run) { r.Constraints = &run.Constraints{RequirePreviousSuccess: true} }) },
 		run.StepReconciling: func(h *fixture) string {
 			task := h.post()
 			h.advance(91 * time.Second)

@@ -90,7 +90,7 @@ func (s *Requests) Retry(ctx context.Context, in RetryRequest) (r run.Run, exist
 	}
 	return s.create(ctx, run.Run{
 		Tenant: old.Tenant, Workspace: old.Workspace, BatchID: old.BatchID, RetryOf: old.TaskID,
-		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy, Constrained: old.Constrained,
+		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy,
 	}, in.IdempotencyKey, "retry of "+old.TaskID)
 }
 

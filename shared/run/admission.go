@@ -51,7 +51,7 @@ type Admitted struct {
 func (Admitted) acted(Run) bool { return true }
 
 func (f Admitted) apply(d *draft) error {
-	if d.State != Pending || d.Slot.State != "" {
+	if !d.AwaitsAdmission() {
 		return nil
 	}
 	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit}
@@ -68,7 +68,7 @@ type Enqueued struct {
 func (Enqueued) acted(Run) bool { return true }
 
 func (f Enqueued) apply(d *draft) error {
-	if d.State != Pending || d.Slot.State != "" {
+	if !d.AwaitsAdmission() {
 		return nil
 	}
 	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit, State: SlotQueued, Since: d.EnteredAt}
@@ -92,7 +92,7 @@ func (f Granted) apply(d *draft) error {
 		return nil
 	}
 	d.Slot.Limit = f.Limit
-	if d.State == Pending {
+	if d.State != ContainerCreating {
 		d.grant()
 	} else {
 		d.Slot.State, d.Slot.Since = SlotHeld, d.now
@@ -126,7 +126,7 @@ func (d *draft) grant() {
 	}
 	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true
-	if d.Attempt.Number == 0 && d.Constrained {
+	if d.State == Pending && d.Attempt.Number == 0 && d.Constraints.BeforeRun() {
 		d.release()
 		return
 	}
@@ -142,54 +142,6 @@ func (d *draft) beginAttempt() {
 	}
 	d.await(StepContainerCreating)
 	d.enter(ContainerCreating, "", nil)
-}
-
-// Checked: constrain has evaluated the constraints of the run's job.
-type Checked struct {
-	// Violations names the violated constraints; empty means that all are met.
-	Violations []string
-}
-
-func (Checked) acted(Run) bool { return true }
-
-func (f Checked) apply(d *draft) error {
-	switch d.State {
-	case Pending:
-		if d.Slot.State != SlotHeld {
-			return nil
-		}
-		d.enter(ConditionPending, "", nil)
-		d.enter(ConditionRunning, "", nil)
-	case ConditionPending:
-		d.enter(ConditionRunning, "", nil)
-	case ConditionRunning:
-	default:
-		return nil
-	}
-	if len(f.Violations) > 0 {
-		d.enter(ActionPending, "", nil)
-		return nil
-	}
-	d.beginAttempt()
-	return nil
-}
-
-// Acted: act has carried out the job's action on a violation, and the run
-// continues.
-type Acted struct{}
-
-func (Acted) acted(Run) bool { return true }
-
-func (Acted) apply(d *draft) error {
-	switch d.State {
-	case ActionPending:
-		d.enter(ActionRunning, "", nil)
-	case ActionRunning:
-	default:
-		return nil
-	}
-	d.beginAttempt()
-	return nil
 }
 
 // CancelRequested: a client requested the run's cancellation. It is idempotent;

@@ -108,3 +108,8 @@ const (
 	ActionWebhook    ActionType = "webhook"
 	ActionTriggerJob ActionType = "trigger_job"
 )
+
+// ActionTypes lists all types of actions.
+func ActionTypes() []ActionType {
+	return []ActionType{ActionSkip, ActionRetryLater, ActionKillOld, ActionWait, ActionWebhook, ActionTriggerJob}
+}

@@ -170,6 +170,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.closeHeartbeat()
 	d.Fault = why
 	d.Slot.State, d.Slot.Since = "", time.Time{}
+	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
 	d.enter(end, message, why)
 	d.EndedAt = d.now
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
@@ -182,6 +183,7 @@ func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	if d.Slot.State == SlotQueued {
 		d.Slot.State, d.Slot.Since = "", time.Time{}
 	}
+	d.noteExpectedTime()
 	d.Attempt.Outcome, d.Attempt.EndedAt = outcome, d.now
 	d.Fault = why
 	d.enter(Terminating, message, why)

@@ -128,6 +128,10 @@ func (f Evaluated) apply(d *draft) error {
 		return nil
 	}
 	switch d.State {
+	case ActionRunning:
+		if d.Acting != nil {
+			d.reconcileAction()
+		}
 	case ContainerCreating:
 		return f.reconcileStart(d)
 	case Running:
@@ -187,6 +191,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		d.await(StepCancelling)
 		return nil
 	}
+	d.noteExpectedTime()
 	switch {
 	case d.Attempt.WorkerID == "":
 		f.exemptFromHeartbeats(d)

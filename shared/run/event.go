@@ -61,7 +61,13 @@ const (
 	EventOutputDeleted     EventType = "job.output_deleted"
 	EventHeartbeatExempted EventType = "job.heartbeat_exempted"
 	EventWorkerContacted   EventType = "job.worker_contacted"
-	EventZombieDetected    EventType = "job.zombie_detected" // the attempt then ends with HEARTBEAT_TIMEOUT
+	// A run of a job violates constraints, an action was carried out or failed, and
+	// the run has taken longer than its job expects.
+	EventConstraintViolated   EventType = "job.constraint_violated"
+	EventActionExecuted       EventType = "job.action_executed"
+	EventActionFailed         EventType = "job.action_failed"
+	EventExpectedTimeExceeded EventType = "job.expected_time_exceeded"
+	EventZombieDetected       EventType = "job.zombie_detected" // the attempt then ends with HEARTBEAT_TIMEOUT
 )
 
 var transitionEvents = map[State]EventType{

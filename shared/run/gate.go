@@ -53,7 +53,7 @@ func (g StartGate) Closed(app string, now time.Time) bool {
 // pool without a limit, and one whose start was throttled, can wait for nothing
 // else.
 func (g StartGate) paces(r Run, limit int, now time.Time) bool {
-	starts := r.Attempt.Number > 0 || !r.Constrained
+	starts := r.Attempt.Number > 0 || r.State == ActionRunning || !r.Constraints.BeforeRun()
 	return len(g.Apps) > 0 && starts && (limit == 0 || r.State == ContainerCreating ||
 		slices.ContainsFunc(g.Apps, func(p StartPace) bool { return now.Before(p.Next.Add(gateCalm)) }))
 }

@@ -89,7 +89,7 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	t.Parallel()
 	pending := run.Run{State: run.Pending, Slot: run.Slot{State: run.SlotQueued}}
 	constrained := pending
-	constrained.Constrained = true
+	constrained.Constraints = &run.Constraints{RequirePreviousSuccess: true}
 	for name, row := range map[string]struct {
 		gate  run.StartGate
 		r     run.Run

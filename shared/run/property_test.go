@@ -39,8 +39,12 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Granted{Limit: limit},
 		run.StartDeferred{Attempt: attempt},
 		run.Checked{},
-		run.Checked{Violations: []string{"x"}},
-		run.Acted{},
+		run.Checked{Violations: violated(run.MaxConcurrentRuns)},
+		run.Checked{Violations: violated(run.CatchUpWindow)},
+		run.ActionStarted{},
+		run.ActionEnded{},
+		run.ActionEnded{Failure: "f", Newer: 1},
+		run.JobGranted{},
 		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
 		run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprint("m", attempt)}},
@@ -85,7 +89,9 @@ func TestAnyFacts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := epoch
 		first := fresh()
-		first.Constrained = rapid.Bool().Draw(t, "constrained")
+		if rapid.Bool().Draw(t, "constrained") {
+			constrain(&first, rapid.SampledFrom(run.ActionTypes()).Draw(t, "action"))
+		}
 		if rapid.Bool().Draw(t, "scheduled") {
 			first.ScheduledAt = now.Add(time.Minute)
 		}

@@ -74,6 +74,17 @@ func RouteOf(r Run, now time.Time) Route {
 		route.Next = StepConditionRunning
 	case ActionPending, ActionRunning:
 		route.Next = StepActionRunning
+		switch {
+		case r.Queued():
+			route.Next = StepQueued
+			route.limits(r.QueueBy().Sub(now), 0)
+		case r.Acting == nil:
+		case r.Acting.Waits:
+			route.Next = StepActionWaiting
+			route.limits(r.actionUntil().Sub(now), 0)
+		case r.Acting.Done:
+			route.Next = StepPending
+		}
 	case ContainerCreating:
 		if r.Queued() {
 			route.Next = StepQueued
@@ -88,7 +99,11 @@ func RouteOf(r Run, now time.Time) Route {
 		route.limits(r.Attempt.StartBy.Sub(now), 0)
 	case Running:
 		route.Next = StepRunning
-		route.limits(r.RunBy().Sub(now), r.heartbeatLeft(now))
+		until := r.RunBy()
+		if by := r.expectedBy(); !by.IsZero() && by.Before(until) {
+			until = by
+		}
+		route.limits(until.Sub(now), r.heartbeatLeft(now))
 		if r.Cancel != nil {
 			route.Next = StepCancelling
 			route.limits(r.cancelBy(now).Sub(now), 0)

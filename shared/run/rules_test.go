@@ -283,7 +283,7 @@ func TestTerminalStateIsFinal(t *testing.T) {
 // cancel request changes nothing, and its execution is routed to the end.
 func TestTaskFindsCancel(t *testing.T) {
 	t.Parallel()
-	admitted, violated := run.Admitted{Pool: "p", Limit: 1}, run.Checked{Violations: []string{"x"}}
+	admitted, violated := run.Admitted{Pool: "p", Limit: 1}, run.Checked{Violations: violated(run.MaxConcurrentRuns)}
 	for name, row := range map[string]struct {
 		constrained bool
 		before      []run.Fact
@@ -296,7 +296,14 @@ func TestTaskFindsCancel(t *testing.T) {
 		"granted, with a check":   {constrained: true, before: []run.Fact{run.Enqueued{Pool: "p", Limit: 1}}, task: run.Granted{Limit: 1}},
 		"checked":                 {constrained: true, before: []run.Fact{admitted}, task: run.Checked{}},
 		"checked, with an action": {constrained: true, before: []run.Fact{admitted}, task: violated},
-		"acted":                   {constrained: true, before: []run.Fact{admitted, violated}, task: run.Acted{}},
+		"acted":                   {constrained: true, before: []run.Fact{admitted, violated}, task: run.ActionStarted{}},
+		"action ended":            {constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}}, task: run.ActionEnded{}},
+		"job's slot granted": {
+			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}}, task: run.JobGranted{},
+		},
+		"admitted, after a wait": {
+			constrained: true, before: []run.Fact{admitted, violated, run.ActionStarted{}, run.ActionEnded{}, run.JobGranted{}}, task: admitted,
+		},
 		"due": {
 			before: []run.Fact{admitted, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1}, run.Settled{}},
 			task:   run.Due{},
@@ -309,7 +316,9 @@ func TestTaskFindsCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := fresh()
-			first.Constrained = row.constrained
+			if row.constrained {
+				constrain(&first, run.ActionWait)
+			}
 			r, now := run.New(first, epoch).Run, epoch.Add(time.Hour)
 			for _, f := range append(row.before, run.CancelRequested{}, row.task) {
 				d, err := run.Decide(r, f, now)
@@ -318,7 +327,7 @@ func TestTaskFindsCancel(t *testing.T) {
 				}
 				r = d.Run
 			}
-			if next := run.RouteOf(r, now).Next; r.State != run.Cancelled || next != run.StepCancelled || r.Slot.State != "" {
+			if next := run.RouteOf(r, now).Next; r.State != run.Cancelled || next != run.StepCancelled || r.Slot.State+r.JobSlot.State != "" {
 				t.Errorf("got %s with slot %q and next %s", r.State, r.Slot.State, next)
 			}
 		})

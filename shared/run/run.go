@@ -44,6 +44,8 @@ type Run struct {
 	Actions     *Actions     `json:"actions,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
 	Violations []ConstraintViolation `json:"violations,omitempty"`
+	// Acting is the action on the violated constraints; nil without one.
+	Acting *Acting `json:"acting,omitempty"`
 	// Skipped: the run is Completed without an attempt, by a skip.
 	Skipped bool `json:"skipped,omitempty"`
 
@@ -71,9 +73,6 @@ type Run struct {
 	Wait      Wait           `json:"wait"`
 	Execution Execution      `json:"execution"`
 	Cancel    *CancelRequest `json:"cancel,omitempty"`
-	// Constrained: the run has constraints, which are evaluated before its
-	// first attempt.
-	Constrained bool `json:"constrained,omitempty"`
 	// RetryAt is when the next attempt may start, in Retrying.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 
@@ -116,7 +115,7 @@ func (r Run) PoolState() SlotState {
 // Queued reports whether the run waits in its pool's queue: for a slot, or for the
 // next permitted start after a throttled one.
 func (r Run) Queued() bool {
-	return r.Slot.State == SlotQueued && (r.State == Pending || r.State == ContainerCreating)
+	return r.Slot.State == SlotQueued && (r.State == Pending || r.State == ActionRunning || r.State == ContainerCreating)
 }
 
 // Placed reports whether the run's machine is known and may run.

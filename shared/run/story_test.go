@@ -68,7 +68,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.Cmd == "new" {
 		r := fresh()
-		r.Constrained = d.HasArg("constrained")
+		s.constrain(t, d, &r)
 		if d.HasArg("only") {
 			r.Policy.Retry.Categories = []fault.Category{fault.Category(word(t, d, "only"))}
 		}
@@ -110,9 +110,22 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		return granted
 	case "checked":
-		return run.Checked{Violations: flag(d, "violated")}
-	case "acted":
-		return run.Acted{}
+		f := run.Checked{Violations: s.violations(t, d)}
+		if d.HasArg("critical") {
+			f.Refused = "the hook refuses the run: not today"
+		}
+		return f
+	case "action-started":
+		return run.ActionStarted{}
+	case "action-ended":
+		f := run.ActionEnded{}
+		if d.HasArg("failed") {
+			f.Failure = "the hook answers 500"
+		}
+		d.MaybeScanArgs(t, "newer", &f.Newer)
+		return f
+	case "job-granted":
+		return run.JobGranted{}
 	case "token":
 		return s.token(t, d)
 	case "created":
@@ -261,13 +274,6 @@ func word(t *testing.T, d *datadriven.TestData, key string) string {
 	return value
 }
 
-func flag(d *datadriven.TestData, key string) []string {
-	if d.HasArg(key) {
-		return []string{"maxConcurrentRuns"}
-	}
-	return nil
-}
-
 // describe prints the visible parts of a decision.
 func (s *teller) emit(d run.Decision) string {
 	var text strings.Builder
@@ -275,6 +281,10 @@ func (s *teller) emit(d run.Decision) string {
 		fmt.Fprintf(&text, "event %d %s: %s -> %s, attempt %d", e.Seq, e.Type, e.From, e.State, e.Attempt)
 		if e.Fault != nil {
 			fmt.Fprintf(&text, ", %s", e.Fault.Code)
+		}
+		switch e.Type {
+		case run.EventConstraintViolated, run.EventActionDue, run.EventActionExecuted, run.EventActionFailed, run.EventExpectedTimeExceeded:
+			fmt.Fprintf(&text, ", %s", e.Message)
 		}
 		text.WriteString("\n")
 	}
@@ -287,6 +297,9 @@ func (s *teller) emit(d run.Decision) string {
 	}
 	if d.Lease != "" {
 		fmt.Fprintf(&text, "lease %s\n", d.Lease)
+	}
+	if d.JobLease != "" {
+		fmt.Fprintf(&text, "job's lease %s, limit %d\n", d.JobLease, d.Run.JobSlot.Limit)
 	}
 	if heartbeat := d.Heartbeat; heartbeat != (run.HeartbeatChange{}) {
 		fmt.Fprintf(&text, "heartbeat %s\n", s.heartbeat(heartbeat))
@@ -337,4 +350,77 @@ func (s *teller) route() string {
 		text += fmt.Sprintf(", %d s", route.Seconds)
 	}
 	return text
+}
+
+// constrain gives the run a job with constraints and an action: "action" is its type,
+// "limit" and "delay" its parameters, "for" the only constraint that it is for.
+func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
+	if d.HasArg("constrained") {
+		constrain(r, run.ActionWait)
+	}
+	if d.HasArg("expected") {
+		constrain(r, run.ActionSkip)
+		*r.Constraints = run.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
+	}
+	if !d.HasArg("action") {
+		return
+	}
+	constrain(r, run.ActionType(word(t, d, "action")))
+	action := run.Action{
+		Type: run.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
+	}
+	r.Actions = &run.Actions{OnViolation: &action}
+	if d.HasArg("for") {
+		r.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.Constraint(word(t, d, "for")): action}}
+	}
+	if d.HasArg("slots") {
+		d.ScanArgs(t, "slots", &r.Constraints.MaxConcurrentRuns)
+	}
+}
+
+func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.ConstraintViolation {
+	if !d.HasArg("violated") {
+		return nil
+	}
+	var names []run.Constraint
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "violated" {
+			for _, name := range arg.Vals {
+				names = append(names, run.Constraint(name))
+			}
+		}
+	}
+	found := violated(names...)
+	for i := range found {
+		found[i].Unchecked = d.HasArg("unchecked")
+	}
+	return found
+}
+
+// constrain gives the run a job with two slots, every constraint and the action.
+func constrain(r *run.Run, action run.ActionType) {
+	r.JobID = "nightly"
+	r.Constraints = &run.Constraints{
+		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: time.Hour, PreRunHook: &run.Hook{URL: "https://example.org"},
+	}
+	r.Actions = &run.Actions{OnViolation: &run.Action{Type: action}}
+}
+
+func violated(names ...run.Constraint) []run.ConstraintViolation {
+	var found []run.ConstraintViolation
+	for _, name := range names {
+		found = append(found, run.ConstraintViolation{Constraint: name, Message: "observed"})
+	}
+	return found
+}
+
+func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
+	if !d.HasArg(key) {
+		return 0
+	}
+	length, err := time.ParseDuration(word(t, d, key))
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return length
 }
