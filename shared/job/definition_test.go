@@ -37,8 +37,8 @@ func TestRunOfADefinition(t *testing.T) {
 		},
 		PostRunHook: &run.Hook{URL: "https://example.org/has-ended", Timeout: 10 * time.Second, Critical: true},
 	}
-	if !reflect.DeepEqual(r.Constraints, constraints) || !r.Constrained {
-		t.Errorf("got constraints %+v, constrained %t, want %+v", r.Constraints, r.Constrained, constraints)
+	if !reflect.DeepEqual(r.Constraints, constraints) || !r.Constraints.BeforeRun() {
+		t.Errorf("got constraints %+v, constrained %t, want %+v", r.Constraints, r.Constraints.BeforeRun(), constraints)
 	}
 	actions := &run.Actions{
 		OnViolation: &run.Action{Type: run.ActionRetryLater, Delay: 30 * time.Second, Limit: 10 * time.Minute},
@@ -59,7 +59,7 @@ func TestRunOfADefinition(t *testing.T) {
 func TestRunOfASmallDefinition(t *testing.T) {
 	t.Parallel()
 	r := parseJob(t, "id: a\nimage: b\noutput: {path: /tmp/x.csv}\n").Run(deployment().Policy)
-	if r.Constraints != nil || r.Actions != nil || r.Constrained || r.Work.Program.Completion != run.CompletionExit || r.Work.Program.Output.FileName != "x.csv" {
+	if r.Constraints != nil || r.Actions != nil || r.Constraints.BeforeRun() || r.Work.Program.Completion != run.CompletionExit || r.Work.Program.Output.FileName != "x.csv" {
 		t.Errorf("got %+v with program %+v, want no constraints and actions, completion exit and output x.csv", r, r.Work.Program)
 	}
 	if !reflect.DeepEqual(r.Policy, deployment().Policy) {

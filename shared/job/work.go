@@ -26,7 +26,6 @@ func (d Definition) Run(defaults run.Policy) run.Run {
 		Work: d.work(), Policy: policy, JobID: d.ID,
 		Constraints: d.constraints(), Actions: d.runActions(policy.CancelGrace),
 	}
-	r.Constrained = r.Constraints.BeforeRun()
 	return r
 }
 
