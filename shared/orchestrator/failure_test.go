@@ -114,8 +114,10 @@ func TestReplacedExecutionDoesNothing(t *testing.T) {
 func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for step, begin := range map[run.Step]func(h *fixture) string{
-		run.StepPending:          (*fixture).post,
-		run.StepConditionRunning: func(h *fixture) string { return h.startRun(func(r *run.Run) { r.Constraints = &run.Constraints{RequirePreviousSuccess: true} }) },
+		run.StepPending: (*fixture).post,
+		run.StepConditionRunning: func(h *fixture) string {
+			return h.startRun(func(r *run.Run) { r.Constraints = &run.Constraints{RequirePreviousSuccess: true} })
+		},
 		run.StepReconciling: func(h *fixture) string {
 			task := h.post()
 			h.advance(91 * time.Second)
