@@ -183,7 +183,7 @@ func heartbeatsAreDue(s *storeTest) {
 		opened := run.Heartbeat{Attempt: 1, WorkerID: "w", At: began, Timeout: timeout}
 		runs = append(runs, s.commitHeartbeat(r, run.HeartbeatChange{Open: &opened}))
 	}
-	s.same([]string(nil), due(began.Add(time.Minute-time.Second)))
+	s.same([]string(nil), due(began.Add(time.Minute-time.Nanosecond)))
 	all := []string{"acme/run-4", "acme/run-6", "zenith/run-1", "zenith/run-3", "zenith/run-7"}
 	s.same(all, due(began.Add(time.Minute)))
 	s.same(slices.Insert(slices.Clone(all), 0, "acme/run-2"), due(began.Add(2*time.Minute)))

@@ -96,7 +96,8 @@ func dueInOrder(s *storeTest) {
 	for limit := range 7 {
 		s.same(want[:min(limit, 5)], s.pagesOf(s.store.Due, at.Add(time.Second), limit))
 	}
-	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(-time.Second), 10))
+	s.same(want[:4], s.pagesOf(s.store.Due, at.Add(-time.Nanosecond), 10))
+	s.same(want, s.pagesOf(s.store.Due, at, 10))
 	// After progress of the execution the run is due later.
 	s.now = at
 	acted := s.apply(last, run.ExecutionChecked{Done: true})
@@ -163,8 +164,8 @@ func outputsDue(s *storeTest) {
 		slices.Sort(got)
 		s.same(ids, got)
 	}
-	want(a.Output.ExpiresAt.Add(-time.Second), 10)
-	want(a.Output.ExpiresAt.Add(time.Second), 10, "a")
+	want(a.Output.ExpiresAt.Add(-time.Nanosecond), 10)
+	want(a.Output.ExpiresAt, 10, "a")
 	want(b.Output.ExpiresAt.Add(time.Second), 10, "a", "b")
 	if due := s.pagesOf(s.store.OutputsDue, b.Output.ExpiresAt.Add(time.Second), 1); len(due) != 1 {
 		s.Fatalf("limit 1: got %v, want one run", due)
@@ -237,8 +238,9 @@ func expiredNames(s *storeTest) {
 func purgeExpired(s *storeTest) {
 	live := s.apply(s.create(sample("acme", "living")), cancel())
 	running := s.apply(s.create(sample("acme", "running")), admitted("default", 2))
+	var last run.Run
 	for i := range 7 {
-		s.expired([]string{"acme", "zenith"}[i%2], fmt.Sprint("gone-", i))
+		last = s.expired([]string{"acme", "zenith"}[i%2], fmt.Sprint("gone-", i))
 	}
 	purge := func(now time.Time, limit, want int) {
 		s.Helper()
@@ -250,7 +252,8 @@ func purgeExpired(s *storeTest) {
 	after := s.now.Add(2 * time.Hour)
 	purge(after, 0, 0)
 	purge(after, 3, 3)
-	purge(after, 10, 4)
+	purge(last.ExpiresAt.Add(-time.Nanosecond), 10, 3)
+	purge(last.ExpiresAt, 10, 1)
 	purge(after, 10, 0)
 	s.wantRun(live)
 	s.wantRun(running)
