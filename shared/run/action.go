@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -265,27 +264,6 @@ func (d *draft) reconcileAction() {
 		d.awaitJobSlot(d.Constraints.MaxConcurrentRuns)
 		d.await(StepActionWaiting)
 	}
-}
-
-// expectedBy is when the running attempt exceeds the run time that its job expects;
-// zero if it expects none, or if the excess is recorded.
-func (r Run) expectedBy() time.Time {
-	c := r.Constraints
-	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(MaxExpectedRunTime) {
-		return time.Time{}
-	}
-	return r.Attempt.StartedAt.Add(c.MaxExpectedRunTime)
-}
-
-// noteExpectedTime records, once in a run, that it takes longer than its job expects.
-func (d *draft) noteExpectedTime() {
-	by := d.expectedBy()
-	if by.IsZero() || d.now.Before(by) {
-		return
-	}
-	message := fmt.Sprintf("the attempt runs for %s, want at most %s", d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
-	d.Violations = append(slices.Clone(d.Violations), ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now})
-	d.emit(Event{Type: EventExpectedTimeExceeded, Message: message})
 }
 
 // actionUntil is when the wait of the action is evaluated next.

@@ -61,6 +61,8 @@ type Effect struct {
 	Token      string `json:"token,omitempty"`
 	Step       Step   `json:"step,omitempty"`
 	Generation int    `json:"generation,omitempty"`
+	// Action is the action to carry out after the end of the run.
+	Action EndAction `json:"action,omitempty"`
 }
 
 // EffectKind is the kind of an effect.
@@ -71,6 +73,7 @@ const (
 	EffectStart    EffectKind = "start-execution"
 	EffectComplete EffectKind = "complete-token"
 	EffectStop     EffectKind = "stop-execution"
+	EffectAct      EffectKind = "act"
 )
 
 // effectSlack is how long an effect may take before the sweep repeats it.
@@ -169,10 +172,12 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.release()
 	d.closeHeartbeat()
 	d.Fault = why
+	d.noteAllowedTime(why)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
 	d.enter(end, message, why)
 	d.EndedAt = d.now
+	d.endActions()
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
 }
 

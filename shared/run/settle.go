@@ -26,6 +26,8 @@ type Settled struct {
 	Destroyed bool
 	// Logged: the attempt's log was stored.
 	Logged bool
+	// PostRunHook is the answer of the hook after the run; nil if none was asked.
+	PostRunHook *HookAnswer
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
@@ -48,6 +50,12 @@ func (f Settled) apply(d *draft) error {
 	}
 	switch {
 	case d.Succeeded() && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
+		if d.notePostRunHook(f.PostRunHook) {
+			why = fault.New(fault.HookRefused, "the critical hook after the run did not allow it: %s", f.PostRunHook.Detail)
+			d.finish(Failed, why.Message, why)
+			d.accept(f.Output) // it is stored, and deleted when it expires
+			return nil
+		}
 		d.finish(Completed, "", nil)
 		d.accept(f.Output)
 	case d.Cancel != nil:
@@ -128,6 +136,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
 	if !again || !why.Retryable {
+		d.notePostRunHook(f.PostRunHook)
 		d.finish(Failed, why.Message, why)
 		return
 	}

@@ -124,6 +124,12 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		d.MaybeScanArgs(t, "newer", &f.Newer)
 		return f
+	case "end-action-done":
+		f := run.EndActionDone{Action: run.EndAction(word(t, d, "name"))}
+		if d.HasArg("failed") {
+			f.Failure = "the hook answers 500"
+		}
+		return f
 	case "job-granted":
 		return run.JobGranted{}
 	case "token":
@@ -223,6 +229,10 @@ func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
 
 func (s *teller) settled(t *testing.T, d *datadriven.TestData) run.Fact {
 	f := run.Settled{Exit: s.exit(t, d), Destroyed: d.HasArg("destroyed")}
+	if d.HasArg("hook") {
+		answer := word(t, d, "hook")
+		f.PostRunHook = &run.HookAnswer{Allowed: answer == "allows", Unavailable: answer == "unavailable", Detail: "not today"}
+	}
 	if d.HasArg("accepted") {
 		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}
 	}
@@ -290,6 +300,9 @@ func (s *teller) emit(d run.Decision) string {
 	}
 	for _, e := range d.Effects {
 		fmt.Fprintf(&text, "effect %s", e.Kind)
+		if e.Action != "" {
+			fmt.Fprintf(&text, " %s", e.Action)
+		}
 		if e.Token != "" {
 			fmt.Fprintf(&text, " %s of %s", e.Token, e.Step)
 		}
@@ -361,6 +374,16 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	if d.HasArg("expected") {
 		constrain(r, run.ActionSkip)
 		*r.Constraints = run.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
+	}
+	if d.HasArg("ends") {
+		constrain(r, run.ActionSkip)
+		r.Work.Kind = run.KindJob
+		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &run.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
+		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
+		r.Actions = &run.Actions{
+			OnSuccess: &webhook, OnFailure: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"},
+			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
+		}
 	}
 	if !d.HasArg("action") {
 		return

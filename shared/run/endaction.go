@@ -1,0 +1,161 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// EndAction names an action that follows the end of a run: onSuccess, onFailure, or
+// the constraint that the run violated after its start.
+type EndAction string
+
+// The end actions that are no constraint.
+const (
+	OnSuccess EndAction = "onSuccess"
+	OnFailure EndAction = "onFailure"
+)
+
+// MaxLineage is the number of jobs that can trigger one another in a row.
+const MaxLineage = 8
+
+// ActionOf returns the job's action for an end; ok is false without one, or with one
+// that does not apply after a run: only webhook and trigger_job do.
+func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
+	if r.Actions == nil {
+		return Action{}, false
+	}
+	var found *Action
+	switch end {
+	case OnSuccess:
+		found = r.Actions.OnSuccess
+	case OnFailure:
+		found = r.Actions.OnFailure
+	default:
+		found = r.Actions.OnViolation
+		if own, has := r.Actions.Each[Constraint(end)]; has {
+			found = &own
+		}
+	}
+	if found == nil {
+		return Action{}, false
+	}
+	return *found, found.Type == ActionWebhook || found.Type == ActionTriggerJob
+}
+
+// afterRun lists the constraints that are evaluated after the start of a run.
+var afterRun = []Constraint{MaxExpectedRunTime, MaxAllowedRunTime, PostRunHook}
+
+// HookAnswer is the answer of a hook about a run.
+type HookAnswer struct {
+	// Allowed: the hook allows the run. Otherwise Unavailable says that it could not
+	// be asked.
+	Allowed, Unavailable bool
+	// Detail is the hook's reason, or why it could not be asked.
+	Detail string
+}
+
+// notePostRunHook records the answer of the hook after the run, and reports whether
+// a critical hook refuses the run.
+func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
+	if a == nil || a.Allowed || d.Constraints == nil || d.Constraints.PostRunHook == nil {
+		return false
+	}
+	hook := d.Constraints.PostRunHook
+	if a.Unavailable && hook.AllowUnavailable {
+		return false
+	}
+	message := "the hook refuses the run: " + a.Detail
+	if a.Unavailable {
+		message = "the hook cannot be reached: " + a.Detail
+	}
+	d.violate(PostRunHook, message, a.Unavailable)
+	return hook.Critical
+}
+
+func (d *draft) violate(name Constraint, message string, unchecked bool) {
+	v := ConstraintViolation{Constraint: name, Message: message, At: d.now, Unchecked: unchecked}
+	d.Violations = append(slices.Clone(d.Violations), v)
+	d.emit(Event{Type: EventConstraintViolated, Message: describe([]ConstraintViolation{v})})
+}
+
+// endActions requests the actions that follow the end of the run. An action that does
+// not apply after a run is noted.
+func (d *draft) endActions() {
+	if d.Actions == nil || d.Skipped || d.State == Cancelled {
+		return
+	}
+	for _, name := range afterRun {
+		if !d.violates(name) {
+			continue
+		}
+		action, ok := d.ActionOf(EndAction(name))
+		switch {
+		case ok:
+			d.effects = append(d.effects, Effect{Kind: EffectAct, Action: EndAction(name)})
+		case action.Type != "":
+			d.emit(Event{Type: EventActionFailed, Message: fmt.Sprintf("%s: %s does not apply after a run", name, action.Type)})
+		}
+	}
+	end := OnFailure
+	if d.State == Completed {
+		end = OnSuccess
+	}
+	if _, ok := d.ActionOf(end); ok {
+		d.effects = append(d.effects, Effect{Kind: EffectAct, Action: end})
+	}
+}
+
+// EndActionDone: an action that follows the end of the run was carried out, or failed.
+// It changes nothing if that is recorded.
+type EndActionDone struct {
+	Action EndAction
+	// Failure says why the action failed; empty if it did not.
+	Failure string
+}
+
+func (f EndActionDone) apply(d *draft) error {
+	pending := func(e Effect) bool { return e.Kind == EffectAct && e.Action == f.Action }
+	if !slices.ContainsFunc(d.Execution.Pending, pending) {
+		return nil
+	}
+	d.Execution.Pending = slices.DeleteFunc(slices.Clone(d.Execution.Pending), pending)
+	action, _ := d.ActionOf(f.Action)
+	e := Event{Type: EventActionExecuted, Message: fmt.Sprintf("%s: %s", f.Action, action.Type)}
+	if f.Failure != "" {
+		e.Type, e.Message = EventActionFailed, fmt.Sprintf("%s: %s: %s", f.Action, action.Type, f.Failure)
+	}
+	d.emit(e)
+	return nil
+}
+
+// expectedBy is when the running attempt exceeds the run time that its job expects;
+// zero if it expects none, or if the excess is recorded.
+func (r Run) expectedBy() time.Time {
+	c := r.Constraints
+	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(MaxExpectedRunTime) {
+		return time.Time{}
+	}
+	return r.Attempt.StartedAt.Add(c.MaxExpectedRunTime)
+}
+
+// noteExpectedTime records, once in a run, that it takes longer than its job expects.
+func (d *draft) noteExpectedTime() {
+	by := d.expectedBy()
+	if by.IsZero() || d.now.Before(by) {
+		return
+	}
+	message := fmt.Sprintf("the attempt runs for %s, want at most %s",
+		d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
+	d.Violations = append(slices.Clone(d.Violations), ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now})
+	d.emit(Event{Type: EventExpectedTimeExceeded, Message: message})
+}
+
+// noteAllowedTime records that the run ends for its time limit.
+func (d *draft) noteAllowedTime(why *fault.Fault) {
+	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == KindJob && !d.violates(MaxAllowedRunTime) {
+		d.violate(MaxAllowedRunTime, why.Message, false)
+	}
+}
