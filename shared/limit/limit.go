@@ -52,6 +52,8 @@ const (
 	Secret = 32 << 10
 	// JobDocument is the size of the definition of a job.
 	JobDocument = 64 << 10
+	// HookBody is what is kept of the answer of a hook.
+	HookBody = 4 << 10
 )
 
 // The longest durations.
