@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	// the entity API that they read.
 	PublicURL string
 	SourceURL string
+	// Hooks is what hooks may reach besides public addresses.
+	Hooks guard.Policy
 	// TokenTTL is the life of a worker's token, at most 2 hours. A token covers
 	// the start limit of its run even if that is longer.
 	TokenTTL time.Duration

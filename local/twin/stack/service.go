@@ -125,6 +125,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	if config.PublicURL == "" {
 		config.PublicURL = s.addresses.URL
 	}
+	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }

@@ -64,9 +64,28 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		setting.Duration(&c.TokenTTL, "SORTIE_TOKEN_TTL", "1h", "life of a worker's token; it covers the attempt's deadline and the grace, up to 2h, and heartbeats renew it", time.Minute, limit.TokenTTL),
 		setting.Bytes(&c.RedirectOver, "SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never redirects"),
 		setting.Duration(&c.PresignFor, "SORTIE_PRESIGN_FOR", "15m", "life of the URL of such a redirect", time.Second, 7*24*time.Hour),
+		hooks("SORTIE_HOOK_ALLOW", "", "hosts, addresses and ranges that hooks may reach although they are not public, with commas between them: NAME, NAME:PORT, ADDRESS, ADDRESS:PORT, RANGE; without a port, every port", func(list []string) (err error) {
+			c.Hooks, err = c.Hooks.WithRules(list...)
+			return err
+		}),
+		hooks("SORTIE_HOOK_PORTS", "443", "ports of public addresses that hooks may reach, with commas between them", func(list []string) (err error) {
+			c.Hooks, err = c.Hooks.WithPorts(list...)
+			return err
+		}),
 		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
 		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers read; empty locally is the sample collection"),
 	}
+}
+
+// hooks returns a setting of a list for Config.Hooks.
+func hooks(name, fallback, meaning string, set func(list []string) error) setting.Setting {
+	return setting.Func(name, fallback, meaning, func(text string) error {
+		list, err := setting.ParseList(text)
+		if err != nil {
+			return err
+		}
+		return set(list)
+	})
 }
 
 // Settings lists the variables, for documentation.

@@ -31,11 +31,28 @@ func TestEveryProblemIsNamed(t *testing.T) {
 	values := map[string]string{
 		"SORTIE_MAX_MACHINES": "-1", "SORTIE_TIME_LIMIT": "1500ms", "SORTIE_MACHINE_MEMORY": "300",
 		"SORTIE_CANCEL_GRACE": "soon", "SORTIE_PUBLIC_URL": "sortie.example.org", "SORTIE_REDIRECT_OVER": "8 MiB",
+		"SORTIE_HOOK_ALLOW": "https://hooks.corp.example", "SORTIE_HOOK_PORTS": "https",
 	}
 	_, err := service.Read(setting.Map(values))
 	for name := range values {
 		if err == nil || !strings.Contains(err.Error(), name+": ") {
 			t.Errorf("got %v, want %s in it", err, name)
+		}
+	}
+}
+
+func TestHookSettings(t *testing.T) {
+	t.Parallel()
+	c, err := service.Read(setting.Map(map[string]string{"SORTIE_HOOK_ALLOW": "10.0.0.0/8, hooks.corp.example:8443", "SORTIE_HOOK_PORTS": "443,8444"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, permitted := range map[string]bool{
+		"https://10.1.2.3:9/": true, "https://hooks.corp.example:8443/": true, "https://example.org:8444/": true,
+		"https://192.168.0.1/": false, "https://hooks.corp.example:8445/": false, "https://example.org:8443/": false,
+	} {
+		if err := c.Hooks.CheckURL(url); (err == nil) != permitted {
+			t.Errorf("%s: got %v, want permitted %v", url, err, permitted)
 		}
 	}
 }
