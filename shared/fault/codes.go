@@ -20,6 +20,9 @@ const (
 	HeartbeatTimeout Code = "HEARTBEAT_TIMEOUT"
 	// WorkerLost: the machine ended before the worker reported its result.
 	WorkerLost Code = "WORKER_LOST"
+	// ProgramExit: the program of a job ended with an exit code that is no success,
+	// or by a signal.
+	ProgramExit Code = "PROGRAM_EXIT"
 	// OutOfMemory: the platform killed the worker for its memory.
 	OutOfMemory Code = "OUT_OF_MEMORY"
 	// MachineStopped: a third party stopped the machine. The attempt is retried
@@ -114,6 +117,7 @@ var kinds = map[Code]kind{
 	SecretMissing:    {Configuration, BlameClient, false},
 	HeartbeatTimeout: {Timeout, BlameWorker, true},
 	WorkerLost:       {Infrastructure, BlameWorker, true},
+	ProgramExit:      {UserCode, BlameWorker, true},
 	OutOfMemory:      {Infrastructure, BlameWorker, true},
 	MachineStopped:   {Infrastructure, BlamePlatform, true},
 	RunTimeout:       {Timeout, BlameWorker, true},

@@ -29,7 +29,11 @@ func AttemptOutput(taskID string, attempt int) string {
 // AttemptLog is the key of the log that an envelope grants.
 func AttemptLog(taskID string, attempt int) string { return AttemptPrefix(taskID, attempt) + "log" }
 
-// LogPrefix is the prefix of the stored logs of a task.
+// InputKey is the key of the standard input of a task's program. It has the prefix of
+// the logs, because it is kept as long as they are.
+func InputKey(tenant, taskID string) string { return LogPrefix(tenant, taskID) + "input" }
+
+// LogPrefix is the prefix of the stored logs and the input of a task.
 func LogPrefix(tenant, taskID string) string { return tenant + "/logs/" + taskID + "/" }
 
 // LogKey is the key of the stored log of an attempt.

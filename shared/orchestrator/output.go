@@ -23,11 +23,11 @@ func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outpu
 // accept verifies the output of a worker that reported success, and copies it to
 // the bucket that no worker can write. wrong is why there is no output to accept.
 func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, wrong *fault.Fault, err error) {
-	report := r.Attempt.Report
-	if !r.Succeeded() || report == nil || report.Upload == nil {
+	reported := r.Upload()
+	if !r.Succeeded() || reported == nil {
 		return nil, nil, nil
 	}
-	upload := *report.Upload
+	upload := *reported
 	object, err := s.outputs.Head(ctx, port.Uploads, upload.Key)
 	if err == nil && upload.HasSize(object.Size) {
 		object, err = s.outputs.Accept(ctx, upload.Key, object.ETag)
@@ -38,7 +38,7 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 	}
 	switch {
 	case errors.Is(err, port.ErrNotFound):
-		return nil, fault.New(fault.OutputMissing, "the reported output %s is not in the bucket", upload.Key), nil
+		return nil, fault.New(fault.OutputMissing, "the output %s is not in the bucket", upload.Key), nil
 	case errors.Is(err, port.ErrChanged):
 		return nil, nil, TryAgain{err}
 	case err != nil:
@@ -54,7 +54,7 @@ func (s *Outputs) accept(ctx context.Context, r run.Run) (accepted *run.Output, 
 // clear removes the uploads of an attempt, and what was accepted of it if there is
 // no accepted output.
 func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) error {
-	nothing := r.Succeeded() && r.Attempt.Report.Upload == nil && r.Attempt.WorkerID == ""
+	nothing := r.Succeeded() && r.Upload() == nil && r.Attempt.WorkerID == ""
 	if r.Attempt.MachineName == "" || nothing {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (s *Outputs) clearUploads(ctx context.Context, r run.Run) error {
 }
 
 // deleteExpired deletes the objects of a run that have expired: its output, and
-// with the record its logs.
+// with the record its input and its logs.
 func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 			return err
 		}
 	}
-	if len(r.Logs) == 0 || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
+	if !r.RecordBytesLeft() || r.ExpiresAt.IsZero() || s.now().Before(r.ExpiresAt) {
 		return nil
 	}
 	if err := s.outputs.DeletePrefix(ctx, port.Accepted, limit.LogPrefix(r.Tenant, r.TaskID)); err != nil {
-		return fmt.Errorf("cannot delete the logs: %w", err)
+		return fmt.Errorf("cannot delete the input and the logs: %w", err)
 	}
-	_, err = s.applyTo(ctx, r, is(run.LogsDeleted{}))
+	_, err = s.applyTo(ctx, r, is(run.RecordBytesDeleted{}))
 	return err
 }

@@ -39,6 +39,9 @@ func (f Reported) apply(d *draft) error {
 		d.begin()
 	}
 	d.Attempt.Report = &f.Report
+	if d.Work.Program != nil {
+		d.Attempt.Exit = f.Report.Exit
+	}
 	defer func() {
 		if d.Attempt.WorkerID == "" { // set after endAttempt: no heartbeat item of this worker is open
 			d.Attempt.WorkerID = f.WorkerID
@@ -53,7 +56,7 @@ func (f Reported) apply(d *draft) error {
 		d.endAttempt(OutcomeCancelled, "the worker reported a cancel",
 			fault.New(fault.WorkerStopped, "worker reported CANCELLED but no cancel was requested"))
 	default:
-		d.endAttempt(OutcomeFailed, "the worker reported an error", f.Report.fault(d.Policy.Retry))
+		d.endAttempt(OutcomeFailed, "the worker reported an error", d.Work.faultOf(f.Report, d.Policy.Retry))
 	}
 	return nil
 }

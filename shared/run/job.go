@@ -50,6 +50,8 @@ type Input struct {
 	Key string `json:"key"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
+	// Deleted: its bytes were deleted, at the end of the record's retention.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // ProgramOutput is the file that a program writes.
@@ -81,6 +83,9 @@ type ExitCodes struct {
 func (c ExitCodes) Succeeds(code int) bool {
 	return slices.Contains(c.Success, code) || code == 0 && !slices.Contains(c.Retry, code) && !slices.Contains(c.Fail, code)
 }
+
+// Retries reports whether a failure with the code is retried, whatever its category.
+func (c ExitCodes) Retries(code int) bool { return slices.Contains(c.Retry, code) }
 
 // Final reports whether a failure with the code is not retried.
 func (c ExitCodes) Final(code int) bool { return slices.Contains(c.Fail, code) }

@@ -30,20 +30,34 @@ type Output struct {
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
-// BytesLeft reports whether bytes of the run are stored: its output, or logs.
+// BytesLeft reports whether bytes of the run are stored: its output, its input, or
+// logs.
 func (r Run) BytesLeft() bool {
-	return r.Output != nil && r.Output.DeletedAt.IsZero() || len(r.Logs) > 0
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft()
+}
+
+// RecordBytesLeft reports whether bytes are stored that are kept as long as the
+// record: the input, or logs.
+func (r Run) RecordBytesLeft() bool { return len(r.Logs) > 0 || r.Input() != nil }
+
+// Input returns the stored standard input of the run's program; nil without one, or
+// after its deletion.
+func (r Run) Input() *Input {
+	if p := r.Work.Program; p != nil && p.Input != nil && !p.Input.Deleted {
+		return p.Input
+	}
+	return nil
 }
 
 // BytesDue is when stored bytes of the run are due for deletion next: the output
-// when it expires, the logs with the record, both later after a failure. Zero without
-// stored bytes, or if the time is not known yet.
+// when it expires, the input and the logs with the record, all later after a failure.
+// Zero without stored bytes, or if the time is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
 	if r.Output != nil && r.Output.DeletedAt.IsZero() {
 		due = r.Output.ExpiresAt
 	}
-	if len(r.Logs) > 0 && (due.IsZero() || r.ExpiresAt.Before(due)) {
+	if r.RecordBytesLeft() && (due.IsZero() || r.ExpiresAt.Before(due)) {
 		due = r.ExpiresAt
 	}
 	if due.IsZero() {
@@ -95,13 +109,19 @@ func (OutputDeleted) apply(d *draft) error {
 	return nil
 }
 
-// LogsDeleted: the run's logs were deleted.
-type LogsDeleted struct{}
+// RecordBytesDeleted: the run's input and its logs were deleted.
+type RecordBytesDeleted struct{}
 
-func (LogsDeleted) apply(d *draft) error {
-	if len(d.Logs) > 0 {
-		d.Logs, d.Deletion, d.changed = nil, Deletion{}, true
+func (RecordBytesDeleted) apply(d *draft) error {
+	if !d.RecordBytesLeft() {
+		return nil
 	}
+	if input := d.Input(); input != nil {
+		program := *d.Work.Program
+		program.Input = &Input{Key: input.Key, Size: input.Size, Deleted: true}
+		d.Work.Program = &program
+	}
+	d.Logs, d.Deletion, d.changed = nil, Deletion{}, true
 	return nil
 }
 

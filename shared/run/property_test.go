@@ -17,7 +17,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
 		attempt = rapid.IntRange(0, 4).Draw(t, "attempt")
 	}
-	exits := rapid.SampledFrom([]*run.Exit{nil, {Code: 1}, {Code: 137, OOM: true}, {Code: 143, Requested: true}})
+	exits := rapid.SampledFrom([]*run.Exit{nil, {Code: 0}, {Code: 1}, {Code: 139, Signal: 11}, {Code: 137, OOM: true}, {Code: 143, Requested: true}})
 	roll := rapid.Float64Range(0, 0.999).Draw(t, "roll")
 	limit := rapid.IntRange(0, 2).Draw(t, "limit")
 	refusal := rapid.SampledFrom([]fault.Code{fault.Throttled, fault.Unavailable, fault.Capacity, fault.Image, fault.LaunchRefused})
@@ -28,7 +28,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 	case 1:
 		settled.Fault = fault.New(fault.OutputMissing, "gone")
 	}
-	report := run.Report{Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest")}
+	report := run.Report{Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Exit: exits.Draw(t, "reported")}
 	if report.Success = rapid.Bool().Draw(t, "success"); report.Success {
 		report.Upload = &run.Upload{Key: "k", FileName: "f", Size: 1}
 	}
@@ -94,6 +94,9 @@ func TestAnyFacts(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "scheduled") {
 			first.ScheduledAt = now.Add(time.Minute)
+		}
+		if completion := rapid.SampledFrom([]run.Completion{"", run.CompletionExit, run.CompletionCallback}).Draw(t, "completion"); completion != "" {
+			first.Work.Kind, first.Work.Program = run.KindJob, &run.Program{Completion: completion}
 		}
 		r := run.New(first, now).Run
 		ends := 0

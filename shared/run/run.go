@@ -141,8 +141,11 @@ type Work struct {
 
 // ContentType returns the media type of the work's output.
 func (w Work) ContentType() string {
-	if w.Kind == KindExport {
+	switch {
+	case w.Kind == KindExport:
 		return "application/xml" // every export format is XML
+	case w.Program != nil && w.Program.Output != nil && w.Program.Output.ContentType != "":
+		return w.Program.Output.ContentType
 	}
 	return "application/octet-stream"
 }
@@ -273,6 +276,8 @@ type Report struct {
 	Category   fault.Category `json:"category,omitempty"`
 	StackTrace string         `json:"stackTrace,omitempty"`
 	Retryable  *bool          `json:"retryable,omitempty"`
+	// Exit is how the program of a job ended; nil if the worker does not report it.
+	Exit *Exit `json:"exit,omitempty"`
 	// Phase and Partial describe the progress of a cancelled worker.
 	Phase   string          `json:"phase,omitempty"`
 	Partial json.RawMessage `json:"partial,omitempty"`

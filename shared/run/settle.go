@@ -41,6 +41,9 @@ func (f Settled) apply(d *draft) error {
 	if f.Logged && !slices.Contains(d.Logs, d.Attempt.Number) {
 		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
 	}
+	if d.Work.Program != nil && !f.Destroyed {
+		setIfZero(&d.Attempt.Exit, f.Exit)
+	}
 	why := d.Fault
 	switch {
 	case f.Fault != nil:
@@ -49,7 +52,7 @@ func (f Settled) apply(d *draft) error {
 		d.Attempt.Exit, why = f.Exit, lost(f.Exit)
 	}
 	switch {
-	case d.Succeeded() && why == nil && (f.Output != nil || d.Attempt.Report.Upload == nil):
+	case d.Succeeded() && why == nil && (f.Output != nil || d.Upload() == nil):
 		if d.notePostRunHook(f.PostRunHook) {
 			why = fault.New(fault.HookRefused, "the critical hook after the run did not allow it: %s", f.PostRunHook.Detail)
 			d.finish(Failed, why.Message, why)

@@ -216,6 +216,10 @@ func (f MachineGone) apply(d *draft) error {
 		d.endAttempt(OutcomeCancelled, "the worker ended", d.cancelFault())
 		return nil
 	}
+	if d.Work.endsByExit(f.Exit) {
+		d.endByExit(*f.Exit)
+		return nil
+	}
 	why := lost(f.Exit)
 	d.endAttempt(OutcomeFailed, why.Message, why)
 	return nil

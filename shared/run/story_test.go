@@ -75,6 +75,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("scheduled") {
 			r.ScheduledAt = s.now.Add(time.Hour)
 		}
+		r.Work.Program = program(t, d)
 		first := run.New(r, s.now)
 		s.run = first.Run
 		return s.emit(first)
@@ -89,6 +90,23 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 	s.run = decision.Run
 	s.run.Version++
 	return s.emit(decision)
+}
+
+// program is the program of a job; nil without the argument of its completion.
+func program(t *testing.T, d *datadriven.TestData) *run.Program {
+	if !d.HasArg("program") {
+		return nil
+	}
+	p := &run.Program{Completion: run.Completion(word(t, d, "program"))}
+	for name, codes := range map[string]*[]int{"success": &p.ExitCodes.Success, "retry": &p.ExitCodes.Retry, "fail": &p.ExitCodes.Fail} {
+		if code := -1; d.MaybeScanArgs(t, name, &code) {
+			*codes = []int{code}
+		}
+	}
+	if d.HasArg("output") {
+		p.Output = &run.ProgramOutput{Path: "report.txt", FileName: "report.txt"}
+	}
+	return p
 }
 
 func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
@@ -151,7 +169,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "reported":
 		worker := ""
 		d.MaybeScanArgs(t, "worker", &worker)
-		return run.Reported{Attempt: attempt, WorkerID: worker, Report: report(t, d)}
+		return run.Reported{Attempt: attempt, WorkerID: worker, Report: s.report(t, d)}
 	case "evaluated":
 		phase, generation := "", 0
 		d.MaybeScanArgs(t, "phase", &phase)
@@ -242,11 +260,11 @@ func (s *teller) settled(t *testing.T, d *datadriven.TestData) run.Fact {
 	return f
 }
 
-func report(t *testing.T, d *datadriven.TestData) run.Report {
+func (s *teller) report(t *testing.T, d *datadriven.TestData) run.Report {
 	digest := "first"
 	d.MaybeScanArgs(t, "digest", &digest)
 	if d.HasArg("category") {
-		r := run.Report{Digest: digest, Outcome: run.OutcomeFailed, Error: "it says", Category: fault.Category(word(t, d, "category"))}
+		r := run.Report{Digest: digest, Outcome: run.OutcomeFailed, Error: "it says", Category: fault.Category(word(t, d, "category")), Exit: s.exit(t, d)}
 		if d.HasArg("retryable") {
 			r.Retryable = new(word(t, d, "retryable") == "yes")
 		}

@@ -1,0 +1,81 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// JobTaskID returns the task id of a job's run: "job_" and a ULID.
+func JobTaskID(at time.Time, entropy [10]byte) string {
+	var id ulid.ULID
+	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails after the year 10889 alone
+	copy(id[6:], entropy[:])
+	return KindJob + "_" + id.String()
+}
+
+// endsByExit reports whether a program's exit decides about its attempt, if its
+// worker has not reported. The end of a machine that was stopped from outside, or
+// whose memory was exhausted, says nothing about the program.
+func (w Work) endsByExit(exit *Exit) bool {
+	return w.Program != nil && w.Program.Completion != CompletionCallback &&
+		exit != nil && !exit.OOM && !exit.Requested && !exit.Host
+}
+
+// endByExit ends the attempt with the meaning of its program's exit.
+func (d *draft) endByExit(exit Exit) {
+	codes := d.Work.Program.ExitCodes
+	if exit.Signal == 0 && codes.Succeeds(exit.Code) {
+		d.endAttempt(OutcomeSucceeded, "the program "+exit.String(), nil)
+		return
+	}
+	why := fault.New(fault.ProgramExit, "the program %s", exit)
+	why.Retryable = !codes.Final(exit.Code)
+	d.endAttempt(OutcomeFailed, why.Message, why)
+}
+
+// String describes the exit for a message.
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("was ended by signal %d", e.Signal)
+	}
+	return fmt.Sprintf("exited with code %d", e.Code)
+}
+
+// faultOf returns the fault of a report of failure. If it has the exit of a job's
+// program, the job's exit codes decide about a retry before the worker does, and the
+// worker before the category.
+func (w Work) faultOf(report Report, policy Retry) *fault.Fault {
+	why := report.fault(policy)
+	if w.Program == nil || report.Exit == nil {
+		return why
+	}
+	why.Code = fault.ProgramExit
+	switch codes := w.Program.ExitCodes; {
+	case codes.Final(report.Exit.Code):
+		why.Retryable = false
+	case codes.Retries(report.Exit.Code), report.Retryable == nil:
+		why.Retryable = policy.allows(why.Category)
+	}
+	return why
+}
+
+// Upload returns the object that becomes the output of an attempt that succeeded: the
+// one that the worker reported, or without a report the one at the key that the
+// envelope grants, if the program has an output. It is nil without an output.
+func (r Run) Upload() *Upload {
+	if report := r.Attempt.Report; report != nil {
+		return report.Upload
+	}
+	if !r.Succeeded() || r.Work.Program == nil || r.Work.Program.Output == nil {
+		return nil
+	}
+	return &Upload{
+		Key:      limit.AttemptOutput(r.TaskID, r.Attempt.Number),
+		FileName: r.Work.Program.Output.FileName, Size: SizeUnknown,
+	}
+}
