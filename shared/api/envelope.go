@@ -1,27 +1,38 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Environment encodes an assignment as the variables of the export contract and
-// the TASK_ENVELOPE of the worker contract. The result contains secrets and is
-// never logged.
+// Environment encodes an assignment as the variables of the export contract, or those
+// of a job's program, and the TASK_ENVELOPE of the worker contract. The result contains
+// secrets and is never logged.
 func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	envelope, err := json.Marshal(envelope(a))
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the task's envelope: %w", err)
 	}
+	env := exportVariables(a)
+	if a.Run.Work.Program != nil {
+		env = jobVariables(a)
+	}
+	env["TASK_ID"], env[contract.EnvelopeVariable] = a.Run.TaskID, string(envelope)
+	return env, nil
+}
+
+func exportVariables(a orchestrator.Assignment) map[string]string {
 	env := map[string]string{
-		"TASK_ID": a.Run.TaskID, "BATCH_ID": batchOf(a.Run),
-		"PI": a.Run.Work.PI, "EXPORT_FORMAT": a.Run.Work.Format, "EXPORT_OPTIONS": string(a.Run.Work.Options),
-		"CALLBACK_URL": a.CallbackURL, "SOURCE_API_URL": a.SourceURL,
-		contract.EnvelopeVariable: string(envelope),
+		"BATCH_ID": batchOf(a.Run), "PI": a.Run.Work.PI, "EXPORT_FORMAT": a.Run.Work.Format,
+		"EXPORT_OPTIONS": string(a.Run.Work.Options), "CALLBACK_URL": a.CallbackURL, "SOURCE_API_URL": a.SourceURL,
 	}
 	if a.Bucket.AccessKeyID != "" {
 		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = a.Bucket.AccountID, a.Bucket.Bucket
@@ -33,14 +44,56 @@ func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	if a.Bucket.Endpoint != "" && a.Bucket.Region != "" && a.Bucket.Region != limit.R2Region {
 		env["R2_REGION"] = a.Bucket.Region
 	}
-	return env, nil
+	return env
+}
+
+// jobVariables returns the environment of a job's program. One that has to report gets
+// the CALLBACK_URL of the export contract too; the others need no credentials.
+func jobVariables(a orchestrator.Assignment) map[string]string {
+	env := maps.Clone(a.Variables)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env[contract.CompletionVariable] = string(cmp.Or(a.Run.Work.Program.Completion, run.CompletionExit))
+	if a.Run.Work.Program.Completion == run.CompletionCallback {
+		env["CALLBACK_URL"] = a.CallbackURL
+	}
+	return env
+}
+
+// programOf returns what the envelope says about the program of a job; nil without one.
+func programOf(a orchestrator.Assignment) *contract.EnvelopeProgram {
+	p := a.Run.Work.Program
+	if p == nil {
+		return nil
+	}
+	program := &contract.EnvelopeProgram{SuccessCodes: p.ExitCodes.Successes()}
+	if p.Input != nil && a.InputURL != "" {
+		program.Input = &contract.Download{URL: a.InputURL, Size: p.Input.Size, ExpiresAt: a.Grant.ExpiresAt}
+	}
+	if p.Output != nil {
+		program.Output = &contract.ProgramOutput{Path: p.Output.Path, FileName: p.Output.FileName, ContentType: p.Output.ContentType}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		if p.Env[name].SecretRef != "" {
+			program.SecretVariables = append(program.SecretVariables, name)
+		}
+	}
+	return program
 }
 
 func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 	r := a.Run
 	renewal := Renewal(&a.Grant)
+	key := r.Work.Kind + "/" + r.Work.Format
+	if r.Work.Program != nil {
+		key = r.Work.Kind
+		if r.JobID != "" {
+			key += "/" + r.JobID
+		}
+	}
 	return contract.TaskEnvelope{
-		TaskID: r.TaskID, RunID: r.ID, AssetID: r.Work.PI, TaskKey: r.Work.Kind + "/" + r.Work.Format,
+		TaskID: r.TaskID, RunID: r.ID, AssetID: r.Work.PI, TaskKey: key,
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, CorrelationID: r.CorrelationID, Attempt: r.Attempt.Number,
 		Resources: contract.Resources{
 			CPUMillicores: int64(a.CPUs) * 1000, MemoryBytes: int64(a.MemoryMB) << 20,
@@ -51,7 +104,7 @@ func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 		HeartbeatIntervalMS: r.Policy.HeartbeatInterval.Milliseconds(),
 		HeartbeatTimeoutMS:  r.Policy.HeartbeatTimeout.Milliseconds(),
 		CancelGracePeriodMS: r.Policy.CancelGrace.Milliseconds(),
-		Output:              renewal.Output, Log: renewal.Log,
+		Output:              renewal.Output, Log: renewal.Log, Program: programOf(a),
 	}
 }
 

@@ -94,8 +94,18 @@ func Completion(taskID string, body contract.TaskCompleted) (run.Report, error) 
 		err = fault.Invalid("outcome", "unknown outcome, want %s, %s or %s",
 			run.OutcomeSucceeded, run.OutcomeFailed, run.OutcomeCancelled)
 	}
+	report.Exit = programExit(body.Exit)
 	report.Digest = completionDigest(report)
 	return report, err
+}
+
+// programExit returns the exit of a program as the worker reports it; nil if it cannot
+// be one.
+func programExit(sent *contract.Exit) *run.Exit {
+	if sent == nil || sent.Code < 0 || sent.Code > 255 || sent.Signal < 0 || sent.Signal > 127 {
+		return nil
+	}
+	return &run.Exit{Code: sent.Code, Signal: sent.Signal}
 }
 
 // taskOutput returns the object to accept, if the output names one under the

@@ -43,6 +43,42 @@ type TaskEnvelope struct {
 	// Output and Log are absent if there is no bucket.
 	Output *Upload `json:"output,omitempty"`
 	Log    *Upload `json:"log,omitempty"`
+	// Program is present for a run of a job. sortie-exec reads it.
+	Program *EnvelopeProgram `json:"program,omitempty"`
+}
+
+// CompletionVariable is the environment variable of a job's machine that says what
+// ends an attempt: "exit" or "callback".
+const CompletionVariable = "SORTIE_COMPLETION"
+
+// EnvelopeProgram is what a wrapper needs that runs the program of a job.
+type EnvelopeProgram struct {
+	// Input is the program's standard input; absent if it is empty.
+	Input *Download `json:"input,omitempty"`
+	// Output is the file that the program writes; absent without one.
+	Output *ProgramOutput `json:"output,omitempty"`
+	// SuccessCodes are the exit codes that mean success.
+	SuccessCodes []int `json:"successCodes"`
+	// SecretVariables are the environment variables whose values are secrets.
+	SecretVariables []string `json:"secretVariables,omitempty"`
+}
+
+// Download authorizes a worker to read one object.
+type Download struct {
+	// URL is presigned. It is a secret: it authorizes reads until ExpiresAt.
+	URL       string    `json:"url"`
+	Size      int64     `json:"size"` // in bytes
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// ProgramOutput is a file that a program writes.
+type ProgramOutput struct {
+	// Path is relative to the program's working directory, or absolute.
+	Path string `json:"path"`
+	// FileName is the name of the downloaded file.
+	FileName string `json:"fileName"`
+	// ContentType is empty for application/octet-stream.
+	ContentType string `json:"contentType,omitempty"`
 }
 
 // The contract's defaults for the durations of an envelope, in milliseconds.
@@ -112,6 +148,8 @@ type TaskCompleted struct {
 	CompletedAt time.Time   `json:"completedAt,omitzero"`
 	Output      *TaskOutput `json:"output,omitempty"`
 	Error       *TaskError  `json:"error,omitempty"`
+	// Exit is how the program of a job ended.
+	Exit *Exit `json:"exit,omitempty"`
 	// Metrics is an object: TaskMetrics and metrics that the worker defines.
 	Metrics json.RawMessage `json:"metrics,omitempty" report:"object"`
 	// CancelledDuringPhase and PartialProgress (any JSON) describe how much

@@ -47,6 +47,8 @@ type Assignment struct {
 	Grant Grant
 	// Variables is the environment of the run's program, with the values of its secrets.
 	Variables map[string]string
+	// InputURL is a presigned URL of the input of the run's program; empty without one.
+	InputURL string
 	// Bucket is zero for a worker that gets presigned URLs alone.
 	Bucket      WorkerBucket
 	CallbackURL string
@@ -55,6 +57,9 @@ type Assignment struct {
 	CPUs        int
 	MemoryMB    int
 }
+
+// inputType is the content type of the input of a program.
+const inputType = "application/octet-stream"
 
 // Environment encodes an assignment as environment variables.
 type Environment func(Assignment) (map[string]string, error)
@@ -161,7 +166,13 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if assignment.Variables, err = variables(ctx, s.secrets, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
-	if s.config.BucketCredentials != InEnvelope {
+	if input := r.Input(); input != nil {
+		ttl := assignment.Grant.ExpiresAt.Sub(s.now())
+		if assignment.InputURL, err = s.outputs.outputs.PresignGet(ctx, input.Key, "inline", inputType, ttl); err != nil {
+			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the input: %w", err)
+		}
+	}
+	if s.config.BucketCredentials != InEnvelope && r.Work.Program == nil {
 		if assignment.Bucket, err = s.bucket(ctx); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
 		}
@@ -170,8 +181,12 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if err != nil {
 		return port.LaunchSpec{}, fmt.Errorf("cannot encode the worker's environment: %w", err)
 	}
+	var command []string
+	if r.Work.Program != nil {
+		command = r.Work.Program.Command
+	}
 	return port.LaunchSpec{
-		Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Region: s.config.Region, Env: env,
+		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Region: s.config.Region, Env: env,
 		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil
 }

@@ -142,7 +142,7 @@ func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span po
 // reports whether there was one. It is best effort: a run does not wait for its
 // log.
 func (s *Logs) keep(ctx context.Context, r run.Run) (stored bool) {
-	if slices.Contains(r.Logs, r.Attempt.Number) {
+	if slices.Contains(r.Logs, r.Attempt.Number) || r.Work.Program != nil && r.Work.Program.DropLogs {
 		return false
 	}
 	text, err := s.current(ctx, r)

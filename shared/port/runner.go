@@ -47,6 +47,8 @@ type LaunchSpec struct {
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string
+	// Command are the arguments of the image's program; empty leaves them to the image.
+	Command []string
 	// App is one of the runner's StartLimits; empty lets the runner choose.
 	App string
 	// Region is the platform's name of a region; empty lets the platform

@@ -42,31 +42,58 @@ const (
 type Redactor struct {
 	forms  *regexp.Regexp
 	issuer string
+	// values are the forms of the given values, as regular expressions.
+	values []string
 }
 
 // New returns a Redactor for the tokens of an issuer and for the given values,
 // also as they appear in a URL and in JSON. It ignores values of fewer than 12
 // bytes and those with white space.
 func New(issuer string, secrets ...string) *Redactor {
-	var forms []string
+	r := &Redactor{issuer: issuer}
 	for _, s := range secrets {
-		if len(s) < minSecret || strings.ContainsAny(s, " \t\r\n") {
-			continue
+		if len(s) >= minSecret && !strings.ContainsAny(s, " \t\r\n") {
+			r.add(s)
 		}
-		quoted, err := json.Marshal(s)
-		if err != nil {
-			continue // a string always encodes
-		}
-		for _, form := range []string{s, url.QueryEscape(s), string(bytes.Trim(quoted, `"`))} {
-			if form = regexp.QuoteMeta(form); !slices.Contains(forms, form) {
-				forms = append(forms, form)
+	}
+	return r.compile()
+}
+
+// Naming returns a Redactor that also masks values that their owner has named as
+// secrets, whatever their length, and each line of a value with several lines. It
+// ignores empty lines.
+func (r *Redactor) Naming(values ...string) *Redactor {
+	named := &Redactor{issuer: r.issuer, values: slices.Clone(r.values)}
+	for _, value := range values {
+		for line := range strings.Lines(value) {
+			if line = strings.TrimRight(line, "\r\n"); line != "" {
+				named.add(line)
 			}
 		}
 	}
+	return named.compile()
+}
+
+// add adds the forms of a value: as it is, in a URL and in JSON.
+func (r *Redactor) add(value string) {
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		return // a string always encodes
+	}
+	for _, form := range []string{value, url.QueryEscape(value), string(quoted[1 : len(quoted)-1])} {
+		if form = regexp.QuoteMeta(form); !slices.Contains(r.values, form) {
+			r.values = append(r.values, form)
+		}
+	}
+}
+
+// compile makes the expression of all forms.
+func (r *Redactor) compile() *Redactor {
 	// The longest alternative comes first, because one secret may contain another.
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
-	forms = append(forms, jwtForm, presignedForm, bucketForm)
-	return &Redactor{forms: regexp.MustCompile(strings.Join(forms, "|")), issuer: issuer}
+	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) })
+	forms := append(slices.Clone(r.values), jwtForm, presignedForm, bucketForm)
+	r.forms = regexp.MustCompile(strings.Join(forms, "|"))
+	return r
 }
 
 // Bytes returns text with every secret masked.

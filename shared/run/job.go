@@ -79,10 +79,17 @@ type ExitCodes struct {
 	Fail    []int `json:"fail,omitempty"` // failures that are not retried
 }
 
-// Succeeds reports whether the code is a success.
-func (c ExitCodes) Succeeds(code int) bool {
-	return slices.Contains(c.Success, code) || code == 0 && !slices.Contains(c.Retry, code) && !slices.Contains(c.Fail, code)
+// Successes returns the codes that mean success: the listed ones, and 0 unless it is
+// listed as a failure.
+func (c ExitCodes) Successes() []int {
+	if slices.Contains(slices.Concat(c.Success, c.Retry, c.Fail), 0) {
+		return c.Success
+	}
+	return append([]int{0}, c.Success...)
 }
+
+// Succeeds reports whether the code is a success.
+func (c ExitCodes) Succeeds(code int) bool { return slices.Contains(c.Successes(), code) }
 
 // Retries reports whether a failure with the code is retried, whatever its category.
 func (c ExitCodes) Retries(code int) bool { return slices.Contains(c.Retry, code) }

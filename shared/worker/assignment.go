@@ -107,6 +107,7 @@ func ParseEnvelope(text []byte) (contract.TaskEnvelope, error) {
 	}
 	check(e.Output == nil || isURL(e.Output.URL), "output.url: want an http or https URL")
 	check(e.Log == nil || isURL(e.Log.URL), "log.url: want an http or https URL")
+	check(e.Program == nil || e.Program.Input == nil || isURL(e.Program.Input.URL), "program.input.url: want an http or https URL")
 	if err := errors.Join(problems...); err != nil {
 		return contract.TaskEnvelope{}, err
 	}

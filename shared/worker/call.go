@@ -71,10 +71,7 @@ func (e *retryableError) Unwrap() error { return e.err }
 func (t *Task) send(req *http.Request) (answer, error) {
 	resp, err := t.http.Do(req)
 	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err
-		}
-		return answer{}, &retryableError{err: err}
+		return answer{}, &retryableError{err: withoutURL(err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -83,6 +80,14 @@ func (t *Task) send(req *http.Request) (answer, error) {
 		return answer{}, &retryableError{err: fmt.Errorf("truncated answer: %w", err)}
 	}
 	return a, nil
+}
+
+// withoutURL returns the cause of an error of net/http, which contains the URL.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
 }
 
 // post sends body as JSON, with token as Bearer unless it is empty.

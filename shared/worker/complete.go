@@ -24,6 +24,9 @@ type Result struct {
 	// PartialProgress describes how far cancelled work came: any value that
 	// encodes to JSON. It is reported with outcome CANCELLED only.
 	PartialProgress any
+	// Exit is how the program of a job ended. Workers that do not run a program leave
+	// it nil.
+	Exit *contract.Exit
 }
 
 // cancelLookup bounds how long Complete waits after SIGTERM for the answer that
@@ -97,7 +100,7 @@ func (t *Task) isCancelRequested(ctx context.Context) bool {
 func (t *Task) report(ctx context.Context, r Result, failure, cause error) contract.TaskCompleted {
 	body := contract.TaskCompleted{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
-		Outcome: contract.OutcomeSucceeded, CompletedAt: t.options.Clock.Now().UTC(),
+		Outcome: contract.OutcomeSucceeded, CompletedAt: t.options.Clock.Now().UTC(), Exit: r.Exit,
 		Metrics: t.metrics(ctx, t.options.Usage(), r.Metrics),
 	}
 	t.mu.Lock()

@@ -185,6 +185,7 @@ func (r *Runner) input(spec port.LaunchSpec) (fly.LaunchMachineInput, error) {
 			Image: spec.Image, Env: maps.Clone(spec.Env), Metadata: metadata, AutoDestroy: true,
 			Restart:    &fly.MachineRestart{Policy: fly.MachineRestartPolicyNo},
 			Guest:      &fly.MachineGuest{CPUKind: "shared", CPUs: cpus, MemoryMB: memory},
+			Init:       fly.MachineInit{Cmd: slices.Clone(spec.Command)},
 			StopConfig: stop,
 			DNS:        &fly.DNSConfig{SkipRegistration: true},
 		},

@@ -17,15 +17,8 @@ package main
 
 import (
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
-func main() {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	// A closed standard output must not end the wrapper. The signal is not ignored,
-	// because the program would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(wrap(os.Args[1:], os.Environ(), signals))
-}
+func main() { os.Exit(wrap.Main(os.Args[1:], os.Environ())) }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package wrap
 
 import (
 	"debug/elf"
@@ -21,7 +21,7 @@ func buildRelease(t *testing.T) (folder string) {
 		t.Skip("builds the program; run without -short")
 	}
 	folder = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sortie-exec"), ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sortie-exec"), "../sortie-exec")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

@@ -1,8 +1,12 @@
 //go:build unix
 
-package main
+// Package wrap runs any program as a worker of Sortie. It is the whole of sortie-exec,
+// for programs that contain it: it makes the calls of the worker contract, captures and
+// masks the program's output, and reports its exit.
+package wrap
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +17,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,7 +38,19 @@ const (
 	maxTrace        = 16 << 10
 )
 
-// wrap runs sortie-exec and returns its exit code.
+// Main runs sortie-exec with arguments and an environment, and returns its exit code.
+// It handles the signals of the process and waits for every child process, so the
+// process does nothing else.
+func Main(args, environ []string) int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	// A closed standard output must not end the wrapper. The signal is not ignored,
+	// because the program would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return wrap(args, environ, signals)
+}
+
+// wrap is Main with the signals of the process.
 func wrap(args, environ []string, signals <-chan os.Signal) int {
 	s, err := parse(args)
 	switch {
@@ -59,7 +76,8 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	case err != nil:
 		return fail("%v", err)
 	}
-	w.redactor = redact.New(limit.Issuer, secretsOf(a, environ)...)
+	w.redactor = redact.New(limit.Issuer, secretsOf(a, environ)...).Naming(secretValues(a, environ)...)
+	w.takeProgram(a)
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
 		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
@@ -69,6 +87,8 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 		return worker.ExitTerminated
 	case err != nil && w.program == nil && w.code == exitSelf:
 		return fail("%v", err)
+	case errors.Is(err, worker.ErrUndelivered) && w.successCodes != nil:
+		return w.code // the exit code of a job's program decides without a report
 	case errors.Is(err, worker.ErrUndelivered), err != nil && w.code == 0, aborted(err):
 		return exitSelf
 	}
@@ -80,11 +100,17 @@ func secretsOf(a worker.Assignment, environ []string) []string {
 	secrets := []string{a.CallbackURL}
 	if e := a.Envelope; e != nil {
 		secrets = append(secrets, e.TaskToken)
+		var presigned []string
 		for _, upload := range []*contract.Upload{e.Output, e.Log} {
-			if upload == nil {
-				continue
+			if upload != nil {
+				presigned = append(presigned, upload.URL)
 			}
-			if u, err := url.Parse(upload.URL); err == nil {
+		}
+		if e.Program != nil && e.Program.Input != nil {
+			presigned = append(presigned, e.Program.Input.URL)
+		}
+		for _, address := range presigned {
+			if u, err := url.Parse(address); err == nil {
 				secrets = append(secrets, u.RawQuery)
 			}
 		}
@@ -96,6 +122,39 @@ func secretsOf(a worker.Assignment, environ []string) []string {
 		}
 	}
 	return secrets
+}
+
+// secretValues returns the values of the variables that the task names as secrets.
+func secretValues(a worker.Assignment, environ []string) []string {
+	var values []string
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if a.Envelope != nil && a.Envelope.Program != nil && slices.Contains(a.Envelope.Program.SecretVariables, name) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// takeProgram takes what the task says about its program and no flag does.
+func (w *wrapper) takeProgram(a worker.Assignment) {
+	if a.Envelope == nil || a.Envelope.Program == nil {
+		return
+	}
+	p := a.Envelope.Program
+	w.successCodes = append([]int{}, p.SuccessCodes...)
+	if p.Output != nil && w.settings.output == "" {
+		w.settings.output, w.fileName = p.Output.Path, p.Output.FileName
+		w.settings.contentType = cmp.Or(p.Output.ContentType, w.settings.contentType)
+	}
+}
+
+// succeeds reports whether an exit code means success.
+func (w *wrapper) succeeds(code int) bool {
+	if w.successCodes != nil {
+		return slices.Contains(w.successCodes, code)
+	}
+	return code == 0
 }
 
 // aborted reports whether the control plane no longer accepts reports.
@@ -118,6 +177,10 @@ type wrapper struct {
 	redactor *redact.Redactor
 	program  *program
 	code     int
+	// successCodes are those of a job's program; nil without one. fileName is the
+	// name of its output; empty is that of the file.
+	successCodes []int
+	fileName     string
 
 	mu      sync.Mutex // guards the fields that the progress lines set
 	percent int
@@ -176,11 +239,16 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 		to.stdout = w.redactor.Writer(io.MultiWriter(log, lenient{os.Stdout}))
 		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, lenient{os.Stderr}))
 	}
+	input, err := t.Input(ctx)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	to.stdin = input
 	p, err := start(w.settings.command, w.environment(t), to)
 	if err != nil {
 		w.code = exitOf(err)
 		fail("%v", err)
-		return worker.Result{}, worker.Fail(contract.CategoryConfiguration, false, fmt.Errorf("cannot run the program: %w", err))
+		return worker.Result{Exit: &contract.Exit{Code: w.code}}, worker.Fail(contract.CategoryConfiguration, false, fmt.Errorf("cannot run the program: %w", err))
 	}
 	w.program = p
 	e := p.wait(ctx, w.signals, func() time.Duration {
@@ -201,7 +269,7 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 // has not succeeded, whatever its exit code.
 func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, stderr string) (worker.Result, error) {
 	w.mu.Lock()
-	r := worker.Result{Metrics: w.metrics, Output: w.describedOutput()}
+	r := worker.Result{Metrics: w.metrics, Output: w.describedOutput(), Exit: &contract.Exit{Code: e.code, Signal: int(e.signal)}}
 	if w.partial != nil {
 		r.PartialProgress = w.partial
 	}
@@ -210,9 +278,9 @@ func (w *wrapper) result(ctx context.Context, t *worker.Task, e end, stderr stri
 	switch {
 	case ctx.Err() != nil:
 		return r, context.Cause(ctx)
-	case e.code == 0 && w.settings.output != "":
+	case w.succeeds(e.code) && w.settings.output != "":
 		return r, w.uploadOutput(ctx, t)
-	case e.code == 0:
+	case w.succeeds(e.code):
 		return r, nil
 	}
 	f := &worker.Failure{Category: w.settings.rules.categoryOf(e), Retryable: w.settings.rules.retryableOf(e), StackTrace: stderr}
@@ -246,7 +314,7 @@ func (w *wrapper) describedOutput() *contract.TaskOutput {
 	}
 	o := &contract.TaskOutput{RowCount: w.rows}
 	if w.settings.output != "" {
-		o.FileName = filepath.Base(w.settings.output)
+		o.FileName = cmp.Or(w.fileName, filepath.Base(w.settings.output))
 	}
 	return o
 }
@@ -285,7 +353,9 @@ func (w *wrapper) apply(t *worker.Task, n note) {
 func (w *wrapper) environment(t *worker.Task) []string {
 	var env []string
 	for _, entry := range w.environ {
-		if !strings.HasPrefix(entry, contract.EnvelopeVariable+"=") && !strings.HasPrefix(entry, "CALLBACK_URL=") {
+		switch name, _, _ := strings.Cut(entry, "="); name {
+		case contract.EnvelopeVariable, contract.CompletionVariable, "CALLBACK_URL":
+		default:
 			env = append(env, entry)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package wrap
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ const asSelf = "SORTIE_TEST_EXEC"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asSelf) != "" {
-		main()
+		os.Exit(Main(os.Args[1:], os.Environ()))
 	}
 	os.Exit(m.Run())
 }

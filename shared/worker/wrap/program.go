@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package wrap
 
 import (
 	"context"
@@ -35,8 +35,10 @@ const (
 const drainTimeout = time.Second
 
 // streams are the destinations of a program's output. A nil writer means the
-// wrapper's own stream. progress reads the progress pipe.
+// wrapper's own stream. progress reads the progress pipe. stdin is the whole standard
+// input; nil is that of the wrapper.
 type streams struct {
+	stdin          []byte
 	stdout, stderr io.WriteCloser
 	progress       func(io.Reader)
 }
@@ -64,6 +66,15 @@ func start(argv, env []string, to streams) (*program, error) {
 		p.readers, writers = append(p.readers, r), append(writers, w)
 		p.copies.Go(func() { read(r) })
 		return w, nil
+	}
+	if to.stdin != nil {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		files[0], writers = read, append(writers, read)
+		// A program that does not read its input ends the writer with EPIPE.
+		go func() { _, _ = write.Write(to.stdin); _ = write.Close() }()
 	}
 	for i, to := range []io.WriteCloser{nil, to.stdout, to.stderr} {
 		if to != nil {
