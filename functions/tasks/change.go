@@ -13,12 +13,12 @@ import (
 
 // cancel returns 202 while the task is still ending by the request, and 200 once it
 // has ended, or if the request is too late.
-func cancel(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
+func cancel(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
 	}
-	after, err := svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), request.Reason)
+	after, err := svc.Cancel(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), request.Reason)
 	if err != nil {
 		return fmt.Errorf("cannot cancel the task: %w", err)
 	}
@@ -49,7 +49,7 @@ func cancelled(r run.Run) (result, message string) {
 	return contract.CancelRequested, "the attempt has ended and is being cleaned up; the task ends after that"
 }
 
-func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
+func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func retry(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
-		Identity: httpkit.CallerOf(r.Context()), TaskID: r.PathValue("task_id"),
+		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 	})
 	if err != nil {

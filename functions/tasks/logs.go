@@ -22,7 +22,7 @@ func logs(svc *orchestrator.Logs, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	log, err := svc.Log(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), attempt)
+	log, err := svc.Log(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), attempt)
 	if err != nil {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}

@@ -1,5 +1,6 @@
-// Package tasks serves /v1/tasks: tasks, their lists and events, cancel and
-// retry. It also serves /healthz, the OpenAPI document and the public keys for
+// Package tasks serves /v1/tasks and /v1/runs: tasks, their lists, events and updates,
+// cancel and retry. A task is a run as its clients see it, so both have one
+// representation. It also serves /healthz, the OpenAPI document and the public keys for
 // workers' tokens.
 //
 // A cancel and a retry are committed before the response. Pages are stable: a
@@ -8,6 +9,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -34,18 +36,9 @@ const (
 // Routes returns the routes of tasks and of the server. version is the
 // program's version for /healthz.
 func Routes(
-	queries *orchestrator.Queries, requests *orchestrator.Requests, texts *orchestrator.Logs, signer port.Signer, version string,
+	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *orchestrator.Logs, signer port.Signer, version string,
 ) []httpkit.Route {
-	return []httpkit.Route{
-		{
-			Method: http.MethodGet, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "cursor", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
-		},
+	routes := []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Query:  []string{"after", "limit"},
@@ -57,12 +50,9 @@ func Routes(
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(texts, w, r) },
 		},
 		{
-			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(requests, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(requests, w, r) },
+			Method: http.MethodGet, Pattern: "/v1/runs/{run_id}/updates", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Query:  []string{"after", "limit"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return updates(queries, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
@@ -76,7 +66,38 @@ func Routes(
 		},
 		{Method: http.MethodGet, Pattern: "/openapi.json", Access: httpkit.ForAll, Handle: description()},
 	}
+	for _, of := range []struct{ all, one string }{{"/v1/tasks", "/v1/tasks/{task_id}"}, {"/v1/runs", "/v1/runs/{run_id}"}} {
+		routes = append(routes, twins(queries, runs, of.all, of.one)...)
+	}
+	return routes
 }
+
+// twins returns the routes that exist for tasks and for runs, with the paths of all and
+// of one of them.
+func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one string) []httpkit.Route {
+	return []httpkit.Route{
+		{
+			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
+			Query:  []string{"state", "kind", "cursor", "limit"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: one, Access: httpkit.ForClients, Scope: access.RunsRead,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: one + "/cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(runs, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: one + "/retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(runs, w, r) },
+		},
+	}
+}
+
+// idOf returns the id in the path: a task id or a run id, on either route.
+func idOf(r *http.Request) string { return cmp.Or(r.PathValue("task_id"), r.PathValue("run_id")) }
 
 func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
@@ -88,9 +109,13 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
+	filter := orchestrator.Filter{Kind: query.Get("kind")}
+	if kinds := []string{run.KindExport, run.KindJob}; query.Has("kind") && !slices.Contains(kinds, filter.Kind) {
+		return fault.Invalid("kind", "unknown kind, want one of %v", kinds)
+	}
 	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
 		State: state, Cursor: query.Get("cursor"), Limit: limit,
-	})
+	}, filter)
 	if err != nil {
 		return fmt.Errorf("cannot list the tasks: %w", err)
 	}
@@ -116,7 +141,7 @@ func stateOf(query url.Values) (run.State, error) {
 }
 
 func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
-	view, err := svc.Task(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
+	view, err := svc.Task(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
 	if err != nil {
 		return fmt.Errorf("cannot read the task: %w", err)
 	}
@@ -132,7 +157,7 @@ func events(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	page, more, err := svc.Events(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"), after, limit)
+	page, more, err := svc.Events(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), after, limit)
 	if err != nil {
 		return fmt.Errorf("cannot read the events: %w", err)
 	}

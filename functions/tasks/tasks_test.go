@@ -28,7 +28,7 @@ func setup(t *testing.T) *apitest.Stage {
 // routes returns the routes under test.
 func routes(signer port.Signer) func(*orchestrator.System) []httpkit.Route {
 	return func(s *orchestrator.System) []httpkit.Route {
-		return tasks.Routes(s.Queries, s.Requests, s.Logs, signer, "v1.2.3")
+		return tasks.Routes(s.Queries, s.Runs, s.Logs, signer, "v1.2.3")
 	}
 }
 

@@ -71,15 +71,21 @@ func programOf(a orchestrator.Assignment) *contract.EnvelopeProgram {
 	if p.Input != nil && a.InputURL != "" {
 		program.Input = &contract.Download{URL: a.InputURL, Size: p.Input.Size, ExpiresAt: a.Grant.ExpiresAt}
 	}
-	if p.Output != nil {
-		program.Output = &contract.ProgramOutput{Path: p.Output.Path, FileName: p.Output.FileName, ContentType: p.Output.ContentType}
-	}
+	program.Output = programOutput(p.Output)
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		if p.Env[name].SecretRef != "" {
 			program.SecretVariables = append(program.SecretVariables, name)
 		}
 	}
 	return program
+}
+
+// programOutput returns the wire form of a program's output; nil for nil.
+func programOutput(o *run.ProgramOutput) *contract.ProgramOutput {
+	if o == nil {
+		return nil
+	}
+	return &contract.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}
 }
 
 func envelope(a orchestrator.Assignment) contract.TaskEnvelope {

@@ -12,7 +12,8 @@ func Task(v orchestrator.View) contract.Task {
 	r := v.Run
 	task := contract.Task{
 		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
-		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options,
+		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work),
+		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger),
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
 		FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
 		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
@@ -36,6 +37,35 @@ func Task(v orchestrator.View) contract.Task {
 	}
 	return task
 }
+
+// programShown returns the program of a job as clients see it; nil without one.
+func programShown(w run.Work) *contract.Program {
+	p := w.Program
+	if p == nil {
+		return nil
+	}
+	shown := &contract.Program{Image: w.Image, Command: p.Command, Completion: string(p.Completion), Logs: logsKept}
+	if p.DropLogs {
+		shown.Logs = logsDropped
+	}
+	for name, v := range p.Env {
+		if shown.Env == nil {
+			shown.Env = map[string]contract.EnvVariable{}
+		}
+		shown.Env[name] = contract.EnvVariable(v)
+	}
+	if p.Input != nil {
+		shown.Input = &contract.ProgramInput{Size: p.Input.Size}
+	}
+	shown.Output = programOutput(p.Output)
+	if codes := contract.ExitCodes(p.ExitCodes); len(codes.Success)+len(codes.Retry)+len(codes.Fail) > 0 {
+		shown.ExitCodes = &codes
+	}
+	return shown
+}
+
+// The values of a job's logs.
+const logsKept, logsDropped = "keep", "drop"
 
 // workerOf returns the worker of the current attempt with its report.
 func workerOf(v orchestrator.View) *contract.Worker {

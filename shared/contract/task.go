@@ -11,13 +11,20 @@ type Task struct {
 	RunID   string `json:"runId"`
 	BatchID string `json:"batchId,omitempty"`
 	// RetryOf is the task that this one retries.
-	RetryOf       string          `json:"retryOf,omitempty"`
-	CorrelationID string          `json:"correlationId"`
-	Kind          string          `json:"kind"`
-	Format        string          `json:"format"`
-	PI            string          `json:"pi"`
-	Options       json.RawMessage `json:"options"`
-	Policy        Policy          `json:"policy"`
+	RetryOf       string `json:"retryOf,omitempty"`
+	CorrelationID string `json:"correlationId"`
+	// Kind is "export", which has Format, PI and Options, or "job", which has Program.
+	Kind    string          `json:"kind"`
+	Format  string          `json:"format,omitempty"`
+	PI      string          `json:"pi,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
+	Program *Program        `json:"program,omitempty"`
+	// JobID is the stored job that the run is of, at JobVersion.
+	JobID      string `json:"jobId,omitempty"`
+	JobVersion int64  `json:"jobVersion,omitempty"`
+	// Trigger is what created the run of a job.
+	Trigger string `json:"trigger,omitempty"`
+	Policy  Policy `json:"policy"`
 	State         string          `json:"state"`
 	Attempt       int             `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
@@ -39,6 +46,101 @@ type Task struct {
 	EndedAt     time.Time       `json:"endedAt,omitzero"`
 	RetryAt     time.Time       `json:"retryAt,omitzero"`
 	ExpiresAt   time.Time       `json:"expiresAt,omitzero"`
+}
+
+// Program is the work of a task of kind job, as it was stored.
+type Program struct {
+	Image   string                 `json:"image"`
+	Command []string               `json:"command,omitempty"`
+	Env     map[string]EnvVariable `json:"env,omitempty"`
+	// Input is absent if the standard input is empty.
+	Input *ProgramInput `json:"input,omitempty"`
+	// Output is absent if the program leaves no output.
+	Output     *ProgramOutput `json:"output,omitempty"`
+	Completion string         `json:"completion"`
+	ExitCodes  *ExitCodes     `json:"exitCodes,omitempty"`
+	Logs       string         `json:"logs"`
+}
+
+// EnvVariable is the value of an environment variable, a string in JSON, or the name of
+// the secret that has it, an object.
+type EnvVariable struct{ Value, SecretRef string }
+
+// secretRef is the JSON form of a variable whose value is a secret.
+type secretRef struct {
+	SecretRef string `json:"secretRef"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (v EnvVariable) MarshalJSON() ([]byte, error) {
+	if v.SecretRef != "" {
+		return json.Marshal(secretRef{v.SecretRef})
+	}
+	return json.Marshal(v.Value)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *EnvVariable) UnmarshalJSON(text []byte) error {
+	*v = EnvVariable{}
+	if len(text) > 0 && text[0] == '"' {
+		return json.Unmarshal(text, &v.Value)
+	}
+	var ref secretRef
+	err := json.Unmarshal(text, &ref)
+	v.SecretRef = ref.SecretRef
+	return err
+}
+
+// ProgramInput is a stored standard input.
+type ProgramInput struct {
+	// Size is in bytes.
+	Size int64 `json:"size"`
+}
+
+// ExitCodes are the exit codes that a job maps.
+type ExitCodes struct {
+	Success []int `json:"success,omitempty"`
+	Retry   []int `json:"retry,omitempty"`
+	Fail    []int `json:"fail,omitempty"`
+}
+
+// RunUpdate is an item of GET /v1/runs/{run_id}/updates: a run as it was after one
+// event.
+type RunUpdate struct {
+	// UpdateID is a version 5 UUID of the run id and the number of the event.
+	UpdateID    string    `json:"updateId"`
+	Seq         int       `json:"seq"`
+	RunID       string    `json:"runId"`
+	JobID       string    `json:"jobId,omitempty"`
+	OccurredAt  time.Time `json:"occurredAt"`
+	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
+	// StartedAt is when the attempt's program started, CompletedAt when the run ended.
+	StartedAt   time.Time `json:"startedAt,omitzero"`
+	CompletedAt time.Time `json:"completedAt,omitzero"`
+	Status      string    `json:"status"`
+	Success     bool      `json:"success"`
+	// ExitCode is absent until the program has ended, and if it is unknown.
+	ExitCode *int   `json:"exitCode,omitempty"`
+	Error    string `json:"error,omitempty"`
+	// Logs is the path of the stored log of the attempt.
+	Logs string `json:"logs,omitempty"`
+	// RetryAttempt counts from 0.
+	RetryAttempt int `json:"retryAttempt"`
+}
+
+// RunUpdates is a page of the updates of a run, oldest first.
+type RunUpdates struct {
+	Updates []RunUpdate `json:"updates"`
+	// NextAfter is the value of the parameter after for the next page; absent on the
+	// last one.
+	NextAfter int `json:"nextAfter,omitempty"`
+}
+
+// RunAccepted is the response of POST /v1/runs.
+type RunAccepted struct {
+	TaskID string `json:"taskId"`
+	RunID  string `json:"runId"`
+	State  string `json:"state"`
 }
 
 // Machine is the machine of the current attempt.

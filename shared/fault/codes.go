@@ -87,6 +87,8 @@ const (
 	NotEnded Code = "NOT_ENDED"
 	// IdempotencyMismatch: the same Idempotency-Key with another body.
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
+	// RunnerNotAllowed: the image cannot run here, or not for this caller.
+	RunnerNotAllowed Code = "RUNNER_NOT_ALLOWED"
 	// TooLarge: the body is over the limit.
 	TooLarge Code = "TOO_LARGE"
 	// AdmissionReject: the queue is full.
@@ -148,6 +150,7 @@ var kinds = map[Code]kind{
 	WorkerMismatch:      {"", BlameWorker, false},
 	NotEnded:            {"", BlameClient, true},
 	IdempotencyMismatch: {"", BlameClient, false},
+	RunnerNotAllowed:    {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
 	AdmissionReject:     {Infrastructure, BlamePlatform, true},
 	Throttled:           {Infrastructure, BlamePlatform, true},

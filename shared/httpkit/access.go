@@ -126,7 +126,7 @@ func (s *server) authenticate(r *http.Request) (port.Identity, error) {
 		return port.Identity{}, err
 	}
 	caller := s.config.Local
-	caller.Subject = "localhost"
+	caller.Subject, caller.Anonymous = "localhost", true
 	return caller, nil
 }
 

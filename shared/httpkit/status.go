@@ -49,6 +49,7 @@ var answers = map[fault.Code]answer{
 	codeMediaType:             {status: http.StatusUnsupportedMediaType, title: "Unsupported media type"},
 	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "Range not satisfiable"},
 	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "Idempotency key used with another request"},
+	fault.RunnerNotAllowed:    {status: http.StatusUnprocessableEntity, title: "The image cannot run here"},
 	fault.AdmissionReject:     {status: http.StatusTooManyRequests, title: "Queue full", backoff: time.Second},
 	fault.Throttled:           {status: http.StatusTooManyRequests, title: "Too many requests", backoff: time.Second},
 	fault.Unavailable:         {status: http.StatusServiceUnavailable, title: "Service unavailable", backoff: time.Second},

@@ -45,6 +45,8 @@ const (
 	StackTrace     = 16 << 10
 	// Object is the size of a JSON object that a worker defines, such as metrics.
 	Object = 16 << 10
+	// Input is the size of the standard input of a program in a request.
+	Input = 256 << 10
 	// Log is the size of a stored log: half of it from the start of the output,
 	// half from its end.
 	Log = 1 << 20

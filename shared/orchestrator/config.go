@@ -23,10 +23,12 @@ type Config struct {
 	// 0 is run.MaxEvents.
 	MaxEvents int
 	// Image, Region, CPUs and MemoryMB (a multiple of 256) describe the machine.
-	Image    string
-	Region   string
-	CPUs     int
-	MemoryMB int
+	Image string
+	// ExecImages: images may name programs of the host; see Requests.CheckImage.
+	ExecImages bool
+	Region     string
+	CPUs       int
+	MemoryMB   int
 	// BucketCredentials is InVariables or InEnvelope; empty is InVariables.
 	BucketCredentials string
 	// PublicURL is the address of this API for workers, SourceURL the address of

@@ -86,11 +86,34 @@ func (v View) differs(other View) bool {
 		v.QueuePosition != other.QueuePosition
 }
 
-// Tasks reads a page of the caller's tasks, newest first.
-func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page) (views []View, next string, err error) {
-	runs, next, err := s.store.List(ctx, who.Tenant, page)
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot list the tasks: %w", err)
+// Filter selects tasks.
+type Filter struct {
+	// Kind is a kind of work; empty selects all.
+	Kind string
+}
+
+// mostPages is how many pages of the store one page of filtered tasks may read.
+const mostPages = 10
+
+// Tasks reads a page of the caller's tasks, newest first. A filtered page may be short
+// although more tasks follow: next is then not empty.
+func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, filter Filter) (views []View, next string, err error) {
+	var runs []run.Run
+	for wanted, reads := page.Limit, 0; ; {
+		found, after, err := s.store.List(ctx, who.Tenant, page)
+		if err != nil {
+			return nil, "", fmt.Errorf("cannot list the tasks: %w", err)
+		}
+		for _, r := range found {
+			if filter.Kind == "" || r.Work.Kind == filter.Kind {
+				runs = append(runs, r)
+			}
+		}
+		reads++
+		next, page.Cursor, page.Limit = after, after, wanted-len(runs)
+		if after == "" || page.Limit <= 0 || filter.Kind == "" || reads == mostPages {
+			break
+		}
 	}
 	views = make([]View, 0, len(runs))
 	for _, r := range runs {
@@ -118,6 +141,23 @@ func (s *Queries) Events(ctx context.Context, who port.Identity, taskID string, 
 		return events[:limit], true, nil
 	}
 	return events, false, nil
+}
+
+// History reads a run with all of its events.
+func (s *Queries) History(ctx context.Context, who port.Identity, taskID string) (r run.Run, events []run.Event, err error) {
+	if r, err = s.find(ctx, who, taskID); err != nil {
+		return r, nil, err
+	}
+	const page = 1000
+	for {
+		found, err := s.store.Events(ctx, r.Ref(), len(events), page)
+		if err != nil {
+			return r, nil, fmt.Errorf("cannot read the events: %w", err)
+		}
+		if events = append(events, found...); len(found) < page {
+			return r, events, nil
+		}
+	}
 }
 
 func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {

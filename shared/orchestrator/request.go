@@ -2,9 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -18,13 +21,14 @@ type Requests struct {
 	hex    Hex
 	policy run.Policy
 	image  string
+	exec   bool
 	queue  queueLimit
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
-		Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image,
+		Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image, exec: config.ExecImages,
 		queue: queueLimit{store: life.store, clock: life.clock, most: config.QueueLimit},
 	}
 }
@@ -63,35 +67,7 @@ func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existi
 	return s.create(ctx, run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace,
 		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: work, Policy: policy,
-	}, in.IdempotencyKey, in.Digest)
-}
-
-// RetryRequest is a request for a new run of the work of one that has ended.
-type RetryRequest struct {
-	Identity       port.Identity
-	TaskID         string
-	IdempotencyKey string
-	CorrelationID  string
-}
-
-// Retry creates a run with the work and the policy of a task that has ended,
-// whatever its outcome. existing as for Submit. Faults: NotFound as for
-// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject.
-func (s *Requests) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
-		return r, false, err
-	}
-	old, err := s.find(ctx, in.Identity, in.TaskID)
-	if err != nil {
-		return r, false, err
-	}
-	if !old.State.Terminal() {
-		return r, false, fault.New(fault.NotEnded, "the task is %s, want a task that has ended", old.State)
-	}
-	return s.create(ctx, run.Run{
-		Tenant: old.Tenant, Workspace: old.Workspace, BatchID: old.BatchID, RetryOf: old.TaskID,
-		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy,
-	}, in.IdempotencyKey, "retry of "+old.TaskID)
+	}, in.IdempotencyKey, in.Digest, nil)
 }
 
 // Cancel requests the end of a task, in any state. It is idempotent and cannot be
@@ -110,8 +86,10 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 }
 
 // create assigns the ids of a new run and stores it, or returns the run of the
-// key's first use.
-func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+// key's first use. prepare, if it is not nil, changes the run before it is stored.
+func (s *Requests) create(
+	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
+) (created run.Run, existing bool, err error) {
 	var under *port.IdempotencyKey
 	if key != "" {
 		under = &port.IdempotencyKey{Key: key, Digest: digest}
@@ -120,8 +98,13 @@ func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (c
 		return s.refuse(ctx, r.Tenant, under, err)
 	}
 	now := s.now()
-	r.TaskID = fmt.Sprintf("%s_%s_%d_%s", r.Work.Kind, r.Work.Format, now.UnixMilli(), s.hex(4))
+	r.TaskID = s.newTaskID(r.Work, now)
 	r.ID = r.TaskID
+	if prepare != nil {
+		if err := prepare(&r); err != nil {
+			return run.Run{}, false, err
+		}
+	}
 	d := run.New(r, now)
 	known, err := s.store.Create(ctx, port.WriteOf(d), under)
 	switch {
@@ -136,6 +119,16 @@ func (s *Requests) create(ctx context.Context, r run.Run, key, digest string) (c
 	s.committed(ctx, d)
 	s.act(ctx, d.Run, d.Effects)
 	return d.Run, false, nil
+}
+
+// newTaskID returns the id of a new task.
+func (s *Requests) newTaskID(w run.Work, now time.Time) string {
+	if w.Kind != run.KindJob {
+		return fmt.Sprintf("%s_%s_%d_%s", w.Kind, w.Format, now.UnixMilli(), s.hex(4))
+	}
+	var entropy [10]byte
+	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
+	return run.JobTaskID(now, entropy)
 }
 
 // refuse returns the refusal of a new run, or the run of the key's first use: a
@@ -164,6 +157,28 @@ func checkKey(key string) error {
 	printable := func(c rune) bool { return c >= ' ' && c <= '~' }
 	if len(key) > limit.IdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return !printable(c) }) {
 		return fault.Invalid("Idempotency-Key", "malformed Idempotency-Key, want 1 to %d printable ASCII characters", limit.IdempotencyKey)
+	}
+	return nil
+}
+
+// execScheme is the scheme of an image that names a program of the host.
+const execScheme = "exec:"
+
+// CheckImage refuses an image that the caller may not run. An image "exec:PATH" is a
+// program of the host: only the local system runs it, and only for a caller with a
+// token, because every program of the host can call without one. Faults: InvalidRequest
+// with the field image, RunnerNotAllowed.
+func (s *Requests) CheckImage(who port.Identity, image string) error {
+	program, host := strings.CutPrefix(image, execScheme)
+	switch {
+	case !host:
+		return nil
+	case !s.exec:
+		return fault.New(fault.RunnerNotAllowed, "images of the form %sPATH run on a local system only, want a container image", execScheme)
+	case who.Anonymous:
+		return fault.New(fault.RunnerNotAllowed, "images of the form %sPATH need a caller with a token, such as the one in the data folder", execScheme)
+	case !path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program):
+		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", image, execScheme)
 	}
 	return nil
 }

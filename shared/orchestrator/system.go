@@ -10,6 +10,7 @@ import (
 // System has every use case but Relay, for a process that serves all of them.
 type System struct {
 	*Requests
+	*Runs
 	*Queries
 	*Downloads
 	*Logs
@@ -42,8 +43,10 @@ func NewSystem(
 	objects := NewOutputs(records, outputs)
 	logs := NewLogs(records, runner, outputs, bucket)
 	reception := NewReception(records, tokens, canary, config)
+	requests := NewRequests(life, random.Hex, config)
 	return &System{
-		Requests:    NewRequests(life, random.Hex, config),
+		Requests:    requests,
+		Runs:        NewRuns(requests, outputs),
 		Queries:     NewQueries(records),
 		Downloads:   NewDownloads(objects, config),
 		Logs:        logs,

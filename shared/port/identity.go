@@ -13,6 +13,8 @@ type Identity struct {
 	Tenant, Workspace string
 	// Subject names the caller in records and logs.
 	Subject string
+	// Anonymous: the caller is a program of the server's own host that sent no token.
+	Anonymous bool
 	// Scopes are the caller's permissions.
 	Scopes []access.Scope
 }

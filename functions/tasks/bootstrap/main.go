@@ -16,7 +16,7 @@ func main() {
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	objects, bucket := deployed.Outputs(p)
 	p.ServeHTTP(tasks.Routes(
-		orchestrator.NewQueries(records), orchestrator.NewRequests(life, p.Hex, config),
+		orchestrator.NewQueries(records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
 		orchestrator.NewLogs(records, runner.New(p), objects, bucket), deployed.Signer(p), p.Version(),
 	), deployed.ClientTokens(p))
 }

@@ -102,7 +102,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		tasks.Routes(s.system.Queries, s.system.Requests, s.system.Logs, signer, s.config.Version),
+		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, signer, s.config.Version),
 	)
 	handler, err := httpkit.New(httpkit.Config{
 		Tokens: tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,

@@ -1,0 +1,41 @@
+package tasks
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// updates serves a page of the updates of a run. An update has what earlier events
+// said, so all of them are read.
+func updates(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
+	if err != nil {
+		return err
+	}
+	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	run, events, err := svc.History(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
+	if err != nil {
+		return fmt.Errorf("cannot read the updates: %w", err)
+	}
+	all := api.Updates(run, events)
+	first := slices.IndexFunc(all, func(u contract.RunUpdate) bool { return u.Seq > after })
+	answer := contract.RunUpdates{Updates: []contract.RunUpdate{}}
+	if first >= 0 {
+		answer.Updates = all[first:]
+	}
+	if len(answer.Updates) > limit {
+		answer.Updates = answer.Updates[:limit]
+		answer.NextAfter = answer.Updates[limit-1].Seq
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}

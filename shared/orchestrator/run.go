@@ -1,0 +1,132 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Runs serves clients that run programs, and those that retry a run of any kind.
+type Runs struct {
+	*Requests
+	outputs port.Outputs
+}
+
+// NewRuns returns Runs. The input of programs is stored in outputs.
+func NewRuns(requests *Requests, outputs port.Outputs) *Runs { return &Runs{requests, outputs} }
+
+// RunRequest is a request for a run of a program.
+type RunRequest struct {
+	Submission
+	// Input is the standard input of the program, at most limit.Input bytes.
+	Input []byte
+}
+
+// Run creates a run of a program that no stored job defines, as Submit does. Its input
+// is stored before the commit. Faults: those of Submit and of CheckImage.
+func (s *Runs) Run(ctx context.Context, in RunRequest) (r run.Run, existing bool, err error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return r, false, err
+	}
+	if err := s.CheckImage(in.Identity, in.Work.Image); err != nil {
+		return r, false, err
+	}
+	policy, err := in.Policy(s.policy)
+	if err != nil {
+		return r, false, err
+	}
+	return s.createWithInput(ctx, run.Run{
+		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, Trigger: run.TriggerRequest,
+		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: in.Work, Policy: policy,
+	}, in.IdempotencyKey, in.Digest, in.Input)
+}
+
+// RetryRequest is a request for a new run of the work of one that has ended.
+type RetryRequest struct {
+	Identity       port.Identity
+	TaskID         string
+	IdempotencyKey string
+	CorrelationID  string
+}
+
+// Retry creates a run with the work, the input and the policy of a task that has
+// ended, whatever its outcome. existing as for Submit. Faults: NotFound as for
+// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of
+// CheckImage.
+func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return r, false, err
+	}
+	old, err := s.find(ctx, in.Identity, in.TaskID)
+	if err != nil {
+		return r, false, err
+	}
+	if !old.State.Terminal() {
+		return r, false, fault.New(fault.NotEnded, "the task is %s, want a task that has ended", old.State)
+	}
+	if err := s.CheckImage(in.Identity, old.Work.Image); err != nil {
+		return r, false, err
+	}
+	input, err := s.inputOf(ctx, old)
+	if err != nil {
+		return r, false, err
+	}
+	return s.createWithInput(ctx, run.Run{
+		Tenant: old.Tenant, Workspace: old.Workspace, BatchID: old.BatchID, RetryOf: old.TaskID, Trigger: old.Trigger,
+		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy,
+		JobID: old.JobID, JobVersion: old.JobVersion, Constraints: old.Constraints, Actions: old.Actions,
+	}, in.IdempotencyKey, "retry of "+old.TaskID, input)
+}
+
+// inputOf reads the stored input of a run's program; nil without one.
+func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
+	input := r.Input()
+	if input == nil {
+		return nil, nil
+	}
+	body, _, err := s.outputs.Open(ctx, port.Accepted, input.Key, port.Span{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the input: %w", err)
+	}
+	content, err := io.ReadAll(io.LimitReader(body, limit.Input))
+	_ = body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the input: %w", err)
+	}
+	return content, nil
+}
+
+// createWithInput is create for a run whose program has an input. An input whose run
+// was not created is deleted; if that is unknown, the bucket's lifecycle rule does it.
+func (s *Runs) createWithInput(
+	ctx context.Context, r run.Run, key, digest string, input []byte,
+) (created run.Run, existing bool, err error) {
+	stored := ""
+	created, existing, err = s.create(ctx, r, key, digest, func(r *run.Run) error {
+		if r.Work.Program == nil {
+			return nil
+		}
+		program := *r.Work.Program
+		program.Input = nil
+		if len(input) > 0 {
+			program.Input = &run.Input{Key: limit.InputKey(r.Tenant, r.TaskID), Size: int64(len(input))}
+			if err := s.outputs.Put(ctx, port.Accepted, program.Input.Key, inputType, input); err != nil {
+				return fmt.Errorf("cannot store the input: %w", err)
+			}
+			stored = program.Input.Key
+		}
+		r.Work.Program = &program
+		return nil
+	})
+	if stored != "" && (existing || fault.Is(err, fault.IdempotencyMismatch)) {
+		if lost := s.outputs.Delete(ctx, port.Accepted, stored); lost != nil {
+			s.log.WarnContext(ctx, "cannot delete the input of a repeated request", "error", lost.Error())
+		}
+	}
+	return created, existing, err
+}
