@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/command"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 func main() {
@@ -24,6 +25,8 @@ func main() {
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
 		case command.WordSupervisor:
 			os.Exit(flymachines.Supervise(os.Args[2:]))
+		case wrap.Command:
+			os.Exit(wrap.Main(os.Args[2:], os.Environ()))
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 func main() {
@@ -31,6 +32,8 @@ func main() {
 			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
 		case os.Args[1] == "machine-supervisor":
 			os.Exit(flymachines.Supervise(os.Args[2:]))
+		case os.Args[1] == wrap.Command:
+			os.Exit(wrap.Main(os.Args[2:], os.Environ()))
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

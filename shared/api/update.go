@@ -19,7 +19,7 @@ var updateSpace = []byte{0x6f, 0x1c, 0x8f, 0x0e, 0x3a, 0x51, 0x4d, 0x0c, 0x9d, 0
 // and the number of the event, with a slash between them.
 func UpdateID(runID string, seq int) string {
 	id := sha1.Sum(fmt.Appendf(slices.Clone(updateSpace), "%s/%d", runID, seq)) //nolint:gosec // as above
-	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80                           // the version and the variant
+	id[6], id[8] = id[6]&0x0f|0x50, id[8]&0x3f|0x80                             // the version and the variant
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
 

@@ -25,8 +25,8 @@ type Task struct {
 	// Trigger is what created the run of a job.
 	Trigger string `json:"trigger,omitempty"`
 	Policy  Policy `json:"policy"`
-	State         string          `json:"state"`
-	Attempt       int             `json:"attempt"`
+	State   string `json:"state"`
+	Attempt int    `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`

@@ -16,18 +16,19 @@ import (
 )
 
 // Logs reads and stores the logs of attempts. It masks the secrets of the worker in
-// them: tokens of Sortie, presigned URLs and the bucket's keys.
+// them: tokens of Sortie, presigned URLs, the bucket's keys and the secrets of its job.
 type Logs struct {
 	*Records
 	runner  port.Runner
 	outputs port.Outputs
 	bucket  BucketSource
+	secrets port.Secrets
 }
 
 // NewLogs returns the logs of attempts. A runner that implements port.MachineLogs
 // is the first source; the other is what workers upload.
-func NewLogs(records *Records, runner port.Runner, outputs port.Outputs, bucket BucketSource) *Logs {
-	return &Logs{records, runner, outputs, bucket}
+func NewLogs(records *Records, runner port.Runner, outputs port.Outputs, bucket BucketSource, secrets port.Secrets) *Logs {
+	return &Logs{records, runner, outputs, bucket, secrets}
 }
 
 // Log is the output of an attempt's worker to its standard streams.
@@ -71,21 +72,26 @@ func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, attemp
 	return log, nil
 }
 
-// redactor returns the redactor for the logs of workers. It knows the bucket's
-// present keys; a key that was replaced since the launch is recognized in a printed
-// environment only.
-func (s *Logs) redactor(ctx context.Context) (*redact.Redactor, error) {
+// redactor returns the redactor for the log of a run's worker. It knows the present
+// keys of the bucket and the present secrets of the run's program; a key that was
+// replaced since the launch is recognized in a printed environment only, a secret that
+// was replaced not at all.
+func (s *Logs) redactor(ctx context.Context, r run.Run) (*redact.Redactor, error) {
 	bucket, err := s.bucket(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the worker's keys: %w", err)
 	}
-	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey), nil
+	values, err := secretValues(ctx, s.secrets, r)
+	if err != nil {
+		return nil, err
+	}
+	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey).Naming(values...), nil
 }
 
 // current reads the log of the current attempt from its machine, or from its
 // worker's upload, and masks its secrets. ErrNotFound if neither exists.
 func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
-	mask, err := s.redactor(ctx)
+	mask, err := s.redactor(ctx, r)
 	if err != nil {
 		return nil, err
 	}

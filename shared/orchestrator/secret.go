@@ -33,3 +33,26 @@ func variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string
 	}
 	return env, nil
 }
+
+// secretValues returns the current values of the secrets of the run's program. A secret
+// that was deleted has none.
+func secretValues(ctx context.Context, secrets port.Secrets, r run.Run) ([]string, error) {
+	if r.Work.Program == nil {
+		return nil, nil
+	}
+	var values []string
+	for name, variable := range r.Work.Program.Env {
+		if variable.SecretRef == "" {
+			continue
+		}
+		value, err := secrets.Secret(ctx, r.Tenant, variable.SecretRef)
+		switch {
+		case errors.Is(err, port.ErrNotFound):
+		case err != nil:
+			return nil, fmt.Errorf("cannot read the secret of env.%s: %w", name, err)
+		default:
+			values = append(values, value)
+		}
+	}
+	return values, nil
+}

@@ -41,7 +41,7 @@ func NewSystem(
 	machines := NewMachines(life, runner)
 	tokens := NewTokens(signer, c, random.Hex)
 	objects := NewOutputs(records, outputs)
-	logs := NewLogs(records, runner, outputs, bucket)
+	logs := NewLogs(records, runner, outputs, bucket, secrets)
 	reception := NewReception(records, tokens, canary, config)
 	requests := NewRequests(life, random.Hex, config)
 	return &System{

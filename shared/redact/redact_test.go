@@ -132,3 +132,17 @@ func FuzzBytes(f *testing.F) {
 		}
 	})
 }
+
+// A value that is named as a secret is masked whatever its length, line by line.
+func TestNamedValueIsMasked(t *testing.T) {
+	t.Parallel()
+	r := redact.New("sortie", "bucket-secret-key").Naming("4711", "-----BEGIN-----\nab cd\n", `a"b`, "")
+	for text, want := range map[string]string{
+		"pin 4711.": "pin [redacted].", "ab cd": "[redacted]", "ab": "ab", `{"k":"a\"b"}`: `{"k":"[redacted]"}`,
+		"bucket-secret-key": "[redacted]", "none": "none",
+	} {
+		if got := string(r.Bytes([]byte(text))); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

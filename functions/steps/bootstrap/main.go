@@ -44,7 +44,7 @@ func main() {
 		objects, bucket := deployed.Outputs(p)
 		handler = steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
-			orchestrator.NewLogs(records, machines, objects, bucket), p.Rand, config,
+			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), p.Rand, config,
 		))
 	}
 	p.ServeTask(handler)

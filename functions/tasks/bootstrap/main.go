@@ -17,6 +17,6 @@ func main() {
 	objects, bucket := deployed.Outputs(p)
 	p.ServeHTTP(tasks.Routes(
 		orchestrator.NewQueries(records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
-		orchestrator.NewLogs(records, runner.New(p), objects, bucket), deployed.Signer(p), p.Version(),
+		orchestrator.NewLogs(records, runner.New(p), objects, bucket, deployed.Secrets(p)), deployed.Signer(p), p.Version(),
 	), deployed.ClientTokens(p))
 }

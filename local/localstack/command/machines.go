@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/localstack/deployment"
 	"github.com/sortie-dev/sortie/local/localstack/fixtures"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 // The arguments with which this program runs as part of a machine.
@@ -34,6 +35,7 @@ both.`,
 				Machines: p.above(machinesAbove), Source: p.above(sourceAbove), Token: deployment.MachinesToken,
 				Dir: filepath.Join(p.server.Dir, "machines"), Clock: a.Clock, Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 				Worker: []string{a.Executable, WordWorker}, Supervisor: []string{a.Executable, WordSupervisor},
+				Wrapper: []string{a.Executable, wrap.Command},
 			})
 			if err != nil {
 				return err

@@ -25,6 +25,12 @@ type Config struct {
 	Apps []string
 	// Images binds an image reference to a program and its first arguments.
 	Images map[string][]string
+	// ExecImages: an image "exec:PATH" is the program of this path on the host.
+	ExecImages bool
+	// Wrapper is a command that runs the programs of images whose environment has
+	// SORTIE_COMPLETION=exit, as sortie-exec does in a container; empty runs them
+	// without one.
+	Wrapper []string
 	// Starter runs the programs.
 	Starter Starter
 	// Regions are the regions that clients can ask for; the first is the

@@ -51,7 +51,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 // make creates a machine and returns its initial state. The machine may already
 // be further when make returns.
 func (s *Server) make(in createInput, m *manifest, subject faults.Subject) (*record, error) {
-	argv, err := m.argv(s.cfg.Images)
+	argv, err := m.argv(s.cfg)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "invalid_argument: %v", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // manifest is the part of a machine's config that this server reads. The whole
@@ -144,18 +146,24 @@ func (m *manifest) readFiles() error {
 	return nil
 }
 
-// argv returns the command line that the config runs: its own command, or that
-// of its image.
-func (m *manifest) argv(images map[string][]string) ([]string, error) {
-	switch program, known := images[m.Image]; {
+// argv returns the command line that the config runs: its own command, or that of its
+// image, which the configured wrapper may run.
+func (m *manifest) argv(c Config) ([]string, error) {
+	program, known := c.Images[m.Image]
+	if path, exec := strings.CutPrefix(m.Image, "exec:"); exec && c.ExecImages && filepath.IsAbs(path) {
+		program, known = []string{path}, true
+	}
+	switch {
 	case len(m.Init.Exec) > 0:
 		return m.Init.Exec, nil
 	case len(m.Init.Entrypoint) > 0:
 		return append(slices.Clip(m.Init.Entrypoint), m.Init.Cmd...), nil
-	case known:
-		return append(slices.Clip(program), m.Init.Cmd...), nil
+	case !known:
+		return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
+	case len(c.Wrapper) > 0 && m.Env[contract.CompletionVariable] == "exit":
+		program = slices.Concat(c.Wrapper, []string{"--"}, program)
 	}
-	return nil, fmt.Errorf("failed to get manifest %s: not found", m.Image)
+	return append(slices.Clip(program), m.Init.Cmd...), nil
 }
 
 func (m *manifest) grace() time.Duration {

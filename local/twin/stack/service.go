@@ -32,6 +32,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -54,7 +55,7 @@ func (s *Stack) startMachines(context.Context) error {
 	var err error
 	s.machines, err = flymachines.Open(flymachines.Config{
 		Dir: filepath.Join(s.addresses.Data, "machines"), Token: s.memory.renew(secretMachines, 20), Apps: []string{service.DefaultApp},
-		Images: images, Starter: starter, Clock: s.clock, Log: s.config.Log,
+		Images: images, ExecImages: true, Wrapper: append(slices.Clone(s.config.Executable), wrap.Command), Starter: starter, Clock: s.clock, Log: s.config.Log,
 		Path: s.config.Path, KeepMost: 10_000,
 	})
 	if err != nil {
@@ -126,6 +127,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 		config.PublicURL = s.addresses.URL
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
+	config.ExecImages = true
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }

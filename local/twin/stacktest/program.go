@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 // The arguments that turn a test binary into another program.
@@ -50,6 +51,7 @@ func programs(environ []string, more map[string]Program) map[string]Program {
 			return program.Main(context.Background(), environ, os.Stderr)
 		},
 		wordSupervisor: func(words []string, _ map[string]string) int { return flymachines.Supervise(words) },
+		wrap.Command:   func(words []string, _ map[string]string) int { return wrap.Main(words, environ) },
 		wordServe:      func([]string, map[string]string) int { return serve() },
 		wordPlay:       Play,
 	}

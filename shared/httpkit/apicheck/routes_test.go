@@ -43,7 +43,7 @@ type described struct {
 func frontDoors(s *orchestrator.System, signer port.Signer) []httpkit.Route {
 	return slices.Concat(
 		export.Routes(s.Requests), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
-		tasks.Routes(s.Queries, s.Requests, s.Logs, signer, ""),
+		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""),
 	)
 }
 

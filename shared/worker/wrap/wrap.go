@@ -38,6 +38,10 @@ const (
 	maxTrace        = 16 << 10
 )
 
+// Command is the name of the command with which a program that contains this package
+// calls Main.
+const Command = "machine-exec"
+
 // Main runs sortie-exec with arguments and an environment, and returns its exit code.
 // It handles the signals of the process and waits for every child process, so the
 // process does nothing else.

@@ -1,0 +1,125 @@
+//go:build unix
+
+package wrap
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// setupJob is setup for a task with a program.
+func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
+	t.Helper()
+	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
+		TaskID: "job-1", Attempt: 1, HeartbeatIntervalMS: 50, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 4000, Program: &p,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plane.Close)
+	variable, err := plane.Variable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{t, plane, []string{variable, contract.CompletionVariable + "=exit"}}
+}
+
+// exit returns the exit that completed reports.
+func (s *fixture) exit() contract.Exit {
+	s.t.Helper()
+	text, err := json.Marshal(s.completed()["exit"])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var e contract.Exit
+	if err := json.Unmarshal(text, &e); err != nil {
+		s.t.Fatal(err)
+	}
+	return e
+}
+
+func TestExitOfAProgramIsReported(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		script    string
+		successes []int
+		outcome   string
+		exit      contract.Exit
+	}{
+		"success":                {"exit 0", []int{0}, "SUCCEEDED", contract.Exit{}},
+		"failure":                {"exit 3", []int{0}, "FAILED", contract.Exit{Code: 3}},
+		"mapped to success":      {"exit 3", []int{0, 3}, "SUCCEEDED", contract.Exit{Code: 3}},
+		"zero mapped to failure": {"exit 0", []int{3}, "FAILED", contract.Exit{}},
+		"signal":                 {"kill -SEGV $$", []int{0}, "FAILED", contract.Exit{Code: 139, Signal: 11}},
+		"code of a signal":       {"exit 139", []int{0}, "FAILED", contract.Exit{Code: 139}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: row.successes})
+			s.run("sh", "-c", row.script)
+			if got := s.completed()["outcome"]; got != row.outcome || s.exit() != row.exit {
+				t.Errorf("got %v with %+v, want %s with %+v", got, s.exit(), row.outcome, row.exit)
+			}
+		})
+	}
+}
+
+// The flags and the file come from the task.
+func TestOutputOfAProgramIsUploaded(t *testing.T) {
+	t.Parallel()
+	path := file(t, "made.csv")
+	s := setupJob(t, contract.EnvelopeProgram{
+		SuccessCodes: []int{0}, Output: &contract.ProgramOutput{Path: path, FileName: "report.csv", ContentType: "text/csv"},
+	})
+	if got := s.run("sh", "-c", `printf 'a,b' > "$SORTIE_OUTPUT"; echo "${SORTIE_COMPLETION-none} ${TASK_ENVELOPE-none}"`); got.code != 0 || got.stdout != "none none\n" {
+		t.Errorf("got code %d and output %q, want 0 and none of the task's variables", got.code, got.stdout)
+	}
+	output, _ := s.completed()["output"].(map[string]any)
+	if content, _ := s.plane.Object("exports/job-1/output"); string(content) != "a,b" || output["fileName"] != "report.csv" {
+		t.Errorf("got output %q as %v, want a,b as report.csv", content, output)
+	}
+	for _, put := range s.of("put") {
+		if strings.HasSuffix(put.Path, "/output") && put.Header.Get("Content-Type") != "text/csv" {
+			t.Errorf("got content type %s, want text/csv", put.Header.Get("Content-Type"))
+		}
+	}
+}
+
+// The value is short, and its variable is not one of those that are always masked.
+func TestNamedSecretIsMasked(t *testing.T) {
+	t.Parallel()
+	s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}, SecretVariables: []string{"PIN"}})
+	s.env = append(s.env, "PIN=4711", "LEVEL=4712")
+	got := s.run("sh", "-c", `echo "pin $PIN level $LEVEL"`)
+	if want := "pin [redacted] level 4712\n"; got.stdout != want || s.log() != want {
+		t.Errorf("got output %q and log %q, want %q", got.stdout, s.log(), want)
+	}
+}
+
+func TestInputOfATaskIsTheStandardInput(t *testing.T) {
+	t.Parallel()
+	input := strings.Repeat("line\n", 40_000) // more than a pipe holds
+	calls := make(chan struct{}, 100)
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls <- struct{}{}; len(calls) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable) // it is read again
+			return
+		}
+		_, _ = w.Write([]byte(input))
+	}))
+	t.Cleanup(bucket.Close)
+	from := &contract.Download{URL: bucket.URL + "/input?X-Amz-Signature=secret", Size: int64(len(input))}
+	for _, row := range []struct{ script, output string }{{"wc -c", "200000"}, {"echo ignored", "ignored"}} {
+		s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}, Input: from})
+		if got := s.run("sh", "-c", row.script); got.code != 0 || strings.TrimSpace(got.stdout) != row.output {
+			t.Errorf("%s: got code %d and output %q, want 0 and %s", row.script, got.code, got.stdout, row.output)
+		}
+	}
+}
