@@ -85,7 +85,7 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 	return r, nil
 }
 
-// create assigns the ids of a new run and stores it, or returns the run of the
+// create assigns the ids of a new run, but not the run id of a firing, and stores it, or returns the run of the
 // key's first use. prepare, if it is not nil, changes the run before it is stored.
 func (s *Requests) create(
 	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
@@ -98,8 +98,12 @@ func (s *Requests) create(
 		return s.refuse(ctx, r.Tenant, under, err)
 	}
 	now := s.now()
-	r.TaskID = s.newTaskID(r.Work, now)
-	r.ID = r.TaskID
+	if r.ID != "" {
+		r.TaskID = run.FiringTaskID(r.Ref(), r.ScheduledAt)
+	} else {
+		r.TaskID = s.newTaskID(r.Work, now)
+		r.ID = r.TaskID
+	}
 	if prepare != nil {
 		if err := prepare(&r); err != nil {
 			return run.Run{}, false, err

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -16,6 +17,13 @@ func JobTaskID(at time.Time, entropy [10]byte) string {
 	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails after the year 10889 alone
 	copy(id[6:], entropy[:])
 	return KindJob + "_" + id.String()
+}
+
+// FiringTaskID returns the task id of a firing, which has a run id. It is the same
+// whenever the firing is created.
+func FiringTaskID(ref Ref, at time.Time) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
+	return JobTaskID(at, [10]byte(sum[:]))
 }
 
 // endsByExit reports whether a program's exit decides about its attempt, if its

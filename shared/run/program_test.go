@@ -21,6 +21,18 @@ func TestJobTaskIDIsAULIDOfItsTime(t *testing.T) {
 	}
 }
 
+func TestFiringHasOneTaskID(t *testing.T) {
+	t.Parallel()
+	ref := run.Ref{Tenant: "a", ID: run.FiringID("nightly", epoch)}
+	first := run.FiringTaskID(ref, epoch)
+	if again := run.FiringTaskID(ref, epoch); again != first {
+		t.Errorf("got %s and %s for one firing, want one id", first, again)
+	}
+	if other := run.FiringTaskID(run.Ref{Tenant: "b", ID: ref.ID}, epoch); other == first {
+		t.Errorf("got %s for two tenants, want two ids", first)
+	}
+}
+
 // The bytes of an input are due for deletion with the record, and once.
 func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
 	t.Parallel()

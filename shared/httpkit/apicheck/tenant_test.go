@@ -82,7 +82,7 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 	if op.Path == "/export/{format}" {
 		body = `{"pi":"` + apitest.PI + `"}`
 	}
-	path := strings.NewReplacer("{task_id}", task, "{format}", "mods").Replace(op.Path)
+	path := strings.NewReplacer("{task_id}", task, "{run_id}", task, "{format}", "mods").Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
 	}
@@ -140,7 +140,7 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 			separate(t, stage, op, task)
 			return
 		}
-		if !strings.Contains(op.Path, "{task_id}") {
+		if !strings.Contains(op.Path, "{task_id}") && !strings.Contains(op.Path, "{run_id}") {
 			t.Fatal("this operation names no task: say in withoutTask how it separates tenants")
 		}
 		before := stage.Run(t, task)
@@ -200,18 +200,22 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 			}
 		}
 	},
-	"GET /v1/tasks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
-		t.Helper()
-		stage.Accept(t)
-		own := decode[contract.TaskList](t, call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + "?limit=1"}, "", owner))
-		if len(own.Tasks) != 1 || own.NextCursor == "" {
-			t.Fatalf("got %+v for the owner, want a first page", own)
+	"GET /v1/tasks": separateLists,
+	"GET /v1/runs":  separateLists,
+}
+
+// separateLists checks that a list has no runs of another tenant.
+func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+	t.Helper()
+	stage.Accept(t)
+	own := decode[contract.TaskList](t, call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + "?limit=1"}, "", owner))
+	if len(own.Tasks) != 1 || own.NextCursor == "" {
+		t.Fatalf("got %+v for the owner, want a first page", own)
+	}
+	for _, query := range []string{"", "?state=Completed", "?cursor=" + own.NextCursor} {
+		answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
+		if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
+			t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
 		}
-		for _, query := range []string{"", "?state=Completed", "?cursor=" + own.NextCursor} {
-			answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
-			if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
-				t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
-			}
-		}
-	},
+	}
 }
