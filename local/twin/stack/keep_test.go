@@ -77,7 +77,7 @@ func keepUnderWay(t *testing.T, folder string, was *kept) {
 	t.Helper()
 	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
 	g := spawn(t, served{Data: folder, Play: "once:" + mark + " exit:3 wait:" + hold + " success", Settings: map[string]string{
-		"SORTIE_MAX_MACHINES": "3", "SORTIE_START_TIMEOUT": "5h", "SORTIE_TIME_LIMIT": "10h",
+		"SORTIE_MAX_MACHINES": "3", "SORTIE_START_TIMEOUT": "2h", "SORTIE_TIME_LIMIT": "10h",
 		"SORTIE_RETRY_DELAY": "4s", "SORTIE_RETRY_MAX_DELAY": "4s",
 	}})
 	doing := func(name, state string) {

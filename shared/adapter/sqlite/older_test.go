@@ -50,11 +50,11 @@ func older(t *testing.T, folder string) (path string, left time.Time) {
 func TestOlderFileIsReadable(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		folder string
+		folder, tenant string
 		// outputs is the number of runs with bytes to delete, purged that of ended
 		// runs without.
 		outputs, purged int
-	}{{"folder-1", 1, 1}, {"folder-2", 2, 0}} {
+	}{{"folder-1", "local", 1, 1}, {"folder-2", "local", 2, 0}, {"folder-3", "default", 2, 0}} {
 		t.Run(row.folder, func(t *testing.T) {
 			t.Parallel()
 			path, left := older(t, row.folder)
@@ -68,7 +68,7 @@ func TestOlderFileIsReadable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantOlderRuns(t, store)
+			wantOlderRuns(t, store, row.tenant)
 			due, _, err := store.Due(t.Context(), left.Add(365*24*time.Hour), "", 100)
 			if err != nil || len(due) != 5 {
 				t.Errorf("got %d due runs, %v", len(due), err)
@@ -85,9 +85,9 @@ func TestOlderFileIsReadable(t *testing.T) {
 }
 
 // wantOlderRuns reads every record of the stored database and all its events.
-func wantOlderRuns(t *testing.T, store *sqlite.Store) {
+func wantOlderRuns(t *testing.T, store *sqlite.Store, tenant string) {
 	t.Helper()
-	runs, _, err := store.List(t.Context(), "local", port.Page{Limit: 100})
+	runs, _, err := store.List(t.Context(), tenant, port.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
