@@ -10,8 +10,9 @@ import (
 )
 
 // ErrNoSlot is returned by a commit that would take a slot although none is
-// free or another run is queued for it. Nothing of the commit was applied.
-var ErrNoSlot = errors.New("the pool has no free slot")
+// free or another run is queued for it, as a *NoSlot. Nothing of the commit was
+// applied.
+var ErrNoSlot = errors.New("no free slot")
 
 // ErrConflict is returned by a commit that lost a race. Nothing of it was
 // applied; the caller loads the record and decides again.
@@ -33,15 +34,18 @@ var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 // Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not
 // found, except by Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
+	JobStore
+
 	// Create writes a new run with its events, at version 1. If the key is
 	// known, nothing is written: existing is the run of its first use, and
 	// ErrKeyTaken is returned if the digest differs. ErrConflict means that the
 	// run's id exists.
 	Create(ctx context.Context, first Write, key *IdempotencyKey) (existing *run.Run, err error)
-	// Load returns a run by its id, Find by its task id, or ErrNotFound. The
-	// caller may copy the result but not change it.
+	// Load returns a run by its id, Find by its task id or its id, or ErrNotFound.
+	// A task id is never the id of another run. The caller may copy the result but
+	// not change it.
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
-	Find(ctx context.Context, tenant, taskID string) (run.Run, error)
+	Find(ctx context.Context, tenant, id string) (run.Run, error)
 	// FindByKey returns the run of the key's first use, as Create does:
 	// ErrNotFound for an unknown key, ErrKeyTaken if the digest differs.
 	FindByKey(ctx context.Context, tenant string, key IdempotencyKey) (run.Run, error)
@@ -136,6 +140,17 @@ func WriteOf(d run.Decision) Write {
 	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, Heartbeat: d.Heartbeat}
 }
 
+// Result returns what the write stores as the last result of the run's job: the
+// result of a run that it ends.
+func (w Write) Result() (run.Result, bool) {
+	for _, e := range w.Events {
+		if e.State.Terminal() && !e.From.Terminal() {
+			return w.Run.Result()
+		}
+	}
+	return run.Result{}, false
+}
+
 // Placement is the machine of a run's attempt according to the record.
 type Placement struct {
 	Run     run.Ref
@@ -167,6 +182,14 @@ type IdempotencyKey struct {
 	Digest string
 }
 
+// NoSlot names the pool in which a commit found no free slot. It is ErrNoSlot.
+type NoSlot struct{ Pool string }
+
+func (n *NoSlot) Error() string { return fmt.Sprintf("pool %s: %v", n.Pool, ErrNoSlot) }
+
+// Unwrap returns ErrNoSlot.
+func (n *NoSlot) Unwrap() error { return ErrNoSlot }
+
 // Conflict names the run that made a commit fail; its zero value is a start gate. It
 // is ErrConflict.
 type Conflict struct{ Ref run.Ref }
@@ -180,8 +203,10 @@ func (c *Conflict) Unwrap() error { return ErrConflict }
 
 // Page selects a page of a list.
 type Page struct {
-	// State is a filter; empty means all states.
+	// State is a filter; empty means all states. JobID selects the runs of a job;
+	// empty means all runs.
 	State run.State
+	JobID string
 	// Cursor is the next of the previous page; empty means the first page.
 	Cursor string
 	// Limit is 1 to 1000.

@@ -96,6 +96,22 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"reception is recorded":                       receptionIsRecorded,
 		"claim is recorded":                           claimIsRecorded,
 		"concurrent receptions follow each other":     receptionRace,
+		"job is read back":                            jobIsReadBack,
+		"versions of a job are kept":                  jobVersionsAreKept,
+		"deleted job is gone":                         deletedJobIsGone,
+		"jobs in pages":                               jobsInPages,
+		"due jobs are found":                          jobsAreDue,
+		"firing is atomic":                            firingIsAtomic,
+		"one of many firings and deletions wins":      firingRace,
+		"runs of a job":                               runsOfAJob,
+		"last result is kept":                         lastResultIsKept,
+		"last result outlives runs":                   lastResultOutlivesRuns,
+		"concurrent ends keep the last result":        resultRace,
+		"slots of jobs are limited":                   jobSlotsAreLimited,
+		"commit changes slots of pools and jobs":      bothSlots,
+		"cancelled run gets no slot of its job":       cancelledRunGetsNoJobSlot,
+		"many runs share few slots of a job":          jobSlotRace,
+		"reconcile follows the slots of jobs":         reconcileFollowsJobSlots,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -60,6 +61,18 @@ func (s settled) OutputsDue(ctx context.Context, now time.Time, after string, li
 func (s settled) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
 	s.settle()
 	return s.Store.Purge(ctx, now, limit)
+}
+
+// Jobs implements port.Store.
+func (s settled) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
+	s.settle()
+	return s.Store.Jobs(ctx, tenant, page)
+}
+
+// JobsDue implements port.Store.
+func (s settled) JobsDue(ctx context.Context, now time.Time, after string, limit int) ([]job.Ref, string, error) {
+	s.settle()
+	return s.Store.JobsDue(ctx, now, after, limit)
 }
 
 // QueueLength implements port.Store.

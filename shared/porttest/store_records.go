@@ -29,6 +29,9 @@ func createdIsReadBack(s *storeTest) {
 		got, err := s.store.Find(s.ctx, r.Tenant, r.TaskID)
 		s.ok(err)
 		s.same(want, got)
+		got, err = s.store.Find(s.ctx, r.Tenant, r.ID)
+		s.ok(err)
+		s.same(want, got)
 		if events := s.events(r.Ref()); len(events) != 1 || events[0].Type != run.EventAccepted {
 			s.Fatalf("got events %+v of a new run", events)
 		}
@@ -58,9 +61,9 @@ func notFound(s *storeTest) {
 	for _, ref := range []run.Ref{{}, {Tenant: "acme"}, {Tenant: "acme", ID: "A"}, {Tenant: "acme", ID: "a "}, {ID: "a"}} {
 		s.wantNone(ref)
 	}
-	for _, task := range []string{"", "a", "TASK OF A"} {
+	for _, task := range []string{"", "A", "TASK OF A"} {
 		if _, err := s.store.Find(s.ctx, "acme", task); !isNotFound(err) {
-			s.Errorf("task %q: got %v, want ErrNotFound", task, err)
+			s.Errorf("id %q: got %v, want ErrNotFound", task, err)
 		}
 	}
 	w := s.decide(after(port.WriteOf(run.New(sample("acme", "ghost"), s.now))), cancel())

@@ -195,8 +195,10 @@ func expiredIsNotFound(s *storeTest) {
 	live := s.apply(s.create(sample("acme", "living")), cancel())
 	gone := s.expired("acme", "gone")
 	s.wantNone(gone.Ref())
-	if _, err := s.store.Find(s.ctx, gone.Tenant, gone.TaskID); !isNotFound(err) {
-		s.Errorf("find by task id: got %v, want ErrNotFound", err)
+	for _, id := range []string{gone.TaskID, gone.ID} {
+		if _, err := s.store.Find(s.ctx, gone.Tenant, id); !isNotFound(err) {
+			s.Errorf("find %q: got %v, want ErrNotFound", id, err)
+		}
 	}
 	for _, state := range []run.State{"", run.Cancelled} {
 		got := s.pages("acme", port.Page{State: state, Limit: 1}, func() {})

@@ -104,12 +104,17 @@ func (r Run) PurgeAt() time.Time {
 func (r Run) Succeeded() bool { return r.Attempt.Outcome == OutcomeSucceeded }
 
 // PoolState is how the pool counts the run: queued, held, or not at all if it has
-// ended or the pool has no limit.
-func (r Run) PoolState() SlotState {
+// ended or the pool has no limit. JobPoolState is the same for the pool of its job.
+func (r Run) PoolState() SlotState { return r.counted(r.Slot) }
+
+// JobPoolState is how the job's pool counts the run; see PoolState.
+func (r Run) JobPoolState() SlotState { return r.counted(r.JobSlot) }
+
+func (r Run) counted(s Slot) SlotState {
 	if r.State.Terminal() {
 		return ""
 	}
-	return r.Slot.counted()
+	return s.counted()
 }
 
 // Queued reports whether the run waits in its pool's queue: for a slot, or for the

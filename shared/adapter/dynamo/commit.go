@@ -61,7 +61,7 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 				beside = append(beside, gate)
 			}
 		}
-		return s.write(ctx, append(append(parts, beside...), leases.parts...))
+		return s.write(ctx, slices.Concat(parts, beside, leases.parts, results(changes)))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
@@ -19,40 +20,54 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if err != nil {
 		return nil, wrap(err, "create run", first.Run.ID)
 	}
-	var names []*nameUse
 	var use *nameUse
 	if key != nil {
 		use = &nameUse{key: keyOf(pkKey(first.Run.Tenant, key.Key), sortKey), digest: key.Digest, idempotency: true}
-		names = append(names, use)
 	}
-	if first.Run.TaskID != first.Run.ID {
-		names = append(names, &nameUse{key: keyOf(pkTask(first.Run.Tenant, first.Run.TaskID), sortTask)})
-	}
+	task := taskOf(c)
 	err = s.again(ctx, func() error {
 		leases, err := s.leases(ctx, []*change{c})
 		if err != nil {
 			return err
 		}
 		var parts []*part
-		for _, n := range names {
-			parts = append(parts, n.part(s, c))
+		if use != nil {
+			parts = append(parts, use.part(s, c))
 		}
-		created := c.creates(s)
-		if n, ok := leases.slots[c]; ok {
-			created.put[attrSlot] = number(int64(n))
-		}
-		parts = append(parts, created)
-		if heartbeat := c.heartbeat(); heartbeat != nil {
-			parts = append(parts, heartbeat)
-		} else if c.before != nil {
-			parts = append(parts, &part{key: heartbeatKey(c.Run.Ref()), remove: true}) // the expired run's
-		}
-		return s.write(ctx, append(parts, leases.parts...))
+		return s.write(ctx, slices.Concat(parts, s.creation(c, task, leases), leases.parts, results([]*change{c})))
 	})
 	if err == nil && use != nil && use.existing != nil {
 		return use.existing, nil
 	}
 	return nil, wrap(err, "create run", first.Run.ID)
+}
+
+// taskOf is the task id of a new run; nil if it is the run's id.
+func taskOf(c *change) *nameUse {
+	if c.Run.TaskID == c.Run.ID {
+		return nil
+	}
+	return &nameUse{key: keyOf(pkTask(c.Run.Tenant, c.Run.TaskID), sortTask)}
+}
+
+// creation returns the parts that create a run under its task id.
+func (s *Store) creation(c *change, task *nameUse, leases *leases) (parts []*part) {
+	if task != nil {
+		parts = append(parts, task.part(s, c))
+	}
+	created := c.creates(s)
+	for _, attribute := range []string{attrSlot, attrJobSlot} {
+		if at, ok := leases.held[slotOf{c, attribute}]; ok {
+			created.put[attribute] = number(int64(at.number))
+		}
+	}
+	parts = append(parts, created)
+	if heartbeat := c.heartbeat(); heartbeat != nil {
+		parts = append(parts, heartbeat)
+	} else if c.before != nil {
+		parts = append(parts, &part{key: heartbeatKey(c.Run.Ref()), remove: true}) // the expired run's
+	}
+	return parts
 }
 
 // nameUse is a name that a new run reserves: an idempotency key, or a task id

@@ -31,6 +31,9 @@ const (
 	sortKey       = "key"
 	sortTask      = "task"
 	sortNote      = "note"
+	sortJob       = "job"
+	sortResult    = "result"
+	sortVersion   = "version#"
 )
 
 // Partition keys of the items without a tenant: those of tenants start with the
@@ -53,17 +56,19 @@ func within(tenant, kind, name string) string {
 	return url.PathEscape(tenant) + "#" + kind + "#" + name
 }
 
-func pkRun(ref run.Ref) string              { return within(ref.Tenant, "run", ref.ID) }
-func pkPool(tenant, pool string) string     { return within(tenant, "pool", pool) }
-func pkKey(tenant, key string) string       { return within(tenant, "key", key) }
-func pkTask(tenant, taskID string) string   { return within(tenant, "task", taskID) }
-func runKey(ref run.Ref) item               { return keyOf(pkRun(ref), sortRun) }
-func heartbeatKey(ref run.Ref) item         { return keyOf(pkRun(ref), sortHeartbeat) }
-func slotKey(in string, number int) item    { return keyOf(in, fmt.Sprintf("%s%06d", sortSlot, number)) }
-func queueKey(in string, r run.Run) item    { return keyOf(in, queueSort(r)) }
-func eventsPrefix(born time.Time) string    { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
-func eventsSort(p string, last int) string  { return fmt.Sprintf("%s%010d", p, last) }
-func queueSort(r run.Run) string            { return sortQueue + ordered(r.Slot.Since) + "#" + r.ID }
+func pkRun(ref run.Ref) string                       { return within(ref.Tenant, "run", ref.ID) }
+func pkPool(tenant, pool string) string              { return within(tenant, "pool", pool) }
+func pkKey(tenant, key string) string                { return within(tenant, "key", key) }
+func pkTask(tenant, taskID string) string            { return within(tenant, "task", taskID) }
+func runKey(ref run.Ref) item                        { return keyOf(pkRun(ref), sortRun) }
+func heartbeatKey(ref run.Ref) item                  { return keyOf(pkRun(ref), sortHeartbeat) }
+func slotKey(in string, number int) item             { return keyOf(in, fmt.Sprintf("%s%06d", sortSlot, number)) }
+func pkJob(tenant, jobID string) string              { return within(tenant, "job", jobID) }
+func queueKey(in string, s run.Slot, id string) item { return keyOf(in, queueSort(s, id)) }
+func eventsPrefix(born time.Time) string             { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
+func eventsSort(p string, last int) string           { return fmt.Sprintf("%s%010d", p, last) }
+func queueSort(s run.Slot, id string) string         { return sortQueue + ordered(s.Since) + "#" + id }
+
 func slotNumber(sk string) (n int, ok bool) { return numbered(strings.CutPrefix(sk, sortSlot)) }
 
 func numbered(digits string, ok bool) (int, bool) {
@@ -122,7 +127,9 @@ const (
 	dueShards  = 16
 )
 
-func shard(ref run.Ref, of int) string {
-	sum := sha256.Sum256([]byte(pkRun(ref)))
+func shard(ref run.Ref, of int) string { return shardOf(pkRun(ref), of) }
+
+func shardOf(pk string, of int) string {
+	sum := sha256.Sum256([]byte(pk))
 	return strconv.Itoa(int(sum[0]) % of)
 }

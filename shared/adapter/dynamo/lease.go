@@ -10,16 +10,61 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// move is the change of one of a run's two slots: of its pool, or of its job.
+type move struct {
+	*change
+	lease run.LeaseChange
+	slot  func(run.Run) run.Slot
+	// attribute has the number of the slot in the run's item.
+	attribute string
+}
+
+func poolSlot(r run.Run) run.Slot { return r.Slot }
+func jobSlot(r run.Run) run.Slot  { return r.JobSlot }
+
+// movesOf returns the changes of slots.
+func movesOf(changes []*change) (moves []move) {
+	for _, c := range changes {
+		if c.Lease != "" {
+			moves = append(moves, move{c, c.Lease, poolSlot, attrSlot})
+		}
+		if c.JobLease != "" {
+			moves = append(moves, move{c, c.JobLease, jobSlot, attrJobSlot})
+		}
+	}
+	return moves
+}
+
+// after is the slot as the commit leaves it, pool the partition key of its pool.
+func (m move) after() run.Slot { return m.slot(m.Run) }
+func (m move) pool() string    { return pkPool(m.Run.Tenant, m.after().Pool) }
+
+// leaves reports whether the run leaves a slot or a queue, whose item is to be found.
+func (m move) leaves() bool { return m.lease != run.LeaseTake && m.lease != run.LeaseEnqueue }
+
+// frees reports whether the run releases its slot.
+func (m move) frees() bool { return m.lease == run.LeaseRelease || m.lease == run.LeaseRequeue }
+
 // leases are the changes of a commit to the pools of its runs.
 type leases struct {
 	parts []*part
-	// slots are the numbers of the slots that runs hold after the commit.
-	slots map[*change]int
-	// left are the runs that hold no slot after the commit.
-	left map[*change]bool
+	// held are the slots that runs get, left those that they release.
+	held map[slotOf]slotAt
+	left map[slotOf]bool
 	// freed are the slots of each pool that the commit releases and has not
 	// granted, with their holders.
 	freed map[string][]lease
+}
+
+// slotOf is a run's slot of its pool or of its job, slotAt the item of a slot.
+type slotOf struct {
+	*change
+	attribute string
+}
+
+type slotAt struct {
+	in     string
+	number int
 }
 
 // lease is a held slot.
@@ -28,71 +73,58 @@ type lease struct {
 	run    string
 }
 
-// note stores the slot's number beside the record, which finds the slot when it
-// is released.
+// note stores the numbers of the run's slots beside the record, which finds them
+// when they are released.
 func (l *leases) note(c *change, p *part) {
-	if n, ok := l.slots[c]; ok {
-		p.set(attrSlot, number(int64(n)))
-	} else if l.left[c] {
-		p.drop(attrSlot)
-		p.sameSlot(c.before.is)
+	for _, attribute := range []string{attrSlot, attrJobSlot} {
+		of := slotOf{c, attribute}
+		if at, ok := l.held[of]; ok {
+			p.set(attribute, number(int64(at.number)))
+		} else if l.left[of] {
+			p.drop(attribute)
+			p.sameSlot(c.before.is, attribute)
+		}
 	}
 }
 
 // sameSlot adds the condition that the record still has the slot's number as it was
 // read: Reconcile changes it without raising the version.
-func (p *part) sameSlot(read item) {
-	if number, ok := read[attrSlot]; ok {
-		p.where(attrSlot, "=", number)
+func (p *part) sameSlot(read item, attribute string) {
+	if number, ok := read[attribute]; ok {
+		p.where(attribute, "=", number)
 	} else {
-		p.absent(attrSlot)
+		p.absent(attribute)
 	}
 }
 
-// leases plans the changes to slots and queues. It returns ErrNoSlot if a run
+// leases plans the changes to slots and queues. It returns a *NoSlot if a run
 // cannot have a slot. A slot released and granted in one commit is written
 // once.
 func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
-	l := &leases{slots: map[*change]int{}, left: map[*change]bool{}, freed: map[string][]lease{}}
-	if err := s.lookAt(ctx, slices.DeleteFunc(slices.Clone(changes), func(c *change) bool {
-		return c.Lease != run.LeaseGrant && c.Lease != run.LeaseDequeue && c.Lease != run.LeaseRelease && c.Lease != run.LeaseRequeue
-	})); err != nil {
+	l := &leases{held: map[slotOf]slotAt{}, left: map[slotOf]bool{}, freed: map[string][]lease{}}
+	moves := movesOf(changes)
+	var leaving []*change
+	for _, m := range moves {
+		if m.leaves() && !slices.Contains(leaving, m.change) {
+			leaving = append(leaving, m.change)
+		}
+	}
+	if err := s.lookAt(ctx, leaving); err != nil {
 		return nil, err
 	}
-	for _, c := range changes {
-		if c.Lease != run.LeaseRelease && c.Lease != run.LeaseRequeue {
+	for _, m := range moves {
+		if !m.frees() {
 			continue
 		}
-		l.left[c] = true
-		if n, ok := c.before.slot(); ok {
-			in := pkPool(c.Run.Tenant, c.before.Slot.Pool)
-			l.freed[in] = append(l.freed[in], lease{n, c.Run.ID})
+		l.left[slotOf{m.change, m.attribute}] = true
+		if n, ok := m.before.slot(m.attribute); ok {
+			in := pkPool(m.Run.Tenant, m.slot(m.before.Run).Pool)
+			l.freed[in] = append(l.freed[in], lease{n, m.Run.ID})
 		}
 	}
 	pools := map[string]*view{}
-	for _, c := range changes {
-		var err error
-		in := pkPool(c.Run.Tenant, c.Run.Slot.Pool)
-		switch c.Lease {
-		case run.LeaseTake:
-			var waits []item
-			if waits, err = s.queue(ctx, in, 1); err == nil && len(waits) > 0 {
-				return nil, port.ErrNoSlot
-			}
-			if err == nil {
-				err = s.grant(ctx, l, c, in, pools)
-			}
-		case run.LeaseGrant:
-			l.leave(c)
-			err = s.grant(ctx, l, c, in, pools)
-		case run.LeaseDequeue:
-			l.leave(c)
-		case run.LeaseEnqueue, run.LeaseRequeue:
-			if err = s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err == nil {
-				l.parts = append(l.parts, &part{put: queueKey(in, c.Run)})
-			}
-		}
-		if err != nil {
+	for _, m := range moves {
+		if err := s.move(ctx, l, m, pools); err != nil {
 			return nil, err
 		}
 	}
@@ -106,24 +138,50 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 	return l, nil
 }
 
+// move plans one change, but for the release of a slot.
+func (s *Store) move(ctx context.Context, l *leases, m move, pools map[string]*view) error {
+	switch m.lease {
+	case run.LeaseTake:
+		waits, err := s.queue(ctx, m.pool(), 1)
+		if err != nil {
+			return err
+		}
+		if len(waits) > 0 {
+			return &port.NoSlot{Pool: m.after().Pool}
+		}
+		return s.grant(ctx, l, m, pools)
+	case run.LeaseGrant:
+		l.leave(m)
+		return s.grant(ctx, l, m, pools)
+	case run.LeaseDequeue:
+		l.leave(m)
+	case run.LeaseEnqueue, run.LeaseRequeue:
+		if err := s.register(ctx, m.Run.Tenant, m.after().Pool); err != nil {
+			return err
+		}
+		l.parts = append(l.parts, &part{put: queueKey(m.pool(), m.after(), m.Run.ID)})
+	}
+	return nil
+}
+
 // leave removes the run from its queue.
-func (l *leases) leave(c *change) {
-	was := c.before
-	l.parts = append(l.parts, &part{key: queueKey(pkPool(was.Tenant, was.Slot.Pool), was.Run), remove: true})
+func (l *leases) leave(m move) {
+	was := m.slot(m.before.Run)
+	l.parts = append(l.parts, &part{key: queueKey(pkPool(m.Run.Tenant, was.Pool), was, m.Run.ID), remove: true})
 }
 
 // grant finds a slot for the run: one that the same commit releases, or a free
 // one.
-func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pools map[string]*view) error {
-	limit := c.Run.Slot.Limit
+func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*view) error {
+	in, slot := m.pool(), m.after()
 	for i, held := range l.freed[in] {
-		if held.number < limit {
+		if held.number < slot.Limit {
 			l.freed[in] = append(l.freed[in][:i:i], l.freed[in][i+1:]...)
-			l.hold(c, in, held.number, held.run)
+			l.hold(m, held.number, held.run)
 			return nil
 		}
 	}
-	if err := s.register(ctx, c.Run.Tenant, c.Run.Slot.Pool); err != nil {
+	if err := s.register(ctx, m.Run.Tenant, slot.Pool); err != nil {
 		return err
 	}
 	if pools[in] == nil {
@@ -136,17 +194,17 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 		for _, held := range l.freed[in] {
 			delete(v.held, held.number)
 		}
-		for other, n := range l.slots {
-			if pkPool(other.Run.Tenant, other.Run.Slot.Pool) == in {
-				v.held[n] = other.Run.ID
+		for other, at := range l.held {
+			if at.in == in {
+				v.held[at.number] = other.Run.ID
 			}
 		}
 	}
-	n, ok := pools[in].free(limit, s.random)
+	n, ok := pools[in].free(slot.Limit, s.random)
 	if !ok {
-		return port.ErrNoSlot
+		return &port.NoSlot{Pool: slot.Pool}
 	}
-	pools[in].held[n] = c.Run.ID
+	pools[in].held[n] = m.Run.ID
 	was := ""
 	for i, held := range l.freed[in] {
 		if held.number == n {
@@ -155,14 +213,15 @@ func (s *Store) grant(ctx context.Context, l *leases, c *change, in string, pool
 			break
 		}
 	}
-	l.hold(c, in, n, was)
+	l.hold(m, n, was)
 	return nil
 }
 
 // hold gives the slot to the run, from its present holder; "" for a free slot.
-func (l *leases) hold(c *change, in string, n int, was string) {
+func (l *leases) hold(m move, n int, was string) {
+	in := m.pool()
 	put := slotKey(in, n)
-	put[attrRun] = text(c.Run.ID)
+	put[attrRun] = text(m.Run.ID)
 	p := &part{put: put}
 	if was == "" {
 		p.absent(schema.Partition.Name)
@@ -170,7 +229,7 @@ func (l *leases) hold(c *change, in string, n int, was string) {
 		p.heldBy(was)
 	}
 	l.parts = append(l.parts, p)
-	l.slots[c] = n
+	l.held[slotOf{m.change, m.attribute}] = slotAt{in, n}
 }
 
 // heldBy sets the holder of the slot, "" for a free slot.

@@ -22,15 +22,9 @@ import (
 // "cursor", a limit out of range one for "limit". The order of runs created at
 // the same moment is arbitrary but constant.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
-	if page.Limit < 1 || page.Limit > 1000 {
-		return nil, "", fault.Invalid("limit", "want 1 to 1000")
-	}
-	var from []byte
-	if page.Cursor != "" {
-		var ok bool
-		if from, ok = placeOf(page.Cursor, tenant, page.State); !ok {
-			return nil, "", fault.Invalid("cursor", "not a cursor of this list")
-		}
+	from, err := listingOf(tenant, page).start(page)
+	if err != nil {
+		return nil, "", err
 	}
 	runs, next, err := s.list(ctx, tenant, page, from)
 	return runs, next, wrap(err, "list the runs of", tenant)
@@ -41,6 +35,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 const listScan = 2000
 
 func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []byte) ([]run.Run, string, error) {
+	in := listingOf(tenant, page)
 	m := s.merge(func(a, b item) bool { return stdbytes.Compare(bytesOf(a[attrBorn]), bytesOf(b[attrBorn])) > 0 },
 		s.listQueries(tenant, page, from))
 	runs := []run.Run{}
@@ -54,7 +49,7 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 		}
 		last := bytesOf(entries[len(entries)-1][attrBorn])
 		scanned += len(entries)
-		if page.State.Terminal() { // the index has the states of ended runs
+		if page.State.Terminal() && page.JobID == "" { // the index of all runs has the states of ended ones
 			entries = slices.DeleteFunc(entries, func(e item) bool { return textOf(e[attrEnd]) != string(page.State) })
 		}
 		records, err := s.records(ctx, entries, true)
@@ -69,19 +64,33 @@ func (s *Store) list(ctx context.Context, tenant string, page port.Page, from []
 				continue
 			}
 			if len(runs) == page.Limit {
-				return runs, cursorOf(born(runs[page.Limit-1]), tenant, page.State), nil
+				return runs, in.cursor(born(runs[page.Limit-1])), nil
 			}
 			runs = append(runs, r.Run)
 		}
 		if page.State != "" && scanned >= listScan {
-			return runs, cursorOf(last, tenant, page.State), nil
+			return runs, in.cursor(last), nil
 		}
 	}
 }
 
-// listQueries returns the queries for the halves of the tenant's runs, living
-// and ended, that can have the state.
+// listQueries returns the query for the runs of a job, or those for the halves of the
+// tenant's runs, living and ended, that can have the state.
 func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries []*dynamodb.QueryInput) {
+	add := func(q *dynamodb.QueryInput, size int) {
+		q.ScanIndexForward = aws.Bool(false)
+		q.Limit = aws.Int32(int32(size)) //nolint:gosec // the limit of a page is checked
+		if from != nil {
+			*q.KeyConditionExpression += " AND #sort < :sort"
+			q.ExpressionAttributeNames["#sort"] = attrBorn
+			q.ExpressionAttributeValues[":sort"] = bytes(from)
+		}
+		queries = append(queries, q)
+	}
+	if page.JobID != "" {
+		add(s.indexQuery(schema.IndexJobs, attrJob, pkJob(tenant, page.JobID)), page.Limit+1)
+		return queries
+	}
 	size := page.Limit/listShards + 8
 	if page.State != "" {
 		size = listScan / listShards
@@ -91,15 +100,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 			continue
 		}
 		for n := range listShards {
-			q := s.indexQuery(schema.IndexList, attrList, listKey(tenant, half, strconv.Itoa(n)))
-			q.ScanIndexForward = aws.Bool(false)
-			q.Limit = aws.Int32(int32(size)) //nolint:gosec // the limit of a page is checked
-			if from != nil {
-				*q.KeyConditionExpression += " AND #sort < :sort"
-				q.ExpressionAttributeNames["#sort"] = attrBorn
-				q.ExpressionAttributeValues[":sort"] = bytes(from)
-			}
-			queries = append(queries, q)
+			add(s.indexQuery(schema.IndexList, attrList, listKey(tenant, half, strconv.Itoa(n))), size)
 		}
 	}
 	return queries
@@ -115,31 +116,52 @@ func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	}
 }
 
-// A cursor is the place of the last run of a page and a prefix of a hash over
+// listing identifies a list: its kind with the version of its cursors, whose list it
+// is, and its filter.
+type listing struct {
+	kind, scope string
+	state       run.State
+}
+
+// listingOf is the list of runs of which a page is read.
+func listingOf(tenant string, page port.Page) listing {
+	if page.JobID != "" {
+		return listing{"runs of a job 1", pkJob(tenant, page.JobID), page.State}
+	}
+	return listing{"runs 2", tenant, page.State}
+}
+
+// A cursor is the place of the last entry of a page and a prefix of a hash over
 // it and its list, which detects truncated and mistyped cursors and those of
 // other lists. It protects no secret.
-const (
-	placeSize = 16
-	sumSize   = 8
-)
+const sumSize = 8
 
 var cursorText = base64.RawURLEncoding.Strict()
 
-func cursorOf(place []byte, tenant string, state run.State) string {
-	return cursorText.EncodeToString(append(place, sumOf(place, tenant, state)...))
+func (l listing) cursor(place []byte) string {
+	return cursorText.EncodeToString(slices.Concat(place, l.sum(place)))
 }
 
-func placeOf(cursor, tenant string, state run.State) ([]byte, bool) {
-	raw, err := cursorText.DecodeString(cursor)
-	if err != nil || len(raw) != placeSize+sumSize {
-		return nil, false
+// start returns the place after which the page starts, nil for the first page, or
+// a fault of the page.
+func (l listing) start(page port.Page) ([]byte, error) {
+	if page.Limit < 1 || page.Limit > 1000 {
+		return nil, fault.Invalid("limit", "want 1 to 1000")
 	}
-	place := raw[:placeSize:placeSize]
-	// The decoder ignores line breaks, which no cursor has.
-	return place, cursorOf(place, tenant, state) == cursor
+	if page.Cursor == "" {
+		return nil, nil
+	}
+	raw, err := cursorText.DecodeString(page.Cursor)
+	if err == nil && len(raw) > sumSize {
+		// The decoder ignores line breaks, which no cursor has.
+		if place := raw[:len(raw)-sumSize]; l.cursor(place) == page.Cursor {
+			return place, nil
+		}
+	}
+	return nil, fault.Invalid("cursor", "not a cursor of this list")
 }
 
-func sumOf(place []byte, tenant string, state run.State) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "list of runs 2: %x %q %q", place, tenant, state))
+func (l listing) sum(place []byte) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "list of %s: %x %q %q", l.kind, place, l.scope, l.state))
 	return sum[:sumSize]
 }

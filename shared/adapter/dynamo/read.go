@@ -25,14 +25,14 @@ func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	return r, wrap(err, "read run", ref.ID)
 }
 
-// Find implements port.Store. A task whose id is its run's id needs one read,
-// any other three.
-func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
-	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: taskID}, s.alive)
-	if err == nil && r.TaskID == taskID || err != nil && !errors.Is(err, port.ErrNotFound) {
-		return r, wrap(err, "read task", taskID)
+// Find implements port.Store. A run's id needs one read, a task id that differs
+// from it three.
+func (s *Store) Find(ctx context.Context, tenant, id string) (run.Run, error) {
+	r, err := s.load(ctx, run.Ref{Tenant: tenant, ID: id}, s.alive)
+	if !errors.Is(err, port.ErrNotFound) {
+		return r, wrap(err, "read task", id)
 	}
-	name, err := s.get(ctx, keyOf(pkTask(tenant, taskID), sortTask), true)
+	name, err := s.get(ctx, keyOf(pkTask(tenant, id), sortTask), true)
 	if err == nil && name == nil {
 		err = port.ErrNotFound
 	}
@@ -40,7 +40,7 @@ func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error
 		r, err = s.nameHolder(ctx, tenant, name)
 	}
 	if err != nil {
-		return run.Run{}, wrap(err, "read task", taskID)
+		return run.Run{}, wrap(err, "read task", id)
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -149,9 +150,11 @@ func (s *Store) recorded(ctx context.Context, tenant, pool string, do func(id st
 		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
 		query.Limit = aws.Int32(reconcilePage)
 		if err := s.each(ctx, query, func(is item) bool {
-			if state, ok := marks[textOf(is[attrEnd])]; ok {
-				_, id := named(textOf(is[schema.Partition.Name]))
-				do(id, state)
+			for mark := range strings.SplitSeq(textOf(is[attrEnd]), "\n") {
+				if state, ok := marks[mark]; ok {
+					_, id := named(textOf(is[schema.Partition.Name]))
+					do(id, state)
+				}
 			}
 			return true
 		}); err != nil {
@@ -177,22 +180,27 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 			return 0, err
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])
-		guard.sameSlot(stored)
 	}
-	state := r.PoolState()
-	if r.Slot.Pool != pool {
+	slot, state, attribute := r.Slot, r.PoolState(), attrSlot
+	if r.JobSlot.Pool == pool {
+		slot, state, attribute = r.JobSlot, r.JobPoolState(), attrJobSlot
+	}
+	if stored != nil {
+		guard.sameSlot(stored, attribute)
+	}
+	if slot.Pool != pool {
 		state = ""
 	}
 	in := pkPool(ref.Tenant, pool)
 	var parts []*part
-	keeps, kept := r.slot()
+	keeps, kept := r.slot(attribute)
 	kept = kept && state == run.SlotHeld
 	found := false
 	for _, n := range is.slots {
 		if state == run.SlotHeld && (n == keeps || !kept) && !found {
 			found = true
 			if !kept {
-				guard.set(attrSlot, number(int64(n)))
+				guard.set(attribute, number(int64(n)))
 			}
 			continue
 		}
@@ -203,7 +211,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 	missing := state == run.SlotHeld && !found
 	n := 0
 	if missing {
-		if n, missing, err = s.missingSlot(ctx, in, r, numbers); err != nil {
+		if n, missing, err = s.missingSlot(ctx, in, r, attribute, numbers); err != nil {
 			return 0, err
 		}
 	}
@@ -214,18 +222,18 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		p := &part{put: put}
 		p.absent(schema.Partition.Name)
 		parts = append(parts, p)
-		guard.set(attrSlot, number(int64(n)))
+		guard.set(attribute, number(int64(n)))
 	}
 	lacks := state == run.SlotQueued
 	for _, sk := range is.queue {
-		if lacks && sk == queueSort(r.Run) {
+		if lacks && sk == queueSort(slot, ref.ID) {
 			lacks = false
 			continue
 		}
 		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
 	}
 	if lacks {
-		parts = append(parts, &part{put: queueKey(in, r.Run)})
+		parts = append(parts, &part{put: queueKey(in, slot, ref.ID)})
 	}
 	if len(parts) == 0 && len(guard.sets) == 0 {
 		return 0, nil
@@ -239,8 +247,8 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 
 // missingSlot returns the number of the slot to create for a run that has none in the
 // pool as it was read. missing is false if a grant has created it since then.
-func (s *Store) missingSlot(ctx context.Context, in string, r *record, numbers map[int]bool) (n int, missing bool, err error) {
-	if n, ok := r.slot(); ok {
+func (s *Store) missingSlot(ctx context.Context, in string, r *record, attribute string, numbers map[int]bool) (n int, missing bool, err error) {
+	if n, ok := r.slot(attribute); ok {
 		slot, err := s.get(ctx, slotKey(in, n), true)
 		if err != nil || slot == nil || textOf(slot[attrRun]) == r.ID {
 			return n, slot == nil, err

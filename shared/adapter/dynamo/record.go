@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
@@ -23,7 +24,8 @@ const (
 	attrBytes   = "eb"      // their size
 	attrFresh   = "fresh"   // how many came with the last commit
 	attrNonce   = "nonce"   // of the last commit
-	attrSlot    = "slot"    // the number of the slot it holds
+	attrSlot    = "slot"    // the number of the slot of its pool that it holds
+	attrJobSlot = "jslot"   // the number of the slot of its job
 	attrSpilled = "spilled" // older events are in items of their own
 	attrRun     = "run"     // the run that a slot, key or task is of
 	attrDigest  = "digest"  // of the request that bound the idempotency key
@@ -33,7 +35,8 @@ const (
 const (
 	attrList    = "list"
 	attrBorn    = "born"
-	attrEnd     = "end" // the state of a run that has ended; of a living one its slot and pool
+	attrEnd     = "end" // the state of a run that has ended; of a living one its slots and their pools
+	attrJob     = "job"
 	attrDue     = "due"
 	attrAt      = "at"
 	attrMachine = "mach"
@@ -58,6 +61,7 @@ const (
 	duePool   = "pool"   // no time: the register of pools
 	// dueHeartbeat has the heartbeat items whose limit sweeps check.
 	dueHeartbeat = "beat"
+	dueJob       = "job" // a job fires
 )
 
 // Times in the due index are lower bounds. A commit that leaves the bound unchanged
@@ -86,8 +90,11 @@ func (s *Store) indexed(r run.Run, ttl bool) item {
 	if r.State.Terminal() {
 		half = ended
 		at[attrEnd] = text(string(r.State))
-	} else if slot := r.PoolState(); slot != "" {
-		at[attrEnd] = text(slotMark(slot, r.Slot.Pool))
+	} else if marks := slotMarks(r); marks != "" {
+		at[attrEnd] = text(marks)
+	}
+	if r.JobID != "" {
+		at[attrJob] = text(pkJob(r.Tenant, r.JobID))
 	}
 	at[attrList] = text(listKey(r.Tenant, half, shard(r.Ref(), listShards)))
 	actBy, purgeAt := r.Execution.ActBy, r.PurgeAt()
@@ -111,7 +118,19 @@ func (s *Store) indexed(r run.Run, ttl bool) item {
 	return at
 }
 
-// slotMark is the attribute attrEnd of a living run that its pool counts.
+// slotMarks is the attribute attrEnd of a living run: a line for each of its slots
+// that a pool counts. No name of a pool has a line break.
+func slotMarks(r run.Run) string {
+	var marks []string
+	if state := r.PoolState(); state != "" {
+		marks = append(marks, slotMark(state, r.Slot.Pool))
+	}
+	if state := r.JobPoolState(); state != "" {
+		marks = append(marks, slotMark(state, r.JobSlot.Pool))
+	}
+	return strings.Join(marks, "\n")
+}
+
 func slotMark(slot run.SlotState, pool string) string { return string(slot) + "#" + pool }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
@@ -146,9 +165,9 @@ func recordOf(is item) (*record, error) {
 	return r, nil
 }
 
-// slot returns the number of the slot that the run holds.
-func (r *record) slot() (n int, ok bool) {
-	v, ok := r.is[attrSlot]
+// slot returns the number of the slot in the attribute that the run holds.
+func (r *record) slot(attribute string) (n int, ok bool) {
+	v, ok := r.is[attribute]
 	return int(numberOf(v)), ok
 }
 
@@ -159,18 +178,21 @@ type change struct {
 	events [][]byte
 	size   int
 	nonce  []byte
+	// resultDoc is the result of the run's job, if the write has one.
+	resultDoc []byte
 	// indexed are the index attributes, given whether the TTL deletes the item.
 	indexed func(ttl bool) item
 	// before is the record as it was read; nil before that.
 	before *record
-	// heartbeatless: there is no heartbeat item to change.
-	heartbeatless bool
+	// heartbeatless: there is no heartbeat item to change. resultless: the job was
+	// deleted, or has a later result.
+	heartbeatless, resultless bool
 }
 
 func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
-	pack, packEvent := format.Pack, format.PackEvent
+	packEvent := format.PackEvent
 	if s.config.PlainItems {
-		pack, packEvent = format.Encode, func(e run.Event) ([]byte, error) { return format.Encode(e) }
+		packEvent = func(e run.Event) ([]byte, error) { return format.Encode(e) }
 	}
 
 	w.Run.Version = version
@@ -179,8 +201,13 @@ func (s *Store) changeOf(w port.Write, version int64) (*change, error) {
 		indexed: func(ttl bool) item { return s.indexed(w.Run, ttl) },
 	}
 	var err error
-	if c.doc, err = pack(w.Run); err != nil {
+	if c.doc, err = s.pack(w.Run); err != nil {
 		return nil, fmt.Errorf("cannot encode the record: %w", err)
+	}
+	if result, ok := w.Result(); ok {
+		if c.resultDoc, err = s.pack(result); err != nil {
+			return nil, fmt.Errorf("cannot encode the result: %w", err)
+		}
 	}
 	for i, e := range w.Events {
 		if c.events[i], err = packEvent(e); err != nil {

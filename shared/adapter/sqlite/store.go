@@ -58,10 +58,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		if err != nil {
 			return err
 		}
-		if err := insertEvents(tx, n, rec); err != nil {
-			return err
-		}
-		if err := changeHeartbeat(tx, n, first); err != nil {
+		if err := writeBeside(tx, n, rec); err != nil {
 			return err
 		}
 		if key != nil {
@@ -108,10 +105,10 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	insert := func() error {
 		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
-				act_by, expires_at, purge_at, output_due, attempt, machine, pool, since, doc)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
+				act_by, expires_at, purge_at, output_due, attempt, machine, pool, since, doc, job)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
 			r.Tenant, r.ID, r.TaskID, nanos(r.CreatedAt), r.Version, string(r.State),
-			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc).Scan(&n)
+			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc, c.job).Scan(&n)
 	}
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
@@ -128,6 +125,36 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 		}
 	}
 	return 0, &port.Conflict{Ref: r.Ref()}
+}
+
+// writeBeside writes what belongs to the record in row n: events, heartbeat item,
+// and for a run of a job its slot and its result.
+func writeBeside(tx *Tx, n int64, rec record) error {
+	if err := insertEvents(tx, n, rec); err != nil {
+		return err
+	}
+	if err := changeHeartbeat(tx, n, rec.Write); err != nil {
+		return err
+	}
+	if rec.job == nil {
+		return nil
+	}
+	if err := setJobSlot(tx, n, rec); err != nil {
+		return err
+	}
+	return writeResult(tx, rec.Write)
+}
+
+func setJobSlot(tx *Tx, n int64, rec record) error {
+	if rec.jobPool == nil {
+		_, err := tx.Exec("DELETE FROM job_slots WHERE run = ?", n)
+		return err
+	}
+	_, err := tx.Exec(`INSERT INTO job_slots (run, tenant, id, pool, since) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET pool = excluded.pool, since = excluded.since
+		WHERE pool <> excluded.pool OR since IS NOT excluded.since`,
+		n, rec.Run.Tenant, rec.Run.ID, rec.jobPool, rec.jobSince)
+	return err
 }
 
 func insertEvents(tx *Tx, n int64, rec record) error {
@@ -159,10 +186,7 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 			if err != nil {
 				return err
 			}
-			if err := insertEvents(tx, n, rec); err != nil {
-				return err
-			}
-			if err := changeHeartbeat(tx, n, rec.Write); err != nil {
+			if err := writeBeside(tx, n, rec); err != nil {
 				return err
 			}
 			if err := setGate(tx, rec.Gate); err != nil {
@@ -200,18 +224,28 @@ func updateRun(tx *Tx, rec record) (n int64, err error) {
 // order of the writes.
 func checkSlots(tx *Tx, records ...record) error {
 	for _, rec := range records {
-		if rec.pool == nil || (rec.Lease != run.LeaseTake && rec.Lease != run.LeaseGrant) {
-			continue
-		}
-		var held, queued int
-		err := tx.QueryRow("SELECT held, queued FROM pools WHERE tenant = ? AND pool = ?",
-			rec.Run.Tenant, rec.pool).Scan(&held, &queued)
-		if err != nil {
+		if err := checkSlot(tx, rec.Run.Tenant, rec.pool, rec.Run.Slot, rec.Lease); err != nil {
 			return err
 		}
-		if held > rec.Run.Slot.Limit || (rec.Lease == run.LeaseTake && queued > 0) {
-			return port.ErrNoSlot
+		if err := checkSlot(tx, rec.Run.Tenant, rec.jobPool, rec.Run.JobSlot, rec.JobLease); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkSlot checks one slot; pool is nil if no pool counts it.
+func checkSlot(tx *Tx, tenant string, pool any, slot run.Slot, change run.LeaseChange) error {
+	if pool == nil || (change != run.LeaseTake && change != run.LeaseGrant) {
+		return nil
+	}
+	var held, queued int
+	err := tx.QueryRow("SELECT held, queued FROM pools WHERE tenant = ? AND pool = ?", tenant, pool).Scan(&held, &queued)
+	if err != nil {
+		return err
+	}
+	if held > slot.Limit || (change == run.LeaseTake && queued > 0) {
+		return &port.NoSlot{Pool: slot.Pool}
 	}
 	return nil
 }

@@ -1,50 +1,84 @@
 package sqlite
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
+
+// list identifies a list: its kind with the version of its cursors, whose list it
+// is, and its filter.
+type list struct {
+	kind, scope string
+	state       run.State
+}
+
+// listOf is the list of runs of which a page is read.
+func listOf(tenant string, page port.Page) list {
+	if page.JobID != "" {
+		return list{"runs of a job 1", tenant + "/" + page.JobID, page.State}
+	}
+	return list{"runs 1", tenant, page.State}
+}
+
+// A cursor is the place of the last entry of a page and a prefix of a hash over
+// it and its list. The hash detects truncated and mistyped cursors and those of
+// other lists. It protects no secret: a list shows only its tenant's entries,
+// wherever it starts.
+const cursorSum = 8
+
+var cursorText = base64.RawURLEncoding.Strict()
+
+func (l list) cursor(place []byte) string {
+	return cursorText.EncodeToString(append(bytes.Clone(place), l.sum(place)...))
+}
+
+// after returns the place in a cursor, nil for none, or a fault.
+func (l list) after(cursor string) ([]byte, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	raw, err := cursorText.DecodeString(cursor)
+	if err == nil && len(raw) > cursorSum {
+		// The decoder ignores line breaks, which no cursor has.
+		if place := raw[:len(raw)-cursorSum]; l.cursor(place) == cursor {
+			return place, nil
+		}
+	}
+	return nil, fault.Invalid("cursor", "not a cursor of this list")
+}
+
+func (l list) sum(place []byte) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "list of %s: %x %q %q", l.kind, place, l.scope, l.state))
+	return sum[:cursorSum]
+}
+
+func checkLimit(page port.Page) error {
+	if page.Limit < 1 || page.Limit > 1000 {
+		return fault.Invalid("limit", "want 1 to 1000")
+	}
+	return nil
+}
 
 // place is the position of a run in its tenant's list: its creation time and
 // row number.
 type place struct{ created, n int64 }
 
-// A cursor is the place of the last run of a page and a prefix of a hash over
-// it and its list. The hash detects truncated and mistyped cursors and those of
-// other lists. It protects no secret: a list shows only its tenant's runs,
-// wherever it starts.
-const (
-	placeSize  = 16
-	cursorSum  = 8
-	cursorSize = placeSize + cursorSum
-)
-
-var cursorText = base64.RawURLEncoding.Strict()
-
-func (p place) cursor(tenant string, state run.State) string {
+func (p place) bytes() []byte {
 	raw := binary.BigEndian.AppendUint64(nil, uint64(p.created)) //nolint:gosec // keeps the bits
-	raw = binary.BigEndian.AppendUint64(raw, uint64(p.n))        //nolint:gosec // keeps the bits
-	return cursorText.EncodeToString(append(raw, sumOf(raw, tenant, state)...))
+	return binary.BigEndian.AppendUint64(raw, uint64(p.n))       //nolint:gosec // keeps the bits
 }
 
-func placeOf(cursor, tenant string, state run.State) (place, bool) {
-	raw, err := cursorText.DecodeString(cursor)
-	if err != nil || len(raw) != cursorSize {
-		return place{}, false
-	}
-	p := place{
+// placeOf is the reverse of bytes.
+func placeOf(raw []byte) place {
+	return place{
 		created: int64(binary.BigEndian.Uint64(raw)),     //nolint:gosec // keeps the bits
 		n:       int64(binary.BigEndian.Uint64(raw[8:])), //nolint:gosec // keeps the bits
 	}
-	// The decoder ignores line breaks, which no cursor has.
-	return p, p.cursor(tenant, state) == cursor
-}
-
-func sumOf(raw []byte, tenant string, state run.State) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "list of runs 1: %x %q %q", raw, tenant, state))
-	return sum[:cursorSum]
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -28,9 +29,15 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, lim
 	return refs, next, wrap(err, "read", "the outputs that have expired")
 }
 
-// due reads a page by an indexed column. A place is the column and the number of
-// the last row.
 func (s *Store) due(ctx context.Context, column string, now time.Time, after string, limit int) (refs []run.Ref, next string, err error) {
+	return s.duePage(ctx, "runs", column, now, after, limit, " AND "+there, s.now())
+}
+
+// duePage reads a page of a table by an indexed column. A place is the column and
+// the number of the last row. and is a further condition with its arguments.
+func (s *Store) duePage(
+	ctx context.Context, table, column string, now time.Time, after string, limit int, and string, args ...any,
+) (refs []run.Ref, next string, err error) {
 	var at, n int64 = math.MinInt64, 0
 	var last [2]int64
 	if after != "" {
@@ -38,10 +45,10 @@ func (s *Store) due(ctx context.Context, column string, now time.Time, after str
 			return nil, "", fault.Wrap(err, fault.Internal, "malformed place of a page")
 		}
 	}
-	query := fmt.Sprintf("SELECT tenant, id, %[1]s, n FROM runs WHERE %[1]s <= ? AND (%[1]s, n) > (?, ?) AND "+there+" ORDER BY %[1]s, n LIMIT ?", column)
+	query := fmt.Sprintf("SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s <= ? AND (%[2]s, n) > (?, ?)%[3]s ORDER BY %[2]s, n LIMIT ?", table, column, and)
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		refs = nil
-		rows := tx.Query(query, nanos(now), at, n, s.now(), max(limit, 0))
+		rows := tx.Query(query, slices.Concat([]any{nanos(now), at, n}, args, []any{max(limit, 0)})...)
 		for rows.Next() {
 			var ref run.Ref
 			if err := rows.Scan(&ref.Tenant, &ref.ID, &last[0], &last[1]); err != nil {

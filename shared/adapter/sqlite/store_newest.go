@@ -109,15 +109,16 @@ func (n *newest) get(ref run.Ref) (run.Run, bool) {
 	return found.run, ok && !found.gone
 }
 
-func (n *newest) find(tenant, taskID string) (run.Run, bool) {
+// find returns the record with the run id or task id.
+func (n *newest) find(tenant, id string) (run.Run, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ref := run.Ref{Tenant: tenant, ID: taskID}
+	ref := run.Ref{Tenant: tenant, ID: id}
 	if other, ok := n.tasks[ref]; ok {
 		ref = other
 	}
 	found, ok := n.look(ref)
-	return found.run, ok && !found.gone && found.run.TaskID == taskID
+	return found.run, ok && !found.gone && (found.run.ID == id || found.run.TaskID == id)
 }
 
 func (n *newest) look(ref run.Ref) (note, bool) {

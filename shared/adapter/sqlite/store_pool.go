@@ -10,8 +10,11 @@ import (
 
 // Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs
-		WHERE tenant = ? AND pool = ? AND since IS NOT NULL ORDER BY since, id LIMIT ?`,
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM (
+			SELECT tenant, id, since FROM runs WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL
+			UNION ALL
+			SELECT tenant, id, since FROM job_slots WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL
+			ORDER BY since, id LIMIT ?3)`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the queue of pool", pool)
 }
@@ -81,7 +84,10 @@ type use struct{ held, queued int }
 
 // poolUse returns the counts by the records, and the stored ones.
 func poolUse(tx *Tx, tenant, pool string) (counted, stored use, err error) {
-	err = tx.QueryRow("SELECT count(*) - count(since), count(since) FROM runs WHERE tenant = ? AND pool = ?",
+	err = tx.QueryRow(`SELECT count(*) - count(since), count(since) FROM (
+			SELECT since FROM runs WHERE tenant = ?1 AND pool = ?2
+			UNION ALL
+			SELECT since FROM job_slots WHERE tenant = ?1 AND pool = ?2)`,
 		tenant, pool).Scan(&counted.held, &counted.queued)
 	if err != nil {
 		return use{}, use{}, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -22,12 +21,12 @@ func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 }
 
 // Find implements port.Store.
-func (s *Store) Find(ctx context.Context, tenant, taskID string) (run.Run, error) {
-	if r, ok := s.newest.find(tenant, taskID); ok && ctx.Err() == nil && !s.expired(r) {
+func (s *Store) Find(ctx context.Context, tenant, id string) (run.Run, error) {
+	if r, ok := s.newest.find(tenant, id); ok && ctx.Err() == nil && !s.expired(r) {
 		return r, nil
 	}
-	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND task_id = ? AND "+alive, tenant, taskID)
-	return r, wrap(err, "read task", taskID)
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ?1 AND (id = ?2 OR task_id = ?2) AND "+alive, tenant, id)
+	return r, wrap(err, "read task", id)
 }
 
 // FindByKey implements port.Store.
@@ -107,18 +106,24 @@ func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]b
 // "cursor", a limit out of range one for "limit". Runs created at the same
 // moment are ordered by their commits, the newest first.
 func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.Run, string, error) {
-	if page.Limit < 1 || page.Limit > 1000 {
-		return nil, "", fault.Invalid("limit", "want 1 to 1000")
+	if err := checkLimit(page); err != nil {
+		return nil, "", err
+	}
+	in := listOf(tenant, page)
+	last, err := in.after(page.Cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	from := place{created: math.MaxInt64, n: math.MaxInt64}
-	if page.Cursor != "" {
-		var ok bool
-		if from, ok = placeOf(page.Cursor, tenant, page.State); !ok {
-			return nil, "", fault.Invalid("cursor", "not a cursor of this list")
-		}
+	if last != nil {
+		from = placeOf(last)
 	}
 	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ?"
 	args := []any{tenant}
+	if page.JobID != "" {
+		query += " AND job = ?"
+		args = append(args, page.JobID)
+	}
 	if page.State != "" {
 		query += " AND state = ?"
 		args = append(args, page.State)
@@ -128,7 +133,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 
 	var docs [][]byte
 	var places []place
-	err := s.db.Read(ctx, func(tx *Tx) error {
+	err = s.db.Read(ctx, func(tx *Tx) error {
 		docs, places = nil, nil
 		rows := tx.Query(query, args...)
 		for rows.Next() {
@@ -147,7 +152,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	next := ""
 	if len(docs) > page.Limit {
 		docs = docs[:page.Limit]
-		next = places[page.Limit-1].cursor(tenant, page.State)
+		next = in.cursor(places[page.Limit-1].bytes())
 	}
 	runs, err := decodeRuns(docs)
 	return runs, next, err

@@ -21,7 +21,9 @@ type record struct {
 
 // columns are the indexed values of a record; nil is NULL.
 type columns struct {
-	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, since any
+	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, since, job any
+	// jobPool and jobSince are those of the row in job_slots.
+	jobPool, jobSince any
 }
 
 // recordOf encodes the write with the version that it gets.
@@ -49,13 +51,23 @@ func columnsOf(r run.Run) columns {
 	if r.Placed() {
 		c.attempt, c.machine = r.Attempt.Number, machineColumn(r.Attempt.Machine)
 	}
-	if r.PoolState() != "" {
-		c.pool = r.Slot.Pool
-		if r.Slot.State == run.SlotQueued {
-			c.since = nanos(r.Slot.Since)
-		}
+	c.pool, c.since = slotColumns(r.Slot, r.PoolState())
+	if r.JobID != "" {
+		c.job = r.JobID
+		c.jobPool, c.jobSince = slotColumns(r.JobSlot, r.JobPoolState())
 	}
 	return c
+}
+
+// slotColumns are the columns of a slot that its pool counts so.
+func slotColumns(s run.Slot, counted run.SlotState) (pool, since any) {
+	switch counted {
+	case run.SlotHeld:
+		return s.Pool, nil
+	case run.SlotQueued:
+		return s.Pool, nanos(s.Since)
+	}
+	return nil, nil
 }
 
 // machineColumn is the column of a machine: its JSON.

@@ -9,8 +9,9 @@ package sqlite
 // some runs are partial.
 //
 // There is no table of leases. The row of a run says whether the run holds a
-// slot or is queued for one, so the two cannot differ. Triggers maintain the
-// counts in pools, so finding a free slot counts no rows.
+// slot or is queued for one, so the two cannot differ; job_slots says the same
+// about the slots of jobs, in the same transaction. Triggers maintain the counts in
+// pools, so finding a free slot counts no rows.
 var storeSteps = []string{`
 CREATE TABLE runs (
 	n          INTEGER PRIMARY KEY,
@@ -130,4 +131,61 @@ ALTER TABLE beats ADD COLUMN forward_every INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE beats ADD COLUMN timeout INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX beats_due ON beats (at + timeout) WHERE timeout > 0;
 ALTER TABLE reception ADD COLUMN crowded INTEGER NOT NULL DEFAULT 0;
+`, `
+-- The stored job that a run is of.
+ALTER TABLE runs ADD COLUMN job TEXT;
+CREATE INDEX runs_job ON runs (tenant, job, created_at) WHERE job IS NOT NULL;
+
+-- The slots of jobs, beside those of pools: few runs have one, so they are no
+-- columns of runs. since is as there.
+CREATE TABLE job_slots (
+	run    INTEGER PRIMARY KEY REFERENCES runs (n) ON DELETE CASCADE,
+	tenant TEXT NOT NULL,
+	id     TEXT NOT NULL,
+	pool   TEXT NOT NULL,
+	since  INTEGER
+) STRICT;
+CREATE INDEX job_slots_pool ON job_slots (tenant, pool, since, id);
+CREATE TRIGGER job_slots_inserted AFTER INSERT ON job_slots BEGIN
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER job_slots_updated AFTER UPDATE ON job_slots
+WHEN old.pool <> new.pool OR (old.since IS NULL) <> (new.since IS NULL) BEGIN
+	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER job_slots_deleted AFTER DELETE ON job_slots BEGIN
+	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+END;
+
+-- Jobs. created_at distinguishes jobs that had the same id one after another.
+CREATE TABLE jobs (
+	n          INTEGER PRIMARY KEY,
+	tenant     TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	revision   INTEGER NOT NULL,
+	version    INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	wake_at    INTEGER, -- the next firing is to be committed
+	doc        BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX jobs_id ON jobs (tenant, id);
+CREATE INDEX jobs_wake ON jobs (wake_at) WHERE wake_at IS NOT NULL;
+-- The records of earlier versions.
+CREATE TABLE job_versions (
+	job     INTEGER NOT NULL REFERENCES jobs (n) ON DELETE CASCADE,
+	version INTEGER NOT NULL,
+	doc     BLOB NOT NULL,
+	PRIMARY KEY (job, version)
+) STRICT, WITHOUT ROWID;
+-- The result of the run that ended last.
+CREATE TABLE job_results (
+	job      INTEGER PRIMARY KEY REFERENCES jobs (n) ON DELETE CASCADE,
+	ended_at INTEGER NOT NULL,
+	doc      BLOB NOT NULL
+) STRICT;
 `}

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
@@ -176,6 +177,22 @@ func TestStoreReportsMisuse(t *testing.T) {
 		}
 	}
 	nothing := func(*port.Write) {}
+	stored := job.Job{Tenant: "acme", ID: "j", Version: 1, CreatedAt: newYear}
+	save := func(change func(*job.Job)) func(*fake.Store, run.Run) {
+		return func(s *fake.Store, _ run.Run) {
+			j := stored
+			change(&j)
+			_ = s.SaveJob(t.Context(), j)
+		}
+	}
+	fire := func(change func(*port.Write)) func(*fake.Store, run.Run) {
+		return func(s *fake.Store, _ run.Run) {
+			w := newRun("b")
+			w.Run.JobID, w.Run.JobVersion = "j", 1
+			change(&w)
+			_ = s.FireJob(t.Context(), stored, w)
+		}
+	}
 	tests := []struct {
 		name string
 		do   func(*fake.Store, run.Run)
@@ -210,6 +227,17 @@ func TestStoreReportsMisuse(t *testing.T) {
 		{"a new run with a version", create(func(w *port.Write) { w.Run.Version = 1 }, "k"), "with version 1"},
 		{"a new run in Running", create(func(w *port.Write) { w.Run.State = run.Running }, "k"), "in Running"},
 		{"a new run without an event", create(func(w *port.Write) { w.Events = nil }, "k"), "first event"},
+		{"a slot of a job without its lease change", commit(func(w *port.Write) {
+			w.Run.JobSlot = run.Slot{Pool: "job/j", Limit: 1, State: run.SlotHeld}
+		}), "of its job"},
+		{"another job", commit(func(w *port.Write) { w.Run.JobID = "j" }), "which was"},
+		{"a correct job", save(func(*job.Job) {}), ""},
+		{"a job without an id", save(func(j *job.Job) { j.ID = "" }), "an id"},
+		{"a new job with version 2", save(func(j *job.Job) { j.Version = 2 }), "version 2 on revision 0"},
+		{"a job that wakes too early", save(func(j *job.Job) { j.NextAt = newYear }), "wakes before"},
+		{"a firing", fire(nothing), ""},
+		{"a skipped firing", fire(func(w *port.Write) { w.Run.State, w.Run.Skipped = run.Completed, true }), ""},
+		{"a firing of another job", fire(func(w *port.Write) { w.Run.JobID = "k" }), "of job k"},
 		{"a new run without a task", create(func(w *port.Write) { w.Run.TaskID = "" }, "k"), "a task id"},
 	}
 	for _, test := range tests {

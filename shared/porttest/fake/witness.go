@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -40,7 +41,7 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 	if r.Version != 0 {
 		misuse("with version %d, want 0", r.Version)
 	}
-	if r.State != run.Pending && r.State != run.PreRun {
+	if r.State != run.Pending && r.State != run.PreRun && (r.State != run.Completed || !r.Skipped) {
 		misuse("in %s", r.State)
 	}
 	if len(first.Events) == 0 || first.Events[0].Seq != 1 {
@@ -105,6 +106,12 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if want := leaseOf(before.Slot, w.Run.Slot); w.Lease != want {
 		misuse("with the lease change %q, but its slot needs %q", w.Lease, want)
 	}
+	if want := leaseOf(before.JobSlot, w.Run.JobSlot); w.JobLease != want {
+		misuse("with the lease change %q of its job, but its slot needs %q", w.JobLease, want)
+	}
+	if before.JobID != w.Run.JobID {
+		misuse("with job %q, which was %q", w.Run.JobID, before.JobID)
+	}
 }
 
 // leaseOf is the lease change that leads from one slot to the other. A pool
@@ -132,6 +139,31 @@ func leaseOf(before, now run.Slot) run.LeaseChange {
 		return run.LeaseEnqueue
 	}
 	return run.LeaseTake
+}
+
+func (w *witness) saves(j job.Job) {
+	misuse := w.misuse("save", run.Run{ID: j.ID})
+	if j.Tenant == "" || j.ID == "" || j.CreatedAt.IsZero() {
+		misuse("of a job without a tenant, an id or a time of creation")
+	}
+	if j.Version < 1 || j.Revision < 0 || j.Revision == 0 && j.Version != 1 {
+		misuse("of a job with version %d on revision %d", j.Version, j.Revision)
+	}
+	if j.WakeAt.Before(j.NextAt) {
+		misuse("of a job that wakes before its next firing")
+	}
+}
+
+func (w *witness) fires(j job.Job, firings []port.Write) {
+	for _, each := range firings {
+		w.creates(each, nil)
+		if r := each.Run; r.Tenant != j.Tenant || r.JobID != j.ID || r.JobVersion != j.Version {
+			w.misuse("firing", r)("of version %d of job %s, in a commit of version %d of %s", r.JobVersion, r.JobID, j.Version, j.ID)
+		}
+	}
+	if len(firings) > port.MaxFirings {
+		w.report(fmt.Errorf("misuse: %d firings in one commit", len(firings)))
+	}
 }
 
 func (w *witness) misuse(doing string, r run.Run) func(string, ...any) {

@@ -35,6 +35,8 @@ const (
 	IndexList = "list"
 	// IndexDue has the sweep's work, by time.
 	IndexDue = "due"
+	// IndexJobs has each run of a stored job under the job, by creation.
+	IndexJobs = "jobs"
 	// IndexMachines has the runs with a known machine, by tenant and id.
 	IndexMachines = "machines"
 )
@@ -44,6 +46,7 @@ func Indexes() []Index {
 	return []Index{
 		{Name: IndexList, Partition: Key{"list", "S"}, Sort: Key{"born", "B"}, Include: []string{"end"}},
 		{Name: IndexDue, Partition: Key{"due", "S"}, Sort: Key{"at", "N"}},
+		{Name: IndexJobs, Partition: Key{"job", "S"}, Sort: Key{"born", "B"}},
 		{Name: IndexMachines, Partition: Key{"mach", "S"}, Sort: Partition},
 	}
 }

@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// SaveJob implements port.Store.
+func (s *Store) SaveJob(ctx context.Context, j job.Job) error {
+	return s.saveJob(ctx, j, nil)
+}
+
+// FireJob implements port.Store.
+func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) error {
+	if len(firings) > port.MaxFirings {
+		return fault.New(fault.Internal, "job %s: %d firings in one commit, want at most %d", j.ID, len(firings), port.MaxFirings)
+	}
+	records := make([]record, len(firings))
+	for i, w := range firings {
+		var err error
+		if records[i], err = recordOf(w, 1); err != nil {
+			return err
+		}
+	}
+	return s.saveJob(ctx, j, records)
+}
+
+func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record) error {
+	before := j.Revision
+	j.Revision++
+	doc, err := encode(j)
+	if err != nil {
+		return fmt.Errorf("cannot encode job %s: %w", j.ID, err)
+	}
+	since := s.newest.now()
+	err = s.db.Write(ctx, func(tx *Tx) error {
+		if err := writeJob(tx, j, before, doc); err != nil {
+			return err
+		}
+		for _, rec := range firings {
+			n, err := insertRun(tx, rec, s.now())
+			if err != nil {
+				return err
+			}
+			if err := writeBeside(tx, n, rec); err != nil {
+				return err
+			}
+		}
+		return checkSlots(tx, firings...)
+	})
+	if err != nil {
+		return wrap(err, "store job", j.ID)
+	}
+	for _, rec := range firings {
+		s.newest.begin(rec.Run, since)
+	}
+	return nil
+}
+
+// writeJob stores the job in place of its revision before, and keeps the record of
+// an earlier version.
+func writeJob(tx *Tx, j job.Job, before int64, doc []byte) error {
+	if before == 0 {
+		created, err := tx.Exec(`INSERT INTO jobs (tenant, id, revision, version, created_at, wake_at, doc)
+			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			j.Tenant, j.ID, j.Revision, j.Version, nanos(j.CreatedAt), moment(j.WakeAt), doc)
+		if err == nil && created == 0 {
+			err = port.ErrConflict
+		}
+		return err
+	}
+	var n, version int64
+	err := tx.QueryRow("SELECT n, version FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
+		j.Tenant, j.ID, before, nanos(j.CreatedAt)).Scan(&n, &version)
+	if errors.Is(err, ErrNoRow) {
+		return port.ErrConflict
+	}
+	if err != nil {
+		return err
+	}
+	if version != j.Version {
+		if _, err := tx.Exec("INSERT INTO job_versions (job, version, doc) SELECT n, version, doc FROM jobs WHERE n = ?", n); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec("UPDATE jobs SET revision = ?, version = ?, wake_at = ?, doc = ? WHERE n = ?",
+		j.Revision, j.Version, moment(j.WakeAt), doc, n)
+	return err
+}
+
+// LoadJob implements port.Store.
+func (s *Store) LoadJob(ctx context.Context, tenant, jobID string) (job.Job, error) {
+	var j job.Job
+	err := s.document(ctx, &j, "SELECT doc FROM jobs WHERE tenant = ? AND id = ?", tenant, jobID)
+	return j, wrap(err, "read job", jobID)
+}
+
+// JobVersion implements port.Store.
+func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version int64) (job.Job, error) {
+	var j job.Job
+	err := s.document(ctx, &j, `SELECT doc FROM jobs WHERE tenant = ?1 AND id = ?2 AND version = ?3
+		UNION ALL SELECT job_versions.doc FROM jobs JOIN job_versions ON job_versions.job = jobs.n
+		WHERE jobs.tenant = ?1 AND jobs.id = ?2 AND job_versions.version = ?3`, tenant, jobID, version)
+	return j, wrap(err, "read a version of job", jobID)
+}
+
+// LastResult implements port.Store.
+func (s *Store) LastResult(ctx context.Context, tenant, jobID string) (run.Result, error) {
+	var r run.Result
+	err := s.document(ctx, &r, `SELECT job_results.doc FROM jobs JOIN job_results ON job_results.job = jobs.n
+		WHERE jobs.tenant = ? AND jobs.id = ?`, tenant, jobID)
+	return r, wrap(err, "read the last result of job", jobID)
+}
+
+// document decodes the first row of a query with one column, or returns
+// port.ErrNotFound.
+func (s *Store) document(ctx context.Context, into any, query string, args ...any) error {
+	var doc []byte
+	err := s.db.Read(ctx, func(tx *Tx) error { return tx.QueryRow(query, args...).Scan(&doc) })
+	switch {
+	case errors.Is(err, ErrNoRow):
+		return port.ErrNotFound
+	case err == nil:
+		err = json.Unmarshal(doc, into)
+	}
+	return err
+}
+
+// writeResult stores the result of a run that the write ends. A deleted job keeps
+// none.
+func writeResult(tx *Tx, w port.Write) error {
+	result, ok := w.Result()
+	if !ok {
+		return nil
+	}
+	doc, err := encode(result)
+	if err != nil {
+		return fmt.Errorf("cannot encode the result of run %s: %w", result.RunID, err)
+	}
+	_, err = tx.Exec(`INSERT INTO job_results (job, ended_at, doc) SELECT n, ?, ? FROM jobs WHERE tenant = ? AND id = ?
+		ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at, doc = excluded.doc WHERE excluded.ended_at >= ended_at`,
+		nanos(result.EndedAt), doc, w.Run.Tenant, w.Run.JobID)
+	return err
+}
+
+// DeleteJob implements port.Store.
+func (s *Store) DeleteJob(ctx context.Context, j job.Job) error {
+	return wrap(s.db.Write(ctx, func(tx *Tx) error {
+		gone, err := tx.Exec("DELETE FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
+			j.Tenant, j.ID, j.Revision, nanos(j.CreatedAt))
+		if err == nil && gone == 0 {
+			err = port.ErrConflict
+		}
+		return err
+	}), "delete job", j.ID)
+}
+
+// Jobs implements port.Store. Its faults are those of List.
+func (s *Store) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
+	if err := checkLimit(page); err != nil {
+		return nil, "", err
+	}
+	in := list{kind: "jobs 1", scope: tenant}
+	from, err := in.after(page.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	docs, err := s.docs(ctx, "SELECT doc FROM jobs WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", tenant, string(from), page.Limit+1)
+	if err != nil {
+		return nil, "", wrap(err, "list the jobs of", tenant)
+	}
+	next := len(docs) > page.Limit
+	docs = docs[:min(len(docs), page.Limit)]
+	jobs := make([]job.Job, len(docs))
+	for i, doc := range docs {
+		if err := json.Unmarshal(doc, &jobs[i]); err != nil {
+			return nil, "", fmt.Errorf("cannot decode a job: %w", err)
+		}
+	}
+	if !next {
+		return jobs, "", nil
+	}
+	return jobs, in.cursor([]byte(jobs[page.Limit-1].ID)), nil
+}
+
+// JobsDue implements port.Store.
+func (s *Store) JobsDue(ctx context.Context, now time.Time, after string, limit int) ([]job.Ref, string, error) {
+	rows, next, err := s.duePage(ctx, "jobs", "wake_at", now, after, limit, "")
+	due := make([]job.Ref, len(rows))
+	for i, row := range rows {
+		due[i] = job.Ref(row)
+	}
+	return due, next, wrap(err, "read", "the jobs that are due")
+}
