@@ -171,7 +171,7 @@ func reconcileFollowsJobSlots(s *storeTest) {
 	queued := s.commit(s.jobSlot(run1("queued"), run.LeaseEnqueue, 3))
 	silently(s.jobSlot(released, run.LeaseRelease, 3))                       // has a lease, and none in its record
 	silently(s.withJobSlot(s.decide(queued, cancel()), run.LeaseDequeue, 3)) // queued, and has ended
-	silently(s.jobSlot(run1("unseen"), run.LeaseTake, 3))                    // no lease, and holds
+	unseen := silently(s.jobSlot(run1("unseen"), run.LeaseTake, 3))          // no lease, and holds
 	behind := silently(s.jobSlot(run1("behind"), run.LeaseEnqueue, 3))       // not queued, and waits
 	_, err := s.store.Reconcile(s.ctx, "acme", nightly)
 	s.ok(err)
@@ -183,6 +183,8 @@ func reconcileFollowsJobSlots(s *storeTest) {
 		}
 	}
 	// The corrected slots are released by their numbers.
-	s.commit(s.jobSlot(held, run.LeaseRelease, 3))
+	s.commit(s.jobSlot(unseen, run.LeaseRelease, 3))
 	s.wantPools(acme(nightly, 1, 1), acme("p", 2, 0))
+	s.commit(s.jobSlot(held, run.LeaseRelease, 3))
+	s.wantPools(acme(nightly, 0, 1), acme("p", 2, 0))
 }

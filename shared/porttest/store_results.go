@@ -73,13 +73,17 @@ func lastResultOutlivesRuns(s *storeTest) {
 	s.wantResult(ended)
 	s.save(j)
 	s.wantResult(ended)
-	// A run that ends after its job was deleted leaves no result behind.
+	// A run that ends after its job was deleted leaves no result behind, nor does a
+	// later commit of one that has ended.
+	success := s.succeed(s.ofJob("acme", "nightly", "success"))
 	orphan := s.ofJob("acme", "nightly", "orphan")
 	j.Revision++
 	s.ok(s.store.DeleteJob(s.ctx, j))
 	s.wantNoResult("nightly")
 	s.wantRun(s.apply(orphan, cancel()))
 	s.save(s.sampleJob("acme", "nightly"))
+	s.wantNoResult("nightly")
+	s.apply(success, run.OutputExpiring{Message: "downloaded"})
 	s.wantNoResult("nightly")
 }
 
