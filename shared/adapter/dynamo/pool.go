@@ -2,8 +2,10 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -65,29 +67,46 @@ func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int
 	return length, nil
 }
 
-// register makes the pool known to Pools before its first run. Each process
-// writes it once.
+// The item of a pool registers it for Pools, which removes the registration of an
+// unused pool after poolUnused: jobs have pools of their own, and most are unused most
+// of the time. Until poolKnown after it was written a process relies on a registration,
+// and renews it from poolRenewed on. The difference is more than a commit takes and
+// clocks differ.
+const (
+	poolRenewed = time.Hour
+	poolKnown   = 2 * time.Hour
+	poolUnused  = 3 * time.Hour
+	// attrSeen is when the pool was registered last.
+	attrSeen = "seen"
+)
+
+// register makes the pool known to Pools before its first run. Each process reads the
+// registration every one or two hours, and one of them writes it.
 func (s *Store) register(ctx context.Context, tenant, pool string) error {
 	in := pkPool(tenant, pool)
-	if _, known := s.pools.Load(in); known {
+	now := s.now()
+	if until, known := s.pools.Load(in); known && now.Before(until.(time.Time)) { //nolint:forcetypeassert // nothing else is stored
 		return nil
 	}
-	key := keyOf(in, sortPool)
-	is, err := s.get(ctx, key, false)
+	is, err := s.get(ctx, keyOf(in, sortPool), false)
 	if err != nil {
 		return err
 	}
-	if is == nil {
-		key[attrDue], key[attrAt] = text(dueKey(duePool, "0")), number(0)
-		_, err := call(ctx, s, s.api.PutItem, &dynamodb.PutItemInput{
-			TableName: &s.config.Table, Item: key, ReturnConsumedCapacity: s.wanted(),
-		})
-		if err != nil {
+	seen := timeOf(is[attrSeen])
+	if now.Sub(seen) >= poolRenewed {
+		if err := s.send(ctx, []*part{{put: poolItem(in, now)}}); err != nil {
 			return err
 		}
+		seen = now
 	}
-	s.pools.Store(in, true)
+	s.pools.Store(in, seen.Add(poolKnown))
 	return nil
+}
+
+func poolItem(in string, seen time.Time) item {
+	is := keyOf(in, sortPool)
+	is[attrDue], is[attrAt], is[attrSeen] = text(dueKey(duePool, "0")), number(0), moment(seen)
+	return is
 }
 
 // Pools implements port.Store. The list of pools is eventually consistent, the
@@ -97,7 +116,7 @@ func (s *Store) Pools(ctx context.Context) ([]port.PoolUse, error) {
 	return pools, wrap(err, "read", "the pools")
 }
 
-func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) {
+func (s *Store) poolUses(ctx context.Context) ([]port.PoolUse, error) {
 	var registered []string
 	if err := s.each(ctx, s.dueBy(duePool, "0", 0), func(is item) bool {
 		registered = append(registered, textOf(is[schema.Partition.Name]))
@@ -106,18 +125,56 @@ func (s *Store) poolUses(ctx context.Context) (pools []port.PoolUse, err error) 
 		return nil, err
 	}
 	slices.Sort(registered)
-	for _, in := range registered {
-		use := port.PoolUse{}
-		use.Tenant, use.Pool = named(in)
-		if use.Held, err = s.length(ctx, s.beside(in, sortSlot), math.MaxInt); err != nil {
-			return nil, err
-		}
-		if use.Queued, err = s.length(ctx, s.beside(in, sortQueue), math.MaxInt); err != nil {
-			return nil, err
-		}
-		if use.Held+use.Queued > 0 {
-			pools = append(pools, use)
-		}
+	uses := make([]port.PoolUse, len(registered))
+	all := s.group(poolReaders)
+	for i, in := range registered {
+		all.Go(func() (err error) {
+			if uses[i], err = s.poolUse(ctx, in); err == nil && unused(uses[i]) {
+				err = s.unregister(ctx, in)
+			}
+			return err
+		})
 	}
-	return pools, nil
+	if err := all.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(uses, unused), nil
+}
+
+// poolReaders is the number of pools that Pools reads concurrently.
+const poolReaders = 16
+
+func unused(p port.PoolUse) bool { return p.Held+p.Queued == 0 }
+
+// poolUse counts the pool's slots and its queue.
+func (s *Store) poolUse(ctx context.Context, in string) (use port.PoolUse, err error) {
+	use.Tenant, use.Pool = named(in)
+	err = s.usages(ctx, in, func(_, sk string, _ int) {
+		if sk == "" {
+			use.Held++
+		} else {
+			use.Queued++
+		}
+	})
+	return use, err
+}
+
+// unregister removes the registration of an unused pool that no process relies on.
+func (s *Store) unregister(ctx context.Context, in string) error {
+	is, err := s.get(ctx, keyOf(in, sortPool), false)
+	if err != nil || is == nil {
+		return err
+	}
+	now := s.now()
+	p := &part{key: keyOf(in, sortPool), remove: true}
+	if is[attrSeen] == nil { // of a version that relied on it until the process ended
+		p = &part{put: poolItem(in, now)}
+		p.absent(attrSeen)
+	} else if p.where(attrSeen, "=", is[attrSeen]); now.Sub(timeOf(is[attrSeen])) < poolUnused {
+		return nil
+	}
+	if err := s.write(ctx, []*part{p}); err != nil && !errors.Is(err, errAgain) {
+		return err
+	}
+	return nil
 }

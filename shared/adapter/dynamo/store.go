@@ -17,7 +17,7 @@ import (
 type Store struct {
 	api    API
 	config Config
-	// pools are the pools that this process has registered.
+	// pools has until when this process relies on the registrations of pools.
 	pools sync.Map
 }
 
