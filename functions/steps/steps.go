@@ -18,7 +18,7 @@ import (
 // Handlers returns the handler of each step function by the function's name.
 func Handlers(s *orchestrator.System) map[string]lambdakit.TaskFunc {
 	return map[string]lambdakit.TaskFunc{
-		"admit": Admit(s.Admission), "constrain": Constrain(s.Conditions), "act": Act(s.Conditions),
+		"admit": Admit(s.Admission), "constrain": Constrain(s.Conditions), "act": Act(s.Actions),
 		"launch": Launch(s.Launches), "supervise": Supervise(s.Supervision), "terminate": Terminate(s.Termination),
 	}
 }
@@ -43,7 +43,7 @@ func Constrain(s *orchestrator.Conditions) lambdakit.TaskFunc {
 
 // Act runs the job's action for a violated constraint, and waits if the action is
 // to wait.
-func Act(s *orchestrator.Conditions) lambdakit.TaskFunc {
+func Act(s *orchestrator.Actions) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepActionRunning: lambdakit.Routing(s.Act),
 		run.StepActionWaiting: lambdakit.Waiting(s.AwaitAction),

@@ -29,7 +29,7 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
 		}
 	}
-	if r.State != run.Pending {
+	if !admits(r) {
 		return s.admittedRoute(r), nil
 	}
 	before := r.Attempt.Number
@@ -37,10 +37,16 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 	if err != nil {
 		return run.Route{}, again(fmt.Errorf("cannot admit the run: %w", err))
 	}
-	if r.State != run.Pending && r.Attempt.Number == before {
+	if !admits(r) && r.Attempt.Number == before {
 		return s.admittedRoute(r), nil
 	}
 	return run.RouteOf(r, s.now()), nil
+}
+
+// admits reports whether Pending is the step of the run: it needs a slot of its pool,
+// or is queued for one.
+func admits(r run.Run) bool {
+	return r.State == run.Pending || r.AwaitsAdmission() || r.State == run.ActionRunning && r.Queued()
 }
 
 // admittedRoute is the route of a run that was admitted before: to its end, to a

@@ -2,29 +2,94 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Conditions handles the states of a job's constraints and actions.
-type Conditions struct{ *Lifecycle }
+// Conditions handles the state of a job's constraints.
+type Conditions struct {
+	*Lifecycle
+	hooks Hooks
+}
 
-// NewConditions returns the handlers of ConditionRunning, ActionRunning and
-// ActionWaiting.
-func NewConditions(life *Lifecycle) *Conditions { return &Conditions{life} }
+// NewConditions returns the handler of ConditionRunning.
+func NewConditions(life *Lifecycle, hooks Hooks) *Conditions { return &Conditions{life, hooks} }
 
-// Constrain handles the state ConditionRunning: it checks the constraints of the
-// run's job in one decision. A run without a job has none.
+// Constrain handles the state ConditionRunning: it checks all constraints of the run's
+// job and takes the job's slot, in one decision. It may be repeated; a hook is then
+// asked again.
 func (s *Conditions) Constrain(ctx context.Context, in StepInput) (run.Route, error) {
-	return s.plainStep(ctx, in, is(run.Checked{}))
+	r, done, err := s.begin(ctx, in)
+	if err != nil {
+		return run.Route{}, err
+	}
+	if done {
+		return ended(r), nil
+	}
+	checked, err := s.check(ctx, r)
+	if err != nil {
+		return run.Route{}, again(err)
+	}
+	after, err := s.applyTo(ctx, r, in.visited(is(checked)))
+	if missing, ok := errors.AsType[*port.NoSlot](err); ok && missing.Pool == run.JobPool(r.JobID) {
+		checked.Violations = slices.Insert(checked.Violations, 0, run.ConstraintViolation{
+			Constraint: run.MaxConcurrentRuns, At: s.now(),
+			Message: fmt.Sprintf("all %d slots of the job are held or queued for", r.Constraints.MaxConcurrentRuns),
+		})
+		after, err = s.applyTo(ctx, r, in.visited(is(checked)))
+	}
+	if err != nil {
+		return run.Route{}, again(fmt.Errorf("cannot commit the constraints: %w", err))
+	}
+	return run.RouteOf(after, s.now()), nil
 }
 
-// Act handles the state ActionRunning: it runs the job's action for a violated
-// constraint. A run without a job has none.
-func (s *Conditions) Act(ctx context.Context, in StepInput) (run.Route, error) {
-	return s.plainStep(ctx, in, is(run.ActionStarted{}))
+// check evaluates every constraint before the run but the job's slot, which the commit
+// takes.
+func (s *Conditions) check(ctx context.Context, r run.Run) (checked run.Checked, err error) {
+	c := r.Constraints
+	if c == nil {
+		return checked, nil
+	}
+	violated := func(name run.Constraint, unchecked bool, format string, args ...any) {
+		checked.Violations = append(checked.Violations, run.ConstraintViolation{
+			Constraint: name, Message: fmt.Sprintf(format, args...), At: s.now(), Unchecked: unchecked,
+		})
+	}
+	if c.RequirePreviousSuccess && r.JobID != "" {
+		last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
+		switch {
+		case errors.Is(err, port.ErrNotFound):
+		case err != nil:
+			return checked, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
+		case !last.Success:
+			violated(run.RequirePreviousSuccess, false, "run %s failed at %s", last.RunID, last.EndedAt.Format(time.RFC3339))
+		}
+	}
+	if late := s.now().Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow {
+		violated(run.CatchUpWindow, false, "the run is %s late, want at most %s", late.Round(time.Second), c.CatchUpWindow)
+	}
+	if c.PreRunHook != nil {
+		answer, err := s.hooks.Ask(ctx, r, *c.PreRunHook, run.PreRunHook)
+		if err != nil {
+			return checked, fmt.Errorf("cannot ask the hook: %w", err)
+		}
+		switch {
+		case answer.Unavailable && c.PreRunHook.AllowUnavailable:
+			s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
+		case answer.Unavailable:
+			violated(run.PreRunHook, true, "the hook cannot be reached: %s", answer.Detail)
+		case !answer.Allowed:
+			violated(run.PreRunHook, false, "the hook refuses the run: %s", answer.Detail)
+		}
+		if !answer.Allowed && c.PreRunHook.Critical && !(answer.Unavailable && c.PreRunHook.AllowUnavailable) {
+			checked.Refused = "the critical hook before the run did not allow it: " + answer.Detail
+		}
+	}
+	return checked, nil
 }
-
-// AwaitAction handles the state ActionWaiting: it stores the token, which the
-// commit that ends the wait completes.
-func (s *Conditions) AwaitAction(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }

@@ -82,6 +82,11 @@ func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 		return s.executions.Start(ctx, e.Execution, input)
 	case run.EffectStop:
 		return s.executions.Stop(ctx, e.Execution, "the run was cancelled")
+	case run.EffectAct:
+		if s.actions == nil {
+			return errors.New("this function does not act for jobs; the sweep does")
+		}
+		return s.actions.end(ctx, r, e.Action)
 	case run.EffectComplete:
 		return s.complete(ctx, r, e.Step, e.Token)
 	}

@@ -42,6 +42,7 @@ type fixture struct {
 	signer  port.Signer
 	random  countingRand
 	bucket  orchestrator.WorkerBucket
+	hooks   hooks
 	secrets *fake.Secrets
 	// assigned is the assignment of the last launch.
 	assigned orchestrator.Assignment

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -21,6 +22,8 @@ type Lifecycle struct {
 	maxEvents  int
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
+	// actions carries out the actions of jobs; nil leaves them to the sweep.
+	actions *Actions
 }
 
 // NewLifecycle returns a Lifecycle whose runs share the configured pool.
@@ -46,38 +49,69 @@ func (s *Lifecycle) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, er
 	return s.decide(ctx, r, f, s.commit)
 }
 
-// commit writes a decision and acts on it. A slot that it releases is granted to
-// the first queued run in the same transaction.
+// commit writes a decision and acts on it. Slots that it releases, of the pool and of
+// the job, are granted to the first queued runs in the same transaction.
 func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error) {
-	grants := d.Lease == run.LeaseRelease
+	released := releasedPools(d)
+	var left []string // released, but granted to no run by the commit
 	for range commitTries {
 		decisions := []run.Decision{d}
 		var gate *run.StartGate
-		if grants {
-			first, err := s.nextQueued(ctx, d.Run.Tenant, d.Run.Slot.Pool)
+		left = left[:0]
+		for _, pool := range released {
+			first, err := s.nextQueued(ctx, d.Run.Tenant, pool)
 			if err != nil {
 				return run.Run{}, err
 			}
-			decisions, gate = append(decisions, first.decisions...), first.gate
+			if len(first.decisions) == 0 {
+				left = append(left, pool)
+			}
+			if first.gate != nil { // the gate is written with the last decision
+				decisions, gate = append(decisions, first.decisions...), first.gate
+			} else {
+				decisions = slices.Insert(decisions, 1, first.decisions...)
+			}
 		}
 		err := s.write(ctx, decisions, gate)
 		conflict, lost := errors.AsType[*port.Conflict](err)
+		missing, full := errors.AsType[*port.NoSlot](err)
 		switch {
 		case lost && conflict.Ref != d.Run.Ref():
 			continue // the queued run changed; read the queue again
-		case len(decisions) > 1 && errors.Is(err, port.ErrNoSlot):
-			grants = false // the limit was lowered; the slot stays free
+		case full && slices.Contains(released, missing.Pool):
+			// The limit was lowered; the slot stays free.
+			released = slices.DeleteFunc(released, func(pool string) bool { return pool == missing.Pool })
 			continue
 		case err != nil:
 			return run.Run{}, err
 		}
-		if d.Lease == run.LeaseRelease && len(decisions) == 1 {
-			s.fill(ctx, d.Run.Tenant, d.Run.Slot.Pool)
+		for _, pool := range append(left, awaitedPools(d)...) {
+			s.fill(ctx, d.Run.Tenant, pool)
 		}
 		d.Run.Version++
 		return d.Run, nil
 	}
 	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the pool's queue; retry")
+}
+
+// releasedPools returns the pools of which a decision releases a slot.
+func releasedPools(d run.Decision) (pools []string) {
+	if d.Lease == run.LeaseRelease {
+		pools = append(pools, d.Run.Slot.Pool)
+	}
+	if d.JobLease == run.LeaseRelease {
+		pools = append(pools, d.Run.JobSlot.Pool)
+	}
+	return pools
+}
+
+// awaitedPools returns the pool of the job whose queue the run joins: a slot may have
+// been released since it was missed.
+func awaitedPools(d run.Decision) []string {
+	if d.JobLease == run.LeaseEnqueue || d.JobLease == run.LeaseRequeue {
+		return []string{d.Run.JobSlot.Pool}
+	}
+	return nil
 }
 
 // write commits decisions together, with the gate of the last one, and acts on

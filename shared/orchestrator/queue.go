@@ -64,11 +64,19 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 	}
 	for _, ref := range queue {
 		r, err := s.store.Load(ctx, ref)
-		if errors.Is(err, port.ErrNotFound) || err == nil && !r.Queued() {
+		waits := r.Queued()
+		if pool == r.JobSlot.Pool {
+			waits = r.AwaitsJobSlot()
+		}
+		if errors.Is(err, port.ErrNotFound) || err == nil && !waits {
 			continue
 		}
 		if err != nil {
 			return next{}, err
+		}
+		if pool == r.JobSlot.Pool {
+			d, err := run.Decide(r, run.JobGranted{}, s.now())
+			return next{decisions: []run.Decision{d}}, err
 		}
 		gate, err := s.store.StartGate(ctx, pool)
 		if err != nil {

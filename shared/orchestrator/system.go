@@ -17,6 +17,7 @@ type System struct {
 	*Workers
 	*Admission
 	*Conditions
+	*Actions
 	*Launches
 	*Supervision
 	*Termination
@@ -34,7 +35,7 @@ type Random interface {
 func NewSystem(
 	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
 	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource,
-	secrets port.Secrets, environment Environment, config Config,
+	secrets port.Secrets, hooks Hooks, environment Environment, config Config,
 ) *System {
 	records := NewRecords(store, c, log)
 	life := NewLifecycle(records, executions, config)
@@ -52,10 +53,11 @@ func NewSystem(
 		Logs:        logs,
 		Workers:     NewWorkers(life, tokens, outputs, config),
 		Admission:   NewAdmission(life),
-		Conditions:  NewConditions(life),
+		Conditions:  NewConditions(life, hooks),
+		Actions:     NewActions(life, hooks, requests.Triggered),
 		Launches:    NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
 		Supervision: NewSupervision(machines, reception),
-		Termination: NewTermination(machines, objects, logs, random.Float64, config),
+		Termination: NewTermination(machines, objects, logs, hooks, random.Float64, config),
 		Sweeper:     NewSweeper(machines, objects, reception, config),
 	}
 }

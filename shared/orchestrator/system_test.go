@@ -68,7 +68,7 @@ func (h *fixture) system(w wiring) system {
 	}
 	return system{orchestrator.NewSystem(
 		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
-		bucket, h.secrets, environment, *w.config,
+		bucket, h.secrets, &h.hooks, environment, *w.config,
 	)}
 }
 

@@ -24,13 +24,14 @@ type Termination struct {
 	*Machines
 	outputs *Outputs
 	logs    *Logs
+	hooks   Hooks
 	rand    Rand
 	config  Config
 }
 
 // NewTermination returns the handler of Terminating.
-func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, rand Rand, config Config) *Termination {
-	return &Termination{machines, outputs, logs, rand, config}
+func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, hooks Hooks, rand Rand, config Config) *Termination {
+	return &Termination{machines, outputs, logs, hooks, rand, config}
 }
 
 // Terminate handles the state Terminating: it sees the machine gone, accepts the
@@ -78,6 +79,14 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 		}
 		settled.Exit, settled.Destroyed, settled.Rand = exit, destroyed, s.rand()
 		d, err := run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
+		if err == nil && asksAfterRun(d.Run) {
+			var answer run.HookAnswer
+			if answer, err = s.hooks.Ask(ctx, d.Run, *d.Run.Constraints.PostRunHook, run.PostRunHook); err != nil {
+				return r, fmt.Errorf("cannot ask the hook: %w", err)
+			}
+			settled.PostRunHook = &answer
+			d, err = run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
+		}
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -90,6 +99,11 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 		}
 	}
 	return r, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
+
+// asksAfterRun reports whether a run that ends has a hook to ask.
+func asksAfterRun(r run.Run) bool {
+	return (r.State == run.Completed || r.State == run.Failed) && r.Constraints != nil && r.Constraints.PostRunHook != nil
 }
 
 // collect accepts the output of an attempt, stores its log and clears its uploads.

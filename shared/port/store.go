@@ -89,6 +89,8 @@ type Store interface {
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Since and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
+	// Holders returns at most limit runs that hold a slot of the pool, in any order.
+	Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
 	// QueueLength returns the number of queued runs of the pool, at most most (at
 	// least 1). It may be eventually consistent.
 	QueueLength(ctx context.Context, tenant, pool string, most int) (int, error)

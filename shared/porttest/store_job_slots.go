@@ -57,6 +57,7 @@ func jobSlotsAreLimited(s *storeTest) {
 	second = s.commit(s.jobSlot(second, run.LeaseEnqueue, 1))
 	third := s.commit(s.jobSlot(s.ofJob("acme", "nightly", "c"), run.LeaseEnqueue, 1))
 	s.wantQueue(nightly, second, third)
+	s.wantHolders(nightly, first)
 	s.wantPools(acme(nightly, 1, 2))
 	s.wantNoSlotOf(nightly, second, s.jobSlot(second, run.LeaseGrant, 1))
 	// Other jobs and tenants have slots of their own.

@@ -40,6 +40,21 @@ func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 	}
 }
 
+// wantHolders checks the runs that hold slots of the pool.
+func (s *storeTest) wantHolders(pool string, want ...run.Run) {
+	s.Helper()
+	holders, err := s.store.Holders(s.ctx, "acme", pool, 100)
+	s.ok(err)
+	got := idsOfRefs(holders)
+	slices.Sort(got)
+	ids := idsOf(want)
+	slices.Sort(ids)
+	s.same(ids, got)
+	if few, err := s.store.Holders(s.ctx, "acme", pool, 1); err != nil || len(few) != min(len(want), 1) {
+		s.Errorf("got %d holders, %v with limit 1", len(few), err)
+	}
+}
+
 // wantNoSlot checks that the commit returns ErrNoSlot and has no effect.
 func (s *storeTest) wantNoSlot(before run.Run, writes ...port.Write) {
 	s.Helper()
@@ -97,6 +112,7 @@ func queueIsNotOvertaken(s *storeTest) {
 	late := s.create(sample("acme", "late"))
 	s.wantNoSlot(late, s.decide(late, admitted("p", 1)))
 	s.wantQueue("p", first)
+	s.wantHolders("p")
 	s.apply(first, granted(1))
 	s.wantPools(acme("p", 1, 0))
 }

@@ -212,12 +212,11 @@ func (d *draft) awaitAction(until, notBefore time.Time) {
 
 // awaitJobSlot puts the run in its job's queue, at the place of its creation.
 func (d *draft) awaitJobSlot(limit int) {
-	since := d.CreatedAt
-	if d.ScheduledAt.After(since) {
-		since = d.ScheduledAt
-	}
-	d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: limit, State: SlotQueued, Since: since}
+	d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: limit, State: SlotQueued, Since: d.Place()}
 }
+
+// Place orders the runs of a job: by the time that they are for, or by their creation.
+func (r Run) Place() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
 
 // startAfterAction begins the attempt, or lets the run queue for the slot of its pool
 // that it has given back.

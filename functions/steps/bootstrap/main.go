@@ -23,9 +23,9 @@ func main() {
 	case "admit":
 		handler = steps.Admit(orchestrator.NewAdmission(life))
 	case "constrain":
-		handler = steps.Constrain(orchestrator.NewConditions(life))
+		handler = steps.Constrain(orchestrator.NewConditions(life, orchestrator.NoHooks{}))
 	case "act":
-		handler = steps.Act(orchestrator.NewConditions(life))
+		handler = steps.Act(actions(p, life, config))
 	case "launch":
 		// The worker's environment contains both addresses.
 		p.Need("SORTIE_PUBLIC_URL")
@@ -41,11 +41,17 @@ func main() {
 		handler = steps.Supervise(orchestrator.NewSupervision(machines, deployed.Reception(p, records, config)))
 	case "terminate":
 		machines := runner.New(p)
+		actions(p, life, config)
 		objects, bucket := deployed.Outputs(p)
 		handler = steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
-			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), p.Rand, config,
+			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), orchestrator.NoHooks{}, p.Rand, config,
 		))
 	}
 	p.ServeTask(handler)
+}
+
+// actions lets the commits of life carry out the actions of jobs.
+func actions(p *process.Process, life *orchestrator.Lifecycle, config orchestrator.Config) *orchestrator.Actions {
+	return orchestrator.NewActions(life, orchestrator.NoHooks{}, orchestrator.NewRequests(life, p.Hex, config).Triggered)
 }

@@ -160,7 +160,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	})
 	s.system = orchestrator.NewSystem(
 		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)), api.Environment, config,
+		bucket, secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)), orchestrator.NoHooks{}, api.Environment, config,
 	)
 	return signer, nil
 }

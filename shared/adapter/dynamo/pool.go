@@ -41,6 +41,19 @@ func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, 
 	return waits, err
 }
 
+// Holders implements port.Store.
+func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	var refs []run.Ref
+	if limit <= 0 {
+		return nil, nil
+	}
+	err := s.each(ctx, s.beside(pkPool(tenant, pool), sortSlot), func(is item) bool {
+		refs = append(refs, run.Ref{Tenant: tenant, ID: textOf(is[attrRun])})
+		return len(refs) < limit
+	})
+	return refs, wrap(err, "read the slots of pool", pool)
+}
+
 // QueueLength implements port.Store: half a request unit for each forty queued
 // runs.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {

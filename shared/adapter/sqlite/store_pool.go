@@ -19,6 +19,15 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return refs, wrap(err, "read the queue of pool", pool)
 }
 
+// Holders implements port.Store.
+func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 AND pool = ?2 AND since IS NULL
+		UNION ALL
+		SELECT tenant, id FROM job_slots WHERE tenant = ?1 AND pool = ?2 AND since IS NULL LIMIT ?3`,
+		tenant, pool, max(limit, 0))
+	return refs, wrap(err, "read the slots of pool", pool)
+}
+
 // QueueLength implements port.Store. Commits keep the number up to date.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (length int, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {

@@ -105,7 +105,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
-		}), fake.NewSecrets(nil), api.Environment, settings.Service,
+		}), fake.NewSecrets(nil), orchestrator.NoHooks{}, api.Environment, settings.Service,
 	)
 	handler, err := httpkit.New(settings.Server, serve(s.System)...)
 	if err != nil {

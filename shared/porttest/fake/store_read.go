@@ -65,6 +65,11 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return ask(s, "Queue", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
+// Holders implements port.Store.
+func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	return ask(s, "Holders", false, func() ([]run.Ref, error) { return s.inner.Holders(ctx, tenant, pool, limit) })
+}
+
 // QueueLength implements port.Store.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
 	return ask(s, "QueueLength", false, func() (int, error) { return s.inner.QueueLength(ctx, tenant, pool, most) })

@@ -1,0 +1,158 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Actions carries out the actions of jobs. Each may be repeated.
+type Actions struct {
+	*Lifecycle
+	hooks   Hooks
+	trigger Trigger
+}
+
+// Trigger creates a run of a job for the run that triggers it, once for each key.
+// failure says why that is not possible.
+type Trigger func(ctx context.Context, from run.Run, jobID, key string) (failure string, err error)
+
+// NewActions returns the actions of jobs. life leaves the actions that follow the end
+// of a run to a sweep until it has them.
+func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
+	actions := &Actions{life, hooks, trigger}
+	life.actions = actions
+	return actions
+}
+
+// external carries out the part of an action that is outside of the record. reason is
+// the constraint, onSuccess or onFailure.
+func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (failure string, err error) {
+	switch a.Type {
+	case run.ActionWebhook:
+		return s.hooks.Notify(ctx, r, *a.Hook, reason)
+	case run.ActionTriggerJob:
+		return s.triggerJob(ctx, r, a.JobID, reason)
+	}
+	return "", nil
+}
+
+func (s *Actions) triggerJob(ctx context.Context, r run.Run, jobID, reason string) (failure string, err error) {
+	lineage := r.Lineage
+	if r.JobID != "" {
+		lineage = append(slices.Clone(lineage), r.JobID)
+	}
+	path := strings.Join(append(slices.Clone(lineage), jobID), " -> ")
+	switch {
+	case slices.Contains(lineage, jobID):
+		return "the jobs trigger each other in a circle: " + path, nil
+	case len(lineage) >= run.MaxLineage:
+		return fmt.Sprintf("more than %d jobs trigger each other in a row: %s", run.MaxLineage, path), nil
+	}
+	r.Lineage = lineage
+	// No client can send this key: it has a character that is not printable.
+	return s.trigger(ctx, r, jobID, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
+}
+
+// end carries out an action that follows the end of a run, and records that.
+func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error {
+	action, ok := r.ActionOf(name)
+	if !ok {
+		return fmt.Errorf("run %s has no action %s", r.ID, name)
+	}
+	failure, err := s.external(ctx, r, action, string(name))
+	if err != nil {
+		return fmt.Errorf("cannot carry out the action %s: %w", name, err)
+	}
+	_, err = s.apply(ctx, r.Ref(), is(run.EndActionDone{Action: name, Failure: failure}))
+	return err
+}
+
+// killOld requests the end of the older runs that hold slots of the run's job, and
+// returns how many newer ones hold slots.
+func (s *Actions) killOld(ctx context.Context, r run.Run) (newer int, err error) {
+	holders, err := s.store.Holders(ctx, r.Tenant, run.JobPool(r.JobID), r.Constraints.MaxConcurrentRuns)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)
+	}
+	for _, ref := range holders {
+		old, err := s.store.Load(ctx, ref)
+		switch {
+		case errors.Is(err, port.ErrNotFound) || ref == r.Ref():
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
+		case old.Place().After(r.Place()):
+			newer++
+			continue
+		}
+		reason := "a newer run of the job replaces it: " + r.ID
+		if _, err := s.applyTo(ctx, old, is(run.CancelRequested{By: "job:" + r.JobID, Reason: reason})); err != nil {
+			return 0, fmt.Errorf("cannot request the end of run %s: %w", ref.ID, err)
+		}
+	}
+	return newer, nil
+}
+
+// Act handles the state ActionRunning: it carries out the action on the violated
+// constraints. It may be repeated; a webhook then has the same id, and a job is
+// triggered once.
+func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
+	r, done, err := s.begin(ctx, in)
+	if err != nil {
+		return run.Route{}, err
+	}
+	if done {
+		return ended(r), nil
+	}
+	if r, err = s.applyTo(ctx, r, in.visited(is(run.ActionStarted{}))); err != nil {
+		return run.Route{}, again(fmt.Errorf("cannot begin the action: %w", err))
+	}
+	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Waits || r.Acting.Done {
+		return run.RouteOf(r, s.now()), nil
+	}
+	var result run.ActionEnded
+	action := r.ViolationAction()
+	if action.Type == run.ActionKillOld {
+		result.Newer, err = s.killOld(ctx, r)
+	} else {
+		result.Failure, err = s.external(ctx, r, action, string(r.Violations[0].Constraint))
+	}
+	if err == nil {
+		r, err = s.applyTo(ctx, r, in.visited(is(result)))
+	}
+	if err != nil {
+		return run.Route{}, again(fmt.Errorf("cannot carry out the action %s: %w", action.Type, err))
+	}
+	return run.RouteOf(r, s.now()), nil
+}
+
+// AwaitAction handles the state ActionWaiting: it stores the token, which the commit
+// that grants the job's slot completes.
+func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }
+
+// Triggered is the Trigger of a process that creates runs.
+func (s *Requests) Triggered(ctx context.Context, from run.Run, jobID, key string) (failure string, err error) {
+	stored, err := s.store.LoadJob(ctx, from.Tenant, jobID)
+	if errors.Is(err, port.ErrNotFound) {
+		return fmt.Sprintf("the job %s does not exist", jobID), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read job %s: %w", jobID, err)
+	}
+	r := stored.Definition.Run(s.policy)
+	r.Tenant, r.Workspace, r.CorrelationID = from.Tenant, from.Workspace, from.CorrelationID
+	r.JobID, r.JobVersion, r.Trigger = jobID, stored.Version, run.TriggerJob
+	r.Lineage, r.ParentRun = from.Lineage, from.ID
+	_, _, err = s.create(ctx, r, key, "", nil)
+	if f := fault.Of(err); f != nil && f.Code == fault.AdmissionReject {
+		return f.Message, nil
+	}
+	return "", err
+}

@@ -1,0 +1,136 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+type config = orchestrator.Config
+
+var (
+	late    = run.Constraints{CatchUpWindow: time.Second}
+	webhook = run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert"}}
+)
+
+// runLate starts a run of the job that violates its window.
+func (h *fixture) runLate(a run.Actions) {
+	h.Helper()
+	d := run.New(run.Run{
+		Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-time.Hour), Policy: h.config.Policy,
+		CorrelationID: "c", Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}},
+		Constraints: &late, Actions: &a,
+	}, h.clock.now)
+	_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
+	h.ok(err)
+	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, []byte(`{"tenant":"local","runId":"a"}`)))
+	h.step()
+}
+
+// TestWebhookLetsTheRunContinue sends a webhook about a violation. Its failure ends
+// the run only if the action is critical.
+func TestWebhookLetsTheRunContinue(t *testing.T) {
+	t.Parallel()
+	critical := webhook
+	critical.Critical = true
+	for name, test := range map[string]struct {
+		action  run.Action
+		failure string
+		want    run.State
+		event   string
+	}{
+		"taken":               {webhook, "", run.Running, "action_executed"},
+		"not taken":           {webhook, "status 500", run.Running, "action_failed"},
+		"not taken, critical": {critical, "status 500", run.Failed, "action_failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.hooks.unknown, h.hooks.failures = 2, map[string]string{webhook.Hook.URL: test.failure}
+			h.runLate(onViolation(test.action))
+			h.advance(5 * time.Second)
+			h.wantState("a", test.want)
+			h.wantEvents("a", test.event)
+			if got := strings.Join(h.hooks.notified, ","); got != "a catchUpWindow" {
+				t.Errorf("got webhooks %q, want one", got)
+			}
+		})
+	}
+}
+
+// TestTriggeredJobHasALineage triggers a job, which triggers the next one, until a job
+// would be triggered again.
+func TestTriggeredJobHasALineage(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.job("publish")
+	h.runLate(onViolation(run.Action{Type: run.ActionTriggerJob, JobID: "publish"}))
+	h.wantState("a", run.Running)
+	runs, _, err := h.store.List(h.Context(), client.Tenant, port.Page{JobID: "publish", Limit: 10})
+	h.ok(err)
+	if len(runs) != 1 || runs[0].ParentRun != "a" || strings.Join(runs[0].Lineage, ",") != "nightly" || runs[0].Trigger != run.TriggerJob || runs[0].CorrelationID != "c" {
+		t.Fatalf("got runs %+v of the triggered job, want one with its lineage", runs)
+	}
+	for id, want := range map[string]string{"nightly": "circle: nightly -> nightly", "unknown": "the job unknown does not exist"} {
+		h := setup(t)
+		h.runLate(onViolation(run.Action{Type: run.ActionTriggerJob, JobID: id}))
+		h.wantState("a", run.Running)
+		events, err := h.store.Events(h.Context(), run.Ref{Tenant: client.Tenant, ID: "a"}, 0, 100)
+		h.ok(err)
+		found := false
+		for _, e := range events {
+			found = found || e.Type == run.EventActionFailed && strings.Contains(e.Message, want)
+		}
+		if !found {
+			t.Errorf("got no failed action with %q", want)
+		}
+	}
+}
+
+// TestActionAfterTheEndIsRepeatedUntilDone loses the first tries of an action that
+// follows the end of a run.
+//
+// Rule 1 of shared/README.md.
+func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
+	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &webhook})
+	h.hooks.unknown = 2
+	h.exit("a", 1)
+	h.wantState("a", run.Failed)
+	for range 20 {
+		h.advance(time.Minute)
+		_ = h.service.Sweep(h.Context(), 0)
+		h.step()
+	}
+	if got := strings.Join(h.hooks.notified, ","); got != "a onFailure" {
+		t.Errorf("got webhooks %q, want one", got)
+	}
+	h.wantEvents("a", "action_executed")
+	if r := h.record("a"); len(r.Execution.Pending) != 0 || !r.Execution.ActBy.IsZero() {
+		t.Errorf("got pending effects %+v, want none", r.Execution.Pending)
+	}
+}
+
+// TestHookAfterTheRunIsAskedOnce asks at the end of the run, not after each attempt.
+func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "not today"}}
+	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{OnSuccess: &webhook})
+	h.exit("a", 1)
+	h.wantState("a", run.Retrying)
+	h.advance(3 * time.Second)
+	h.exit("a", 0)
+	r := h.wantState("a", run.Completed)
+	if got := strings.Join(h.hooks.asked, ","); got != "a postRunHook" || len(r.Violations) != 1 {
+		t.Errorf("got hooks %q and violations %+v, want one of each", got, r.Violations)
+	}
+	if got := strings.Join(h.hooks.notified, ","); got != "a onSuccess" {
+		t.Errorf("got webhooks %q, want one", got)
+	}
+}

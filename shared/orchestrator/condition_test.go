@@ -1,0 +1,285 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// hooks answers for the addresses of users, by host.
+type hooks struct {
+	answers map[string]run.HookAnswer
+	// failures are of webhooks; unknown counts the errors before the next result.
+	failures map[string]string
+	unknown  int
+	// asked and notified list the calls as "RUN REASON".
+	asked, notified []string
+}
+
+func (h *hooks) err() error {
+	if h.unknown > 0 {
+		h.unknown--
+		return fault.New(fault.Unavailable, "the secret cannot be read")
+	}
+	return nil
+}
+
+// Ask implements orchestrator.Hooks.
+func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint) (run.HookAnswer, error) {
+	if err := h.err(); err != nil {
+		return run.HookAnswer{}, err
+	}
+	h.asked = append(h.asked, r.ID+" "+string(of))
+	return h.answers[to.URL], nil
+}
+
+// Notify implements orchestrator.Hooks.
+func (h *hooks) Notify(_ context.Context, r run.Run, to run.Hook, reason string) (string, error) {
+	if err := h.err(); err != nil {
+		return "", err
+	}
+	h.notified = append(h.notified, r.ID+" "+reason)
+	return h.failures[to.URL], nil
+}
+
+// job stores a job without a schedule.
+func (h *fixture) job(id string) {
+	h.Helper()
+	d, problems := job.Parse([]byte(`{"id": "`+id+`", "name": "n", "image": "worker"}`), nil)
+	if len(problems) > 0 {
+		h.Fatalf("%v", problems)
+	}
+	h.ok(h.store.SaveJob(h.Context(), job.Create(client.Tenant, d, client.Subject, h.clock.now)))
+}
+
+// runJob starts a run of the job "nightly".
+func (h *fixture) runJob(id string, c run.Constraints, a run.Actions) string {
+	h.Helper()
+	h.clock.to(h.clock.now.Add(time.Second))
+	r := run.Run{
+		Tenant: client.Tenant, Workspace: client.Workspace, ID: id, TaskID: id, CorrelationID: "c", JobID: "nightly",
+		Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}}, Policy: h.config.Policy,
+		Constraints: &c, Actions: &a,
+	}
+	d := run.New(r, h.clock.now)
+	_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
+	h.ok(err)
+	input, err := json.Marshal(r.Ref())
+	h.ok(err)
+	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, input))
+	h.step()
+	return id
+}
+
+// exit ends the machine of a run with an exit code.
+func (h *fixture) exit(id string, code int) {
+	h.Helper()
+	h.machineOf(id).exit(code)
+	h.sweep()
+}
+
+func (h *fixture) machineOf(id string) *machine {
+	h.Helper()
+	for _, m := range h.runner.launched {
+		if m.Owner.RunID == id && m.Owner.Attempt == h.record(id).Attempt.Number {
+			return m
+		}
+	}
+	h.Fatalf("run %s has no machine", id)
+	return nil
+}
+
+func onViolation(a run.Action) run.Actions { return run.Actions{OnViolation: &a} }
+
+var oneRun = run.Constraints{MaxConcurrentRuns: 1}
+
+// TestSkipCompletesTheRun skips the second run of a job with one slot.
+func TestSkipCompletesTheRun(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	first := h.runJob("a", oneRun, run.Actions{})
+	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionSkip}))
+	h.wantState(first, run.Running)
+	r := h.wantState(second, run.Completed)
+	if !r.Skipped || r.Attempt.Number != 0 || len(r.Violations) != 1 || r.Violations[0].Constraint != run.MaxConcurrentRuns {
+		t.Errorf("got skipped %v, attempt %d, violations %+v", r.Skipped, r.Attempt.Number, r.Violations)
+	}
+	h.exit(first, 0)
+	h.wantState(h.runJob("c", oneRun, run.Actions{}), run.Running)
+}
+
+// TestWaitStartsWithTheCommitThatFreesTheSlot ends the awaited run. The next run of
+// the queue gets its job's slot in the same commit.
+//
+// Rule 6 of shared/README.md.
+func TestWaitStartsWithTheCommitThatFreesTheSlot(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	wait := onViolation(run.Action{Type: run.ActionWait, Limit: time.Hour})
+	tasks := []string{h.runJob("a", oneRun, wait), h.runJob("b", oneRun, wait), h.runJob("c", oneRun, wait)}
+	for _, waiting := range tasks[1:] {
+		if r := h.wantState(waiting, run.ActionRunning); r.Slot.State != "" || r.JobSlot.State != run.SlotQueued {
+			t.Errorf("got slots %+v and %+v of a waiting run, want a place in the job's queue only", r.Slot, r.JobSlot)
+		}
+	}
+	for i, task := range tasks {
+		h.wantState(task, run.Running)
+		h.exit(task, 0)
+		h.wantState(task, run.Completed)
+		if i+1 < len(tasks) && !h.runTogether(task, tasks[i+1]) {
+			t.Errorf("got two commits for the end of run %s and the next grant, want one", task)
+		}
+	}
+}
+
+// TestWaitEndsAtItsLimit waits for a run that does not end.
+func TestWaitEndsAtItsLimit(t *testing.T) {
+	t.Parallel()
+	for _, action := range []run.ActionType{run.ActionWait, run.ActionRetryLater, run.ActionKillOld} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.runJob("a", oneRun, run.Actions{})
+			second := h.runJob("b", oneRun, onViolation(run.Action{Type: action, Limit: 90 * time.Second, Delay: 10 * time.Second}))
+			h.wantState(second, run.ActionRunning)
+			h.advance(91 * time.Second)
+			if r := h.record(second); action != run.ActionKillOld && (r.State != run.Failed || r.Fault.Code != fault.ActionTimeout) {
+				t.Errorf("got %s with %+v, want ACTION_TIMEOUT", r.State, r.Fault)
+			}
+		})
+	}
+}
+
+// TestRetryLaterStartsAfterItsDelay frees the slot during the delay.
+func TestRetryLaterStartsAfterItsDelay(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runJob("a", oneRun, run.Actions{})
+	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionRetryLater, Delay: time.Minute, Limit: time.Hour}))
+	h.exit("a", 0)
+	h.wantState(second, run.ActionRunning)
+	h.advance(time.Minute + 2*time.Second)
+	h.wantState(second, run.Running)
+}
+
+// TestKillOldCancelsOlderRuns replaces a running run.
+func TestKillOldCancelsOlderRuns(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runJob("a", oneRun, run.Actions{})
+	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionKillOld}))
+	h.wantState(second, run.ActionRunning)
+	if r := h.record("a"); r.Cancel == nil || !strings.Contains(r.Cancel.Reason, "b") {
+		t.Fatalf("got cancel request %+v of the older run, want one that names the newer", r.Cancel)
+	}
+	h.exit("a", 143)
+	h.wantState("a", run.Cancelled)
+	h.wantState(second, run.Running)
+}
+
+// TestWaitingRunCanBeCancelled cancels a run in the queue of its job.
+func TestWaitingRunCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	wait := onViolation(run.Action{Type: run.ActionWait})
+	h.runJob("a", oneRun, wait)
+	second, third := h.runJob("b", oneRun, wait), h.runJob("c", oneRun, wait)
+	h.cancel(second)
+	h.step()
+	h.wantState(second, run.Cancelled)
+	h.exit("a", 0)
+	h.wantState(third, run.Running)
+}
+
+// TestRunAfterAWaitQueuesForItsPool lets the pool fill up during a wait.
+func TestRunAfterAWaitQueuesForItsPool(t *testing.T) {
+	t.Parallel()
+	h := setup(t, oneMachine)
+	wait := onViolation(run.Action{Type: run.ActionWait})
+	h.runJob("a", oneRun, wait)
+	second := h.runJob("b", oneRun, wait)
+	h.wantState(second, run.Pending) // it queues for the pool before its constraints
+	export := h.post()
+	h.exit("a", 0)
+	h.wantState(second, run.Running)
+	h.exit(second, 0)
+	h.wantState(export, run.Running)
+}
+
+// TestPreviousSuccessIsRequired runs a job after a failure and after a success. A
+// skipped run counts as neither.
+func TestPreviousSuccessIsRequired(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
+	h.job("nightly")
+	c := run.Constraints{RequirePreviousSuccess: true}
+	h.exit(h.runJob("a", c, run.Actions{}), 1)
+	h.wantState("a", run.Failed)
+	for _, id := range []string{"b", "c"} {
+		r := h.wantState(h.runJob(id, c, run.Actions{}), run.Completed)
+		if !r.Skipped || r.Violations[0].Constraint != run.RequirePreviousSuccess || !strings.Contains(r.Violations[0].Message, "run a") {
+			t.Errorf("got violations %+v of run %s, want one about run a", r.Violations, id)
+		}
+	}
+	h.exit(h.runJob("manual", run.Constraints{}, run.Actions{}), 0)
+	h.wantState(h.runJob("d", c, run.Actions{}), run.Running)
+}
+
+// TestHookBeforeTheRunDecides plays the answers of a hook.
+func TestHookBeforeTheRunDecides(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		hook   run.Hook
+		answer run.HookAnswer
+		want   run.State
+	}{
+		"allows":                     {answer: run.HookAnswer{Allowed: true}, want: run.Running},
+		"refuses":                    {answer: run.HookAnswer{Detail: "not today"}, want: run.Completed},
+		"refuses, critical":          {run.Hook{Critical: true}, run.HookAnswer{Detail: "not today"}, run.Failed},
+		"is away":                    {answer: run.HookAnswer{Unavailable: true}, want: run.Completed},
+		"is away, which is allowed":  {run.Hook{AllowUnavailable: true}, run.HookAnswer{Unavailable: true}, run.Running},
+		"is away, critical":          {run.Hook{Critical: true}, run.HookAnswer{Unavailable: true}, run.Failed},
+		"is away, critical, allowed": {run.Hook{Critical: true, AllowUnavailable: true}, run.HookAnswer{Unavailable: true}, run.Running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			h.hooks.answers = map[string]run.HookAnswer{"": test.answer}
+			h.hooks.unknown = 1
+			h.runJob("a", run.Constraints{PreRunHook: &test.hook}, run.Actions{})
+			h.advance(2 * time.Second)
+			h.wantState("a", test.want)
+			if len(h.hooks.asked) != 1 {
+				t.Errorf("got %v asked, want once", h.hooks.asked)
+			}
+		})
+	}
+}
+
+// TestLateRunViolatesTheWindow starts a run later than its window allows.
+func TestLateRunViolatesTheWindow(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[time.Duration]run.State{time.Hour: run.Running, time.Hour + 2*time.Second: run.Completed} {
+		t.Run(fmt.Sprint(late), func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			d := run.New(run.Run{
+				Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-late), Policy: h.config.Policy,
+				Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{}}, Constraints: &run.Constraints{CatchUpWindow: time.Hour},
+			}, h.clock.now)
+			_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
+			h.ok(err)
+			h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, []byte(`{"tenant":"local","runId":"a"}`)))
+			h.step()
+			h.wantState("a", want)
+		})
+	}
+}
