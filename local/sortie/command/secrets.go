@@ -8,11 +8,11 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // secretLimit is the size limit of a secret in bytes (AWS: 65,536).
@@ -29,20 +29,26 @@ func checkStage(stage string) error {
 }
 
 func (a *app) secrets() *cobra.Command {
-	return group("secrets", "Write the secrets of a stage on AWS", a.secretsPut())
+	return group("secrets", "Manage the secrets of jobs, and those of a stage on AWS", a.secretsPut(), a.secretsList(), a.secretsDelete())
 }
 
 func (a *app) secretsPut() *cobra.Command {
-	stage, file := "", ""
+	at, file := jobSecrets{}, ""
 	c := &cobra.Command{
-		Use:   "put " + strings.Join(secrets.Kinds(), "|"),
-		Short: "Write one of a stage's secrets, from a file or standard input",
-		Long: `Write one of the secrets of a deployed stage, sortie/STAGE/NAME in AWS Secrets
-Manager. Running functions read the new value within five minutes, or within ten
-seconds once the other side refuses the old one.
+		Use:   "put NAME",
+		Short: "Write a secret of jobs, or one of a stage's secrets",
+		Long: fmt.Sprintf(`Write a secret that jobs refer to by its name (secretRef), from standard input or
+from --file. The name has 1 to 63 lower-case letters, digits and hyphens, the
+value 1 to %d bytes of UTF-8; a line end at its end is removed. The value is never
+printed. Running servers of a data folder read the new value at once, functions of
+a stage within a minute.
 
-The document is JSON, read from standard input or from --file, and checked
-before it is written:
+The secret that signs the requests of a hook is whsec_ and the base64 of 32 bytes.
+
+With --stage these names are the stage's own secrets, sortie/STAGE/NAME in AWS
+Secrets Manager. Running functions read the new value within five minutes, or within
+ten seconds once the other side refuses the old one. The document is JSON and
+checked before it is written:
 
   clients  {"tokens": ["...", ...]}    bearer tokens with all scopes, of at least 16 characters;
                                        several while one is replaced. It replaces the
@@ -53,43 +59,52 @@ before it is written:
             "workerAccessKeyId": "...", "workerSecretAccessKey": "..."}  uploads alone
   canary   {"token": "..."}            the client token of the canary, if the stage has one
 
-No value is printed, only its fingerprint: the first six digits of its SHA-256.
-Account, region and credentials are those of the AWS command line.`,
-		Example: "  sortie secrets put fly --stage prod --file fly.json\n" +
-			"  pass show sortie/clients | sortie secrets put clients --stage prod",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 { // an argument may be a secret: do not repeat it
-				return fmt.Errorf("got %d arguments, want the name of the secret: %s", len(args), strings.Join(secrets.Kinds(), ", "))
-			}
-			return requiredFlags(cmd)
-		},
+Of their values only the fingerprint is printed: the first six digits of the
+SHA-256. Account, region and credentials are those of the AWS command line.`, limit.Secret),
+		Example: "  sortie secrets put report-key < key.txt\n" +
+			"  echo \"whsec_$(openssl rand -base64 32)\" | sortie secrets put alert-hook\n" +
+			"  sortie secrets put fly --stage prod --file fly.json",
+		Args:      secretName,
 		ValidArgs: secrets.Kinds(),
 	}
-	c.Flags().StringVar(&stage, "stage", "", "name of the deployed stage (required)")
-	c.Flags().StringVar(&file, "file", "", "file with the document; by default standard input")
-	require(c, "stage")
+	at.define(c)
+	c.Flags().StringVar(&file, "file", "", "file with the value; by default standard input")
 	if err := c.MarkFlagFilename("file"); err != nil {
 		panic(err) // the flag is defined above
 	}
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		if err := checkStage(stage); err != nil {
+		name := args[0]
+		ofStage := at.stage != "" && slices.Contains(secrets.Kinds(), name)
+		if !ofStage {
+			if err := at.check(name); err != nil {
+				return err
+			}
+		} else if err := checkStage(at.stage); err != nil {
 			return err
-		}
-		kind := args[0]
-		if !slices.Contains(secrets.Kinds(), kind) { // it may be a secret: do not repeat it
-			return wrong("unknown name of a secret%s, want one of %s", didYouMean(kind, secrets.Kinds()), strings.Join(secrets.Kinds(), ", "))
 		}
 		text, err := a.document(file)
 		if err != nil {
 			return err
 		}
-		document, err := secrets.Parse(kind, text)
-		if err != nil {
-			return wrong("the document is not a valid %s secret:\n%w", kind, err)
+		if !ofStage {
+			return a.putJobSecret(ctx, at, name, string(text))
 		}
-		return a.putSecret(ctx, stage, document)
+		document, err := secrets.Parse(name, text)
+		if err != nil {
+			return wrong("the document is not a valid %s secret:\n%w", name, err)
+		}
+		return a.putSecret(ctx, at.stage, document)
 	})
 	return c
+}
+
+// secretName checks the arguments of a command for one secret. An argument may be a
+// secret, so the error does not repeat it.
+func secretName(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("got %d arguments, want the name of the secret", len(args))
+	}
+	return requiredFlags(cmd)
 }
 
 // document reads the file, or standard input without one.

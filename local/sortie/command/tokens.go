@@ -26,17 +26,27 @@ func (a *app) tokens() *cobra.Command {
 	return group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
 }
 
-// tokenList is the list of records that a command works on: that of a data folder,
-// or that of a stage.
-type tokenList struct{ data, stage string }
+// place is a data folder, or a stage.
+type place struct{ data, stage string }
 
-func (l *tokenList) define(c *cobra.Command) {
-	c.Flags().StringVar(&l.data, "data", defaultData, "data folder")
-	c.Flags().StringVar(&l.stage, "stage", "", "name of a deployed stage, instead of a data folder")
+func (p *place) define(c *cobra.Command) {
+	c.Flags().StringVar(&p.data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&p.stage, "stage", "", "name of a deployed stage, instead of a data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is defined above
 	}
 }
+
+// tenant returns the tenant of AUTH_TOKEN.
+func (p place) tenant() string {
+	if p.stage == "" {
+		return stack.Tenant(p.data)
+	}
+	return access.Default
+}
+
+// tokenList is the list of records that a command works on.
+type tokenList struct{ place }
 
 func (l tokenList) file() string { return filepath.Join(l.data, stack.TokensFile) }
 
@@ -128,11 +138,7 @@ only the runs of its own. Change the list of a stage from one place at a time.`,
 		for _, s := range scopes {
 			record.Scopes = append(record.Scopes, access.Scope(s))
 		}
-		if record.Tenant == "" {
-			if record.Tenant = access.Default; list.stage == "" {
-				record.Tenant = stack.Tenant(list.data)
-			}
-		}
+		record.Tenant = cmp.Or(record.Tenant, list.tenant())
 		record.Project = cmp.Or(record.Project, record.Tenant)
 		return a.addToken(ctx, list, record)
 	})
