@@ -44,7 +44,7 @@ func (b *builder) grants() map[use]grant {
 
 		reads:  {table, []statement{reading}},
 		writes: {table, []statement{reading, batches, writing}},
-		lists:  {table, []statement{{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexList)}}},
+		lists:  {table, []statement{{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexList, schema.IndexJobs)}}},
 		surveys: {table, []statement{
 			{[]string{"dynamodb:Query"}, b.table.indexed(schema.IndexDue, schema.IndexMachines)},
 		}},
