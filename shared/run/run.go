@@ -48,6 +48,8 @@ type Run struct {
 	Acting *Acting `json:"acting,omitempty"`
 	// Skipped: the run is Completed without an attempt, by a skip.
 	Skipped bool `json:"skipped,omitempty"`
+	// Missed are the firings that the run is the record of; nil for another run.
+	Missed *Missed `json:"missed,omitempty"`
 
 	State State `json:"state"`
 	// Version counts the commits of the record, from 1. A commit is conditional

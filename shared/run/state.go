@@ -48,7 +48,8 @@ const (
 	// Retrying waits for its next attempt. terminate moves a run in, admit
 	// moves it out after the delay. It holds no slot of a pool.
 	Retrying State = "Retrying"
-	// Completed is terminal: the run succeeded.
+	// Completed is terminal: the run succeeded, or was skipped. The record of
+	// skipped firings is created Completed.
 	Completed State = "Completed"
 	// Failed is terminal: Fault is the reason.
 	Failed State = "Failed"

@@ -1,0 +1,55 @@
+package run
+
+import (
+	"fmt"
+	"time"
+)
+
+// Missed are consecutive firings of a job that were skipped together. The first one
+// is the run's ScheduledAt.
+type Missed struct {
+	Reason SkipReason `json:"reason"`
+	// Count is the number of firings, at least 1.
+	Count int `json:"count"`
+	// Until is the time of the last one.
+	Until time.Time `json:"until"`
+}
+
+// SkipReason is why a firing was skipped.
+type SkipReason string
+
+// The reasons.
+const (
+	// SkipMissed: the firing was missed, and its job does not catch up.
+	SkipMissed SkipReason = "missed"
+	// SkipWindow: the firing was missed longer ago than its job catches up.
+	SkipWindow SkipReason = "catch_up_window"
+	// SkipLimit: more firings were missed than a job catches up.
+	SkipLimit SkipReason = "catch_up_limit"
+)
+
+// String describes the firings.
+func (m Missed) String() string {
+	firings := "a firing was"
+	if m.Count > 1 {
+		firings = fmt.Sprintf("%d firings until %s were", m.Count, m.Until.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s skipped: %s", firings, map[SkipReason]string{
+		SkipMissed: "missed, and the job does not catch up",
+		SkipWindow: "missed longer ago than the job's catchUpWindow",
+		SkipLimit:  "missed more often than a job catches up",
+	}[m.Reason])
+}
+
+// NewSkipped returns the record of skipped firings with its event: a run that is
+// Completed without an attempt and has no execution. The caller sets identity, work,
+// policy and Missed.
+func NewSkipped(r Run, now time.Time) Decision {
+	now = now.UTC()
+	r.CreatedAt, r.EnteredAt, r.EndedAt = now, now, now
+	r.ExpiresAt = now.Add(r.Policy.RecordRetention)
+	r.State, r.Version, r.EventCount, r.Skipped = Completed, 0, 0, true
+	d := &draft{Run: r, now: now}
+	d.emit(Event{Type: EventCompleted, Message: r.Missed.String()})
+	return Decision{Run: d.Run, Events: d.events, Changed: true}
+}
