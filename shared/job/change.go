@@ -9,7 +9,7 @@ import (
 func Create(tenant string, d Definition, by string, now time.Time) Job {
 	j := Job{
 		Tenant: tenant, ID: d.ID, Version: 1, Definition: d,
-		CreatedAt: now, UpdatedAt: now, UpdatedBy: by, Since: now,
+		CreatedAt: now, UpdatedAt: now, UpdatedBy: by, Since: now.Truncate(time.Second),
 	}
 	return j.scheduled(now)
 }
@@ -21,7 +21,7 @@ func (j Job) Apply(d Definition, by string, now time.Time) Job {
 	was := j.Definition
 	j.Definition, j.Version, j.UpdatedAt, j.UpdatedBy = d, j.Version+1, now, by
 	if was.Schedule != d.Schedule || was.TimeZone != d.TimeZone {
-		j.Since = now
+		j.Since = now.Truncate(time.Second)
 		return j.scheduled(now)
 	}
 	return j.awaited()
@@ -42,7 +42,7 @@ func (j Job) Resume(now time.Time) Job {
 	if !j.Paused {
 		return j
 	}
-	j.Paused, j.PausedAt = false, time.Time{}
+	j.Paused, j.PausedAt, j.ResumedAt = false, time.Time{}, now
 	if j.Definition.CatchesUp() {
 		return j.awaited()
 	}

@@ -26,8 +26,11 @@ type Job struct {
 	// Paused: the schedule does not fire. PausedAt is since when; zero otherwise.
 	Paused   bool      `json:"paused,omitempty"`
 	PausedAt time.Time `json:"pausedAt,omitzero"`
+	// ResumedAt is the end of the last pause. A firing of that time or before was
+	// missed.
+	ResumedAt time.Time `json:"resumedAt,omitzero"`
 
-	// Since is the time after which the schedule counts.
+	// Since is the time after which the schedule counts, in whole seconds.
 	Since time.Time `json:"since,omitzero"`
 	// NextAt is the nominal time of the next firing, WakeAt when it is to be
 	// committed: NextAt and the jitter. They are zero if the job does not fire by itself.
