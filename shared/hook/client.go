@@ -72,8 +72,13 @@ type Message struct {
 	Timeout time.Duration
 }
 
-// Post sends the message until an answer allows or refuses, at most Tries times. The
-// error is that of ctx; every other failure is an Unavailable answer.
+// ErrNoTime is returned by Post if the context ends before the time limit of one try.
+var ErrNoTime = errors.New("too little time for a request")
+
+// Post sends the message until an answer allows or refuses, at most Tries times, and
+// less often if ctx has a deadline that leaves no time for another try. The error is
+// that of ctx, or ErrNoTime, without a request; every other failure is an Unavailable
+// answer.
 func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 	target, problem := c.check(m)
 	if problem != "" {
@@ -83,6 +88,9 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 		m.Timeout = DefaultTimeout
 	}
 	m.Timeout = min(max(m.Timeout, MinTimeout), MaxTimeout)
+	if !leaves(ctx, m.Timeout) {
+		return Answer{}, fmt.Errorf("%w to %s: the caller has less than %v", ErrNoTime, target.Host, m.Timeout)
+	}
 	for try := 1; ; try++ {
 		answer, pause, err := c.try(ctx, target, m)
 		if ctx.Err() != nil {
@@ -98,10 +106,26 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 		if pause == 0 {
 			pause = pauses.Delay(try - 1)
 		}
+		if !leaves(ctx, pause+m.Timeout) {
+			return answer, nil
+		}
 		if err := clock.Sleep(ctx, c.config.Clock, pause); err != nil {
 			return Answer{}, fmt.Errorf("a request to %s was interrupted: %w", target.Host, err)
 		}
 	}
+}
+
+// leaves reports whether ctx lasts longer than d. A context with a timeout has its
+// parent's deadline if that is earlier.
+func leaves(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	own, _ := ctx.Deadline()
+	return own.Before(deadline)
 }
 
 // check returns the target of a message, or why the policy does not permit it: the

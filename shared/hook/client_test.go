@@ -170,6 +170,26 @@ func TestCallerInterrupts(t *testing.T) {
 	}
 }
 
+// TestDeadlineBoundsTheTries gives the caller time for less than three tries.
+func TestDeadlineBoundsTheTries(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		left  time.Duration
+		tries int
+	}{{9 * time.Second, 0}, {14 * time.Second, 1}, {time.Minute, 3}} {
+		r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), row.left)
+		got, err := r.client.Post(ctx, hook.Message{URL: r.URL, Timeout: 10 * time.Second})
+		cancel()
+		if got.Tries != row.tries || len(r.requests) != row.tries || errors.Is(err, hook.ErrNoTime) != (row.tries == 0) {
+			t.Errorf("%v: got %+v, %v, want %d tries", row.left, got, err, row.tries)
+		}
+	}
+}
+
 func TestLongAnswerIsCut(t *testing.T) {
 	t.Parallel()
 	endless := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {

@@ -1,0 +1,30 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// HookBody encodes the body of a request to a hook.
+func HookBody(c orchestrator.HookCall) ([]byte, error) {
+	body := contract.HookBody{Hook: c.Reason, Run: Task(orchestrator.View{Run: c.Run, QueuePosition: -1})}
+	if body.Run.Program != nil {
+		body.Run.Program.Env = nil // its values may be meant for the program alone
+	}
+	if c.Run.JobID != "" {
+		body.Job = &contract.HookJob{ID: c.Run.JobID, Version: c.Run.JobVersion}
+	}
+	if c.Asks || c.Reason == contract.HookOnSuccess || c.Reason == contract.HookOnFailure {
+		return json.Marshal(body)
+	}
+	body.Hook = contract.HookOnViolation
+	for _, v := range c.Run.Violations {
+		if v.Constraint == run.Constraint(c.Reason) {
+			body.Constraint = &contract.HookConstraint{Name: c.Reason, Message: v.Message, Timestamp: v.At, Unchecked: v.Unchecked}
+		}
+	}
+	return json.Marshal(body)
+}

@@ -1,0 +1,40 @@
+package contract
+
+import "time"
+
+// The members hook of a HookBody. The first two ask whether the run is allowed.
+const (
+	HookBeforeRun   = "preRunHook"
+	HookAfterRun    = "postRunHook"
+	HookOnViolation = "onConstraintViolation"
+	HookOnSuccess   = "onSuccess"
+	HookOnFailure   = "onFailure"
+)
+
+// HookBody is the body of a request to a hook or a webhook of a job.
+type HookBody struct {
+	// Hook is what the job calls the receiver for.
+	Hook string `json:"hook"`
+	// Run is the run as GET /v1/tasks/{task_id} shows it.
+	Run Task `json:"run"`
+	// Job is null for a run without a stored job.
+	Job *HookJob `json:"job"`
+	// Constraint is the violated constraint, for HookOnViolation.
+	Constraint *HookConstraint `json:"constraint,omitempty"`
+}
+
+// HookJob is the job of a run, at the version that the run has.
+type HookJob struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+}
+
+// HookConstraint is a violated constraint.
+type HookConstraint struct {
+	Name string `json:"name"`
+	// Message says what was observed.
+	Message   string    `json:"message"`
+	Timestamp time.Time `json:"timestamp"`
+	// Unchecked: the constraint could not be checked.
+	Unchecked bool `json:"unchecked,omitempty"`
+}

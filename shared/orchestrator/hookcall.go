@@ -1,0 +1,99 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// HookCall is what the body of a request of a hook is about.
+type HookCall struct {
+	Run run.Run
+	// Reason is the constraint, onSuccess or onFailure.
+	Reason string
+	// Asks: the answer decides about the run. Otherwise it is informed.
+	Asks bool
+}
+
+// HookBody encodes a call as a JSON document.
+type HookBody func(HookCall) ([]byte, error)
+
+// HookCalls calls the addresses of jobs by HTTPS. It implements Hooks.
+type HookCalls struct {
+	client  *hook.Client
+	secrets port.Secrets
+	body    HookBody
+	log     *slog.Logger
+}
+
+// NewHookCalls returns the calls of a client, signed with the secrets of the jobs.
+func NewHookCalls(client *hook.Client, secrets port.Secrets, body HookBody, log *slog.Logger) *HookCalls {
+	return &HookCalls{client, secrets, body, log}
+}
+
+// Ask implements Hooks.
+func (s *HookCalls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error) {
+	answer, err := s.call(ctx, h, HookCall{Run: r, Reason: string(of), Asks: true})
+	if err != nil {
+		return run.HookAnswer{}, err
+	}
+	return run.HookAnswer{
+		Allowed: answer.Verdict == hook.Allowed, Unavailable: answer.Verdict == hook.Unavailable, Detail: answer.Detail,
+	}, nil
+}
+
+// Notify implements Hooks.
+func (s *HookCalls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (failure string, err error) {
+	answer, err := s.call(ctx, h, HookCall{Run: r, Reason: reason})
+	if err != nil || answer.Verdict == hook.Allowed {
+		return "", err
+	}
+	return answer.Detail, nil
+}
+
+func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answer, error) {
+	body, err := s.body(c)
+	if err != nil {
+		return hook.Answer{}, fmt.Errorf("cannot encode the request of the hook: %w", err)
+	}
+	key, problem, err := s.key(ctx, c.Run.Tenant, h.SecretRef)
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	answer := hook.Answer{Verdict: hook.Unavailable, Detail: problem}
+	if problem == "" {
+		answer, err = s.client.Post(ctx, hook.Message{
+			URL: h.URL, Headers: h.Headers, Body: body, Key: key, ID: c.Run.TaskID + "-" + c.Reason, Timeout: h.Timeout,
+		})
+	}
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	s.log.InfoContext(ctx, "a hook was called", "run_id", c.Run.ID, "task_id", c.Run.TaskID, "attempt", c.Run.Attempt.Number,
+		"correlation_id", c.Run.CorrelationID, "reason", c.Reason, "verdict", string(answer.Verdict), "status", answer.Status,
+		"tries", answer.Tries, "detail", answer.Detail)
+	return answer, nil
+}
+
+// key returns the key of a hook's secret. problem says why the secret is not usable.
+func (s *HookCalls) key(ctx context.Context, tenant, name string) (key hook.Key, problem string, err error) {
+	if name == "" {
+		return key, "", nil
+	}
+	text, err := s.secrets.Secret(ctx, tenant, name)
+	if errors.Is(err, port.ErrNotFound) {
+		return key, fmt.Sprintf("secretRef: unknown secret %q", name), nil
+	}
+	if err != nil {
+		return key, "", fmt.Errorf("cannot read the secret of the hook: %w", err)
+	}
+	if key, err = hook.ParseKey(text); err != nil {
+		return key, fmt.Sprintf("secretRef: %q: %v", name, err), nil
+	}
+	return key, "", nil
+}

@@ -1,0 +1,167 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	systemclock "github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// hookCase is a receiver with the calls to it.
+type hookCase struct {
+	*testing.T
+	url     string
+	calls   *orchestrator.HookCalls
+	secrets *fake.Secrets
+	log     bytes.Buffer
+	// header and body are of the last request.
+	header http.Header
+	body   contract.HookBody
+	raw    []byte
+}
+
+// receiver answers each request of a hook with a status and a body.
+func receiver(t *testing.T, status int, answer string) *hookCase {
+	t.Helper()
+	h := &hookCase{T: t, secrets: fake.NewSecrets(nil)}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if h.raw, err = io.ReadAll(r.Body); err == nil {
+			err = json.Unmarshal(h.raw, &h.body)
+		}
+		if err != nil {
+			t.Errorf("got the body %s (%v), want a HookBody", h.raw, err)
+		}
+		h.header = r.Header
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	policy, err := guard.Policy{}.WithRules("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	client := hook.New(hook.Config{Policy: policy, Clock: systemclock.System{}, RootCAs: roots})
+	h.url = server.URL + "/t0ken-of-the-receiver"
+	h.calls = orchestrator.NewHookCalls(client, h.secrets, api.HookBody, slog.New(slog.NewTextHandler(&h.log, nil)))
+	return h
+}
+
+var hookedRun = run.Run{
+	Tenant: "acme", ID: "nightly:20260301T060000Z", TaskID: "job_01", CorrelationID: "c-1", JobID: "nightly", JobVersion: 1,
+	State: run.ConditionRunning, Attempt: run.Attempt{Number: 2}, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
+}
+
+// TestHookDecidesAboutARun checks what each answer means (RL-4.15).
+func TestHookDecidesAboutARun(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		status int
+		answer string
+		want   run.HookAnswer
+	}{
+		"allows":      {204, "", run.HookAnswer{Allowed: true}},
+		"refuses":     {409, `{"detail":"frozen until Monday"}`, run.HookAnswer{Detail: "frozen until Monday"}},
+		"unavailable": {302, "", run.HookAnswer{Unavailable: true, Detail: "answered 302 Found"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := receiver(t, row.status, row.answer)
+			got, err := h.calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url}, run.PreRunHook)
+			if err != nil || got != row.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, row.want)
+			}
+			if h.body.Hook != "preRunHook" || h.body.Run.TaskID != "job_01" || h.header.Get(hook.HeaderWebhookID) != "job_01-preRunHook" {
+				t.Errorf("got id %q and body %s", h.header.Get(hook.HeaderWebhookID), h.raw)
+			}
+			for _, want := range []string{"run_id=" + hookedRun.ID, "attempt=2", "correlation_id=c-1", "reason=preRunHook"} {
+				if !strings.Contains(h.log.String(), want) {
+					t.Errorf("got log %s, want %s in it", &h.log, want)
+				}
+			}
+			if strings.Contains(h.log.String(), "t0ken") {
+				t.Errorf("got the path of the URL in the log: %s", &h.log)
+			}
+		})
+	}
+}
+
+// TestHookIsSignedWithTheSecretOfItsTenant checks EE-5.6.
+func TestHookIsSignedWithTheSecretOfItsTenant(t *testing.T) {
+	t.Parallel()
+	h := receiver(t, http.StatusOK, "")
+	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	h.secrets.Put("acme", "hook-key", secret)
+	h.secrets.Put("other", "hook-key", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "hook-key", Headers: map[string]string{"X-Team": "data"}}, "onFailure")
+	if err != nil || failure != "" || h.header.Get("X-Team") != "data" || h.body.Hook != "onFailure" {
+		t.Errorf("got failure %q (%v) and a request with %v, want it received", failure, err, h.header)
+	}
+	key, err := hook.ParseKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{}
+	key.Sign(want, "job_01-onFailure", time.Unix(0, 0), h.raw)
+	if got := h.header.Get(hook.HeaderSignature); got == "" || got != want.Get(hook.HeaderSignature) {
+		t.Errorf("got signature %q, want %q", got, want.Get(hook.HeaderSignature))
+	}
+	if strings.Contains(h.log.String(), "whsec") {
+		t.Errorf("got the secret in the log: %s", &h.log)
+	}
+}
+
+func TestHookWithoutAUsableSecretSendsNothing(t *testing.T) {
+	t.Parallel()
+	h := receiver(t, http.StatusOK, "")
+	h.secrets.Put("acme", "plain", "s3cret")
+	for name, want := range map[string]string{"missing": `unknown secret "missing"`, "plain": "want whsec_"} {
+		failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, "onFailure")
+		if err != nil || !strings.Contains(failure, want) || strings.Contains(failure, "s3cret") || h.header != nil {
+			t.Errorf("%s: got failure %q, %v, want %q and no request", name, failure, err, want)
+		}
+		answer, err := h.calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, run.PostRunHook)
+		if err != nil || !answer.Unavailable || answer.Allowed {
+			t.Errorf("%s: got %+v, %v, want unavailable", name, answer, err)
+		}
+	}
+}
+
+func TestUnreadableSecretIsRetried(t *testing.T) {
+	t.Parallel()
+	h := receiver(t, http.StatusOK, "")
+	secrets := fake.NewSecrets(func(fake.Call) fake.Fate { return fake.Lost })
+	calls := orchestrator.NewHookCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, slog.New(slog.DiscardHandler))
+	if answer, err := calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "key"}, run.PreRunHook); !fault.Is(err, fault.Unavailable) || answer != (run.HookAnswer{}) {
+		t.Errorf("got %+v, %v, want Unavailable", answer, err)
+	}
+}
+
+func TestHookNeedsTimeForATry(t *testing.T) {
+	t.Parallel()
+	h := receiver(t, http.StatusOK, "")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if failure, err := h.calls.Notify(ctx, hookedRun, run.Hook{URL: h.url}, "onFailure"); err == nil || h.header != nil {
+		t.Errorf("got failure %q, %v, want an error and no request", failure, err)
+	}
+}
