@@ -79,7 +79,7 @@ func (j Job) Delay() time.Duration {
 	}
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(j.Tenant + "/" + j.ID))
-	return time.Duration(mixed(sum.Sum64())%uint64(jitter)) * time.Millisecond
+	return time.Duration(mixed(sum.Sum64())%uint64(jitter)) * time.Millisecond //nolint:gosec // less than the jitter
 }
 
 // mixed spreads the bits of a hash, as the finalizer of MurmurHash3 does: FNV alone

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,49 @@ func (d Definition) Digest() (string, error) {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// Merge returns the document that a JSON merge patch (RFC 7396) makes of the
+// definition. The result has to be parsed.
+func (d Definition) Merge(patch []byte) ([]byte, error) {
+	text, err := d.Canonical()
+	if err != nil {
+		return nil, err
+	}
+	var target, changes map[string]any
+	if err := json.Unmarshal(text, &target); err != nil {
+		return nil, fmt.Errorf("cannot read the definition: %w", err)
+	}
+	if err := json.Unmarshal(patch, &changes); err != nil {
+		return nil, fmt.Errorf("cannot read the patch: %w", err)
+	}
+	if changes == nil {
+		return nil, errors.New("the patch is null, want an object")
+	}
+	merged, err := json.Marshal(merge(target, changes))
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the merged definition: %w", err)
+	}
+	return merged, nil
+}
+
+// merge applies a patch to a value.
+func merge(target any, patch map[string]any) map[string]any {
+	object, ok := target.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	for name, value := range patch {
+		switch change := value.(type) {
+		case nil:
+			delete(object, name)
+		case map[string]any:
+			object[name] = merge(object[name], change)
+		default:
+			object[name] = value
+		}
+	}
+	return object
 }
 
 // Change is a field in which two definitions differ.

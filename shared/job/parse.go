@@ -13,8 +13,8 @@ import (
 )
 
 // Parse reads a definition from a document in JSON or YAML and validates it for a
-// deployment, see Validate. It returns the first hundred
-// problems by line; the definition is valid if there are none.
+// deployment, see Validate. It returns at most a hundred problems, by line; without
+// problems the definition is valid.
 func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	var d Definition
 	p := &problems{lines: map[string]int{}, unread: map[string]bool{}}
@@ -30,6 +30,9 @@ func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	}
 	p.lines[""] = root.line
 	p.decode(root, reflect.ValueOf(&d).Elem(), "")
+	if deployment != nil && d.ID == "" {
+		d.ID = deployment.ID
+	}
 	validate(d, deployment, p)
 	return d, p.sorted()
 }
@@ -142,7 +145,7 @@ func (p *problems) object(n node, to reflect.Value, path string) {
 			}
 			names = append(names, name)
 		}
-		p.bad(at, "unknown field, want %s", strings.Join(suggested(m.name, names), ", "))
+		p.bad(at, "unknown field, want one of %s", strings.Join(suggested(m.name, names), ", "))
 	})
 }
 
@@ -152,7 +155,7 @@ func (p *problems) members(n node, path string, read func(m member, at string)) 
 	for _, m := range n.members {
 		at := join(path, limit.Cut(m.name, nameLimit))
 		if first, ok := seen[m.name]; ok {
-			p.add(Problem{Field: at, Line: m.line, Problem: fmt.Sprintf("duplicate field, want one; the first is in line %d", first)})
+			p.add(Problem{Field: at, Line: m.line, Problem: fmt.Sprintf("duplicate field, want one; the first is on line %d", first)})
 			continue
 		}
 		seen[m.name] = m.line
@@ -248,33 +251,11 @@ func (p *problems) variable(n node, to reflect.Value, path string) {
 	}
 }
 
-// suggested returns the known names that an unknown one is like, or all of them.
+// suggested returns the known name that differs in case, '-' and '_' alone, or all names.
 func suggested(name string, known []string) []string {
 	fold := func(text string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(text)) }
-	for _, k := range known {
-		if fold(k) == fold(name) || distance(fold(k), fold(name)) <= 2 && len(name) > 3 {
-			return []string{k}
-		}
+	if i := slices.IndexFunc(known, func(k string) bool { return fold(k) == fold(name) }); i >= 0 {
+		return known[i : i+1]
 	}
-	return slices.Sorted(slices.Values(known))
-}
-
-// distance is the number of letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return known
 }

@@ -12,7 +12,7 @@ type Problem struct {
 	// Field is the path of the field, such as "constraints.catchUpWindow"; empty for the
 	// whole document.
 	Field string
-	// Line is the line of the document, from 1; 0 without a document.
+	// Line is the line number in the document, from 1; 0 without a document.
 	Line int
 	// Problem is a noun phrase with the offending value.
 	Problem string
@@ -36,7 +36,7 @@ func (p Problem) String() string {
 // problems collects problems with the lines of their fields.
 type problems struct {
 	found []Problem
-	// lines has the line of each field that the document has; nil without a document.
+	// lines has the line number of each field that the document has; nil without a document.
 	lines map[string]int
 	// unread are the fields that could not be read.
 	unread map[string]bool
@@ -78,7 +78,7 @@ func (p *problems) has(field string) bool {
 	return slices.ContainsFunc(p.found, func(problem Problem) bool { return problem.Field == field })
 }
 
-// lineOf returns the line of a field, or of the nearest object around it.
+// lineOf returns the line number of a field, or of the nearest object around it.
 func (p *problems) lineOf(path string) int {
 	for ; path != ""; path = parent(path) {
 		if line, ok := p.lines[path]; ok {

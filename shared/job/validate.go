@@ -21,8 +21,9 @@ type Deployment struct {
 	Pools []string
 	// CheckURL returns why a hook must not call the address; nil allows every one.
 	CheckURL func(url string) error
-	// CheckImage returns why the image cannot be run; nil allows every one.
-	CheckImage func(image string) error
+	// ID is the id that the definition must have, and gets if it has none; empty allows
+	// each.
+	ID string
 	// AdHoc: the definition is that of a single run, without an id and a schedule.
 	AdHoc bool
 }
@@ -62,6 +63,9 @@ const wantName = "want 1 to 63 lower-case letters, digits and hyphens, the first
 func validate(d Definition, deployment *Deployment, p *problems) {
 	adHoc := deployment != nil && deployment.AdHoc
 	validateIdentity(d, adHoc, p)
+	if deployment != nil && deployment.ID != "" && d.ID != deployment.ID {
+		p.bad("id", "%q, want %q or no id", limit.Cut(d.ID, nameLimit), deployment.ID)
+	}
 	validateProgram(d, p)
 	validateSchedule(d, adHoc, p)
 	validateConstraints(d, p)
@@ -76,11 +80,6 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	}
 	if d.PodSpec != nil {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out")
-	}
-	if deployment.CheckImage != nil && d.Image != "" {
-		if err := deployment.CheckImage(d.Image); err != nil {
-			p.clash("image", "%v", err)
-		}
 	}
 	if deployment.CheckURL == nil {
 		return
@@ -143,6 +142,14 @@ func validateProgram(d Definition, p *problems) {
 	}
 	oneOf(p, "completion", d.Completion, run.CompletionExit, run.CompletionCallback)
 	validateExitCodes(d, p)
+}
+
+// CheckEnv returns what is wrong with environment variables. field is the path of the
+// object that has them.
+func CheckEnv(field string, env map[string]Variable) []Problem {
+	p := &problems{}
+	validateEnv(field, env, p)
+	return p.sorted()
 }
 
 func validateEnv(field string, env map[string]Variable, p *problems) {

@@ -64,6 +64,8 @@ const (
 	Retention = 365 * 24 * time.Hour
 	// Duration applies to every other setting of a duration.
 	Duration = 30 * 24 * time.Hour
+	// Ahead is how long before its time a run can be created.
+	Ahead = 30 * 24 * time.Hour
 	// CancelGrace is the longest that each platform waits between SIGTERM and
 	// SIGKILL: Fly Machines with shared CPUs wait five minutes.
 	CancelGrace = 5 * time.Minute
