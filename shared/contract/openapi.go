@@ -11,3 +11,10 @@ var openAPI []byte
 // OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller
 // may modify the bytes.
 func OpenAPI() []byte { return slices.Clone(openAPI) }
+
+//go:embed job.schema.json
+var jobSchema []byte
+
+// JobSchema returns the JSON Schema (2020-12) of job documents. The caller may modify
+// the bytes.
+func JobSchema() []byte { return slices.Clone(jobSchema) }

@@ -18,8 +18,11 @@ type Problem struct {
 	Retryable bool `json:"retryable"`
 	// Field is the invalid field in the spelling of the request
 	// ("options.maxDepth", "wait", "Idempotency-Key").
-	Field         string `json:"field,omitempty"`
-	CorrelationID string `json:"correlationId"`
+	Field string `json:"field,omitempty"`
+	// Problems lists everything that is wrong with the definition of a job. Field is
+	// that of the first one, and Detail has all.
+	Problems      []FieldProblem `json:"problems,omitempty"`
+	CorrelationID string         `json:"correlationId"`
 
 	// Error is the error code of the worker contract (WC-3).
 	Error string `json:"error,omitempty"`
@@ -35,6 +38,15 @@ type Problem struct {
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
 	// Formats lists the export formats if the format was unknown.
 	Formats []string `json:"formats,omitempty"`
+}
+
+// FieldProblem is what is wrong with one field of a document.
+type FieldProblem struct {
+	// Field is empty for the whole document.
+	Field string `json:"field,omitempty"`
+	// Line is a line number of the request's body, from 1; 0 for other parts of the request.
+	Line    int    `json:"line"`
+	Problem string `json:"problem"`
 }
 
 // The error codes of the worker contract.

@@ -89,6 +89,11 @@ const (
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	// RunnerNotAllowed: the image cannot run here, or not for this caller.
 	RunnerNotAllowed Code = "RUNNER_NOT_ALLOWED"
+	// PreconditionFailed: the resource is not as the request requires.
+	PreconditionFailed Code = "PRECONDITION_FAILED"
+	// Unprocessable: the fields are well-formed, but contradict each other or what the
+	// deployment can do.
+	Unprocessable Code = "UNPROCESSABLE"
 	// TooLarge: the body is over the limit.
 	TooLarge Code = "TOO_LARGE"
 	// AdmissionReject: the queue is full.
@@ -151,6 +156,8 @@ var kinds = map[Code]kind{
 	NotEnded:            {"", BlameClient, true},
 	IdempotencyMismatch: {"", BlameClient, false},
 	RunnerNotAllowed:    {"", BlameClient, false},
+	PreconditionFailed:  {"", BlameClient, false},
+	Unprocessable:       {"", BlameClient, false},
 	TooLarge:            {"", BlameClient, false},
 	AdmissionReject:     {Infrastructure, BlamePlatform, true},
 	Throttled:           {Infrastructure, BlamePlatform, true},

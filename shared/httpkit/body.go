@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -50,6 +51,38 @@ func DecodeOptionalJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	return DecodeJSON(w, r, v)
 }
 
+// The content types of documents.
+const (
+	TypeJSON  = "application/json"
+	TypeYAML  = "application/yaml"
+	TypePatch = "application/merge-patch+json"
+)
+
+// ReadDocument reads a body of a client in one of the content types, at most most bytes
+// long. Text that is to be JSON is, otherwise the fault is InvalidRequest. Its other faults
+// are those of DecodeJSON.
+func ReadDocument(w http.ResponseWriter, r *http.Request, most int64, types ...string) ([]byte, error) {
+	kind, err := contentTypeOf(r, types...)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readAll(w, r, most)
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, errNoBody()
+	}
+	if kind == TypeYAML {
+		return body, nil
+	}
+	var value json.RawMessage
+	if err := json.Unmarshal(body, &value); err != nil {
+		return nil, notJSON(err)
+	}
+	return body, nil
+}
+
 // readBody reads a whole body of the right content type. worker selects the rules for
 // workers.
 func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, error) {
@@ -60,6 +93,10 @@ func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, erro
 	if worker {
 		most = WorkerBodyLimit
 	}
+	return readAll(w, r, most)
+}
+
+func readAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return nil, fault.New(fault.TooLarge, "body too large, want at most %d bytes", most)
@@ -73,25 +110,37 @@ func readBody(w http.ResponseWriter, r *http.Request, worker bool) ([]byte, erro
 func errNoBody() error { return fault.New(fault.InvalidRequest, "missing body, want a JSON object") }
 
 func checkContentType(r *http.Request, worker bool) error {
-	refused := onlyHTTP(codeMediaType, "Content-Type", "unsupported content type, want application/json in UTF-8")
+	if worker && r.Header.Get("Content-Type") == "" {
+		return checkEncoding(r)
+	}
+	_, err := contentTypeOf(r, TypeJSON)
+	if err == nil || !worker {
+		return err
+	}
+	if kind, _, bad := mime.ParseMediaType(r.Header.Get("Content-Type")); bad == nil && kind == "application/x-www-form-urlencoded" && isObject(r) {
+		return checkEncoding(r) // curl's default content type for data
+	}
+	return err
+}
+
+func checkEncoding(r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return onlyHTTP(codeMediaType, "Content-Encoding", "unsupported content encoding, want none")
 	}
-	given := r.Header.Get("Content-Type")
-	if given == "" && worker {
-		return nil
-	}
-	kind, params, err := mime.ParseMediaType(given)
-	if err == nil && kind == "application/x-www-form-urlencoded" && worker && isObject(r) {
-		return nil // curl's default content type for data
-	}
-	if err != nil || kind != "application/json" {
-		return refused
-	}
-	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return refused
-	}
 	return nil
+}
+
+// contentTypeOf returns the content type of the body, which is one of the given.
+func contentTypeOf(r *http.Request, types ...string) (string, error) {
+	if err := checkEncoding(r); err != nil {
+		return "", err
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || !slices.Contains(types, kind) || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return "", onlyHTTP(codeMediaType, "Content-Type", "unsupported content type, want "+strings.Join(types, " or ")+" in UTF-8")
+	}
+	return kind, nil
 }
 
 // isObject reports whether the body starts like a JSON object. It consumes

@@ -69,6 +69,11 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
 		p.Body.State = string(refusal.State)
 	}
+	if wrong, ok := errors.AsType[*orchestrator.DefinitionProblems](cause); ok {
+		for _, each := range wrong.Problems {
+			p.Body.Problems = append(p.Body.Problems, contract.FieldProblem{Field: each.Field, Line: each.Line, Problem: each.Problem})
+		}
+	}
 	if a.status == http.StatusUnauthorized {
 		p.Header.Set("WWW-Authenticate", `Bearer realm="sortie"`)
 	}
@@ -95,7 +100,7 @@ func onlyHTTP(code fault.Code, field, detail string) *Problem {
 
 // PreconditionFailed returns the problem for a failed If-Match (412).
 func PreconditionFailed(detail string) *Problem {
-	return onlyHTTP(codePrecondition, "If-Match", detail)
+	return onlyHTTP(fault.PreconditionFailed, "If-Match", detail)
 }
 
 // RangeNotSatisfiable returns the problem for a Range outside an output of size

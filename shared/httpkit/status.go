@@ -10,10 +10,9 @@ import (
 
 // Codes that are specific to HTTP.
 const (
-	codeMethod       fault.Code = "METHOD_NOT_ALLOWED"
-	codeMediaType    fault.Code = "UNSUPPORTED_MEDIA_TYPE"
-	codePrecondition fault.Code = "PRECONDITION_FAILED"
-	codeRange        fault.Code = "RANGE_NOT_SATISFIABLE"
+	codeMethod    fault.Code = "METHOD_NOT_ALLOWED"
+	codeMediaType fault.Code = "UNSUPPORTED_MEDIA_TYPE"
+	codeRange     fault.Code = "RANGE_NOT_SATISFIABLE"
 )
 
 // answer is the HTTP representation of a code.
@@ -44,12 +43,13 @@ var answers = map[fault.Code]answer{
 	fault.TaskExpired:         {status: http.StatusGone, title: "The attempt has timed out", word: contract.ErrorTaskExpired},
 	fault.OutputExpired:       {status: http.StatusGone, title: "The output has expired"},
 	fault.OutputDeleted:       {status: http.StatusGone, title: "The output was deleted"},
-	codePrecondition:          {status: http.StatusPreconditionFailed, title: "Precondition failed"},
+	fault.PreconditionFailed:  {status: http.StatusPreconditionFailed, title: "Precondition failed"},
 	fault.TooLarge:            {status: http.StatusRequestEntityTooLarge, title: "Body too large"},
 	codeMediaType:             {status: http.StatusUnsupportedMediaType, title: "Unsupported media type"},
 	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "Range not satisfiable"},
 	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "Idempotency key used with another request"},
 	fault.RunnerNotAllowed:    {status: http.StatusUnprocessableEntity, title: "The image cannot run here"},
+	fault.Unprocessable:       {status: http.StatusUnprocessableEntity, title: "Contradicting fields"},
 	fault.AdmissionReject:     {status: http.StatusTooManyRequests, title: "Queue full", backoff: time.Second},
 	fault.Throttled:           {status: http.StatusTooManyRequests, title: "Too many requests", backoff: time.Second},
 	fault.Unavailable:         {status: http.StatusServiceUnavailable, title: "Service unavailable", backoff: time.Second},

@@ -22,6 +22,7 @@ type System struct {
 	*Supervision
 	*Termination
 	*Sweeper
+	Jobs *Jobs
 }
 
 // Random is the source of random numbers and ids.
@@ -45,9 +46,11 @@ func NewSystem(
 	logs := NewLogs(records, runner, outputs, bucket, secrets)
 	reception := NewReception(records, tokens, canary, config)
 	requests := NewRequests(life, random.Hex, config)
+	runs := NewRuns(requests, outputs)
 	return &System{
 		Requests:    requests,
-		Runs:        NewRuns(requests, outputs),
+		Runs:        runs,
+		Jobs:        NewJobs(runs, config),
 		Queries:     NewQueries(records),
 		Downloads:   NewDownloads(objects, config),
 		Logs:        logs,

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Tokens of the tests: the owner of the runs, and a token of another tenant.
@@ -24,6 +25,9 @@ const (
 
 func without(s access.Scope) string { return "token-without-" + string(s) }
 func alone(s access.Scope) string   { return "token-with-only-" + string(s) }
+
+// unknownTask is the id of no task.
+const unknownTask = "export_mods_1_00000000"
 
 // withTokens starts a server with all routes and the tokens of the tests.
 func withTokens(t *testing.T) *apitest.Stage {
@@ -65,9 +69,19 @@ func forClients(t *testing.T, check func(t *testing.T, op apicheck.Operation)) {
 	}
 }
 
-// completed creates a run of the owner with an output and a log.
+// The ids of the owner's job and of no job.
+const (
+	ownJob     = "own-job"
+	unknownJob = "unknown-job"
+)
+
+// completed creates a run of the owner with an output and a log, and a job.
 func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	t.Helper()
+	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
+	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), orchestrator.Precondition{}); err != nil {
+		t.Fatal(err)
+	}
 	task = stage.Accept(t)
 	stage.Start(t, task)
 	stage.Write(t, task, "a line")
@@ -78,11 +92,16 @@ func completed(t *testing.T, stage *apitest.Stage) (task string) {
 // call sends a valid request of an operation with a token.
 func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token string, headers ...string) apitest.Answer {
 	t.Helper()
-	body := ""
-	if op.Path == "/export/{format}" {
-		body = `{"pi":"` + apitest.PI + `"}`
+	body := map[string]string{
+		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
+	}[op.Method+" "+op.Path]
+	job := ownJob
+	if task == unknownTask {
+		job = unknownJob
 	}
-	path := strings.NewReplacer("{task_id}", task, "{run_id}", task, "{format}", "mods").Replace(op.Path)
+	path := strings.NewReplacer(
+		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{version}", "1",
+	).Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
 	}
@@ -96,7 +115,7 @@ func TestMissingScopeIsForbidden(t *testing.T) {
 		task := completed(t, stage)
 		before := stage.Run(t, task)
 		for _, s := range op.Scopes {
-			for _, id := range []string{task, "export_mods_1_00000000"} {
+			for _, id := range []string{task, unknownTask} {
 				answer := call(t, stage, op, id, without(access.Scope(s)))
 				if answer.Status != http.StatusForbidden || op.Method != http.MethodHead &&
 					(!strings.Contains(answer.Body, `"MISSING_SCOPE"`) || !strings.Contains(answer.Body, s)) {
@@ -140,11 +159,11 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 			separate(t, stage, op, task)
 			return
 		}
-		if !strings.Contains(op.Path, "{task_id}") && !strings.Contains(op.Path, "{run_id}") {
-			t.Fatal("this operation names no task: say in withoutTask how it separates tenants")
+		if !strings.Contains(op.Path, "_id}") {
+			t.Fatal("this operation names no task and no job: say in withoutTask how it separates tenants")
 		}
 		before := stage.Run(t, task)
-		foreign, unknown := call(t, stage, op, task, stranger), call(t, stage, op, "export_mods_1_00000000", stranger)
+		foreign, unknown := call(t, stage, op, task, stranger), call(t, stage, op, unknownTask, stranger)
 		if foreign.Status != http.StatusNotFound {
 			t.Errorf("another tenant's task: got %d %s, want 404", foreign.Status, foreign.Body)
 		}
@@ -197,6 +216,26 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		for _, task := range decode[contract.TaskList](t, theirs).Tasks {
 			if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
 				t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
+			}
+		}
+	},
+	"PUT /v1/jobs/{job_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
+			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
+		}
+		if answer := call(t, stage, apicheck.Operation{Method: http.MethodDelete, Path: op.Path}, "", stranger); answer.Status != http.StatusNoContent {
+			t.Errorf("got %d %s for a delete of the own job, want 204", answer.Status, answer.Body)
+		}
+		if answer := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner); answer.Status != http.StatusOK {
+			t.Errorf("got %d %s for the owner's job, want 200", answer.Status, answer.Body)
+		}
+	},
+	"GET /v1/jobs": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.JobList](t, call(t, stage, op, "", token)); len(list.Jobs) != want {
+				t.Errorf("%s: got %+v, want %d jobs", token, list, want)
 			}
 		}
 	},

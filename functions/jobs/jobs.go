@@ -1,0 +1,184 @@
+// Package jobs serves /v1/jobs: the stored definitions of jobs with their versions, and
+// their runs.
+//
+// A change and a run are committed before the response. Changes are conditional on
+// If-Match and If-None-Match.
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Page lengths.
+const (
+	pageLimit   = 1000
+	pageDefault = 50
+)
+
+// Routes returns the routes of jobs.
+func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries) []httpkit.Route {
+	route := func(method, pattern string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
+		return httpkit.Route{
+			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query, Handle: handle,
+		}
+	}
+	on := func(serve func(*orchestrator.Jobs, http.ResponseWriter, *http.Request) error) httpkit.Handler {
+		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
+	}
+	return []httpkit.Route{
+		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit"),
+		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put)),
+		route(http.MethodGet, "/v1/jobs/{job_id}", access.RunsRead, on(get)),
+		route(http.MethodPatch, "/v1/jobs/{job_id}", access.JobsWrite, on(patch)),
+		route(http.MethodDelete, "/v1/jobs/{job_id}", access.JobsWrite, on(remove)),
+		route(http.MethodGet, "/v1/jobs/{job_id}/versions/{version}", access.RunsRead, on(version)),
+		route(http.MethodPost, "/v1/jobs/{job_id}/pause", access.JobsWrite, on(pause)),
+		route(http.MethodPost, "/v1/jobs/{job_id}/resume", access.JobsWrite, on(resume)),
+		route(http.MethodPost, "/v1/jobs/{job_id}/runs", access.RunsWrite, on(start)),
+		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+			return runs(svc, queries, w, r)
+		}, "cursor", "limit"),
+		{
+			Method: http.MethodGet, Pattern: "/schemas/job.json", Access: httpkit.ForAll,
+			Handle: func(w http.ResponseWriter, _ *http.Request) error {
+				w.Header().Set("Cache-Control", "no-cache")
+				return httpkit.WriteBytes(w, http.StatusOK, "application/schema+json", contract.JobSchema())
+			},
+		},
+	}
+}
+
+func idOf(r *http.Request) string { return r.PathValue("job_id") }
+
+// preconditionOf reads If-Match and If-None-Match.
+func preconditionOf(r *http.Request) (orchestrator.Precondition, error) {
+	var required orchestrator.Precondition
+	if list, given := r.Header["If-Match"]; given {
+		required.Present = true
+		required.Match = func(tag string) bool { return len(list) == 1 && httpkit.Matches(list[0], tag, false) }
+	}
+	switch values := r.Header["If-None-Match"]; {
+	case len(values) == 0:
+	case len(values) == 1 && values[0] == "*":
+		required.Absent = true
+	default:
+		return required, fault.Invalid("If-None-Match", "malformed If-None-Match, want *")
+	}
+	return required, nil
+}
+
+// answer writes a job with its tag.
+func answer(w http.ResponseWriter, status int, j job.Job) error {
+	w.Header().Set("ETag", orchestrator.JobTag(j))
+	return httpkit.WriteJSON(w, status, api.Job(j))
+}
+
+func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	required, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
+	document, err := httpkit.ReadDocument(w, r, limit.JobDocument, httpkit.TypeJSON, httpkit.TypeYAML)
+	if err != nil {
+		return err
+	}
+	j, created, err := svc.Put(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), document, required)
+	if err != nil {
+		return fmt.Errorf("cannot store the job: %w", err)
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", "/v1/jobs/"+url.PathEscape(j.ID))
+	}
+	return answer(w, status, j)
+}
+
+func patch(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	required, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
+	document, err := httpkit.ReadDocument(w, r, limit.JobDocument, httpkit.TypePatch, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	j, err := svc.Patch(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), document, required)
+	if err != nil {
+		return fmt.Errorf("cannot change the job: %w", err)
+	}
+	return answer(w, http.StatusOK, j)
+}
+
+func get(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	j, err := svc.Job(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
+	if err != nil {
+		return fmt.Errorf("cannot read the job: %w", err)
+	}
+	return answer(w, http.StatusOK, j)
+}
+
+func version(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	text := r.PathValue("version")
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 1 || strconv.FormatInt(number, 10) != text {
+		return fault.Invalid("version", "malformed version, want an integer from 1 to %d", math.MaxInt64)
+	}
+	j, err := svc.Version(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), number)
+	if err != nil {
+		return fmt.Errorf("cannot read the version of the job: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.JobVersion(j))
+}
+
+func remove(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	required, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
+	if err := svc.Delete(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), required); err != nil {
+		return fmt.Errorf("cannot delete the job: %w", err)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func pause(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	return switched(svc.Pause, w, r)
+}
+
+func resume(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	return switched(svc.Resume, w, r)
+}
+
+func list(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	page := port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
+	jobs, next, err := svc.Jobs(r.Context(), httpkit.CallerOf(r.Context()), page)
+	if err != nil {
+		return fmt.Errorf("cannot list the jobs: %w", err)
+	}
+	found := contract.JobList{Jobs: make([]contract.JobSummary, 0, len(jobs)), NextCursor: next}
+	for _, j := range jobs {
+		found.Jobs = append(found.Jobs, api.JobSummary(j))
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, found)
+}

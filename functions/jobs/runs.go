@@ -1,0 +1,78 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// switched pauses or resumes a job.
+func switched(
+	change func(context.Context, port.Identity, string, orchestrator.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
+) error {
+	required, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	j, err := change(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), required)
+	if err != nil {
+		return fmt.Errorf("cannot pause or resume the job: %w", err)
+	}
+	return answer(w, http.StatusOK, j)
+}
+
+// start returns 202 for a new run and 200 for one that exists.
+func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	var request contract.JobRunRequest
+	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
+		return err
+	}
+	created, existing, err := svc.RunJob(r.Context(), orchestrator.JobRunRequest{
+		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot run the job: %w", err)
+	}
+	status := http.StatusAccepted
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/v1/runs/"+url.PathEscape(created.ID))
+	return httpkit.WriteJSON(w, status, contract.RunAccepted{TaskID: created.TaskID, RunID: created.ID, State: string(created.State)})
+}
+
+func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	who, page := httpkit.CallerOf(r.Context()), port.Page{JobID: idOf(r), Cursor: r.URL.Query().Get("cursor"), Limit: most}
+	views, next, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{})
+	if err == nil && len(views) == 0 && page.Cursor == "" {
+		_, err = svc.Job(r.Context(), who, page.JobID) // the runs of a deleted job are shown
+	}
+	if err != nil {
+		return fmt.Errorf("cannot list the runs of the job: %w", err)
+	}
+	found := contract.JobRuns{Runs: make([]contract.Task, 0, len(views)), NextCursor: next}
+	for _, v := range views {
+		found.Runs = append(found.Runs, api.Task(v))
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, found)
+}

@@ -1,0 +1,120 @@
+package jobs_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const stored = `{"image": "app", "command": ["x"], "env": {"LEVEL": "info", "KEY": {"secretRef": "key"}}, "input": "hello",
+	"constraints": {"maxConcurrentRuns": 1}, "retryConfig": {"maxRetries": 4}}`
+
+func TestManualRun(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	accepted, header := call[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 202, "Idempotency-Key", "k")
+	if header.Get("Location") != "/v1/runs/"+accepted.RunID || accepted.State != "Pending" || !strings.HasPrefix(accepted.TaskID, "job_") {
+		t.Errorf("got %+v at %s, want a pending run", accepted, header.Get("Location"))
+	}
+	r := stage.Run(t, accepted.TaskID)
+	env := r.Work.Program.Env
+	if r.JobID != "nightly" || r.JobVersion != 1 || r.Trigger != run.TriggerManual || r.Work.Program.Input == nil || r.Work.Program.Input.Size != 5 ||
+		env["LEVEL"].Value != "debug" || env["MORE"].Value != "1" || env["KEY"].SecretRef != "key" || r.Policy.Retry.MaxAttempts != 5 || r.Constraints.MaxConcurrentRuns != 1 {
+		t.Errorf("got %+v with program %+v, want the run of the job with its parameters", r, r.Work.Program)
+	}
+	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "other"}`, 200)
+	again, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 200, "Idempotency-Key", "k")
+	if again.RunID != accepted.RunID {
+		t.Errorf("got run %s for the same key, want %s", again.RunID, accepted.RunID)
+	}
+	p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "warn"}}`, 422, "Idempotency-Key", "k")
+	if p.Code != "IDEMPOTENCY_MISMATCH" {
+		t.Errorf("got code %s, want IDEMPOTENCY_MISMATCH", p.Code)
+	}
+	if j, _ := call[map[string]any](t, stage, "GET", path, "", 200); j["env"] != nil {
+		t.Errorf("got env %v, want the parameters in the run alone", j["env"])
+	}
+}
+
+func TestScheduledRunIsAFiring(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	at := stage.Clock.Now().Add(24 * time.Hour).Truncate(time.Second)
+	body := fmt.Sprintf(`{"scheduledAt": %q}`, at.Format(time.RFC3339))
+	first, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
+	if want := "nightly:" + at.UTC().Format("20060102T150405Z"); first.RunID != want || first.State != "PreRun" {
+		t.Errorf("got %+v, want run %s in PreRun", first, want)
+	}
+	local := fmt.Sprintf(`{"scheduledAt": %q}`, at.In(time.FixedZone("", 3600)).Format(time.RFC3339))
+	for _, same := range []string{body, local} {
+		if again, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", same, 200, "Idempotency-Key", "k"); again != first {
+			t.Errorf("got %+v, want %+v", again, first)
+		}
+	}
+	other := strings.Replace(body, "{", `{"parameters": {"LEVEL": "debug"}, `, 1)
+	call[contract.Problem](t, stage, "POST", path+"/runs", other, 422)
+	for name, wrong := range map[string]time.Time{
+		"past": at.Add(-24 * time.Hour), "31 days": at.Add(30 * 24 * time.Hour), "fraction": at.Add(time.Millisecond),
+	} {
+		body := fmt.Sprintf(`{"scheduledAt": %q}`, wrong.Format(time.RFC3339Nano))
+		if p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != "scheduledAt" {
+			t.Errorf("%s: got field %q, want scheduledAt", name, p.Field)
+		}
+	}
+}
+
+func TestRejectedRuns(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	for body, field := range map[string]string{
+		`{"parameters": {"A-B": "x"}}`: "parameters.A-B", `{"parameters": {"A": 1}}`: "parameters", `{"env": {}}`: "env",
+		`{"scheduledAt": "tomorrow"}`: "scheduledAt", `{"parameters": {"A": "\u0000"}}`: "parameters.A",
+	} {
+		if p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != field {
+			t.Errorf("%s: got field %q, want %s", body, p.Field, field)
+		}
+	}
+	call[contract.Problem](t, stage, "POST", "/v1/jobs/none/runs", "", 404)
+	call[contract.Problem](t, stage, "POST", path+"/runs", "", 400, "Idempotency-Key", strings.Repeat("k", 256))
+}
+
+func TestRunsOfAJob(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	call[api.JobAnswer](t, stage, "PUT", "/v1/jobs/other", stored, 201)
+	if none, _ := call[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200); len(none.Runs) != 0 {
+		t.Errorf("got %v, want no runs", none.Runs)
+	}
+	var created []string
+	for range 3 {
+		stage.Clock.Advance(time.Second)
+		call[contract.RunAccepted](t, stage, "POST", "/v1/jobs/other/runs", "", 202)
+		accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
+		created = append([]string{accepted.RunID}, created...)
+	}
+	call[struct{}](t, stage, http.MethodDelete, path, "", 204)
+	var found []string
+	for cursor := ""; ; {
+		list, _ := call[contract.JobRuns](t, stage, "GET", path+"/runs?limit=2&cursor="+cursor, "", 200)
+		for _, r := range list.Runs {
+			found = append(found, r.RunID)
+		}
+		if cursor = list.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if strings.Join(found, " ") != strings.Join(created, " ") {
+		t.Errorf("got runs %v, want %v", found, created)
+	}
+	call[contract.Problem](t, stage, "GET", "/v1/jobs/none/runs", "", 404)
+}

@@ -1,0 +1,271 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Jobs serves clients that store jobs and run them.
+type Jobs struct {
+	*Runs
+	hooks guard.Policy
+}
+
+// NewJobs returns Jobs with the configured addresses of hooks.
+func NewJobs(runs *Runs, config Config) *Jobs { return &Jobs{Runs: runs, hooks: config.Hooks} }
+
+// DefinitionProblems are what is wrong with the definition of a job. The fault that it
+// wraps is InvalidRequest, or Unprocessable if every field is well-formed.
+type DefinitionProblems struct {
+	Problems []job.Problem
+	fault    *fault.Fault
+}
+
+func newDefinitionProblems(problems []job.Problem) *DefinitionProblems {
+	code, texts := fault.Unprocessable, make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.String()
+		if !p.Unprocessable {
+			code = fault.InvalidRequest
+		}
+	}
+	f := fault.New(code, "%s", strings.Join(texts, "; "))
+	f.Field = problems[0].Field
+	return &DefinitionProblems{problems, f}
+}
+
+func (e *DefinitionProblems) Error() string { return e.fault.Error() }
+
+// Unwrap returns the fault.
+func (e *DefinitionProblems) Unwrap() error { return e.fault }
+
+// Precondition is what a change requires of the stored job. The zero value requires
+// nothing.
+type Precondition struct {
+	// Match returns whether the version tag of the stored job is as the client
+	// requires; nil accepts each. It is not called for an unknown job.
+	Match func(tag string) bool
+	// Absent: there must be no job. Present: there must be one.
+	Absent, Present bool
+}
+
+// check returns the fault of a stored job, nil for an unknown one, that is not as
+// required.
+func (p Precondition) check(stored *job.Job) error {
+	switch {
+	case stored == nil && (p.Present || p.Match != nil):
+		return fault.New(fault.PreconditionFailed, "the job does not exist")
+	case stored != nil && p.Absent:
+		return fault.New(fault.PreconditionFailed, "the job exists with the tag %s", JobTag(*stored))
+	case stored != nil && p.Match != nil && !p.Match(JobTag(*stored)):
+		return fault.New(fault.PreconditionFailed, "the job has changed, its tag is %s; read it again", JobTag(*stored))
+	}
+	return nil
+}
+
+// JobTag is the entity tag of a version of a job, with its quotes. A job that was
+// deleted and created again has other tags.
+func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
+
+// Definition reads the definition of the job with an id from a document in YAML or
+// JSON. Faults: those of DefinitionProblems and of CheckImage.
+func (s *Jobs) Definition(who port.Identity, id string, document []byte) (job.Definition, error) {
+	d, problems := job.Parse(document, &job.Deployment{Policy: s.policy, Pools: []string{s.pool}, CheckURL: s.hooks.CheckURL, ID: id})
+	if len(problems) > 0 {
+		return job.Definition{}, newDefinitionProblems(problems)
+	}
+	return d, s.CheckImage(who, d.Image)
+}
+
+// Put creates a job or changes its definition. The same definition again changes
+// nothing. Faults: those of Definition, PreconditionFailed.
+func (s *Jobs) Put(
+	ctx context.Context, who port.Identity, id string, document []byte, required Precondition,
+) (j job.Job, created bool, err error) {
+	d, err := s.Definition(who, id, document)
+	if err != nil {
+		return job.Job{}, false, err
+	}
+	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
+		if stored == nil {
+			return job.Create(who.Tenant, d, who.Subject, s.now()), nil
+		}
+		return s.applied(*stored, d, who)
+	})
+}
+
+// Patch changes a job by a JSON merge patch of its definition (RFC 7396). Faults: those
+// of Definition for the result, PreconditionFailed, NotFound.
+func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []byte, required Precondition) (job.Job, error) {
+	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) {
+		document, err := stored.Definition.Merge(patch)
+		if err != nil {
+			return job.Job{}, fault.Wrap(err, fault.InvalidRequest, "malformed patch, want a JSON object with the fields to change")
+		}
+		d, err := s.Definition(who, id, document)
+		if err != nil {
+			return job.Job{}, err
+		}
+		return s.applied(stored, d, who)
+	})
+}
+
+// applied returns the job with a definition, unchanged if it has it.
+func (s *Jobs) applied(stored job.Job, d job.Definition, who port.Identity) (job.Job, error) {
+	changes, err := job.Diff(stored.Definition, d)
+	if err != nil || len(changes) == 0 {
+		return stored, err
+	}
+	return stored.Apply(d, who.Subject, s.now()), nil
+}
+
+// Pause stops the schedule of a job, and Resume starts it again. Both are idempotent.
+// Existing runs are not affected. Faults: NotFound, PreconditionFailed.
+func (s *Jobs) Pause(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Pause(s.now()), nil })
+}
+
+// Resume starts the schedule of a paused job.
+func (s *Jobs) Resume(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Resume(s.now()), nil })
+}
+
+// existing is change for a job that exists.
+func (s *Jobs) existing(
+	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored job.Job) (job.Job, error),
+) (job.Job, error) {
+	j, _, err := s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
+		if stored == nil {
+			return job.Job{}, noJob()
+		}
+		return decide(*stored)
+	})
+	return j, err
+}
+
+// change decides about the stored job, nil for an unknown one, and saves the
+// decision, again while other changes come first.
+func (s *Jobs) change(
+	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
+) (j job.Job, created bool, err error) {
+	for range commitTries {
+		stored, err := s.stored(ctx, who, id)
+		if err == nil {
+			err = required.check(stored)
+		}
+		if err != nil {
+			return job.Job{}, false, err
+		}
+		if j, err = decide(stored); err != nil {
+			return job.Job{}, false, err
+		}
+		if stored != nil && reflect.DeepEqual(j, *stored) {
+			return j, false, nil
+		}
+		err = s.store.SaveJob(ctx, j)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return job.Job{}, false, fmt.Errorf("cannot store the job: %w", err)
+		}
+		j.Revision++
+		s.log.InfoContext(ctx, "job changed", "job_id", id, "version", j.Version, "paused", j.Paused, "by", who.Subject)
+		return j, stored == nil, nil
+	}
+	return job.Job{}, false, tooManyChanges()
+}
+
+// Delete removes a job with its versions. Its runs stay. Faults: NotFound,
+// PreconditionFailed.
+func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
+	for range commitTries {
+		stored, err := s.stored(ctx, who, id)
+		if err == nil {
+			err = required.check(stored)
+		}
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			return noJob()
+		}
+		err = s.store.DeleteJob(ctx, *stored)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot delete the job: %w", err)
+		}
+		s.log.InfoContext(ctx, "job deleted", "job_id", id, "version", stored.Version, "by", who.Subject)
+		return nil
+	}
+	return tooManyChanges()
+}
+
+func noJob() error { return fault.New(fault.NotFound, "no such job") }
+
+func tooManyChanges() error {
+	return fault.New(fault.Unavailable, "too many concurrent changes of the job; retry")
+}
+
+// stored reads a job of the caller's tenant; nil for an unknown one.
+func (s *Jobs) stored(ctx context.Context, who port.Identity, id string) (*job.Job, error) {
+	if !limit.ValidName(id) {
+		return nil, nil
+	}
+	j, err := s.store.LoadJob(ctx, who.Tenant, id)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the job: %w", err)
+	}
+	return &j, nil
+}
+
+// Job reads a job of the caller's tenant. Fault: NotFound.
+func (s *Jobs) Job(ctx context.Context, who port.Identity, id string) (job.Job, error) {
+	j, err := s.stored(ctx, who, id)
+	if err == nil && j == nil {
+		err = noJob()
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	return *j, nil
+}
+
+// Version reads the job as it was with a version of its definition. Fault: NotFound.
+func (s *Jobs) Version(ctx context.Context, who port.Identity, id string, version int64) (job.Job, error) {
+	j, err := s.Job(ctx, who, id)
+	if err != nil || version == j.Version {
+		return j, err
+	}
+	j, err = s.store.JobVersion(ctx, who.Tenant, id, version)
+	if errors.Is(err, port.ErrNotFound) {
+		return job.Job{}, fault.New(fault.NotFound, "the job has no version %d", version)
+	}
+	if err != nil {
+		return job.Job{}, fmt.Errorf("cannot read the version of the job: %w", err)
+	}
+	return j, nil
+}
+
+// Jobs reads a page of the caller's jobs, ordered by id.
+func (s *Jobs) Jobs(ctx context.Context, who port.Identity, page port.Page) (jobs []job.Job, next string, err error) {
+	jobs, next, err = s.store.Jobs(ctx, who.Tenant, page)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot list the jobs: %w", err)
+	}
+	return jobs, next, nil
+}
