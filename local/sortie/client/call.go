@@ -28,7 +28,9 @@ type call struct {
 	path   string
 	query  url.Values
 	header http.Header
-	body   any
+	// body is sent as JSON, raw unchanged with the content type of the header.
+	body any
+	raw  []byte
 	// wait is the time for which the server may delay the response.
 	wait time.Duration
 	// repeat marks a call that is safe to repeat.
@@ -91,12 +93,15 @@ func (c *Client) failure(ctx context.Context, target *url.URL, err error) error 
 }
 
 func (c *Client) request(ctx context.Context, what call) (*http.Request, error) {
-	var body io.Reader
+	text := what.raw
 	if what.body != nil {
-		text, err := json.Marshal(what.body)
-		if err != nil {
+		var err error
+		if text, err = json.Marshal(what.body); err != nil {
 			return nil, fmt.Errorf("cannot encode the request: %w", err)
 		}
+	}
+	var body io.Reader
+	if text != nil {
 		body = bytes.NewReader(text)
 	}
 	target := c.base.JoinPath(what.path)
@@ -106,7 +111,7 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 		return nil, fmt.Errorf("cannot create the request: %w", err)
 	}
 	maps.Copy(req.Header, what.header)
-	if body != nil {
+	if what.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json, */*;q=0.5")

@@ -44,6 +44,8 @@ type Problem struct {
 	Message string
 	// Field is the wrong part of the request; or empty.
 	Field string
+	// Problems are those of a job document.
+	Problems []contract.FieldProblem
 	// CorrelationID identifies the call in the server's logs.
 	CorrelationID string
 	// RetryAfter is the delay that the server asks for; or 0.
@@ -99,7 +101,7 @@ func problem(resp *http.Response) error {
 	if err != nil { // only the status is usable
 		body = contract.Problem{}
 	}
-	p.Code, p.Field = fault.Code(body.Code), body.Field
+	p.Code, p.Field, p.Problems = fault.Code(body.Code), body.Field, body.Problems
 	if p.CorrelationID == "" {
 		p.CorrelationID = body.CorrelationID
 	}

@@ -68,19 +68,23 @@ type Page struct {
 
 // Tasks reads a page of tasks, newest first.
 func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error) {
-	query := url.Values{}
-	if page.State != "" {
-		query.Set("state", page.State)
-	}
-	if page.Limit > 0 {
-		query.Set("limit", strconv.Itoa(page.Limit))
-	}
-	if page.Cursor != "" {
-		query.Set("cursor", page.Cursor)
-	}
 	var list contract.TaskList
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/tasks", query: query, repeat: true}, &list)
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/tasks", query: page.query(), repeat: true}, &list)
 	return list, err
+}
+
+func (p Page) query() url.Values {
+	query := url.Values{}
+	if p.State != "" {
+		query.Set("state", p.State)
+	}
+	if p.Limit > 0 {
+		query.Set("limit", strconv.Itoa(p.Limit))
+	}
+	if p.Cursor != "" {
+		query.Set("cursor", p.Cursor)
+	}
+	return query
 }
 
 // Events reads all events of a task with a number above after, in order.

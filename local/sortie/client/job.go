@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// Job is a stored job with its entity tag.
+type Job struct {
+	api.JobAnswer
+	Tag string `json:"-"`
+}
+
+// Job reads a job.
+func (c *Client) Job(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, call{method: http.MethodGet, path: jobPath(id), repeat: true})
+}
+
+// JobVersion reads a version of a job.
+func (c *Client) JobVersion(ctx context.Context, id string, version int64) (api.JobVersionAnswer, error) {
+	var job api.JobVersionAnswer
+	what := call{method: http.MethodGet, path: jobPath(id, "versions", strconv.FormatInt(version, 10)), repeat: true}
+	_, err := c.do(ctx, what, &job)
+	return job, err
+}
+
+// PutJob stores a job document of a content type, if the stored job has the tag; an
+// empty tag means that there must be none. The call is safe to repeat, because the
+// same definition again changes nothing, but its precondition fails then.
+func (c *Client) PutJob(ctx context.Context, id string, document []byte, contentType, tag string) (Job, error) {
+	header := http.Header{"Content-Type": {contentType}}
+	if tag == "" {
+		header.Set("If-None-Match", "*")
+	} else {
+		header.Set("If-Match", tag)
+	}
+	return c.job(ctx, call{method: http.MethodPut, path: jobPath(id), header: header, raw: document})
+}
+
+// PauseJob stops the schedule of a job, ResumeJob starts it again.
+func (c *Client) PauseJob(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "pause"), body: struct{}{}, repeat: true})
+}
+
+// ResumeJob starts the schedule of a paused job.
+func (c *Client) ResumeJob(ctx context.Context, id string) (Job, error) {
+	return c.job(ctx, call{method: http.MethodPost, path: jobPath(id, "resume"), body: struct{}{}, repeat: true})
+}
+
+// DeleteJob removes a job.
+func (c *Client) DeleteJob(ctx context.Context, id string) error {
+	var none []byte
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: jobPath(id)}, &none)
+	return err
+}
+
+// RunJob creates a run of a job. key is the Idempotency-Key, which makes the call safe
+// to repeat.
+func (c *Client) RunJob(ctx context.Context, id string, request contract.JobRunRequest, key string) (contract.RunAccepted, error) {
+	var accepted contract.RunAccepted
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: jobPath(id, "runs"), header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
+	}, &accepted)
+	return accepted, err
+}
+
+// Jobs reads a page of jobs, ordered by id.
+func (c *Client) Jobs(ctx context.Context, page Page) (contract.JobList, error) {
+	var list contract.JobList
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/jobs", query: page.query(), repeat: true}, &list)
+	return list, err
+}
+
+// JobRuns reads a page of the runs of a job, newest first.
+func (c *Client) JobRuns(ctx context.Context, id string, page Page) (contract.JobRuns, error) {
+	var list contract.JobRuns
+	_, err := c.do(ctx, call{method: http.MethodGet, path: jobPath(id, "runs"), query: page.query(), repeat: true}, &list)
+	return list, err
+}
+
+func (c *Client) job(ctx context.Context, what call) (Job, error) {
+	var job Job
+	header, err := c.do(ctx, what, &job)
+	if err == nil {
+		job.Tag = header.Get("ETag")
+	}
+	return job, err
+}
+
+func jobPath(id string, more ...string) string {
+	path := "v1/jobs/" + url.PathEscape(id)
+	for _, part := range more {
+		path += "/" + part
+	}
+	return path
+}

@@ -1,0 +1,287 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
+)
+
+func (a *app) jobs() *cobra.Command {
+	commands := []*cobra.Command{
+		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsPause(), a.jobsResume(), a.jobsDelete(),
+	}
+	for _, c := range commands {
+		a.serverFlags(c)
+	}
+	return group("jobs", "Store jobs, run them and look at them", append(commands, a.jobsSimulate())...)
+}
+
+func (a *app) jobsList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the jobs, by id",
+		Example: "  sortie jobs list\n  sortie jobs list --json",
+		Args:    exactly(),
+		RunE: does(func(ctx context.Context, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			list := contract.JobList{Jobs: []contract.JobSummary{}}
+			for page := (client.Page{Limit: 1000}); ; {
+				next, err := c.Jobs(ctx, page)
+				if err != nil {
+					return err
+				}
+				list.Jobs = append(list.Jobs, next.Jobs...)
+				if page.Cursor = next.NextCursor; page.Cursor == "" {
+					return a.showJobs(list)
+				}
+			}
+		}),
+	}
+}
+
+func (a *app) showJobs(list contract.JobList) error {
+	if a.json {
+		return a.print(list)
+	}
+	t := display.NewTable("JOB", "SCHEDULE", "NEXT", "VERSION")
+	for _, j := range list.Jobs {
+		next := moment(j.NextAt)
+		if j.Paused {
+			next = "paused"
+		}
+		t.Row(j.ID, strings.TrimSpace(j.Schedule+" "+j.TimeZone), next, fmt.Sprint(j.Version))
+	}
+	if len(list.Jobs) == 0 {
+		a.note("No jobs.")
+	}
+	_, err := t.WriteTo(a.Stdout)
+	return err
+}
+
+func (a *app) jobsShow() *cobra.Command {
+	var version int64
+	c := &cobra.Command{
+		Use: "show JOB", Short: "Show a job, or an earlier version of it",
+		Long: `Show the definition of a job as a job file, with the state of its schedule in
+comments.`,
+		Example: "  sortie jobs show nightly-report\n  sortie jobs show nightly-report --version 2 > old.yaml",
+		Args:    exactly("JOB"),
+	}
+	c.Flags().Int64Var(&version, "version", 0, "number of a version; by default the current one")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		if version != 0 {
+			old, err := c.JobVersion(ctx, args[0], version)
+			if err != nil {
+				return err
+			}
+			return a.showDefinition(old, old.Definition, versionLine(old.JobVersion))
+		}
+		j, err := c.Job(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.showDefinition(j, j.Definition, versionLine(j.JobVersion), scheduleLine(j.JobAnswer))
+	})
+	return c
+}
+
+func versionLine(v contract.JobVersion) string {
+	line := fmt.Sprintf("Version %d, of %s", v.Version, moment(v.UpdatedAt))
+	if v.UpdatedBy != "" {
+		line += ", by " + v.UpdatedBy
+	}
+	return line
+}
+
+func scheduleLine(j api.JobAnswer) string {
+	switch {
+	case j.Paused:
+		return "Paused since " + moment(j.PausedAt)
+	case j.NextAt.IsZero():
+		return "No firing follows"
+	}
+	return "Next firing " + moment(j.NextAt)
+}
+
+func (a *app) showDefinition(answer any, d job.Definition, comments ...string) error {
+	if a.json {
+		return a.print(answer)
+	}
+	text, err := d.Canonical()
+	if err == nil {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the definition: %w", err)
+	}
+	for _, line := range comments {
+		if err := a.say("# %s\n", display.Clean(line)); err != nil {
+			return err
+		}
+	}
+	return a.say("%s", text)
+}
+
+func (a *app) jobsRun() *cobra.Command {
+	var parameters map[string]string
+	var at, key string
+	c := &cobra.Command{
+		Use: "run JOB", Short: "Run a job, now or at a time",
+		Long: `Create a run of a job. Standard output has the id of the run. A run at a time is
+the firing of the job at that time, of which there is one.`,
+		Example: "  sortie jobs run nightly-report\n" +
+			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z",
+		Args: exactly("JOB"),
+	}
+	flags := c.Flags()
+	flags.StringToStringVar(&parameters, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
+	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
+	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		request := contract.JobRunRequest{Parameters: parameters}
+		var err error
+		if request.ScheduledAt, err = timeFlag("at", at, time.Time{}); err != nil {
+			return err
+		}
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		if key == "" {
+			key = uuid.NewString()
+		}
+		accepted, err := c.RunJob(ctx, args[0], request, key)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(accepted)
+		}
+		return a.say("%s\n", accepted.RunID)
+	})
+	return c
+}
+
+// timeFlag returns the time of a flag, or the fallback if it is not given.
+func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
+	if text == "" {
+		return fallback, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, wrong("--%s: malformed time %q, want RFC 3339, such as 2027-03-01T08:00:00Z", name, text)
+	}
+	return at, nil
+}
+
+func (a *app) jobsHistory() *cobra.Command {
+	limit := 20
+	c := &cobra.Command{
+		Use: "history JOB", Short: "List the runs of a job, newest first",
+		Example: "  sortie jobs history nightly-report --limit 100",
+		Args:    exactly("JOB"),
+	}
+	c.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if limit < 1 || limit > 1000 {
+			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
+		}
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		list, err := c.JobRuns(ctx, args[0], client.Page{Limit: limit})
+		if err != nil {
+			return err
+		}
+		return a.showHistory(list)
+	})
+	return c
+}
+
+func (a *app) showHistory(list contract.JobRuns) error {
+	if a.json {
+		return a.print(list)
+	}
+	t := display.NewTable("RUN", "STATE", "TRIGGER", "VERSION", "AGE", "FAULT")
+	for _, r := range list.Runs {
+		code := ""
+		if r.Fault != nil {
+			code = r.Fault.Code
+		}
+		t.Row(r.RunID, r.State, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), code)
+	}
+	if len(list.Runs) == 0 {
+		a.note("No runs.")
+	}
+	_, err := t.WriteTo(a.Stdout)
+	return err
+}
+
+func (a *app) jobsPause() *cobra.Command {
+	return a.jobsSwitch("pause", "Stop the schedule of a job", (*client.Client).PauseJob)
+}
+
+func (a *app) jobsResume() *cobra.Command {
+	return a.jobsSwitch("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob)
+}
+
+func (a *app) jobsSwitch(name, short string, call func(*client.Client, context.Context, string) (client.Job, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " JOB", Short: short, Long: short + ". The command is idempotent.",
+		Example: "  sortie jobs " + name + " nightly-report",
+		Args:    exactly("JOB"),
+		RunE: does(func(ctx context.Context, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			j, err := call(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(j)
+			}
+			return a.say("%s: %s\n", j.ID, scheduleLine(j.JobAnswer))
+		}),
+	}
+}
+
+func (a *app) jobsDelete() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete JOB", Short: "Delete a job with its versions", Long: "Delete a job with its versions. Its runs stay.",
+		Example: "  sortie jobs delete nightly-report",
+		Args:    exactly("JOB"),
+		RunE: does(func(ctx context.Context, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if err := c.DeleteJob(ctx, args[0]); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(map[string]any{"deleted": args[0]})
+			}
+			return a.say("deleted %s\n", args[0])
+		}),
+	}
+}
