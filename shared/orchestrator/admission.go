@@ -2,8 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,7 +27,11 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 		return ended(r), nil
 	}
 	if r.State == run.PreRun || r.State == run.Retrying {
-		if r, err = s.applyTo(ctx, r, in.visited(is(run.Due{}))); err != nil {
+		newest, err := s.newest(ctx, r)
+		if err != nil {
+			return run.Route{}, again(err)
+		}
+		if r, err = s.applyTo(ctx, r, in.visited(is(run.Due{Newest: newest}))); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot wake the run: %w", err))
 		}
 	}
@@ -41,6 +47,24 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 		return s.admittedRoute(r), nil
 	}
 	return run.RouteOf(r, s.now()), nil
+}
+
+// newest returns a run of the newest definition of the job of a run in PreRun; nil for
+// another run, and for a job that was deleted.
+func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
+	if r.State != run.PreRun || r.JobID == "" {
+		return nil, nil
+	}
+	stored, err := s.store.LoadJob(ctx, r.Tenant, r.JobID)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
+	}
+	newest := stored.Definition.Run(s.policy)
+	newest.JobVersion = stored.Version
+	return &newest, nil
 }
 
 // admits reports whether Pending is the step of the run: it needs a slot of its pool,

@@ -283,3 +283,32 @@ func TestLateRunViolatesTheWindow(t *testing.T) {
 		})
 	}
 }
+
+// TestNewestDefinitionReachesAWaitingRun changes a job while one run of it waits for
+// its time and another one runs.
+func TestNewestDefinitionReachesAWaitingRun(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.job("nightly")
+	running := h.runJob("running", run.Constraints{}, run.Actions{})
+	waiting := h.startRun(func(r *run.Run) {
+		r.JobID, r.JobVersion, r.ScheduledAt = "nightly", 1, h.clock.now.Add(time.Hour)
+		r.Parameters = map[string]string{"DAY": "monday"}
+		r.Work = run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Input: &run.Input{Key: "kept", Size: 1}}}
+	})
+	stored, err := h.store.LoadJob(h.Context(), client.Tenant, "nightly")
+	h.ok(err)
+	d := stored.Definition
+	d.Image, d.Env = "newer", map[string]job.Variable{"DAY": {Value: "any"}, "LEVEL": {Value: "info"}}
+	h.ok(h.store.SaveJob(h.Context(), stored.Apply(d, "someone", h.clock.now)))
+	h.advance(time.Hour + time.Second)
+	r := h.wantState(waiting, run.Running)
+	want := map[string]run.Variable{"DAY": {Value: "monday"}, "LEVEL": {Value: "info"}}
+	h.equal(want, r.Work.Program.Env)
+	if r.Work.Image != "newer" || r.JobVersion != 2 || r.Work.Program.Input == nil || r.Work.Program.Input.Key != "kept" {
+		t.Errorf("got image %s of version %d with input %+v, want the newest definition with the run's input", r.Work.Image, r.JobVersion, r.Work.Program.Input)
+	}
+	if r := h.record(running); r.Work.Image != "worker" {
+		t.Errorf("got image %s of a run that was under way, want it unchanged", r.Work.Image)
+	}
+}

@@ -20,6 +20,7 @@ type Lifecycle struct {
 	pool       string
 	limit      int
 	maxEvents  int
+	policy     run.Policy
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
@@ -30,7 +31,7 @@ type Lifecycle struct {
 func NewLifecycle(records *Records, executions port.Executions, config Config) *Lifecycle {
 	return &Lifecycle{
 		Records: records, executions: executions, pool: config.Pool, limit: config.MaxMachines, maxEvents: config.MaxEvents,
-		forwardLimit: config.ForwardLimit,
+		forwardLimit: config.ForwardLimit, policy: config.Policy,
 	}
 }
 

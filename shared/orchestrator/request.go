@@ -18,17 +18,16 @@ import (
 // Requests serves clients that change tasks.
 type Requests struct {
 	*Lifecycle
-	hex    Hex
-	policy run.Policy
-	image  string
-	exec   bool
-	queue  queueLimit
+	hex   Hex
+	image string
+	exec  bool
+	queue queueLimit
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
-		Lifecycle: life, hex: hex, policy: config.Policy, image: config.Image, exec: config.ExecImages,
+		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages,
 		queue: queueLimit{store: life.store, clock: life.clock, most: config.QueueLimit},
 	}
 }

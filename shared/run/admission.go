@@ -27,18 +27,37 @@ func New(r Run, now time.Time) Decision {
 
 // Due: the time that PreRun or Retrying waits for has come. It changes nothing
 // in other states or before that time.
-type Due struct{}
+type Due struct {
+	// Newest is a run of the job's newest definition, with its version. A run that
+	// leaves PreRun takes over its work, policy, constraints and actions; nil keeps
+	// those of the run.
+	Newest *Run
+}
 
 func (Due) acted(Run) bool { return true }
 
-func (Due) apply(d *draft) error {
+func (f Due) apply(d *draft) error {
 	due := (d.State == PreRun && !d.now.Before(d.ScheduledAt)) ||
 		(d.State == Retrying && !d.now.Before(d.RetryAt))
+	if due && d.State == PreRun && f.Newest != nil {
+		d.takeOver(*f.Newest)
+	}
 	if due {
 		d.RetryAt = time.Time{}
 		d.enter(Pending, "", nil)
 	}
 	return nil
+}
+
+// takeOver replaces what the run has from its job. Its parameters and its input stay.
+func (d *draft) takeOver(newest Run) {
+	was := d.Work.Program
+	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
+	program := d.Work.Program.With(d.Parameters)
+	if was != nil {
+		program.Input = was.Input
+	}
+	d.Work.Program = program
 }
 
 // Admitted: the pool has a free slot, and the commit takes it. Limit is the

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -36,6 +37,25 @@ type Program struct {
 	ExitCodes  ExitCodes      `json:"exitCodes,omitzero"`
 	// DropLogs: the program's output is not stored.
 	DropLogs bool `json:"dropLogs,omitempty"`
+}
+
+// With returns a copy of the program with further environment variables. A nil program
+// has no work.
+func (p *Program) With(env map[string]string) *Program {
+	var changed Program
+	if p != nil {
+		changed = *p
+	}
+	if len(env) > 0 {
+		changed.Env = maps.Clone(changed.Env)
+		if changed.Env == nil {
+			changed.Env = map[string]Variable{}
+		}
+		for name, value := range env {
+			changed.Env[name] = Variable{Value: value}
+		}
+	}
+	return &changed
 }
 
 // Variable is the value of an environment variable, or the name of the secret that

@@ -34,6 +34,9 @@ type Run struct {
 	JobID      string  `json:"jobId,omitempty"`
 	JobVersion int64   `json:"jobVersion,omitempty"`
 	Trigger    Trigger `json:"trigger,omitempty"`
+	// Parameters are environment variables of this run, which replace those of the
+	// job.
+	Parameters map[string]string `json:"parameters,omitempty"`
 	// FiredAt is when the schedule's firing was committed; zero for another trigger.
 	FiredAt time.Time `json:"firedAt,omitzero"`
 	// Lineage are the jobs whose runs led to this one by trigger_job, the oldest
