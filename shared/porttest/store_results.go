@@ -41,7 +41,7 @@ func lastResultIsKept(s *storeTest) {
 	s.wantResult(failed)
 	// Commits after the end, runs of other jobs and tenants, runs without a job and
 	// skipped runs change nothing.
-	success = s.apply(success, run.OutputExpiring{Message: "downloaded"})
+	s.apply(success, run.OutputExpiring{Message: "downloaded"})
 	s.wantResult(failed)
 	s.apply(s.ofJob("acme", "night", "three"), cancel())
 	s.apply(s.ofJob("zenith", "nightly", "four"), cancel())
