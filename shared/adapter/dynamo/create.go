@@ -146,11 +146,27 @@ func (s *Store) nameHolder(ctx context.Context, tenant string, name item) (run.R
 func nameExpiry(r run.Run) int64 {
 	p := r.Policy
 	tries := p.Retry.MaxAttempts + p.Retry.MaxFurtherStarts + 1
-	life := time.Duration(tries) * (p.QueueTimeout + p.StartTimeout + p.TimeLimit + p.CancelGrace + p.Retry.MaxDelay)
+	life := longestAction(r.Actions) +
+		time.Duration(tries)*(p.QueueTimeout+p.StartTimeout+p.TimeLimit+p.CancelGrace+p.Retry.MaxDelay)
 	from := r.CreatedAt
 	if r.ScheduledAt.After(from) {
 		from = r.ScheduledAt
 	}
 	const week = 7 * 24 * time.Hour
 	return from.Add(2*life+week).Unix() + int64((p.OutputRetention+p.RecordRetention)/time.Second)
+}
+
+// longestAction is how long a run may wait because of a violated constraint.
+func longestAction(a *run.Actions) time.Duration {
+	if a == nil {
+		return 0
+	}
+	longest := run.ActionLimit
+	for _, action := range a.Each {
+		longest = max(longest, action.Limit)
+	}
+	if a.OnViolation != nil {
+		longest = max(longest, a.OnViolation.Limit)
+	}
+	return longest
 }

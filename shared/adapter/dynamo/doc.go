@@ -1,10 +1,10 @@
 // Package dynamo stores Sortie's state in one DynamoDB table.
 //
 // It implements port.Store for any number of processes. Reads by ID (of a run,
-// its events, its heartbeats, a queue, a pool) are strongly consistent. Reads
-// through an index (List, Due, OutputsDue, WithMachine, Purge, the register of
-// pools, the runs that Reconcile checks) are eventually consistent: they may miss
-// the newest commits, but the records they return are read from the table.
+// its events, its heartbeats, a job, a queue, a pool) are strongly consistent. Reads
+// through an index (List, Jobs, JobsDue, Due, OutputsDue, WithMachine, Purge, the
+// register of pools, the runs that Reconcile checks) are eventually consistent: they
+// may miss the newest commits, but the records they return are read from the table.
 // Throttled requests and transaction conflicts are retried until the deadline of
 // the context, for at most 20 s. The package does not create the table, which
 // package schema describes, and refuses a commit of more than a hundred items.
@@ -18,6 +18,9 @@
 //	TENANT#pool#NAME       pool                      registers the pool
 //	                       slot#NUMBER               a held slot and its run
 //	                       line#SINCE#ID             a run in the queue
+//	TENANT#job#ID          job                       the job: its record, revision and version
+//	                       version#BORN#VERSION      the record of an earlier version
+//	                       result                    the result of its run that ended last
 //	TENANT#key#KEY         key                       an idempotency key: digest and run
 //	TENANT#task#TASK       task                      a task id that differs from its run's id
 //	#gate#POOL             note                      the start gate of a pool
@@ -25,10 +28,13 @@
 //	#claim                 note                      the table that has every record
 //
 //	index      pk                        sk           entries
-//	list       TENANT#living|ended#0..7  birth        runs; end is the state of an ended one, the slot
-//	                                                  and pool of a living one
+//	list       TENANT#living|ended#0..7  birth        runs; end is the state of an ended one, the slots
+//	                                                  and their pools of a living one
+//	           TENANT#jobs#              id           jobs
+//	jobs       TENANT#job#ID             birth        runs of a job
 //	due        act|settle|output|purge#0..15  time    runs with something due
 //	           beat#0..3                 time         heartbeats whose limit sweeps check
+//	           job#0..3                  time         jobs that fire
 //	           pool#0                    0            pools
 //	machines   0..15                     pk           runs with a known machine
 //
@@ -45,7 +51,14 @@
 // takes a random free one with a conditional put. A grant to the next queued run
 // rewrites the slot once. There is no counter, and so no item that every commit
 // writes. The queue is items under the pool's key, in order. A pool without a
-// limit has neither.
+// limit has neither. The slots of a job are those of the pool job/ID. The item of a run
+// has the number of its pool's slot in "slot", of its job's in "jslot"; one commit may
+// change both, for several runs. A pool that is unused for three hours is not
+// registered.
+//
+// The item of a result exists from the creation of its job to its deletion. The
+// commit that ends a run updates it unless a later result is there, and leaves it out if
+// the job was deleted.
 //
 // # Compression
 //
@@ -63,17 +76,22 @@
 //
 // In write and read request units (WRU, RRU); n is the number of records read.
 //
-//	Create                    4 WRU; with an idempotency key 8
+//	Create                    4 WRU; with an idempotency key 8; for a run of a job 10 and 12
 //	Commit                    1 or 2 WRU; in a transaction twice that, and 2 for each slot, queue
 //	                          item and heartbeat item; 2 or 4 more for each change of an index entry
-//	Load, Find                1 RRU
+//	Load, Find                1 RRU; Find by a task id that differs from the run's id 3
+//	SaveJob, FireJob          1 WRU, and 2 for a changed WakeAt; in a transaction twice that, 2 for a
+//	                          changed definition and 10 for each run
+//	LoadJob, LastResult       1 RRU; JobVersion 1 or 2
+//	Jobs, JobsDue             n RRU; 4 queries a page
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
 //	Heartbeat, LastHeartbeat  1 WRU, 1 RRU; the entry of an item in the due index is not moved
 //	HeartbeatsDue             4 queries, n/2 RRU for the items whose first limit is over
 //	RecordReception           1 WRU, after 1 RRU
 //	Queue                     1 RRU for each 40 queue items; QueueLength half of that
 //	taking a slot             2 RRU, and 1 for each 50 held slots; a grant reads none
-//	List                      16 queries (8 with a state), n RRU; with a state at most 2,000 entries a page
+//	List                      16 queries (8 with a state, 1 of a job), n RRU; with a state at most
+//	                          2,000 entries a page
 //	Due, OutputsDue           32 queries a page, n/2 RRU
 //	WithMachine               16 queries a page, n/2 RRU
 //	Pools, Reconcile          1 RRU for each 40 slots and queue items; Reconcile 1 for each 50 living runs
@@ -98,6 +116,26 @@
 //	output deleted                       3 WRU
 //	total                               68 WRU, 12 RRU
 //
+// TestScheduledRunCostsAtMostSeventyWriteUnits and TestJobCosts measure a job with one
+// concurrent run, which fires once a day:
+//
+//	job created                          8 WRU
+//	definition changed                   5 WRU
+//	paused or resumed                    1 WRU
+//	fired                               16 WRU
+//	admitted, takes its slot             6 WRU
+//	checked, takes its job's slot        8 WRU, 2 to register the pool of the job, and 2 when it is forgotten
+//	token of ContainerCreating           2 WRU
+//	machine known                        3 WRU
+//	started                              2 WRU
+//	token of Running                     4 WRU
+//	program has ended                    5 WRU
+//	settled, releases both slots        18 WRU, 2 for the result
+//	total of a run                      64 WRU, 13.5 RRU
+//	firing skipped by the schedule      16 WRU
+//	idle month                           0 WRU; the sweep reads no item of a job that is not due
+//	job deleted                          8 WRU, and 1 for each earlier version
+//
 // # The sweep
 //
 // A sweep keeps a page of each list in memory, and 40 bytes for each run with a
@@ -107,6 +145,7 @@
 //	Due                    3,500   7,000 runs that are starting or ending
 //	WithMachine           52,000   half a unit for each record, and the index
 //	Pools, Reconcile       7,000   slots and queue twice, and the index
+//	JobsDue                    2   four queries
 //	OutputsDue             6,000   12,000 outputs of the present minute and the last
 //	Purge                     16   the TTL deletes for nothing
 //	total                 68,500   1,150 a second, beside 6,800 WRU and 1,200 RRU a second for the runs
@@ -127,6 +166,12 @@
 //	due, output           5,000 WRU/s over 16 keys: 315 each
 //	due, purge            1,000 WRU/s over 16 keys: 63 each
 //	machines              3,000 WRU/s over 16 keys: 190 each
+//
+// The runs of one job share its keys: 4 WRU for each firing with one run, of at most 20,
+// and its result, and 2 for each entry in the index of its runs. Each end of a run is a
+// transaction on the item of the result, and DynamoDB refuses concurrent ones, which are
+// retried. At 20 ms for a transaction this permits about 50 runs a second of one job,
+// and 250 firings a second over all jobs for each of the four keys in the due index.
 //
 // A pool with a limit is one key: 4 WRU for each grant to a queued run, so 250
 // grants a second. BenchmarkGrants measures grants.
