@@ -36,7 +36,7 @@ func BenchmarkFirings(b *testing.B) {
 	const callers = 64
 	atOnce(b, callers, save)
 	before := db.Stats()
-	b.ResetTimer()
+	b.StartTimer()
 	atOnce(b, callers, func(i int64) error {
 		j, err := store.LoadJob(ctx, "default", fmt.Sprintf("job-%d", i))
 		if err != nil {
