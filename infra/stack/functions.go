@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -87,6 +88,7 @@ var functions = map[string]function{
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
 	"tasks":     {kind: front, uses: []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, nil, "")},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: jobs.Routes(nil, nil)},
+	"runs":      {kind: front, uses: []use{configured, shares, writes, starts, outputs, clients}, routes: runs.Routes(nil)},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},

@@ -91,9 +91,9 @@ type Status struct {
 	TaskID         string          `json:"task_id"`
 	BatchID        string          `json:"batch_id"`
 	Status         string          `json:"status"`
-	PI             string          `json:"pi"`
-	Format         string          `json:"format"`
-	Options        json.RawMessage `json:"options"`
+	PI             string          `json:"pi,omitempty"`
+	Format         string          `json:"format,omitempty"`
+	Options        json.RawMessage `json:"options,omitempty"`
 	OutputKey      string          `json:"output_r2_key,omitempty"`
 	OutputFileName string          `json:"output_file_name,omitempty"`
 	OutputFileSize *int64          `json:"output_file_size,omitempty"`

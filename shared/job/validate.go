@@ -161,6 +161,8 @@ func validateEnv(field string, env map[string]Variable, p *problems) {
 		switch {
 		case !variableName.MatchString(name):
 			p.bad(at, "malformed name of a variable, want letters, digits and _, the first no digit")
+		case limit.ReservedVariable(name):
+			p.bad(at, "reserved name of a variable, want another than those of Sortie and of the platform")
 		case strings.Contains(v.Value, "\x00"):
 			p.bad(at, "value with a NUL, want text")
 		}

@@ -107,6 +107,21 @@ func ValidSecret(text string) bool {
 	return text != "" && len(text) <= Secret && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
+// ReservedVariable reports whether Sortie or a platform sets the environment variable
+// for the program of a job.
+func ReservedVariable(name string) bool {
+	for _, prefix := range []string{"SORTIE_", "FLY_", "R2_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	switch name {
+	case "TASK_ID", "TASK_ENVELOPE", "CALLBACK_URL", "PRIMARY_REGION":
+		return true
+	}
+	return false
+}
+
 // ValidPI reports whether a text has the form of a PI: a ULID, 128 bits in
 // Crockford's base 32.
 func ValidPI(text string) bool { return pi.MatchString(text) }

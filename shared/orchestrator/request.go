@@ -177,11 +177,17 @@ func (s *Requests) CheckImage(who port.Identity, image string) error {
 	case !host:
 		return nil
 	case !s.exec:
-		return fault.New(fault.RunnerNotAllowed, "images of the form %sPATH run on a local system only, want a container image", execScheme)
+		return notAllowed("images of the form %sPATH run on a local system only, want a container image", execScheme)
 	case who.Anonymous:
-		return fault.New(fault.RunnerNotAllowed, "images of the form %sPATH need a caller with a token, such as the one in the data folder", execScheme)
+		return notAllowed("images of the form %sPATH need a caller with a token, such as the one in the data folder", execScheme)
 	case !path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program):
 		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", image, execScheme)
 	}
 	return nil
+}
+
+func notAllowed(format string, args ...any) error {
+	f := fault.New(fault.RunnerNotAllowed, format, args...)
+	f.Field = "image"
+	return f
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Runs serves clients that run programs, and those that retry a run of any kind.
+// Runs serves clients that create runs with an input, and those that retry a run.
 type Runs struct {
 	*Requests
 	outputs port.Outputs
@@ -19,32 +19,6 @@ type Runs struct {
 
 // NewRuns returns Runs. The input of programs is stored in outputs.
 func NewRuns(requests *Requests, outputs port.Outputs) *Runs { return &Runs{requests, outputs} }
-
-// RunRequest is a request for a run of a program.
-type RunRequest struct {
-	Submission
-	// Input is the standard input of the program, at most limit.Input bytes.
-	Input []byte
-}
-
-// Run creates a run of a program that no stored job defines, as Submit does. Its input
-// is stored before the commit. Faults: those of Submit and of CheckImage.
-func (s *Runs) Run(ctx context.Context, in RunRequest) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
-		return r, false, err
-	}
-	if err := s.CheckImage(in.Identity, in.Work.Image); err != nil {
-		return r, false, err
-	}
-	policy, err := in.Policy(s.policy)
-	if err != nil {
-		return r, false, err
-	}
-	return s.createWithInput(ctx, run.Run{
-		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, Trigger: run.TriggerRequest,
-		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: in.Work, Policy: policy,
-	}, in.IdempotencyKey, in.Digest, in.Input)
-}
 
 // RetryRequest is a request for a new run of the work of one that has ended.
 type RetryRequest struct {

@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 
 // atOnce is the number of concurrent tests. They mostly wait, so it exceeds the
@@ -125,6 +126,8 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	w.target.Scripts = suite.NewScripts(plays)
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
 	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, "machine-supervisor"}
+	around.Images = map[string][]string{suite.ProgramImage: {"/bin/sh"}}
+	around.Wrapper = []string{executable, wrap.Command}
 	running, err := fixtures.Start(t.Context(), around)
 	if err != nil {
 		t.Fatal(err)

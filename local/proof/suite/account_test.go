@@ -27,6 +27,7 @@ func TestAccount(t *testing.T) {
 		Machines: outside.Machines{URL: fly.DefaultBaseURL, Token: os.Getenv("SORTIE_FLY_TOKEN"), App: os.Getenv("SORTIE_FLY_APP")},
 		Lacks: map[suite.Capability]string{
 			suite.ScriptedWorkers: "its machines run the published worker",
+			suite.Programs:        "its machines run the published worker",
 			suite.Bash:            "its machines run the published worker",
 			suite.Faults:          "Fly's API has no fault injection",
 			suite.SeeObjects:      "the test has no credentials of the buckets",

@@ -55,7 +55,9 @@ func TestLocalStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Images = map[string][]string{config.Settings.Service.Image: stage.Image(config.Executable[0])}
+	config.Images = map[string][]string{
+		config.Settings.Service.Image: stage.Image(config.Executable[0]), suite.ProgramImage: {"/bin/sh"},
+	}
 	s, err := stack.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -78,20 +80,21 @@ func TestLocalStack(t *testing.T) {
 	suite.Run(t, suite.Target{
 		Name: "the local stack", URL: s.Addresses().URL, Token: clientToken, Others: others,
 		Machines: machines, Buckets: buckets, Scripts: stage,
-		MaxMachines: config.Settings.Service.MaxMachines, Lacks: withoutBash(t),
+		MaxMachines: config.Settings.Service.MaxMachines, Lacks: lacks(t),
 	})
 }
 
-// withoutBash returns Bash as missing if this host has no bash or curl.
-func withoutBash(t *testing.T) map[suite.Capability]string {
+// lacks returns what the local stack on this host cannot do: Bash without bash or curl.
+func lacks(t *testing.T) map[suite.Capability]string {
 	t.Helper()
+	lacks := map[suite.Capability]string{suite.NoHostPrograms: "it is the system that runs them"}
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			if os.Getenv("CI") != "" {
 				t.Fatalf("%s is not installed", program)
 			}
-			return map[suite.Capability]string{suite.Bash: program + " is not installed on this host"}
+			lacks[suite.Bash] = program + " is not installed on this host"
 		}
 	}
-	return nil
+	return lacks
 }

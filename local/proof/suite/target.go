@@ -37,6 +37,10 @@ const (
 	OwnEncoding Capability = "check the encoding of a request itself"
 	// OtherTokens: Target.Others has further client tokens.
 	OtherTokens Capability = "use tokens of another tenant and of one scope" //nolint:gosec // G101: no credential
+	// Programs: the image ProgramImage runs a shell.
+	Programs Capability = "run the programs of jobs"
+	// NoHostPrograms: images cannot name programs of the host.
+	NoHostPrograms Capability = "refuse programs of the host"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )

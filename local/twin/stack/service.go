@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
@@ -104,6 +105,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
+		runs.Routes(s.system.Jobs),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, signer, s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries),
 	)

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -44,7 +45,7 @@ type described struct {
 func frontDoors(s *orchestrator.System, signer port.Signer) []httpkit.Route {
 	return slices.Concat(
 		export.Routes(s.Requests), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
-		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""), jobs.Routes(s.Jobs, s.Queries),
+		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""), jobs.Routes(s.Jobs, s.Queries), runs.Routes(s.Jobs),
 	)
 }
 

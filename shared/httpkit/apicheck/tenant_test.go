@@ -94,6 +94,7 @@ func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token
 	t.Helper()
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
+		"POST /v1/runs": `{"image":"a"}`,
 	}[op.Method+" "+op.Path]
 	job := ownJob
 	if task == unknownTask {
@@ -199,26 +200,8 @@ func decode[T any](t *testing.T, answer apitest.Answer) (v T) {
 
 // withoutTask has a check for each operation that names no task.
 var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
-	"POST /export/{format}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
-		t.Helper()
-		tasks := map[string]bool{}
-		for _, token := range []string{owner, stranger, owner} {
-			answer := call(t, stage, op, "", token, "Idempotency-Key", "the same")
-			if answer.Status >= http.StatusMultipleChoices {
-				t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
-			}
-			tasks[decode[contract.ExportAccepted](t, answer).TaskID] = true
-		}
-		if len(tasks) != 2 {
-			t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
-		}
-		theirs := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: "/v1/tasks"}, "", stranger)
-		for _, task := range decode[contract.TaskList](t, theirs).Tasks {
-			if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
-				t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
-			}
-		}
-	},
+	"POST /export/{format}": separateKeys,
+	"POST /v1/runs":         separateKeys,
 	"PUT /v1/jobs/{job_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
@@ -255,6 +238,28 @@ func separateLists(t *testing.T, stage *apitest.Stage, op apicheck.Operation, ta
 		answer := call(t, stage, apicheck.Operation{Method: op.Method, Path: op.Path + query}, "", stranger)
 		if list := decode[contract.TaskList](t, answer); answer.Status == http.StatusOK && (len(list.Tasks) != 0 || list.NextCursor != "") {
 			t.Errorf("%q: got %+v for another tenant, want an empty list; the owner's task is %s", query, list, task)
+		}
+	}
+}
+
+// separateKeys checks that an idempotency key of another tenant is another key.
+func separateKeys(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	tasks := map[string]bool{}
+	for _, token := range []string{owner, stranger, owner} {
+		answer := call(t, stage, op, "", token, "Idempotency-Key", "the same")
+		if answer.Status >= http.StatusMultipleChoices {
+			t.Fatalf("%s: got %d %s, want a task", token, answer.Status, answer.Body)
+		}
+		tasks[decode[contract.ExportAccepted](t, answer).TaskID+decode[contract.RunAccepted](t, answer).TaskID] = true // one of them
+	}
+	if len(tasks) != 2 {
+		t.Errorf("got the tasks %v for one key of two tenants, want one of each", tasks)
+	}
+	theirs := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: "/v1/tasks"}, "", stranger)
+	for _, task := range decode[contract.TaskList](t, theirs).Tasks {
+		if r, err := stage.Store.Find(t.Context(), "tenant-b", task.TaskID); err != nil || r.Tenant != "tenant-b" || r.Workspace != "theirs" {
+			t.Errorf("got the run of %s/%s, %v, want tenant-b/theirs", r.Tenant, r.Workspace, err)
 		}
 	}
 }

@@ -69,6 +69,7 @@ type Stage struct {
 	Parts
 	System  *orchestrator.System
 	Objects *fake.Outputs
+	Secrets *fake.Secrets
 	URL     string
 	// Client checks the responses. It does not follow redirects.
 	Client *http.Client
@@ -85,7 +86,7 @@ var document = sync.OnceValues(func() (*apicheck.Document, error) { return apich
 // New starts a server with the routes that serve returns.
 func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
-	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), machines: newMachines(), logs: &logs{}}
+	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), Secrets: fake.NewSecrets(nil), machines: newMachines(), logs: &logs{}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	settings := Settings{
 		Server: httpkit.Config{
@@ -105,7 +106,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
-		}), fake.NewSecrets(nil), orchestrator.NoHooks{}, api.Environment, settings.Service,
+		}), s.Secrets, orchestrator.NoHooks{}, api.Environment, settings.Service,
 	)
 	handler, err := httpkit.New(settings.Server, serve(s.System)...)
 	if err != nil {

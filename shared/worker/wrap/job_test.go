@@ -63,7 +63,9 @@ func TestExitOfAProgramIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: row.successes})
-			s.run("sh", "-c", row.script)
+			if got := s.run("sh", "-c", row.script); got.stdout+got.stderr != "" {
+				t.Errorf("got output %q and %q, want that of the program alone", got.stdout, got.stderr)
+			}
 			if got := s.completed()["outcome"]; got != row.outcome || s.exit() != row.exit {
 				t.Errorf("got %v with %+v, want %s with %+v", got, s.exit(), row.outcome, row.exit)
 			}

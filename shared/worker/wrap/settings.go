@@ -50,7 +50,8 @@ Flags:
   --log-limit BYTES       size of the stored log, without its middle (1048576)
   --no-log                leave CMD its own output: store no log, mask nothing
   --standalone            run CMD even if the environment has no task
-  --verbose               log every step, not only failures
+  --verbose               log every step, not only failures; nothing is logged
+                          without it for the program of a job
   --help                  print this text
 
 LIST is a list of exit codes and ranges, such as 3,70-75. CATEGORY is USER_CODE,

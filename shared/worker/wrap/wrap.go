@@ -32,6 +32,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
+// quiet is a level without records: the output of a job's program is that of the
+// program alone.
+const quiet = slog.LevelError + 1
+
 const (
 	logTimeout      = 30 * time.Second // of the upload of the log
 	standaloneGrace = 10 * time.Second
@@ -64,9 +68,9 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	case err != nil:
 		return fail("%v\nRun sortie-exec --help for the usage.", err)
 	}
-	level := slog.LevelWarn
-	if s.verbose {
-		level = slog.LevelInfo
+	level := &slog.LevelVar{}
+	if level.Set(slog.LevelWarn); s.verbose {
+		level.Set(slog.LevelInfo)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	w := &wrapper{settings: s, log: log, environ: environ, signals: make(chan os.Signal, 16), code: exitSelf, metrics: map[string]json.RawMessage{}, redactor: &redact.Redactor{}}
@@ -82,6 +86,9 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	}
 	w.redactor = redact.New(limit.Issuer, secretsOf(a, environ)...).Naming(secretValues(a, environ)...)
 	w.takeProgram(a)
+	if w.successCodes != nil && !s.verbose {
+		level.Set(quiet)
+	}
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
 		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}

@@ -41,11 +41,12 @@ func (b Buckets) Objects(ctx context.Context, bucket string) (map[string]int64, 
 	return objects, nil
 }
 
-// Logs removes the stored run logs from objects and returns them.
+// Logs removes what is kept as long as the runs from objects, their logs and inputs,
+// and returns it.
 func Logs(objects map[string]int64) (logs map[string]int64) {
 	logs = map[string]int64{}
 	for key, size := range objects {
-		if _, rest, _ := strings.Cut(key, "/"); strings.HasPrefix(rest, "logs/") && strings.HasSuffix(key, ".log") {
+		if _, rest, _ := strings.Cut(key, "/"); strings.HasPrefix(rest, "logs/") {
 			logs[key] = size
 			delete(objects, key)
 		}

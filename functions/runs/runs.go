@@ -1,0 +1,104 @@
+// Package runs serves POST /v1/runs: a run of a program that no stored job defines.
+//
+// A 202 means that the run and its input are stored. A repeated request with the same
+// Idempotency-Key returns 200 and the same ids, whatever the state of the run.
+package runs
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Routes returns the route of runs.
+func Routes(svc *orchestrator.Jobs) []httpkit.Route {
+	return []httpkit.Route{{
+		Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
+		Handle: func(w http.ResponseWriter, r *http.Request) error { return start(svc, w, r) },
+	}}
+}
+
+// bodyLimit is the size of a body: a definition and the base64 of an input.
+const bodyLimit = limit.JobDocument + (limit.Input+2)/3*4
+
+func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	body, err := httpkit.ReadDocument(w, r, bodyLimit, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	document, input, err := takeInput(body)
+	if err != nil {
+		return err
+	}
+	created, existing, err := svc.RunOnce(r.Context(), orchestrator.RunOnceRequest{
+		Identity: httpkit.CallerOf(r.Context()), Document: document, Input: input,
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+	})
+	if err != nil {
+		return fmt.Errorf("cannot accept the run: %w", err)
+	}
+	status := http.StatusAccepted
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/v1/runs/"+url.PathEscape(created.ID))
+	return httpkit.WriteJSON(w, status, contract.RunAccepted{TaskID: created.TaskID, RunID: created.ID, State: string(created.State)})
+}
+
+// takeInput returns the document with an empty input, and its input. The document is
+// valid JSON. In a request the input is in base64, because it may be any bytes.
+func takeInput(document []byte) (rest, input []byte, err error) {
+	members := json.NewDecoder(bytes.NewReader(document))
+	if brace, err := members.Token(); err != nil || brace != json.Delim('{') {
+		return document, nil, nil //nolint:nilerr // the definition's own check names the problem
+	}
+	for members.More() {
+		name, err := members.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = members.Decode(&value)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot read a document that is JSON: %w", err)
+		}
+		if name != "input" {
+			continue
+		}
+		if input, err = decodeInput(value); err != nil {
+			return nil, nil, err
+		}
+		end := int(members.InputOffset())
+		return slices.Concat(document[:end-len(value)], []byte(`""`), document[end:]), input, nil
+	}
+	return document, nil, nil
+}
+
+func decodeInput(value []byte) ([]byte, error) {
+	var text string
+	if err := json.Unmarshal(value, &text); err != nil {
+		return nil, fault.Invalid("input", "malformed input, want a string in base64")
+	}
+	input, err := base64.StdEncoding.Strict().DecodeString(text)
+	switch {
+	case err != nil:
+		return nil, fault.Invalid("input", "malformed input, want base64 with padding (RFC 4648, section 4)")
+	case len(input) > limit.Input:
+		return nil, fault.Invalid("input", "%d bytes, want at most %d", len(input), limit.Input)
+	}
+	return input, nil
+}
