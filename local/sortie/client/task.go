@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,31 +11,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// exportOutage is the time for which an export whose response was lost is
-// repeated. The idempotency key makes that safe.
-const exportOutage = 10 * time.Second
+// submitOutage is the time for which a request whose response was lost is repeated.
+// The idempotency key makes that safe.
+const submitOutage = 10 * time.Second
 
 // Export starts an export. key is the Idempotency-Key: another call with the
 // same key and request returns the same task. The call is repeated if its
 // response was lost; without a connection it fails at once.
 func (c *Client) Export(ctx context.Context, format string, request contract.ExportRequest, key string) (contract.ExportAccepted, error) {
-	what := call{
+	var accepted contract.ExportAccepted
+	err := c.submit(ctx, call{
 		method: http.MethodPost, path: "export/" + url.PathEscape(format), body: request,
 		header: http.Header{"Idempotency-Key": {key}},
-	}
-	var accepted contract.ExportAccepted
-	var refused error
-	err := c.WithRetry(max(exportOutage, c.outage), c.onRetry).retry(ctx, func() error {
-		_, err := c.once(ctx, what, &accepted)
-		if u, ok := errors.AsType[*Unreachable](err); ok && u.Refused {
-			refused = err
-			return nil
-		}
-		return err
-	})
-	if refused != nil {
-		return accepted, refused
-	}
+	}, &accepted)
 	return accepted, err
 }
 

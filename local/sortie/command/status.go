@@ -78,7 +78,9 @@ func (a *app) showStatus(s contract.Status) error {
 		}
 		row("progress", text)
 	}
-	row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))
+	if s.Format != "" {
+		row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))
+	}
 	row("batch", s.BatchID)
 	row("error", s.Error)
 	row("error code", s.ErrorCode)

@@ -1,0 +1,48 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// Run starts a run of a program. document is the JSON of a job without an id and a
+// schedule, with the base64 of the standard input as its input. key is the
+// Idempotency-Key, which makes the call safe to repeat. Without a connection it fails
+// at once.
+func (c *Client) Run(ctx context.Context, document json.RawMessage, key string) (contract.RunAccepted, error) {
+	var accepted contract.RunAccepted
+	err := c.submit(ctx, call{
+		method: http.MethodPost, path: "v1/runs", body: document, header: http.Header{"Idempotency-Key": {key}},
+	}, &accepted)
+	return accepted, err
+}
+
+// Task reads a task. The id is a task id or a run id.
+func (c *Client) Task(ctx context.Context, id string) (contract.Task, error) {
+	var task contract.Task
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id), repeat: true}, &task)
+	return task, err
+}
+
+// submit sends a request with an Idempotency-Key, again if its response was lost.
+// Without a connection it fails at once.
+func (c *Client) submit(ctx context.Context, what call, to any) error {
+	var refused error
+	err := c.WithRetry(max(submitOutage, c.outage), c.onRetry).retry(ctx, func() error {
+		_, err := c.once(ctx, what, to)
+		if u, ok := errors.AsType[*Unreachable](err); ok && u.Refused {
+			refused = err
+			return nil
+		}
+		return err
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}

@@ -1,0 +1,264 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// runFlags are the flags of a run of a program.
+type runFlags struct {
+	file, input, outputPath, key string
+	to                           target
+	env                          []string
+	retries                      int
+	detach                       bool
+}
+
+func (a *app) run() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run IMAGE [-- ARG...]",
+		Short: "Run any program once, and follow it",
+		Long: `Run the program of an image once, without a stored job, and follow it. What it
+writes appears on standard output, its exit code on standard error. The command
+exits with 0 if the program succeeded, with 1 if it failed. Ctrl-C requests the
+cancellation of the run and waits for its end; a second Ctrl-C leaves the run
+alone.
+
+IMAGE is the name of an image. On a local system it can be exec:PROGRAM, a path or
+a name in PATH, and a name that "sortie dev --image" binds. exec: needs the token of
+the data folder, which this command finds in the current folder.
+
+The program runs in an empty folder with the variables of --env. --output saves the
+file that the program leaves at --output-path, which is relative to that folder; by
+default it has the name of the file to save. The program finds its path in
+SORTIE_OUTPUT.
+
+With -f the definition comes from a job file, in YAML or JSON; its id and its
+schedule are left out, and IMAGE too. Flags and arguments replace what it says.
+
+With --json the command prints the task at its end, with what the program wrote as
+the member log.`,
+		Example: `  sortie run exec:/bin/echo -- hello
+  sortie run exec:sort --input names.txt
+  sortie run exec:/bin/sh --output report.csv --env LEVEL=info -- -c 'echo "$LEVEL" > report.csv'
+  sortie run -f nightly-report.yaml --detach`,
+		Args: cobra.ArbitraryArgs,
+	}
+	flags := c.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "take the definition from a job file")
+	flags.StringVar(&f.input, "input", "", "standard input of the program: a file, or - for that of this command")
+	flags.StringArrayVar(&f.env, "env", nil, "environment variable of the program: NAME=VALUE (repeatable)")
+	f.to.flags(c)
+	flags.StringVar(&f.outputPath, "output-path", "", "path of the file that the program writes")
+	flags.IntVar(&f.retries, "retries", 0, "further attempts after a failure; by default none")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
+	flags.BoolVarP(&f.detach, "detach", "d", false, "print the run's id and return")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return does(func(ctx context.Context, args []string) error {
+			d, err := a.definition(f, args, cmd.ArgsLenAtDash())
+			if err != nil {
+				return err
+			}
+			if f.file == "" || flags.Changed("retries") {
+				d.RetryConfig = &job.RetryConfig{MaxRetries: &f.retries}
+			}
+			return a.runProgram(ctx, d, f)
+		})(cmd, args)
+	}
+	return c
+}
+
+// definition returns the definition that the command line describes, with the base64 of
+// its input left out. dash is the number of arguments before "--", or -1.
+func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition, err error) {
+	command := args
+	if f.file != "" {
+		if len(args) > 0 && dash != 0 {
+			return d, wrong("IMAGE %s: the definition of --file has the image; put arguments of the program after --", args[0])
+		}
+		if d, err = readDefinition(f.file); err != nil {
+			return d, err
+		}
+	} else {
+		if len(args) == 0 || dash == 0 {
+			return d, wrong("missing IMAGE")
+		}
+		d.Image, command = args[0], args[1:]
+	}
+	if len(command) > 0 {
+		d.Command = command
+	}
+	if d.Image, err = execImage(d.Image); err != nil {
+		return d, err
+	}
+	for _, each := range f.env {
+		name, value, ok := strings.Cut(each, "=")
+		if !ok || name == "" {
+			return d, wrong("--env: malformed value %q, want NAME=VALUE", each)
+		}
+		if d.Env == nil {
+			d.Env = map[string]job.Variable{}
+		}
+		d.Env[name] = job.Variable{Value: value}
+	}
+	switch {
+	case f.outputPath != "":
+		d.Output = &job.Output{Path: f.outputPath}
+	case f.to.path == "-" && d.Output == nil:
+		return d, wrong("--output -: missing --output-path, the file that the program writes")
+	case f.to.path != "" && d.Output == nil:
+		d.Output = &job.Output{Path: filepath.Base(f.to.path)}
+	}
+	return d, nil
+}
+
+// readDefinition reads a job file for a single run.
+func readDefinition(name string) (job.Definition, error) {
+	document, err := os.ReadFile(name)
+	if err != nil {
+		return job.Definition{}, missing(name, err)
+	}
+	d, problems := job.Parse(document, nil)
+	var found []string
+	for _, p := range problems {
+		if p.Field != "id" || d.ID != "" { // a single run needs none
+			found = append(found, fmt.Sprintf("%s: %s", name, p))
+		}
+	}
+	if len(found) > 0 {
+		return d, wrong("%s", strings.Join(found, "\n"))
+	}
+	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
+	return d, nil
+}
+
+// execImage returns the image with the absolute path of its program, which is a path or
+// a name in PATH. Another image is unchanged.
+func execImage(image string) (string, error) {
+	const scheme = "exec:"
+	program, ok := strings.CutPrefix(image, scheme)
+	if !ok || path.IsAbs(program) {
+		return image, nil
+	}
+	found, err := exec.LookPath(program)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return "", wrong("%s: cannot find the program: %v", image, errors.Unwrap(err))
+	}
+	absolute, err := filepath.Abs(found)
+	if err != nil {
+		return "", fmt.Errorf("cannot find the program: %w", err)
+	}
+	return scheme + absolute, nil
+}
+
+// readInput returns the standard input of the program: that of the flag, or else that of
+// the definition.
+func (a *app) readInput(from string, d job.Definition) ([]byte, error) {
+	var content []byte
+	var err error
+	switch from {
+	case "":
+		return []byte(d.Input), nil
+	case "-":
+		content, err = io.ReadAll(io.LimitReader(a.Stdin, limit.Input+1))
+	default:
+		content, err = os.ReadFile(from)
+	}
+	if err != nil {
+		return nil, missing(from, err)
+	}
+	if len(content) > limit.Input {
+		return nil, wrong("--input: more than %d bytes", limit.Input)
+	}
+	return content, nil
+}
+
+func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) error {
+	input, err := a.readInput(f.input, d)
+	if err != nil {
+		return err
+	}
+	d.Input = ""
+	document, err := json.Marshal(struct {
+		job.Definition
+		Input []byte `json:"input,omitempty"`
+	}{d, input})
+	if err != nil {
+		return fmt.Errorf("cannot encode the run: %w", err)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	if f.key == "" {
+		f.key = uuid.NewString()
+	}
+	accepted, err := c.Run(ctx, document, f.key)
+	if err != nil {
+		return err
+	}
+	if f.detach {
+		if a.json {
+			return a.print(accepted)
+		}
+		return a.say("%s\n", accepted.RunID)
+	}
+	a.note("%s", accepted.RunID)
+	t := &tail{app: a, client: c, taskID: accepted.TaskID}
+	status, err := t.follow(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.reportRun(ctx, t, status); err != nil {
+		return err
+	}
+	if status.Status != contract.StatusSuccess {
+		return a.runEnded(status)
+	}
+	if d.Output == nil || f.to.path == "" {
+		return nil
+	}
+	follow := &follower{app: a, client: c}
+	file, _, err := follow.save(context.WithoutCancel(ctx), status, f.to)
+	if err == nil && file != "-" {
+		a.note("%s", file)
+	}
+	return err
+}
+
+// ranProgram is the result of a run with --json.
+type ranProgram struct {
+	contract.Task
+	Log string `json:"log"`
+}
+
+// reportRun prints how the program ended.
+func (a *app) reportRun(ctx context.Context, t *tail, status contract.Status) error {
+	task, err := t.client.Task(context.WithoutCancel(ctx), status.TaskID)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.print(ranProgram{task, t.text.String()})
+	}
+	if task.Machine != nil && task.Machine.Exit != nil {
+		a.note("exit code %d", task.Machine.Exit.Code)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// ran is how a command ended.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// runs runs a program on the server with the address, in its folder.
+func runs(t *testing.T, dir, url string, args ...string) ran {
+	t.Helper()
+	s := start(t, dir, append([]string{"run", "--url", url}, args...)...)
+	return ran{s.exit(t), s.stdout.String(), s.stderr.String()}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProgramRunsOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0", "--image", "shell=/bin/sh -e")
+	write(t, dir, "names.txt", "b\na\n")
+	write(t, dir, "job.yaml", "id: nightly\nschedule: '@daily'\nimage: shell\ncommand: [-c, 'cat; echo $LEVEL']\nenv: {LEVEL: info}\ninput: \"text\\n\"\n")
+	for name, row := range map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		"output":                 {[]string{"exec:/bin/echo", "--", "hello", "--json"}, 0, "hello --json\n", "exit code 0\n"},
+		"a name in PATH":         {[]string{"exec:true"}, 0, "", "exit code 0\n"},
+		"a failure":              {[]string{"exec:false"}, 1, "", "exit code 1\n"},
+		"both streams":           {[]string{"exec:/bin/sh", "--", "-c", "echo out; echo err >&2; exit 3"}, 1, "out\nerr\n", "exit code 3\n"},
+		"an unknown program":     {[]string{"exec:/no/such/program"}, 1, "sortie-exec: exec: \"/no/such/program\": stat /no/such/program: no such file or directory\n", "exit code 127\n"},
+		"a bound image":          {[]string{"shell", "--", "-c", "false; true"}, 1, "", "exit code 1\n"},
+		"input":                  {[]string{"exec:sort", "--input", "names.txt"}, 0, "a\nb\n", ""},
+		"variables":              {[]string{"exec:/bin/sh", "--env", "A=b=c", "--", "-c", `echo "$A"`}, 0, "b=c\n", ""},
+		"an attempt more":        {[]string{"exec:false", "--retries", "1"}, 1, "", "PROGRAM_EXIT"},
+		"a job file":             {[]string{"-f", "job.yaml"}, 0, "text\ninfo\n", ""},
+		"a job file with flags":  {[]string{"-f", "job.yaml", "--env", "LEVEL=warn", "--input", "names.txt"}, 0, "b\na\nwarn\n", ""},
+		"arguments of a file":    {[]string{"-f", "job.yaml", "--", "-c", "echo other"}, 0, "other\n", ""},
+		"standard output":        {[]string{"exec:/bin/sh", "-o", "-", "--output-path", "x", "--", "-c", "printf data > x"}, 0, "data", ""},
+		"no image":               {nil, 2, "", "missing IMAGE"},
+		"an image and a file":    {[]string{"shell", "-f", "job.yaml"}, 2, "", "--file has the image"},
+		"a malformed variable":   {[]string{"shell", "--env", "A"}, 2, "", "want NAME=VALUE"},
+		"a reserved variable":    {[]string{"shell", "--env", "TASK_ID=1"}, 2, "", "reserved name"},
+		"a program that is gone": {[]string{"exec:no-such-program-here"}, 2, "", "cannot find the program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := runs(t, dir, url, row.args...); got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
+				t.Errorf("got %+v, want %d, %q and %q", got, row.code, row.stdout, row.stderr)
+			}
+		})
+	}
+}
+
+func TestOutputOfAProgramIsSaved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0")
+	got := runs(t, dir, url, "exec:/bin/sh", "--output", "report.csv", "--json", "--", "-c", `printf 'a,b' > "$SORTIE_OUTPUT"; echo done`)
+	var shown struct {
+		State, Log string
+		Output     struct{ FileName string }
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil || got.code != 0 || shown.State != "Completed" || shown.Log != "done\n" || shown.Output.FileName != "report.csv" {
+		t.Errorf("got %+v (%v), want the completed run with its log and report.csv", got, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "report.csv")); err != nil || string(text) != "a,b" {
+		t.Errorf("got file %q (%v), want a,b", text, err)
+	}
+	detached := runs(t, dir, url, "exec:/bin/true", "--detach")
+	if id := strings.TrimSpace(detached.stdout); detached.code != 0 || !strings.HasPrefix(id, "job_") || strings.Contains(id, "\n") {
+		t.Errorf("got %+v, want the run's id alone", detached)
+	}
+}
+
+func TestInterruptCancelsTheRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0")
+	s := start(t, dir, "run", "--url", url, "exec:/bin/sh", "--", "-c", "echo began; exec sleep 600")
+	s.stdout.next(t, "began")
+	s.signal(t, syscall.SIGINT)
+	if code := s.exit(t); code != 7 || !strings.Contains(s.stderr.String(), "was cancelled") {
+		t.Errorf("got exit code %d and %s, want 7 and the cancellation", code, s.stderr)
+	}
+}
