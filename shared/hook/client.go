@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -72,13 +73,17 @@ type Message struct {
 	Timeout time.Duration
 }
 
-// ErrNoTime is returned by Post if the context ends before the time limit of one try.
+// ErrNoTime is returned by Post if the context leaves no time for a request.
 var ErrNoTime = errors.New("too little time for a request")
 
-// Post sends the message until an answer allows or refuses, at most Tries times, and
-// less often if ctx has a deadline that leaves no time for another try. The error is
-// that of ctx, or ErrNoTime, without a request; every other failure is an Unavailable
-// answer.
+// reserve is the part of a caller's time that is left for what follows a request.
+const reserve = time.Second
+
+// Post sends the message until an answer allows or refuses, at most Tries times. If ctx
+// has a deadline, the first try ends a second before it, and there is another try
+// only if the whole time limit of it is left. The error is that of ctx, or ErrNoTime
+// without a request if not even MinTimeout is left; every other failure is an
+// Unavailable answer.
 func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 	target, problem := c.check(m)
 	if problem != "" {
@@ -88,9 +93,11 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 		m.Timeout = DefaultTimeout
 	}
 	m.Timeout = min(max(m.Timeout, MinTimeout), MaxTimeout)
-	if !leaves(ctx, m.Timeout) {
-		return Answer{}, fmt.Errorf("%w to %s: the caller has less than %v", ErrNoTime, target.Host, m.Timeout)
+	left := c.left(ctx)
+	if left < MinTimeout {
+		return Answer{}, fmt.Errorf("%w to %s: %v", ErrNoTime, target.Host, left)
 	}
+	m.Timeout = min(m.Timeout, left)
 	for try := 1; ; try++ {
 		answer, pause, err := c.try(ctx, target, m)
 		if ctx.Err() != nil {
@@ -106,7 +113,7 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 		if pause == 0 {
 			pause = pauses.Delay(try - 1)
 		}
-		if !leaves(ctx, pause+m.Timeout) {
+		if c.left(ctx) < pause+m.Timeout {
 			return answer, nil
 		}
 		if err := clock.Sleep(ctx, c.config.Clock, pause); err != nil {
@@ -115,17 +122,13 @@ func (c *Client) Post(ctx context.Context, m Message) (Answer, error) {
 	}
 }
 
-// leaves reports whether ctx lasts longer than d. A context with a timeout has its
-// parent's deadline if that is earlier.
-func leaves(ctx context.Context, d time.Duration) bool {
+// left returns the time that ctx leaves for requests.
+func (c *Client) left(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return true
+		return math.MaxInt64
 	}
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	own, _ := ctx.Deadline()
-	return own.Before(deadline)
+	return deadline.Sub(c.config.Clock.Now()) - reserve
 }
 
 // check returns the target of a message, or why the policy does not permit it: the

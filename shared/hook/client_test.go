@@ -176,17 +176,38 @@ func TestDeadlineBoundsTheTries(t *testing.T) {
 	for _, row := range []struct {
 		left  time.Duration
 		tries int
-	}{{9 * time.Second, 0}, {14 * time.Second, 1}, {time.Minute, 3}} {
+	}{{1900 * time.Millisecond, 0}, {9 * time.Second, 1}, {25 * time.Second, 1}, {33 * time.Second, 2}, {time.Hour, 3}} {
 		r := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), row.left)
-		got, err := r.client.Post(ctx, hook.Message{URL: r.URL, Timeout: 10 * time.Second})
+		ctx, cancel := r.within(row.left)
+		got, err := r.client.Post(ctx, hook.Message{URL: r.URL, Timeout: 25 * time.Second})
 		cancel()
 		if got.Tries != row.tries || len(r.requests) != row.tries || errors.Is(err, hook.ErrNoTime) != (row.tries == 0) {
 			t.Errorf("%v: got %+v, %v, want %d tries", row.left, got, err, row.tries)
 		}
+	}
+}
+
+// TestFirstTryEndsBeforeTheDeadline gives the caller less than the time limit of a try:
+// the result is an answer, so that the caller does not repeat it without an end.
+func TestFirstTryEndsBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	r := receive(t, func(_ int, _ http.ResponseWriter, request *http.Request) {
+		close(arrived)
+		<-request.Context().Done()
+	})
+	ctx, cancel := r.within(8 * time.Second)
+	defer cancel()
+	go func() {
+		<-arrived
+		r.clock.Advance(7 * time.Second)
+	}()
+	got, err := r.client.Post(ctx, hook.Message{URL: r.URL, Timeout: 20 * time.Second})
+	if err != nil || got.Verdict != hook.Unavailable || got.Tries != 1 || got.Detail != "no answer from 127.0.0.1 within 7s" {
+		t.Errorf("got %+v, %v, want no answer within 7 s", got, err)
 	}
 }
 

@@ -105,6 +105,15 @@ func (r *receiver) post(m hook.Message) hook.Answer {
 	return a
 }
 
+// within returns a context whose deadline is d ahead on the receiver's clock, and far
+// ahead on the host's.
+func (r *receiver) within(d time.Duration) (context.Context, context.CancelFunc) {
+	const far = 1000 * 24 * time.Hour
+	end := time.Now().Add(far).Truncate(time.Second)
+	r.clock.Advance(end.Add(-d).Sub(r.clock.Now()))
+	return context.WithDeadline(r.Context(), end)
+}
+
 // at returns the receiver's URL with another host.
 func (r *receiver) at(host string) string {
 	return strings.Replace(r.URL, "127.0.0.1", host, 1)
