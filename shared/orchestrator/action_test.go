@@ -116,6 +116,19 @@ func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 	}
 }
 
+// TestWebhookHasTheTimeOfItsStep ends a run whose webhook may take longer than other
+// effects of a commit.
+func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
+	t.Parallel()
+	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
+	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &webhook})
+	h.exit("a", 1)
+	h.wantState("a", run.Failed)
+	if len(h.hooks.notified) != 1 || h.hooks.limited {
+		t.Errorf("got webhooks %v, limited %v, want one without a limit of its own", h.hooks.notified, h.hooks.limited)
+	}
+}
+
 // TestHookAfterTheRunIsAskedOnce asks at the end of the run, not after each attempt.
 func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,8 @@ type hooks struct {
 	unknown  int
 	// asked and notified list the calls as "RUN REASON".
 	asked, notified []string
+	// limited: the context of the last webhook had a deadline.
+	limited bool
 }
 
 func (h *hooks) err() error {
@@ -42,10 +44,11 @@ func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint
 }
 
 // Notify implements orchestrator.Hooks.
-func (h *hooks) Notify(_ context.Context, r run.Run, to run.Hook, reason string) (string, error) {
+func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason string) (string, error) {
 	if err := h.err(); err != nil {
 		return "", err
 	}
+	_, h.limited = ctx.Deadline()
 	h.notified = append(h.notified, r.ID+" "+reason)
 	return h.failures[to.URL], nil
 }

@@ -59,13 +59,29 @@ func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error
 	return err
 }
 
-// act tries the effects of a commit once. The sweep repeats those that fail, when
-// the record's ActBy has passed.
+// act tries the effects of a commit once, except the actions of a job. The sweep repeats
+// those that fail, when the record's ActBy has passed.
 func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect) {
 	for _, e := range effects {
+		if e.Kind == run.EffectAct {
+			continue
+		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, r, e) })
 		if err != nil {
 			s.warn(ctx, r, "an effect failed and will be retried: "+string(e.Kind), err)
+		}
+	}
+}
+
+// actForJob carries out the actions of a job that follow a commit. It is the last part
+// of the commit, because an address of a user may take as long as ctx allows.
+func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effect) {
+	for _, e := range effects {
+		if e.Kind != run.EffectAct {
+			continue
+		}
+		if err := s.effect(ctx, r, e); err != nil {
+			s.warn(ctx, r, "an action of the job failed and will be retried: "+string(e.Action), err)
 		}
 	}
 }

@@ -89,6 +89,7 @@ func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error)
 		for _, pool := range append(left, awaitedPools(d)...) {
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
+		s.actForJob(ctx, d.Run, d.Effects)
 		d.Run.Version++
 		return d.Run, nil
 	}
