@@ -31,6 +31,13 @@ const (
 // machine, and the effects of its commit may take 2 s.
 var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60}
 
+// hookTimeout is that of functions that call hooks: three tries of 30 s with pauses of
+// 5 s, and the rest of a step.
+const hookTimeout = 120
+
+// hooks are the step functions with hookTimeout.
+var hooks = []string{"constrain", "act", "terminate"}
+
 // memories are in MB, for functions that need more than defaultMemory. The sweep holds a
 // page of records and of machines for each of its workers.
 var memories = map[string]int{"sweep": 256}
@@ -90,12 +97,12 @@ var functions = map[string]function{
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: jobs.Routes(nil, nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, starts, outputs, clients}, routes: runs.Routes(nil)},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
-	"constrain": {kind: step, uses: []use{configured, writes, completes, stops}},
-	"act":       {kind: step, uses: []use{configured, writes, completes, stops}},
+	"constrain": {kind: step, uses: []use{configured, writes, completes, stops, valued}},
+	"act":       {kind: step, uses: []use{configured, writes, completes, stops, valued}},
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, valued}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, addressed}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
 	"relay":     {kind: relay, uses: []use{consumes, publishes, writes, surveys, deadLetter}},
 }
@@ -145,6 +152,9 @@ func named(k kind) []string {
 func (s Settings) timeout(name string) int {
 	if name == "download" && s.Stream {
 		return streamTimeout
+	}
+	if slices.Contains(hooks, name) {
+		return hookTimeout
 	}
 	return timeouts[functions[name].kind]
 }

@@ -52,7 +52,7 @@ var importRules = []importRule{
 	{folder: "shared/httpkit/apitest", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
 	{folder: "shared/httpkit", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
-	{folder: "shared/lambdakit/deployed", may: []string{"shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
+	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
 	{folder: "shared/lambdakit/metric"},
 	{

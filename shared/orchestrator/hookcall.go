@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -72,7 +73,7 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 		})
 	}
 	if err != nil {
-		return hook.Answer{}, err
+		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
 	}
 	s.log.InfoContext(ctx, "a hook was called", "run_id", c.Run.ID, "task_id", c.Run.TaskID, "attempt", c.Run.Attempt.Number,
 		"correlation_id", c.Run.CorrelationID, "reason", c.Reason, "verdict", string(answer.Verdict), "status", answer.Status,

@@ -23,7 +23,7 @@ func main() {
 	case "admit":
 		handler = steps.Admit(orchestrator.NewAdmission(life))
 	case "constrain":
-		handler = steps.Constrain(orchestrator.NewConditions(life, orchestrator.NoHooks{}))
+		handler = steps.Constrain(orchestrator.NewConditions(life, deployed.Hooks(p, config)))
 	case "act":
 		handler = steps.Act(actions(p, life, config))
 	case "launch":
@@ -45,7 +45,7 @@ func main() {
 		objects, bucket := deployed.Outputs(p)
 		handler = steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
-			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), orchestrator.NoHooks{}, p.Rand, config,
+			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), deployed.Hooks(p, config), p.Rand, config,
 		))
 	}
 	p.ServeTask(handler)
@@ -53,5 +53,5 @@ func main() {
 
 // actions lets the commits of life carry out the actions of jobs.
 func actions(p *process.Process, life *orchestrator.Lifecycle, config orchestrator.Config) *orchestrator.Actions {
-	return orchestrator.NewActions(life, orchestrator.NoHooks{}, orchestrator.NewRequests(life, p.Hex, config).Triggered)
+	return orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
 }

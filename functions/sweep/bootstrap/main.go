@@ -21,7 +21,7 @@ func main() {
 	config.ExpiryPause = expiryPause
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	orchestrator.NewActions(life, orchestrator.NoHooks{}, orchestrator.NewRequests(life, p.Hex, config).Triggered)
+	orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
 	machines := orchestrator.NewMachines(life, runner.New(p))
 	objects, _ := deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(

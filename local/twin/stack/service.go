@@ -29,6 +29,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -162,9 +163,12 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
 		Bucket: bucketUploads, Endpoint: s.addresses.S3,
 	})
+	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
+	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
+	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
 	s.system = orchestrator.NewSystem(
 		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)), orchestrator.NoHooks{}, api.Environment, config,
+		bucket, secrets, hooks, api.Environment, config,
 	)
 	return signer, nil
 }
