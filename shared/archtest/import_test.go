@@ -30,7 +30,7 @@ var importRules = []importRule{
 	},
 	{folder: "shared/retry", standard: true},
 	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/job", may: []string{"shared/run", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/job", may: []string{"shared/hook/guard", "shared/run", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/access", standard: true},
 	{folder: "shared/private", standard: true},
 	{folder: "shared/fault"},

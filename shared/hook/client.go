@@ -22,13 +22,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/retry"
 )
 
 // Limits of the time for one try.
 const (
 	MinTimeout     = time.Second
-	MaxTimeout     = 30 * time.Second
+	MaxTimeout     = limit.HookTimeout
 	DefaultTimeout = 10 * time.Second
 )
 
@@ -135,8 +136,11 @@ func (c *Client) left(ctx context.Context) time.Duration {
 // operator may have changed it after the URL was accepted.
 func (c *Client) check(m Message) (t guard.Target, problem string) {
 	t, err := c.config.Policy.Target(m.URL)
-	if err = errors.Join(err, guard.CheckHeaders(m.Headers)); err != nil {
-		problem = err.Error()
+	if err != nil {
+		return t, err.Error()
+	}
+	for name, wrong := range guard.CheckHeaders(m.Headers) {
+		problem = fmt.Sprintf("header %q: %s", name, wrong)
 	}
 	return t, problem
 }

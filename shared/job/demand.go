@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -45,18 +46,14 @@ func validateHook(field string, h *Hook, p *problems) {
 	}
 	validateURL(field+".url", h.URL, p)
 	validateSecret(field+".secretRef", h.SecretRef, p)
-	p.duration(field+".timeout", h.Timeout, time.Second, maxHookTime)
+	p.duration(field+".timeout", h.Timeout, time.Second, limit.HookTimeout)
 	oneOf(p, field+".onUnavailable", h.OnUnavailable, UnavailableSkip, UnavailableAllow)
-	if len(h.Headers) > maxHeaders {
-		p.bad(field+".headers", "%d headers, want at most %d", len(h.Headers), maxHeaders)
-	}
-	for name, value := range h.Headers {
-		at := join(field+".headers", limit.Cut(name, nameLimit))
-		if !headerName.MatchString(name) {
-			p.bad(at, "malformed name of a header, want letters, digits and hyphens")
-		} else if !limit.Printable(value) {
-			p.bad(at, "malformed value of a header, want text without control characters")
+	for name, problem := range guard.CheckHeaders(h.Headers) {
+		at := field + ".headers"
+		if name != "" {
+			at = join(at, limit.Cut(name, nameLimit))
 		}
+		p.bad(at, "%s", problem)
 	}
 }
 
@@ -65,8 +62,8 @@ func validateURL(field, text string, p *problems) {
 	switch {
 	case text == "":
 		p.bad(field, "missing url, want an https address")
-	case err != nil || len(text) > maxURL || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		p.bad(field, "malformed url %q, want an https address of at most %d bytes", limit.Cut(text, nameLimit), maxURL)
+	case err != nil || len(text) > guard.MaxURL || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		p.bad(field, "malformed url %q, want an https address of at most %d bytes", limit.Cut(text, nameLimit), guard.MaxURL)
 	}
 }
 
@@ -142,7 +139,7 @@ var parameters = map[run.ActionType]map[string]parameter{
 	run.ActionWebhook: {
 		"url":       {kind: urlParameter, required: true},
 		"secretRef": {kind: secretParameter},
-		"timeout":   {kind: durationParameter, least: time.Second, most: maxHookTime},
+		"timeout":   {kind: durationParameter, least: time.Second, most: limit.HookTimeout},
 	},
 	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}},
 }

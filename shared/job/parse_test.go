@@ -157,6 +157,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"action parameter": {"id: a\nimage: b\nactions: {onFailure: {type: webhook, parameters: {uri: x}}}\n", []string{"line 3: actions.onFailure.parameters.uri: unknown parameter", "line 3: actions.onFailure.parameters.url: missing"}},
 		"parameter type":   {"id: a\nimage: b\nactions: {onFailure: {type: trigger_job, parameters: {jobId: [x]}}}\n", []string{"line 3: actions.onFailure.parameters.jobId: a list, want a string or a number"}},
 		"constraint name":  {"id: a\nimage: b\nactions: {onViolationOf: {maxRuns: {type: skip}}}\n", []string{"line 3: actions.onViolationOf.maxRuns: unknown constraint"}},
+		"hook's headers":   {"id: a\nimage: b\nconstraints:\n  preRunHook:\n    url: https://example.org\n    headers:\n      Host: internal\n      X-Team: \"a\\nb\"\n", []string{"line 7: constraints.preRunHook.headers.Host: reserved header", "line 8: constraints.preRunHook.headers.X-Team: malformed value"}},
 		"hook":             {"id: a\nimage: b\nconstraints: {preRunHook: {url: \"ftp://x\", timeout: 1h}}\n", []string{"line 3: constraints.preRunHook.timeout: 1h is out of range, want 1s to 30s", "line 3: constraints.preRunHook.url: malformed url"}},
 	} {
 		t.Run(name, func(t *testing.T) {

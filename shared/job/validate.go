@@ -40,12 +40,9 @@ func (d Definition) Validate(deployment *Deployment) []Problem {
 const (
 	maxConcurrent = 10_000
 	maxJitter     = time.Hour
-	maxHookTime   = 30 * time.Second
 	maxArguments  = 1000
 	maxVariables  = 500
-	maxHeaders    = 50
 	maxImage      = 512
-	maxURL        = 2048
 	maxCPUs       = 16
 	maxMemoryMB   = 131_072
 	memoryStepMB  = 256
@@ -55,7 +52,6 @@ const (
 var (
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	regionName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-	headerName   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 )
 
 const wantName = "want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen"

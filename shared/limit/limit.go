@@ -66,6 +66,8 @@ const (
 	Duration = 30 * 24 * time.Hour
 	// Ahead is how long before its time a run can be created.
 	Ahead = 30 * 24 * time.Hour
+	// HookTimeout is for one try of a request to a hook.
+	HookTimeout = 30 * time.Second
 	// CancelGrace is the longest that each platform waits between SIGTERM and
 	// SIGKILL: Fly Machines with shared CPUs wait five minutes.
 	CancelGrace = 5 * time.Minute

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,12 +10,12 @@ import (
 
 // Limits of the headers of one request.
 const (
-	MaxHeaders     = 20
+	MaxHeaders     = 50
 	MaxHeaderBytes = 8 << 10
 )
 
 var (
-	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	headerName  = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 	headerValue = regexp.MustCompile(`^([!-~]([ -~]*[!-~])?)?$`)
 )
 
@@ -29,31 +28,33 @@ var reserved = []string{
 	"forwarded", "x-forwarded-", "metadata", "metadata-flavor", "x-google-metadata-request", "x-aws-ec2-metadata-",
 }
 
-// CheckHeaders returns the problems of a user's headers. The error contains names and
-// no values.
-func CheckHeaders(headers map[string]string) error {
-	var problems []error
-	wrong := func(name, problem string) { problems = append(problems, fmt.Errorf("%q: %s", name, problem)) }
-	seen, size := map[string]bool{}, 0
+// CheckHeaders returns the problems of a user's headers by their names, and one of all
+// headers by the empty name. It is empty for valid headers. No problem contains a value.
+func CheckHeaders(headers map[string]string) map[string]string {
+	problems, seen, size := map[string]string{}, map[string]bool{}, 0
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value, lower := headers[name], strings.ToLower(name)
-		size += len(name) + len(value)
+		lower := strings.ToLower(name)
 		switch {
 		case !headerName.MatchString(name):
-			wrong(name, "malformed name of a header, want letters, digits and hyphens")
-		case !headerValue.MatchString(value):
-			wrong(name, "malformed value, want printable ASCII without spaces at its ends")
+			problems[name] = "malformed name of a header, want letters, digits and hyphens"
+		case !headerValue.MatchString(headers[name]):
+			problems[name] = "malformed value of a header, want printable ASCII without spaces at its ends"
 		case seen[lower]:
-			wrong(name, "header is given twice")
-		case slices.ContainsFunc(reserved, func(r string) bool {
-			return lower == r || strings.HasSuffix(r, "-") && strings.HasPrefix(lower, r)
-		}):
-			wrong(name, "reserved header, want another one")
+			problems[name] = "header is given twice"
+		case isReserved(lower):
+			problems[name] = "reserved header, want another one"
 		}
 		seen[lower] = true
+		size += len(name) + len(headers[name])
 	}
 	if len(headers) > MaxHeaders || size > MaxHeaderBytes {
-		problems = append(problems, fmt.Errorf("%d headers of %d bytes, want at most %d of %d bytes", len(headers), size, MaxHeaders, MaxHeaderBytes))
+		problems[""] = fmt.Sprintf("%d headers of %d bytes, want at most %d of %d bytes", len(headers), size, MaxHeaders, MaxHeaderBytes)
 	}
-	return errors.Join(problems...)
+	return problems
+}
+
+func isReserved(lower string) bool {
+	return slices.ContainsFunc(reserved, func(r string) bool {
+		return lower == r || strings.HasSuffix(r, "-") && strings.HasPrefix(lower, r)
+	})
 }
