@@ -11,8 +11,8 @@ import (
 // JobStore stores jobs, the versions of their definitions and their last results.
 //
 // Reads by id are strongly consistent. Jobs and JobsDue may be eventually consistent:
-// they can miss recent commits, and a later call finds them. The errors of a commit
-// are those of Store.
+// they can miss recent commits, and JobsDue can return a job that one has changed or
+// deleted. The errors of a commit are those of Store.
 type JobStore interface {
 	// SaveJob writes a job and raises its revision by one. Revision 0 creates the
 	// job; another one must be the stored revision, and CreatedAt the stored time.

@@ -94,7 +94,8 @@
 //	                          2,000 entries a page
 //	Due, OutputsDue           32 queries a page, n/2 RRU
 //	WithMachine               16 queries a page, n/2 RRU
-//	Pools, Reconcile          1 RRU for each 40 slots and queue items; Reconcile 1 for each 50 living runs
+//	Pools, Reconcile          1 RRU for each 40 slots and queue items; Reconcile 1 for each 50 living
+//	                          runs, once for all pools of jobs in a minute
 //	Purge                     32 queries, n/2 RRU; about 4 WRU for each record that the TTL has left
 //
 // TestPlainExportCostsAtMostSeventyWriteUnits measures an export that takes a

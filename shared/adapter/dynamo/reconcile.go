@@ -6,8 +6,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -21,7 +19,8 @@ import (
 // meanwhile waits for the next call.
 //
 // It keeps a few bytes for each run, and the items only of runs that differ, of
-// which one call corrects at most reconcileRuns.
+// which one call corrects at most reconcileRuns. Calls for the pools of jobs share a
+// survey of the index.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	changed, err := s.reconcile(ctx, tenant, pool)
 	return changed, wrap(err, "reconcile pool", pool)
@@ -61,6 +60,10 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	seed := maphash.MakeSeed()
 	hash := func(id string) uint64 { return maphash.String(seed, id) }
 	tallies := map[uint64]tally{}
+	living, err := s.recordedBy(ctx, tenant, pool)
+	if err != nil {
+		return 0, err
+	}
 	if err := s.usages(ctx, in, func(id, sk string, _ int) {
 		t := tallies[hash(id)]
 		if sk == "" {
@@ -72,7 +75,7 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	}); err != nil {
 		return 0, err
 	}
-	if err := s.recorded(ctx, tenant, pool, func(id string, state run.SlotState) {
+	if err := living(func(id string, state run.SlotState) {
 		t := tallies[hash(id)]
 		t.recorded = state
 		tallies[hash(id)] = t
@@ -83,11 +86,13 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	if len(tallies) == 0 {
 		return 0, nil
 	}
-	return s.correct(ctx, tenant, pool, func(id string) bool { _, differs := tallies[hash(id)]; return differs })
+	return s.correct(ctx, tenant, pool, living, func(id string) bool { _, differs := tallies[hash(id)]; return differs })
 }
 
 // correct reads the items of the runs that differ and corrects them.
-func (s *Store) correct(ctx context.Context, tenant, pool string, differs func(id string) bool) (changed int, err error) {
+func (s *Store) correct(
+	ctx context.Context, tenant, pool string, living recorded, differs func(id string) bool,
+) (changed int, err error) {
 	in := pkPool(tenant, pool)
 	usages, numbers := map[string]*usage{}, map[int]bool{}
 	of := func(id string) *usage {
@@ -111,7 +116,7 @@ func (s *Store) correct(ctx context.Context, tenant, pool string, differs func(i
 	}); err != nil {
 		return 0, err
 	}
-	if err := s.recorded(ctx, tenant, pool, func(id string, _ run.SlotState) {
+	if err := living(func(id string, _ run.SlotState) {
 		if wanted(id) {
 			of(id)
 		}
@@ -142,26 +147,28 @@ func (s *Store) usages(ctx context.Context, in string, do func(id, sk string, sl
 	})
 }
 
-// recorded calls do for each living run of the tenant that the pool counts,
-// according to the index, eventually consistent.
-func (s *Store) recorded(ctx context.Context, tenant, pool string, do func(id string, state run.SlotState)) error {
-	marks := map[string]run.SlotState{slotMark(run.SlotHeld, pool): run.SlotHeld, slotMark(run.SlotQueued, pool): run.SlotQueued}
-	for n := range listShards {
-		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
-		query.Limit = aws.Int32(reconcilePage)
-		if err := s.each(ctx, query, func(is item) bool {
-			for mark := range strings.SplitSeq(textOf(is[attrEnd]), "\n") {
-				if state, ok := marks[mark]; ok {
-					_, id := named(textOf(is[schema.Partition.Name]))
+// recorded calls do for each living run that a pool counts.
+type recorded func(do func(id string, state run.SlotState)) error
+
+// recordedBy returns the living runs of the tenant that the pool counts according to
+// the index, eventually consistent.
+func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, error) {
+	if !isJobPool(pool) {
+		return func(do func(id string, state run.SlotState)) error {
+			return s.marks(ctx, tenant, func(id string, state run.SlotState, of string) {
+				if of == pool {
 					do(id, state)
 				}
-			}
-			return true
-		}); err != nil {
-			return err
-		}
+			})
+		}, nil
 	}
-	return nil
+	states, err := s.surveyed(ctx, tenant, pool)
+	return func(do func(id string, state run.SlotState)) error {
+		for id, state := range states {
+			do(id, state)
+		}
+		return nil
+	}, err
 }
 
 // reconcileRun changes the pool's items of the run to what its record says. numbers

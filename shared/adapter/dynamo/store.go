@@ -18,7 +18,8 @@ type Store struct {
 	api    API
 	config Config
 	// pools has until when this process relies on the registrations of pools.
-	pools sync.Map
+	pools   sync.Map
+	surveys surveys
 }
 
 var _ port.Store = (*Store)(nil)

@@ -1,0 +1,85 @@
+package dynamo
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// surveyAge is how long a survey serves the pools of jobs, about the time between two
+// sweeps.
+const surveyAge = time.Minute
+
+// survey has the slots of a tenant's living runs in the pools of jobs, as the index had
+// them at a time. Pools of jobs are many and have few runs, so a sweep reads the index
+// once for all of them. A run that has changed since then is compared with its record,
+// as every difference is.
+type survey struct {
+	at    time.Time
+	pools map[string]map[string]run.SlotState
+	// used are the pools that were reconciled with the survey: once each.
+	used map[string]bool
+}
+
+// surveys are the last surveys by tenant. Its lock is held during a survey.
+type surveys struct {
+	sync.Mutex
+	of map[string]*survey
+}
+
+func isJobPool(pool string) bool { return strings.HasPrefix(pool, run.JobPool("")) }
+
+// surveyed returns the slots of the living runs in the pool of a job.
+func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
+	s.surveys.Lock()
+	defer s.surveys.Unlock()
+	last := s.surveys.of[tenant]
+	if last == nil || last.used[pool] || s.now().Sub(last.at) > surveyAge {
+		last = &survey{at: s.now(), pools: map[string]map[string]run.SlotState{}, used: map[string]bool{}}
+		if err := s.marks(ctx, tenant, func(id string, state run.SlotState, pool string) {
+			if !isJobPool(pool) {
+				return
+			}
+			if last.pools[pool] == nil {
+				last.pools[pool] = map[string]run.SlotState{}
+			}
+			last.pools[pool][id] = state
+		}); err != nil {
+			return nil, err
+		}
+		if s.surveys.of == nil {
+			s.surveys.of = map[string]*survey{}
+		}
+		s.surveys.of[tenant] = last
+	}
+	last.used[pool] = true
+	return last.pools[pool], nil
+}
+
+// marks calls do for each slot of the tenant's living runs that a pool counts,
+// according to the index, eventually consistent.
+func (s *Store) marks(ctx context.Context, tenant string, do func(id string, state run.SlotState, pool string)) error {
+	for n := range listShards {
+		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
+		query.Limit = aws.Int32(reconcilePage)
+		if err := s.each(ctx, query, func(is item) bool {
+			_, id := named(textOf(is[schema.Partition.Name]))
+			for mark := range strings.SplitSeq(textOf(is[attrEnd]), "\n") {
+				if state, pool, ok := strings.Cut(mark, "#"); ok {
+					do(id, run.SlotState(state), pool)
+				}
+			}
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
