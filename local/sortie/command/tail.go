@@ -66,7 +66,7 @@ func (t *tail) update(ctx context.Context, c *client.Client, status contract.Sta
 		switch {
 		case refused && p.Status == http.StatusNotFound: // it has none, or not yet
 		case ctx.Err() != nil:
-			return nil // the next look shows the rest
+			return nil //nolint:nilerr // interrupted: the next look shows the rest
 		case err != nil:
 			return err
 		default:
