@@ -91,6 +91,40 @@ func TestLostAnswerIsNoConflict(t *testing.T) {
 	}
 }
 
+// TestLostAnswerOfAJobIsNoConflict does the same for the writes of a job.
+func TestLostAnswerOfAJobIsNoConflict(t *testing.T) {
+	t.Parallel()
+	cfg, ctx := database(t), t.Context()
+	db := &unsure{API: dynamodb.NewFromConfig(cfg)}
+	s, err := dynamo.New(db, dynamo.Config{Table: table(t, cfg), Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := nightly(time.Now().UTC())
+	var w port.Write
+	for _, step := range []struct {
+		name   string
+		change func()
+		do     func() error
+	}{
+		{"create", func() {}, func() error { return s.SaveJob(ctx, j) }},
+		{"save", func() { j.Paused = true }, func() error { return s.SaveJob(ctx, j) }},
+		{"change", func() { j.Version++ }, func() error { return s.SaveJob(ctx, j) }},
+		{"fire", func() { w, j = port.WriteOf(run.New(firing(j), time.Now())), advance(j) }, func() error { return s.FireJob(ctx, j, w) }},
+		{"delete", func() {}, func() error { return s.DeleteJob(ctx, j) }},
+	} {
+		step.change()
+		db.lose = true
+		if err := step.do(); err != nil || db.lose {
+			t.Fatalf("%s: got %v, want success", step.name, err)
+		}
+		if err := step.do(); !errors.Is(err, port.ErrConflict) {
+			t.Fatalf("%s, repeated: got %v, want ErrConflict", step.name, err)
+		}
+		j.Revision++
+	}
+}
+
 // restarted commits a large event n times.
 func restarted(t *testing.T, s *dynamo.Store, r run.Run, n int) run.Run {
 	t.Helper()

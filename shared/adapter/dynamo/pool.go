@@ -47,7 +47,9 @@ func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]
 	if limit <= 0 {
 		return nil, nil
 	}
-	err := s.each(ctx, s.beside(pkPool(tenant, pool), sortSlot), func(is item) bool {
+	query := s.beside(pkPool(tenant, pool), sortSlot)
+	query.Limit = aws.Int32(int32(min(limit, 1000)))
+	err := s.each(ctx, query, func(is item) bool {
 		refs = append(refs, run.Ref{Tenant: tenant, ID: textOf(is[attrRun])})
 		return len(refs) < limit
 	})

@@ -1,0 +1,34 @@
+package dynamo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestTaskIDOutlivesItsRun: the TTL removes the item of a task id after every wait that
+// the run's policy and actions allow, and its retention.
+func TestTaskIDOutlivesItsRun(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	created := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	plain := run.Run{CreatedAt: created, Policy: run.Policy{TimeLimit: time.Hour, RecordRetention: 7 * day}}
+	scheduled, waits, waitsForOne := plain, plain, plain
+	scheduled.ScheduledAt = created.Add(30 * day)
+	waits.Actions = &run.Actions{OnViolation: &run.Action{Type: run.ActionWait, Limit: 60 * day}}
+	waitsForOne.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.MaxConcurrentRuns: {Type: run.ActionWait, Limit: 90 * day}}}
+	for name, row := range map[string]struct {
+		run  run.Run
+		life time.Duration
+	}{
+		"plain":                    {plain, 7*day + time.Hour},
+		"scheduled":                {scheduled, 37*day + time.Hour},
+		"waits":                    {waits, 67*day + time.Hour},
+		"waits for one constraint": {waitsForOne, 97*day + time.Hour},
+	} {
+		if got, want := time.Unix(nameExpiry(row.run), 0), created.Add(row.life); got.Before(want) {
+			t.Errorf("%s: got an expiry at %s, want %s or later", name, got, want)
+		}
+	}
+}
