@@ -144,7 +144,7 @@ func TestProblemsOfADefinition(t *testing.T) {
 	stage := setup(t)
 	p, _ := call[contract.Problem](t, stage, "PUT", path, "{\n\"image\": \"a\",\n\"logs\": \"all\",\n\"jitter\": \"1m\"\n}", 400)
 	if len(p.Problems) != 2 || p.Problems[0].Field != "logs" || p.Problems[0].Line != 3 || p.Problems[1].Field != "jitter" || p.Field != "logs" {
-		t.Errorf("got %+v, want problems of logs in line 3 and of jitter", p)
+		t.Errorf("got %+v, want problems of logs, line 3, and of jitter", p)
 	}
 	for body, code := range map[string]string{
 		`{"image": "a", "jitter": "1m"}`:                                                                         "UNPROCESSABLE",
