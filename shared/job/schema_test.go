@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -137,7 +138,7 @@ func TestSchemaHasTheValues(t *testing.T) {
 			t.Errorf("%s: got maximum %v in the schema, want %d", path, got, want)
 		}
 	}
-	for path, want := range map[string]int{"name": limit.FileName, "image": maxImage, "concurrencyKey": limit.BatchID, "constraints.preRunHook.url": maxURL} {
+	for path, want := range map[string]int{"name": limit.FileName, "image": maxImage, "concurrencyKey": limit.BatchID, "constraints.preRunHook.url": guard.MaxURL} {
 		if got := root.at(root.Defs, path).MaxLength; got != want {
 			t.Errorf("%s: got maxLength %d in the schema, want %d", path, got, want)
 		}

@@ -34,7 +34,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs())
 }
 
 // Case is the context of one test: its target's client and batch names of its

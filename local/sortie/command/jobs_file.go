@@ -55,7 +55,10 @@ func (a *app) readJob(name string) (jobFile, error) {
 
 // at describes a problem of the file in the form of a compiler.
 func (f jobFile) at(line int, field, problem string) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s:%d: %s", f.name, line, field), " ") + map[bool]string{true: " ", false: ": "}[field == ""] + problem
+	if field != "" {
+		problem = field + ": " + problem
+	}
+	return fmt.Sprintf("%s:%d: %s", f.name, line, problem)
 }
 
 // explained adds the name of the file to the problems that the server found in it.

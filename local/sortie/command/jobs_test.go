@@ -1,0 +1,182 @@
+package command_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+const jobFile = `id: nightly
+image: registry.example.org/app:1
+schedule: "*/30 * * * *"
+constraints: {maxConcurrentRuns: 1}
+actions: {onConstraintViolation: {type: wait, parameters: {limit: 90s}}}
+`
+
+// jobServer serves the routes of jobs and returns the environment of a command.
+func jobServer(t *testing.T) map[string]string {
+	t.Helper()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries) })
+	return map[string]string{"SORTIE_URL": stage.URL}
+}
+
+func written(t *testing.T, text string) (name string) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestApplyShowsWhatChanges(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	changed := strings.NewReplacer("app:1", "app:2", "limit: 90s", "limit: 2m").Replace(jobFile)
+	for _, step := range []struct {
+		document string
+		more     []string
+		want     string
+	}{
+		{jobFile, []string{"--dry-run"}, "would create nightly\n  + actions.onConstraintViolation.parameters.limit: \"90s\"\n"},
+		{jobFile, nil, "created nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n  + actions."},
+		{jobFile, nil, "unchanged nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n"},
+		{"# another form\n" + jobFile, []string{"--dry-run"}, "unchanged nightly, version 1\n"},
+		{changed, []string{"--dry-run"}, "would change nightly, version 1\n"},
+		{changed, nil, `changed nightly, version 2, next firing 2026-01-02 03:30:00 UTC
+  ~ actions.onConstraintViolation.parameters.limit: "90s" -> "2m"
+  ~ image: "registry.example.org/app:1" -> "registry.example.org/app:2"
+`},
+	} {
+		got := sortie(t, env, "", append([]string{"jobs", "apply", "-f", written(t, step.document)}, step.more...)...)
+		if got.code != 0 || !strings.HasPrefix(got.stdout, step.want) {
+			t.Errorf("%v: got %+v, want %q", step.more, got, step.want)
+		}
+	}
+	var result struct {
+		Result  string
+		Version int
+		Changes []struct {
+			Field         string
+			Before, After any
+		}
+	}
+	got := sortie(t, env, jobFile, "jobs", "apply", "-f", "-", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &result); err != nil || result.Result != "changed" || result.Version != 3 ||
+		len(result.Changes) != 2 || result.Changes[0].Before != "2m" || result.Changes[0].After != "90s" {
+		t.Errorf("got %+v, want two changes to version 3", got)
+	}
+}
+
+func TestApplyNamesFileAndLine(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	local := written(t, "id: a\nimage: b\nlogs: all\nschdule: x\n")
+	got := sortie(t, env, "", "jobs", "apply", "-f", local)
+	for _, want := range []string{local + ":3: logs: unknown value \"all\"", local + ":4: schdule: unknown field"} {
+		if got.code != 2 || !strings.Contains(got.stderr, want) {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+	remote := written(t, "id: a\nimage: b\nconstraints:\n  preRunHook: {url: \"https://10.0.0.1/\"}\n")
+	if got := sortie(t, env, "", "jobs", "apply", "-f", remote); got.code != 2 || !strings.Contains(got.stderr, remote+":4: constraints.preRunHook.url: ") {
+		t.Errorf("got %+v, want a problem of the server with its line", got)
+	}
+	if got := sortie(t, env, "", "jobs", "apply", "-f", filepath.Join(t.TempDir(), "none")); got.code == 0 {
+		t.Errorf("got %+v for a missing file, want an error", got)
+	}
+}
+
+// TestShowIsAJobFile applies what show prints.
+func TestShowIsAJobFile(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	every, err := os.ReadFile("../../../shared/job/testdata/every-field.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, document := range map[string]string{"nightly": jobFile, "import-orders": string(every)} {
+		if got := sortie(t, env, document, "jobs", "apply", "-f", "-"); got.code != 0 {
+			t.Fatalf("got %+v", got)
+		}
+		shown := sortie(t, env, "", "jobs", "show", id)
+		if !strings.HasPrefix(shown.stdout, "# Version 1, of 2026-01-02") || !strings.Contains(shown.stdout, "# Next firing ") {
+			t.Errorf("got %+v, want comments about version and schedule", shown)
+		}
+		if got := sortie(t, env, shown.stdout, "jobs", "apply", "-f", "-"); !strings.HasPrefix(got.stdout, "unchanged "+id) {
+			t.Errorf("got %+v after applying %s, want no change", got, shown.stdout)
+		}
+	}
+}
+
+func TestJobCommands(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	if got := sortie(t, env, jobFile, "jobs", "apply", "-f", "-"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	for _, step := range []struct {
+		args string
+		code int
+		want string // a regular expression
+	}{
+		{"jobs list", 0, `^JOB +SCHEDULE +NEXT +VERSION\nnightly  \*/30 \* \* \* \*  2026-01-02 03:30:00 UTC +1\n$`},
+		{"jobs pause nightly", 0, `^nightly: Paused since 2026-01-02`},
+		{"jobs list", 0, `paused +1\n$`},
+		{"jobs show nightly", 0, `\n# Paused since 2026-01-02`},
+		{"jobs resume nightly", 0, `^nightly: Next firing 2026-01-02 03:30:00 UTC\n$`},
+		{"jobs run nightly --param A=1 --param B=x=y", 0, `^job_[0-9A-Z]{26}\n$`},
+		{"jobs run nightly --at 2026-01-03T00:00:00Z", 0, `^nightly:20260103T000000Z\n$`},
+		{"jobs run nightly --at 2026-01-03T00:00:00Z --json", 0, `"runId": "nightly:20260103T000000Z"`},
+		{"jobs history nightly", 0, `nightly:20260103T000000Z +PreRun +manual +1 `},
+		{"jobs history nightly --json", 0, `"jobId": "nightly"`},
+		{"jobs show nightly --version 2", 4, ``},
+		{"jobs run nightly --at tomorrow", 2, ``},
+		{"jobs delete nightly", 0, `^deleted nightly\n$`},
+		{"jobs show nightly", 4, ``},
+		{"jobs run nightly", 4, ``},
+	} {
+		got := sortie(t, env, "", strings.Fields(step.args)...)
+		if got.code != step.code || !regexp.MustCompile(step.want).MatchString(got.stdout) {
+			t.Errorf("%s: got %+v, want exit code %d and %s", step.args, got, step.code, step.want)
+		}
+	}
+}
+
+func TestSimulateIsOffline(t *testing.T) {
+	t.Parallel()
+	name := written(t, jobFile)
+	args := []string{"jobs", "simulate", name, "--from", "2027-01-01T00:00:00Z", "--until", "2027-01-01T01:00:00Z", "--json"}
+	got := sortie(t, nil, "", args...)
+	want := `{"scheduledAt":"2027-01-01T00:30:00Z","localTime":"2027-01-01T00:30:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"]}
+{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T01:00:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"]}
+`
+	if got.code != 0 || got.stdout != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	free := written(t, "id: a\nimage: b\nschedule: \"0 2 * * *\"\ntimeZone: Europe/Berlin\n")
+	got = sortie(t, nil, "", "jobs", "simulate", free, "--from", "2027-01-01T00:00:00Z", "--limit", "1", "--json")
+	if want := `{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T02:00:00+01:00","decision":"run","reasons":[]}` + "\n"; got.stdout != want {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	got = sortie(t, nil, "", "jobs", "simulate", free, "--from", "2027-01-01T00:00:00Z", "--limit", "2")
+	if want := "2027-01-02T01:00:00Z  Sat 2027-01-02 02:00:00 CET   run\n"; got.code != 0 || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), strings.Join(strings.Fields(want), " ")) {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	for _, wrong := range [][]string{{"--limit", "0"}, {"--from", "x"}, {"--from", "2027-01-02T00:00:00Z", "--until", "2027-01-01T00:00:00Z"}} {
+		if got := sortie(t, nil, "", append([]string{"jobs", "simulate", name}, wrong...)...); got.code != 2 {
+			t.Errorf("%v: got %+v, want exit code 2", wrong, got)
+		}
+	}
+	if got := sortie(t, nil, "id: a\nimage: b\n", "jobs", "simulate", "-"); got.code != 2 || !strings.Contains(got.stderr, "no schedule") {
+		t.Errorf("got %+v without a schedule, want exit code 2", got)
+	}
+}
