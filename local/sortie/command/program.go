@@ -108,9 +108,9 @@ started in the current folder they find its token.`,
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
-		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.collection(), a.asl(), a.worker()},
+		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()},
 		"client": {a.run(), a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs()},
-		"stage":  {a.secrets(), a.stage(), a.redrive()},
+		"stage":  {a.stage(), a.redrive()},
 	} {
 		for _, c := range commands {
 			c.GroupID = id

@@ -29,7 +29,7 @@ func checkStage(stage string) error {
 }
 
 func (a *app) secrets() *cobra.Command {
-	return group("secrets", "Manage the secrets of jobs, and those of a stage on AWS", a.secretsPut(), a.secretsList(), a.secretsDelete())
+	return group("secrets", "Manage the secrets of jobs, and those of a stage", a.secretsPut(), a.secretsList(), a.secretsDelete())
 }
 
 func (a *app) secretsPut() *cobra.Command {
