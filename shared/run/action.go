@@ -102,6 +102,7 @@ func (f Checked) apply(d *draft) error {
 		return nil
 	}
 	d.Violations = f.Violations
+	d.Tally.Checked += d.Constraints.countBefore()
 	if c := d.Constraints; c != nil && c.MaxConcurrentRuns > 0 && !d.violates(MaxConcurrentRuns) {
 		d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: c.MaxConcurrentRuns, State: SlotHeld, Since: d.now}
 	}

@@ -22,8 +22,31 @@ type Constraints struct {
 }
 
 // BeforeRun reports whether a constraint is evaluated before the first attempt.
-func (c *Constraints) BeforeRun() bool {
-	return c != nil && (c.MaxConcurrentRuns > 0 || c.RequirePreviousSuccess || c.CatchUpWindow > 0 || c.PreRunHook != nil)
+func (c *Constraints) BeforeRun() bool { return c.countBefore() > 0 }
+
+// countBefore is the number of constraints that are evaluated before the first attempt,
+// countAfter the number of those that are evaluated later.
+func (c *Constraints) countBefore() int {
+	if c == nil {
+		return 0
+	}
+	return count(c.MaxConcurrentRuns > 0, c.RequirePreviousSuccess, c.CatchUpWindow > 0, c.PreRunHook != nil)
+}
+
+func (c *Constraints) countAfter() int {
+	if c == nil {
+		return 0
+	}
+	return count(c.MaxExpectedRunTime > 0, c.PostRunHook != nil)
+}
+
+func count(set ...bool) (n int) {
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // Constraint is the name of a constraint.

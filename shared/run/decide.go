@@ -132,6 +132,7 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 		d.illegal = IllegalTransition{from, next}
 		return
 	}
+	d.Tally = d.Tally.left(d.Run, next, d.now)
 	d.State, d.EnteredAt = next, d.now
 	d.Spent.Evaluations = 0
 	d.emit(Event{Type: transitionEvent(from, next), From: from, Message: message, Fault: why})
@@ -146,6 +147,12 @@ func (d *draft) emit(e Event) {
 		e.From = d.State
 	}
 	e.ID = eventID(d.Run, e.Seq, e.At)
+	switch e.Type {
+	case EventActionExecuted:
+		d.Tally.Acted++
+	case EventActionFailed:
+		d.Tally.ActFailed++
+	}
 	d.events = append(d.events, e)
 }
 
@@ -177,6 +184,9 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
 	d.enter(end, message, why)
 	d.EndedAt = d.now
+	if d.Attempt.Number > 0 {
+		d.Tally.Checked += d.Constraints.countAfter()
+	}
 	d.endActions()
 	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
 }

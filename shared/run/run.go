@@ -71,6 +71,7 @@ type Run struct {
 
 	Attempt Attempt `json:"attempt"`
 	Spent   Spent   `json:"spent"`
+	Tally   Tally   `json:"tally,omitzero"`
 	Slot    Slot    `json:"slot"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run
 	// keeps the slot until it ends.
