@@ -20,15 +20,15 @@ import (
 func (a *app) inspect() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
-		Use:   "inspect TASK|-",
+		Use:   "inspect TASK|RUN|JOB|-",
 		Short: "Show stored records as JSON",
-		Long: `Show what is stored about a task in a data folder, or, with "-", the items of
-the DynamoDB table that standard input has: the answers of get-item, or the
+		Long: `Show what is stored about a run or a job in a data folder, or, with "-", the items
+of the DynamoDB table that standard input has: the answers of get-item, or the
 lines of a table export. Task tokens are replaced by "redacted".`,
 		Example: `  sortie inspect export_mods_1704857234567_a3f8c2d1 --data .sortie
   aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
   gunzip -c export.json.gz | sortie inspect -`,
-		Args: exactly("TASK|-"),
+		Args: exactly("TASK|RUN|JOB|-"),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
@@ -44,18 +44,18 @@ lines of a table export. Task tokens are replaced by "redacted".`,
 		}
 		found, err := sqlite.Inspect(ctx, path, args[0])
 		if errors.Is(err, port.ErrNotFound) {
-			return wrong("no task %s in %s", args[0], path)
+			return wrong("no task, run or job %s in %s", args[0], path)
 		}
 		if err != nil {
 			return err
 		}
 		text, err := json.Marshal(found)
 		if err != nil {
-			return fmt.Errorf("cannot encode task %s: %w", args[0], err)
+			return fmt.Errorf("cannot encode %s: %w", args[0], err)
 		}
 		var readable map[string]any
 		if err := json.Unmarshal(text, &readable); err != nil {
-			return fmt.Errorf("cannot decode task %s: %w", args[0], err)
+			return fmt.Errorf("cannot decode %s: %w", args[0], err)
 		}
 		format.Redact(readable)
 		return a.print(readable)
