@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
@@ -136,4 +137,15 @@ func TestFakesFailInBothWays(t *testing.T) {
 			t.Errorf("%s: got %q applied, want %q", name, got, "b c")
 		}
 	}
+}
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	porttest.Schedules(t, func(*testing.T) porttest.SchedulesHarness {
+		s, now := fake.NewSchedules(nil), time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+		return porttest.SchedulesHarness{Schedules: s, Now: now, Advance: func(d time.Duration) []job.Ref {
+			now = now.Add(d)
+			return s.Take(now)
+		}}
+	})
 }

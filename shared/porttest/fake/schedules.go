@@ -1,0 +1,65 @@
+package fake
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Schedules keeps wake-ups in memory and delivers none by itself. The subject of its
+// calls is the job's id. It is safe for concurrent use.
+type Schedules struct {
+	calls
+	lock    sync.Mutex
+	wakeUps map[job.Ref]time.Time
+}
+
+var _ port.Schedules = (*Schedules)(nil)
+
+// NewSchedules returns Schedules without a wake-up.
+func NewSchedules(plan Plan) *Schedules {
+	return &Schedules{calls: calls{plan: plan}, wakeUps: map[job.Ref]time.Time{}}
+}
+
+// Set implements port.Schedules.
+func (s *Schedules) Set(ctx context.Context, ref job.Ref, at time.Time) error {
+	return s.call(ctx, "Set", ref.ID, true, func() error {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		s.wakeUps[ref] = at
+		return nil
+	})
+}
+
+// Remove implements port.Schedules.
+func (s *Schedules) Remove(ctx context.Context, ref job.Ref) error {
+	return s.call(ctx, "Remove", ref.ID, true, func() error {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		delete(s.wakeUps, ref)
+		return nil
+	})
+}
+
+// WakeUp returns the time at which the job is to be woken; zero if it is not.
+func (s *Schedules) WakeUp(ref job.Ref) time.Time {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.wakeUps[ref]
+}
+
+// Take removes and returns the wake-ups that are due, in any order.
+func (s *Schedules) Take(now time.Time) (due []job.Ref) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for ref, at := range s.wakeUps {
+		if !at.After(now) {
+			due = append(due, ref)
+			delete(s.wakeUps, ref)
+		}
+	}
+	return due
+}
