@@ -22,7 +22,7 @@ import (
 )
 
 // Routes returns the route of runs.
-func Routes(svc *orchestrator.Jobs) []httpkit.Route {
+func Routes(svc *orchestrator.Definitions) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return start(svc, w, r) },
@@ -32,7 +32,7 @@ func Routes(svc *orchestrator.Jobs) []httpkit.Route {
 // bodyLimit is the size of a body: a definition and the base64 of an input.
 const bodyLimit = limit.JobDocument + (limit.Input+2)/3*4
 
-func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err

@@ -18,6 +18,8 @@ type Job struct {
 	Version    int64      `json:"version"`
 	Revision   int64      `json:"revision"`
 	Definition Definition `json:"definition"`
+	// Workspace is that of the runs; empty is the tenant.
+	Workspace string `json:"workspace,omitempty"`
 
 	CreatedAt time.Time `json:"createdAt"`
 	// UpdatedAt and UpdatedBy are of the last change of the definition.

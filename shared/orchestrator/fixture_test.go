@@ -44,6 +44,8 @@ type fixture struct {
 	bucket  orchestrator.WorkerBucket
 	hooks   hooks
 	secrets *fake.Secrets
+	// schedules keeps the wake-ups of jobs, which the tests deliver.
+	schedules *fake.Schedules
 	// assigned is the assignment of the last launch.
 	assigned orchestrator.Assignment
 	service  system
@@ -73,6 +75,7 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 		before: map[run.Step]func(orchestrator.StepInput){}, fail: map[run.Step][]string{},
 	}
 	h.runner, h.outputs, h.secrets = newRunner(h), newOutputs(h), fake.NewSecrets(nil)
+	h.schedules = fake.NewSchedules(nil)
 	h.config = orchestrator.Config{
 		Policy: run.Policy{
 			StartTimeout: time.Minute, TimeLimit: 10 * time.Minute, HeartbeatInterval: 30 * time.Second,

@@ -14,14 +14,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Jobs serves clients that store jobs and run them.
-type Jobs struct {
+// Definitions serves clients that run a definition once.
+type Definitions struct {
 	*Runs
 	hooks guard.Policy
 }
 
-// NewJobs returns Jobs with the configured addresses of hooks.
-func NewJobs(runs *Runs, config Config) *Jobs { return &Jobs{Runs: runs, hooks: config.Hooks} }
+// NewDefinitions returns Definitions with the configured addresses of hooks.
+func NewDefinitions(runs *Runs, config Config) *Definitions { return &Definitions{runs, config.Hooks} }
+
+// Jobs serves clients that store jobs and run them.
+type Jobs struct {
+	*Definitions
+	firing *Firing
+}
+
+// NewJobs returns Jobs.
+func NewJobs(definitions *Definitions, firing *Firing) *Jobs { return &Jobs{definitions, firing} }
 
 // DefinitionProblems are what is wrong with the definition of a job. The fault that it
 // wraps is InvalidRequest, or Unprocessable if every field is well-formed.
@@ -78,7 +87,7 @@ func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.Creat
 
 // Definition reads the definition of the job with an id from a document in YAML or
 // JSON. Faults: those of DefinitionProblems and of CheckImage.
-func (s *Jobs) Definition(who port.Identity, id string, document []byte) (job.Definition, error) {
+func (s *Definitions) Definition(who port.Identity, id string, document []byte) (job.Definition, error) {
 	d, problems := job.Parse(document, &job.Deployment{Policy: s.policy, Pools: []string{s.pool}, CheckURL: s.hooks.CheckURL, ID: id})
 	if len(problems) > 0 {
 		return job.Definition{}, newDefinitionProblems(problems)
@@ -97,7 +106,9 @@ func (s *Jobs) Put(
 	}
 	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
 		if stored == nil {
-			return job.Create(who.Tenant, d, who.Subject, s.now()), nil
+			j := job.Create(who.Tenant, d, who.Subject, s.now())
+			j.Workspace = who.Workspace
+			return j, nil
 		}
 		return s.applied(*stored, d, who)
 	})
@@ -180,6 +191,7 @@ func (s *Jobs) change(
 		}
 		j.Revision++
 		s.log.InfoContext(ctx, "job changed", "job_id", id, "version", j.Version, "paused", j.Paused, "by", who.Subject)
+		s.firing.changed(ctx, j)
 		return j, stored == nil, nil
 	}
 	return job.Job{}, false, tooManyChanges()
@@ -207,6 +219,7 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 			return fmt.Errorf("cannot delete the job: %w", err)
 		}
 		s.log.InfoContext(ctx, "job deleted", "job_id", id, "version", stored.Version, "by", who.Subject)
+		s.firing.changed(ctx, job.Job{Tenant: who.Tenant, ID: id})
 		return nil
 	}
 	return tooManyChanges()

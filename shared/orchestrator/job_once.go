@@ -26,7 +26,7 @@ type RunOnceRequest struct {
 // RunOnce creates a run of a definition, as Submit does. Its input is stored before the
 // commit. Faults: those of DefinitionProblems, CheckImage and Submit, and Unprocessable
 // for a constraint that compares runs of one job.
-func (s *Jobs) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run, existing bool, err error) {
+func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}

@@ -27,6 +27,7 @@ const sweepItemLimit = 10 * time.Second
 type Sweeper struct {
 	*Machines
 	outputs   *Outputs
+	firing    *Firing
 	reception *Reception
 	workers   int
 	// claimed is set once the store is known to be claimed.
@@ -50,9 +51,9 @@ type start struct {
 }
 
 // NewSweeper returns a Sweeper.
-func NewSweeper(machines *Machines, outputs *Outputs, reception *Reception, config Config) *Sweeper {
+func NewSweeper(machines *Machines, outputs *Outputs, firing *Firing, reception *Reception, config Config) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, reception: reception, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, firing: firing, reception: reception, workers: config.SweepWorkers,
 		starts: map[string]start{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
 }
@@ -84,7 +85,9 @@ func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) e
 // part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	parts := []func(context.Context) error{
-		s.RecordReception, s.sweepMachines, s.sweepHeartbeats,
+		s.RecordReception,
+		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
+		s.sweepMachines, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepPools, s.sweepOutputs, s.sweepRecords,
 	}

@@ -11,6 +11,7 @@ import (
 type System struct {
 	*Requests
 	*Runs
+	*Firing
 	*Queries
 	*Downloads
 	*Logs
@@ -34,7 +35,7 @@ type Random interface {
 
 // NewSystem wires every use case.
 func NewSystem(
-	store port.Store, executions port.Executions, runner port.Runner, outputs port.Outputs, signer port.Signer,
+	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
 	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource,
 	secrets port.Secrets, hooks Hooks, environment Environment, config Config,
 ) *System {
@@ -47,10 +48,12 @@ func NewSystem(
 	reception := NewReception(records, tokens, canary, config)
 	requests := NewRequests(life, random.Hex, config)
 	runs := NewRuns(requests, outputs)
+	firing := NewFiring(life, schedules, outputs, random.Hex, config)
 	return &System{
 		Requests:    requests,
 		Runs:        runs,
-		Jobs:        NewJobs(runs, config),
+		Jobs:        NewJobs(NewDefinitions(runs, config), firing),
+		Firing:      firing,
 		Queries:     NewQueries(records),
 		Downloads:   NewDownloads(objects, config),
 		Logs:        logs,
@@ -61,6 +64,6 @@ func NewSystem(
 		Launches:    NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
 		Supervision: NewSupervision(machines, reception),
 		Termination: NewTermination(machines, objects, logs, hooks, random.Float64, config),
-		Sweeper:     NewSweeper(machines, objects, reception, config),
+		Sweeper:     NewSweeper(machines, objects, firing, reception, config),
 	}
 }

@@ -67,7 +67,7 @@ func (h *fixture) system(w wiring) system {
 		return api.Environment(a)
 	}
 	return system{orchestrator.NewSystem(
-		w.store, h.calls, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
+		w.store, h.calls, h.schedules, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
 		bucket, h.secrets, &h.hooks, environment, *w.config,
 	)}
 }

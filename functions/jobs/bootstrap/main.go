@@ -14,6 +14,7 @@ func main() {
 	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	objects, _ := deployed.Outputs(p)
+	firing := orchestrator.NewFiring(life, deployed.Schedules(p), objects, p.Hex, config)
 	runs := orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects)
-	p.ServeHTTP(jobs.Routes(orchestrator.NewJobs(runs, config), orchestrator.NewQueries(records)), deployed.ClientTokens(p))
+	p.ServeHTTP(jobs.Routes(orchestrator.NewJobs(orchestrator.NewDefinitions(runs, config), firing), orchestrator.NewQueries(records)), deployed.ClientTokens(p))
 }

@@ -15,5 +15,5 @@ func main() {
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	objects, _ := deployed.Outputs(p)
 	programs := orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects)
-	p.ServeHTTP(runs.Routes(orchestrator.NewJobs(programs, config)), deployed.ClientTokens(p))
+	p.ServeHTTP(runs.Routes(orchestrator.NewDefinitions(programs, config)), deployed.ClientTokens(p))
 }

@@ -187,10 +187,12 @@ func sweepOnce(url, living string) int {
 	executions := &allRunning{}
 	config := orchestrator.Config{Pool: "default", MaxMachines: 10, SweepWorkers: 16}
 	records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
-	machines := orchestrator.NewMachines(orchestrator.NewLifecycle(records, executions, config), listOnly{living: n})
+	life := orchestrator.NewLifecycle(records, executions, config)
+	machines := orchestrator.NewMachines(life, listOnly{living: n})
+	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil), nil, nil, config)
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), reception, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), firing, reception, config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

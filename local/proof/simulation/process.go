@@ -45,7 +45,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	}
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = orchestrator.NewSystem(
-		&crashingStore{store, w}, &executions{w}, crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
+		&crashingStore{store, w}, &executions{w}, fake.NewSchedules(nil), crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
 		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), orchestrator.NoHooks{}, api.Environment, w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
+	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -106,7 +107,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		runs.Routes(s.system.Jobs),
+		runs.Routes(s.system.Jobs.Definitions),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, signer, s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries),
 	)
@@ -158,6 +159,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 			return nil, fmt.Errorf("cannot reach the machines: %w", err)
 		}
 	}
+	s.schedules = timer.New(s.clock)
 	worker := s.bucketKeys(secretWorker)
 	bucket := orchestrator.FixedBucket(orchestrator.WorkerBucket{
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
@@ -167,7 +169,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
 	s.system = orchestrator.NewSystem(
-		s.store, executions, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
+		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
 		bucket, secrets, hooks, api.Environment, config,
 	)
 	return signer, nil

@@ -20,8 +20,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -52,13 +54,14 @@ type Stack struct {
 	token     string
 	addresses Addresses
 
-	db       *sqlite.DB
-	store    *sqlite.Store
-	bucket   *s3.Server
-	machines *flymachines.Server
-	system   *orchestrator.System
-	engine   *engine.Engine
-	servers  []*http.Server
+	db        *sqlite.DB
+	store     *sqlite.Store
+	bucket    *s3.Server
+	machines  *flymachines.Server
+	system    *orchestrator.System
+	engine    *engine.Engine
+	schedules *timer.Schedules
+	servers   []*http.Server
 
 	stopLoops context.CancelFunc
 	loops     sync.WaitGroup
@@ -290,8 +293,19 @@ func (s *Stack) startLoops(ctx context.Context) {
 			s.fatal <- fmt.Errorf("the engine failed: %w", err)
 		}
 	})
+	s.loops.Go(func() { s.schedules.Run(ctx, maxFirings, s.fire) })
 	s.loops.Go(func() { s.sweep(ctx) })
 	s.loops.Go(func() { s.receive(ctx) })
+}
+
+// maxFirings is how many jobs fire at once; their commits share the writes of the store.
+const maxFirings = 32
+
+// fire commits the due firings of a job. The sweep repeats a call that fails.
+func (s *Stack) fire(ctx context.Context, ref job.Ref) {
+	if err := s.system.Fire(ctx, ref); err != nil && ctx.Err() == nil {
+		s.config.Log.WarnContext(ctx, "cannot fire a job; a sweep repeats it", "job_id", ref.ID, "error", err.Error())
+	}
 }
 
 // receive records that this process can receive calls. It is independent of the

@@ -103,7 +103,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		return err
 	}
 	s.System = orchestrator.NewSystem(
-		s.Store, executions{}, s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
+		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
 		}), s.Secrets, orchestrator.NoHooks{}, api.Environment, settings.Service,

@@ -69,6 +69,8 @@ var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github
 // tests of infra compare the variables of each function with those that it gets.
 var values = map[string]string{
 	"SORTIE_STAGE": "dev", "SORTIE_TABLE": "sortie-dev", "SORTIE_BUS": "sortie-dev-events",
+	"SORTIE_SCHEDULE_GROUP": "sortie-dev-jobs", "SORTIE_FIRE": "arn:aws:lambda:eu-central-1:210987654321:function:sortie-dev-fire",
+	"SORTIE_WAKE_ROLE": "arn:aws:iam::210987654321:role/wake", "SORTIE_DEAD_LETTERS": "arn:aws:sqs:eu-central-1:210987654321:sortie-dev-dead-letters",
 	"SORTIE_STATE_MACHINE":  "arn:aws:states:eu-central-1:210987654321:stateMachine:sortie-dev-run",
 	"SORTIE_KEYS":           "11111111-2222-4333-8444-555555555555,66666666-7777-4888-9999-000000000000",
 	"SORTIE_UPLOADS_BUCKET": "uploads", "SORTIE_ACCEPTED_BUCKET": "kept", "SORTIE_OUTPUTS_ENDPOINT": "https://s3.example",

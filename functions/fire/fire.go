@@ -1,0 +1,23 @@
+// Package fire creates the runs of a job that are due. The job's wake-up invokes it.
+package fire
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Handler fires the job of its input, {"tenant", "jobId"}. Its output is an empty
+// object. A repeated wake-up does nothing; one that fails is repeated.
+func Handler(svc *orchestrator.Firing) lambdakit.TaskFunc {
+	return lambdakit.Task(func(ctx context.Context, ref job.Ref) (struct{}, error) {
+		if !limit.ValidName(ref.Tenant) || !limit.ValidName(ref.ID) {
+			return struct{}{}, lambdakit.InvalidInput{Cause: errors.New("missing or malformed tenant or jobId")}
+		}
+		return struct{}{}, svc.Fire(ctx, ref)
+	})
+}
