@@ -100,8 +100,8 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		{
 			id: "DeadLetters", above: 0, periods: 1,
 			metrics: []metric{{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", map[string]string{"QueueName": b.dead.name}}},
-			meaning: "the dead-letter queue has messages: batches of the stream, or events for the sweep, that could not be processed",
-			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; delete the messages afterwards",
+			meaning: "the dead-letter queue has messages: batches of the stream, events for the sweep, or wake-ups of jobs that could not be processed",
+			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; a wake-up names its job, which the sweep fires; delete the messages afterwards",
 		},
 		{
 			id: "Throttled", above: 0, periods: 2, metrics: []metric{{"AWS/Lambda", "Throttles", "Sum", nil}},

@@ -26,6 +26,7 @@ type builder struct {
 	bus     bus
 	machine machine
 	dead    deadLetters
+	wakes   wakeUps
 	// url is the API's address, with the stage.
 	url       string
 	functions map[string]awslambda.Function
@@ -62,11 +63,13 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addBus()
 	b.nameMachine()
 	api := b.newAPI()
+	b.addWakeUps()
 	b.addFunctions()
 	b.addMachine()
 	b.addRoutes(api)
 	b.addEvents()
 	b.addSchedules()
+	b.addFire()
 	b.addCanary()
 	b.allowDeadLetters()
 	b.addAlarms(api)

@@ -24,12 +24,13 @@ const (
 	sweep kind = "sweep" // the schedule, and the end of executions
 	relay kind = "relay" // the table's stream
 	probe kind = "probe" // a schedule
+	timer kind = "timer" // the wake-ups of jobs
 )
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
-var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60}
+var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60}
 
 // hookTimeout is that of functions that call hooks: three tries of 30 s with pauses of
 // 5 s, and the rest of a step.
@@ -73,6 +74,7 @@ const (
 	consumes   use = "consumes"   // the table's stream
 	deadLetter use = "deadLetter" // the dead-letter queue
 	exports    use = "exports"    // as a client, an entity
+	wakes      use = "wakes"      // the wake-ups of jobs
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -94,7 +96,7 @@ var functions = map[string]function{
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
 	"tasks":     {kind: front, uses: []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, nil, "")},
-	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: jobs.Routes(nil, nil)},
+	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, starts, outputs, clients}, routes: runs.Routes(nil)},
 	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops, valued}},
@@ -102,7 +104,8 @@ var functions = map[string]function{
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, valued}},
-	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed}},
+	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes}},
+	"fire":      {kind: timer, uses: []use{configured, writes, starts, outputs, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
 	"relay":     {kind: relay, uses: []use{consumes, publishes, writes, surveys, deadLetter}},
 }

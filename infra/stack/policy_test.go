@@ -20,6 +20,8 @@ import (
 // of the resource and of the action.
 var reasons = []struct{ resource, action, why string }{
 	{":execution:sortie-dev-run:*", "states:", "executions are named after runs"},
+	{":schedule/${JobSchedules}/*", "scheduler:", "schedules are named after jobs"},
+	{":secret:sortie/dev/jobs/*", "secretsmanager:GetSecretValue", "the named secrets of all tenants"},
 	{"/stream/*", "dynamodb:ListStreams", "the permission is for all streams of a table"},
 	{".Arn}/exports/*", "s3:", "the objects of all tasks"},
 	{".Arn}/*/logs/*", "s3:", "the logs of all tenants"},
@@ -211,13 +213,16 @@ func TestTemplateHasNoBucketKeys(t *testing.T) {
 // permissions of all roles for the same services.
 func TestPermissionsMatchTheAdapters(t *testing.T) {
 	t.Parallel()
-	calls := regexp.MustCompile(`\b(sfn|dynamodb|kms|eventbridge|secretsmanager)\.([A-Z]\w+)Input\b`)
+	calls := regexp.MustCompile(`\b(sfn|dynamodb|kms|eventbridge|scheduler|secretsmanager)\.([A-Z]\w+)Input\b`)
 	prefix := map[string]string{"sfn": "states", "eventbridge": "events"}
 	// A transaction needs the permissions of its parts. The command line stores secrets, no
 	// function does. Lambda reads the stream for the function.
-	apart := map[string][]string{"dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem"}, "secretsmanager:PutSecretValue": nil}
+	apart := map[string][]string{"dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem"}}
+	for _, operation := range []string{"CreateSecret", "DeleteSecret", "DescribeSecret", "ListSecrets", "PutSecretValue"} {
+		apart["secretsmanager:"+operation] = nil
+	}
 	wanted := map[string]bool{}
-	for _, adapter := range []string{"dynamo", "stepfunctions", "kms", "eventbridge", "secrets"} {
+	for _, adapter := range []string{"dynamo", "stepfunctions", "kms", "eventbridge", "scheduler", "secrets"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", "shared", "adapter", adapter, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("got no adapter %s: %v", adapter, err)
@@ -247,7 +252,7 @@ func TestPermissionsMatchTheAdapters(t *testing.T) {
 		for _, action := range s.actions {
 			service, _, _ := strings.Cut(action, ":")
 			ofStream := strings.Contains(action, "Stream") || strings.Contains(action, "Shard") || strings.Contains(action, "GetRecords")
-			if slices.Contains([]string{"states", "dynamodb", "kms", "events", "secretsmanager"}, service) && !ofStream {
+			if slices.Contains([]string{"states", "dynamodb", "kms", "events", "scheduler", "secretsmanager"}, service) && !ofStream {
 				allowedTo[action] = true
 			}
 		}

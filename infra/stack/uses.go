@@ -74,6 +74,7 @@ func (b *builder) grants() map[use]grant {
 			{[]string{"dynamodb:ListStreams"}, []string{b.table.arn + "/stream/*"}},
 		}},
 		exports:    b.exportsGrant(),
+		wakes:      b.wakesGrant(),
 		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
 	}
 }

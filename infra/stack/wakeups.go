@@ -1,0 +1,60 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// wakeUps is how other resources refer to the schedules of jobs.
+type wakeUps struct {
+	// group is the name of the schedule group, role the ARN of the role that invokes
+	// fire, the function that fires a job.
+	group, role, fire string
+}
+
+// Retries of a wake-up that Lambda has accepted. Later the sweep fires the job.
+const (
+	fireRetries = 2
+	fireMaxAge  = 300
+)
+
+// addWakeUps adds the group of the jobs' schedules, which is deleted with them, and the
+// role of their target. The target is named, because the function's own variables
+// contain it.
+func (b *builder) addWakeUps() {
+	group := awsscheduler.NewCfnScheduleGroup(b.stack, jsii.String("JobSchedules"), &awsscheduler.CfnScheduleGroupProps{Name: jsii.String(b.name("jobs"))})
+	b.wakes.group = *group.Ref()
+	b.wakes.fire = b.arn("lambda", "function", b.name("fire"), awscdk.ArnFormat_COLON_RESOURCE_NAME)
+	if b.settings.Gradual {
+		b.wakes.fire += ":" + live
+	}
+	b.wakes.role = *b.newRole("RoleWake", "scheduler.amazonaws.com", []statement{
+		{[]string{"lambda:InvokeFunction"}, []string{b.wakes.fire}},
+		{[]string{"sqs:SendMessage"}, []string{b.dead.arn}},
+	}).RoleArn()
+}
+
+// wakesGrant is what a function needs to set the wake-ups of jobs.
+func (b *builder) wakesGrant() grant {
+	return grant{map[string]string{
+		"SORTIE_SCHEDULE_GROUP": b.wakes.group, "SORTIE_FIRE": b.wakes.fire, "SORTIE_WAKE_ROLE": b.wakes.role, "SORTIE_DEAD_LETTERS": b.dead.arn,
+	}, []statement{
+		{
+			[]string{"scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"},
+			[]string{b.arn("scheduler", "schedule", b.wakes.group+"/*", awscdk.ArnFormat_SLASH_RESOURCE_NAME)},
+		},
+		{[]string{"iam:PassRole"}, []string{b.wakes.role}},
+	}}
+}
+
+// addFire sets what happens to wake-ups that fail.
+func (b *builder) addFire() {
+	b.invoked("fire", "FireInvoke", &awslambda.CfnEventInvokeConfigProps{
+		MaximumRetryAttempts: num(fireRetries), MaximumEventAgeInSeconds: num(fireMaxAge),
+		DestinationConfig: &awslambda.CfnEventInvokeConfig_DestinationConfigProperty{
+			OnFailure: &awslambda.CfnEventInvokeConfig_OnFailureProperty{Destination: jsii.String(b.dead.arn)},
+		},
+	})
+}
