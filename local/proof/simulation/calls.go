@@ -121,7 +121,8 @@ type attemptFacts struct {
 	// machines counts the machines that were created. strangers stopped some of
 	// them.
 	machines, strangers int
-	// longStart: a refusal of the runner has extended the start limit.
+	// longStart: a refusal of the runner, or a wait for a permitted start, has extended
+	// the start limit.
 	longStart bool
 	// noticedAt is when a worker first learned of a cancel request or got
 	// SIGTERM.

@@ -64,7 +64,8 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "its admission", r.EnteredAt, 2 * time.Second
 	case run.ContainerCreating:
-		if r.Slot.State == run.SlotQueued { // its start was throttled
+		if r.Slot.State == run.SlotQueued { // its start was throttled, or deferred
+			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
 			return "the queue timeout", r.QueueBy(), 3 * time.Second
 		}
 		// A creation that is refused is tried again after a delay.
