@@ -48,15 +48,18 @@ func TestRunSendsTheDefinition(t *testing.T) {
 		stdin, want string
 	}{
 		"an image": {
-			[]string{"run", "a", "--env", "A=b=c", "--retries", "2", "--output-path", "out/x", "--detach", "--", "-v"}, "",
+			[]string{"run", "a", "--env", "A=b=c", "--retries", "2", "--output-path", "out/x", "--detach", "--", "-v"},
+			"",
 			`{"image":"a","command":["-v"],"env":{"A":"b=c"},"output":{"path":"out/x"},"retryConfig":{"maxRetries":2}}`,
 		},
 		"a file": {
-			[]string{"run", "-f", file, "--env", "LEVEL=warn", "--detach"}, "",
+			[]string{"run", "-f", file, "--env", "LEVEL=warn", "--detach"},
+			"",
 			`{"image":"b","command":["c"],"env":{"LEVEL":"warn","OLD":"x"},"input":"` + base64.StdEncoding.EncodeToString([]byte("text")) + `"}`,
 		},
 		"standard input": {
-			[]string{"run", "a", "--input", "-", "-o", "dir/report.csv", "--detach"}, "\x00\xff",
+			[]string{"run", "a", "--input", "-", "-o", "dir/report.csv", "--detach"},
+			"\x00\xff",
 			`{"image":"a","output":{"path":"report.csv"},"retryConfig":{"maxRetries":0},"input":"AP8="}`,
 		},
 	} {
