@@ -4,7 +4,8 @@
 // environment of a worker.
 //
 // The package is pure. It validates requests and names the invalid field. It
-// never exposes tokens, environments and machine images of a record to clients.
+// never exposes tokens, the environments of machines and the values of secrets to
+// clients.
 package api
 
 import (

@@ -44,6 +44,9 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	}
 	if r.State != run.Completed {
 		refused := fault.New(fault.NotReady, "Export not ready or failed")
+		if r.Work.Kind != run.KindExport {
+			refused.Message = "the run has not ended, or failed"
+		}
 		refused.Retryable = !r.State.Terminal()
 		return Downloadable{}, refused
 	}

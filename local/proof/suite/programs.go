@@ -124,6 +124,9 @@ func programCancelled(c *Case) {
 	if answer.Status != http.StatusAccepted {
 		c.T.Fatalf("got %d %s, want 202", answer.Status, answer.Body)
 	}
+	if file := c.Call(http.MethodGet, "/download/"+accepted.TaskID, ""); file.Status != http.StatusBadRequest || file.Problem(c.T).Code != "NOT_READY" {
+		c.T.Errorf("got %d %s for the output of a run that has not ended, want 400 NOT_READY", file.Status, file.Body)
+	}
 	if run := c.ended(accepted); run.State != "Cancelled" || run.Cancel == nil || run.Cancel.Reason != "enough" {
 		c.T.Errorf("got %s with %+v, want Cancelled for the reason", run.State, run.Cancel)
 	}
