@@ -28,8 +28,7 @@ type Answer struct {
 	// Body is the start of the body, at most limit.HookBody bytes of UTF-8.
 	Body string
 	// Detail is the member detail of a problem document (RFC 9457), or else a
-	// description of the answer, at most limit.Message bytes. It is never empty
-	// unless the verdict is Allowed.
+	// description of the answer, at most limit.Message bytes; never empty.
 	Detail string
 	// Tries is the number of requests; 0 if the URL or a header is not permitted.
 	Tries int
@@ -48,8 +47,7 @@ func answerOf(status int, body []byte) Answer {
 	}
 	switch {
 	case status >= 200 && status < 300:
-		a.Verdict = Allowed
-		return a
+		a.Verdict, a.Detail = Allowed, ""
 	case status == http.StatusForbidden || status == http.StatusConflict || status == http.StatusUnprocessableEntity:
 		a.Verdict = Refused
 	}

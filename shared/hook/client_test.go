@@ -38,9 +38,9 @@ func TestAnswersAreClassified(t *testing.T) {
 		detail  string
 		tries   int
 	}{
-		{200, `{"ok":true}`, hook.Allowed, "", 1},
-		{204, "", hook.Allowed, "", 1},
-		{299, "", hook.Allowed, "", 1},
+		{200, `{"detail":"ok"}`, hook.Allowed, "answered 200 OK", 1},
+		{204, "", hook.Allowed, "answered 204 No Content", 1},
+		{299, "", hook.Allowed, "answered 299", 1},
 		{403, `{"title":"no","detail":"frozen until Monday"}`, hook.Refused, "frozen until Monday", 1},
 		{409, `{"detail":7}`, hook.Refused, "answered 409 Conflict", 1},
 		{422, "not JSON", hook.Refused, "answered 422 Unprocessable Entity", 1},

@@ -33,14 +33,14 @@ func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
 
 // external carries out the part of an action that is outside of the record. reason is
 // the constraint, onSuccess or onFailure.
-func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (failure string, err error) {
+func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (answer, failure string, err error) {
 	switch a.Type {
 	case run.ActionWebhook:
 		return s.hooks.Notify(ctx, r, *a.Hook, reason)
 	case run.ActionTriggerJob:
-		return s.triggerJob(ctx, r, a.JobID, reason)
+		failure, err = s.triggerJob(ctx, r, a.JobID, reason)
 	}
-	return "", nil
+	return "", failure, err
 }
 
 func (s *Actions) triggerJob(ctx context.Context, r run.Run, jobID, reason string) (failure string, err error) {
@@ -66,11 +66,11 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 	if !ok {
 		return fmt.Errorf("run %s has no action %s", r.ID, name)
 	}
-	failure, err := s.external(ctx, r, action, string(name))
+	answer, failure, err := s.external(ctx, r, action, string(name))
 	if err != nil {
 		return fmt.Errorf("cannot carry out the action %s: %w", name, err)
 	}
-	_, err = s.apply(ctx, r.Ref(), is(run.EndActionDone{Action: name, Failure: failure}))
+	_, err = s.apply(ctx, r.Ref(), is(run.EndActionDone{Action: name, Failure: failure, Answer: answer}))
 	return err
 }
 
@@ -122,7 +122,7 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 	if action.Type == run.ActionKillOld {
 		result.Newer, err = s.killOld(ctx, r)
 	} else {
-		result.Failure, err = s.external(ctx, r, action, string(r.Violations[0].Constraint))
+		result.Answer, result.Failure, err = s.external(ctx, r, action, string(r.Violations[0].Constraint))
 	}
 	if err == nil {
 		r, err = s.applyTo(ctx, r, in.visited(is(result)))

@@ -44,13 +44,13 @@ func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint
 }
 
 // Notify implements orchestrator.Hooks.
-func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason string) (string, error) {
+func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason string) (answer, failure string, err error) {
 	if err := h.err(); err != nil {
-		return "", err
+		return "", "", err
 	}
 	_, h.limited = ctx.Deadline()
 	h.notified = append(h.notified, r.ID+" "+reason)
-	return h.failures[to.URL], nil
+	return "answered 204 No Content", h.failures[to.URL], nil
 }
 
 // job stores a job without a schedule.

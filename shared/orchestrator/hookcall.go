@@ -49,12 +49,12 @@ func (s *HookCalls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Const
 }
 
 // Notify implements Hooks.
-func (s *HookCalls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (failure string, err error) {
-	answer, err := s.call(ctx, h, HookCall{Run: r, Reason: reason})
-	if err != nil || answer.Verdict == hook.Allowed {
-		return "", err
+func (s *HookCalls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
+	a, err := s.call(ctx, h, HookCall{Run: r, Reason: reason})
+	if err != nil || a.Verdict == hook.Allowed {
+		return a.Detail, "", err
 	}
-	return answer.Detail, nil
+	return "", a.Detail, nil
 }
 
 func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answer, error) {

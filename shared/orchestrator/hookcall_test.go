@@ -79,7 +79,7 @@ func TestHookDecidesAboutARun(t *testing.T) {
 		answer string
 		want   run.HookAnswer
 	}{
-		"allows":      {204, "", run.HookAnswer{Allowed: true}},
+		"allows":      {204, "", run.HookAnswer{Allowed: true, Detail: "answered 204 No Content"}},
 		"refuses":     {409, `{"detail":"frozen until Monday"}`, run.HookAnswer{Detail: "frozen until Monday"}},
 		"unavailable": {302, "", run.HookAnswer{Unavailable: true, Detail: "answered 302 Found"}},
 	} {
@@ -112,9 +112,9 @@ func TestHookIsSignedWithTheSecretOfItsTenant(t *testing.T) {
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	h.secrets.Put("acme", "hook-key", secret)
 	h.secrets.Put("other", "hook-key", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
-	failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "hook-key", Headers: map[string]string{"X-Team": "data"}}, "onFailure")
-	if err != nil || failure != "" || h.header.Get("X-Team") != "data" || h.body.Hook != "onFailure" {
-		t.Errorf("got failure %q (%v) and a request with %v, want it received", failure, err, h.header)
+	answer, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "hook-key", Headers: map[string]string{"X-Team": "data"}}, "onFailure")
+	if err != nil || failure != "" || answer != "answered 200 OK" || h.header.Get("X-Team") != "data" || h.body.Hook != "onFailure" {
+		t.Errorf("got answer %q, failure %q (%v) and a request with %v, want it received", answer, failure, err, h.header)
 	}
 	key, err := hook.ParseKey(secret)
 	if err != nil {
@@ -135,7 +135,7 @@ func TestHookWithoutAUsableSecretSendsNothing(t *testing.T) {
 	h := receiver(t, http.StatusOK, "")
 	h.secrets.Put("acme", "plain", "s3cret")
 	for name, want := range map[string]string{"missing": `unknown secret "missing"`, "plain": "want whsec_"} {
-		failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, "onFailure")
+		_, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, "onFailure")
 		if err != nil || !strings.Contains(failure, want) || strings.Contains(failure, "s3cret") || h.header != nil {
 			t.Errorf("%s: got failure %q, %v, want %q and no request", name, failure, err, want)
 		}
@@ -161,7 +161,7 @@ func TestHookNeedsTimeForATry(t *testing.T) {
 	h := receiver(t, http.StatusOK, "")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if failure, err := h.calls.Notify(ctx, hookedRun, run.Hook{URL: h.url}, "onFailure"); !fault.Is(err, fault.Unavailable) || h.header != nil {
+	if _, failure, err := h.calls.Notify(ctx, hookedRun, run.Hook{URL: h.url}, "onFailure"); !fault.Is(err, fault.Unavailable) || h.header != nil {
 		t.Errorf("got failure %q, %v, want Unavailable and no request", failure, err)
 	}
 }

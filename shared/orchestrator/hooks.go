@@ -14,8 +14,8 @@ type Hooks interface {
 	Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error)
 	// Notify sends a webhook about the run. reason is the constraint, onSuccess or
 	// onFailure. The same run and reason have the same message id. failure says why
-	// the address did not take it; empty if it did.
-	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (failure string, err error)
+	// the address did not take it; if it is empty, answer describes the response.
+	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error)
 }
 
 // NoHooks reaches no address.
@@ -29,6 +29,6 @@ func (NoHooks) Ask(context.Context, run.Run, run.Hook, run.Constraint) (run.Hook
 }
 
 // Notify implements Hooks.
-func (NoHooks) Notify(context.Context, run.Run, run.Hook, string) (string, error) {
-	return noHooks, nil
+func (NoHooks) Notify(context.Context, run.Run, run.Hook, string) (answer, failure string, err error) {
+	return "", noHooks, nil
 }

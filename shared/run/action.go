@@ -147,7 +147,8 @@ func (ActionStarted) apply(d *draft) error {
 // ends the run. The other actions wait for the job's slot, or for their delay.
 type ActionEnded struct {
 	// Failure is the sentence that says why the action failed; empty if it did not.
-	Failure string
+	// Otherwise Answer is that of a webhook.
+	Failure, Answer string
 	// Newer is the number of newer runs that hold slots of the job, for kill_old: it
 	// waits until all older ones are gone.
 	Newer int
@@ -168,7 +169,7 @@ func (f ActionEnded) apply(d *draft) error {
 			return nil
 		}
 	} else {
-		d.emit(Event{Type: EventActionExecuted, Message: string(action.Type)})
+		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer)})
 	}
 	limit := action.Limit
 	if limit == 0 {
@@ -199,6 +200,14 @@ func (f ActionEnded) apply(d *draft) error {
 		d.startAfterAction()
 	}
 	return nil
+}
+
+// withAnswer returns the message of an action with the answer of a webhook.
+func withAnswer(message, answer string) string {
+	if answer == "" {
+		return message
+	}
+	return message + ": " + answer
 }
 
 // awaitAction sends the run into ActionWaiting, without slots.

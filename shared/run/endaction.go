@@ -112,8 +112,9 @@ func (d *draft) endActions() {
 // It changes nothing if that is recorded.
 type EndActionDone struct {
 	Action EndAction
-	// Failure says why the action failed; empty if it did not.
-	Failure string
+	// Failure says why the action failed; empty if it did not. Otherwise Answer is that
+	// of a webhook.
+	Failure, Answer string
 }
 
 func (f EndActionDone) apply(d *draft) error {
@@ -123,7 +124,7 @@ func (f EndActionDone) apply(d *draft) error {
 	}
 	d.Execution.Pending = slices.DeleteFunc(slices.Clone(d.Execution.Pending), pending)
 	action, _ := d.ActionOf(f.Action)
-	e := Event{Type: EventActionExecuted, Message: fmt.Sprintf("%s: %s", f.Action, action.Type)}
+	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer)}
 	if f.Failure != "" {
 		e.Type, e.Message = EventActionFailed, fmt.Sprintf("%s: %s: %s", f.Action, action.Type, f.Failure)
 	}

@@ -91,8 +91,8 @@ func TestHooksOfARun(t *testing.T) {
 		}
 		return events, string(s.Call(http.MethodGet, "/v1/tasks/"+accepted.TaskID+"/logs", "").Body)
 	}
-	if events, log := run(receiver.URL + "/yes"); !strings.Contains(events, "job.completed") || !strings.Contains(log, "key=") || strings.Contains(log, "s3cret") {
-		t.Errorf("allowed run: got events\n%s\nand log\n%s\nwant a success, and the secret masked", events, log)
+	if events, log := run(receiver.URL + "/yes"); !strings.Contains(events, "job.action_executed onSuccess: webhook: answered 200 OK") || !strings.Contains(log, "key=") || strings.Contains(log, "s3cret") {
+		t.Errorf("allowed run: got events\n%s\nand log\n%s\nwant a success, the answer of the webhook, and the secret masked", events, log)
 	}
 	if events, _ := run(receiver.URL + "/no"); !strings.Contains(events, "job.constraint_violated preRunHook: the hook refuses the run: frozen until Monday") {
 		t.Errorf("refused run: got events\n%s", events)
