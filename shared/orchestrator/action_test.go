@@ -127,6 +127,11 @@ func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
 	if len(h.hooks.notified) != 1 || h.hooks.limited {
 		t.Errorf("got webhooks %v, limited %v, want one without a limit of its own", h.hooks.notified, h.hooks.limited)
 	}
+	events, err := h.store.Events(t.Context(), h.record("a").Ref(), 0, 1000)
+	h.ok(err)
+	if got, want := events[len(events)-1].Message, "onFailure: webhook: answered 204 No Content"; got != want {
+		t.Errorf("got the last event %q, want %q", got, want)
+	}
 }
 
 // TestHookAfterTheRunIsAskedOnce asks at the end of the run, not after each attempt.
