@@ -32,7 +32,7 @@ func openBill(t *testing.T) *bill {
 	b := &bill{T: t, clock: clock.NewVirtual(time.Now().UTC().Truncate(time.Hour))}
 	b.spent = &meter{API: dynamodb.NewFromConfig(cfg), T: t, table: table(t, cfg)}
 	var err error
-	b.Store, err = dynamo.New(b.spent, dynamo.Config{Table: b.spent.table, Clock: b.clock, Consumed: b.spent.consumed})
+	b.Store, err = dynamo.New(b.spent, dynamo.Config{Table: b.spent.table, Clock: b.clock, Consumed: b.spent.consumed, Concurrency: 1})
 	b.ok(err)
 	return b
 }
