@@ -9,6 +9,9 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -117,4 +120,36 @@ func TestRunsOfAJob(t *testing.T) {
 		t.Errorf("got runs %v, want %v", found, created)
 	}
 	call[contract.Problem](t, stage, "GET", "/v1/jobs/none/runs", "", 404)
+}
+
+// TestWaitingRunGetsTheNewestDefinition changes a job while a firing waits for its time.
+func TestWaitingRunGetsTheNewestDefinition(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	at := stage.Clock.Now().Add(time.Hour).Truncate(time.Second)
+	body := fmt.Sprintf(`{"scheduledAt": %q, "parameters": {"LEVEL": "debug"}}`, at.Format(time.RFC3339))
+	accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
+	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "newest", "env": {"LEVEL": "warn", "NEW": "1"}, "input": "other"}`, 200)
+	stage.Clock.Advance(time.Hour)
+	stage.Admit(t, accepted.TaskID)
+	r := stage.Run(t, accepted.TaskID)
+	env := r.Work.Program.Env
+	if r.Work.Image != "newest" || r.JobVersion != 2 || env["LEVEL"].Value != "debug" || env["NEW"].Value != "1" || r.Input() == nil || r.Input().Text != "other" {
+		t.Errorf("got %s in version %d with program %+v, want the newest definition and the parameters", r.Work.Image, r.JobVersion, r.Work.Program)
+	}
+}
+
+func TestInputIsStoredAtTheLaunch(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "app", "input": "hello"}`, 201)
+	accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
+	stage.Start(t, accepted.TaskID)
+	if got := stage.Objects.Content(port.Accepted, limit.InputKey(apitest.Tenant, accepted.TaskID)); got != "hello" {
+		t.Errorf("got input %q in the bucket after the launch, want hello", got)
+	}
+	if program := stage.Envelope(t, accepted.TaskID).Program; program == nil || program.Input == nil || program.Input.Size != 5 {
+		t.Errorf("got program %+v in the envelope, want an input of 5 bytes", program)
+	}
 }

@@ -16,6 +16,7 @@ func TestRunOfADefinition(t *testing.T) {
 	want := run.Program{
 		Command: []string{"--since", "24h"},
 		Env:     map[string]run.Variable{"LEVEL": {Value: "info"}, "EMPTY": {}, "TOKEN": {SecretRef: "shop-token"}},
+		Input:   &run.Input{Text: "{\"shop\": \"eu\"}\n", Size: 15},
 		Output:  &run.ProgramOutput{Path: "out/orders.csv", FileName: "orders.csv", ContentType: "text/csv"}, Completion: run.CompletionExit,
 		ExitCodes: run.ExitCodes{Success: []int{0, 3}, Retry: []int{75}, Fail: []int{64, 65}}, DropLogs: true,
 	}

@@ -19,7 +19,7 @@ const (
 
 // Run returns a run with what the definition says about each: its work, policy,
 // constraints and actions. defaults is the policy of the deployment. The run has no
-// identity, and its input is not set: it has to be stored first.
+// identity.
 func (d Definition) Run(defaults run.Policy) run.Run {
 	policy, _ := d.policy(defaults)
 	r := run.Run{
@@ -42,6 +42,9 @@ func (d Definition) work() run.Work {
 	}
 	for name, v := range d.Env {
 		program.Env[name] = run.Variable(v)
+	}
+	if d.Input != "" {
+		program.Input = &run.Input{Text: d.Input, Size: int64(len(d.Input))}
 	}
 	if o := d.Output; o != nil {
 		program.Output = &run.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}

@@ -297,19 +297,20 @@ func TestNewestDefinitionReachesAWaitingRun(t *testing.T) {
 	waiting := h.startRun(func(r *run.Run) {
 		r.JobID, r.JobVersion, r.ScheduledAt = "nightly", 1, h.clock.now.Add(time.Hour)
 		r.Parameters = map[string]string{"DAY": "monday"}
-		r.Work = run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Input: &run.Input{Key: "kept", Size: 1}}}
+		r.Work = run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Input: &run.Input{Text: "older", Size: 5}}}
 	})
 	stored, err := h.store.LoadJob(h.Context(), client.Tenant, "nightly")
 	h.ok(err)
 	d := stored.Definition
+	d.Input = "newer input"
 	d.Image, d.Env = "newer", map[string]job.Variable{"DAY": {Value: "any"}, "LEVEL": {Value: "info"}}
 	h.ok(h.store.SaveJob(h.Context(), stored.Apply(d, "someone", h.clock.now)))
 	h.advance(time.Hour + time.Second)
 	r := h.wantState(waiting, run.Running)
 	want := map[string]run.Variable{"DAY": {Value: "monday"}, "LEVEL": {Value: "info"}}
 	h.equal(want, r.Work.Program.Env)
-	if r.Work.Image != "newer" || r.JobVersion != 2 || r.Work.Program.Input == nil || r.Work.Program.Input.Key != "kept" {
-		t.Errorf("got image %s of version %d with input %+v, want the newest definition with the run's input", r.Work.Image, r.JobVersion, r.Work.Program.Input)
+	if r.Work.Image != "newer" || r.JobVersion != 2 || r.Work.Program.Input == nil || r.Work.Program.Input.Text != "newer input" {
+		t.Errorf("got image %s of version %d with input %+v, want the newest definition with its input", r.Work.Image, r.JobVersion, r.Work.Program.Input)
 	}
 	if r := h.record(running); r.Work.Image != "worker" {
 		t.Errorf("got image %s of a run that was under way, want it unchanged", r.Work.Image)

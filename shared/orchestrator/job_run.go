@@ -48,24 +48,19 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 	if err := s.CheckImage(in.Identity, j.Definition.Image); err != nil {
 		return r, false, err
 	}
-	d, err := withParameters(j.Definition, in.Parameters)
-	if err != nil {
+	if err := checkParameters(in.Parameters); err != nil {
 		return r, false, err
 	}
-	r = d.Run(s.policy)
+	r = j.Definition.Run(s.policy)
 	r.Tenant, r.Workspace, r.CorrelationID = in.Identity.Tenant, in.Identity.Workspace, in.CorrelationID
-	r.JobVersion, r.Trigger = j.Version, run.TriggerManual
-	if in.ScheduledAt.IsZero() {
-		return s.createWithInput(ctx, r, in.IdempotencyKey, in.digest(), []byte(d.Input))
+	r.JobVersion, r.Trigger, r.Parameters = j.Version, run.TriggerManual, in.Parameters
+	r.Work.Program = r.Work.Program.With(in.Parameters)
+	if !in.ScheduledAt.IsZero() {
+		r.ScheduledAt = in.ScheduledAt.UTC()
+		r.ID = run.FiringID(j.ID, r.ScheduledAt)
 	}
-	r.ScheduledAt = in.ScheduledAt.UTC()
-	r.ID = run.FiringID(j.ID, r.ScheduledAt)
-	// The input of a firing has one key, so it is not stored for one that exists.
-	if found, existing, err := s.fired(ctx, r); existing || err != nil {
-		return found, existing, err
-	}
-	created, existing, err := s.createWithInput(ctx, r, in.IdempotencyKey, in.digest(), []byte(d.Input))
-	if errors.Is(err, port.ErrConflict) {
+	created, existing, err := s.create(ctx, r, in.IdempotencyKey, in.digest(), nil)
+	if r.ID != "" && errors.Is(err, port.ErrConflict) {
 		return s.fired(ctx, r)
 	}
 	return created, existing, err
@@ -74,13 +69,10 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 // fired returns the firing that exists instead of a new one.
 func (s *Jobs) fired(ctx context.Context, wanted run.Run) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
-	if errors.Is(err, port.ErrNotFound) {
-		return run.Run{}, false, nil
-	}
 	if err != nil {
 		return run.Run{}, false, fmt.Errorf("cannot read the firing: %w", err)
 	}
-	if !maps.Equal(r.Work.Program.Env, wanted.Work.Program.Env) {
+	if !maps.Equal(r.Parameters, wanted.Parameters) {
 		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters; cancel it, or use another time")
 	}
 	return r, true, nil
@@ -98,23 +90,16 @@ func (s *Jobs) checkTime(at time.Time) error {
 	return nil
 }
 
-// withParameters returns the definition with further environment variables.
-func withParameters(d job.Definition, parameters map[string]string) (job.Definition, error) {
-	if len(parameters) == 0 {
-		return d, nil
-	}
-	env := maps.Clone(d.Env)
-	if env == nil {
-		env = map[string]job.Variable{}
-	}
+// checkParameters returns the DefinitionProblems of environment variables.
+func checkParameters(parameters map[string]string) error {
+	env := make(map[string]job.Variable, len(parameters))
 	for name, value := range parameters {
 		env[name] = job.Variable{Value: value}
 	}
 	if problems := job.CheckEnv("parameters", env); len(problems) > 0 {
-		return d, newDefinitionProblems(problems)
+		return newDefinitionProblems(problems)
 	}
-	d.Env = env
-	return d, nil
+	return nil
 }
 
 // digest identifies the content of the request.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -167,8 +168,12 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		return port.LaunchSpec{}, err
 	}
 	if input := r.Input(); input != nil {
+		key, err := s.inputKey(ctx, r, *input)
+		if err != nil {
+			return port.LaunchSpec{}, err
+		}
 		ttl := assignment.Grant.ExpiresAt.Sub(s.now())
-		if assignment.InputURL, err = s.outputs.outputs.PresignGet(ctx, input.Key, "inline", inputType, ttl); err != nil {
+		if assignment.InputURL, err = s.outputs.outputs.PresignGet(ctx, key, "inline", inputType, ttl); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the input: %w", err)
 		}
 	}
@@ -189,4 +194,16 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Region: s.config.Region, Env: env,
 		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil
+}
+
+// inputKey returns the key of the stored input. It stores the text of a job first.
+func (s *Launches) inputKey(ctx context.Context, r run.Run, input run.Input) (string, error) {
+	if input.Key != "" {
+		return input.Key, nil
+	}
+	key := limit.InputKey(r.Tenant, r.TaskID)
+	if err := s.outputs.outputs.Put(ctx, port.Accepted, key, inputType, []byte(input.Text)); err != nil {
+		return "", fmt.Errorf("cannot store the input: %w", err)
+	}
+	return key, nil
 }

@@ -63,6 +63,9 @@ func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 	if input == nil {
 		return nil, nil
 	}
+	if input.Text != "" {
+		return []byte(input.Text), nil
+	}
 	body, _, err := s.outputs.Open(ctx, port.Accepted, input.Key, port.Span{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the input: %w", err)
@@ -76,8 +79,7 @@ func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 }
 
 // createWithInput is create for a run whose program has an input. An input whose run
-// was not created is deleted; if that is unknown, or for a firing, whose input has one
-// key, the bucket's lifecycle rule does it.
+// was not created is deleted; if that is unknown, the bucket's lifecycle rule does it.
 func (s *Runs) createWithInput(
 	ctx context.Context, r run.Run, key, digest string, input []byte,
 ) (created run.Run, existing bool, err error) {
@@ -98,7 +100,7 @@ func (s *Runs) createWithInput(
 		r.Work.Program = &program
 		return nil
 	})
-	if stored != "" && r.ID == "" && (existing || fault.Is(err, fault.IdempotencyMismatch)) {
+	if stored != "" && (existing || fault.Is(err, fault.IdempotencyMismatch)) {
 		if lost := s.outputs.Delete(ctx, port.Accepted, stored); lost != nil {
 			s.log.WarnContext(ctx, "cannot delete the input of a repeated request", "error", lost.Error())
 		}

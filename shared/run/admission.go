@@ -49,15 +49,10 @@ func (f Due) apply(d *draft) error {
 	return nil
 }
 
-// takeOver replaces what the run has from its job. Its parameters and its input stay.
+// takeOver replaces what the run has from its job. Its parameters stay.
 func (d *draft) takeOver(newest Run) {
-	was := d.Work.Program
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
-	program := d.Work.Program.With(d.Parameters)
-	if was != nil {
-		program.Input = was.Input
-	}
-	d.Work.Program = program
+	d.Work.Program = d.Work.Program.With(d.Parameters)
 }
 
 // Admitted: the pool has a free slot, and the commit takes it. Limit is the

@@ -65,9 +65,12 @@ type Variable struct {
 	SecretRef string `json:"secretRef,omitempty"`
 }
 
-// Input is a stored standard input.
+// Input is a standard input: a stored one, or the text of a job, which each launch
+// stores.
 type Input struct {
-	Key string `json:"key"`
+	// Key is empty for a text.
+	Key  string `json:"key,omitempty"`
+	Text string `json:"text,omitempty"`
 	// Size is in bytes.
 	Size int64 `json:"size"`
 	// Deleted: its bytes were deleted, at the end of the record's retention.
