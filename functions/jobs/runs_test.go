@@ -140,14 +140,17 @@ func TestWaitingRunGetsTheNewestDefinition(t *testing.T) {
 	}
 }
 
-func TestInputIsStoredAtTheLaunch(t *testing.T) {
+func TestLaunchHasTheInputAndResources(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "app", "input": "hello"}`, 201)
+	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "app", "input": "hello", "resources": {"cpus": 2, "memoryMB": 512}}`, 201)
 	accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
 	stage.Start(t, accepted.TaskID)
 	if got := stage.Objects.Content(port.Accepted, limit.InputKey(apitest.Tenant, accepted.TaskID)); got != "hello" {
 		t.Errorf("got input %q in the bucket after the launch, want hello", got)
+	}
+	if size := stage.Envelope(t, accepted.TaskID).Resources; size.CPUMillicores != 2000 || size.MemoryBytes != 512<<20 {
+		t.Errorf("got resources %+v in the envelope, want those of the job", size)
 	}
 	if program := stage.Envelope(t, accepted.TaskID).Program; program == nil || program.Input == nil || program.Input.Size != 5 {
 		t.Errorf("got program %+v in the envelope, want an input of 5 bytes", program)

@@ -20,6 +20,9 @@ func TestRunOfADefinition(t *testing.T) {
 		Output:  &run.ProgramOutput{Path: "out/orders.csv", FileName: "orders.csv", ContentType: "text/csv"}, Completion: run.CompletionExit,
 		ExitCodes: run.ExitCodes{Success: []int{0, 3}, Retry: []int{75}, Fail: []int{64, 65}}, DropLogs: true,
 	}
+	if size := (run.Resources{CPUs: 2, MemoryMB: 512, Region: "fra"}); r.Work.Resources != size {
+		t.Errorf("got resources %+v, want %+v", r.Work.Resources, size)
+	}
 	if r.Work.Kind != run.KindJob || r.Work.Image != "registry.example.org/import:3" || !reflect.DeepEqual(*r.Work.Program, want) {
 		t.Errorf("got work %+v of %+v, want %+v", r.Work, r.Work.Program, want)
 	}

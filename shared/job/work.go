@@ -52,7 +52,14 @@ func (d Definition) work() run.Work {
 			program.Output.FileName = path.Base(o.Path)
 		}
 	}
-	return run.Work{Kind: run.KindJob, Image: d.Image, Program: program}
+	resources := run.Resources{Region: d.Region}
+	if r := d.Resources; r != nil && r.CPUs != nil {
+		resources.CPUs = *r.CPUs
+	}
+	if r := d.Resources; r != nil && r.MemoryMB != nil {
+		resources.MemoryMB = *r.MemoryMB
+	}
+	return run.Work{Kind: run.KindJob, Image: d.Image, Program: program, Resources: resources}
 }
 
 func (d Definition) constraints() *run.Constraints {

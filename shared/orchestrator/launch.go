@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,8 +155,10 @@ func startFault(err error) *fault.Fault {
 // spec describes the machine of the run's attempt. Its environment has credentials
 // and a token: it is never logged.
 func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
+	size := r.Work.Resources
 	assignment := Assignment{
-		Run: r, PublicURL: s.config.PublicURL, SourceURL: s.config.SourceURL, CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB,
+		Run: r, PublicURL: s.config.PublicURL, SourceURL: s.config.SourceURL,
+		CPUs: cmp.Or(size.CPUs, s.config.CPUs), MemoryMB: cmp.Or(size.MemoryMB, s.config.MemoryMB),
 	}
 	var err error
 	if assignment.CallbackURL, err = s.grants.callbackURL(ctx, r, s.config.PublicURL); err != nil {
@@ -191,8 +194,8 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		command = r.Work.Program.Command
 	}
 	return port.LaunchSpec{
-		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Region: s.config.Region, Env: env,
-		CPUs: s.config.CPUs, MemoryMB: s.config.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
+		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Env: env,
+		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil
 }
 

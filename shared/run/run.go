@@ -148,6 +148,15 @@ type Work struct {
 	Image   string          `json:"image"`
 	// Program is the work of kind job; nil for another kind.
 	Program *Program `json:"program,omitempty"`
+	// Resources are what the work asks of its machine.
+	Resources Resources `json:"resources,omitzero"`
+}
+
+// Resources describe a machine. Zero values are those of the deployment.
+type Resources struct {
+	CPUs     int    `json:"cpus,omitempty"`
+	MemoryMB int    `json:"memoryMB,omitempty"`
+	Region   string `json:"region,omitempty"`
 }
 
 // ContentType returns the media type of the work's output.
