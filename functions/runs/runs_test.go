@@ -31,7 +31,7 @@ func setup(t *testing.T, exec bool) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
-		return append(runs.Routes(s.Jobs.Definitions), tasks.Routes(s.Queries, s.Runs, s.Logs, parts.Signer, "")...)
+		return append(runs.Routes(s.Definitions), tasks.Routes(s.Queries, s.Runs, s.Logs, parts.Signer, "")...)
 	}, func(s *apitest.Settings) {
 		s.Service.ExecImages = exec
 		s.Server.Tokens = optional{access.Full("dev", token, apitest.Tenant, "main")}

@@ -13,12 +13,18 @@ func Task(v orchestrator.View) contract.Task {
 	task := contract.Task{
 		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
 		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work),
-		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger),
+		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped,
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
 		FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
 		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
-		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt,
+		CreatedAt: r.CreatedAt, EnteredAt: r.EnteredAt, ScheduledAt: r.ScheduledAt, FiredAt: r.FiredAt,
 		StartedAt: r.Attempt.StartedAt, EndedAt: r.EndedAt, RetryAt: r.RetryAt, ExpiresAt: r.ExpiresAt,
+	}
+	if !r.FiredAt.IsZero() {
+		task.LatenessSeconds = new(r.FiredAt.Sub(r.ScheduledAt).Seconds())
+	}
+	if m := r.Missed; m != nil {
+		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until}
 	}
 	if r.Attempt.MachineName != "" {
 		task.Machine = &contract.Machine{ID: r.Attempt.Machine.ID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}

@@ -24,9 +24,13 @@ type Task struct {
 	JobVersion int64  `json:"jobVersion,omitempty"`
 	// Trigger is what created the run of a job.
 	Trigger string `json:"trigger,omitempty"`
-	Policy  Policy `json:"policy"`
-	State   string `json:"state"`
-	Attempt int    `json:"attempt"`
+	// Skipped: the run has completed without an attempt. Missed are the firings that it
+	// is the record of.
+	Skipped bool    `json:"skipped,omitempty"`
+	Missed  *Missed `json:"missed,omitempty"`
+	Policy  Policy  `json:"policy"`
+	State   string  `json:"state"`
+	Attempt int     `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`
@@ -42,10 +46,22 @@ type Task struct {
 	CreatedAt   time.Time       `json:"createdAt"`
 	EnteredAt   time.Time       `json:"enteredAt"`
 	ScheduledAt time.Time       `json:"scheduledAt,omitzero"`
-	StartedAt   time.Time       `json:"startedAt,omitzero"`
-	EndedAt     time.Time       `json:"endedAt,omitzero"`
-	RetryAt     time.Time       `json:"retryAt,omitzero"`
-	ExpiresAt   time.Time       `json:"expiresAt,omitzero"`
+	// FiredAt is when the firing was committed, LatenessSeconds how long after
+	// ScheduledAt.
+	FiredAt         time.Time `json:"firedAt,omitzero"`
+	LatenessSeconds *float64  `json:"latenessSeconds,omitempty"`
+	StartedAt       time.Time `json:"startedAt,omitzero"`
+	EndedAt         time.Time `json:"endedAt,omitzero"`
+	RetryAt         time.Time `json:"retryAt,omitzero"`
+	ExpiresAt       time.Time `json:"expiresAt,omitzero"`
+}
+
+// Missed are consecutive firings that were skipped together, the first one at
+// ScheduledAt of the run.
+type Missed struct {
+	Reason string    `json:"reason"`
+	Count  int       `json:"count"`
+	Until  time.Time `json:"until"`
 }
 
 // Program is the work of a task of kind job, as it was stored.

@@ -23,6 +23,7 @@ type System struct {
 	*Supervision
 	*Termination
 	*Sweeper
+	*Definitions
 	Jobs *Jobs
 }
 
@@ -48,11 +49,13 @@ func NewSystem(
 	reception := NewReception(records, tokens, canary, config)
 	requests := NewRequests(life, random.Hex, config)
 	runs := NewRuns(requests, outputs)
+	definitions := NewDefinitions(runs, config)
 	firing := NewFiring(life, schedules, outputs, random.Hex, config)
 	return &System{
 		Requests:    requests,
 		Runs:        runs,
-		Jobs:        NewJobs(NewDefinitions(runs, config), firing),
+		Definitions: definitions,
+		Jobs:        NewJobs(definitions, firing),
 		Firing:      firing,
 		Queries:     NewQueries(records),
 		Downloads:   NewDownloads(objects, config),

@@ -19,7 +19,7 @@ type SchedulesHarness struct {
 	port.Schedules
 	// Now is the time of the adapter's clock at the start, in whole seconds.
 	Now time.Time
-	// Advance moves the clock on and returns the jobs that were woken since the
+	// Advance moves the clock on and returns the jobs of the wake-ups since the
 	// previous call, in any order.
 	Advance func(d time.Duration) []job.Ref
 }
@@ -29,7 +29,7 @@ func Schedules(t *testing.T, open func(t *testing.T) SchedulesHarness) {
 	t.Helper()
 	nightly, other := job.Ref{Tenant: "default", ID: "nightly"}, job.Ref{Tenant: "default", ID: "other"}
 	for name, test := range map[string]func(s schedulesTest){
-		"a job is woken once, at its time": func(s schedulesTest) {
+		"a wake-up comes once, at its time": func(s schedulesTest) {
 			s.set(nightly, 10*time.Second)
 			s.wants(9 * time.Second)
 			s.wants(time.Second, nightly)
@@ -60,7 +60,7 @@ func Schedules(t *testing.T, open func(t *testing.T) SchedulesHarness) {
 			s.wants(12*time.Second, nightly)
 			s.wants(time.Hour)
 		},
-		"a job is woken again and again": func(s schedulesTest) {
+		"wake-ups follow each other": func(s schedulesTest) {
 			for range 3 {
 				s.set(nightly, 10*time.Second)
 				s.wants(10*time.Second, nightly)
@@ -136,7 +136,7 @@ func (s schedulesTest) remove(ref job.Ref) {
 	}
 }
 
-// wants moves the clock on and checks which jobs are woken.
+// wants moves the clock on and checks which jobs have a wake-up.
 func (s schedulesTest) wants(after time.Duration, want ...job.Ref) {
 	s.Helper()
 	order := func(a, b job.Ref) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) }

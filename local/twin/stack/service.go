@@ -107,7 +107,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		runs.Routes(s.system.Jobs.Definitions),
+		runs.Routes(s.system.Definitions),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, signer, s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries),
 	)

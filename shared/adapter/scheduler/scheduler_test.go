@@ -49,16 +49,16 @@ func TestSchedules(t *testing.T) {
 			t.Parallel()
 			porttest.Schedules(t, func(t *testing.T) porttest.SchedulesHarness {
 				service, s, c := setup(t, plan)
-				return porttest.SchedulesHarness{Schedules: s, Now: epoch, Advance: func(d time.Duration) (woken []job.Ref) {
+				return porttest.SchedulesHarness{Schedules: s, Now: epoch, Advance: func(d time.Duration) (delivered []job.Ref) {
 					c.Advance(d)
 					for _, input := range service.Invoke() {
 						var ref job.Ref
 						if err := json.Unmarshal([]byte(input), &ref); err != nil {
 							t.Error(err)
 						}
-						woken = append(woken, ref)
+						delivered = append(delivered, ref)
 					}
-					return woken
+					return delivered
 				}}
 			})
 		})

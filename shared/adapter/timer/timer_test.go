@@ -18,11 +18,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// last is woken after all jobs that are due.
+// last is delivered after all jobs that are due.
 var last = job.Ref{Tenant: "test", ID: "last"}
 
-// setup runs Schedules until the test ends. woken gets the jobs in order.
-func setup(t *testing.T) (s *timer.Schedules, c *clock.Virtual, woken <-chan job.Ref) {
+// setup runs Schedules until the test ends. delivered gets the jobs in order.
+func setup(t *testing.T) (s *timer.Schedules, c *clock.Virtual, delivered <-chan job.Ref) {
 	t.Helper()
 	c = clock.NewVirtual(epoch)
 	s = timer.New(c)
@@ -37,14 +37,14 @@ func setup(t *testing.T) (s *timer.Schedules, c *clock.Virtual, woken <-chan job
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	porttest.Schedules(t, func(t *testing.T) porttest.SchedulesHarness {
-		s, c, woken := setup(t)
+		s, c, delivered := setup(t)
 		return porttest.SchedulesHarness{Schedules: s, Now: epoch, Advance: func(d time.Duration) (due []job.Ref) {
 			c.Advance(d)
 			if err := s.Set(t.Context(), last, c.Now().Add(1)); err != nil {
 				t.Error(err)
 			}
 			c.Advance(1)
-			for ref := range woken {
+			for ref := range delivered {
 				if ref == last {
 					break
 				}
@@ -58,14 +58,14 @@ func TestSchedules(t *testing.T) {
 // TestClockIsSet checks that a wake-up follows the clock and not a timer of the host.
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
-	s, c, woken := setup(t)
+	s, c, delivered := setup(t)
 	ref := job.Ref{Tenant: "default", ID: "nightly"}
 	c.Advance(-time.Hour)
 	if err := s.Set(t.Context(), ref, epoch); err != nil {
 		t.Fatal(err)
 	}
 	c.Advance(time.Hour)
-	if got := <-woken; got != ref {
+	if got := <-delivered; got != ref {
 		t.Errorf("got %v, want %v", got, ref)
 	}
 }

@@ -45,7 +45,7 @@ type described struct {
 func frontDoors(s *orchestrator.System, signer port.Signer) []httpkit.Route {
 	return slices.Concat(
 		export.Routes(s.Requests), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
-		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""), jobs.Routes(s.Jobs, s.Queries), runs.Routes(s.Jobs.Definitions),
+		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""), jobs.Routes(s.Jobs, s.Queries), runs.Routes(s.Definitions),
 	)
 }
 

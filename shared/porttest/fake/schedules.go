@@ -44,7 +44,7 @@ func (s *Schedules) Remove(ctx context.Context, ref job.Ref) error {
 	})
 }
 
-// WakeUp returns the time at which the job is to be woken; zero if it is not.
+// WakeUp returns the time at which the job is due; zero if it is not.
 func (s *Schedules) WakeUp(ref job.Ref) time.Time {
 	s.lock.Lock()
 	defer s.lock.Unlock()

@@ -1,0 +1,57 @@
+package stack_test
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+const everySecond = "/v1/jobs/every-second"
+
+// firings waits until the job has at least n runs and returns them, the oldest first.
+func (c *child) firings(n int) []contract.Task {
+	c.T.Helper()
+	for {
+		runs := outside.Get[contract.JobRuns](c.Client, everySecond+"/runs?limit=1000").Runs
+		if len(runs) >= n {
+			slices.Reverse(runs)
+			return runs
+		}
+		if err := clock.Sleep(c.T.Context(), clock.System{}, 50*time.Millisecond); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+}
+
+// TestKilledStackFiresEachTimeOnce kills the stack while a job fires each second.
+func TestKilledStackFiresEachTimeOnce(t *testing.T) {
+	t.Parallel()
+	given := served{Data: t.TempDir()}
+	g := spawn(t, given)
+	if answer := g.Call("PUT", everySecond, `{"image": "sortie-worker", "schedule": "@every 1s"}`); answer.Status != 201 {
+		t.Fatalf("got %d %s, want 201", answer.Status, answer.Body)
+	}
+	for n := 2; n <= 6; n += 2 {
+		g.firings(n)
+		g.kill(syscall.SIGKILL)
+		g = spawn(t, given)
+	}
+	g.firings(10)
+	if answer := g.Call("POST", everySecond+"/pause", ""); answer.Status != 200 {
+		t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+	}
+	runs := g.firings(10)
+	for i, r := range runs {
+		if want := runs[0].ScheduledAt.Add(time.Duration(i) * time.Second); !r.ScheduledAt.Equal(want) {
+			t.Errorf("got run %d of %s, want one of %s", i, r.ScheduledAt, want)
+		}
+		if r.Trigger != "schedule" || r.LatenessSeconds == nil || *r.LatenessSeconds < 0 || !r.FiredAt.Equal(r.CreatedAt) {
+			t.Errorf("got %+v, want a firing with its lateness", r)
+		}
+	}
+}
