@@ -123,8 +123,8 @@ func jobProblems(c *Case) {
 func jobFiring(c *Case) {
 	path := c.jobPath("firing")
 	defer c.Call(http.MethodDelete, path, "")
-	send[api.JobAnswer](c, "PUT", path, `{"image": "a"}`, 201)
-	at := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+	stored, _ := send[api.JobAnswer](c, "PUT", path, `{"image": "a"}`, 201)
+	at := stored.CreatedAt.Add(2 * time.Hour).Truncate(time.Second)
 	body := fmt.Sprintf(`{"scheduledAt": %q, "parameters": {"A": "1"}}`, at.Format(time.RFC3339))
 	first, header := send[contract.RunAccepted](c, "POST", path+"/runs", body, 202)
 	if want := strings.TrimPrefix(path, "/v1/jobs/") + ":" + at.UTC().Format("20060102T150405Z"); first.RunID != want || header.Get("Location") != "/v1/runs/"+want {
