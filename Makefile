@@ -194,7 +194,7 @@ functions: ## build the functions for ARCH=arm64
 .PHONY: infra-tools
 infra-tools: # the programs of synth, diff, deploy and destroy
 	@command -v npm >/dev/null || { echo 'npm not found: install Node 22 or newer, then try again'; exit 1; }
-	@node -e 'process.exit(parseInt(process.versions.node) < 22)' || echo 'Node '$$(node --version)' is out of support: install Node 22 or newer' >&2
+	@node -e 'process.exit(Number(parseInt(process.versions.node) < 22))' || echo 'Node '$$(node --version)' is out of support: install Node 22 or newer' >&2
 	@mkdir -p infra/.cdk && cd infra/.cdk && { cmp -s ../package.json package.json || { cp ../package.json . && \
 		npm install --no-audit --no-fund --no-package-lock --loglevel=error || { rm -f package.json; exit 1; }; }; }
 	cd infra && $(GO) build -trimpath -o .cdk/infra .

@@ -102,7 +102,7 @@ func goClient(ctx context.Context, k *kit) error {
 		return fmt.Errorf("cannot copy the client's program: %w", err)
 	}
 	err = k.exec(ctx, "generate the client", call{args: []string{
-		k.tools.Go, "run", oapiCodegen, "-package", "main", "-generate", "client,models", "-o", filepath.Join(dir, "client.gen.go"), document,
+		k.tools.Go, "run", oapiCodegen, "-package", "main", "-generate", "client,models,skip-prune", "-o", filepath.Join(dir, "client.gen.go"), document,
 	}})
 	if err != nil {
 		return err
