@@ -79,14 +79,20 @@ func TestMissedFiringsAreCaughtUp(t *testing.T) {
 	wantFired(t, due, "02 13:00:00 catch_up", "02 14:00:00 catch_up", "02 15:00:00 schedule")
 	_, due = j.Fire(noon.Add(3*time.Hour+job.OnTime+1), 20)
 	wantFired(t, due, "02 13:00:00 catch_up", "02 14:00:00 catch_up", "02 15:00:00 catch_up")
+	j = job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \"* * * * *\"\n"+catchUp), "me", noon)
+	_, due = j.Fire(noon.Add(2*time.Minute), 20) // on time, but after the following time
+	wantFired(t, due, "02 12:01:00 catch_up", "02 12:02:00 schedule")
 }
 
 func TestCatchUpWindowBoundsCatchUp(t *testing.T) {
 	t.Parallel()
-	j := job.Create("t", hourly(t, "constraints: {catchUp: true, catchUpWindow: 2h}\n"), "me", noon)
-	_, due := j.Fire(noon.Add(5*time.Hour), 20)
-	wantFired(t, due, "02 13:00:00 x2 until 02 14:00:00 catch_up_window",
-		"02 15:00:00 catch_up", "02 16:00:00 catch_up", "02 17:00:00 schedule")
+	for _, schedule := range []string{"0 * * * *", "@every 1h"} {
+		const constraints = "constraints: {catchUp: true, catchUpWindow: 2h}\n"
+		j := job.Create("t", parseJob(t, "id: a\nimage: b\nschedule: \""+schedule+"\"\n"+constraints), "me", noon)
+		_, due := j.Fire(noon.Add(5*time.Hour), 20)
+		wantFired(t, due, "02 13:00:00 x2 until 02 14:00:00 catch_up_window",
+			"02 15:00:00 catch_up", "02 16:00:00 catch_up", "02 17:00:00 schedule")
+	}
 }
 
 func TestCatchUpIsBounded(t *testing.T) {
