@@ -52,11 +52,9 @@ func TestProgramRunsOnce(t *testing.T) {
 		"arguments of a file":   {[]string{"-f", "job.yaml", "--", "-c", "echo other"}, 0, "other\n", ""},
 		"standard output":       {[]string{"exec:/bin/sh", "-o", "-", "--output-path", "x", "--", "-c", "printf data > x"}, 0, "data", ""},
 	} {
-		t.Run(name, func(t *testing.T) { // one by one, for the 90 s of the server on a busy machine
-			if got := runs(t, dir, url, row.args...); got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
-				t.Errorf("got %+v, want %d, %q and %q", got, row.code, row.stdout, row.stderr)
-			}
-		})
+		if got := runs(t, dir, url, row.args...); got.code != row.code || got.stdout != row.stdout || !strings.Contains(got.stderr, row.stderr) {
+			t.Errorf("%s: got %+v, want %d, %q and %q", name, got, row.code, row.stdout, row.stderr)
+		}
 	}
 }
 

@@ -139,8 +139,8 @@ func TestManualRunIsTheFiring(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	ref := h.createJob("hourly", "schedule: \"@every 1h\"\n")
-	for _, hours := range []time.Duration{1, 3} {
-		at := epoch.Add(hours * time.Hour)
+	for _, after := range []time.Duration{time.Hour, 3 * time.Hour} {
+		at := epoch.Add(after)
 		r := run.Run{
 			Tenant: ref.Tenant, ID: run.FiringID(ref.ID, at), Workspace: client.Workspace, ScheduledAt: at, JobID: ref.ID, JobVersion: 1,
 			Trigger: run.TriggerManual, Policy: h.config.Policy, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},

@@ -125,21 +125,6 @@ func ended(r run.Run) run.Route {
 	return run.Route{Ref: r.Ref(), Next: run.StepCancelled, HeartbeatSeconds: 1, TimeoutSeconds: 2, Seconds: 1}
 }
 
-// plainStep applies a fact and returns the execution's next step.
-func (s *Lifecycle) plainStep(ctx context.Context, in StepInput, f fact) (run.Route, error) {
-	r, done, err := s.begin(ctx, in)
-	if err != nil {
-		return run.Route{}, err
-	}
-	if done {
-		return ended(r), nil
-	}
-	if r, err = s.applyTo(ctx, r, in.visited(f)); err != nil {
-		return run.Route{}, again(err)
-	}
-	return run.RouteOf(r, s.now()), nil
-}
-
 // enterWait stores the token of a token state. waiting is false if the record has
 // left that state already; the token is then completed at once.
 func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, waiting bool, err error) {

@@ -61,8 +61,7 @@ const (
 	EventOutputDeleted     EventType = "job.output_deleted"
 	EventHeartbeatExempted EventType = "job.heartbeat_exempted"
 	EventWorkerContacted   EventType = "job.worker_contacted"
-	// A run of a job violates constraints, an action was carried out or failed, and
-	// the run has taken longer than its job expects.
+
 	EventConstraintViolated   EventType = "job.constraint_violated"
 	EventActionExecuted       EventType = "job.action_executed"
 	EventActionFailed         EventType = "job.action_failed"

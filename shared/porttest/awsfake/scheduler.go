@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"regexp"
@@ -76,11 +77,7 @@ func (s *Scheduler) Calls() []Call {
 func (s *Scheduler) Schedules() map[string]Schedule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]Schedule{}
-	for name, schedule := range s.schedules {
-		all[name] = schedule
-	}
-	return all
+	return maps.Clone(s.schedules)
 }
 
 // Invoke returns the inputs of the targets that are due, in any order.
