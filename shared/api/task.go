@@ -26,6 +26,14 @@ func Task(v orchestrator.View) contract.Task {
 	if m := r.Missed; m != nil {
 		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until}
 	}
+	for _, f := range r.Violations {
+		task.Violations = append(task.Violations, contract.Violation{
+			Constraint: string(f.Constraint), Message: f.Message, Timestamp: f.At, Unchecked: f.Unchecked,
+		})
+	}
+	if r.Work.Kind == run.KindJob {
+		task.Measured = measured(r.Metrics(v.At))
+	}
 	if r.Attempt.MachineName != "" {
 		task.Machine = &contract.Machine{ID: r.Attempt.Machine.ID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
 	}
@@ -42,6 +50,19 @@ func Task(v orchestrator.View) contract.Task {
 		}
 	}
 	return task
+}
+
+func measured(m run.Metrics) *contract.Measured {
+	in := func(phase run.Phase) float64 { return m.Phases[phase].Seconds() }
+	return &contract.Measured{
+		PreRunSeconds: in(run.PhasePreRun), QueueSeconds: in(run.PhaseQueue), ConstraintCheckSeconds: in(run.PhaseConstraintCheck),
+		ActionExecutionSeconds: in(run.PhaseActionExecution), ContainerCreationSeconds: in(run.PhaseContainerCreation),
+		ExecutionSeconds: in(run.PhaseExecution), TerminationSeconds: in(run.PhaseTermination), RetryDelaySeconds: in(run.PhaseRetryDelay),
+		TotalSeconds: m.Total.Seconds(), StateTransitionCount: m.StateTransitions,
+		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
+		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
+		StartLatencySeconds: m.StartLatency.Seconds(), ExitCode: m.ExitCode, Success: m.Success,
+	}
 }
 
 // programShown returns the program of a job as clients see it; nil without one.

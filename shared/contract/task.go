@@ -28,9 +28,13 @@ type Task struct {
 	// is the record of.
 	Skipped bool    `json:"skipped,omitempty"`
 	Missed  *Missed `json:"missed,omitempty"`
-	Policy  Policy  `json:"policy"`
-	State   string  `json:"state"`
-	Attempt int     `json:"attempt"`
+	// Violations are the violated constraints, in the order in which they were found.
+	Violations []Violation `json:"violations,omitempty"`
+	// Measured is absent for an export.
+	Measured *Measured `json:"measured,omitempty"`
+	Policy   Policy    `json:"policy"`
+	State    string    `json:"state"`
+	Attempt  int       `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`
@@ -62,6 +66,43 @@ type Missed struct {
 	Reason string    `json:"reason"`
 	Count  int       `json:"count"`
 	Until  time.Time `json:"until"`
+}
+
+// Violation is a constraint that a run of a job violates.
+type Violation struct {
+	Constraint string `json:"constraint"`
+	// Message says what was observed.
+	Message   string    `json:"message"`
+	Timestamp time.Time `json:"timestamp"`
+	// Unchecked: the constraint could not be checked.
+	Unchecked bool `json:"unchecked,omitempty"`
+}
+
+// Measured are the figures of a run. The phases add up to TotalSeconds; the phase of a
+// run that has not ended counts until now.
+type Measured struct {
+	PreRunSeconds            float64 `json:"preRunSeconds"`
+	QueueSeconds             float64 `json:"queueSeconds"`
+	ConstraintCheckSeconds   float64 `json:"constraintCheckSeconds"`
+	ActionExecutionSeconds   float64 `json:"actionExecutionSeconds"`
+	ContainerCreationSeconds float64 `json:"containerCreationSeconds"`
+	ExecutionSeconds         float64 `json:"executionSeconds"`
+	TerminationSeconds       float64 `json:"terminationSeconds"`
+	RetryDelaySeconds        float64 `json:"retryDelaySeconds"`
+	TotalSeconds             float64 `json:"totalSeconds"`
+	StateTransitionCount     int     `json:"stateTransitionCount"`
+	ConstraintsChecked       int     `json:"constraintsChecked"`
+	ConstraintsViolated      int     `json:"constraintsViolated"`
+	ActionsExecuted          int     `json:"actionsExecuted"`
+	ActionsFailed            int     `json:"actionsFailed"`
+	// RetryAttempt counts from 0.
+	RetryAttempt int `json:"retryAttempt"`
+	MaxRetries   int `json:"maxRetries"`
+	// StartLatencySeconds is the time from the request of the last machine to its
+	// start.
+	StartLatencySeconds float64 `json:"startLatencySeconds"`
+	ExitCode            *int    `json:"exitCode,omitempty"`
+	Success             bool    `json:"success"`
 }
 
 // Program is the work of a task of kind job, as it was stored.

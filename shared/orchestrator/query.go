@@ -35,6 +35,9 @@ type View struct {
 	// Heartbeat is the worker's last heartbeat; nil before the first one and after
 	// the worker's end.
 	Heartbeat *run.Heartbeat
+	// At is when it was read; zero measures a run that has not ended until its last
+	// change.
+	At time.Time
 }
 
 // Task reads one task of the caller's tenant. NotFound if it does not exist or
@@ -161,7 +164,7 @@ func (s *Queries) History(ctx context.Context, who port.Identity, taskID string)
 }
 
 func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
-	v := View{Run: r, QueuePosition: -1}
+	v := View{Run: r, QueuePosition: -1, At: s.now()}
 	if r.State == run.Running && r.Attempt.WorkerID != "" {
 		heartbeat, err := s.store.LastHeartbeat(ctx, r.Ref())
 		if err != nil && !errors.Is(err, port.ErrNotFound) {

@@ -226,7 +226,11 @@ func (a *app) showHistory(list contract.JobRuns) error {
 		if r.Fault != nil {
 			code = r.Fault.Code
 		}
-		t.Row(r.RunID, r.State, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), code)
+		state := r.State
+		if r.Skipped {
+			state += " (skipped)"
+		}
+		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), code)
 	}
 	if len(list.Runs) == 0 {
 		a.note("No runs.")

@@ -1,0 +1,53 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestFiguresOfARun shows a run that was skipped, and one that runs.
+func TestFiguresOfARun(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	first := run.Run{
+		ID: "a", TaskID: "a", JobID: "nightly", Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
+		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 3}},
+	}
+	r := run.New(first, now).Run
+	violated := run.ConstraintViolation{Constraint: run.MaxConcurrentRuns, Message: "all slots are held", At: now}
+	for _, f := range []run.Fact{
+		run.Admitted{Pool: "p"}, run.Checked{Violations: []run.ConstraintViolation{violated}}, run.ActionStarted{}, run.ActionEnded{},
+	} {
+		now = now.Add(2 * time.Second)
+		d, err := run.Decide(r, f, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = d.Run
+	}
+	task := api.Task(orchestrator.View{Run: r, QueuePosition: -1, At: now.Add(time.Hour)})
+	wantViolations := []contract.Violation{{Constraint: "maxConcurrentRuns", Message: "all slots are held", Timestamp: violated.At}}
+	want := &contract.Measured{
+		QueueSeconds: 2, ConstraintCheckSeconds: 2, ActionExecutionSeconds: 4, TotalSeconds: 8, StateTransitionCount: 5,
+		ConstraintsChecked: 1, ConstraintsViolated: 1, ActionsExecuted: 1, MaxRetries: 2,
+	}
+	if diff := cmp.Diff(wantViolations, task.Violations); diff != "" || !task.Skipped {
+		t.Errorf("skipped %v, violations (-want +got):\n%s", task.Skipped, diff)
+	}
+	if diff := cmp.Diff(want, task.Measured); diff != "" {
+		t.Errorf("figures (-want +got):\n%s", diff)
+	}
+	if running := api.Task(orchestrator.View{Run: run.New(first, now).Run, At: now.Add(time.Minute)}); running.Measured.QueueSeconds != 60 {
+		t.Errorf("got %+v of a queued run, want a minute in the queue", running.Measured)
+	}
+	if export := api.Task(view(func(r *run.Run) { r.Work.Kind = run.KindExport })); export.Measured != nil {
+		t.Errorf("got figures %+v of an export, want none", export.Measured)
+	}
+}
