@@ -109,7 +109,10 @@ func TestSkipCompletesTheRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.runJob("a", oneRun, run.Actions{})
-	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionSkip}))
+	second := h.runJob("b", oneRun, run.Actions{OnViolation: &run.Action{Type: run.ActionSkip}, OnSuccess: &webhook, OnFailure: &webhook})
+	if len(h.hooks.notified) > 0 {
+		t.Errorf("got webhooks %v of a skipped run, want none", h.hooks.notified)
+	}
 	h.wantState(first, run.Running)
 	r := h.wantState(second, run.Completed)
 	if !r.Skipped || r.Attempt.Number != 0 || len(r.Violations) != 1 || r.Violations[0].Constraint != run.MaxConcurrentRuns {
