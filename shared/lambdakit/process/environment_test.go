@@ -161,11 +161,18 @@ func TestConnectionsStayOpenBetweenBatches(t *testing.T) {
 		calls.Wait()
 	}
 	batch()
-	first := connections.Load()
-	batch()
-	if again := connections.Load() - first; again != 0 {
-		t.Errorf("got %d new connections for the second batch, want 0", again)
+	// On a busy host the transport closes a connection whose request was answered
+	// before it was seen written, so one more batch may open a few.
+	const batches = 5
+	var opened int32
+	for range batches {
+		before := connections.Load()
+		batch()
+		if opened = connections.Load() - before; opened == 0 {
+			return
+		}
 	}
+	t.Errorf("got new connections for each of %d batches, %d for the last, want none", batches, opened)
 }
 
 // TestAnswerLimitAllowsARetry checks that a call on a broken connection is retried within
