@@ -123,6 +123,9 @@ func (w *world) checkGrant(before, r *run.Run) {
 		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).queuedAt) < 2*slowest {
 			continue
 		}
+		if other.Attempt.Throttles != was.Attempt.Throttles {
+			continue // it had its slot, and returned it after a throttled start
+		}
 		since := other.Slot.Since
 		// A run can be queued and get its slot between two checks. By the clock of its
 		// host, it may have been queued first.
