@@ -1,0 +1,91 @@
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/events/eventtype"
+)
+
+// MaxTypes is the number of patterns that a filter can have.
+const MaxTypes = 50
+
+// Filter selects events of a tenant. The zero Filter selects each one. An event must
+// match each field that is set.
+type Filter struct {
+	// Types are event types, in which "*" matches any characters. One must match.
+	Types []string `json:"types,omitempty"`
+	// ProjectID is that of the envelope.
+	ProjectID string `json:"projectId,omitempty"`
+	// JobID is the id of a stored job: of the runs, firings and changes of it.
+	JobID string `json:"jobId,omitempty"`
+	// TaskID is the task id or the run id of a run, BatchID that of its batch.
+	TaskID  string `json:"taskId,omitempty"`
+	BatchID string `json:"batchId,omitempty"`
+}
+
+// Check returns an error if Types has a pattern that matches no type of event.
+func (f Filter) Check() error {
+	if len(f.Types) > MaxTypes {
+		return fmt.Errorf("got %d event types, want at most %d", len(f.Types), MaxTypes)
+	}
+	for _, pattern := range f.Types {
+		if !slices.ContainsFunc(eventtype.All(), func(info eventtype.Info) bool { return matches(pattern, string(info.Type)) }) {
+			return fmt.Errorf("unknown event type %.100q, want one such as %s or job.*", pattern, eventtype.Completed)
+		}
+	}
+	return nil
+}
+
+// Matches reports whether the filter selects an event.
+func (f Filter) Matches(e Envelope) bool {
+	return f.matchesType(e.EventType) && equal(f.ProjectID, e.ProjectID) && f.matchesJob(e) && f.matchesRun(e)
+}
+
+func (f Filter) matchesType(t eventtype.Type) bool {
+	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(pattern string) bool { return matches(pattern, string(t)) })
+}
+
+func (f Filter) matchesJob(e Envelope) bool {
+	switch {
+	case f.JobID == "":
+		return true
+	case e.Job != nil:
+		return e.Job.DefinitionID == f.JobID
+	case e.Schedule != nil:
+		return e.Schedule.DefinitionID == f.JobID
+	}
+	return e.Policy != nil && e.Policy.Resource == "job" && e.Policy.ID == f.JobID
+}
+
+func (f Filter) matchesRun(e Envelope) bool {
+	if f.TaskID == "" && f.BatchID == "" {
+		return true
+	}
+	return e.Job != nil && (equal(f.TaskID, e.Job.ID) || f.TaskID == e.Job.RunID) && equal(f.BatchID, e.Job.BatchID)
+}
+
+// equal reports whether a value is the wanted one; an empty one wants each.
+func equal(want, value string) bool { return want == "" || want == value }
+
+// matches reports whether a text matches a pattern in which "*" is a wildcard for any
+// characters.
+func matches(pattern, text string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	text, ok := strings.CutPrefix(text, first)
+	if !ok || !wild {
+		return ok && text == ""
+	}
+	for {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(text, part)
+		}
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text, rest = text[at+len(part):], after
+	}
+}

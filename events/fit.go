@@ -1,0 +1,99 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MaxSize is the largest size of an envelope in bytes. CloudEvents intermediaries must
+// forward events of this size.
+const MaxSize = 64 << 10
+
+// maxText is the length of a cut text in bytes, maxArtifacts that of a cut list of
+// artifacts.
+const (
+	maxText      = 1 << 10
+	maxArtifacts = 100
+)
+
+const cutMark = " … (cut)"
+
+// Fit returns an envelope of at most MaxSize bytes. It cuts texts, and then lists, in a
+// fixed order until the envelope fits, and names what it cut in Truncated.
+func (e Envelope) Fit() (Envelope, error) {
+	for _, cut := range e.cuts() {
+		size, err := e.size()
+		if err != nil || size <= MaxSize {
+			return e, err
+		}
+		if cut.apply() {
+			e.Truncated = append(slices.Clip(e.Truncated), cut.field)
+		}
+	}
+	size, err := e.size()
+	if err == nil && size > MaxSize {
+		err = fmt.Errorf("the event has %d bytes, want at most %d", size, MaxSize)
+	}
+	return e, err
+}
+
+func (e Envelope) size() (int, error) {
+	document, err := json.Marshal(e)
+	if err != nil {
+		return 0, fmt.Errorf("cannot encode the event: %w", err)
+	}
+	return len(document), nil
+}
+
+// cut shortens a field. apply returns false if the field is short enough.
+type cut struct {
+	field string
+	apply func() bool
+}
+
+// cuts returns the cuts of the envelope in their order. It replaces the parts of the
+// envelope by copies, which the cuts change.
+func (e *Envelope) cuts() []cut {
+	var (
+		job      Job
+		failure  Fault
+		schedule Schedule
+	)
+	if e.Job != nil {
+		job = *e.Job
+		e.Job = &job
+	}
+	if job.Fault != nil {
+		failure = *job.Fault
+		job.Fault = &failure
+	}
+	if e.Schedule != nil {
+		schedule = *e.Schedule
+		e.Schedule = &schedule
+	}
+	return []cut{
+		{"job.message", func() bool { return cutText(&job.Message) }},
+		{"job.fault.message", func() bool { return cutText(&failure.Message) }},
+		{"schedule.reason", func() bool { return cutText(&schedule.Reason) }},
+		{"job.artifacts", func() bool {
+			before := len(job.Artifacts)
+			job.Artifacts = job.Artifacts[:min(before, maxArtifacts)]
+			return len(job.Artifacts) < before
+		}},
+		{"metrics", func() bool {
+			before := len(e.Metrics)
+			e.Metrics = nil
+			return before > 0
+		}},
+	}
+}
+
+func cutText(text *string) bool {
+	if len(*text) <= maxText {
+		return false
+	}
+	*text = strings.ToValidUTF8((*text)[:maxText-len(cutMark)], "") + cutMark
+	return true
+}

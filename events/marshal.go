@@ -1,0 +1,131 @@
+package events
+
+// MarshalJSON implements json.Marshaler.
+func (e Envelope) MarshalJSON() ([]byte, error) {
+	type fields Envelope
+	return encode(fields(e), e.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *Envelope) UnmarshalJSON(document []byte) (err error) {
+	type fields Envelope
+	e.Unknown, err = decode(document, (*fields)(e))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a Actor) MarshalJSON() ([]byte, error) {
+	type fields Actor
+	return encode(fields(a), a.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Actor) UnmarshalJSON(document []byte) (err error) {
+	type fields Actor
+	a.Unknown, err = decode(document, (*fields)(a))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (j Job) MarshalJSON() ([]byte, error) {
+	type fields Job
+	return encode(fields(j), j.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (j *Job) UnmarshalJSON(document []byte) (err error) {
+	type fields Job
+	j.Unknown, err = decode(document, (*fields)(j))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a Artifact) MarshalJSON() ([]byte, error) {
+	type fields Artifact
+	return encode(fields(a), a.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Artifact) UnmarshalJSON(document []byte) (err error) {
+	type fields Artifact
+	a.Unknown, err = decode(document, (*fields)(a))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (f Fault) MarshalJSON() ([]byte, error) {
+	type fields Fault
+	return encode(fields(f), f.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *Fault) UnmarshalJSON(document []byte) (err error) {
+	type fields Fault
+	f.Unknown, err = decode(document, (*fields)(f))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s Schedule) MarshalJSON() ([]byte, error) {
+	type fields Schedule
+	return encode(fields(s), s.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Schedule) UnmarshalJSON(document []byte) (err error) {
+	type fields Schedule
+	s.Unknown, err = decode(document, (*fields)(s))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Policy) MarshalJSON() ([]byte, error) {
+	type fields Policy
+	return encode(fields(p), p.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Policy) UnmarshalJSON(document []byte) (err error) {
+	type fields Policy
+	p.Unknown, err = decode(document, (*fields)(p))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (l Log) MarshalJSON() ([]byte, error) {
+	type fields Log
+	return encode(fields(l), l.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *Log) UnmarshalJSON(document []byte) (err error) {
+	type fields Log
+	l.Unknown, err = decode(document, (*fields)(l))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n Notifier) MarshalJSON() ([]byte, error) {
+	type fields Notifier
+	return encode(fields(n), n.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Notifier) UnmarshalJSON(document []byte) (err error) {
+	type fields Notifier
+	n.Unknown, err = decode(document, (*fields)(n))
+	return err
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Replay) MarshalJSON() ([]byte, error) {
+	type fields Replay
+	return encode(fields(r), r.Unknown)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *Replay) UnmarshalJSON(document []byte) (err error) {
+	type fields Replay
+	r.Unknown, err = decode(document, (*fields)(r))
+	return err
+}

@@ -1,0 +1,104 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gowebpki/jcs"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+)
+
+// PayloadType is the payload type of a signed event.
+const PayloadType = "application/vnd.orch.event.v1+json"
+
+// Sign returns the DSSE envelope of the exact bytes of an event.
+func Sign(ctx context.Context, payload []byte, key Key) ([]byte, error) {
+	signer, err := dsse.NewEnvelopeSigner(key)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign an event: %w", err)
+	}
+	signed, err := signer.SignPayload(ctx, PayloadType, payload)
+	if err != nil {
+		return nil, fmt.Errorf("cannot sign an event: %w", err)
+	}
+	return json.Marshal(signed)
+}
+
+// Open returns the event in a DSSE envelope and its exact bytes. The envelope must have
+// the signature of one of the keys, and the payload type of events.
+func (k Keys) Open(ctx context.Context, document []byte) (e Envelope, payload []byte, err error) {
+	var signed dsse.Envelope
+	if err := json.Unmarshal(document, &signed); err != nil {
+		return Envelope{}, nil, fmt.Errorf("malformed DSSE envelope: %w", err)
+	}
+	if signed.PayloadType != PayloadType {
+		return Envelope{}, nil, fmt.Errorf("unknown payload type %q, want %s", signed.PayloadType, PayloadType)
+	}
+	var known []dsse.Verifier
+	for _, s := range signed.Signatures {
+		if key, ok := k[s.KeyID]; ok {
+			known = append(known, key)
+		}
+	}
+	if len(known) == 0 {
+		return Envelope{}, nil, fmt.Errorf("no signature by a known key, got %s", keyIDs(signed.Signatures))
+	}
+	verifier, err := dsse.NewEnvelopeVerifier(known...)
+	if err != nil {
+		return Envelope{}, nil, fmt.Errorf("cannot verify an event: %w", err)
+	}
+	if _, payload, err = verifier.VerifyAndDecode(ctx, &signed); err != nil {
+		return Envelope{}, nil, fmt.Errorf("the signature of the event does not match: %w", err)
+	}
+	e, err = Parse(payload)
+	return e, payload, err
+}
+
+// Unverified returns the event in a DSSE envelope and its exact bytes, without a look at
+// the signatures.
+func Unverified(document []byte) (e Envelope, payload []byte, err error) {
+	var signed dsse.Envelope
+	if err := json.Unmarshal(document, &signed); err != nil {
+		return Envelope{}, nil, fmt.Errorf("malformed DSSE envelope: %w", err)
+	}
+	if payload, err = signed.DecodeB64Payload(); err != nil {
+		return Envelope{}, nil, fmt.Errorf("malformed payload of a DSSE envelope: %w", err)
+	}
+	e, err = Parse(payload)
+	return e, payload, err
+}
+
+func keyIDs(signatures []dsse.Signature) string {
+	if len(signatures) == 0 {
+		return "none"
+	}
+	var ids bytes.Buffer
+	for i, s := range signatures {
+		if i > 0 {
+			ids.WriteString(", ")
+		}
+		fmt.Fprintf(&ids, "%q", s.KeyID)
+	}
+	return ids.String()
+}
+
+// Canonical returns what two deliveries of an event have in common: its payload in
+// canonical JSON (RFC 8785), without notifier.
+func Canonical(payload []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return nil, fmt.Errorf("malformed event: %w", err)
+	}
+	delete(fields, "notifier")
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("malformed event: %w", err)
+	}
+	canonical, err := jcs.Transform(rest)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write an event as canonical JSON: %w", err)
+	}
+	return canonical, nil
+}
