@@ -83,8 +83,18 @@ const (
 	TaskMismatch Code = "TASK_MISMATCH"
 	// WorkerMismatch: a call of another worker than the attempt's.
 	WorkerMismatch Code = "WORKER_MISMATCH"
+	// SequenceGap: output of a worker before the sent one is missing.
+	SequenceGap Code = "SEQUENCE_GAP"
+	// SequenceConflict: the worker has sent other output under the same sequence.
+	SequenceConflict Code = "SEQUENCE_CONFLICT"
 	// NotEnded: the request needs a run that has ended.
 	NotEnded Code = "NOT_ENDED"
+	// PoolInUse: the pool cannot be deleted: runs use it, or it is the default one.
+	PoolInUse Code = "POOL_IN_USE"
+	// NoEngine: the pool has no engine.
+	NoEngine Code = "NO_ENGINE"
+	// CursorExpired: the stream does not have the events behind the cursor.
+	CursorExpired Code = "CURSOR_EXPIRED"
 	// IdempotencyMismatch: the same Idempotency-Key with another body.
 	IdempotencyMismatch Code = "IDEMPOTENCY_MISMATCH"
 	// RunnerNotAllowed: the image cannot run here, or not for this caller.
@@ -153,7 +163,12 @@ var kinds = map[Code]kind{
 	TaskAlreadyTerminal: {"", BlameWorker, false},
 	TaskMismatch:        {"", BlameWorker, false},
 	WorkerMismatch:      {"", BlameWorker, false},
+	SequenceGap:         {"", BlameWorker, false},
+	SequenceConflict:    {"", BlameWorker, false},
 	NotEnded:            {"", BlameClient, true},
+	PoolInUse:           {"", BlameClient, true},
+	CursorExpired:       {"", BlameClient, false},
+	NoEngine:            {"", BlameClient, false},
 	IdempotencyMismatch: {"", BlameClient, false},
 	RunnerNotAllowed:    {"", BlameClient, false},
 	PreconditionFailed:  {"", BlameClient, false},

@@ -14,7 +14,10 @@ type Definition struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Pool is where the runs queue; empty is the default pool.
-	Pool    string              `json:"pool,omitempty"`
+	Pool string `json:"pool,omitempty"`
+	// Export makes the runs exports; nil means that they run the program of Image. An
+	// export without an image uses that of the deployment.
+	Export  *Export             `json:"export,omitempty"`
 	Image   string              `json:"image,omitempty"`
 	Command []string            `json:"command,omitempty"`
 	Env     map[string]Variable `json:"env,omitempty"`
@@ -36,16 +39,17 @@ type Definition struct {
 	RetryConfig *RetryConfig `json:"retryConfig,omitempty"`
 	Policy      *Policy      `json:"policy,omitempty"`
 
-	Logs     Logs     `json:"logs,omitempty"`
-	Priority Priority `json:"priority,omitempty"`
-	// ConcurrencyKey groups runs that share a limit; empty means no group.
-	ConcurrencyKey string     `json:"concurrencyKey,omitempty"`
-	Resources      *Resources `json:"resources,omitempty"`
-	Region         string     `json:"region,omitempty"`
+	Logs     Logs         `json:"logs,omitempty"`
+	Priority run.Priority `json:"priority,omitempty"`
+	// ConcurrencyKey groups the runs of all jobs that share a limit; empty means no
+	// group.
+	ConcurrencyKey string       `json:"concurrencyKey,omitempty"`
+	Concurrency    *Concurrency `json:"concurrency,omitempty"`
+	Resources      *Resources   `json:"resources,omitempty"`
+	Region         string       `json:"region,omitempty"`
 	// PodSpec is a pod specification of Kubernetes: a JSON object.
 	PodSpec json.RawMessage `json:"podSpec,omitempty"`
-	// BucketCredentials is BucketVariables or BucketEnvelope; empty is the setting of
-	// the deployment.
+	// BucketCredentials is run.BucketVariables or run.BucketEnvelope; see run.Work.
 	BucketCredentials string `json:"bucketCredentials,omitempty"`
 }
 
@@ -153,15 +157,14 @@ const (
 	LogsDrop Logs = "drop"
 )
 
-// Priority orders the queue of a pool; empty is PriorityNormal.
-type Priority string
-
-// The priorities, the most urgent one first.
-const (
-	PriorityInteractive Priority = "interactive"
-	PriorityNormal      Priority = "normal"
-	PriorityBatch       Priority = "batch"
-)
+// Concurrency has the limits of ConcurrencyKey; see run.Concurrency.
+type Concurrency struct {
+	// Limit is absent for 1.
+	Limit *int `json:"limit,omitempty"`
+	// QueueLimit is absent for no limit.
+	QueueLimit *int         `json:"queueLimit,omitempty"`
+	Overflow   run.Overflow `json:"overflow,omitempty"`
+}
 
 // Resources are the size of a machine. Absent members have the values of the
 // deployment.
@@ -169,9 +172,3 @@ type Resources struct {
 	CPUs     *int `json:"cpus,omitempty"`
 	MemoryMB *int `json:"memoryMB,omitempty"`
 }
-
-// How a worker reaches the bucket for its output.
-const (
-	BucketVariables = "variables" // by a key pair in its environment
-	BucketEnvelope  = "envelope"  // by presigned URLs alone
-)

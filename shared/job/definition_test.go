@@ -23,6 +23,9 @@ func TestRunOfADefinition(t *testing.T) {
 	if size := (run.Resources{CPUs: 2, MemoryMB: 512, Region: "fra"}); r.Work.Resources != size {
 		t.Errorf("got resources %+v, want %+v", r.Work.Resources, size)
 	}
+	if r.Work.BucketCredentials != run.BucketEnvelope {
+		t.Errorf("got bucket credentials %q, want %s", r.Work.BucketCredentials, run.BucketEnvelope)
+	}
 	if r.Work.Kind != run.KindJob || r.Work.Image != "registry.example.org/import:3" || !reflect.DeepEqual(*r.Work.Program, want) {
 		t.Errorf("got work %+v of %+v, want %+v", r.Work, r.Work.Program, want)
 	}
@@ -34,12 +37,12 @@ func TestRunOfADefinition(t *testing.T) {
 		t.Errorf("got policy %+v, want %+v", r.Policy, policy)
 	}
 	constraints := &run.Constraints{
-		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: 90 * time.Minute, MaxExpectedRunTime: 5 * time.Minute, AllowUnchecked: true,
+		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: 90 * time.Minute, MaxExpectedRunTime: 5 * time.Minute,
 		PreRunHook: &run.Hook{
 			URL: "https://example.org/may-start", Headers: map[string]string{"X-Team": "shop"},
 			SecretRef: "hook-secret", Timeout: 5 * time.Second,
 		},
-		PostRunHook: &run.Hook{URL: "https://example.org/has-ended", Timeout: 10 * time.Second, Critical: true},
+		PostRunHook: &run.Hook{URL: "https://example.org/has-ended", Timeout: 10 * time.Second, Critical: true, AllowUnavailable: true},
 	}
 	if !reflect.DeepEqual(r.Constraints, constraints) || !r.Constraints.BeforeRun() {
 		t.Errorf("got constraints %+v, constrained %t, want %+v", r.Constraints, r.Constraints.BeforeRun(), constraints)
@@ -68,6 +71,21 @@ func TestRunOfASmallDefinition(t *testing.T) {
 	}
 	if !reflect.DeepEqual(r.Policy, deployment().Policy) {
 		t.Errorf("got policy %+v, want the default", r.Policy)
+	}
+}
+
+func TestRunOfAnExport(t *testing.T) {
+	t.Parallel()
+	r := parseJob(t, sample(t, "nightly-export.yaml")).Run(deployment().Policy)
+	want := run.Work{
+		Kind: run.KindExport, Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Resources: run.Resources{MemoryMB: 512},
+		Options: []byte(`{"recursive":true,"maxDepth":3,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
+	}
+	if !reflect.DeepEqual(r.Work, want) || r.Constraints.MaxConcurrentRuns != 1 || r.Actions.OnViolation.Type != run.ActionWait {
+		t.Errorf("got work %+v with options %s, want %+v with constraints and actions", r.Work, r.Work.Options, want)
+	}
+	if named := parseJob(t, "id: a\nimage: worker:2\nexport: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\n").Run(deployment().Policy); named.Work.Image != "worker:2" {
+		t.Errorf("got image %q, want that of the job", named.Work.Image)
 	}
 }
 

@@ -28,7 +28,7 @@ func validateConstraints(d Definition, p *problems) {
 		return
 	}
 	const in = "constraints."
-	p.within(in+"maxConcurrentRuns", c.MaxConcurrentRuns, 1, maxConcurrent)
+	p.within(in+"maxConcurrentRuns", c.MaxConcurrentRuns, 1, limit.ConcurrentRuns)
 	p.duration(in+"catchUpWindow", c.CatchUpWindow, time.Second, maxWindow)
 	expected := p.duration(in+"maxExpectedRunTime", c.MaxExpectedRunTime, time.Second, limit.TimeLimit)
 	p.duration(in+"maxAllowedRunTime", c.MaxAllowedRunTime, 0, math.MaxInt64) // the policy has its range
@@ -149,7 +149,8 @@ var actionTypes = []run.ActionType{
 	run.ActionSkip, run.ActionRetryLater, run.ActionKillOld, run.ActionWait, run.ActionWebhook, run.ActionTriggerJob,
 }
 
-// informing are the types that can follow the end of a run.
+// informing are the types that can follow the end of a run, and that can fail by
+// themselves.
 var informing = []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
 
 func validateActions(d Definition, p *problems) {
@@ -180,6 +181,9 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 	if needsLimit := action.Type == run.ActionWait || action.Type == run.ActionKillOld; needsLimit && !d.has(run.MaxConcurrentRuns) {
 		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
 	}
+	if given(action.Critical) && !slices.Contains(informing, action.Type) {
+		p.clash(field+".critical", "no meaning with %s, which cannot fail by itself; leave it out, or choose %s", action.Type, list(informing))
+	}
 	names := slices.Sorted(maps.Keys(known))
 	for name := range action.Parameters {
 		if _, ok := known[name]; !ok && len(names) == 0 {
@@ -191,8 +195,8 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 	for _, name := range names {
 		validateParameter(d, field+".parameters."+name, action, name, known[name], p)
 	}
-	if delay, most := action.duration("delay", 0), action.duration("limit", defaultWait); delay > most {
-		p.clash(field+".parameters.delay", "%s is too long, want at most the limit of %s", short(delay), short(most))
+	if delay, most := action.duration("delay", 0), action.duration("limit", run.ActionLimit); delay >= most && delay > 0 {
+		p.clash(field+".parameters.delay", "%s is too long, want less than the limit of %s", short(delay), short(most))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,27 +33,40 @@ func (d Definition) Digest() (string, error) {
 }
 
 // Merge returns the document that a JSON merge patch (RFC 7396) makes of the
-// definition. The result has to be parsed.
-func (d Definition) Merge(patch []byte) ([]byte, error) {
+// definition, or what is wrong with the form of the patch. The document has to be
+// parsed.
+func (d Definition) Merge(patch []byte) ([]byte, []Problem, error) {
 	text, err := d.Canonical()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var target, changes map[string]any
-	if err := json.Unmarshal(text, &target); err != nil {
-		return nil, fmt.Errorf("cannot read the definition: %w", err)
+	target, found := readObject(text)
+	if len(found) > 0 {
+		return nil, nil, fmt.Errorf("cannot read the definition: %v", found)
 	}
-	if err := json.Unmarshal(patch, &changes); err != nil {
-		return nil, fmt.Errorf("cannot read the patch: %w", err)
-	}
-	if changes == nil {
-		return nil, errors.New("the patch is null, want an object")
+	changes, found := readObject(patch)
+	if len(found) > 0 {
+		return nil, found, nil
 	}
 	merged, err := json.Marshal(merge(target, changes))
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the merged definition: %w", err)
+		return nil, nil, fmt.Errorf("cannot encode the merged definition: %w", err)
 	}
-	return merged, nil
+	return merged, nil, nil
+}
+
+// readObject returns a document as encoding/json encodes it.
+func readObject(document []byte) (map[string]any, []Problem) {
+	root, problem := readTree(document)
+	switch {
+	case problem != nil:
+		return nil, []Problem{*problem}
+	case root.kind != kindObject:
+		return nil, []Problem{{Line: root.line, Problem: "document is " + string(root.kind) + ", want an object with the fields to change"}}
+	}
+	p := &problems{lines: map[string]int{}}
+	object, _ := p.plain(root, "").(map[string]any)
+	return object, p.sorted()
 }
 
 // merge applies a patch to a value.

@@ -37,7 +37,7 @@ type Firing struct {
 // last MaxCatchUp ones at most; it marks them, and those that are committed after the
 // following time. Other missed times are skipped, as one firing for each reason.
 func (j Job) Fire(now time.Time, most int, done ...time.Time) (after Job, due []Firing) {
-	if j.WakeAt.IsZero() || now.Before(j.WakeAt) {
+	if !j.Due(now) {
 		return j, nil
 	}
 	schedule, ok := j.Definition.schedule()

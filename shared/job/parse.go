@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -17,7 +18,7 @@ import (
 // problems the definition is valid.
 func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 	var d Definition
-	p := &problems{lines: map[string]int{}, unread: map[string]bool{}}
+	p := &problems{lines: map[string]int{}, unread: map[string]bool{}, written: map[string]string{}}
 	if len(document) > limit.JobDocument {
 		return d, []Problem{{Line: 1, Problem: fmt.Sprintf("document of %d bytes, want at most %d", len(document), limit.JobDocument)}}
 	}
@@ -26,7 +27,7 @@ func Parse(document []byte, deployment *Deployment) (Definition, []Problem) {
 		return d, []Problem{*problem}
 	}
 	if root.kind != kindObject {
-		return d, []Problem{{Line: root.line, Problem: "document is " + string(root.kind) + ", want an object with id and image"}}
+		return d, []Problem{{Line: root.line, Problem: "document is " + string(root.kind) + ", want an object with id and image or export"}}
 	}
 	p.lines[""] = root.line
 	p.decode(root, reflect.ValueOf(&d).Elem(), "")
@@ -105,26 +106,30 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 }
 
 // number stores an integer or a fraction. 3.0 and 3e0 are integers, as in JSON Schema.
+// A number that is too large becomes the largest one, which is out of every range.
 func (p *problems) number(n node, to reflect.Value, path string) {
 	want := "a number"
 	if to.Kind() == reflect.Int {
 		want = "an integer"
 	}
 	value, err := strconv.ParseFloat(n.text, 64)
-	if n.kind != kindNumber || err != nil {
+	if n.kind != kindNumber || err != nil && !errors.Is(err, strconv.ErrRange) {
 		p.mismatch(n, path, want)
 		return
 	}
 	if to.Kind() == reflect.Float64 {
-		to.SetFloat(value)
+		to.SetFloat(min(max(value, -math.MaxFloat64), math.MaxFloat64))
 		return
 	}
-	const exact = 1 << 53
-	if value != math.Trunc(value) || math.Abs(value) > exact {
+	if value != math.Trunc(value) {
 		p.mismatch(n, path, want)
 		return
 	}
-	to.SetInt(int64(value))
+	const exact = 1 << 53
+	if math.Abs(value) >= exact {
+		p.written[path] = limit.Cut(n.text, nameLimit)
+	}
+	to.SetInt(int64(min(max(value, -exact), exact)))
 }
 
 func (p *problems) object(n node, to reflect.Value, path string) {

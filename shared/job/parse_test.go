@@ -22,7 +22,7 @@ func deployment() *job.Deployment {
 			CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour, OutputRetention: 24 * time.Hour, RecordRetention: 168 * time.Hour,
 			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
 		},
-		Pools: []string{"default", "large"},
+		HasPool: func(name string) bool { return name == "default" || name == "large" }, NoBucketKeys: true,
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "127.0.0.1") {
 				return errors.New("loopback address")
@@ -54,7 +54,7 @@ func sample(t *testing.T, name string) string {
 // another reader of YAML sees it.
 func TestDefinitionIsKeptAsWritten(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"nightly-report.yaml", "every-field.yaml"} {
+	for _, name := range []string{"nightly-report.yaml", "nightly-export.yaml", "every-field.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			document := sample(t, name)
@@ -113,19 +113,29 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		document string
 		want     []string
 	}{
-		"empty":            {"", []string{"line 1: empty document"}},
-		"comment":          {"# none\n", []string{"line 1: empty document"}},
-		"list":             {"- a\n", []string{"line 1: document is a list"}},
-		"two documents":    {"id: a\n---\nid: b\n", []string{"line 3: second document"}},
-		"missing fields":   {"\nname: x\n", []string{"line 2: id: missing", "line 2: image: missing"}},
-		"unquoted cron":    {"id: a\nschedule: */5 * * * *\n", []string{"line 2: malformed YAML"}},
-		"unquoted macro":   {"id: a\nschedule: @daily\n", []string{"line 2: malformed YAML: '@' is a reserved character; quote"}},
-		"broken JSON":      {"{\n\"id\": \"a\",\n\"image\" \"x\"}", []string{"malformed"}},
-		"alias":            {"id: &a x\nimage: b\n", []string{"line 1: anchor is not supported"}},
-		"infinite":         {"id: a\nimage: b\nretryConfig: {backoffMultiplier: .inf}\n", []string{"line 3: infinity is not supported"}},
-		"huge":             {"id: a\nimage: b\nretryConfig:\n  backoffMultiplier: 1e400\n", []string{"line 4: retryConfig.backoffMultiplier: "}},
-		"unknown field":    {"id: a\nimage: b\nconstraints:\n  max_concurrent_runs: 1\n", []string{"line 4: constraints.max_concurrent_runs: unknown field, want one of maxConcurrentRuns"}},
-		"duplicate":        {"id: a\nimage: b\nid: c\n", []string{"line 3: id: duplicate field, want one; the first is on line 1"}},
+		"empty":          {"", []string{"line 1: empty document"}},
+		"comment":        {"# none\n", []string{"line 1: empty document"}},
+		"list":           {"- a\n", []string{"line 1: document is a list"}},
+		"two documents":  {"id: a\n---\nid: b\n", []string{"line 3: second document"}},
+		"missing fields": {"\nname: x\n", []string{"line 2: id: missing", "line 2: image: missing"}},
+		"unquoted cron":  {"id: a\nschedule: */5 * * * *\n", []string{"line 2: schedule: malformed YAML"}},
+		"unquoted macro": {"id: a\nschedule: @daily\n", []string{"line 2: schedule: malformed YAML: '@' is a reserved character; quote"}},
+		"broken JSON":    {"{\n\"id\": \"a\",\n\"image\" \"x\"}", []string{"line 3: malformed JSON or YAML"}},
+		"tab":            {"id: a\nenv:\n\tA: b\n", []string{"line 3: env: tab in the indentation, want spaces"}},
+		"tab in a list":  {"id: a\ncommand:\n\t- c\n", []string{"line 3: command: tab in the indentation, want spaces"}},
+		"open quote":     {"id: a\nactions:\n  onFailure:\n    type: skip\n  onSuccess:\n    type: \"skip\n", []string{"line 6: actions.onSuccess.type: malformed YAML"}},
+		"alias":          {"id: &a x\nimage: b\n", []string{"line 1: id: anchor is not supported"}},
+		"infinite":       {"id: a\nimage: b\nretryConfig: {backoffMultiplier: .inf}\n", []string{"line 3: retryConfig.backoffMultiplier: infinity is not supported"}},
+		"huge":           {"id: a\nimage: b\nretryConfig:\n  backoffMultiplier: 1e400\n", []string{"line 4: retryConfig.backoffMultiplier: "}},
+		"huge integers": {"id: a\nimage: b\nconstraints: {maxConcurrentRuns: 99999999999999999999}\nresources: {cpus: -1e400}\nexitCodes: {retry: [9007199254740993]}\n", []string{
+			"line 3: constraints.maxConcurrentRuns: 99999999999999999999 is out of range, want 1 to 10000", "line 4: resources.cpus: -1e400 is out of range, want 1 to 16", "line 5: exitCodes.retry.0: 9007199254740993 is out of range, want 0 to 255",
+		}},
+		"number of YAML 1.1": {"id: a\nimage: b\nconcurrencyKey: 010\nconstraints: {maxConcurrentRuns: 010}\nresources: {cpus: 1_0}\n", []string{`line 4: constraints.maxConcurrentRuns: "010", want an integer`, `line 5: resources.cpus: "1_0", want an integer`}},
+		"unknown field":      {"id: a\nimage: b\nconstraints:\n  max_concurrent_runs: 1\n", []string{"line 4: constraints.max_concurrent_runs: unknown field, want one of maxConcurrentRuns"}},
+		"duplicate":          {"id: a\nimage: b\nid: c\n", []string{"line 3: id: duplicate field, want one; the first is on line 1"}},
+		"no export": {"id: a\nexport: {format: pdf, options: {maxDepth: 101, depth: 1}}\n", []string{
+			"line 2: export.format: unknown export format", "line 2: export.options.depth: unknown field", "line 2: export.options.maxDepth: 101 is out of range", "line 2: export.pi: malformed PI",
+		}},
 		"null":             {"id: a\nimage: b\nname:\n", []string{"line 3: name: null, want a string or no field"}},
 		"number as text":   {"id: a\nimage: b\nenv:\n  PORT: 8080\n", []string{`line 4: env.PORT: 8080, want a string, such as "8080"`}},
 		"bool as text":     {"id: a\nimage: b\ncommand:\n- x\n- true\n", []string{`line 5: command.1: true, want a string, such as "true"`}},
@@ -136,7 +146,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"all at once":      {"id: A\nimage: b\nlogs: all\npriority: high\n", []string{"line 1: id: malformed id", "line 3: logs: unknown value", "line 4: priority: unknown value"}},
 		"one per field":    {"id: 5\nimage: b\n", []string{"line 1: id: 5, want a string"}},
 		"too long":         {"id: a\nimage: b\nname: \"" + strings.Repeat("x", limit.JobDocument) + "\"\n", []string{"line 1: document of"}},
-		"too deep":         {"id: a\nimage: b\npodSpec: " + strings.Repeat("{a: ", 40) + "1" + strings.Repeat("}", 40) + "\n", []string{"line 3: nested too deeply"}},
+		"too deep":         {"id: a\nimage: b\npodSpec: " + strings.Repeat("{a: ", 40) + "1" + strings.Repeat("}", 40) + "\n", []string{"line 3: podSpec.a.a."}},
 		"open brackets":    {"id: a\ncommand: " + strings.Repeat("[", 1000), []string{"line 2: nested too deeply"}},
 		"lists in lists":   {"id: a\ncommand:\n " + strings.Repeat("- ", 1000), []string{"line 3: nested too deeply"}},
 		"invalid UTF-8":    {"id: \xff\n", []string{"line 1: invalid UTF-8"}},
@@ -144,6 +154,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"zone":             {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: Mars/Olympus\n", []string{"line 4: timeZone: unknown time zone"}},
 		"duration":         {"id: a\nimage: b\nschedule: \"@daily\"\njitter: 5\n", []string{"line 4: jitter: 5, want a string"}},
 		"duration unit":    {"id: a\nimage: b\nconstraints: {catchUpWindow: 6 hours}\n", []string{`line 3: constraints.catchUpWindow: malformed duration "6 hours", want one such as 90s`}},
+		"no duration":      {"id: a\nimage: b\nconstraints: {maxAllowedRunTime: 1 day}\n", []string{`line 3: constraints.maxAllowedRunTime: malformed duration "1 day"`}},
 		"time limit":       {"id: a\nimage: b\nconstraints:\n  maxAllowedRunTime: 1s\n", []string{"line 4: constraints.maxAllowedRunTime: 1s is out of range"}},
 		"seconds":          {"id: a\nimage: b\npolicy:\n  timeLimitSeconds: 99999999999\n", []string{"line 4: policy.timeLimitSeconds: "}},
 		"heartbeats":       {"id: a\nimage: b\npolicy:\n  heartbeatIntervalSeconds: 2000\n", []string{"line 4: policy.heartbeatIntervalSeconds: "}},
@@ -208,6 +219,10 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"constraint that is off":       {"constraints: {requirePreviousSuccess: false}\nactions: {onViolationOf: {requirePreviousSuccess: {type: skip}}}", "actions.onViolationOf.requirePreviousSuccess"},
 		"trigger of itself":            {"actions: {onSuccess: {type: trigger_job, parameters: {jobId: a}}}", "actions.onSuccess.parameters.jobId"},
 		"short kill_old":               {"constraints: {maxConcurrentRuns: 1}\nactions: {onConstraintViolation: {type: kill_old, parameters: {limit: 80s}}}", "actions.onConstraintViolation.parameters.limit"},
+		"critical skip":                {"actions: {onConstraintViolation: {type: skip, critical: true}}", "actions.onConstraintViolation.critical"},
+		"critical retry_later":         {"actions: {onConstraintViolation: {type: retry_later, critical: true}}", "actions.onConstraintViolation.critical"},
+		"critical wait":                {"constraints: {maxConcurrentRuns: 1}\nactions: {onConstraintViolation: {type: wait, critical: true}}", "actions.onConstraintViolation.critical"},
+		"critical kill_old":            {"constraints: {maxConcurrentRuns: 1}\nactions: {onViolationOf: {maxConcurrentRuns: {type: kill_old, critical: true}}}", "actions.onViolationOf.maxConcurrentRuns.critical"},
 		"delay over limit":             {"actions: {onConstraintViolation: {type: retry_later, parameters: {delay: 2m, limit: 1m}}}", "actions.onConstraintViolation.parameters.delay"},
 		"two time limits":              {"constraints: {maxAllowedRunTime: 1h}\npolicy: {timeLimitSeconds: 3601}", "constraints.maxAllowedRunTime"},
 		"expected over allowed":        {"constraints: {maxExpectedRunTime: 2h, maxAllowedRunTime: 1h}", "constraints.maxExpectedRunTime"},
@@ -217,9 +232,12 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"jitter without schedule":      {"jitter: 1m", "jitter"},
 		"jitter over interval":         {"schedule: \"@every 1m\"\njitter: 60s", "jitter"},
 		"catch-up without schedule":    {"constraints: {catchUp: true}", "constraints.catchUp"},
+		"export of a command":          {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\ncommand: [a]", "command"},
+		"export with a log rule":       {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\nlogs: keep", "logs"},
 		"exit code twice":              {"exitCodes: {success: [3], fail: [3]}", "exitCodes.fail.0"},
 		"exit codes of a callback":     {"completion: callback\nexitCodes: {retry: [1]}", "exitCodes"},
 		"pod without Kubernetes":       {"podSpec: {containers: []}", "podSpec"},
+		"keys of no worker":            {"bucketCredentials: variables", "bucketCredentials"},
 		"unknown pool":                 {"pool: tiny", "pool"},
 		"private address":              {"constraints: {postRunHook: {url: \"https://127.0.0.1/\"}}", "constraints.postRunHook.url"},
 		"private address of an action": {"actions: {onFailure: {type: webhook, parameters: {url: \"https://127.0.0.1/\"}}}", "actions.onFailure.parameters.url"},
@@ -256,7 +274,7 @@ func TestAdHocDefinition(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"nightly-report.yaml", "every-field.yaml"} {
+	for _, name := range []string{"nightly-report.yaml", "nightly-export.yaml", "every-field.yaml"} {
 		text, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			f.Fatal(err)

@@ -83,7 +83,7 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 	for _, v := range policy.Validate() {
 		field, known := policyFields[v.Field]
 		switch {
-		case !known, p.has(field):
+		case !known:
 			continue
 		case strings.HasPrefix(v.Field, "heartbeat") && !given.HeartbeatInterval && !given.HeartbeatTimeout:
 			continue // it follows from the time limit
@@ -92,13 +92,15 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		case v.Field == "heartbeatTimeout" && !given.HeartbeatTimeout && given.HeartbeatInterval:
 			field = policyFields["heartbeatInterval"]
 		}
-		p.bad(field, "%s", v.Problem)
+		if !p.has(field) {
+			p.bad(field, "%s", v.Problem)
+		}
 	}
 	if c := d.Constraints; c != nil && c.MaxAllowedRunTime == "" && c.MaxExpectedRunTime.Value() >= policy.TimeLimit {
 		p.clash("constraints.maxExpectedRunTime", "%s is never exceeded, want less than the time limit of %s", c.MaxExpectedRunTime, short(policy.TimeLimit))
 	}
 	for field, action := range d.actions() {
-		least := policy.CancelGrace + killSlack
+		least := policy.CancelGrace + run.KillSlack
 		if most := action.duration("limit", least); action.Type == run.ActionKillOld && most < least {
 			p.clash(field+".parameters.limit", "%s is too short, want at least the grace of the runs and a minute: %s", short(most), short(least))
 		}

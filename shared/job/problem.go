@@ -33,6 +33,12 @@ func (p Problem) String() string {
 	return text
 }
 
+// in returns the problem of a value as that of the field or list which has the value.
+func (p *Problem) in(name string) *Problem {
+	p.Field = join(name, p.Field)
+	return p
+}
+
 // problems collects problems with the lines of their fields.
 type problems struct {
 	found []Problem
@@ -40,6 +46,8 @@ type problems struct {
 	lines map[string]int
 	// unread are the fields that could not be read.
 	unread map[string]bool
+	// written has the literals of the integers that are too large for an int.
+	written map[string]string
 }
 
 // bad adds a malformed field.
@@ -96,9 +104,10 @@ func (p *problems) sorted() []Problem {
 	return p.found
 }
 
+// join returns the path of a field; both parts may be empty.
 func join(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

@@ -2,8 +2,10 @@ package job
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
+	_ "time/tzdata" // for hosts without a time zone database
 )
 
 // SyntaxError is a schedule that cannot be parsed.
@@ -85,23 +87,27 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 	if name == "@every" {
 		every, err := time.ParseDuration(parts[1].text)
 		if err != nil || every < MinInterval || every > MaxInterval || every%time.Second != 0 {
-			return Schedule{}, syntax(parts[1].at, "interval %q, want whole seconds from %s to %s", parts[1].text, MinInterval, MaxInterval)
+			return Schedule{}, syntax(parts[1].at, "interval %q, want whole seconds from %s to %s", parts[1].text, short(MinInterval), short(MaxInterval))
 		}
 		return Schedule{every: every}, nil
 	}
 	at, err := time.Parse(time.RFC3339, parts[1].text)
-	if err != nil {
-		return Schedule{}, syntax(parts[1].at, "time %q, want RFC 3339 with a zone, such as 2027-03-01T08:00:00Z", parts[1].text)
+	if err != nil || at.Nanosecond() != 0 {
+		return Schedule{}, syntax(parts[1].at, "time %q, want RFC 3339 in whole seconds with a zone, such as 2027-03-01T08:00:00Z", parts[1].text)
 	}
 	return Schedule{at: at.UTC()}, nil
 }
+
+// hostZone matches names that only the database of a host has. Their meaning depends on
+// the host, and time.LoadLocation ignores the leap seconds of right/.
+var hostZone = regexp.MustCompile(`^(Local|localtime|posixrules|(posix|right)/.*)$`)
 
 func parseZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
+	if err != nil || hostZone.MatchString(name) {
 		return nil, fmt.Errorf("unknown time zone %q, want a name of the IANA database, such as Europe/Berlin", name)
 	}
 	return zone, nil

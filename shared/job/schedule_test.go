@@ -87,14 +87,14 @@ func TestBadSchedules(t *testing.T) {
 		"0 0 * * 8": 9, "0 0 ? * *": 5, "0 0 L * *": 5, "0 0 15W * *": 7, "0 0 * * 5#3": 10, "H 0 * * *": 1, "5/15 * * * *": 2,
 		"*/0 * * * *": 3, "*/-1 * * * *": 3, "*/x * * * *": 3, "10-5 * * * *": 1, "0 0 31 2 *": 5, "0 0 30,31 FEB *": 5, "0 0 31 4,6,9,11 *": 5,
 		"1,,2 * * * *": 3, "+1 * * * *": 1, "1-+5 * * * *": 3, "0 0 * MONDAY *": 7, "@reboot": 1, "@daily 5": 8, "@every": 1, "@every 1500ms": 8,
-		"@every 0s": 8, "@every -5m": 8, "@every 9000h": 8, "@at tomorrow": 5, "@at 2026-05-01T10:00:00": 5, "0 0 1 1 * # comment": 11, "**": 3, "*5 * * * *": 1,
+		"@every 0s": 8, "@every -5m": 8, "@every 9000h": 8, "@at tomorrow": 5, "@at 2026-05-01T10:00:00.5Z": 5, "@at 2026-05-01T10:00:00": 5, "0 0 1 1 * # comment": 11, "**": 3, "*5 * * * *": 1,
 	} {
 		_, err := job.ParseSchedule(text, "Europe/Berlin")
 		if problem, ok := errors.AsType[*job.SyntaxError](err); !ok || problem.Position != position {
 			t.Errorf("%q: got %v, want a problem at position %d", text, err, position)
 		}
 	}
-	for _, zone := range []string{"Local", "Europe/Atlantis", "../../etc/passwd", "CEST"} {
+	for _, zone := range []string{"Local", "Europe/Atlantis", "../../etc/passwd", "CEST", "localtime", "posixrules", "posix/Europe/Berlin", "right/Europe/Berlin"} {
 		if _, err := job.ParseSchedule("@daily", zone); err == nil {
 			t.Errorf("zone %q: got no error, want one", zone)
 		}

@@ -104,8 +104,9 @@ func TestSchemaHasTheValues(t *testing.T) {
 	for path, want := range map[string][]string{
 		"completion":                names([]run.Completion{run.CompletionExit, run.CompletionCallback}),
 		"logs":                      names([]Logs{LogsKeep, LogsDrop}),
-		"priority":                  names([]Priority{PriorityInteractive, PriorityNormal, PriorityBatch}),
-		"bucketCredentials":         names([]string{BucketVariables, BucketEnvelope}),
+		"priority":                  names(run.Priorities()),
+		"bucketCredentials":         names([]string{run.BucketVariables, run.BucketEnvelope}),
+		"concurrency.overflow":      names(run.Overflows()),
 		"constraints.onUnavailable": names([]Unavailable{UnavailableSkip, UnavailableAllow}),
 		"actions.onFailure.type":    names(actionTypes),
 	} {
@@ -129,7 +130,8 @@ func TestSchemaHasTheValues(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
-		"constraints.maxConcurrentRuns": maxConcurrent, "resources.cpus": maxCPUs, "resources.memoryMB": maxMemoryMB,
+		"concurrency.limit": limit.ConcurrentRuns, "concurrency.queueLimit": limit.KeyQueue,
+		"constraints.maxConcurrentRuns": limit.ConcurrentRuns, "resources.cpus": maxCPUs, "resources.memoryMB": maxMemoryMB,
 		"retryConfig.maxRetries": limit.Attempts - 1, "retryConfig.backoffMultiplier": limit.Multiplier,
 		"policy.timeLimitSeconds": int(limit.TimeLimit.Seconds()), "policy.startTimeoutSeconds": int(limit.TokenTTL.Seconds()),
 		"policy.cancelGraceSeconds": int(limit.CancelGrace.Seconds()),

@@ -85,7 +85,7 @@ func (d Definition) response(name run.Constraint) string {
 			action = *d.Actions.OnConstraintViolation
 		}
 	}
-	done := action.run(0)
+	done := action.run()
 	switch action.Type {
 	case run.ActionSkip:
 		return "the firing is skipped"

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +15,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // kind is the type of a value in a document, in the words of an error.
@@ -187,6 +192,10 @@ var reserved = regexp.MustCompile(`:\s+[*@&%` + "`" + `]`)
 
 func syntaxProblem(document []byte, err error) *Problem {
 	p := &Problem{Line: 1, Problem: "malformed YAML"}
+	flow := bytes.HasPrefix(bytes.TrimSpace(document), []byte{'{'})
+	if flow {
+		p.Problem = "malformed JSON or YAML"
+	}
 	if known, ok := errors.AsType[yaml.Error](err); ok {
 		p.Problem += ": " + known.GetMessage()
 		if token := known.GetToken(); token != nil && token.Position != nil {
@@ -194,10 +203,37 @@ func syntaxProblem(document []byte, err error) *Problem {
 		}
 	}
 	lines := bytes.Split(document, []byte{'\n'})
-	if p.Line <= len(lines) && reserved.Match(lines[p.Line-1]) {
+	if p.Line > len(lines) || flow {
+		return p
+	}
+	p.Field = fieldAt(lines[:p.Line])
+	switch line := lines[p.Line-1]; {
+	case indentedByTab.Match(line):
+		p.Problem = "tab in the indentation, want spaces"
+	case reserved.Match(line):
 		p.Problem += "; quote a value that starts with *, @, & or %"
 	}
 	return p
+}
+
+var (
+	indentedByTab = regexp.MustCompile(`^ *\t`)
+	blockField    = regexp.MustCompile(`^( *)([\w-]+) *:(\s|$)`)
+)
+
+// fieldAt returns the path of the field that the last line starts or belongs to, by the
+// indentation; empty where no line starts a field.
+func fieldAt(lines [][]byte) (path string) {
+	indent := math.MaxInt
+	for _, line := range slices.Backward(lines) {
+		found := blockField.FindSubmatch(line)
+		if found == nil || len(found[1]) >= indent {
+			continue
+		}
+		indent = len(found[1])
+		path = join(limit.Cut(string(found[2]), nameLimit), path)
+	}
+	return path
 }
 
 func lineOf(n ast.Node) int {
@@ -206,6 +242,15 @@ func lineOf(n ast.Node) int {
 	}
 	return 1
 }
+
+var (
+	// notYAML12 matches numbers of YAML 1.1 that are others, or strings, in YAML 1.2: 010
+	// and 1_000.
+	notYAML12 = regexp.MustCompile(`^[-+]?0\d|_`)
+	// bigNumber matches a plain value that is a number, which the parser returns as a
+	// string if it does not fit in 64 bits.
+	bigNumber = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$`)
+)
 
 func fromYAML(n ast.Node, depth int) (node, *Problem) {
 	line := lineOf(n)
@@ -218,19 +263,25 @@ func fromYAML(n ast.Node, depth int) (node, *Problem) {
 	case *ast.BoolNode:
 		return node{kind: kindBool, line: line, text: strconv.FormatBool(v.Value)}, nil
 	case *ast.IntegerNode:
+		if notYAML12.MatchString(v.Token.Value) {
+			return node{kind: kindText, line: line, text: v.Token.Value}, nil
+		}
 		return node{kind: kindNumber, line: line, text: fmt.Sprint(v.Value)}, nil
 	case *ast.FloatNode:
 		return node{kind: kindNumber, line: line, text: strconv.FormatFloat(v.Value, 'g', -1, 64)}, nil
 	case *ast.StringNode:
+		if v.Token.Type == token.StringType && bigNumber.MatchString(v.Value) {
+			return node{kind: kindNumber, line: line, text: v.Value}, nil
+		}
 		return node{kind: kindText, line: line, text: v.Value}, nil
 	case *ast.LiteralNode:
 		return node{kind: kindText, line: line, text: v.Value.Value}, nil
 	case *ast.SequenceNode:
 		found := node{kind: kindList, line: line}
-		for _, item := range v.Values {
+		for i, item := range v.Values {
 			value, problem := fromYAML(item, depth+1)
 			if problem != nil {
-				return node{}, problem
+				return node{}, problem.in(strconv.Itoa(i))
 			}
 			found.items = append(found.items, value)
 		}
@@ -257,7 +308,7 @@ func fromMapping(values []*ast.MappingValueNode, line, depth int) (node, *Proble
 		}
 		value, problem := fromYAML(v.Value, depth+1)
 		if problem != nil {
-			return node{}, problem
+			return node{}, problem.in(limit.Cut(key.text, nameLimit))
 		}
 		found.line = min(found.line, key.line)
 		found.members = append(found.members, member{key.text, key.line, value})

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+	"fmt"
 	"mime"
 	"path"
 	"regexp"
@@ -17,13 +19,15 @@ import (
 type Deployment struct {
 	// Policy has the defaults of the runs.
 	Policy run.Policy
-	// Pools are the names of the pools, the default one first.
-	Pools []string
+	// HasPool reports whether a pool exists; nil allows every one.
+	HasPool func(name string) bool
 	// CheckURL returns why a hook must not call the address; nil allows every one.
 	CheckURL func(url string) error
 	// ID is the id that the definition must have, and gets if it has none; empty allows
 	// each.
 	ID string
+	// NoBucketKeys: workers get presigned URLs alone.
+	NoBucketKeys bool
 	// AdHoc: the definition is that of a single run, without an id and a schedule.
 	AdHoc bool
 }
@@ -38,15 +42,14 @@ func (d Definition) Validate(deployment *Deployment) []Problem {
 
 // The ranges of fields without a limit of their own elsewhere.
 const (
-	maxConcurrent = 10_000
-	maxJitter     = time.Hour
-	maxArguments  = 1000
-	maxVariables  = 500
-	maxImage      = 512
-	maxCPUs       = 16
-	maxMemoryMB   = 131_072
-	memoryStepMB  = 256
-	maxExitCode   = 255
+	maxJitter    = time.Hour
+	maxArguments = 1000
+	maxVariables = 500
+	maxImage     = 512
+	maxCPUs      = 16
+	maxMemoryMB  = 131_072
+	memoryStepMB = 256
+	maxExitCode  = 255
 )
 
 var (
@@ -63,6 +66,9 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 		p.bad("id", "%q, want %q or no id", limit.Cut(d.ID, nameLimit), deployment.ID)
 	}
 	validateProgram(d, p)
+	if d.Export != nil {
+		validateExport(d, p)
+	}
 	validateSchedule(d, adHoc, p)
 	validateConstraints(d, p)
 	validateActions(d, p)
@@ -71,11 +77,14 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	if deployment == nil {
 		return
 	}
-	if d.Pool != "" && !slices.Contains(deployment.Pools, d.Pool) {
-		p.clash("pool", "unknown pool %q, want one of %s", d.Pool, strings.Join(deployment.Pools, ", "))
+	if limit.ValidName(d.Pool) && deployment.HasPool != nil && !deployment.HasPool(d.Pool) {
+		p.clash("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
 	}
 	if d.PodSpec != nil {
 		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out")
+	}
+	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {
+		p.clash("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)
 	}
 	if deployment.CheckURL == nil {
 		return
@@ -102,15 +111,16 @@ func validateIdentity(d Definition, adHoc bool, p *problems) {
 	if d.Pool != "" && !limit.ValidName(d.Pool) {
 		p.bad("pool", "malformed pool %q, %s", limit.Cut(d.Pool, nameLimit), wantName)
 	}
-	if d.ConcurrencyKey != "" && !limit.ValidBatchID(d.ConcurrencyKey) {
-		p.bad("concurrencyKey", "malformed key, want 1 to %d letters, digits, '.', '_', ':' and '-'", limit.BatchID)
+	if problem := keyProblem(d.ConcurrencyKey); problem != "" {
+		p.bad("concurrencyKey", "%s", problem)
 	}
 }
 
 func validateProgram(d Definition, p *problems) {
 	switch {
+	case d.Image == "" && d.Export != nil:
 	case d.Image == "":
-		p.bad("image", "missing image, want the name of an image, or locally exec: and the path of a program")
+		p.bad("image", "missing image, want the name of an image, or locally exec: and the path of a program, or an export")
 	case len(d.Image) > maxImage || !limit.Printable(d.Image) || strings.ContainsAny(d.Image, " \u00a0"):
 		p.bad("image", "malformed image, want at most %d bytes without spaces", maxImage)
 	case strings.HasPrefix(d.Image, "exec:") && !path.IsAbs(strings.TrimPrefix(d.Image, "exec:")):
@@ -186,9 +196,10 @@ func validateExitCodes(d Definition, p *problems) {
 	}{{"success", d.ExitCodes.Success}, {"retry", d.ExitCodes.Retry}, {"fail", d.ExitCodes.Fail}} {
 		for i, code := range list.codes {
 			at := "exitCodes." + list.name + "." + strconv.Itoa(i)
-			if code < 0 || code > maxExitCode {
-				p.bad(at, "%d is out of range, want 0 to %d", code, maxExitCode)
-			} else if other, ok := seen[code]; ok {
+			if !p.within(at, &code, 0, maxExitCode) {
+				continue
+			}
+			if other, ok := seen[code]; ok {
 				p.clash(at, "%d is in %s too, want each code once", code, other)
 			}
 			seen[code] = "exitCodes." + list.name
@@ -233,10 +244,45 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 	}
 }
 
+// keyProblem returns the problem of a concurrency key; empty for a valid or absent one.
+func keyProblem(key string) string {
+	if key == "" || limit.ValidBatchID(key) {
+		return ""
+	}
+	return fmt.Sprintf("malformed key, want 1 to %d letters, digits, '.', '_', ':' and '-'", limit.BatchID)
+}
+
+func validateConcurrency(d Definition, p *problems) {
+	c := d.Concurrency
+	if c == nil {
+		return
+	}
+	if d.ConcurrencyKey == "" {
+		p.clash("concurrency", "no meaning without concurrencyKey; add it, or leave this out")
+	}
+	p.within("concurrency.limit", c.Limit, 1, limit.ConcurrentRuns)
+	p.within("concurrency.queueLimit", c.QueueLimit, 1, limit.KeyQueue)
+	oneOf(p, "concurrency.overflow", c.Overflow, run.Overflows()...)
+	if c.Overflow != "" && c.QueueLimit == nil {
+		p.clash("concurrency.overflow", "no meaning without concurrency.queueLimit; add it, or leave this out")
+	}
+}
+
+// CheckOverride returns the problems of an override.
+func CheckOverride(o run.Override) []Problem {
+	p := &problems{}
+	oneOf(p, "priority", o.Priority, run.Priorities()...)
+	if problem := keyProblem(o.Key); problem != "" {
+		p.bad("concurrencyKey", "%s", problem)
+	}
+	return p.sorted()
+}
+
 func validateSettings(d Definition, p *problems) {
+	validateConcurrency(d, p)
 	oneOf(p, "logs", d.Logs, LogsKeep, LogsDrop)
-	oneOf(p, "priority", d.Priority, PriorityInteractive, PriorityNormal, PriorityBatch)
-	oneOf(p, "bucketCredentials", d.BucketCredentials, BucketVariables, BucketEnvelope)
+	oneOf(p, "priority", d.Priority, run.Priorities()...)
+	oneOf(p, "bucketCredentials", d.BucketCredentials, run.BucketVariables, run.BucketEnvelope)
 	if d.Region != "" && !regionName.MatchString(d.Region) {
 		p.bad("region", "malformed region %q, want 1 to 32 lower-case letters, digits and hyphens", limit.Cut(d.Region, nameLimit))
 	}
@@ -267,7 +313,7 @@ func (p *problems) within(field string, value *int, least, most int) (ok bool) {
 		return false
 	}
 	if *value < least || *value > most {
-		p.bad(field, "%d is out of range, want %d to %d", *value, least, most)
+		p.bad(field, "%s is out of range, want %d to %d", cmp.Or(p.written[field], strconv.Itoa(*value)), least, most)
 		return false
 	}
 	return true

@@ -1,35 +1,69 @@
 package job
 
 import (
+	"cmp"
 	"path"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// The defaults of hooks and actions.
-const (
-	defaultHookTime = 10 * time.Second
-	defaultDelay    = time.Minute
-	defaultWait     = 24 * time.Hour
-	// killSlack is how long kill_old waits at least, beside the grace of a run.
-	killSlack   = time.Minute
-	defaultKill = 10 * time.Minute
-)
+// defaultHookTime is the time limit of one request to a hook.
+const defaultHookTime = 10 * time.Second
 
-// Run returns a run with what the definition says about each: its work, policy,
-// constraints and actions. defaults is the policy of the deployment. The run has no
-// identity.
+// Run returns a run with the work, policy, constraints, actions and pool of the
+// definition. defaults is the policy of the deployment. The run has no identity.
 func (d Definition) Run(defaults run.Policy) run.Run {
 	policy, _ := d.policy(defaults)
-	r := run.Run{
-		Work: d.work(), Policy: policy, JobID: d.ID,
-		Constraints: d.constraints(), Actions: d.runActions(policy.CancelGrace),
+	return run.Run{
+		Work: d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
+		Constraints: d.constraints(), Actions: d.runActions(),
+		Priority: d.Priority, Concurrency: d.concurrency(),
 	}
+}
+
+func (d Definition) concurrency() *run.Concurrency {
+	if d.ConcurrencyKey == "" {
+		return nil
+	}
+	found := &run.Concurrency{Key: d.ConcurrencyKey, Limit: 1}
+	if c := d.Concurrency; c != nil {
+		if c.Limit != nil {
+			found.Limit = *c.Limit
+		}
+		if c.QueueLimit != nil {
+			found.QueueLimit = *c.QueueLimit
+		}
+		found.Overflow = c.Overflow
+	}
+	return found
+}
+
+// Run returns a run of the present version of the job. It has no ids, and no trigger.
+func (j Job) Run(defaults run.Policy) run.Run {
+	r := j.Definition.Run(defaults)
+	r.Tenant, r.Workspace, r.JobVersion = j.Tenant, cmp.Or(j.Workspace, j.Tenant), j.Version
 	return r
 }
 
 func (d Definition) work() run.Work {
+	work := run.Work{Kind: run.KindJob}
+	if d.Export != nil {
+		work = d.Export.Work()
+	} else {
+		work.Program = d.program()
+	}
+	work.Image, work.BucketCredentials, work.Resources.Region = d.Image, d.BucketCredentials, d.Region
+	if r := d.Resources; r != nil && r.CPUs != nil {
+		work.Resources.CPUs = *r.CPUs
+	}
+	if r := d.Resources; r != nil && r.MemoryMB != nil {
+		work.Resources.MemoryMB = *r.MemoryMB
+	}
+	return work
+}
+
+func (d Definition) program() *run.Program {
 	program := &run.Program{Command: d.Command, Completion: run.CompletionExit, DropLogs: d.Logs == LogsDrop}
 	if d.Completion != "" {
 		program.Completion = d.Completion
@@ -52,14 +86,7 @@ func (d Definition) work() run.Work {
 			program.Output.FileName = path.Base(o.Path)
 		}
 	}
-	resources := run.Resources{Region: d.Region}
-	if r := d.Resources; r != nil && r.CPUs != nil {
-		resources.CPUs = *r.CPUs
-	}
-	if r := d.Resources; r != nil && r.MemoryMB != nil {
-		resources.MemoryMB = *r.MemoryMB
-	}
-	return run.Work{Kind: run.KindJob, Image: d.Image, Program: program, Resources: resources}
+	return program
 }
 
 func (d Definition) constraints() *run.Constraints {
@@ -69,8 +96,8 @@ func (d Definition) constraints() *run.Constraints {
 	}
 	found := &run.Constraints{
 		RequirePreviousSuccess: given(c.RequirePreviousSuccess), CatchUpWindow: c.CatchUpWindow.Value(),
-		MaxExpectedRunTime: c.MaxExpectedRunTime.Value(), AllowUnchecked: c.OnUnavailable == UnavailableAllow,
-		PreRunHook: c.PreRunHook.run(), PostRunHook: c.PostRunHook.run(),
+		MaxExpectedRunTime: c.MaxExpectedRunTime.Value(),
+		PreRunHook:         c.PreRunHook.run(c.OnUnavailable), PostRunHook: c.PostRunHook.run(c.OnUnavailable),
 	}
 	if c.MaxConcurrentRuns != nil {
 		found.MaxConcurrentRuns = *c.MaxConcurrentRuns
@@ -78,13 +105,14 @@ func (d Definition) constraints() *run.Constraints {
 	return found
 }
 
-func (h *Hook) run() *run.Hook {
+// run converts the hook. others is the rule of the job for a hook that has none.
+func (h *Hook) run(others Unavailable) *run.Hook {
 	if h == nil {
 		return nil
 	}
 	found := &run.Hook{
 		URL: h.URL, Headers: h.Headers, SecretRef: h.SecretRef, Timeout: defaultHookTime,
-		Critical: given(h.Critical), AllowUnavailable: h.OnUnavailable == UnavailableAllow,
+		Critical: given(h.Critical), AllowUnavailable: cmp.Or(h.OnUnavailable, others) == UnavailableAllow,
 	}
 	if h.Timeout != "" {
 		found.Timeout = h.Timeout.Value()
@@ -92,7 +120,7 @@ func (h *Hook) run() *run.Hook {
 	return found
 }
 
-func (d Definition) runActions(grace time.Duration) *run.Actions {
+func (d Definition) runActions() *run.Actions {
 	if d.Actions == nil {
 		return nil
 	}
@@ -100,7 +128,7 @@ func (d Definition) runActions(grace time.Duration) *run.Actions {
 		if a == nil {
 			return nil
 		}
-		return new(a.run(grace))
+		return new(a.run())
 	}
 	found := &run.Actions{
 		OnViolation: convert(d.Actions.OnConstraintViolation),
@@ -110,13 +138,13 @@ func (d Definition) runActions(grace time.Duration) *run.Actions {
 		found.Each = make(map[run.Constraint]run.Action, len(d.Actions.OnViolationOf))
 	}
 	for name, a := range d.Actions.OnViolationOf {
-		found.Each[name] = a.run(grace)
+		found.Each[name] = a.run()
 	}
 	return found
 }
 
-// run returns the action with its defaults for runs with a grace.
-func (a Action) run(grace time.Duration) run.Action {
+// run returns the action with its defaults.
+func (a Action) run() run.Action {
 	found := run.Action{Type: a.Type, Critical: given(a.Critical)}
 	text := func(name string) string {
 		value, _ := a.Parameters[name].(string)
@@ -124,12 +152,12 @@ func (a Action) run(grace time.Duration) run.Action {
 	}
 	switch a.Type {
 	case run.ActionRetryLater:
-		found.Limit = a.duration("limit", defaultWait)
-		found.Delay = min(a.duration("delay", defaultDelay), found.Limit)
+		found.Limit = a.duration("limit", run.ActionLimit)
+		found.Delay = a.duration("delay", min(run.ActionDelay, found.Limit/2))
 	case run.ActionWait:
-		found.Limit = a.duration("limit", defaultWait)
+		found.Limit = a.duration("limit", run.ActionLimit)
 	case run.ActionKillOld:
-		found.Limit = max(a.duration("limit", defaultKill), grace+killSlack)
+		found.Limit = a.duration("limit", run.KillLimit)
 	case run.ActionWebhook:
 		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
 	case run.ActionTriggerJob:

@@ -36,6 +36,18 @@ func zones(t *testing.T) []string {
 	return names
 }
 
+// Functions run on hosts without a time zone database.
+func TestZonesAreInTheProgram(t *testing.T) {
+	t.Parallel()
+	packages, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(strings.Fields(string(packages)), "time/tzdata") {
+		t.Error("got a package without time/tzdata, want the database in the program")
+	}
+}
+
 // transitions returns when the zone's offset changes.
 func transitions(zone *time.Location, from, until time.Time) []time.Time {
 	var found []time.Time

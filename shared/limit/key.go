@@ -36,6 +36,17 @@ func InputKey(tenant, taskID string) string { return LogPrefix(tenant, taskID) +
 // LogPrefix is the prefix of the stored logs and the input of a task.
 func LogPrefix(tenant, taskID string) string { return tenant + "/logs/" + taskID + "/" }
 
+// LiveLogHead returns the key of the newest output that an attempt's worker has sent.
+func LiveLogHead(tenant, taskID string, attempt int) string {
+	return LogPrefix(tenant, taskID) + strconv.Itoa(attempt) + "/head"
+}
+
+// LiveLogSegment returns the key of older output that an attempt's worker has sent: the
+// chunks first to last.
+func LiveLogSegment(tenant, taskID string, attempt, first, last int) string {
+	return LogPrefix(tenant, taskID) + strconv.Itoa(attempt) + "/" + strconv.Itoa(first) + "-" + strconv.Itoa(last)
+}
+
 // LogKey is the key of the stored log of an attempt.
 func LogKey(tenant, taskID string, attempt int) string {
 	return LogPrefix(tenant, taskID) + strconv.Itoa(attempt) + ".log"

@@ -38,6 +38,7 @@ const (
 	BatchID        = 128
 	IdempotencyKey = 255
 	FileName       = 255
+	BulkPage       = 100 // runs of a bulk request
 	ObjectKey      = 1024
 	Token          = 4096
 	Phase          = 255
@@ -50,6 +51,8 @@ const (
 	// Log is the size of a stored log: half of it from the start of the output,
 	// half from its end.
 	Log = 1 << 20
+	// LogChunk is the size of the data in one call that sends output.
+	LogChunk = 32 << 10
 	// Secret is the size of a named secret.
 	Secret = 32 << 10
 	// JobDocument is the size of the definition of a job.
@@ -71,6 +74,8 @@ const (
 	// CancelGrace is the longest that each platform waits between SIGTERM and
 	// SIGKILL: Fly Machines with shared CPUs wait five minutes.
 	CancelGrace = 5 * time.Minute
+	// MaxReportMargin is the largest result of ReportMargin.
+	MaxReportMargin = 5 * time.Second
 	// TokenTTL is the longest life of a worker's token (WC-2.4).
 	TokenTTL = 2 * time.Hour
 	// CallbackSlack is how long a callback token outlives its attempt's deadline.
@@ -80,9 +85,24 @@ const (
 	TokenLife = Duration + TimeLimit + CallbackSlack
 )
 
+// EventFilter is the length of an id in a filter of events, in characters.
+const EventFilter = 255
+
 // QueuePositions is how many runs at the head of a queue have a position of their
 // own; for a later run it is the position.
 const QueuePositions = 1000
+
+// ConcurrentRuns is the highest limit of the concurrent runs of a job or a key.
+const ConcurrentRuns = 10_000
+
+// KeyQueue is the highest limit of the queue of a concurrency key.
+const KeyQueue = 10_000
+
+// The highest limits of a pool: its slots, and the runs in its queue.
+const (
+	PoolSlots = 100_000
+	PoolQueue = 10_000_000
+)
 
 // WorkerID is the length of a worker id in characters.
 const WorkerID = 255
@@ -118,11 +138,15 @@ func ReservedVariable(name string) bool {
 		}
 	}
 	switch name {
-	case "TASK_ID", "TASK_ENVELOPE", "CALLBACK_URL", "PRIMARY_REGION":
+	case "TASK_ID", "TASK_ENVELOPE", "CALLBACK_URL", "PRIMARY_REGION", "TRACEPARENT":
 		return true
 	}
 	return false
 }
+
+// ReportMargin returns how long before its time limit a worker stops the work of an
+// attempt, so that it can report the timeout.
+func ReportMargin(timeLimit time.Duration) time.Duration { return min(MaxReportMargin, timeLimit/10) }
 
 // ValidPI reports whether a text has the form of a PI: a ULID, 128 bits in
 // Crockford's base 32.

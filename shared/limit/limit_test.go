@@ -98,7 +98,7 @@ func TestOpenAPIHasTheFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Join(limit.Formats(), ", ")
-	found := regexp.MustCompile(`name: format, in: path.* enum: \[([^]]*)\]`).FindSubmatch(document)
+	found := regexp.MustCompile(`ExportFormat: .* enum: \[([^]]*)\]`).FindSubmatch(document)
 	if found == nil || string(found[1]) != want {
 		t.Errorf("got formats %q in openapi.yaml, want %q", found, want)
 	}

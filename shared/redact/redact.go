@@ -24,8 +24,8 @@ const Mask = "[redacted]"
 // shorter value may occur in ordinary text.
 const minSecret = 12
 
-// The window bounds the memory of a Writer. Text without white space that is
-// longer is written but for its end, which may begin a secret.
+// The window bounds the memory of a Writer. If longer text may be the start of a secret,
+// the Writer holds back only its end.
 const (
 	window   = 64 << 10
 	lookback = 8 << 10
@@ -42,7 +42,7 @@ const (
 type Redactor struct {
 	forms  *regexp.Regexp
 	issuer string
-	// values are the forms of the given values, as regular expressions.
+	// values are the encodings of the given values.
 	values []string
 }
 
@@ -81,7 +81,7 @@ func (r *Redactor) add(value string) {
 		return // a string always encodes
 	}
 	for _, form := range []string{value, url.QueryEscape(value), string(quoted[1 : len(quoted)-1])} {
-		if form = regexp.QuoteMeta(form); !slices.Contains(r.values, form) {
+		if !slices.Contains(r.values, form) {
 			r.values = append(r.values, form)
 		}
 	}
@@ -91,7 +91,11 @@ func (r *Redactor) add(value string) {
 func (r *Redactor) compile() *Redactor {
 	// The longest alternative comes first, because one secret may contain another.
 	slices.SortFunc(r.values, func(a, b string) int { return len(b) - len(a) })
-	forms := append(slices.Clone(r.values), jwtForm, presignedForm, bucketForm)
+	forms := make([]string, 0, len(r.values)+3)
+	for _, value := range r.values {
+		forms = append(forms, regexp.QuoteMeta(value))
+	}
+	forms = append(forms, jwtForm, presignedForm, bucketForm)
 	r.forms = regexp.MustCompile(strings.Join(forms, "|"))
 	return r
 }
@@ -154,9 +158,35 @@ func (r *Redactor) issued(token []byte) bool {
 	return claims.Issuer == r.issuer
 }
 
-// Writer masks the secrets in a stream, also those that are split over several
-// writes. It holds text back until white space follows it, at most 64 KiB. It is
-// not safe for concurrent use.
+// unfinished matches the end of a text that may be the start of a secret with a known
+// form.
+var unfinished = regexp.MustCompile(`(?:eyJ[A-Za-z0-9_.-]*|ey?|X-Amz-[^&\s"'\\<>]*|X(?:-(?:A(?:mz?)?)?)?|` +
+	`(?:R2|AWS)_[^\s,}]*|R2?|A(?:WS?)?)$`)
+
+// begun returns the start of a possible secret that continues beyond the text; the length
+// of the text if no secret is possible there.
+func (r *Redactor) begun(text []byte) int {
+	if r.forms == nil {
+		return len(text)
+	}
+	first := len(text)
+	if at := unfinished.FindIndex(text[max(0, len(text)-window-lookback):]); at != nil {
+		first = at[0] + max(0, len(text)-window-lookback)
+	}
+	for _, value := range r.values {
+		for n := min(len(value)-1, len(text)); n > len(text)-first; n-- {
+			if bytes.HasSuffix(text, []byte(value[:n])) {
+				first = len(text) - n
+				break
+			}
+		}
+	}
+	return first
+}
+
+// Writer masks the secrets in a stream, also those that are split over several writes. It
+// holds back text that may be the start of a secret, at most 64 KiB. It is not safe for
+// concurrent use.
 type Writer struct {
 	redactor *Redactor
 	to       io.Writer
@@ -171,7 +201,7 @@ func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{redactor: r, to:
 func (w *Writer) Write(p []byte) (int, error) {
 	w.held = append(w.held, p...)
 	w.skip()
-	cut := bytes.LastIndexAny(w.held, " \t\r\n") + 1
+	cut := w.redactor.begun(w.held)
 	if len(w.held)-cut > window {
 		cut = len(w.held) - lookback
 	}
@@ -180,6 +210,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	return len(p), w.forward(cut)
 }
+
+// Held returns the length of the text that is held back.
+func (w *Writer) Held() int { return len(w.held) }
 
 // Close forwards the text that is held back. It does not close the underlying
 // writer.

@@ -146,3 +146,38 @@ func TestNamedValueIsMasked(t *testing.T) {
 		}
 	}
 }
+
+// Only the possible start of a secret is held back.
+func TestWriterHoldsBackLittle(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"done": "don", "hello": "hello", "Enter your name:": "Enter your name:", "x 0123456789abc": "x ",
+		"a eyJhbGciOi": "a ", "u?X-Amz-Sig": "u?", "R2_SECRET_ACCESS_KEY=ab": "", "a b c": "a b c", "pass wo": "",
+	} {
+		var got bytes.Buffer
+		w := redact.New("sortie", bucketKey).Naming("pass word").Writer(&got)
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != want || w.Held() != len(text)-len(want) {
+			t.Errorf("%q: got %q with %d bytes held back, want %q", text, got.String(), w.Held(), want)
+		}
+	}
+}
+
+// A secret that was passed as a value may contain white space.
+func TestWriterMasksSplitPhrase(t *testing.T) {
+	t.Parallel()
+	for cut := range len("a pass word b") {
+		var got bytes.Buffer
+		w := redact.New("sortie").Naming("pass word").Writer(&got)
+		for _, part := range []string{"a pass word b"[:cut], "a pass word b"[cut:]} {
+			if _, err := w.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil || got.String() != "a [redacted] b" {
+			t.Errorf("split at %d: got %q, %v, want the phrase masked", cut, got.String(), err)
+		}
+	}
+}

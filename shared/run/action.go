@@ -1,7 +1,8 @@
 package run
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,38 +22,52 @@ type Acting struct {
 	Done bool `json:"done,omitempty"`
 }
 
+// The default limits of a wait and the default delay of an action.
 const (
-	// ActionLimit is the limit of a wait whose action has none.
-	ActionLimit = time.Hour
-	// ActionDelay is the delay of retry_later without one.
+	ActionLimit = 24 * time.Hour
 	ActionDelay = time.Minute
+	KillLimit   = 10 * time.Minute
 )
 
-// ViolationAction returns the action on the run's violated constraints: that of the
-// first one with an action of its own, in the order of ConstraintNames, or the job's
-// action for all. Without one, and for a constraint that could not be checked, it is
-// skip.
-func (r Run) ViolationAction() Action {
-	if r.Actions == nil {
-		return Action{Type: ActionSkip}
+// KillSlack is the time that kill_old waits at least, in addition to the grace of a run.
+const KillSlack = time.Minute
+
+// wait returns how long a run may wait for the action. grace is the grace period of the
+// runs of its job.
+func (a Action) wait(grace time.Duration) time.Duration {
+	if a.Type == ActionKillOld {
+		return max(cmp.Or(a.Limit, KillLimit), grace+KillSlack)
 	}
+	return cmp.Or(a.Limit, ActionLimit)
+}
+
+// ViolationAction returns the action on the run's violated constraints, and the constraint
+// that decides it: the first one with an action of its own, in the order of
+// ConstraintNames. Without such a constraint it returns the job's action for all and the
+// first violated constraint. Without one, and for a constraint that could not be checked,
+// the action is skip. The run has a violation.
+func (r Run) ViolationAction() (Action, Constraint) {
+	skip := Action{Type: ActionSkip}
+	var first Constraint
 	for _, name := range ConstraintNames() {
-		for _, v := range r.Violations {
-			if v.Constraint != name {
-				continue
-			}
-			if v.Unchecked {
-				return Action{Type: ActionSkip}
-			}
+		i := slices.IndexFunc(r.Violations, func(v ConstraintViolation) bool { return v.Constraint == name })
+		if i < 0 {
+			continue
+		}
+		if r.Violations[i].Unchecked {
+			return skip, name
+		}
+		if r.Actions != nil {
 			if own, ok := r.Actions.Each[name]; ok {
-				return own
+				return own, name
 			}
 		}
+		first = cmp.Or(first, name)
 	}
-	if r.Actions.OnViolation != nil {
-		return *r.Actions.OnViolation
+	if r.Actions != nil && r.Actions.OnViolation != nil {
+		return *r.Actions.OnViolation, first
 	}
-	return Action{Type: ActionSkip}
+	return skip, first
 }
 
 // violates reports whether the run violates the constraint.
@@ -71,7 +86,7 @@ func (r Run) AwaitsJobSlot() bool { return r.JobSlot.State == SlotQueued && r.St
 // AwaitsAdmission reports whether the run can take a slot of its pool: it is Pending,
 // or the wait of its action is over.
 func (r Run) AwaitsAdmission() bool {
-	return r.Slot.State == "" && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
+	return r.Slot.State == "" && r.KeySlot.State != SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
 }
 
 // Checked: constrain has evaluated the constraints of the run's job, and the commit
@@ -80,9 +95,6 @@ type Checked struct {
 	// Violations are the violated constraints in the order of ConstraintNames;
 	// empty means that all are met.
 	Violations []ConstraintViolation
-	// Refused is the sentence of a critical hook that refuses the run; empty
-	// otherwise.
-	Refused string
 }
 
 func (Checked) acted(Run) bool { return true }
@@ -111,19 +123,20 @@ func (f Checked) apply(d *draft) error {
 		return nil
 	}
 	d.emit(Event{Type: EventConstraintViolated, Message: describe(f.Violations)})
-	if f.Refused != "" {
-		why := fault.New(fault.HookRefused, "%s", f.Refused)
+	if d.violates(PreRunHook) && d.Constraints.PreRunHook.Critical {
+		why := fault.New(fault.HookRefused, "a critical constraint is not met: %s", describe(f.Violations))
 		d.finish(Failed, why.Message, why)
 		return nil
 	}
-	d.enter(ActionPending, string(d.ViolationAction().Type), nil)
+	action, _ := d.ViolationAction()
+	d.enter(ActionPending, string(action.Type), nil)
 	return nil
 }
 
 func describe(violations []ConstraintViolation) string {
 	texts := make([]string, len(violations))
 	for i, v := range violations {
-		texts[i] = fmt.Sprintf("%s: %s", v.Constraint, v.Message)
+		texts[i] = v.String()
 	}
 	return strings.Join(texts, "; ")
 }
@@ -137,8 +150,9 @@ func (ActionStarted) apply(d *draft) error {
 	if d.State != ActionPending {
 		return nil
 	}
-	d.Acting = &Acting{Type: d.ViolationAction().Type, At: d.now}
-	d.enter(ActionRunning, string(d.Acting.Type), nil)
+	action, _ := d.ViolationAction()
+	d.Acting = &Acting{Type: action.Type, At: d.now}
+	d.enter(ActionRunning, string(action.Type), nil)
 	return nil
 }
 
@@ -149,9 +163,8 @@ type ActionEnded struct {
 	// Failure is the sentence that says why the action failed; empty if it did not.
 	// Otherwise Answer is that of a webhook.
 	Failure, Answer string
-	// Newer is the number of newer runs that hold slots of the job, for kill_old: it
-	// waits until all older ones are gone.
-	Newer int
+	// Prediction is as in Admitted, of a run that waits now.
+	Prediction *Prediction
 }
 
 func (ActionEnded) acted(Run) bool { return true }
@@ -160,7 +173,7 @@ func (f ActionEnded) apply(d *draft) error {
 	if d.State != ActionRunning || d.Acting == nil || d.Acting.Waits || d.Acting.Done {
 		return nil
 	}
-	action := d.ViolationAction()
+	action, _ := d.ViolationAction()
 	if f.Failure != "" {
 		d.emit(Event{Type: EventActionFailed, Message: string(action.Type) + ": " + f.Failure})
 		if action.Critical {
@@ -171,36 +184,32 @@ func (f ActionEnded) apply(d *draft) error {
 	} else {
 		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer)})
 	}
-	limit := action.Limit
-	if limit == 0 {
-		limit = ActionLimit
-	}
+	until := d.now.Add(action.wait(d.Policy.CancelGrace))
 	switch action.Type {
 	case ActionSkip:
 		d.Skipped = true
 		d.finish(Completed, "skipped: "+describe(d.Violations), nil)
 	case ActionRetryLater:
-		delay := action.Delay
-		if delay == 0 {
-			delay = ActionDelay
-		}
-		d.awaitAction(d.now.Add(limit), d.now.Add(delay))
-	case ActionKillOld:
-		d.awaitAction(d.now.Add(max(limit, d.Policy.CancelGrace+time.Minute)), time.Time{})
-		d.awaitJobSlot(1 + f.Newer)
-	case ActionWait:
-		d.awaitAction(d.now.Add(limit), time.Time{})
-		d.awaitJobSlot(d.Constraints.MaxConcurrentRuns)
+		d.awaitAction(until, d.now.Add(action.RetryDelay()))
+		d.predict(f.Prediction)
+	case ActionKillOld, ActionWait:
+		d.awaitAction(until, time.Time{})
+		d.awaitJobSlot()
+		d.predict(f.Prediction)
 	default:
 		if d.violates(MaxConcurrentRuns) {
-			d.awaitAction(d.now.Add(limit), time.Time{})
-			d.awaitJobSlot(d.Constraints.MaxConcurrentRuns)
+			d.awaitAction(until, time.Time{})
+			d.awaitJobSlot()
+			d.predict(f.Prediction)
 			return nil
 		}
 		d.startAfterAction()
 	}
 	return nil
 }
+
+// RetryDelay returns the time between two checks of retry_later.
+func (a Action) RetryDelay() time.Duration { return cmp.Or(a.Delay, ActionDelay) }
 
 // withAnswer returns the message of an action with the answer of a webhook.
 func withAnswer(message, answer string) string {
@@ -220,13 +229,30 @@ func (d *draft) awaitAction(until, notBefore time.Time) {
 	d.await(StepActionWaiting)
 }
 
-// awaitJobSlot puts the run in its job's queue, at the place of its creation.
-func (d *draft) awaitJobSlot(limit int) {
-	d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: limit, State: SlotQueued, Since: d.Place()}
+// awaitJobSlot puts the run in its job's queue.
+func (d *draft) awaitJobSlot() { d.JobSlot = d.QueuedJobSlot() }
+
+// QueuedJobSlot returns the place of the run in its job's queue, which is that of its
+// creation. The run has a limit of its job.
+func (r Run) QueuedJobSlot() Slot {
+	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.place()}
 }
 
-// Place orders the runs of a job: by the time that they are for, or by their creation.
-func (r Run) Place() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
+// place returns the scheduled time of a run, or its creation time if it has none. It
+// orders the runs of a job.
+func (r Run) place() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
+
+// Older reports whether the run is older than another one of its job, in the order of
+// the job's queue.
+func (r Run) Older(other Run) bool {
+	return cmp.Or(r.place().Compare(other.place()), cmp.Compare(r.ID, other.ID)) < 0
+}
+
+// AwaitsOlder reports whether the run gets its job's slot only after all older runs have
+// released theirs, whose end it has requested.
+func (r Run) AwaitsOlder() bool {
+	return r.AwaitsJobSlot() && r.Acting != nil && r.Acting.Type == ActionKillOld
+}
 
 // startAfterAction begins the attempt, or lets the run queue for the slot of its pool
 // that it has given back.
@@ -270,7 +296,7 @@ func (d *draft) reconcileAction() {
 	default:
 		a.NotBefore = time.Time{}
 		d.Acting = &a
-		d.awaitJobSlot(d.Constraints.MaxConcurrentRuns)
+		d.awaitJobSlot()
 		d.await(StepActionWaiting)
 	}
 }

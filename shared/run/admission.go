@@ -7,8 +7,8 @@ import (
 )
 
 // New returns an accepted run with its first event. The caller sets identity,
-// work and policy; New sets the rest. A run whose ScheduledAt is after now is
-// PreRun.
+// work and policy, and the slot of a key with Joined and its prediction; New sets the
+// rest. A run whose ScheduledAt is after now is PreRun.
 func New(r Run, now time.Time) Decision {
 	now = now.UTC()
 	r.CreatedAt, r.EnteredAt = now, now
@@ -17,19 +17,26 @@ func New(r Run, now time.Time) Decision {
 		r.State = PreRun
 	}
 	r.Execution = Execution{Start: 1}
-	d := &draft{Run: r, now: now}
+	d := &draft{Run: r, now: now, actor: r.creator()}
 	d.emit(Event{Type: EventAccepted})
+	if d.AwaitsKey() {
+		d.await(StepQueued)
+		d.predict(d.Prediction)
+		d.emitKeyQueued()
+	}
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(r.Ref(), 1)}}
 	d.Execution.Pending = d.effects
 	d.Execution.ActBy = now.Add(effectSlack)
-	return Decision{Run: d.Run, Events: d.events, Effects: d.effects, Changed: true}
+	return Decision{
+		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(Slot{}, d.KeySlot), Changed: true,
+	}
 }
 
 // Due: the time that PreRun or Retrying waits for has come. It changes nothing
 // in other states or before that time.
 type Due struct {
 	// Newest is a run of the job's newest definition, with its version. A run that
-	// leaves PreRun takes over its work, policy, constraints and actions; nil keeps
+	// leaves PreRun takes over its work, policy, constraints, actions and pool; nil keeps
 	// those of the run.
 	Newest *Run
 }
@@ -49,10 +56,13 @@ func (f Due) apply(d *draft) error {
 	return nil
 }
 
-// takeOver replaces what the run has from its job. Its parameters stay.
+// takeOver replaces the parts of the run that come from its job. Its parameters and
+// overrides stay.
 func (d *draft) takeOver(newest Run) {
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
+	d.Run = d.Override.apply(newest.Priority, newest.Concurrency, d.Run)
 	d.Work.Program = d.Work.Program.With(d.Parameters)
+	d.Slot.Pool = newest.Slot.Pool
 }
 
 // Admitted: the pool has a free slot, and the commit takes it. Limit is the
@@ -60,6 +70,8 @@ func (d *draft) takeOver(newest Run) {
 type Admitted struct {
 	Pool  string
 	Limit int
+	// Prediction is when the attempt is expected to start; nil if that is unknown.
+	Prediction *Prediction
 }
 
 func (Admitted) acted(Run) bool { return true }
@@ -68,15 +80,22 @@ func (f Admitted) apply(d *draft) error {
 	if !d.AwaitsAdmission() {
 		return nil
 	}
-	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit}
+	d.takeKey()
+	d.Slot = d.SlotOf(f.Pool, f.Limit)
+	d.predictUnlessWaited(f.Prediction)
 	d.grant()
 	return nil
 }
 
-// Enqueued: the pool has no free slot, and the run joins the end of its queue.
+// Enqueued: the pool has no free slot, and the run joins its queue. The commit takes a
+// slot of the run's key, if it has none.
 type Enqueued struct {
 	Pool  string
 	Limit int
+	// Line is the queue as it was read.
+	Line Line
+	// Prediction is as in Admitted.
+	Prediction *Prediction
 }
 
 func (Enqueued) acted(Run) bool { return true }
@@ -85,10 +104,18 @@ func (f Enqueued) apply(d *draft) error {
 	if !d.AwaitsAdmission() {
 		return nil
 	}
-	d.Slot = Slot{Pool: f.Pool, Limit: f.Limit, State: SlotQueued, Since: d.EnteredAt}
+	d.takeKey()
+	d.predictUnlessWaited(f.Prediction)
+	d.enqueue(f.Pool, f.Limit, d.EnteredAt, f.Line)
 	d.await(StepQueued)
-	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + f.Pool})
 	return nil
+}
+
+// enqueue puts the run into the queue of its pool.
+func (d *draft) enqueue(pool string, limit int, since time.Time, l Line) {
+	d.Slot = d.SlotOf(pool, limit).Joining(l, since)
+	d.Slot.State = SlotQueued
+	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + pool})
 }
 
 // Granted: the run is the first in its queue, and a slot is free. Limit is the
@@ -160,7 +187,12 @@ func (d *draft) beginAttempt() {
 
 // CancelRequested: a client requested the run's cancellation. It is idempotent;
 // the first request is recorded. A run that has ended does not change.
-type CancelRequested struct{ By, Reason string }
+type CancelRequested struct {
+	// By is the subject of the client, and Scopes its permissions.
+	By     string
+	Scopes []string
+	Reason string
+}
 
 func (f CancelRequested) apply(d *draft) error {
 	if d.State.Terminal() || d.Cancel != nil {

@@ -1,6 +1,9 @@
 package run
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Constraints are what a job demands of its runs before, while and after they run.
 // The limit of the run time is Policy.TimeLimit.
@@ -16,9 +19,6 @@ type Constraints struct {
 	MaxExpectedRunTime time.Duration `json:"maxExpectedRunTime,omitempty"`
 	PreRunHook         *Hook         `json:"preRunHook,omitempty"`
 	PostRunHook        *Hook         `json:"postRunHook,omitempty"`
-	// AllowUnchecked: a constraint that cannot be checked counts as met. Otherwise
-	// it counts as violated. A hook has its own rule.
-	AllowUnchecked bool `json:"allowUnchecked,omitempty"`
 }
 
 // BeforeRun reports whether a constraint is evaluated before the first attempt.
@@ -81,6 +81,9 @@ type ConstraintViolation struct {
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
+// String returns the constraint and the observation.
+func (v ConstraintViolation) String() string { return fmt.Sprintf("%s: %s", v.Constraint, v.Message) }
+
 // Hook is an HTTP address that is asked or informed about a run.
 type Hook struct {
 	URL     string            `json:"url"`
@@ -93,6 +96,19 @@ type Hook struct {
 	Critical bool `json:"critical,omitempty"`
 	// AllowUnavailable: a hook that cannot be reached counts as one that allows.
 	AllowUnavailable bool `json:"allowUnavailable,omitempty"`
+}
+
+// Violation returns the violation of the constraint that is a hook. ok is false if the
+// answer allows the run, or if the hook may be unavailable and is.
+func (h Hook) Violation(name Constraint, a HookAnswer, now time.Time) (v ConstraintViolation, ok bool) {
+	if a.Allowed || a.Unavailable && h.AllowUnavailable {
+		return ConstraintViolation{}, false
+	}
+	v = ConstraintViolation{Constraint: name, Message: "the hook refuses the run: " + a.Detail, At: now, Unchecked: a.Unavailable}
+	if a.Unavailable {
+		v.Message = "the hook cannot be reached: " + a.Detail
+	}
+	return v, true
 }
 
 // Actions are what a job does about violated constraints and about the end of a run.

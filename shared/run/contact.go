@@ -18,6 +18,8 @@ type WorkerContacted struct {
 	Started bool
 	// HandlesSigterm: the worker ends gracefully on SIGTERM.
 	HandlesSigterm bool
+	// SendsOutput: the worker sends its output while it runs.
+	SendsOutput bool
 	// Progress and Message are those of a heartbeat.
 	Progress *int
 	Message  string
@@ -32,6 +34,9 @@ func (f WorkerContacted) apply(d *draft) error {
 	}
 	if f.HandlesSigterm && !d.Attempt.HandlesSigterm {
 		d.Attempt.HandlesSigterm, d.changed = true, true
+	}
+	if f.SendsOutput {
+		d.sendsOutput()
 	}
 	first := d.Attempt.WorkerID == ""
 	if !first && !f.Missing {
@@ -140,6 +145,33 @@ func (r Run) why() string {
 	}
 	return r.Fault.Message
 }
+
+// OutputSent: the worker of an attempt sends output. The fault is TaskExpired if the
+// attempt has ended, and AttemptMismatch if it has not begun.
+type OutputSent struct{ Attempt int }
+
+func (f OutputSent) apply(d *draft) error {
+	switch {
+	case f.Attempt < d.Attempt.Number:
+		return fault.New(fault.TaskExpired, "attempt %d has ended, the current attempt is %d", f.Attempt, d.Attempt.Number)
+	case f.Attempt > d.Attempt.Number:
+		return d.current(f.Attempt)
+	case !d.isCurrent(f.Attempt):
+		return d.expired()
+	}
+	d.sendsOutput()
+	return nil
+}
+
+// sendsOutput records that output of the attempt may be stored while it runs.
+func (d *draft) sendsOutput() {
+	if !d.Attempt.SendsOutput && d.KeepsLogs() {
+		d.Attempt.SendsOutput, d.changed = true, true
+	}
+}
+
+// KeepsLogs reports whether the logs of the run are stored.
+func (r Run) KeepsLogs() bool { return r.Work.Program == nil || !r.Work.Program.DropLogs }
 
 // CancelDelivered: an answer delivers the cancel request to the worker. The
 // grace starts now if it has not started.

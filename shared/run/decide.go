@@ -31,8 +31,9 @@ type Decision struct {
 	Events []Event
 	// Effects follow the commit, in this order. Each is idempotent.
 	Effects []Effect
-	// Lease is the change of the pool's leases and queue, JobLease that of the job's.
-	Lease, JobLease LeaseChange
+	// Lease is the change of the pool's leases and queue, JobLease that of the job's,
+	// KeyLease that of the key's.
+	Lease, JobLease, KeyLease LeaseChange
 	// Heartbeat is the change of the heartbeat item.
 	Heartbeat HeartbeatChange
 	// Changed is false if there is nothing to commit.
@@ -87,9 +88,9 @@ const (
 // either a fault, with which the fact is refused, or a defect of this package.
 // In both cases there is nothing to commit.
 func Decide(r Run, f Fact, now time.Time) (Decision, error) {
-	d := &draft{Run: r, now: now.UTC()}
-	if own, ok := f.(fromExecution); ok && own.acted(r) && len(r.Execution.Pending) > 0 {
-		d.Execution.Pending, d.changed = nil, true
+	d := &draft{Run: r, now: now.UTC(), actor: actorOf(f, r)}
+	if own, ok := f.(fromExecution); ok && own.acted(r) {
+		d.effectsDone()
 	}
 	if err := f.apply(d); err != nil {
 		return Decision{}, err
@@ -109,7 +110,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects,
-		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot),
+		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot), KeyLease: leaseChange(r.KeySlot, d.KeySlot),
 		Heartbeat: d.heartbeat, Changed: true,
 	}, nil
 }
@@ -118,6 +119,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 type draft struct {
 	Run
 	now       time.Time
+	actor     Actor // of the events
 	events    []Event
 	effects   []Effect
 	heartbeat HeartbeatChange
@@ -142,17 +144,12 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 func (d *draft) emit(e Event) {
 	d.changed = true
 	d.EventCount++
-	e.Seq, e.At, e.State, e.Attempt = d.EventCount, d.now, d.State, d.Attempt.Number
+	e.Seq, e.At, e.State, e.Attempt, e.Actor = d.EventCount, d.now, d.State, d.Attempt.Number, d.actor
 	if e.From == "" && e.Seq > 1 {
 		e.From = d.State
 	}
 	e.ID = eventID(d.Run, e.Seq, e.At)
-	switch e.Type {
-	case EventActionExecuted:
-		d.Tally.Acted++
-	case EventActionFailed:
-		d.Tally.ActFailed++
-	}
+	d.Tally.count(e)
 	d.events = append(d.events, e)
 }
 
@@ -182,6 +179,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	d.noteAllowedTime(why)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
+	d.KeySlot.State, d.KeySlot.Since = "", time.Time{}
 	d.enter(end, message, why)
 	d.EndedAt = d.now
 	if d.Attempt.Number > 0 {

@@ -55,6 +55,8 @@ func (f Reported) apply(d *draft) error {
 	case f.Report.Outcome == OutcomeCancelled:
 		d.endAttempt(OutcomeCancelled, "the worker reported a cancel",
 			fault.New(fault.WorkerStopped, "worker reported CANCELLED but no cancel was requested"))
+	case d.timedOut(f.Report):
+		d.endAtTimeLimit()
 	default:
 		d.endAttempt(OutcomeFailed, "the worker reported an error", d.Work.faultOf(f.Report, d.Policy.Retry))
 	}
@@ -79,9 +81,9 @@ func (f Reported) late(r Run) error {
 // restarted. It carries what the record and the runner show. An attempt is
 // declared dead only if the record proves it.
 type Evaluated struct {
-	// Generation is that of the state that was left, as the execution carries
-	// it; 0 if it is unknown. If the record has the token of a later one, it
-	// was evaluated before and the execution has continued: nothing changes.
+	// Generation is the generation of the previous state in the execution's input; 0 if
+	// the execution has entered no token state. If the record has a later generation, the
+	// evaluation is a repetition and changes nothing.
 	Generation int
 	// Failed: a call of this software failed, so the evaluation says nothing
 	// about the worker.
@@ -101,9 +103,6 @@ func (f Evaluated) acted(r Run) bool { return !repeats(r, f.Generation) }
 // from a repeated or slow call: the execution waits in a later state. It also
 // waits there while the completion of that state's token is pending.
 func repeats(r Run, generation int) bool {
-	if generation == 0 {
-		return false
-	}
 	return r.Wait.Token != "" && r.Wait.Generation > generation ||
 		slices.ContainsFunc(r.Execution.Pending, func(e Effect) bool { return e.Generation > generation })
 }
@@ -126,7 +125,7 @@ func (f Evaluated) apply(d *draft) error {
 		d.Spent.Evaluations++
 		d.changed = true
 	}
-	if d.Queued() {
+	if d.Queued() || d.AwaitsKey() {
 		f.reconcileQueued(d)
 		return nil
 	}
@@ -151,8 +150,11 @@ func (f Evaluated) reconcileQueued(d *draft) {
 		why := fault.New(fault.QueueTimeout, "the platform permitted no start within %s", d.Policy.QueueTimeout)
 		d.endAttempt(OutcomeFailed, why.Message, why)
 	default:
-		why := fault.New(fault.QueueTimeout,
-			"no slot of pool %s became free within %s", d.Slot.Pool, d.Policy.QueueTimeout)
+		of := "pool " + d.Slot.Pool
+		if d.AwaitsKey() {
+			of = "key " + d.Concurrency.Key
+		}
+		why := fault.New(fault.QueueTimeout, "no slot of %s became free within %s", of, d.Policy.QueueTimeout)
 		d.finish(Failed, why.Message, why)
 	}
 }
@@ -187,8 +189,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		d.endKilled("the attempt reached its time limit of %s during the grace of the cancel request and is killed", d.Policy.TimeLimit)
 		return nil
 	case !d.now.Before(d.RunBy()):
-		why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)
-		d.endAttempt(OutcomeFailed, why.Message, why)
+		d.endAtTimeLimit()
 		return nil
 	case d.Cancel != nil:
 		d.await(StepCancelling)
@@ -205,6 +206,11 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 	}
 	d.await(StepRunning)
 	return nil
+}
+
+func (d *draft) endAtTimeLimit() {
+	why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)
+	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 
 // exemptFromHeartbeats removes the heartbeat limit of a worker that never

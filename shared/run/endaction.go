@@ -60,25 +60,22 @@ type HookAnswer struct {
 // notePostRunHook records the answer of the hook after the run, and reports whether
 // a critical hook refuses the run.
 func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
-	if a == nil || a.Allowed || d.Constraints == nil || d.Constraints.PostRunHook == nil {
+	if a == nil || d.Constraints == nil || d.Constraints.PostRunHook == nil {
 		return false
 	}
 	hook := d.Constraints.PostRunHook
-	if a.Unavailable && hook.AllowUnavailable {
+	v, violated := hook.Violation(PostRunHook, *a, d.now)
+	if !violated {
 		return false
 	}
-	message := "the hook refuses the run: " + a.Detail
-	if a.Unavailable {
-		message = "the hook cannot be reached: " + a.Detail
-	}
-	d.violate(PostRunHook, message, a.Unavailable)
+	d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
 	return hook.Critical
 }
 
-func (d *draft) violate(name Constraint, message string, unchecked bool) {
-	v := ConstraintViolation{Constraint: name, Message: message, At: d.now, Unchecked: unchecked}
+// violate records a violation, and publishes it as an event.
+func (d *draft) violate(v ConstraintViolation, event EventType, message string) {
 	d.Violations = append(slices.Clone(d.Violations), v)
-	d.emit(Event{Type: EventConstraintViolated, Message: describe([]ConstraintViolation{v})})
+	d.emit(Event{Type: event, Message: message})
 }
 
 // endActions requests the actions that follow the end of the run. An action that does
@@ -122,7 +119,7 @@ func (f EndActionDone) apply(d *draft) error {
 	if !slices.ContainsFunc(d.Execution.Pending, pending) {
 		return nil
 	}
-	d.Execution.Pending = slices.DeleteFunc(slices.Clone(d.Execution.Pending), pending)
+	d.Execution.Pending = without(d.Execution.Pending, pending)
 	action, _ := d.ActionOf(f.Action)
 	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer)}
 	if f.Failure != "" {
@@ -130,6 +127,26 @@ func (f EndActionDone) apply(d *draft) error {
 	}
 	d.emit(e)
 	return nil
+}
+
+// effectsDone records that the pending effects on the execution were done. The actions of
+// the job are not: EndActionDone records each of them.
+func (d *draft) effectsDone() {
+	onExecution := func(e Effect) bool { return e.Kind != EffectAct }
+	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
+		d.Execution.Pending = without(d.Execution.Pending, onExecution)
+		d.changed = true
+	}
+}
+
+// without returns the effects that are not done; nil without any.
+func without(effects []Effect, done func(Effect) bool) (left []Effect) {
+	for _, e := range effects {
+		if !done(e) {
+			left = append(left, e)
+		}
+	}
+	return left
 }
 
 // expectedBy is when the running attempt exceeds the run time that its job expects;
@@ -150,13 +167,13 @@ func (d *draft) noteExpectedTime() {
 	}
 	message := fmt.Sprintf("the attempt runs for %s, want at most %s",
 		d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
-	d.Violations = append(slices.Clone(d.Violations), ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now})
-	d.emit(Event{Type: EventExpectedTimeExceeded, Message: message})
+	d.violate(ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
 }
 
 // noteAllowedTime records that the run ends for its time limit.
 func (d *draft) noteAllowedTime(why *fault.Fault) {
 	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == KindJob && !d.violates(MaxAllowedRunTime) {
-		d.violate(MaxAllowedRunTime, why.Message, false)
+		v := ConstraintViolation{Constraint: MaxAllowedRunTime, Message: why.Message, At: d.now}
+		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
 	}
 }

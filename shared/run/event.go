@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/fault"
 )
 
@@ -28,45 +29,50 @@ type Event struct {
 	Message string       `json:"message,omitempty"`
 	Fault   *fault.Fault `json:"fault,omitempty"`
 	Exit    *Exit        `json:"exit,omitempty"`
+	// Actor is who caused the event; zero is the state machine.
+	Actor Actor `json:"actor,omitzero"`
 }
+
+// Ends reports whether the event is the end of its run.
+func (e Event) Ends() bool { return e.State.Terminal() && !e.From.Terminal() }
 
 // EventType is the type of an event.
 type EventType string
 
-// The types of events. Each transition has exactly one; the others are facts
-// that leave the state unchanged.
+// The types of the events of a run. Each transition has exactly one; the others are
+// facts that leave the state unchanged. Package eventtype describes them.
 const (
-	EventAccepted         EventType = "job.accepted"          // created: Pending, or PreRun
-	EventDue              EventType = "job.due"               // PreRun -> Pending
-	EventConditionsDue    EventType = "job.conditions_due"    // -> ConditionPending
-	EventConditionsTested EventType = "job.conditions_tested" // -> ConditionRunning
-	EventActionDue        EventType = "job.action_due"        // -> ActionPending
-	EventActionStarted    EventType = "job.action_started"    // -> ActionRunning
-	EventAdmitted         EventType = "job.admitted"          // -> ContainerCreating
-	EventStarted          EventType = "job.started"           // -> Running: the machine runs or has run, or its worker called
-	EventAttemptEnded     EventType = "job.attempt_ended"     // -> Terminating
-	EventRetryScheduled   EventType = "job.retry_scheduled"   // -> Retrying
-	EventRetryDue         EventType = "job.retry_due"         // Retrying -> Pending
-	EventCompleted        EventType = "job.completed"
-	EventFailed           EventType = "job.failed"
-	EventCancelled        EventType = "job.cancelled"
-	EventOrphaned         EventType = "job.orphaned"
+	EventAccepted         = EventType(eventtype.Accepted)
+	EventDue              = EventType(eventtype.Due)
+	EventConditionsDue    = EventType(eventtype.ConditionsDue)
+	EventConditionsTested = EventType(eventtype.ConditionsTested)
+	EventActionDue        = EventType(eventtype.ActionDue)
+	EventActionStarted    = EventType(eventtype.ActionStarted)
+	EventAdmitted         = EventType(eventtype.Admitted)
+	EventStarted          = EventType(eventtype.Started)
+	EventAttemptEnded     = EventType(eventtype.AttemptEnded)
+	EventRetryScheduled   = EventType(eventtype.RetryScheduled)
+	EventRetryDue         = EventType(eventtype.RetryDue)
+	EventCompleted        = EventType(eventtype.Completed)
+	EventFailed           = EventType(eventtype.Failed)
+	EventCancelled        = EventType(eventtype.Cancelled)
+	EventOrphaned         = EventType(eventtype.Orphaned)
 
-	EventQueued            EventType = "job.queued"
-	EventMachineCreated    EventType = "job.machine_created"
-	EventStartRefused      EventType = "job.start_refused"
-	EventCancelRequested   EventType = "job.cancel_requested"
-	EventRestarted         EventType = "job.execution_restarted"
-	EventOutputExpiring    EventType = "job.output_expiring"
-	EventOutputDeleted     EventType = "job.output_deleted"
-	EventHeartbeatExempted EventType = "job.heartbeat_exempted"
-	EventWorkerContacted   EventType = "job.worker_contacted"
+	EventQueued            = EventType(eventtype.Queued)
+	EventMachineCreated    = EventType(eventtype.MachineCreated)
+	EventStartRefused      = EventType(eventtype.StartRefused)
+	EventCancelRequested   = EventType(eventtype.CancelRequested)
+	EventRestarted         = EventType(eventtype.Restarted)
+	EventOutputExpiring    = EventType(eventtype.OutputExpiring)
+	EventOutputDeleted     = EventType(eventtype.OutputDeleted)
+	EventHeartbeatExempted = EventType(eventtype.HeartbeatExempted)
+	EventWorkerContacted   = EventType(eventtype.WorkerContacted)
 
-	EventConstraintViolated   EventType = "job.constraint_violated"
-	EventActionExecuted       EventType = "job.action_executed"
-	EventActionFailed         EventType = "job.action_failed"
-	EventExpectedTimeExceeded EventType = "job.expected_time_exceeded"
-	EventZombieDetected       EventType = "job.zombie_detected" // the attempt then ends with HEARTBEAT_TIMEOUT
+	EventConstraintViolated   = EventType(eventtype.ConstraintViolated)
+	EventActionExecuted       = EventType(eventtype.ActionExecuted)
+	EventActionFailed         = EventType(eventtype.ActionFailed)
+	EventExpectedTimeExceeded = EventType(eventtype.ExpectedTimeExceeded)
+	EventZombieDetected       = EventType(eventtype.ZombieDetected)
 )
 
 var transitionEvents = map[State]EventType{
@@ -87,9 +93,14 @@ func transitionEvent(from, to State) EventType {
 	return transitionEvents[to]
 }
 
-// eventID returns a ULID of the event's time and a hash of run and number.
+// eventID returns the id of an event of a run.
 func eventID(r Run, seq int, at time.Time) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", r.Tenant, r.ID, seq))
+	return EventID(at, fmt.Sprintf("%q %q %d", r.Tenant, r.ID, seq))
+}
+
+// EventID returns the ULID of an event: of its time, and of a hash of what identifies it.
+func EventID(at time.Time, identity string) string {
+	sum := sha256.Sum256([]byte(identity))
 	var id ulid.ULID
 	if err := id.SetTime(uint64(max(at.UnixMilli(), 0))); err != nil {
 		copy(id[:6], sum[10:16])

@@ -85,7 +85,7 @@ func (d *draft) startExecution() {
 	d.Execution.Events, d.Execution.Pending = 0, nil
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start)}}
 	d.changed = true
-	if d.Slot.State == SlotQueued {
+	if d.Slot.State == SlotQueued || d.AwaitsKey() {
 		// The new execution joins the queue at once, and its token becomes the
 		// queue's.
 		d.await(StepQueued)

@@ -32,6 +32,8 @@ type Heartbeat struct {
 	// Cancel is the reason of the cancel request, which may be empty; nil if
 	// there is no cancel request.
 	Cancel *string
+	// Received counts the recorded heartbeats of the attempt, without its other calls.
+	Received int
 }
 
 // DueAt is when a sweep finds that a heartbeat is overdue; zero if sweeps do not

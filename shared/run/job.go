@@ -3,6 +3,7 @@ package run
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,13 +40,12 @@ type Program struct {
 	DropLogs bool `json:"dropLogs,omitempty"`
 }
 
-// With returns a copy of the program with further environment variables. A nil program
-// has no work.
+// With returns a copy of the program with further environment variables; nil for nil.
 func (p *Program) With(env map[string]string) *Program {
-	var changed Program
-	if p != nil {
-		changed = *p
+	if p == nil {
+		return nil
 	}
+	changed := *p
 	if len(env) > 0 {
 		changed.Env = maps.Clone(changed.Env)
 		if changed.Env == nil {
@@ -139,6 +139,10 @@ func (r Run) Result() (result Result, ok bool) {
 // JobPool is the name of the pool whose slots are a job's concurrent runs. The names
 // of other pools contain no slash.
 func JobPool(jobID string) string { return "job/" + jobID }
+
+// PoolJob returns the job of a pool that has the slots of a job; of is false for another
+// pool.
+func PoolJob(pool string) (jobID string, of bool) { return strings.CutPrefix(pool, JobPool("")) }
 
 // FiringID is the id of the run of a job for a time.
 func FiringID(jobID string, at time.Time) string {

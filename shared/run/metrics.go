@@ -38,58 +38,109 @@ var phaseOf = map[State]Phase{
 // PhaseOf returns the phase of a state; empty for a terminal one.
 func PhaseOf(s State) Phase { return phaseOf[s] }
 
-// Tally is what a run counts for its metrics. Times are in milliseconds, so that the
-// record stays small.
+// Tally has the counters of a run's metrics. Times are in milliseconds, which keeps the
+// record small. They are differences of times that are truncated to the millisecond, so
+// the phases add up exactly to the total time of the run.
 type Tally struct {
-	// Phases is the time in each phase that the run has left, and Transitions how often
-	// its state changed. The events have the time of each change.
-	Phases      map[Phase]int64 `json:"phases,omitempty"`
-	Transitions int             `json:"transitions,omitempty"`
+	// States are the states that the run has entered after its first one or has left,
+	// Moves counts its transitions.
+	States map[State]Stay `json:"in,omitempty"`
+	Moves  int            `json:"moves,omitempty"`
 	// Checked counts the constraints that were evaluated, Acted and ActFailed the
-	// actions that were carried out and that failed.
-	Checked   int `json:"checked,omitempty"`
-	Acted     int `json:"acted,omitempty"`
-	ActFailed int `json:"actFailed,omitempty"`
+	// actions that were carried out and that failed before the end, ActedAfter and
+	// FailedAfter those after it.
+	Checked     int `json:"checked,omitempty"`
+	Acted       int `json:"acted,omitempty"`
+	ActFailed   int `json:"actFailed,omitempty"`
+	ActedAfter  int `json:"actedAfter,omitempty"`
+	FailedAfter int `json:"failedAfter,omitempty"`
+	// Heartbeats counts the heartbeats of the attempts that have ended.
+	Heartbeats int `json:"heartbeats,omitempty"`
 }
+
+// Stay has two times of a state in milliseconds: from the run's creation to its last entry
+// into the state, and the total time in the state until its last exit.
+type Stay [2]int64
+
+const entered, spent = 0, 1
 
 // left counts a transition from the run's state at the time now.
 func (t Tally) left(r Run, next State, now time.Time) Tally {
-	if t.Phases = maps.Clone(t.Phases); t.Phases == nil {
-		t.Phases = map[Phase]int64{}
+	if t.States = maps.Clone(t.States); t.States == nil {
+		t.States = map[State]Stay{}
 	}
 	since := r.EnteredAt
-	if next == ConditionPending { // the check begins when the run gets its slot
-		t.spend(PhaseQueue, r.Slot.Since.Sub(since))
-		t.spend(PhaseConstraintCheck, now.Sub(later(r.Slot.Since, since)))
+	if next == ConditionPending && r.Slot.State == SlotHeld { // the check begins when the run gets its slot
+		check := later(r.Slot.Since, since)
+		t.spend(r.State, since, check)
+		t.spend(next, check, now)
 	} else {
-		t.spend(PhaseOf(r.State), now.Sub(since))
+		t.spend(r.State, since, now)
 	}
-	t.Transitions++
+	in := t.States[next]
+	in[entered] = max(between(r.CreatedAt, now), 0)
+	t.States[next] = in
+	t.Moves++
 	return t
 }
 
-// spend adds to a phase. The clocks of two functions can differ, so d may be negative.
-func (t Tally) spend(phase Phase, d time.Duration) {
-	if d > 0 {
-		t.Phases[phase] += d.Milliseconds()
+// spend adds to the time in a state. The clocks of two functions can differ, so until may
+// be before since.
+func (t Tally) spend(s State, since, until time.Time) {
+	in := t.States[s]
+	in[spent] += max(between(since, until), 0)
+	t.States[s] = in
+}
+
+// count counts an event about an action.
+func (t *Tally) count(e Event) {
+	acted, failed := &t.Acted, &t.ActFailed
+	if e.State.Terminal() {
+		acted, failed = &t.ActedAfter, &t.FailedAfter
+	}
+	switch e.Type {
+	case EventActionExecuted:
+		*acted++
+	case EventActionFailed:
+		*failed++
 	}
 }
 
-// Metrics are the figures of a run, in the contract's words.
+// between returns the milliseconds between two times, each truncated to the millisecond.
+func between(since, until time.Time) int64 { return until.UnixMilli() - since.UnixMilli() }
+
+// Metrics are the figures of a run. Times are whole milliseconds.
 type Metrics struct {
 	Phases map[Phase]time.Duration
 	// Total is the sum of the phases: from the creation to the end.
-	Total                                                                   time.Duration
-	StateTransitions                                                        int
+	Total            time.Duration
+	StateTransitions int
+	// Entered is when the run last entered each state.
+	Entered                                                                 map[State]time.Time
 	ConstraintsChecked, ConstraintsViolated, ActionsExecuted, ActionsFailed int
-	RetryAttempt, MaxRetries                                                int
+	// RetryAttempt counts from 0.
+	RetryAttempt, MaxRetries int
 	// StartLatency is the time from the last attempt's request of a machine to its
 	// start, ExitCode the code of its program; nil if it is unknown.
-	StartLatency     time.Duration
-	ExitCode         *int
-	FinalState       State
+	StartLatency time.Duration
+	ExitCode     *int
+	// Heartbeats counts the heartbeats of ended attempts.
+	Heartbeats int
+	// State is the final state of a run that has ended.
+	State            State
 	Success, Skipped bool
 	ErrorMessage     string
+}
+
+// EndMetrics returns the figures of a run at its end, without the actions that follow it,
+// if the event is that end. r is the record as of the event or later.
+func (r Run) EndMetrics(e Event) (m Metrics, ended bool) {
+	if !e.Ends() {
+		return m, false
+	}
+	m = r.Metrics(e.At)
+	m.ActionsExecuted, m.ActionsFailed = r.Tally.Acted, r.Tally.ActFailed
+	return m, true
 }
 
 // Metrics returns the figures of a run at the time now. The phase of a run that has
@@ -97,22 +148,29 @@ type Metrics struct {
 func (r Run) Metrics(now time.Time) Metrics {
 	t := r.Tally
 	m := Metrics{
-		Phases: map[Phase]time.Duration{}, StateTransitions: t.Transitions,
-		ConstraintsChecked: t.Checked, ConstraintsViolated: len(r.Violations), ActionsExecuted: t.Acted, ActionsFailed: t.ActFailed,
-		RetryAttempt: max(r.Attempt.Number-1, 0), MaxRetries: r.Policy.Retry.MaxAttempts - 1,
-		FinalState: r.State, Success: r.State == Completed && !r.Skipped, Skipped: r.Skipped,
+		Phases: map[Phase]time.Duration{}, StateTransitions: t.Moves, Entered: map[State]time.Time{},
+		ConstraintsChecked: t.Checked, ConstraintsViolated: len(r.Violations),
+		ActionsExecuted: t.Acted + t.ActedAfter, ActionsFailed: t.ActFailed + t.FailedAfter,
+		RetryAttempt: max(r.Attempt.Number-1, 0), MaxRetries: max(r.Policy.Retry.MaxAttempts-1, 0), Heartbeats: t.Heartbeats,
+		State: r.State, Success: r.State == Completed && !r.Skipped, Skipped: r.Skipped,
 	}
-	for phase, spent := range t.Phases {
-		m.Phases[phase] = time.Duration(spent) * time.Millisecond
+	if t.Moves == 0 {
+		m.Entered[r.State] = r.CreatedAt.Truncate(time.Millisecond)
+	}
+	for state, in := range t.States {
+		m.Entered[state] = time.UnixMilli(r.CreatedAt.UnixMilli() + in[entered]).UTC()
+		if phase := PhaseOf(state); in[spent] > 0 {
+			m.Phases[phase] += time.Duration(in[spent]) * time.Millisecond
+		}
 	}
 	if !r.State.Terminal() {
-		m.Phases[PhaseOf(r.State)] += max(now.Sub(r.EnteredAt), 0)
+		m.Phases[PhaseOf(r.State)] += time.Duration(max(between(r.EnteredAt, now), 0)) * time.Millisecond
 	}
-	for _, spent := range m.Phases {
-		m.Total += spent
+	for _, took := range m.Phases {
+		m.Total += took
 	}
 	if a := r.Attempt; !a.StartedAt.IsZero() {
-		m.StartLatency = max(a.StartedAt.Sub(a.IntentAt), 0)
+		m.StartLatency = time.Duration(max(between(a.IntentAt, a.StartedAt), 0)) * time.Millisecond
 	}
 	if r.Attempt.Exit != nil {
 		m.ExitCode = &r.Attempt.Exit.Code

@@ -26,6 +26,10 @@ const (
 	SkipWindow SkipReason = "catch_up_window"
 	// SkipLimit: more firings were missed than a job catches up.
 	SkipLimit SkipReason = "catch_up_limit"
+	// SkipQueueFull: the queue of the job's pool was full.
+	SkipQueueFull SkipReason = "queue_full"
+	// SkipNoPool: the job's pool does not exist.
+	SkipNoPool SkipReason = "unknown_pool"
 )
 
 // String describes the firings.
@@ -38,6 +42,9 @@ func (m Missed) String() string {
 		SkipMissed: "missed, and the job does not catch up",
 		SkipWindow: "missed longer ago than the job's catchUpWindow",
 		SkipLimit:  "missed more often than a job catches up",
+
+		SkipQueueFull: "the queue of the job's pool is full",
+		SkipNoPool:    "the job's pool does not exist",
 	}[m.Reason])
 }
 
@@ -49,7 +56,7 @@ func NewSkipped(r Run, now time.Time) Decision {
 	r.CreatedAt, r.EnteredAt, r.EndedAt = now, now, now
 	r.ExpiresAt = now.Add(r.Policy.RecordRetention)
 	r.State, r.Version, r.EventCount, r.Skipped = Completed, 0, 0, true
-	d := &draft{Run: r, now: now}
+	d := &draft{Run: r, now: now, actor: r.creator()}
 	d.emit(Event{Type: EventCompleted, Message: r.Missed.String()})
 	return Decision{Run: d.Run, Events: d.events, Changed: true}
 }

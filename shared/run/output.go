@@ -19,6 +19,9 @@ func (u Upload) HasSize(size int64) bool { return u.Size == size || u.Size == Si
 // Output is the accepted output.
 type Output struct {
 	Upload
+	// Digest is "sha256:" and the hexadecimal SHA-256 of the bytes; empty if it is not
+	// known.
+	Digest     string    `json:"digest,omitempty"`
 	ETag       string    `json:"etag"`
 	AcceptedAt time.Time `json:"acceptedAt"`
 	// ExpiresAt is when it is no longer served.
@@ -38,7 +41,9 @@ func (r Run) BytesLeft() bool {
 
 // RecordBytesLeft reports whether bytes are stored that are kept as long as the
 // record: the input, or logs.
-func (r Run) RecordBytesLeft() bool { return len(r.Logs) > 0 || r.Input() != nil }
+func (r Run) RecordBytesLeft() bool {
+	return len(r.Logs) > 0 || r.Attempt.SendsOutput || r.Input() != nil
+}
 
 // Input returns the stored standard input of the run's program; nil without one, or
 // after its deletion.
@@ -79,6 +84,8 @@ type OutputExpiring struct {
 	// Deleted: a client deletes the output.
 	Deleted bool
 	Message string
+	// By is the client that reads or deletes the output.
+	By Actor
 }
 
 func (f OutputExpiring) apply(d *draft) error {
@@ -121,7 +128,7 @@ func (RecordBytesDeleted) apply(d *draft) error {
 		program.Input = &Input{Key: input.Key, Size: input.Size, Deleted: true}
 		d.Work.Program = &program
 	}
-	d.Logs, d.Deletion, d.changed = nil, Deletion{}, true
+	d.Logs, d.Attempt.SendsOutput, d.Deletion, d.changed = nil, false, Deletion{}, true
 	return nil
 }
 

@@ -54,6 +54,14 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exited with code %d", e.Code)
 }
 
+// timedOut reports whether the worker stopped its program at the attempt's time limit. It
+// stops the program limit.ReportMargin earlier to have time for the report. Its time
+// starts with its process, after the create call.
+func (d *draft) timedOut(report Report) bool {
+	earliest := d.Attempt.IntentAt.Add(d.Policy.TimeLimit - limit.ReportMargin(d.Policy.TimeLimit))
+	return d.Work.Program != nil && report.Category == fault.Timeout && !d.now.Before(earliest)
+}
+
 // faultOf returns the fault of a report of failure. If it has the exit of a job's
 // program, the job's exit codes decide about a retry before the worker does, and the
 // worker before the category.

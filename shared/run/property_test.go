@@ -43,7 +43,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.Checked{Violations: violated(run.CatchUpWindow)},
 		run.ActionStarted{},
 		run.ActionEnded{},
-		run.ActionEnded{Failure: "f", Newer: 1},
+		run.ActionEnded{Failure: "f"},
 		run.JobGranted{},
 		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},

@@ -63,11 +63,11 @@ func RouteOf(r Run, now time.Time) Route {
 		route.Next, route.Until = StepPreRun, r.ScheduledAt
 	case Pending:
 		route.Next = StepPending
-		switch r.Slot.State {
-		case SlotQueued:
+		switch {
+		case r.Slot.State == SlotQueued, r.AwaitsKey():
 			route.Next = StepQueued
 			route.limits(r.QueueBy().Sub(now), 0)
-		case SlotHeld:
+		case r.Slot.State == SlotHeld:
 			route.Next = StepConditionRunning
 		}
 	case ConditionPending, ConditionRunning:
@@ -136,8 +136,14 @@ func wholeSeconds(d time.Duration) int {
 	return max(int((d+time.Second-1)/time.Second), 1)
 }
 
-// QueueBy returns the queue timeout of a queued run.
-func (r Run) QueueBy() time.Time { return r.Slot.Since.Add(r.Policy.QueueTimeout) }
+// QueueBy returns the end of the queue timeout of a run that is queued for its key or its
+// pool. The timeout includes the wait for the key.
+func (r Run) QueueBy() time.Time {
+	if r.AwaitsKey() {
+		return r.KeySlot.Since.Add(r.Policy.QueueTimeout)
+	}
+	return r.Slot.Since.Add(r.Policy.QueueTimeout)
+}
 
 // RunBy returns the time limit of a started attempt.
 func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -24,6 +23,15 @@ type Run struct {
 	Workspace     string `json:"workspace"`
 	BatchID       string `json:"batchId,omitempty"`
 	CorrelationID string `json:"correlationId"`
+	// CreatedBy is the client that requested the run; zero for a run that no client
+	// requested, and for one that was created before this field was.
+	CreatedBy Actor `json:"createdBy,omitzero"`
+	// PayloadDigest is "sha256:" and the hexadecimal SHA-256 of the accepted request in
+	// canonical JSON (RFC 8785); empty for a run without a request.
+	PayloadDigest string `json:"payloadDigest,omitempty"`
+	// TraceParent is the W3C trace context of the request that created the run, in the
+	// form of version 00; empty without one.
+	TraceParent string `json:"traceParent,omitempty"`
 	// RetryOf is the task of which this run is a requested retry; empty
 	// otherwise.
 	RetryOf string `json:"retryOf,omitempty"`
@@ -45,6 +53,14 @@ type Run struct {
 	ParentRun   string       `json:"parentRun,omitempty"`
 	Constraints *Constraints `json:"constraints,omitempty"`
 	Actions     *Actions     `json:"actions,omitempty"`
+	// Priority orders the run in queues; Concurrency is the limit of the run's key, nil
+	// without one.
+	Priority    Priority     `json:"priority,omitempty"`
+	Concurrency *Concurrency `json:"concurrency,omitempty"`
+	// Override replaces the priority and the key of the job for this run.
+	Override Override `json:"override,omitzero"`
+	// Overflowed is set if the run was skipped because the queue of its key was full.
+	Overflowed *Overflowed `json:"overflowed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
 	Violations []ConstraintViolation `json:"violations,omitempty"`
 	// Acting is the action on the violated constraints; nil without one.
@@ -75,10 +91,15 @@ type Run struct {
 	Slot    Slot    `json:"slot"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run
 	// keeps the slot until it ends.
-	JobSlot   Slot           `json:"jobSlot,omitzero"`
-	Wait      Wait           `json:"wait"`
-	Execution Execution      `json:"execution"`
-	Cancel    *CancelRequest `json:"cancel,omitempty"`
+	JobSlot Slot `json:"jobSlot,omitzero"`
+	// KeySlot is the run's slot of its key, or its place in the key's queue. The run has
+	// it before the slot of its pool, and keeps it until it ends.
+	KeySlot Slot `json:"keySlot,omitzero"`
+	// Prediction is that of the attempt that was admitted last; nil before the admission.
+	Prediction *Prediction    `json:"prediction,omitempty"`
+	Wait       Wait           `json:"wait"`
+	Execution  Execution      `json:"execution"`
+	Cancel     *CancelRequest `json:"cancel,omitempty"`
 	// RetryAt is when the next attempt may start, in Retrying.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 
@@ -116,11 +137,24 @@ func (r Run) PoolState() SlotState { return r.counted(r.Slot) }
 // JobPoolState is how the job's pool counts the run; see PoolState.
 func (r Run) JobPoolState() SlotState { return r.counted(r.JobSlot) }
 
+// KeyPoolState is how the key's pool counts the run; see PoolState.
+func (r Run) KeyPoolState() SlotState { return r.counted(r.KeySlot) }
+
 func (r Run) counted(s Slot) SlotState {
 	if r.State.Terminal() {
 		return ""
 	}
 	return s.counted()
+}
+
+// Holds returns the slot of a pool that the run holds.
+func (r Run) Holds(pool string) (s Slot, holds bool) {
+	for _, s := range []Slot{r.Slot, r.JobSlot, r.KeySlot} {
+		if s.Pool == pool && s.State == SlotHeld {
+			return s, true
+		}
+	}
+	return Slot{}, false
 }
 
 // Queued reports whether the run waits in its pool's queue: for a slot, or for the
@@ -136,189 +170,6 @@ func (r Run) Placed() bool {
 
 // Ref returns the run's tenant and id.
 func (r Run) Ref() Ref { return Ref{r.Tenant, r.ID} }
-
-// Work is the task of the worker.
-type Work struct {
-	// Kind is KindExport or KindJob.
-	Kind   string `json:"kind"`
-	Format string `json:"format"`
-	PI     string `json:"pi"`
-	// Options is the JSON object for the worker, as it was accepted.
-	Options json.RawMessage `json:"options"`
-	Image   string          `json:"image"`
-	// Program is the work of kind job; nil for another kind.
-	Program *Program `json:"program,omitempty"`
-	// Resources are what the work asks of its machine.
-	Resources Resources `json:"resources,omitzero"`
-}
-
-// Resources describe a machine. Zero values are those of the deployment.
-type Resources struct {
-	CPUs     int    `json:"cpus,omitempty"`
-	MemoryMB int    `json:"memoryMB,omitempty"`
-	Region   string `json:"region,omitempty"`
-}
-
-// ContentType returns the media type of the work's output.
-func (w Work) ContentType() string {
-	switch {
-	case w.Kind == KindExport:
-		return "application/xml" // every export format is XML
-	case w.Program != nil && w.Program.Output != nil && w.Program.Output.ContentType != "":
-		return w.Program.Output.ContentType
-	}
-	return "application/octet-stream"
-}
-
-// Attempt is the current attempt. Its zero value means that the run has not been tried.
-type Attempt struct {
-	// Number counts from 1.
-	Number int `json:"number"`
-	// MachineName is committed before the machine is created.
-	MachineName string `json:"machineName,omitempty"`
-	// Machine is zero until it is known.
-	Machine Machine `json:"machine,omitzero"`
-	// IntentAt is when the machine was first requested.
-	IntentAt time.Time `json:"intentAt,omitzero"`
-	// StartBy is the start limit: a machine that was not observed running by
-	// then has failed.
-	StartBy time.Time `json:"startBy,omitzero"`
-	// BackoffUntil is when the creation of the machine is retried, after the
-	// platform refused it temporarily.
-	BackoffUntil time.Time `json:"backoffUntil,omitzero"`
-	// Throttles counts the creations that were throttled or not answered.
-	Throttles int `json:"throttles,omitempty"`
-	// Unsure: a create call had no answer, so a machine may exist that the platform
-	// does not show.
-	Unsure bool `json:"unsure,omitempty"`
-	// App is where the machine is to be created, empty if the runner chooses.
-	// StartAt is the time at which the start is permitted, zero if it needs no
-	// permit; see StartGate.
-	App     string    `json:"app,omitempty"`
-	StartAt time.Time `json:"startAt,omitzero"`
-	// CreateBy is when a create call that may be in flight has ended at the
-	// latest. It is zero before the first call and after each answer.
-	CreateBy time.Time `json:"createBy,omitzero"`
-	// StartedAt is the first entry into Running; the time limit counts from it.
-	StartedAt time.Time `json:"startedAt,omitzero"`
-	// HeartbeatExempt: the worker has not called within the first heartbeat
-	// limit. It may implement only the export contract, so it has no heartbeat
-	// limit.
-	HeartbeatExempt bool `json:"heartbeatExempt,omitempty"`
-	// HeartbeatsSwept: heartbeats are not forwarded to the execution; sweeps find
-	// overdue ones.
-	HeartbeatsSwept bool `json:"heartbeatsSwept,omitempty"`
-	// WorkerID is the first worker of the attempt that called; empty until
-	// then.
-	WorkerID string `json:"workerId,omitempty"`
-	// HandlesSigterm: the worker ends gracefully on SIGTERM.
-	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
-	// LastContactAt is when the heartbeat limit last started, as of the last
-	// evaluation: the worker's last call, or the time since which calls can be
-	// received. It is zero before the first call.
-	LastContactAt time.Time `json:"lastContactAt,omitzero"`
-	// ReachableSince and ReachableAt are the first and the last canary that was
-	// received for this attempt while a heartbeat is overdue; zero otherwise.
-	ReachableSince time.Time `json:"reachableSince,omitzero"`
-	ReachableAt    time.Time `json:"reachableAt,omitzero"`
-	// CancelDeliveredAt is when an answer delivered the cancel request,
-	// SigtermAt when SIGTERM was sent, and GraceUntil the end of the grace,
-	// which starts with the first of the two. They are zero until then.
-	CancelDeliveredAt time.Time `json:"cancelDeliveredAt,omitzero"`
-	SigtermAt         time.Time `json:"sigtermAt,omitzero"`
-	GraceUntil        time.Time `json:"graceUntil,omitzero"`
-	EndedAt           time.Time `json:"endedAt,omitzero"`
-	// Outcome is how the attempt ended; empty until then.
-	Outcome Outcome `json:"outcome,omitempty"`
-	// Report is the worker's report; nil without a report.
-	Report *Report `json:"report,omitempty"`
-	// Exit is how the program ended, if the runner reported it.
-	Exit *Exit `json:"exit,omitempty"`
-}
-
-// Outcome is how an attempt ended, in the worker contract's spelling.
-type Outcome string
-
-// The three outcomes.
-const (
-	OutcomeSucceeded Outcome = "SUCCEEDED"
-	OutcomeFailed    Outcome = "FAILED"
-	OutcomeCancelled Outcome = "CANCELLED"
-)
-
-// Exit is how a machine's program ended.
-type Exit struct {
-	// Code is the exit code, 128+n for signal n.
-	Code int `json:"code"`
-	// Signal is the signal that ended the program; 0 if none did. A program that
-	// exits with 137 by itself has Signal 0, a program that SIGKILL ended has 9.
-	Signal int `json:"signal,omitempty"`
-	// OOM: the kernel killed the program because memory was exhausted.
-	OOM bool `json:"oom,omitempty"`
-	// Requested: a stop of the machine was requested from the platform.
-	Requested bool `json:"requested,omitempty"`
-	// Host: the host stopped all its machines because it shut down.
-	Host bool `json:"host,omitempty"`
-	// At is when the program ended, by the platform's clock; zero if it is
-	// unknown.
-	At time.Time `json:"at,omitzero"`
-}
-
-const sigkill = 9
-
-// killedAfter reports whether the program was killed after a time, and not for
-// its memory. A kill that a stop of the machine caused is after every cancel
-// request, whatever the platform's clock says.
-func (e *Exit) killedAfter(at time.Time) bool {
-	return e != nil && e.Signal == sigkill && !e.OOM && (e.Requested || e.At.IsZero() || !e.At.Before(at))
-}
-
-// Report is a worker's report of the end of its attempt.
-type Report struct {
-	// Digest distinguishes a repeated report from a contradicting one.
-	Digest  string  `json:"digest"`
-	Success bool    `json:"success"`
-	Upload  *Upload `json:"upload,omitempty"`
-	// Metrics are the worker's metrics: nil or a JSON object.
-	Metrics json.RawMessage `json:"metrics,omitempty"`
-	// Error is the worker's description of its failure.
-	Error string `json:"error,omitempty"`
-
-	// The following fields are set only by the worker contract.
-
-	// Outcome is the outcome that the worker reports; empty means that Success
-	// decides.
-	Outcome Outcome `json:"outcome,omitempty"`
-	// Output is the worker's JSON object about its output.
-	Output json.RawMessage `json:"output,omitempty"`
-	// Category, StackTrace and Retryable describe a failure. If Retryable is
-	// nil, the category decides.
-	Category   fault.Category `json:"category,omitempty"`
-	StackTrace string         `json:"stackTrace,omitempty"`
-	Retryable  *bool          `json:"retryable,omitempty"`
-	// Exit is how the program of a job ended; nil if the worker does not report it.
-	Exit *Exit `json:"exit,omitempty"`
-	// Phase and Partial describe the progress of a cancelled worker.
-	Phase   string          `json:"phase,omitempty"`
-	Partial json.RawMessage `json:"partial,omitempty"`
-}
-
-// fault returns the fault of a report of failure. An export contract's callback
-// has no category, and its error is final. So is a failure of the category
-// CANCELLED, whatever the worker says.
-func (r Report) fault(policy Retry) *fault.Fault {
-	f := fault.New(fault.WorkerError, "%s", r.Error)
-	if r.Category == "" {
-		return f
-	}
-	f.Category = r.Category
-	f.Retryable = r.Category.Retryable() || len(policy.Categories) > 0
-	if r.Retryable != nil {
-		f.Retryable = *r.Retryable
-	}
-	f.Retryable = f.Retryable && policy.allows(r.Category) && r.Category != fault.CategoryCancel
-	return f
-}
 
 // Spent is the used part of the retry budgets.
 type Spent struct {
@@ -347,6 +198,18 @@ type Slot struct {
 	// Asked is the Since of the attempt's first place in the queue, or when it got
 	// its slot without one. A throttled start returns to that place.
 	Asked time.Time `json:"asked,omitzero"`
+	// Priority, Key and Round order the queue before Since; see Order. Key identifies the
+	// runs that share turns in the queue; a run without a key has a turn of its own. Round
+	// is 0 in a queue without rounds.
+	Priority Priority `json:"priority,omitempty"`
+	Key      string   `json:"key,omitempty"`
+	Round    int64    `json:"round,omitempty"`
+	// Behind is the Line.Last from which Round was chosen. A commit that enqueues the run
+	// is conditional on it.
+	Behind int64 `json:"behind,omitempty"`
+	// QueueLimit is the largest number of queued runs; 0 means no limit. A commit that
+	// enqueues the run is conditional on it.
+	QueueLimit int `json:"queueLimit,omitempty"`
 }
 
 // SlotState is the state of a slot.

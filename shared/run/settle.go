@@ -24,7 +24,7 @@ type Settled struct {
 	// program. Otherwise a requested stop of the machine explains a report of
 	// CANCELLED without a cancel request.
 	Destroyed bool
-	// Logged: the attempt's log was stored.
+	// Logged: the attempt's log is stored, or the output that its worker sent.
 	Logged bool
 	// PostRunHook is the answer of the hook after the run; nil if none was asked.
 	PostRunHook *HookAnswer
@@ -41,6 +41,7 @@ func (f Settled) apply(d *draft) error {
 	if f.Logged && !slices.Contains(d.Logs, d.Attempt.Number) {
 		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
 	}
+	d.Attempt.SendsOutput = false
 	if d.Work.Program != nil && !f.Destroyed {
 		setIfZero(&d.Attempt.Exit, f.Exit)
 	}
@@ -196,7 +197,7 @@ type ExecutionChecked struct{ Done bool }
 func (f ExecutionChecked) apply(d *draft) error {
 	d.changed = true
 	if f.Done {
-		d.Execution.Pending = nil
+		d.effectsDone()
 	}
 	return nil
 }

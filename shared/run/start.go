@@ -180,6 +180,7 @@ func (f MachineRunning) apply(d *draft) error {
 // begin enters Running, from which the time limit counts.
 func (d *draft) begin() {
 	d.Attempt.StartedAt = d.now
+	d.observeStart()
 	d.await(StepRunning)
 	d.enter(Running, "", nil)
 }

@@ -76,7 +76,7 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 			r.ScheduledAt = s.now.Add(time.Hour)
 		}
 		r.Work.Program = program(t, d)
-		first := run.New(r, s.now)
+		first := s.first(t, d, r)
 		s.run = first.Run
 		return s.emit(first)
 	}
@@ -120,7 +120,13 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "admitted":
 		return run.Admitted{Pool: "default", Limit: limit}
 	case "enqueued":
-		return run.Enqueued{Pool: "default", Limit: limit}
+		return run.Enqueued{Pool: "default", Limit: limit, Line: line(t, d)}
+	case "key-enqueued":
+		return run.KeyEnqueued{}
+	case "key-granted":
+		return run.KeyGranted{Pool: "default", Limit: limit, Line: line(t, d)}
+	case "key-overflowed":
+		return run.KeyOverflowed{By: "other", Queued: 3}
 	case "granted":
 		granted := run.Granted{Limit: limit}
 		if d.HasArg("app") {
@@ -128,11 +134,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		return granted
 	case "checked":
-		f := run.Checked{Violations: s.violations(t, d)}
-		if d.HasArg("critical") {
-			f.Refused = "the hook refuses the run: not today"
-		}
-		return f
+		return run.Checked{Violations: s.violations(t, d)}
 	case "action-started":
 		return run.ActionStarted{}
 	case "action-ended":
@@ -140,7 +142,6 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		if d.HasArg("failed") {
 			f.Failure = "the hook answers 500"
 		}
-		d.MaybeScanArgs(t, "newer", &f.Newer)
 		return f
 	case "end-action-done":
 		f := run.EndActionDone{Action: run.EndAction(word(t, d, "name"))}
@@ -171,7 +172,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "worker", &worker)
 		return run.Reported{Attempt: attempt, WorkerID: worker, Report: s.report(t, d)}
 	case "evaluated":
-		phase, generation := "", 0
+		phase, generation := "", s.run.Wait.Generation
 		d.MaybeScanArgs(t, "phase", &phase)
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
@@ -328,9 +329,18 @@ func (s *teller) emit(d run.Decision) string {
 	}
 	if d.Lease != "" {
 		fmt.Fprintf(&text, "lease %s\n", d.Lease)
+		if slot := d.Run.Slot; slot.Round > 0 && slot.Key != "" {
+			fmt.Fprintf(&text, "round %d of %s, behind %d\n", slot.Round, slot.Key, slot.Behind)
+		}
 	}
 	if d.JobLease != "" {
 		fmt.Fprintf(&text, "job's lease %s, limit %d\n", d.JobLease, d.Run.JobSlot.Limit)
+	}
+	if d.KeyLease != "" {
+		fmt.Fprintf(&text, "key's lease %s, limit %d\n", d.KeyLease, d.Run.KeySlot.Limit)
+	}
+	if d.Run.Overflowed != nil && d.Run.State.Terminal() {
+		fmt.Fprintf(&text, "%s\n", d.Events[len(d.Events)-1].Message)
 	}
 	if heartbeat := d.Heartbeat; heartbeat != (run.HeartbeatChange{}) {
 		fmt.Fprintf(&text, "heartbeat %s\n", s.heartbeat(heartbeat))
@@ -381,87 +391,4 @@ func (s *teller) route() string {
 		text += fmt.Sprintf(", %d s", route.Seconds)
 	}
 	return text
-}
-
-// constrain gives the run a job with constraints and an action: "action" is its type,
-// "limit" and "delay" its parameters, "for" the only constraint that it is for.
-func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
-	if d.HasArg("constrained") {
-		constrain(r, run.ActionWait)
-	}
-	if d.HasArg("expected") {
-		constrain(r, run.ActionSkip)
-		*r.Constraints = run.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
-	}
-	if d.HasArg("ends") {
-		constrain(r, run.ActionSkip)
-		r.Work.Kind = run.KindJob
-		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &run.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
-		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
-		r.Actions = &run.Actions{
-			OnSuccess: &webhook, OnFailure: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"},
-			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
-		}
-	}
-	if !d.HasArg("action") {
-		return
-	}
-	constrain(r, run.ActionType(word(t, d, "action")))
-	action := run.Action{
-		Type: run.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
-	}
-	r.Actions = &run.Actions{OnViolation: &action}
-	if d.HasArg("for") {
-		r.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.Constraint(word(t, d, "for")): action}}
-	}
-	if d.HasArg("slots") {
-		d.ScanArgs(t, "slots", &r.Constraints.MaxConcurrentRuns)
-	}
-}
-
-func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.ConstraintViolation {
-	if !d.HasArg("violated") {
-		return nil
-	}
-	var names []run.Constraint
-	for _, arg := range d.CmdArgs {
-		if arg.Key == "violated" {
-			for _, name := range arg.Vals {
-				names = append(names, run.Constraint(name))
-			}
-		}
-	}
-	found := violated(names...)
-	for i := range found {
-		found[i].Unchecked = d.HasArg("unchecked")
-	}
-	return found
-}
-
-// constrain gives the run a job with two slots, every constraint and the action.
-func constrain(r *run.Run, action run.ActionType) {
-	r.JobID = "nightly"
-	r.Constraints = &run.Constraints{
-		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: time.Hour, PreRunHook: &run.Hook{URL: "https://example.org"},
-	}
-	r.Actions = &run.Actions{OnViolation: &run.Action{Type: action}}
-}
-
-func violated(names ...run.Constraint) []run.ConstraintViolation {
-	var found []run.ConstraintViolation
-	for _, name := range names {
-		found = append(found, run.ConstraintViolation{Constraint: name, Message: "observed"})
-	}
-	return found
-}
-
-func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
-	if !d.HasArg(key) {
-		return 0
-	}
-	length, err := time.ParseDuration(word(t, d, key))
-	if err != nil {
-		d.Fatalf(t, "%v", err)
-	}
-	return length
 }

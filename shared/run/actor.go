@@ -1,0 +1,103 @@
+package run
+
+// Actor is who caused an event.
+type Actor struct {
+	// Subject is the name of a client's identity, such as "token:3f9a1c", "worker:ID",
+	// "schedule:JOB", "job:JOB" for an action of a job, or ActorSteps or ActorSweep.
+	Subject string `json:"subject,omitempty"`
+	// Scopes are those of a client's token.
+	Scopes []string `json:"scopes,omitempty"`
+}
+
+// The subjects of Sortie itself.
+const (
+	ActorSteps = "service:steps"
+	ActorSweep = "service:sweep"
+)
+
+var sweep = Actor{Subject: ActorSweep}
+
+// Name returns the subject. The actor of most events is the state machine, which is not
+// stored: the zero value is ActorSteps.
+func (a Actor) Name() string {
+	if a.Subject == "" {
+		return ActorSteps
+	}
+	return a.Subject
+}
+
+// caused is a fact with an actor. Other facts are those of the state machine.
+type caused interface {
+	// actor returns who caused the fact about a record.
+	actor(r Run) Actor
+}
+
+func actorOf(f Fact, r Run) Actor {
+	if by, ok := f.(caused); ok {
+		return by.actor(r)
+	}
+	return Actor{}
+}
+
+// creator returns who created a new run.
+func (r Run) creator() Actor {
+	if r.CreatedBy.Subject != "" {
+		return r.CreatedBy
+	}
+	switch r.Trigger {
+	case TriggerSchedule, TriggerCatchUp:
+		return Actor{Subject: "schedule:" + r.JobID}
+	case TriggerJob:
+		if len(r.Lineage) > 0 {
+			return Actor{Subject: "job:" + r.Lineage[len(r.Lineage)-1]}
+		}
+	case TriggerRequest, TriggerManual:
+	}
+	return Actor{}
+}
+
+// workerActor returns the worker with an id as an actor; without one, that of the
+// current attempt.
+func workerActor(r Run, id string) Actor {
+	if id == "" {
+		id = r.Attempt.WorkerID
+	}
+	if id == "" {
+		id = r.Attempt.MachineName
+	}
+	return Actor{Subject: "worker:" + id}
+}
+
+func (f WorkerContacted) actor(r Run) Actor { return workerActor(r, f.WorkerID) }
+
+func (f OutputSent) actor(r Run) Actor { return workerActor(r, "") }
+
+func (f Reported) actor(r Run) Actor { return workerActor(r, f.WorkerID) }
+
+func (f CancelRequested) actor(Run) Actor { return Actor{Subject: f.By, Scopes: f.Scopes} }
+
+func (f OutputExpiring) actor(Run) Actor { return f.By }
+
+func (f Drained) actor(Run) Actor { return Actor{Subject: f.Pool.UpdatedBy} }
+
+func (HeartbeatsChecked) actor(Run) Actor { return sweep }
+
+func (Restarted) actor(Run) Actor { return sweep }
+
+func (ExecutionChecked) actor(Run) Actor { return sweep }
+
+func (OutputDeleted) actor(Run) Actor { return sweep }
+
+func (f Visited) actor(r Run) Actor { return actorOf(f.Fact, r) }
+
+// Swept is a fact that a sweep found.
+type Swept struct{ Fact Fact }
+
+func (f Swept) acted(r Run) bool {
+	own, ok := f.Fact.(fromExecution)
+	return ok && own.acted(r)
+}
+
+func (f Swept) apply(d *draft) error { return f.Fact.apply(d) }
+
+func (Swept) actor(Run) Actor { return sweep }

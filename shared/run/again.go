@@ -1,0 +1,22 @@
+package run
+
+// Again returns a new run of the work of r, for a requested retry: the same version of its
+// job with the same parameters, in the same pool and with the same lineage. The new run
+// has no scheduled time, and it does not require that the job's last run succeeded,
+// because that run can be r. The caller sets the correlation id, the trace context and the
+// input.
+func (r Run) Again() Run {
+	again := Run{
+		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
+		Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters,
+		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Constraints: r.Constraints, Actions: r.Actions,
+		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
+		Slot: Slot{Pool: r.Slot.Pool},
+	}
+	if again.Constraints != nil {
+		constraints := *again.Constraints
+		constraints.RequirePreviousSuccess = false
+		again.Constraints = &constraints
+	}
+	return again
+}

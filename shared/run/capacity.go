@@ -1,0 +1,213 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Priority orders the queue of a pool. The zero value is PriorityNormal.
+type Priority string
+
+// The priorities, the most urgent one first.
+const (
+	PriorityInteractive Priority = "interactive"
+	PriorityNormal      Priority = "normal"
+	PriorityBatch       Priority = "batch"
+)
+
+// Priorities lists all priorities, the most urgent one first.
+func Priorities() []Priority {
+	return []Priority{PriorityInteractive, PriorityNormal, PriorityBatch}
+}
+
+// rank is the index of the priority, from 0 for the most urgent one.
+func (p Priority) rank() int {
+	switch p {
+	case PriorityInteractive:
+		return 0
+	case PriorityBatch:
+		return 2
+	}
+	return 1
+}
+
+// Concurrency is the limit of the runs with one key, in all jobs of the tenant.
+type Concurrency struct {
+	Key string `json:"key"`
+	// Limit is the number of runs that may hold a slot of the key, at least 1.
+	Limit int `json:"limit"`
+	// QueueLimit is the number of runs that may wait for a slot of the key; 0 means no
+	// limit. Overflow applies to one more.
+	QueueLimit int      `json:"queueLimit,omitempty"`
+	Overflow   Overflow `json:"overflow,omitempty"`
+}
+
+// Override replaces the priority and the key of a job for one run. Empty members keep
+// those of the job.
+type Override struct {
+	Priority Priority `json:"priority,omitempty"`
+	Key      string   `json:"key,omitempty"`
+}
+
+// apply sets the priority and the key of the run: those of its job, or of the override.
+func (o Override) apply(priority Priority, c *Concurrency, r Run) Run {
+	r.Priority, r.Concurrency = priority, c
+	if o.Priority != "" {
+		r.Priority = o.Priority
+	}
+	if o.Key != "" {
+		own := Concurrency{Limit: 1}
+		if c != nil {
+			own = *c
+		}
+		own.Key = o.Key
+		r.Concurrency = &own
+	}
+	return r
+}
+
+// With returns the run with an override.
+func (r Run) With(o Override) Run {
+	r.Override = o
+	return o.apply(r.Priority, r.Concurrency, r)
+}
+
+// Overflow is the rule for a run whose key has a full queue. The zero value is
+// OverflowReject.
+type Overflow string
+
+// The rules of overflow.
+const (
+	// OverflowReject refuses the request. A firing is skipped.
+	OverflowReject Overflow = "reject"
+	// OverflowKeepNewest skips the queued run that is the first of its key.
+	OverflowKeepNewest Overflow = "keep_newest"
+	// OverflowKeepOldest skips the new run.
+	OverflowKeepOldest Overflow = "keep_oldest"
+)
+
+// Overflows lists all rules of overflow.
+func Overflows() []Overflow {
+	return []Overflow{OverflowReject, OverflowKeepNewest, OverflowKeepOldest}
+}
+
+// KeyPool is the name of the pool whose slots are the concurrent runs of a key. The
+// names of other pools contain no slash.
+func KeyPool(key string) string { return "key/" + key }
+
+// fairKey names the runs that share turns in the queue of a pool: those of a key, or
+// of a job without one. A run without both has a turn of its own.
+func (r Run) fairKey() string {
+	switch {
+	case r.Concurrency != nil:
+		return r.Concurrency.Key
+	case r.JobID != "":
+		return JobPool(r.JobID)
+	}
+	return ""
+}
+
+// SlotOf returns the slot of a pool that the run can ask for, without a state.
+func (r Run) SlotOf(pool string, limit int) Slot {
+	return Slot{Pool: pool, Limit: limit, Priority: r.Priority, Key: r.fairKey()}
+}
+
+// Line describes the queue of a pool for a run that joins it. Runs of one priority are
+// served in rounds, in which each key has one turn.
+type Line struct {
+	// Head and Tail are the rounds of the first and the last run of the priority; 0 if
+	// none is queued.
+	Head, Tail int64
+	// Last is the round of the key's run that joined last, even if it has left. Queued is
+	// the number of queued runs of the key. Both are 0 for a run without a key.
+	Last   int64
+	Queued int
+}
+
+// round returns the round of the run that joins. A key has one turn in each round: its
+// next run joins the round after its last. A key without queued runs joins the current
+// round, unless it has used its turn. A run without a key joins the current round if no
+// later one has begun, and otherwise the next, so that such runs cannot delay the turns of
+// a key without limit.
+func (l Line) round(key string) int64 {
+	switch {
+	case l.Head == 0:
+		return 1
+	case key == "":
+		return min(l.Head+1, l.Tail)
+	case l.Queued > 0:
+		return max(l.Head, min(l.Last, l.Tail)+1)
+	case l.Last == l.Head:
+		return l.Head + 1
+	}
+	return l.Head
+}
+
+// Joining returns the slot with the round at which it joins the queue.
+func (s Slot) Joining(l Line, since time.Time) Slot {
+	s.Since, s.Round = since, l.round(s.Key)
+	if s.Key != "" {
+		s.Behind = l.Last
+	}
+	return s
+}
+
+// Turn names the turns of the slot's key in the queue of its pool; empty for a slot
+// without turns.
+func (s Slot) Turn() string {
+	if s.Key == "" {
+		return ""
+	}
+	return strconv.Itoa(s.Priority.rank()) + "#" + s.Key
+}
+
+const (
+	// firstOrder is the first character of an Order with a round. It follows the hex
+	// digits of an Order without one.
+	firstOrder = "p"
+	roundSize  = 16
+)
+
+// Order is the sort key of a queued slot. Queues are ordered by this text and then by run
+// id. It has the priority, the round and the age. A slot without a round has its age alone
+// and comes first: it is in the queue of a job, which has no rounds, or was stored by a
+// version without them.
+func (s Slot) Order() string {
+	age := fmt.Sprintf("%016x", orderedNanos(s.Since))
+	if s.Round == 0 {
+		return age
+	}
+	return s.Rank() + fmt.Sprintf("%0*x", roundSize, s.Round) + age
+}
+
+// Rank is the common prefix of the Orders with a round and the priority of the slot.
+// RoundOf returns the round of such an Order.
+func (s Slot) Rank() string { return firstOrder + strconv.Itoa(s.Priority.rank()) }
+
+// RoundOf returns the round of an Order; 0 for one without a round.
+func RoundOf(order string) int64 {
+	if !strings.HasPrefix(order, firstOrder) || len(order) < len(firstOrder)+1+roundSize {
+		return 0
+	}
+	round, err := strconv.ParseInt(order[len(firstOrder)+1:][:roundSize], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return round
+}
+
+// orderedNanos is the time in Unix nanoseconds, shifted so that the smallest of 64 bits
+// is 0 (the years 1678 to 2262).
+func orderedNanos(t time.Time) uint64 {
+	const earliest, latest = -1 << 63, 1<<63 - 1
+	n := t.UnixNano()
+	switch {
+	case t.Before(time.Unix(0, earliest)):
+		n = earliest
+	case t.After(time.Unix(0, latest)):
+		n = latest
+	}
+	return uint64(n) ^ 1<<63 //nolint:gosec // G115: keeps the bits
+}

@@ -1,0 +1,209 @@
+package run
+
+import (
+	"fmt"
+	"time"
+)
+
+// Room is the state of the slots that a run needs, as the last commit found them.
+type Room struct {
+	// PoolFull: the run's pool has no free slot, other runs are queued for one, or it
+	// grants none. KeyFull is the same for the run's key.
+	PoolFull, KeyFull bool
+	// KeyQueued is the number of runs that are queued for a slot of the key.
+	KeyQueued int
+}
+
+// Admission is the decision about a run that needs slots.
+type Admission string
+
+// The admissions.
+const (
+	AdmitStart    Admission = "start"     // it takes its slots
+	AdmitQueue    Admission = "queue"     // it takes the slot of its key and queues for its pool
+	AdmitKeyQueue Admission = "key_queue" // it queues for a slot of its key
+	AdmitReplace  Admission = "replace"   // it replaces the first queued run of the key, which is skipped
+	AdmitSkip     Admission = "skip"      // it is skipped in favor of the queued runs of its key
+	AdmitReject   Admission = "reject"    // its request is refused; a firing is skipped
+)
+
+// Admit decides about all limits that apply before a run starts: of its key, of the
+// key's queue, and of its pool. The slot of a job's maxConcurrentRuns is a constraint,
+// which is evaluated when the run has its other slots.
+func (r Run) Admit(room Room) Admission {
+	c := r.Concurrency
+	switch {
+	case !r.needsKey() || !room.KeyFull:
+	case c.QueueLimit == 0 || room.KeyQueued < c.QueueLimit:
+		return AdmitKeyQueue
+	case c.Overflow == OverflowKeepNewest:
+		return AdmitReplace
+	case c.Overflow == OverflowKeepOldest:
+		return AdmitSkip
+	default:
+		return AdmitReject
+	}
+	if room.PoolFull {
+		return AdmitQueue
+	}
+	return AdmitStart
+}
+
+// needsKey reports whether the run has a key and neither a slot of it nor a place in
+// its queue.
+func (r Run) needsKey() bool { return r.Concurrency != nil && r.KeySlot.State == "" }
+
+// AwaitsKey reports whether the run is in its key's queue.
+func (r Run) AwaitsKey() bool { return r.KeySlot.State == SlotQueued && r.State == Pending }
+
+// keySlot returns the run's slot of its key.
+func (r Run) keySlot(state SlotState, since time.Time) Slot {
+	c := r.Concurrency
+	return Slot{
+		Pool: KeyPool(c.Key), Limit: c.Limit, State: state, Since: since,
+		Priority: r.Priority, Round: 1, QueueLimit: c.QueueLimit, // the queue of a key has one round
+	}
+}
+
+// JoinsAtOnce reports whether a new run joins its key in the commit of its creation.
+// Otherwise it joins when it is admitted. It joins at once if the request may be refused,
+// which is possible only before the run is accepted.
+func (r Run) JoinsAtOnce(now time.Time) bool {
+	return r.Concurrency != nil && r.Concurrency.QueueLimit > 0 && !r.ScheduledAt.After(now)
+}
+
+// Joined returns a new run with the slot or place that the commit of its creation takes: a
+// slot of its key (AdmitStart, AdmitQueue), or a place in the key's queue (AdmitKeyQueue,
+// AdmitReplace).
+func (r Run) Joined(as Admission, now time.Time) Run {
+	switch r.KeySlot = r.keySlot(SlotHeld, now.UTC()); as {
+	case AdmitReplace:
+		r.KeySlot.QueueLimit = 0
+		fallthrough
+	case AdmitKeyQueue:
+		r.KeySlot.State = SlotQueued
+	}
+	return r
+}
+
+// takeKey takes the slot of the run's key with the slot of its pool.
+func (d *draft) takeKey() {
+	if d.needsKey() {
+		d.KeySlot = d.keySlot(SlotHeld, d.now)
+	}
+}
+
+// KeyEnqueued: the run's key has no free slot, and the run joins its queue.
+type KeyEnqueued struct {
+	// Replaces: another run leaves the queue in the same commit, so that the queue
+	// does not grow.
+	Replaces bool
+	// Prediction is as in Admitted.
+	Prediction *Prediction
+}
+
+func (KeyEnqueued) acted(Run) bool { return true }
+
+func (f KeyEnqueued) apply(d *draft) error {
+	if !d.AwaitsAdmission() || !d.needsKey() {
+		return nil
+	}
+	d.KeySlot = d.keySlot(SlotQueued, d.EnteredAt)
+	if f.Replaces {
+		d.KeySlot.QueueLimit = 0
+	}
+	d.predict(f.Prediction)
+	d.await(StepQueued)
+	d.emitKeyQueued()
+	return nil
+}
+
+func (d *draft) emitKeyQueued() {
+	d.emit(Event{Type: EventQueued, Message: "waits for a slot of key " + d.Concurrency.Key})
+}
+
+// KeyGranted: the run is the first in its key's queue, and the commit takes a free slot
+// of the key. It then joins the queue of its pool.
+type KeyGranted struct {
+	Pool  string
+	Limit int
+	Line  Line
+}
+
+func (f KeyGranted) apply(d *draft) error {
+	if !d.AwaitsKey() {
+		return nil
+	}
+	since := d.KeySlot.Since
+	d.KeySlot.State, d.KeySlot.Since, d.changed = SlotHeld, d.now, true
+	d.enqueue(f.Pool, f.Limit, since, f.Line)
+	return nil
+}
+
+// Overflowed is why a run was skipped: the queue of its key was full.
+type Overflowed struct {
+	Key string `json:"key"`
+	// Rule is the rule that was applied.
+	Rule Overflow `json:"rule"`
+	// By is the run that replaced this one, or the first queued run of the key.
+	By string `json:"by,omitempty"`
+	// Queued is the number of runs that were queued for the key.
+	Queued int `json:"queued"`
+}
+
+// String describes the overflow.
+func (o Overflowed) String() string {
+	switch o.Rule {
+	case OverflowKeepNewest:
+		return fmt.Sprintf("the newer run %s of key %s replaces it: %d runs were queued", o.By, o.Key, o.Queued)
+	case OverflowKeepOldest:
+		return fmt.Sprintf("%d runs of key %s are queued, the first is %s", o.Queued, o.Key, o.By)
+	}
+	return fmt.Sprintf("the queue of key %s is full: %d runs are waiting", o.Key, o.Queued)
+}
+
+// KeyOverflowed: the queue of the run's key is full. The run is skipped: it was the
+// first in the queue, or it cannot join.
+type KeyOverflowed struct {
+	// By and Queued are those of Overflowed.
+	By     string
+	Queued int
+}
+
+// acted is true for a run that joins. A run that is replaced is in the queue.
+func (KeyOverflowed) acted(r Run) bool { return r.State == Pending && r.needsKey() }
+
+func (f KeyOverflowed) apply(d *draft) error {
+	if d.State != Pending || d.Concurrency == nil || d.KeySlot.State == SlotHeld || d.Attempt.Number > 0 {
+		return nil
+	}
+	rule := d.Concurrency.Overflow
+	if d.KeySlot.State == SlotQueued { // by the rule of the run that replaces it
+		rule = OverflowKeepNewest
+	} else if rule == "" {
+		rule = OverflowReject
+	}
+	d.skipOverflowed(Overflowed{Key: d.Concurrency.Key, Rule: rule, By: f.By, Queued: f.Queued})
+	return nil
+}
+
+// skipOverflowed skips the run through the transition of a violated constraint.
+func (d *draft) skipOverflowed(o Overflowed) {
+	d.Overflowed = &o
+	d.enter(ConditionPending, "", nil)
+	d.enter(ConditionRunning, "", nil)
+	d.enter(ActionPending, string(ActionSkip), nil)
+	d.Acting = &Acting{Type: ActionSkip, At: d.now}
+	d.enter(ActionRunning, string(ActionSkip), nil)
+	d.Skipped = true
+	d.finish(Completed, "skipped: "+o.String(), nil)
+}
+
+// NewOverflowed returns a run that is skipped at its creation, as KeyOverflowed does.
+func NewOverflowed(r Run, f KeyOverflowed, now time.Time) Decision {
+	first := New(r, now)
+	d := &draft{Run: first.Run, events: first.Events, now: now.UTC(), actor: r.creator()}
+	d.Execution = Execution{} // it needs none
+	d.skipOverflowed(Overflowed{Key: r.Concurrency.Key, Rule: r.Concurrency.Overflow, By: f.By, Queued: f.Queued})
+	return Decision{Run: d.Run, Events: d.events, Changed: true}
+}

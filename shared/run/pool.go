@@ -1,0 +1,99 @@
+package run
+
+import (
+	"fmt"
+	"time"
+)
+
+// Pool limits how many runs hold a slot at the same time, and how many may be queued. A
+// pool is a value; its methods return a changed copy.
+type Pool struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// Limit is the number of slots; 0 is no limit.
+	Limit int `json:"limit"`
+	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
+	// limit.
+	QueueLimit int `json:"queueLimit"`
+	// Draining: no run gets a slot. Runs join the queue and stay in it.
+	Draining bool `json:"draining,omitempty"`
+	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
+	// is zero unless the pool is draining.
+	DrainBy time.Time `json:"drainBy,omitzero"`
+	// Drained: a check after DrainBy found no run with a slot.
+	Drained bool `json:"drained,omitempty"`
+	// Version counts the commits of the record, from 1; 0 is a pool without a record.
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	UpdatedBy string    `json:"updatedBy,omitempty"`
+}
+
+// PoolRef identifies a pool.
+type PoolRef struct{ Tenant, ID string }
+
+// Ref returns the pool's tenant and id.
+func (p Pool) Ref() PoolRef { return PoolRef{p.Tenant, p.ID} }
+
+// Resized returns the pool with the limits. It is unchanged if it has them.
+func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
+	if p.Version > 0 && p.Limit == limit && p.QueueLimit == queueLimit {
+		return p
+	}
+	p.Limit, p.QueueLimit = limit, queueLimit
+	return p.changed(by, now)
+}
+
+// Drain returns the pool in the draining state with a deadline; zero means no deadline.
+// Draining again replaces the deadline.
+func (p Pool) Drain(deadline time.Time, by string, now time.Time) Pool {
+	if p.Draining && p.DrainBy.Equal(deadline) {
+		return p
+	}
+	p.Draining, p.DrainBy, p.Drained = true, deadline.UTC().Round(0), false
+	return p.changed(by, now)
+}
+
+// Resume returns the pool in the state in which it admits runs.
+func (p Pool) Resume(by string, now time.Time) Pool {
+	if !p.Draining {
+		return p
+	}
+	p.Draining, p.DrainBy, p.Drained = false, time.Time{}, false
+	return p.changed(by, now)
+}
+
+func (p Pool) changed(by string, now time.Time) Pool {
+	p.UpdatedAt, p.UpdatedBy = now.UTC().Round(0), by
+	if p.Version == 0 {
+		p.CreatedAt = p.UpdatedAt
+	}
+	return p
+}
+
+// DrainDue is the time at which the pool's remaining runs are cancelled; zero if there is
+// none, or if they were cancelled.
+func (p Pool) DrainDue() time.Time {
+	if p.Drained {
+		return time.Time{}
+	}
+	return p.DrainBy
+}
+
+// Holds reports whether the run has a slot of the pool, also if the pool has no limit.
+func (p Pool) Holds(r Run) bool {
+	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
+}
+
+// Drained: the deadline of the draining pool is over. A run that holds a slot of it is
+// cancelled. An ended attempt releases its slot by itself, and a further attempt of its
+// run joins the queue.
+type Drained struct{ Pool Pool }
+
+func (f Drained) apply(d *draft) error {
+	if !f.Pool.Holds(d.Run) || d.State == Terminating {
+		return nil
+	}
+	reason := fmt.Sprintf("the pool %s drains, with the deadline %s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))
+	return CancelRequested{By: f.Pool.UpdatedBy, Reason: reason}.apply(d)
+}

@@ -1,0 +1,86 @@
+package run
+
+import "time"
+
+// Prediction is when the machine of an attempt was expected to run, as of the attempt's
+// admission. Durations are in whole milliseconds, so that the record stays small.
+type Prediction struct {
+	// At is when the run got a slot of its pool, or began to wait in a queue or by the
+	// action on a violated constraint.
+	At time.Time `json:"at"`
+	// P50 and P90 are the times from At that half and nine tenths of such runs do not
+	// exceed.
+	P50 int64 `json:"p50"`
+	P90 int64 `json:"p90"`
+	// Base is the P90 of a queued run before its correction by earlier predictions; 0 for
+	// a run that was not queued.
+	Base int64 `json:"base,omitempty"`
+	// Measured is the number of measured runs that the prediction is made of; 0 means that no
+	// run was.
+	Measured int `json:"measured,omitempty"`
+	// Started is when the machine was first observed running; zero until then.
+	Started time.Time `json:"started,omitzero"`
+}
+
+// Waited returns the time from the admission to the start; 0 before the start. The
+// clocks of two functions can differ, so it is at least 0.
+func (p Prediction) Waited() time.Duration {
+	if p.Started.IsZero() {
+		return 0
+	}
+	return max(p.Started.Sub(p.At), 0)
+}
+
+// Error returns how much later than its P50 the run started, negative if earlier, and
+// whether it started by its P90. ok is false before the start.
+func (p Prediction) Error() (late time.Duration, covered, ok bool) {
+	if p.Started.IsZero() {
+		return 0, false, false
+	}
+	waited := p.Waited()
+	return waited - time.Duration(p.P50)*time.Millisecond, waited <= time.Duration(p.P90)*time.Millisecond, true
+}
+
+// StartError returns the error of the prediction of a start, if the event is that start. r
+// is the record as of the event.
+func (r Run) StartError(e Event) (late time.Duration, covered, ok bool) {
+	if e.Type != EventStarted || r.Prediction == nil {
+		return 0, false, false
+	}
+	return r.Prediction.Error()
+}
+
+// StartErrorBuckets are the upper bounds, in seconds, of the histogram of
+// Prediction.Error, which has negative values.
+func StartErrorBuckets() []float64 {
+	return []float64{-3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600}
+}
+
+// predict records the prediction of the next attempt; nil keeps none.
+func (d *draft) predict(p *Prediction) {
+	if p == nil {
+		d.Prediction = nil
+		return
+	}
+	predicted := *p
+	predicted.At = d.now
+	d.Prediction = &predicted
+}
+
+// predictUnlessWaited does so, but keeps the prediction of an attempt that was made when
+// the run began to wait by the action on a violated constraint.
+func (d *draft) predictUnlessWaited(p *Prediction) {
+	if d.Acting == nil || !d.Acting.Done || d.Attempt.Number > 0 || d.Prediction == nil {
+		d.predict(p)
+	}
+}
+
+// observeStart records when the predicted attempt started.
+func (d *draft) observeStart() {
+	if d.Prediction == nil || !d.Prediction.Started.IsZero() {
+		return
+	}
+	predicted := *d.Prediction
+	predicted.Started = d.now
+	d.Prediction = &predicted
+}

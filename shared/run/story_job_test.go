@@ -1,0 +1,93 @@
+package run_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// constrain gives the run a job with constraints and an action: "action" is its type,
+// "limit" and "delay" its parameters, "for" the only constraint that it is for.
+func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
+	if d.HasArg("constrained") {
+		constrain(r, run.ActionWait)
+	}
+	if d.HasArg("expected") {
+		constrain(r, run.ActionSkip)
+		*r.Constraints = run.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
+	}
+	if d.HasArg("ends") {
+		constrain(r, run.ActionSkip)
+		r.Work.Kind = run.KindJob
+		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &run.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
+		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
+		r.Actions = &run.Actions{
+			OnSuccess: &webhook, OnFailure: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"},
+			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
+		}
+	}
+	if !d.HasArg("action") {
+		return
+	}
+	constrain(r, run.ActionType(word(t, d, "action")))
+	action := run.Action{
+		Type: run.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
+	}
+	r.Actions = &run.Actions{OnViolation: &action}
+	if d.HasArg("for") {
+		r.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.Constraint(word(t, d, "for")): action}}
+	}
+	r.Constraints.PreRunHook.Critical = d.HasArg("critical-hook")
+	if d.HasArg("slots") {
+		d.ScanArgs(t, "slots", &r.Constraints.MaxConcurrentRuns)
+	}
+}
+
+func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.ConstraintViolation {
+	if !d.HasArg("violated") {
+		return nil
+	}
+	var names []run.Constraint
+	for _, arg := range d.CmdArgs {
+		if arg.Key == "violated" {
+			for _, name := range arg.Vals {
+				names = append(names, run.Constraint(name))
+			}
+		}
+	}
+	found := violated(names...)
+	for i := range found {
+		found[i].Unchecked = d.HasArg("unchecked")
+	}
+	return found
+}
+
+// constrain gives the run a job with two slots, every constraint and the action.
+func constrain(r *run.Run, action run.ActionType) {
+	r.JobID = "nightly"
+	r.Constraints = &run.Constraints{
+		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: time.Hour, PreRunHook: &run.Hook{URL: "https://example.org"},
+	}
+	r.Actions = &run.Actions{OnViolation: &run.Action{Type: action}}
+}
+
+func violated(names ...run.Constraint) []run.ConstraintViolation {
+	var found []run.ConstraintViolation
+	for _, name := range names {
+		found = append(found, run.ConstraintViolation{Constraint: name, Message: "observed"})
+	}
+	return found
+}
+
+func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
+	if !d.HasArg(key) {
+		return 0
+	}
+	length, err := time.ParseDuration(word(t, d, key))
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return length
+}

@@ -1,0 +1,49 @@
+package run
+
+import "encoding/json"
+
+// Work is the task of the worker.
+type Work struct {
+	// Kind is KindExport or KindJob.
+	Kind   string `json:"kind"`
+	Format string `json:"format"`
+	PI     string `json:"pi"`
+	// Options is the JSON object for the worker, as it was accepted.
+	Options json.RawMessage `json:"options"`
+	// Image is empty for an export by the deployment's image.
+	Image string `json:"image"`
+	// Program is the work of kind job; nil for another kind.
+	Program *Program `json:"program,omitempty"`
+	// Resources are the required resources of the machine.
+	Resources Resources `json:"resources,omitzero"`
+	// BucketCredentials is how the worker reaches the uploads bucket; empty is
+	// BucketEnvelope for a program and the setting of the deployment for an export.
+	BucketCredentials string `json:"bucketCredentials,omitempty"`
+}
+
+// How a worker reaches the uploads bucket.
+const (
+	// BucketVariables gives it the key pair of all workers, which the export contract
+	// requires (EC-10.4), and presigned URLs in its envelope.
+	BucketVariables = "variables"
+	// BucketEnvelope gives it the presigned URLs alone.
+	BucketEnvelope = "envelope"
+)
+
+// Resources describe a machine. Zero values are those of the deployment.
+type Resources struct {
+	CPUs     int    `json:"cpus,omitempty"`
+	MemoryMB int    `json:"memoryMB,omitempty"`
+	Region   string `json:"region,omitempty"`
+}
+
+// ContentType returns the media type of the work's output.
+func (w Work) ContentType() string {
+	switch {
+	case w.Kind == KindExport:
+		return "application/xml" // every export format is XML
+	case w.Program != nil && w.Program.Output != nil && w.Program.Output.ContentType != "":
+		return w.Program.Output.ContentType
+	}
+	return "application/octet-stream"
+}

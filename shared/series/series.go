@@ -1,0 +1,165 @@
+// Package series has the metrics of Sortie: their names, their labels, and the samples of
+// a commit. GET /metrics and CloudWatch have the same names. No label has the id of a run
+// or of a job, so the number of series is bounded.
+package series
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Kind is the kind of a metric.
+type Kind string
+
+// The kinds.
+const (
+	Counter   Kind = "counter"
+	Histogram Kind = "histogram"
+	Gauge     Kind = "gauge"
+)
+
+// The names of metrics that are not derived from a phase.
+const (
+	Runs         = "sortie_runs_total"
+	RunTotal     = "sortie_run_total_seconds"
+	StartLatency = "sortie_run_start_latency_seconds"
+	Transitions  = "sortie_run_state_transitions_total"
+	Checked      = "sortie_run_constraints_checked_total"
+	Violated     = "sortie_run_constraints_violated_total"
+	Acted        = "sortie_run_actions_executed_total"
+	ActFailed    = "sortie_run_actions_failed_total"
+	Retries      = "sortie_run_retries_total"
+	Heartbeats   = "sortie_run_heartbeats_total"
+	// PredictionError is the time of a start relative to its predicted p50, negative if
+	// earlier. The label covered states whether the start was by its p90.
+	PredictionError = "sortie_run_start_prediction_error_seconds"
+	Firings         = "sortie_schedule_firings_total"
+	Lateness        = "sortie_schedule_lateness_seconds"
+	PoolHeld        = "sortie_pool_slots_held"
+	PoolQueued      = "sortie_pool_runs_queued"
+	PoolLimit       = "sortie_pool_slots_limit"
+)
+
+// The values of the label result of Firings.
+const (
+	Fired   = "fired"
+	Skipped = "skipped"
+)
+
+// Family declares a metric.
+type Family struct {
+	Name, Help string
+	Kind       Kind
+	Labels     []string
+}
+
+// Families returns all metrics.
+func Families() []Family {
+	kind, pool := []string{"kind"}, []string{"tenant", "pool"}
+	families := []Family{
+		{Runs, "Runs that have ended.", Counter, []string{"kind", "state", "skipped"}},
+		{RunTotal, "Time from the creation of a run to its end.", Histogram, kind},
+		{StartLatency, "Time from the request of the last machine of a run to its start.", Histogram, kind},
+		{Transitions, "State transitions of the runs that have ended.", Counter, kind},
+		{Checked, "Constraints that were evaluated for the runs that have ended.", Counter, kind},
+		{Violated, "Constraints that the runs that have ended violated.", Counter, kind},
+		{Acted, "Actions before the end of the runs that have ended.", Counter, kind},
+		{ActFailed, "Actions that failed before the end of the runs that have ended.", Counter, kind},
+		{Retries, "Attempts after the first one of the runs that have ended.", Counter, kind},
+		{Heartbeats, "Heartbeats that were received for the runs that have ended.", Counter, kind},
+		{PredictionError, "Time from the p50 of a predicted start to the start, negative if it was earlier, by whether the p90 covered it.", Histogram, []string{"kind", "covered"}},
+		{Firings, "Firings of schedules, by whether they created a run or were skipped.", Counter, []string{"result"}},
+		{Lateness, "Time from a firing's time to its commit, catch-up runs left out.", Histogram, nil},
+		{PoolHeld, "Slots of a pool that runs hold. A pool without a limit counts none.", Gauge, pool},
+		{PoolQueued, "Runs in the queue of a pool.", Gauge, pool},
+		{PoolLimit, "Slots of a pool; 0 is no limit.", Gauge, pool},
+	}
+	for _, p := range run.Phases() {
+		families = append(families, Family{Phase(p), "Time that a run spent in the phase " + string(p) + ", if it was in it.", Histogram, kind})
+	}
+	return families
+}
+
+// Phase returns the name of a phase's metric, such as "sortie_run_pre_run_seconds".
+func Phase(p run.Phase) string {
+	var name strings.Builder
+	for _, c := range string(p) {
+		if unicode.IsUpper(c) {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToLower(c))
+	}
+	return "sortie_run_" + name.String() + "_seconds"
+}
+
+// Sample is the increment of a counter or the observation of a histogram.
+type Sample struct {
+	Name  string
+	Value float64
+	// Labels are the values of the family's labels, in their order.
+	Labels []string
+}
+
+// OfCommit returns the samples of a commit: those of a run that it ends, those of a
+// firing that it creates, and that of a start that was predicted. r is the record after the commit.
+func OfCommit(r run.Run, events []run.Event) (samples []Sample) {
+	add := func(name string, value float64, labels ...string) {
+		samples = append(samples, Sample{name, value, labels})
+	}
+	for _, e := range events {
+		if m, ended := r.EndMetrics(e); ended {
+			ofEnd(r, m, add)
+		}
+		if late, covered, ok := r.StartError(e); ok {
+			add(PredictionError, late.Seconds(), r.Work.Kind, strconv.FormatBool(covered))
+		}
+		if scheduled := r.Trigger == run.TriggerSchedule || r.Trigger == run.TriggerCatchUp; e.Seq != 1 || !scheduled {
+			continue
+		}
+		if r.Missed != nil {
+			add(Firings, float64(r.Missed.Count), Skipped)
+			continue
+		}
+		add(Firings, 1, Fired)
+		if r.Trigger == run.TriggerSchedule {
+			add(Lateness, r.FiredAt.Sub(r.ScheduledAt).Seconds())
+		}
+	}
+	return samples
+}
+
+func ofEnd(r run.Run, m run.Metrics, add func(name string, value float64, labels ...string)) {
+	kind := r.Work.Kind
+	add(Runs, 1, kind, string(m.State), strconv.FormatBool(m.Skipped))
+	if r.Missed != nil {
+		return // it records missed firings
+	}
+	add(RunTotal, m.Total.Seconds(), kind)
+	for _, phase := range run.Phases() {
+		if took, was := m.Phases[phase]; was {
+			add(Phase(phase), took.Seconds(), kind)
+		}
+	}
+	if !r.Attempt.StartedAt.IsZero() {
+		add(StartLatency, m.StartLatency.Seconds(), kind)
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{
+		{Transitions, m.StateTransitions},
+		{Checked, m.ConstraintsChecked},
+		{Violated, m.ConstraintsViolated},
+		{Acted, m.ActionsExecuted},
+		{ActFailed, m.ActionsFailed},
+		{Retries, m.RetryAttempt},
+		{Heartbeats, m.Heartbeats},
+	} {
+		if c.n > 0 {
+			add(c.name, float64(c.n), kind)
+		}
+	}
+}
