@@ -65,8 +65,9 @@ type Message struct {
 	Headers map[string]string
 	// Body is a JSON document.
 	Body []byte
-	// Key signs the message.
-	Key Key
+	// Key signs the message. During a rotation Newer has the keys that replace it.
+	Key   Key
+	Newer []Key
 	// ID identifies the message for its receiver, which may get it more than once. It
 	// contains no dot.
 	ID string
@@ -150,6 +151,18 @@ var errTimeout = errors.New("time limit of a try")
 
 // try sends one request. pause is what the receiver asks for before the next one.
 func (c *Client) try(ctx context.Context, target guard.Target, m Message) (answer Answer, pause time.Duration, err error) {
+	now := c.config.Clock.Now()
+	status, header, body, err := c.send(ctx, c.transport(target, false), target, m, now)
+	if err != nil {
+		return Answer{}, 0, err
+	}
+	return answerOf(status, body), retry.After(header.Get("Retry-After"), now, MaxPause), nil
+}
+
+// send sends one request that is signed at now and reads the answer.
+func (c *Client) send(
+	ctx context.Context, over *http.Transport, target guard.Target, m Message, now time.Time,
+) (status int, header http.Header, body []byte, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	expired, stop := c.config.Clock.NewTimer(m.Timeout)
@@ -163,26 +176,25 @@ func (c *Client) try(ctx context.Context, target guard.Target, m Message) (answe
 	}()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.URL.String(), bytes.NewReader(m.Body))
 	if err != nil {
-		return Answer{}, 0, err
+		return 0, nil, nil, err
 	}
 	for name, value := range m.Headers {
 		request.Header.Set(name, value)
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "sortie")
-	now := c.config.Clock.Now()
-	m.Key.Sign(request.Header, m.ID, now, m.Body)
-	response, err := c.transport(target).RoundTrip(request)
+	m.Key.Sign(request.Header, m.ID, now, m.Body, m.Newer...)
+	response, err := over.RoundTrip(request)
 	if err != nil {
-		return Answer{}, 0, cause(ctx, err)
+		return 0, nil, nil, cause(ctx, err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, readLimit))
+	body, err = io.ReadAll(io.LimitReader(response.Body, readLimit))
 	if err != nil && ctx.Err() != nil {
-		return Answer{}, 0, cause(ctx, err)
+		return 0, nil, nil, cause(ctx, err)
 	}
 	// The status decides even if the body is cut off.
-	return answerOf(response.StatusCode, body), retry.After(response.Header.Get("Retry-After"), now, MaxPause), nil
+	return response.StatusCode, response.Header, body, nil
 }
 
 // cause returns the reason for which ctx has ended, or else err.
@@ -193,12 +205,13 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// transport makes one connection. Without a client above it, nothing follows a
-// redirect or stores a cookie.
-func (c *Client) transport(target guard.Target) *http.Transport {
+// transport connects to one target. Without a client above it, nothing follows a
+// redirect or stores a cookie. reuse keeps a few connections for further requests.
+func (c *Client) transport(target guard.Target, reuse bool) *http.Transport {
 	dialer := &net.Dialer{Control: c.config.Policy.Control(target), Resolver: c.config.Resolver, KeepAlive: -1}
 	return &http.Transport{
-		Proxy: nil, DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true,
+		Proxy: nil, DialContext: dialer.DialContext, DisableKeepAlives: !reuse, DisableCompression: true,
+		MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: idleTime,
 		MaxResponseHeaderBytes: 16 << 10,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.config.RootCAs},
 	}

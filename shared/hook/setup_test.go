@@ -45,6 +45,7 @@ type receiver struct {
 	*httptest.Server
 	clock  *pausing
 	client *hook.Client
+	sender *hook.Sender
 	names  *names
 
 	mu       sync.Mutex
@@ -86,7 +87,8 @@ func receive(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Req
 func (r *receiver) replace(policy guard.Policy) {
 	roots := x509.NewCertPool()
 	roots.AddCert(r.Certificate())
-	r.client = hook.New(hook.Config{Policy: policy.WithPlainLoopback(), Clock: r.clock, RootCAs: roots, Resolver: r.names.resolver()})
+	config := hook.Config{Policy: policy.WithPlainLoopback(), Clock: r.clock, RootCAs: roots, Resolver: r.names.resolver()}
+	r.client, r.sender = hook.New(config), hook.NewSender(config)
 }
 
 // post sends a message to a path of the receiver and returns the answer.

@@ -13,6 +13,7 @@ import (
 )
 
 // The headers of every request (EE-5). The signatures are absent without a key.
+// Webhook-Signature has one for each key, with a space between two.
 const (
 	HeaderTimestamp        = "X-Orchestrator-Timestamp" // seconds since 1970
 	HeaderSignature        = "X-Orchestrator-Signature" // sha256= and the HMAC of the body in hexadecimal
@@ -44,8 +45,9 @@ func ParseKey(text string) (Key, error) {
 }
 
 // Sign sets the headers of a request with this body that is sent at now. id is the same
-// for each try of a message and contains no dot.
-func (k Key) Sign(header http.Header, id string, now time.Time, body []byte) {
+// for each try of a message and contains no dot. During a rotation newer has the keys that
+// replace k: Webhook-Signature has a signature of each, X-Orchestrator-Signature that of k.
+func (k Key) Sign(header http.Header, id string, now time.Time, body []byte, newer ...Key) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	header.Set(HeaderTimestamp, timestamp)
 	header.Set(HeaderWebhookTimestamp, timestamp)
@@ -54,7 +56,16 @@ func (k Key) Sign(header http.Header, id string, now time.Time, body []byte) {
 		return
 	}
 	header.Set(HeaderSignature, "sha256="+hex.EncodeToString(k.sum(string(body))))
-	header.Set(HeaderWebhookSignature, "v1,"+base64.StdEncoding.EncodeToString(k.sum(id+"."+timestamp+"."+string(body))))
+	var signatures []string
+	for _, each := range append([]Key{k}, newer...) {
+		signatures = append(signatures, "v1,"+base64.StdEncoding.EncodeToString(each.sum(id+"."+timestamp+"."+string(body))))
+	}
+	header.Set(HeaderWebhookSignature, strings.Join(signatures, " "))
+}
+
+// NewSecret returns the secret of 32 bytes, which the caller draws at random.
+func NewSecret(bytes [keyBytes]byte) string {
+	return secretPrefix + base64.StdEncoding.EncodeToString(bytes[:])
 }
 
 func (k Key) sum(text string) []byte {

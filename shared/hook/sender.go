@@ -1,0 +1,103 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/retry"
+)
+
+// A Sender keeps idleConnections to a receiver for idleTime, to at most maxTargets
+// receivers.
+const (
+	idleConnections = 4
+	idleTime        = 20 * time.Second
+	maxTargets      = 1000
+)
+
+// maxAsked is the longest pause that a receiver can ask a Sender for.
+const maxAsked = 24 * time.Hour
+
+// Sender sends messages in one try each. It connects as a Client does, to addresses
+// that the policy permits, but keeps connections for further messages. It is safe for
+// concurrent use.
+type Sender struct {
+	client *Client
+
+	mu    sync.Mutex
+	kept  map[string]*http.Transport
+	older map[string]*http.Transport
+}
+
+// NewSender returns a Sender.
+func NewSender(c Config) *Sender {
+	return &Sender{client: New(c), kept: map[string]*http.Transport{}, older: map[string]*http.Transport{}}
+}
+
+// Reply is the answer to a message, or the reason for a missing answer.
+type Reply struct {
+	// Status is the HTTP status; 0 without an answer.
+	Status int
+	// Body is the start of the body, at most limit.HookBody bytes of UTF-8.
+	Body string
+	// Problem says why there is no answer, without a part of the URL but its host.
+	Problem string
+	// RetryAfter is the pause that the receiver requests, at most a day; 0 means no pause.
+	RetryAfter time.Duration
+	// Latency is the time from the request to the end of the answer.
+	Latency time.Duration
+}
+
+// Send sends the message once, within its Timeout. The error is that of ctx.
+func (s *Sender) Send(ctx context.Context, m Message) (Reply, error) {
+	target, problem := s.client.check(m)
+	if problem != "" {
+		return Reply{Problem: problem}, nil
+	}
+	if m.Timeout == 0 {
+		m.Timeout = DefaultTimeout
+	}
+	now := s.client.config.Clock.Now()
+	status, header, body, err := s.client.send(ctx, s.transport(target), target, m, now)
+	latency := s.client.config.Clock.Now().Sub(now)
+	if ctx.Err() != nil {
+		return Reply{}, fmt.Errorf("a request to %s was interrupted: %w", target.Host, ctx.Err())
+	}
+	if err != nil {
+		return Reply{Problem: describe(err, target, m.Timeout), Latency: latency}, nil
+	}
+	return Reply{
+		Status: status, Body: limit.Cut(plain(string(body)), limit.HookBody), Latency: latency,
+		RetryAfter: retry.After(header.Get("Retry-After"), now, maxAsked),
+	}, nil
+}
+
+// transport returns the transport of a target. Those that were not used for a while are
+// closed: the kept ones become the older ones when there are too many.
+func (s *Sender) transport(t guard.Target) *http.Transport {
+	key := t.URL.Scheme + "://" + t.URL.Host
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if over, ok := s.kept[key]; ok {
+		return over
+	}
+	over, ok := s.older[key]
+	if ok {
+		delete(s.older, key)
+	} else {
+		over = s.client.transport(t, true)
+	}
+	if len(s.kept) >= maxTargets/2 {
+		for _, unused := range s.older {
+			unused.CloseIdleConnections()
+		}
+		s.kept, s.older = map[string]*http.Transport{}, s.kept
+	}
+	s.kept[key] = over
+	return over
+}
