@@ -1,0 +1,88 @@
+package explain
+
+// Reason is the reason why a run is in its state. The constants are the complete list.
+type Reason string
+
+// The reasons of a run that has not ended, in the order of a run's life.
+const (
+	// Scheduled: the run is PreRun, and its time has not come.
+	Scheduled Reason = "scheduled"
+	// AdmissionDue: the run is about to ask for a slot of its pool. Nothing blocks it yet.
+	AdmissionDue Reason = "admission_due"
+	// ExecutionLate: the run's execution has not acted in time. The sweep checks it.
+	ExecutionLate Reason = "execution_late"
+	// PoolUnknown: the run is queued, and its pool was deleted.
+	PoolUnknown Reason = "pool_unknown"
+	// PoolDraining: the run is queued, and its pool starts no runs.
+	PoolDraining Reason = "pool_draining"
+	// KeyFull: the run is queued for a slot of its concurrencyKey, and all of them are held.
+	KeyFull Reason = "key_full"
+	// PoolFull: the run is queued, and all slots of its pool are held.
+	PoolFull Reason = "pool_full"
+	// StartsPaced: the platform has throttled starts of the pool, and the run waits for
+	// the next permitted one.
+	StartsPaced Reason = "starts_paced"
+	// SlotGranted: a slot of the pool is free, and it is being granted to the runs at the
+	// head of the queue.
+	SlotGranted Reason = "slot_granted"
+	// ConstraintsChecked: the run has its pool's slot, and its constraints are being
+	// checked.
+	ConstraintsChecked Reason = "constraints_checked"
+	// ActionRunning: an action on a violated constraint is being carried out.
+	ActionRunning Reason = "action_running"
+	// ActionDelayed: retry_later waits until it checks again.
+	ActionDelayed Reason = "action_delayed"
+	// JobFull: the run waits for a slot of its job, by wait or kill_old, or after another
+	// action on maxConcurrentRuns.
+	JobFull Reason = "job_full"
+	// StartRefused: the platform did not create the machine. The start is repeated.
+	StartRefused Reason = "start_refused"
+	// MachineStarting: the machine was requested and was not observed running.
+	MachineStarting Reason = "machine_starting"
+	// Running: the machine runs.
+	Running Reason = "running"
+	// Cancelling: the machine runs, a cancel was requested, and the worker has time to end.
+	Cancelling Reason = "cancelling"
+	// CleaningUp: the attempt has ended. The machine is removed and the output checked.
+	CleaningUp Reason = "cleaning_up"
+	// RetryDelayed: the attempt failed, and the next one is delayed.
+	RetryDelayed Reason = "retry_delayed"
+)
+
+// The reasons of a run that does not exist, which only Plan returns beside others.
+const (
+	// StartsNow: nothing blocks the run.
+	StartsNow Reason = "starts_now"
+	// QueueFull: the request would be refused, because a queue is full.
+	QueueFull Reason = "queue_full"
+)
+
+// The reasons of a run that has ended.
+const (
+	// Succeeded: the run is Completed.
+	Succeeded Reason = "succeeded"
+	// Skipped: a violated constraint skipped the run.
+	Skipped Reason = "skipped"
+	// KeyOverflowed: the run was skipped, because the queue of its concurrencyKey was full.
+	KeyOverflowed Reason = "key_overflowed"
+	// FiringsMissed: the run is the record of firings that were skipped.
+	FiringsMissed Reason = "firings_missed"
+	// Failed: the run is Failed.
+	Failed Reason = "failed"
+	// Cancelled: the run was cancelled on request.
+	Cancelled Reason = "cancelled"
+	// Orphaned: the run's execution was lost twice.
+	Orphaned Reason = "orphaned"
+)
+
+// PlanReasons lists the reasons that only Plan returns.
+func PlanReasons() []Reason { return []Reason{StartsNow, QueueFull} }
+
+// Reasons lists the reasons of runs that exist.
+func Reasons() []Reason {
+	return []Reason{
+		Scheduled, AdmissionDue, ExecutionLate, PoolUnknown, PoolDraining, KeyFull, PoolFull, StartsPaced, SlotGranted, ConstraintsChecked,
+		ActionRunning, ActionDelayed, JobFull, StartRefused, MachineStarting, Running, Cancelling, CleaningUp, RetryDelayed,
+		Succeeded, Skipped, KeyOverflowed, FiringsMissed, Failed, Cancelled, Orphaned,
+	}
+}
