@@ -17,8 +17,8 @@ type JobStore interface {
 	// SaveJob writes a job and raises its revision by one. Revision 0 creates the
 	// job; another one must be the stored revision, and CreatedAt the stored time.
 	// Otherwise the error is ErrConflict. A version of the definition stays readable
-	// when a later one replaces it.
-	SaveJob(ctx context.Context, j job.Job) error
+	// when a later one replaces it. The notes are stored with the job.
+	SaveJob(ctx context.Context, j job.Job, notes ...Note) error
 	// FireJob saves the job and creates the runs of at most MaxFirings firings, or
 	// does nothing. The error is ErrConflict as from SaveJob, or a *Conflict with the
 	// run if only the id of a run exists.
@@ -30,8 +30,8 @@ type JobStore interface {
 	JobVersion(ctx context.Context, tenant, jobID string, version int64) (job.Job, error)
 	// DeleteJob removes a job with its versions and its last result; its runs stay.
 	// The job must have the revision and CreatedAt of j, otherwise the error is
-	// ErrConflict, also for an unknown job.
-	DeleteJob(ctx context.Context, j job.Job) error
+	// ErrConflict, also for an unknown job. The notes are stored with the deletion.
+	DeleteJob(ctx context.Context, j job.Job, notes ...Note) error
 	// Jobs returns a page of a tenant's jobs, ordered by id. It uses the page's
 	// Cursor and Limit only.
 	Jobs(ctx context.Context, tenant string, page Page) (jobs []job.Job, next string, err error)

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Outbox keeps changes of the store whose events could not be published, until they
-// are: the store's stream keeps a change for a day only.
+// Outbox keeps changes of the store until their events are published: all of them if
+// the store has no stream, otherwise those that could not be published, because the
+// stream keeps a change for a day only.
 //
 // It is safe for concurrent use. What SetAside stored is durable.
 type Outbox interface {
@@ -16,15 +17,26 @@ type Outbox interface {
 	// newest ones, which it may miss for a moment. after is the next of the previous
 	// page; empty means the first page. next is empty at the end.
 	Stored(ctx context.Context, after string, limit int) (changes []StoredChange, next string, err error)
-	// Published removes a change. It returns nil for an unknown one.
-	Published(ctx context.Context, id string) error
+	// Published removes changes. It ignores unknown ones.
+	Published(ctx context.Context, ids ...string) error
 }
 
-// StoredChange is a change as the store's stream delivered it.
+// CommitOutbox is the Outbox of a store without a stream. Each commit of a run with
+// events, and the notes of each write, are a change of it, in the order of the commits.
+// Stored misses none.
+type CommitOutbox interface {
+	Outbox
+	// Wait returns nil when there is a change behind the one with the id after, at once
+	// if there is, and the error of ctx when that ends. The change after may be
+	// published. An empty id means any change.
+	Wait(ctx context.Context, after string) error
+}
+
+// StoredChange is a change as the store's stream delivered it, or the JSON of a Change.
 type StoredChange struct {
 	// ID identifies the change, at most 200 characters.
 	ID string
-	// At is when it was set aside, in whole seconds.
+	// At is when it was stored, in whole seconds.
 	At time.Time
 	// Record is the record of the stream: JSON of at most 300 KB.
 	Record []byte

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrChanged is returned by Accept for an object whose ETag is not the expected
-// one.
+// ErrChanged is returned by Accept and Replace for an object whose ETag is not the
+// expected one.
 var ErrChanged = errors.New("the object has changed")
 
 // Bucket is one of the two buckets of outputs.
@@ -49,6 +49,11 @@ type Outputs interface {
 	Accept(ctx context.Context, key, etag string) (Object, error)
 	// Put writes a small object (at most 8 MiB) and replaces an existing one.
 	Put(ctx context.Context, bucket Bucket, key, contentType string, content []byte) error
+	// Replace is Put if the object's ETag is still etag; an empty etag means that no
+	// such object exists. Otherwise it returns ErrChanged and writes nothing. A call
+	// that returned ErrChanged may have written its content if a try of it had no
+	// answer; the caller reads the object to find out.
+	Replace(ctx context.Context, bucket Bucket, key, contentType string, content []byte, etag string) error
 	// Open reads a part of an object as a stream, with one buffer in memory.
 	// The caller closes the reader.
 	Open(ctx context.Context, bucket Bucket, key string, span Span) (io.ReadCloser, Object, error)

@@ -1,16 +1,18 @@
 package port
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
 )
 
-// Publisher publishes the events of runs.
+// Publisher publishes events to a bus.
 //
-// Delivery is at least once. Subscribers deduplicate by Event.ID. Events may
-// arrive out of order; Seq orders the events of a run. An event that was
+// Delivery is at least once. Subscribers deduplicate by the id of the event. Events may
+// arrive out of order; Sequence orders the events of a tenant. An event that was
 // published is durable at the bus. Publisher is safe for concurrent use.
 // Callers retry failures; an adapter retries only what its SDK retries.
 type Publisher interface {
@@ -21,13 +23,35 @@ type Publisher interface {
 	Publish(ctx context.Context, events []PublishedEvent) (failed []int, err error)
 }
 
-// PublishedEvent is an event with the run that it belongs to.
+// PublishedEvent is an event of a stream for a bus. Its JSON is the message for
+// subscribers.
 type PublishedEvent struct {
-	Tenant        string
-	TaskID, RunID string
-	CorrelationID string
-	// Event has id, type, time, state, attempt and number.
-	Event run.Event
-	// Detail is the content for subscribers: a JSON object.
-	Detail json.RawMessage
+	events.Message
+	// Position is that of the event in the stream.
+	Position int64 `json:"-"`
+	// ReplayID identifies the replay of which the event is a part; empty without one.
+	ReplayID string `json:"-"`
+}
+
+// DedupID identifies the message among those of all tenants: it is the idempotency key,
+// behind the tenant for an event without a run, whose key other tenants can have too. A
+// replay follows it, so that a bus which drops repeated messages delivers the replay.
+func (e PublishedEvent) DedupID() string {
+	id := e.IdempotencyKey
+	if e.TaskID == "" {
+		id = e.Tenant + "/" + id
+	}
+	if e.ReplayID != "" {
+		id += "/" + e.ReplayID
+	}
+	return id
+}
+
+// Encode returns the content for subscribers. It returns an InvalidRequest fault if the
+// signed event is not a JSON object.
+func (e PublishedEvent) Encode() ([]byte, error) {
+	if signed := bytes.TrimSpace(e.Data); !json.Valid(signed) || signed[0] != '{' {
+		return nil, fault.New(fault.InvalidRequest, "the signed event is not a JSON object")
+	}
+	return json.Marshal(e)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // ErrNoSlot is returned by a commit that would take a slot although none is
-// free or another run is queued for it, as a *NoSlot. Nothing of the commit was
-// applied.
+// free or another run is queued for it, or join a queue beyond Slot.QueueLimit, as a
+// *NoSlot. Nothing of the commit was applied.
 var ErrNoSlot = errors.New("no free slot")
 
 // ErrConflict is returned by a commit that lost a race. Nothing of it was
@@ -35,12 +35,14 @@ var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 // found, except by Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
 	JobStore
+	PoolStore
+	NoteStore
 
 	// Create writes a new run with its events, at version 1. If the key is
 	// known, nothing is written: existing is the run of its first use, and
 	// ErrKeyTaken is returned if the digest differs. ErrConflict means that the
-	// run's id exists.
-	Create(ctx context.Context, first Write, key *IdempotencyKey) (existing *run.Run, err error)
+	// run's id exists. The writes of with are committed with the new run, as by Commit.
+	Create(ctx context.Context, first Write, key *IdempotencyKey, with ...Write) (existing *run.Run, err error)
 	// Load returns a run by its id, Find by its task id or its id, or ErrNotFound.
 	// A task id is never the id of another run. The caller may copy the result but
 	// not change it.
@@ -64,9 +66,10 @@ type Store interface {
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
 
 	// Heartbeat records a heartbeat: one conditional write on the open item of
-	// the same attempt and worker, which sets At, Previous, Progress and Message. Nil and
-	// empty values keep the stored ones, and so does an At before the stored
-	// one. Other fields of b are ignored, and the run's record is not written.
+	// the same attempt and worker, which sets At, Previous, Progress and Message, and
+	// adds b.Received (0 or 1) to Received. Nil and empty values keep the stored ones,
+	// and so does an At before the stored one. Other fields of b are ignored, and the
+	// run's record is not written. A call that is repeated after a fault may count twice.
 	// It returns the item, or ErrNotFound if no such item is open.
 	Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (run.Heartbeat, error)
 	// LastHeartbeat returns the item, or ErrNotFound if none is open.
@@ -87,13 +90,21 @@ type Store interface {
 	Claimed(ctx context.Context) (bool, error)
 
 	// Queue returns at most limit runs that are queued for a slot of the pool,
-	// ordered by Slot.Since and then by run id.
+	// ordered by Slot.Order and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
+	// Line returns the queue for a run that joins it with the slot's pool, priority and
+	// key. A commit that enqueues a slot with a key and a round is conditional on
+	// Slot.Behind: if another run of the key has joined since Line, the error is a
+	// *Conflict.
+	Line(ctx context.Context, tenant string, slot run.Slot) (run.Line, error)
 	// Holders returns at most limit runs that hold a slot of the pool, in any order.
 	Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
 	// QueueLength returns the number of queued runs of the pool, at most most (at
 	// least 1). It may be eventually consistent.
 	QueueLength(ctx context.Context, tenant, pool string, most int) (int, error)
+	// QueueAhead returns the number of queued runs of the slot's pool that are ahead of the
+	// slot by Slot.Order, at most most (at least 1). It may be eventually consistent.
+	QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error)
 	// Pools returns each pool with a lease or a queue.
 	Pools(ctx context.Context) ([]PoolUse, error)
 	// Reconcile makes the leases and the queue of one pool match the records,
@@ -129,9 +140,10 @@ type Write struct {
 	// was made.
 	Run    run.Run
 	Events []run.Event
-	// Lease changes the pool of Run.Slot, JobLease that of Run.JobSlot.
-	Lease, JobLease run.LeaseChange
-	Heartbeat       run.HeartbeatChange
+	// Lease changes the pool of Run.Slot, JobLease that of Run.JobSlot, KeyLease that of
+	// Run.KeySlot.
+	Lease, JobLease, KeyLease run.LeaseChange
+	Heartbeat                 run.HeartbeatChange
 	// Gate, if it is not nil, is stored with the run as SetStartGate does. If it was
 	// changed meanwhile, the error is a *Conflict without a run.
 	Gate *run.StartGate
@@ -139,14 +151,14 @@ type Write struct {
 
 // WriteOf returns the write of a decision.
 func WriteOf(d run.Decision) Write {
-	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, Heartbeat: d.Heartbeat}
+	return Write{Run: d.Run, Events: d.Events, Lease: d.Lease, JobLease: d.JobLease, KeyLease: d.KeyLease, Heartbeat: d.Heartbeat}
 }
 
 // Result returns what the write stores as the last result of the run's job: the
 // result of a run that it ends.
 func (w Write) Result() (run.Result, bool) {
 	for _, e := range w.Events {
-		if e.State.Terminal() && !e.From.Terminal() {
+		if e.Ends() {
 			return w.Run.Result()
 		}
 	}
@@ -184,7 +196,8 @@ type IdempotencyKey struct {
 	Digest string
 }
 
-// NoSlot names the pool in which a commit found no free slot. It is ErrNoSlot.
+// NoSlot names the pool in which a commit found no free slot, or no place in the queue.
+// It is ErrNoSlot.
 type NoSlot struct{ Pool string }
 
 func (n *NoSlot) Error() string { return fmt.Sprintf("pool %s: %v", n.Pool, ErrNoSlot) }
@@ -212,6 +225,12 @@ type Page struct {
 	// Cursor is the next of the previous page; empty means the first page.
 	Cursor string
 	// Limit is 1 to 1000.
+	Limit int
+}
+
+// PoolSize is the use of a pool and its limit; 0 is no limit.
+type PoolSize struct {
+	PoolUse
 	Limit int
 }
 

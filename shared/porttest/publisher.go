@@ -10,8 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Delivered is one event as a subscriber receives it.
@@ -26,7 +27,7 @@ type PublisherHarness struct {
 	// Listen waits for the next event that the subscriber receives, in any
 	// order; false if ctx ends first.
 	Listen func(ctx context.Context) ([]Delivered, bool)
-	// TooLarge is the size in bytes of a detail that cannot be published.
+	// TooLarge is the size in bytes of a signed event that cannot be published.
 	TooLarge int
 }
 
@@ -40,14 +41,14 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 		event := published(1)
 		p.publish(event)
 		for _, delivered := range p.receive(1) {
-			if delivered.Type != string(event.Event.Type) {
-				t.Errorf("got type %q, want %q", delivered.Type, event.Event.Type)
+			if delivered.Type != event.Type {
+				t.Errorf("got type %q, want %q", delivered.Type, event.Type)
 			}
 			var got, want any
 			if err := json.Unmarshal(delivered.Detail, &got); err != nil {
 				t.Fatal(err)
 			}
-			if err := json.Unmarshal(event.Detail, &want); err != nil {
+			if err := json.Unmarshal(encoded(t, event), &want); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -62,24 +63,24 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Run("many events", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
-		var events []port.PublishedEvent
+		var list []port.PublishedEvent
 		for n := range 47 {
-			events = append(events, published(n+1))
+			list = append(list, published(n+1))
 		}
-		p.publish(events...)
-		p.receive(len(events))
+		p.publish(list...)
+		p.receive(len(list))
 	})
 	t.Run("large events", func(t *testing.T) {
 		t.Parallel()
 		p := publisherTest{t, open(t)}
-		var events []port.PublishedEvent
+		var list []port.PublishedEvent
 		for n := range 12 {
 			event := published(n + 1)
-			event.Detail = padded(event, 60<<10)
-			events = append(events, event)
+			event.Data = padded(60 << 10)
+			list = append(list, event)
 		}
-		p.publish(events...)
-		p.receive(len(events))
+		p.publish(list...)
+		p.receive(len(list))
 	})
 	t.Run("repeated event", func(t *testing.T) {
 		t.Parallel()
@@ -91,13 +92,13 @@ func Publisher(t *testing.T, open func(t *testing.T) PublisherHarness) {
 	t.Run("invalid event does not block the others", func(t *testing.T) {
 		t.Parallel()
 		h := open(t)
-		for name, detail := range map[string]json.RawMessage{
+		for name, signed := range map[string]json.RawMessage{
 			"not JSON": json.RawMessage(`{`), "nothing": nil, "not an object": json.RawMessage(`["x"]`),
-			"too large": padded(published(3), h.TooLarge),
+			"too large": padded(h.TooLarge),
 		} {
-			events := []port.PublishedEvent{published(1), published(2), published(3), published(4)}
-			events[2].Detail = detail
-			failed, err := h.Publisher.Publish(t.Context(), events)
+			list := []port.PublishedEvent{published(1), published(2), published(3), published(4)}
+			list[2].Data = signed
+			failed, err := h.Publisher.Publish(t.Context(), list)
 			if diff := cmp.Diff([]int{2}, failed); diff != "" || err == nil {
 				t.Errorf("%s: got failed %v (%v), want the third event", name, failed, err)
 			}
@@ -122,10 +123,10 @@ type publisherTest struct {
 }
 
 // publish publishes all events and fails the test on an error.
-func (p publisherTest) publish(events ...port.PublishedEvent) {
+func (p publisherTest) publish(list ...port.PublishedEvent) {
 	p.Helper()
-	if failed, err := p.Publisher.Publish(p.Context(), events); err != nil || failed != nil {
-		p.Fatalf("%d events: got failed %v: %v; want success", len(events), failed, err)
+	if failed, err := p.Publisher.Publish(p.Context(), list); err != nil || failed != nil {
+		p.Fatalf("%d events: got failed %v: %v; want success", len(list), failed, err)
 	}
 }
 
@@ -142,7 +143,7 @@ func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 	}
 	missing := map[string]bool{}
 	for _, n := range numbers {
-		missing[published(n).Event.ID] = true
+		missing[published(n).ID] = true
 	}
 	known := len(missing)
 	ctx, cancel := context.WithTimeout(p.Context(), time.Minute)
@@ -153,11 +154,11 @@ func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 			p.Fatalf("%d of %d events were not delivered", len(missing), known)
 		}
 		for _, delivered := range some {
-			var detail struct{ EventID string }
+			var detail struct{ ID string }
 			if err := json.Unmarshal(delivered.Detail, &detail); err != nil {
 				p.Fatal(err)
 			}
-			delete(missing, detail.EventID)
+			delete(missing, detail.ID)
 		}
 		all = append(all, some...)
 	}
@@ -166,18 +167,25 @@ func (p publisherTest) receive(numbers ...int) (all []Delivered) {
 
 // published returns the event with a number, always the same.
 func published(n int) port.PublishedEvent {
-	id := fmt.Sprintf("01K9XVBAQZF9EHDRXGBEAD%04d", n)
-	return port.PublishedEvent{
-		Tenant: "default", TaskID: "task-1", RunID: "run-1", CorrelationID: "correlation-1",
-		Event: run.Event{
-			ID: id, Seq: n, Type: run.EventStarted, At: time.Date(2026, 11, 21, 9, 0, n, 0, time.UTC),
-			From: run.ContainerCreating, State: run.Running, Attempt: 1,
-		},
-		Detail: json.RawMessage(fmt.Sprintf(`{"eventId":%q,"seq":%d,"nested":{"text":"é \"quoted\"","list":[1,2.5,null,true]}}`, id, n)),
+	e := events.Envelope{
+		EventID: fmt.Sprintf("urn:orch:event:01K9XVBAQZF9EHDRXGBEAD%04d", n), EventType: eventtype.Started,
+		OccurredAt: time.Date(2026, 11, 21, 9, 0, n, 0, time.UTC), IdempotencyKey: fmt.Sprint("orch-job.started-task-1-", n),
+		CorrelationID: "correlation-1", TenantID: "default", ProjectID: "web", Job: &events.Job{ID: "task-1", RunID: "run-1"},
 	}
+	signed := []byte(`{"nested":{"text":"é \"quoted\"","list":[1,2.5,null,true]}}`)
+	return port.PublishedEvent{Message: events.NewMessage(e, "e1", int64(n), signed), Position: int64(n)}
 }
 
-// padded returns a detail for the event that is larger than size bytes.
-func padded(e port.PublishedEvent, size int) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"eventId":%q,"padding":%q}`, e.Event.ID, strings.Repeat("x", size)))
+func encoded(t *testing.T, e port.PublishedEvent) []byte {
+	t.Helper()
+	document, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// padded returns a signed event that is larger than size bytes.
+func padded(size int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"padding":%q}`, strings.Repeat("x", size)))
 }

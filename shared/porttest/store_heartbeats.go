@@ -74,18 +74,18 @@ func heartbeatIsRecorded(s *storeTest) {
 		s.same(want, got)
 		s.wantHeartbeat(r.Ref(), want)
 	}
-	want.At, want.Progress, want.Message = s.later(), new(0), "begun"
+	want.At, want.Progress, want.Message, want.Received = s.later(), new(0), "begun", want.Received+1
 	// Only a commit changes token and cancel request.
 	heartbeat(run.Heartbeat{
 		Attempt: 1, WorkerID: "w", At: want.At, Progress: new(0), Message: "begun",
-		Token: "another", Generation: 9, Cancel: new("another"),
+		Token: "another", Generation: 9, Cancel: new("another"), Received: 1,
 	})
 	// A report without details keeps the stored ones.
 	want.At = s.later()
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	// An earlier or repeated report does not move the last contact back.
-	want.Progress = new(50)
-	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At.Add(-time.Second), Progress: new(50)})
+	want.Progress, want.Received = new(50), want.Received+1
+	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At.Add(-time.Second), Progress: new(50), Received: 1})
 	heartbeat(run.Heartbeat{Attempt: 1, WorkerID: "w", At: want.At})
 	s.wantRun(r)
 }

@@ -1,7 +1,6 @@
 package porttest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,13 +51,6 @@ func (s *storeTest) wantJobConflict(err error) {
 	if _, ofRun := asConflict(err); !isConflict(err) || ofRun {
 		s.Fatalf("got %v, want ErrConflict about no run", err)
 	}
-}
-
-// firing returns the write that creates a firing of the job.
-func (s *storeTest) firing(j job.Job, at time.Time) port.Write {
-	r := sample(j.Tenant, run.FiringID(j.ID, at))
-	r.JobID, r.JobVersion, r.Trigger, r.ScheduledAt = j.ID, j.Version, run.TriggerSchedule, at
-	return port.WriteOf(run.New(r, s.later()))
 }
 
 // ofJob creates a run of the job.
@@ -165,181 +157,54 @@ func jobsInPages(s *storeTest) {
 	}
 	slices.Sort(want)
 	s.save(s.sampleJob("zenith", "job-00b"))
+	s.wantIDsInPages(want, func(tenant string, page port.Page) (ids []string, next string, err error) {
+		jobs, next, err := s.store.Jobs(s.ctx, tenant, page)
+		for _, j := range jobs {
+			s.wantJob(j)
+			ids = append(ids, j.ID)
+		}
+		return ids, next, err
+	})
+}
+
+// wantIDsInPages checks a list of acme's 23 ids, in pages of any size, and its cursors.
+func (s *storeTest) wantIDsInPages(want []string, read func(tenant string, page port.Page) (ids []string, next string, err error)) {
+	s.Helper()
 	for _, limit := range []int{1, 2, 7, 22, 23, 24} {
 		var got []string
 		page := port.Page{Limit: limit}
-		for range 24 {
-			jobs, next, err := s.store.Jobs(s.ctx, "acme", page)
+		for range len(want) + 1 {
+			ids, next, err := read("acme", page)
 			s.ok(err)
-			if len(jobs) > limit {
-				s.Fatalf("page of %d: got %d jobs", limit, len(jobs))
+			if len(ids) > limit {
+				s.Fatalf("page of %d: got %d ids", limit, len(ids))
 			}
-			for _, j := range jobs {
-				s.wantJob(j)
-				got = append(got, j.ID)
-			}
+			got = append(got, ids...)
 			if page.Cursor = next; next == "" {
 				break
 			}
 		}
 		s.same(want, got)
 	}
-	_, cursor, err := s.store.Jobs(s.ctx, "acme", port.Page{Limit: 1})
+	_, cursor, err := read("acme", port.Page{Limit: 1})
 	s.ok(err)
 	for _, bad := range []string{"x", cursor[1:], cursor + "A", cursor + "\n", strings.Repeat("A", len(cursor))} {
-		if _, _, err := s.store.Jobs(s.ctx, "acme", port.Page{Cursor: bad, Limit: 1}); !isInvalid(err, "cursor") {
+		if _, _, err := read("acme", port.Page{Cursor: bad, Limit: 1}); !isInvalid(err, "cursor") {
 			s.Fatalf("cursor %q: got %v, want a fault of field cursor", bad, err)
 		}
 	}
-	if _, _, err := s.store.Jobs(s.ctx, "zenith", port.Page{Cursor: cursor, Limit: 1}); !isInvalid(err, "cursor") {
+	if _, _, err := read("zenith", port.Page{Cursor: cursor, Limit: 1}); !isInvalid(err, "cursor") {
 		s.Errorf("cursor of another tenant: got %v", err)
 	}
 	if _, _, err := s.store.List(s.ctx, "acme", port.Page{Cursor: cursor, Limit: 1}); !isInvalid(err, "cursor") {
 		s.Errorf("cursor of another list: got %v", err)
 	}
 	for _, limit := range []int{-1, 0, 1001} {
-		if _, _, err := s.store.Jobs(s.ctx, "acme", port.Page{Limit: limit}); !isInvalid(err, "limit") {
+		if _, _, err := read("acme", port.Page{Limit: limit}); !isInvalid(err, "limit") {
 			s.Errorf("limit %d: got %v", limit, err)
 		}
 	}
 }
-
-func jobsAreDue(s *storeTest) {
-	start := s.now
-	var want []string
-	for i := range 9 {
-		j := s.sampleJob([]string{"acme", "zenith"}[i%2], fmt.Sprint("job-", 9-i))
-		j.NextAt = start.Add(time.Duration(i) * time.Minute)
-		j.WakeAt = j.NextAt
-		s.save(j)
-		want = append(want, j.ID)
-	}
-	never := s.sampleJob("acme", "never")
-	never.NextAt, never.WakeAt = time.Time{}, time.Time{}
-	s.save(never)
-	due := func(now time.Time, limit int) (ids []string) {
-		s.Helper()
-		after := ""
-		for range 100 {
-			refs, next, err := s.store.JobsDue(s.ctx, now, after, limit)
-			s.ok(err)
-			if len(refs) > limit {
-				s.Fatalf("limit %d: got %d jobs", limit, len(refs))
-			}
-			for _, ref := range refs {
-				ids = append(ids, ref.ID)
-			}
-			if after = next; next == "" {
-				return ids
-			}
-		}
-		s.Fatal("got a place after 100 pages, want the end")
-		return nil
-	}
-	for _, limit := range []int{1, 2, 9, 10} {
-		s.same(want[:5], due(start.Add(4*time.Minute+2*time.Second), limit))
-		s.same(want, due(start.Add(time.Hour), limit))
-	}
-	if got := due(start.Add(-2*time.Second), 10); len(got) != 0 {
-		s.Errorf("before the first: got %v", got)
-	}
-	// A changed job is due at its new time only, a deleted one never.
-	first, err := s.store.LoadJob(s.ctx, "acme", want[0])
-	s.ok(err)
-	first.NextAt, first.WakeAt = start.Add(2*time.Hour), start.Add(2*time.Hour)
-	first = s.save(first)
-	s.same(want[1:], due(start.Add(time.Hour), 10))
-	s.same(append(slices.Clone(want[1:]), want[0]), due(start.Add(3*time.Hour), 10))
-	s.ok(s.store.DeleteJob(s.ctx, first))
-	s.same(want[1:], due(start.Add(3*time.Hour), 10))
-}
-
-func firingIsAtomic(s *storeTest) {
-	j := s.save(s.sampleJob("acme", "nightly"))
-	next := j
-	next.NextAt, next.WakeAt = s.now.Add(2*time.Hour), s.now.Add(2*time.Hour)
-	var writes []port.Write
-	for i := range port.MaxFirings {
-		writes = append(writes, s.firing(j, j.NextAt.Add(time.Duration(i)*time.Minute)))
-	}
-	s.ok(s.store.FireJob(s.ctx, next, writes...))
-	next.Revision++
-	s.wantJob(next)
-	for _, w := range writes {
-		s.wantRun(after(w))
-		found, err := s.store.Find(s.ctx, "acme", w.Run.TaskID)
-		s.ok(err)
-		s.same(after(w), found)
-		s.same(w.Run.EventCount, len(s.events(w.Run.Ref())))
-	}
-	// The same firings again: the job has changed.
-	again := j
-	fresh := s.firing(j, s.now.Add(5*time.Hour))
-	s.wantJobConflict(s.store.FireJob(s.ctx, again, append(slices.Clone(writes[:3]), fresh)...))
-	s.wantNone(fresh.Run.Ref())
-	s.wantJob(next)
-	// Only the id of a run exists.
-	err := s.store.FireJob(s.ctx, next, fresh, writes[1])
-	if conflict, ok := asConflict(err); !ok || conflict.Ref != writes[1].Run.Ref() {
-		s.Fatalf("got %v, want a *Conflict of %s", err, writes[1].Run.ID)
-	}
-	s.wantNone(fresh.Run.Ref())
-	s.wantJob(next)
-	s.ok(s.store.FireJob(s.ctx, next, fresh))
-	s.wantRun(after(fresh))
-	// A changed definition is kept by a firing too, and a job may fire without runs.
-	next.Revision++
-	next.Version++
-	s.ok(s.store.FireJob(s.ctx, next))
-	next.Revision++
-	s.wantJob(next)
-	if old, err := s.store.JobVersion(s.ctx, "acme", "nightly", 1); err != nil || old.Revision != next.Revision-1 {
-		s.Errorf("got version 1 %+v, %v", old, err)
-	}
-}
-
-// firingRace fires the same job concurrently: one of the calls wins.
-func firingRace(s *storeTest) {
-	const callers = 8
-	j := s.save(s.sampleJob("acme", "nightly"))
-	w := s.firing(j, j.NextAt)
-	next := j
-	next.NextAt, next.WakeAt = time.Time{}, time.Time{}
-	results := make(chan error, callers+1)
-	for range callers {
-		go func() { results <- s.store.FireJob(s.ctx, next, w) }()
-	}
-	go func() {
-		err := s.store.DeleteJob(s.ctx, j)
-		if err == nil {
-			err = errDeleted
-		}
-		results <- err
-	}()
-	fired, deleted := 0, 0
-	for range callers + 1 {
-		switch err := <-results; {
-		case err == nil:
-			fired++
-		case errors.Is(err, errDeleted):
-			deleted++
-		default:
-			s.wantJobConflict(err)
-		}
-	}
-	if fired+deleted != 1 {
-		s.Fatalf("got %d firings and %d deletions, want one of the two", fired, deleted)
-	}
-	if deleted == 1 {
-		s.wantNone(w.Run.Ref())
-		return
-	}
-	s.wantRun(after(w))
-	next.Revision++
-	s.wantJob(next)
-}
-
-var errDeleted = errors.New("deleted")
 
 func runsOfAJob(s *storeTest) {
 	start := s.now

@@ -80,3 +80,21 @@ func (s settled) QueueLength(ctx context.Context, tenant, pool string, most int)
 	s.settle()
 	return s.Store.QueueLength(ctx, tenant, pool, most)
 }
+
+// QueueAhead implements port.Store.
+func (s settled) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+	s.settle()
+	return s.Store.QueueAhead(ctx, tenant, slot, most)
+}
+
+// PoolRecords implements port.Store.
+func (s settled) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
+	s.settle()
+	return s.Store.PoolRecords(ctx, tenant, page)
+}
+
+// DrainsDue implements port.Store.
+func (s settled) DrainsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+	s.settle()
+	return s.Store.DrainsDue(ctx, now, after, limit)
+}

@@ -1,6 +1,7 @@
 package porttest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,6 +38,28 @@ func (s *storeTest) wantQueue(pool string, want ...run.Run) {
 		length, err := s.store.QueueLength(s.ctx, "acme", pool, most)
 		s.ok(err)
 		s.same(min(len(want), most), length)
+	}
+	s.wantAhead(pool, want...)
+}
+
+// wantAhead checks that a run finds those of the queue ahead that have a lesser order.
+func (s *storeTest) wantAhead(pool string, queue ...run.Run) {
+	s.Helper()
+	var orders []string
+	for _, r := range queue {
+		r, err := s.store.Load(s.ctx, r.Ref())
+		s.ok(err)
+		for _, slot := range []run.Slot{r.Slot, r.JobSlot, r.KeySlot} {
+			if slot.Pool != pool {
+				continue
+			}
+			orders = append(orders, slot.Order())
+			for _, most := range []int{1, 2, 100} {
+				ahead, err := s.store.QueueAhead(s.ctx, "acme", slot, most)
+				s.ok(err)
+				s.same(min(slices.Index(orders, slot.Order()), most), ahead)
+			}
+		}
 	}
 }
 
@@ -252,6 +275,28 @@ func limitOfTheCommit(s *storeTest) {
 	s.apply(queue[1], granted(0))
 	s.wantPools(acme("p", 4, 1))
 	s.wantQueue("p", queue[2])
+}
+
+// loweredLimit grants released slots after the limit was lowered: only as many runs get
+// one as the new limit permits.
+func loweredLimit(s *storeTest) {
+	holders, queue := s.fill("p", 4, 4), s.queue("p", 4, 4)
+	for i, holder := range holders {
+		holder = s.apply(holder, cancel())
+		release, grant := s.decide(holder, run.Settled{}), s.decide(queue[0], granted(2))
+		err := s.store.Commit(s.ctx, release, grant)
+		if held := 3 - i; held >= 2 { // beside the grant
+			if !errors.Is(err, port.ErrNoSlot) {
+				s.Fatalf("%d slots held beside: got %v, want ErrNoSlot", held, err)
+			}
+			s.ok(s.store.Commit(s.ctx, release))
+			s.wantPools(acme("p", held, len(queue)))
+			continue
+		}
+		s.ok(err)
+		queue = queue[1:]
+		s.wantPools(acme("p", 2, len(queue)))
+	}
 }
 
 func poolsAreIsolated(s *storeTest) {

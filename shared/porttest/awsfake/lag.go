@@ -55,7 +55,7 @@ func (t *table) write(key [2]string, is item, now time.Time, lag time.Duration, 
 		t.own.show(r, is)
 	}
 	if t.stream != nil {
-		t.stream.add(was, is, t)
+		t.stream.add(was, is, t, now)
 	}
 	if lag <= 0 {
 		for _, x := range t.indexes {

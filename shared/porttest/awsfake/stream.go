@@ -2,8 +2,11 @@ package awsfake
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // stream has the changes of a table, with new images, in one shard.
@@ -15,8 +18,10 @@ type streamRecord struct {
 }
 
 type newImages struct {
-	Keys     item
-	NewImage item `json:",omitempty"`
+	SequenceNumber              string
+	ApproximateCreationDateTime int64 // seconds since 1970
+	Keys                        item
+	NewImage                    item `json:",omitempty"`
 }
 
 const (
@@ -26,7 +31,7 @@ const (
 )
 
 // add records a change. A write that changes nothing is not recorded.
-func (s *stream) add(before, after item, t *table) {
+func (s *stream) add(before, after item, t *table, now time.Time) {
 	event := "MODIFY"
 	is := after
 	switch {
@@ -37,7 +42,26 @@ func (s *stream) add(before, after item, t *table) {
 	case equalItems(before, after):
 		return
 	}
-	s.records = append(s.records, streamRecord{event, newImages{t.keyIn(t.own, is), after}})
+	number := fmt.Sprintf("%021d", len(s.records)+1)
+	s.records = append(s.records, streamRecord{event, newImages{number, now.Unix(), t.keyIn(t.own, is), after}})
+}
+
+// StreamRecords returns the records of a table's stream behind the first from ones whose
+// new image has the attribute, as Lambda delivers them, and the number of all records.
+func (d *DynamoDB) StreamRecords(table, attribute string, from int) (records []json.RawMessage, all int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tables[table]
+	for _, r := range t.stream.records[from:] {
+		if _, has := r.Change.NewImage[attribute]; has {
+			record, err := json.Marshal(r)
+			if err != nil {
+				return nil, 0, fmt.Errorf("cannot encode a record of the stream: %w", err)
+			}
+			records = append(records, record)
+		}
+	}
+	return records, len(t.stream.records), nil
 }
 
 // readStream has the fields of the three requests.

@@ -12,13 +12,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,6 +28,15 @@ func TestSigner(t *testing.T) {
 	porttest.Signer(t, func(*testing.T) (port.Signer, func() port.Signer) {
 		open := func() port.Signer { return fake.NewSigner(nil, "new", "old") }
 		return open(), open
+	})
+}
+
+func TestSeats(t *testing.T) {
+	t.Parallel()
+	porttest.Seats(t, func(t *testing.T) porttest.SeatsHarness {
+		now := clock.NewVirtual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		s := fake.NewSeats(now, nil)
+		return porttest.SeatsHarness{Seats: s, Other: s, Now: now.Now, Advance: now.Advance}
 	})
 }
 
@@ -44,15 +53,32 @@ func TestPublisher(t *testing.T) {
 	porttest.Publisher(t, func(*testing.T) porttest.PublisherHarness {
 		p := fake.NewPublisher(nil)
 		next := 0
-		return porttest.PublisherHarness{Publisher: p, TooLarge: fake.MaxDetail, Listen: func(context.Context) ([]porttest.Delivered, bool) {
+		return porttest.PublisherHarness{Publisher: p, TooLarge: fake.MaxSigned, Listen: func(context.Context) ([]porttest.Delivered, bool) {
 			events := p.Events()[next:]
 			next += len(events)
 			var all []porttest.Delivered
 			for _, e := range events {
-				all = append(all, porttest.Delivered{Type: string(e.Event.Type), Detail: e.Detail})
+				detail, err := json.Marshal(e)
+				if err != nil {
+					panic(err)
+				}
+				all = append(all, porttest.Delivered{Type: e.Type, Detail: detail})
 			}
 			return all, len(all) > 0
 		}}
+	})
+}
+
+func TestEventKeyStore(t *testing.T) {
+	t.Parallel()
+	porttest.EventKeyStore(t, func(*testing.T) port.EventKeyStore { return fake.NewEventKeyStore(nil) })
+}
+
+func TestEventKeys(t *testing.T) {
+	t.Parallel()
+	porttest.EventKeys(t, func(*testing.T) porttest.EventKeysHarness {
+		keys := fake.NewEventKeys(nil)
+		return porttest.EventKeysHarness{Keys: keys, Rotate: keys.Rotate}
 	})
 }
 
@@ -116,13 +142,13 @@ func TestFakesFailInBothWays(t *testing.T) {
 		},
 		"publisher": {
 			func(s string) error {
-				_, err := publisher.Publish(t.Context(), []port.PublishedEvent{{Event: run.Event{ID: s}, Detail: []byte("{}")}})
+				_, err := publisher.Publish(t.Context(), []port.PublishedEvent{{Message: events.Message{ID: s, Data: []byte("{}")}}})
 				return err
 			},
 			func() string {
 				var ids []string
 				for _, e := range publisher.Events() {
-					ids = append(ids, e.Event.ID)
+					ids = append(ids, e.ID)
 				}
 				return strings.Join(ids, " ")
 			},
@@ -148,4 +174,61 @@ func TestSchedules(t *testing.T) {
 			return s.Take(now)
 		}}
 	})
+}
+
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	porttest.Feed(t, func(t *testing.T) porttest.FeedHarness {
+		now := clock.NewVirtual(newYear)
+		f := fake.NewFeed(now, time.Hour, nil, func(err error) { t.Error(err) })
+		return porttest.FeedHarness{Feed: f, Other: f, Retention: time.Hour, Now: now.Now, Advance: now.Advance, Lose: f.Lose}
+	})
+}
+
+// TestFeedWithFailures: writers that read again after a failure store each record once.
+func TestFeedWithFailures(t *testing.T) {
+	t.Parallel()
+	f := fake.NewFeed(clock.System{}, time.Hour, fake.Seeded(3, 0.3), func(err error) { t.Error(err) })
+	porttest.FeedWriters(t, f, f, time.Now)
+	if lost, unsure := f.Failures(); lost == 0 || unsure == 0 {
+		t.Errorf("got %d calls lost and %d unsure, want both", lost, unsure)
+	}
+}
+
+func TestFeedReportsMisuse(t *testing.T) {
+	t.Parallel()
+	var reports []string
+	f := fake.NewFeed(clock.System{}, time.Hour, nil, func(err error) { reports = append(reports, err.Error()) })
+	for i, id := range []string{"a", "b", "a"} {
+		if _, err := f.Append(t.Context(), "s", port.Batch{After: int64(i), Records: []port.FeedRecord{{ID: id}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(reports) != 1 || !strings.Contains(reports[0], "record a") {
+		t.Errorf("got reports %q, want one about record a", reports)
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	porttest.Outbox(t, func(t *testing.T) (port.Outbox, func()) { return fake.NewOutbox(inner(t), nil), nil })
+}
+
+func TestOutboxFailsInBothWays(t *testing.T) {
+	t.Parallel()
+	store := inner(t)
+	o := fake.NewOutbox(store, fake.Script(fake.Lost, fake.Unsure, fake.Lost, fake.Unsure))
+	for _, id := range []string{"a", "b"} {
+		if err := o.SetAside(t.Context(), port.StoredChange{ID: id, Record: []byte("{}")}); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("set aside %s: got %v, want an Unavailable fault", id, err)
+		}
+	}
+	for _, want := range []int{1, 0} { // b, until the second try removes it
+		if err := o.Published(t.Context(), "b"); !fault.Is(err, fault.Unavailable) {
+			t.Errorf("got %v, want an Unavailable fault", err)
+		}
+		if changes, _, err := o.Stored(t.Context(), "", 10); err != nil || len(changes) != want {
+			t.Errorf("got changes %v, %v, want %d", changes, err, want)
+		}
+	}
 }

@@ -44,9 +44,14 @@ func NewOutputs(clk clock.Clock, plan Plan) *Outputs {
 
 // Store puts an object into a bucket, as a worker does. No plan applies.
 func (o *Outputs) Store(bucket port.Bucket, key, contentType, content string) {
-	sum := md5.Sum([]byte(content)) //nolint:gosec // not a security measure
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.store(bucket, key, contentType, content)
+}
+
+// store is Store with the mutex held.
+func (o *Outputs) store(bucket port.Bucket, key, contentType, content string) {
+	sum := md5.Sum([]byte(content)) //nolint:gosec // not a security measure
 	o.buckets[bucket][key] = object{content: content, Object: port.Object{
 		Key: key, Size: int64(len(content)), ETag: `"` + hex.EncodeToString(sum[:]) + `"`, ContentType: contentType,
 		ModifiedAt: o.clock.Now().UTC(),
@@ -144,6 +149,19 @@ func (o *Outputs) Accept(ctx context.Context, key, etag string) (port.Object, er
 func (o *Outputs) Put(ctx context.Context, bucket port.Bucket, key, contentType string, content []byte) error {
 	return o.call(ctx, "Put", key, true, func() error {
 		o.Store(bucket, key, contentType, string(content))
+		return nil
+	})
+}
+
+// Replace implements port.Outputs.
+func (o *Outputs) Replace(ctx context.Context, bucket port.Bucket, key, contentType string, content []byte, etag string) error {
+	return o.call(ctx, "Replace", key, true, func() error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.buckets[bucket][key].ETag != etag {
+			return port.ErrChanged
+		}
+		o.store(bucket, key, contentType, string(content))
 		return nil
 	})
 }

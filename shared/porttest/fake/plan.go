@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 
@@ -73,6 +74,14 @@ type calls struct {
 
 	mu                  sync.Mutex
 	count, lost, unsure int
+	made                map[string]int
+}
+
+// Made returns the number of calls by method.
+func (c *calls) Made() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.made)
 }
 
 // Failures returns how many calls were not made, and how many were made and
@@ -88,6 +97,10 @@ func (c *calls) fate(method, subject string, write bool) Fate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count++
+	if c.made == nil {
+		c.made = map[string]int{}
+	}
+	c.made[method]++
 	fate := Applied
 	if c.plan != nil {
 		fate = c.plan(Call{Number: c.count, Method: method, Subject: subject, Write: write})

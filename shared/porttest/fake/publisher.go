@@ -1,9 +1,7 @@
 package fake
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 
@@ -11,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// MaxDetail is the size in bytes of the largest detail that a Publisher accepts.
-const MaxDetail = 256 << 10
+// MaxSigned is the size in bytes of the largest signed event that a Publisher accepts.
+const MaxSigned = 256 << 10
 
 // Publisher stores what is published. Its Plan is asked for each event, with
 // the event's id as the subject. It is safe for concurrent use.
@@ -30,9 +28,12 @@ func NewPublisher(plan Plan) *Publisher { return &Publisher{calls: calls{plan: p
 // Publish implements port.Publisher.
 func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (failed []int, err error) {
 	for i, e := range events {
-		failure := p.call(ctx, "Publish", e.Event.ID, true, func() error {
-			if detail := bytes.TrimSpace(e.Detail); !json.Valid(detail) || detail[0] != '{' || len(detail) > MaxDetail {
-				return fault.New(fault.InvalidRequest, "event %s: want a JSON object of at most %d bytes", e.Event.ID, MaxDetail)
+		failure := p.call(ctx, "Publish", e.ID, true, func() error {
+			if _, err := e.Encode(); err != nil {
+				return err
+			}
+			if len(e.Data) > MaxSigned {
+				return fault.New(fault.InvalidRequest, "event %s: got %d bytes, want at most %d", e.ID, len(e.Data), MaxSigned)
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -29,16 +29,22 @@ func NewStore(inner port.Store, plan Plan, misuse func(error)) *Store {
 }
 
 // Create implements port.Store.
-func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	s.witness.creates(first, key)
+	if len(with) > 0 {
+		s.witness.commits(with)
+	}
 	return result(context.Background(), &s.calls, "Create", "", true, func() (existing *run.Run, err error) {
-		if existing, err = s.inner.Create(ctx, first, key); err != nil {
+		if existing, err = s.inner.Create(ctx, first, key, with...); err != nil {
 			return nil, err
 		}
 		if existing != nil {
 			s.witness.saw(*existing)
 		} else {
 			s.witness.saw(after(first))
+			for _, w := range with {
+				s.witness.saw(after(w))
+			}
 		}
 		return existing, nil
 	})

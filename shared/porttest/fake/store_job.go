@@ -10,9 +10,9 @@ import (
 )
 
 // SaveJob implements port.Store.
-func (s *Store) SaveJob(ctx context.Context, j job.Job) error {
+func (s *Store) SaveJob(ctx context.Context, j job.Job, notes ...port.Note) error {
 	s.witness.saves(j)
-	return s.call(context.Background(), "SaveJob", "", true, func() error { return s.inner.SaveJob(ctx, j) })
+	return s.call(context.Background(), "SaveJob", "", true, func() error { return s.inner.SaveJob(ctx, j, notes...) })
 }
 
 // FireJob implements port.Store.
@@ -41,8 +41,8 @@ func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version in
 }
 
 // DeleteJob implements port.Store.
-func (s *Store) DeleteJob(ctx context.Context, j job.Job) error {
-	return s.call(context.Background(), "DeleteJob", "", true, func() error { return s.inner.DeleteJob(ctx, j) })
+func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.call(context.Background(), "DeleteJob", "", true, func() error { return s.inner.DeleteJob(ctx, j, notes...) })
 }
 
 // Jobs implements port.Store.

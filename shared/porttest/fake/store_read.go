@@ -65,6 +65,11 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return ask(s, "Queue", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
+// Line implements port.Store.
+func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (run.Line, error) {
+	return ask(s, "Line", false, func() (run.Line, error) { return s.inner.Line(ctx, tenant, slot) })
+}
+
 // Holders implements port.Store.
 func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	return ask(s, "Holders", false, func() ([]run.Ref, error) { return s.inner.Holders(ctx, tenant, pool, limit) })
@@ -73,6 +78,11 @@ func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]
 // QueueLength implements port.Store.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
 	return ask(s, "QueueLength", false, func() (int, error) { return s.inner.QueueLength(ctx, tenant, pool, most) })
+}
+
+// QueueAhead implements port.Store.
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+	return ask(s, "QueueAhead", false, func() (int, error) { return s.inner.QueueAhead(ctx, tenant, slot, most) })
 }
 
 // Pools implements port.Store.

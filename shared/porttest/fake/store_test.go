@@ -21,7 +21,7 @@ import (
 
 var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func inner(t *testing.T) port.Store {
+func inner(t *testing.T) *sqlite.Store {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
 	if err != nil {
@@ -234,7 +234,7 @@ func TestStoreReportsMisuse(t *testing.T) {
 		{"a correct job", save(func(*job.Job) {}), ""},
 		{"a job without an id", save(func(j *job.Job) { j.ID = "" }), "an id"},
 		{"a new job with version 2", save(func(j *job.Job) { j.Version = 2 }), "version 2 on revision 0"},
-		{"a job that wakes too early", save(func(j *job.Job) { j.NextAt = newYear }), "wakes before"},
+		{"a job that wakes too early", save(func(j *job.Job) { j.NextAt, j.WakeAt = newYear, newYear.Add(-time.Second) }), "wakes before"},
 		{"a firing", fire(nothing), ""},
 		{"a skipped firing", fire(func(w *port.Write) { w.Run.State, w.Run.Skipped = run.Completed, true }), ""},
 		{"a firing of another job", fire(func(w *port.Write) { w.Run.JobID = "k" }), "of job k"},

@@ -109,6 +109,9 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 	if want := leaseOf(before.JobSlot, w.Run.JobSlot); w.JobLease != want {
 		misuse("with the lease change %q of its job, but its slot needs %q", w.JobLease, want)
 	}
+	if want := leaseOf(before.KeySlot, w.Run.KeySlot); w.KeyLease != want {
+		misuse("with the lease change %q of its key, but its slot needs %q", w.KeyLease, want)
+	}
 	if before.JobID != w.Run.JobID {
 		misuse("with job %q, which was %q", w.Run.JobID, before.JobID)
 	}
@@ -149,8 +152,18 @@ func (w *witness) saves(j job.Job) {
 	if j.Version < 1 || j.Revision < 0 || j.Revision == 0 && j.Version != 1 {
 		misuse("of a job with version %d on revision %d", j.Version, j.Revision)
 	}
-	if j.WakeAt.Before(j.NextAt) {
+	if !j.WakeAt.IsZero() && j.WakeAt.Before(j.NextAt) {
 		misuse("of a job that wakes before its next firing")
+	}
+}
+
+func (w *witness) savesPool(p run.Pool) {
+	misuse := w.misuse("save", run.Run{ID: p.ID})
+	if p.Tenant == "" || p.ID == "" || p.CreatedAt.IsZero() || p.Version < 0 {
+		misuse("of a pool without a tenant, an id or a time of creation, or on version %d", p.Version)
+	}
+	if !p.DrainBy.IsZero() && !p.Draining {
+		misuse("of a pool with a deadline that does not drain")
 	}
 }
 

@@ -1,0 +1,33 @@
+package port
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// PoolStore stores the records of pools. A pool with leases or a queue needs no record.
+//
+// Reads by id are strongly consistent. PoolRecords and DrainsDue may be eventually
+// consistent: they can miss recent commits, and DrainsDue can return a pool that one has
+// changed or deleted. The errors of a commit are those of Store.
+type PoolStore interface {
+	// SavePool writes a pool and raises its version by one. Version 0 creates the pool;
+	// another one must be the stored version, and CreatedAt the stored time. Otherwise
+	// the error is ErrConflict. The notes are stored with the pool.
+	SavePool(ctx context.Context, p run.Pool, notes ...Note) error
+	// LoadPool returns a pool, or ErrNotFound.
+	LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error)
+	// DeletePool removes the pool if it has the version and CreatedAt of p. Otherwise, and
+	// for an unknown pool, the error is ErrConflict. Leases and queue stay. The notes are
+	// stored with the deletion.
+	DeletePool(ctx context.Context, p run.Pool, notes ...Note) error
+	// PoolRecords returns a page of a tenant's pools, ordered by id. It uses the page's
+	// Cursor and Limit only.
+	PoolRecords(ctx context.Context, tenant string, page Page) (pools []run.Pool, next string, err error)
+	// DrainsDue returns a page of at most limit pools with a DrainDue by now, the longest
+	// overdue first. It may return a pool up to a second late. Its pages are those of
+	// Store.Due.
+	DrainsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error)
+}

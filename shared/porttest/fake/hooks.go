@@ -1,0 +1,22 @@
+package fake
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// NoHooks reaches no address.
+type NoHooks struct{}
+
+const noHooks = "no address can be reached"
+
+// Ask implements orchestrator.Hooks.
+func (NoHooks) Ask(context.Context, run.Run, run.Hook, run.Constraint) (run.HookAnswer, error) {
+	return run.HookAnswer{Unavailable: true, Detail: noHooks}, nil
+}
+
+// Notify implements orchestrator.Hooks.
+func (NoHooks) Notify(context.Context, run.Run, run.Hook, string) (answer, failure string, err error) {
+	return "", noHooks, nil
+}

@@ -1,0 +1,54 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// SavePool implements port.Store.
+func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+	s.witness.savesPool(p)
+	return s.call(context.Background(), "SavePool", "", true, func() error { return s.inner.SavePool(ctx, p, notes...) })
+}
+
+// LoadPool implements port.Store.
+func (s *Store) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+	return ask(s, "LoadPool", false, func() (run.Pool, error) { return s.inner.LoadPool(ctx, ref) })
+}
+
+// DeletePool implements port.Store.
+func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+	return s.call(context.Background(), "DeletePool", "", true, func() error { return s.inner.DeletePool(ctx, p, notes...) })
+}
+
+// PoolRecords implements port.Store.
+func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []run.Pool, next string, err error) {
+	next, err = ask(s, "PoolRecords", false, func() (place string, err error) {
+		pools, place, err = s.inner.PoolRecords(ctx, tenant, page)
+		return place, err
+	})
+	if err != nil {
+		pools = nil
+	}
+	return pools, next, err
+}
+
+// DrainsDue implements port.Store.
+func (s *Store) DrainsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error) {
+	next, err = ask(s, "DrainsDue", false, func() (place string, err error) {
+		due, place, err = s.inner.DrainsDue(ctx, now, after, limit)
+		return place, err
+	})
+	if err != nil {
+		due = nil
+	}
+	return due, next, err
+}
+
+// AddNotes implements port.Store.
+func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
+	return s.call(context.Background(), "AddNotes", "", true, func() error { return s.inner.AddNotes(ctx, notes...) })
+}

@@ -1,0 +1,37 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Traces implements port.Traces for one goroutine: it sends the ids of runs to Sent.
+type Traces struct {
+	// Waiting are the runs of commits that were observed and not sent.
+	Waiting, Sent []string
+	// Lost is what Dropped returns.
+	Lost int
+	// Limit is the time that the last Flush had; 0 without a limit.
+	Limit time.Duration
+}
+
+var _ port.Traces = (*Traces)(nil)
+
+// Committed implements port.Observer.
+func (f *Traces) Committed(_ context.Context, r run.Run, _ []run.Event) {
+	f.Waiting = append(f.Waiting, r.ID)
+}
+
+// Flush implements port.Traces.
+func (f *Traces) Flush(ctx context.Context) {
+	f.Sent, f.Waiting = append(f.Sent, f.Waiting...), nil
+	if deadline, ok := ctx.Deadline(); ok {
+		f.Limit = time.Until(deadline)
+	}
+}
+
+// Dropped implements port.Traces.
+func (f *Traces) Dropped() int { return f.Lost }

@@ -1,0 +1,438 @@
+package porttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// Webhooks is the conformance suite of port.WebhookStore. open returns a new, empty store
+// whose clock is between the years 2002 and 2100, and a function that waits until its
+// lists are up to date; nil if they always are.
+func Webhooks(t *testing.T, open func(t *testing.T) (s port.WebhookStore, settle func())) {
+	for name, test := range map[string]func(*webhookTest){
+		"webhook is read back":                  webhookIsReadBack,
+		"one of many changes of a webhook wins": webhookRace,
+		"webhook and progress are atomic":       webhookAndProgress,
+		"deleted webhook is gone":               deletedWebhookIsGone,
+		"webhooks in pages":                     webhooksInPages,
+		"due webhooks are found":                webhooksAreDue,
+		"deliveries follow their progress":      deliveriesFollowProgress,
+		"pending deliveries are in order":       pendingInOrder,
+		"log in pages":                          logInPages,
+		"expired deliveries are not found":      expiredDeliveries,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, settle := open(t)
+			if settle == nil {
+				settle = func() {}
+			}
+			test(&webhookTest{T: t, ctx: t.Context(), store: store, settle: settle, now: time.Date(2001, 2, 3, 4, 5, 6, 789_000_001, time.UTC)})
+		})
+	}
+}
+
+type webhookTest struct {
+	*testing.T
+	ctx    context.Context
+	store  port.WebhookStore
+	settle func()
+	now    time.Time
+}
+
+func (s *webhookTest) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *webhookTest) conflict(err error) {
+	s.Helper()
+	if !errors.Is(err, port.ErrConflict) {
+		s.Fatalf("got %v, want ErrConflict", err)
+	}
+}
+
+func (s *webhookTest) same(want, got any) {
+	s.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		s.Fatalf("want -, got +\n%s", diff)
+	}
+}
+
+// sample returns a webhook that can be created, and its progress.
+func (s *webhookTest) sample(tenant, name string) (webhook.Webhook, webhook.Progress) {
+	w := webhook.Webhook{
+		Tenant: tenant, ID: webhook.ID(s.now, tenant, name), URL: "https://hooks.example.org/" + name,
+		Filter: events.Filter{Types: []string{"job.*"}, ProjectID: "web"}, Description: name, Ordered: true, RateLimit: 7,
+		CreatedAt: s.now, CreatedBy: "token:abc123", UpdatedAt: s.now,
+		Secrets: []webhook.Secret{{Text: "whsec_" + name, CreatedAt: s.now}},
+	}
+	return w, w.Begin(5, "epoch", s.now)
+}
+
+// create stores a webhook and returns what is stored.
+func (s *webhookTest) create(tenant, name string) (webhook.Webhook, webhook.Progress) {
+	s.Helper()
+	w, p := s.sample(tenant, name)
+	s.ok(s.store.SaveWebhook(s.ctx, w, &p))
+	w.Version, p.Version = 1, 1
+	return w, p
+}
+
+// want checks that the store returns exactly these records.
+func (s *webhookTest) want(w webhook.Webhook, p webhook.Progress) {
+	s.Helper()
+	gotW, err := s.store.LoadWebhook(s.ctx, w.Ref())
+	s.ok(err)
+	s.same(w, gotW)
+	gotP, err := s.store.Progress(s.ctx, w.Ref())
+	s.ok(err)
+	s.same(p, gotP)
+}
+
+func (s *webhookTest) wantNone(ref webhook.Ref) {
+	s.Helper()
+	if got, err := s.store.LoadWebhook(s.ctx, ref); !isNotFound(err) {
+		s.Fatalf("got %+v, %v; want ErrNotFound", got, err)
+	}
+	if got, err := s.store.Progress(s.ctx, ref); !isNotFound(err) {
+		s.Fatalf("got %+v, %v; want ErrNotFound", got, err)
+	}
+}
+
+// delivery returns a delivery at a position in a state.
+func (s *webhookTest) delivery(position int64, state webhook.State) webhook.Delivery {
+	d := webhook.Delivery{
+		Position: position, EventID: events.ID(fmt.Sprintf("%026d", position)), EventType: "job.failed", TaskID: "job_1", State: state, Tries: 1,
+		Log: []webhook.Attempt{{At: s.now, Status: 500, LatencyMS: 12, Response: "no"}},
+	}
+	if state == webhook.Pending {
+		d.Due = s.now.Add(time.Minute)
+	} else {
+		d.ExpiresAt = s.now.Add(200 * 365 * 24 * time.Hour)
+	}
+	return d
+}
+
+// save stores deliveries and returns the stored progress.
+func (s *webhookTest) save(p webhook.Progress, deliveries ...webhook.Delivery) webhook.Progress {
+	s.Helper()
+	s.ok(s.store.SaveDeliveries(s.ctx, p, deliveries...))
+	p.Version++
+	return p
+}
+
+func webhookIsReadBack(s *webhookTest) {
+	w, _ := s.sample("acme", "one")
+	s.wantNone(w.Ref())
+	w, p := s.create("acme", "one")
+	s.want(w, p)
+	s.wantNone(webhook.Ref{Tenant: "zenith", ID: w.ID})
+	again, fresh := s.sample("acme", "one")
+	s.conflict(s.store.SaveWebhook(s.ctx, again, &fresh))
+	for range 3 {
+		stale := w
+		w.Description += "x"
+		w.Secrets = append(w.Secrets, webhook.Secret{Text: "whsec_more", CreatedAt: s.now, ExpiresAt: s.now.Add(time.Hour)})
+		s.ok(s.store.SaveWebhook(s.ctx, w, nil))
+		w.Version++
+		s.want(w, p)
+		s.conflict(s.store.SaveWebhook(s.ctx, stale, nil))
+	}
+	unknown, _ := s.sample("acme", "unknown")
+	unknown.Version = 1
+	s.conflict(s.store.SaveWebhook(s.ctx, unknown, nil))
+	s.wantNone(unknown.Ref())
+}
+
+func webhookRace(s *webhookTest) {
+	for version := range int64(3) {
+		w, p := s.sample("acme", "one")
+		if version > 0 {
+			var err error
+			w, err = s.store.LoadWebhook(s.ctx, w.Ref())
+			s.ok(err)
+			p, err = s.store.Progress(s.ctx, w.Ref())
+			s.ok(err)
+		}
+		const callers = 8
+		results := make(chan error, callers)
+		for i := range callers {
+			go func() {
+				w := w
+				w.RateLimit = i
+				results <- s.store.SaveWebhook(s.ctx, w, &p)
+			}()
+		}
+		won := 0
+		for range callers {
+			if err := <-results; err == nil {
+				won++
+			} else {
+				s.conflict(err)
+			}
+		}
+		if won != 1 {
+			s.Fatalf("got %d successful changes, want 1", won)
+		}
+	}
+}
+
+// webhookAndProgress writes both: a lost race of one leaves the other.
+func webhookAndProgress(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	stale := p
+	p = s.save(p)
+	changed := w
+	changed.Paused = true
+	s.conflict(s.store.SaveWebhook(s.ctx, changed, &stale))
+	s.want(w, p)
+	older := w
+	s.ok(s.store.SaveWebhook(s.ctx, changed, nil))
+	changed.Version++
+	next := p.Enable(9, s.now)
+	s.conflict(s.store.SaveWebhook(s.ctx, older, &next))
+	s.want(changed, p)
+	s.ok(s.store.SaveWebhook(s.ctx, changed, &next))
+	changed.Version++
+	next.Version++
+	s.want(changed, next)
+}
+
+func deletedWebhookIsGone(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	other, otherP := s.create("acme", "two")
+	p = s.save(p, s.delivery(6, webhook.Pending), s.delivery(7, webhook.Delivered))
+	stale := w
+	stale.Version++
+	s.conflict(s.store.DeleteWebhook(s.ctx, stale))
+	s.want(w, p)
+	s.ok(s.store.DeleteWebhook(s.ctx, w))
+	s.wantNone(w.Ref())
+	s.want(other, otherP)
+	s.conflict(s.store.DeleteWebhook(s.ctx, w))
+	s.conflict(s.store.SaveWebhook(s.ctx, w, nil))
+	s.conflict(s.store.SaveDeliveries(s.ctx, p, s.delivery(8, webhook.Pending)))
+	s.wantNone(w.Ref())
+	if got, err := s.store.Deliveries(s.ctx, w.Ref(), "", math.MaxInt64, 10); err != nil || len(got) != 0 {
+		s.Fatalf("got %v, %v after the deletion, want no deliveries", got, err)
+	}
+	s.settle()
+	if due, _, err := s.store.WebhooksDue(s.ctx, s.now.Add(time.Hour), "", 10); err != nil || len(due) != 1 {
+		s.Fatalf("got %v, %v, want the other webhook", due, err)
+	}
+}
+
+func webhooksInPages(s *webhookTest) {
+	want := map[string]webhook.Webhook{}
+	for i := range 11 {
+		w, _ := s.create("acme", fmt.Sprint(i))
+		want[w.ID] = w
+	}
+	s.create("zenith", "1")
+	s.settle()
+	for _, limit := range []int{1, 3, 11, 12} {
+		got, last := map[string]webhook.Webhook{}, ""
+		for page := (port.Page{Limit: limit}); ; {
+			found, next, err := s.store.Webhooks(s.ctx, "acme", page)
+			s.ok(err)
+			for _, w := range found {
+				if w.ID <= last {
+					s.Fatalf("got %s after %s, want them in order", w.ID, last)
+				}
+				got[w.ID], last = w, w.ID
+			}
+			if page.Cursor = next; next == "" {
+				break
+			}
+		}
+		s.same(want, got)
+	}
+	for _, limit := range []int{0, 1001} {
+		if _, _, err := s.store.Webhooks(s.ctx, "acme", port.Page{Limit: limit}); err == nil {
+			s.Errorf("limit %d: got no error", limit)
+		}
+	}
+}
+
+func webhooksAreDue(s *webhookTest) {
+	start := s.now
+	var want []webhook.Ref
+	for i := range 7 {
+		w, p := s.create([]string{"acme", "zenith"}[i%2], fmt.Sprint(9-i))
+		p.WakeAt = start.Add(time.Duration(i) * time.Minute)
+		s.save(p)
+		want = append(want, w.Ref())
+	}
+	s.settle()
+	due := func(now time.Time, limit int) (all []webhook.Ref) {
+		s.Helper()
+		for after := ""; ; {
+			refs, next, err := s.store.WebhooksDue(s.ctx, now, after, limit)
+			s.ok(err)
+			all = append(all, refs...)
+			if after = next; next == "" {
+				return all
+			}
+		}
+	}
+	for _, limit := range []int{1, 2, 7, 8} {
+		s.same(want[:4], due(start.Add(3*time.Minute+2*time.Second), limit))
+		s.same(want, due(start.Add(time.Hour), limit))
+	}
+	if got := due(start.Add(-2*time.Second), 10); len(got) != 0 {
+		s.Errorf("before the first: got %v", got)
+	}
+	p, err := s.store.Progress(s.ctx, want[0])
+	s.ok(err)
+	s.save(p.Release(time.Time{}, start))
+	s.settle()
+	s.same(want[1:], due(start.Add(30*time.Minute), 10))
+}
+
+func deliveriesFollowProgress(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !isNotFound(err) {
+		s.Fatalf("got %v, want ErrNotFound", err)
+	}
+	stale := p
+	pending, sent := s.delivery(6, webhook.Pending), s.delivery(7, webhook.Delivered)
+	p.Cursor, p.Pending = 7, 1
+	p = s.save(p, pending, sent)
+	s.want(w, p)
+	wantDelivery := func(d webhook.Delivery) {
+		s.Helper()
+		got, err := s.store.Delivery(s.ctx, w.Ref(), d.Position)
+		s.ok(err)
+		s.same(d.Read(), got)
+	}
+	wantDelivery(pending)
+	wantDelivery(sent)
+	s.conflict(s.store.SaveDeliveries(s.ctx, stale, s.delivery(6, webhook.Failed), s.delivery(8, webhook.Failed)))
+	wantDelivery(pending)
+	if _, err := s.store.Delivery(s.ctx, w.Ref(), 8); !isNotFound(err) {
+		s.Fatalf("got %v after a lost race, want ErrNotFound", err)
+	}
+	// Each change of the state: pending, delivered, pending again, failed.
+	for _, state := range []webhook.State{webhook.Delivered, webhook.Pending, webhook.Pending, webhook.Failed} {
+		got, err := s.store.Delivery(s.ctx, w.Ref(), 6)
+		s.ok(err)
+		next := s.delivery(6, state)
+		next.Tries = got.Tries + 1
+		next.Stored, next.WasPending = got.Stored, got.WasPending
+		p = s.save(p, next)
+		wantDelivery(next)
+		count := 0
+		all, err := s.store.Deliveries(s.ctx, w.Ref(), "", math.MaxInt64, 10)
+		s.ok(err)
+		for _, d := range all {
+			if d.Position == 6 {
+				count++
+			}
+		}
+		if count != 1 {
+			s.Fatalf("got the delivery %d times, want once", count)
+		}
+	}
+	other, _ := s.create("acme", "two")
+	if _, err := s.store.Delivery(s.ctx, other.Ref(), 6); !isNotFound(err) {
+		s.Fatalf("got %v for another webhook, want ErrNotFound", err)
+	}
+}
+
+func pendingInOrder(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	var want []int64
+	for i := range int64(30) {
+		position := i*7%30 + 1
+		state := webhook.Pending
+		if position%3 == 0 {
+			state = webhook.Failed
+		}
+		p = s.save(p, s.delivery(position, state))
+	}
+	for position := int64(1); position <= 30; position++ {
+		if position%3 != 0 {
+			want = append(want, position)
+		}
+	}
+	for _, limit := range []int{1, 5, 100} {
+		found, err := s.store.PendingDeliveries(s.ctx, w.Ref(), limit)
+		s.ok(err)
+		s.same(want[:min(limit, len(want))], positions(found))
+	}
+}
+
+func positions(deliveries []webhook.Delivery) (all []int64) {
+	for _, d := range deliveries {
+		all = append(all, d.Position)
+	}
+	return all
+}
+
+func logInPages(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	want := map[webhook.State][]int64{}
+	for position := int64(25); position > 0; position-- {
+		state := webhook.States()[position%3]
+		p = s.save(p, s.delivery(position, state))
+		want[state] = append(want[state], position)
+		want[""] = append(want[""], position)
+	}
+	for state, all := range want {
+		for _, limit := range []int{1, 4, 25, 26} {
+			var got []int64
+			for before := int64(math.MaxInt64); ; {
+				found, err := s.store.Deliveries(s.ctx, w.Ref(), state, before, limit)
+				s.ok(err)
+				got = append(got, positions(found)...)
+				if len(found) < limit {
+					break
+				}
+				before = found[len(found)-1].Position
+			}
+			s.same(all, got)
+		}
+	}
+}
+
+func expiredDeliveries(s *webhookTest) {
+	w, p := s.create("acme", "one")
+	old := s.delivery(6, webhook.Delivered)
+	old.ExpiresAt = s.now.Add(time.Second)
+	p = s.save(p, old, s.delivery(7, webhook.Delivered), s.delivery(8, webhook.Pending))
+	check := func() {
+		s.Helper()
+		if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !isNotFound(err) {
+			s.Fatalf("got %v, want ErrNotFound", err)
+		}
+		found, err := s.store.Deliveries(s.ctx, w.Ref(), "", math.MaxInt64, 10)
+		s.ok(err)
+		s.same([]int64{8, 7}, positions(found))
+	}
+	check()
+	if n, err := s.store.PurgeDeliveries(s.ctx, s.now, 10); err != nil || n != 0 {
+		s.Fatalf("got %d, %v before the expiry, want 0", n, err)
+	}
+	_, err := s.store.PurgeDeliveries(s.ctx, s.now.Add(time.Minute), 10)
+	s.ok(err)
+	check()
+	// The position is free again.
+	s.save(p, s.delivery(6, webhook.Failed))
+	found, err := s.store.Deliveries(s.ctx, w.Ref(), webhook.Failed, math.MaxInt64, 10)
+	s.ok(err)
+	s.same([]int64{6}, positions(found))
+}
