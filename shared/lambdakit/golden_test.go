@@ -1,6 +1,7 @@
 package lambdakit_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,6 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
@@ -157,6 +160,12 @@ func TestEventsOfEarlierReleases(t *testing.T) {
 	}
 }
 
+// noWebhooks are those of a deployment without any.
+type noWebhooks struct{}
+
+func (noWebhooks) DispatchTenants(context.Context, []string) int { return 0 }
+func (noWebhooks) Sweep(context.Context) error                   { return nil }
+
 func takes(t *testing.T, name string, event json.RawMessage) {
 	t.Helper()
 	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
@@ -167,16 +176,18 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		}
 	case "stream":
 		publisher := fake.NewPublisher(nil)
-		svc := orchestrator.NewRelay(publisher, slog.New(slog.DiscardHandler))
-		output, err := relay.Handler(svc, nil, dynamo.NewEvents, time.Now)(t.Context(), event)
-		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Event.Type != run.EventAccepted || publisher.Events()[0].TaskID == "" {
+		feed, log := fake.NewFeed(clock.System{}, 24*365*100*time.Hour, nil, func(err error) { t.Error(err) }), slog.New(slog.DiscardHandler)
+		keys := fake.NewEventKeys(nil)
+		svc := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published())
+		output, err := relay.Handler(svc, orchestrator.NewBus(feed, publisher, keys, log), noWebhooks{}, nil, dynamo.ChangeOf, &fake.Traces{}, time.Now)(t.Context(), event)
+		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Type != string(run.EventAccepted) || publisher.Events()[0].TaskID == "" {
 			t.Errorf("got %s (%v) and events %+v", output, err, publisher.Events())
 		}
 	case "request":
 		server, err := httpkit.New(httpkit.Config{
 			Tokens: httpkit.FixedTokens(access.Full("client", "a-client", apitest.Tenant, "main")),
 			Clock:  stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
-		}, export.Routes(stage.System.Requests)...)
+		}, export.Routes(stage.System.Requests, orchestrator.NoWebhooks{})...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,13 +57,14 @@ func functions(t *testing.T) map[string]string {
 const (
 	flyGo       = "github.com/superfly/fly-go"
 	eventBridge = "github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	exporter    = "github.com/sortie-dev/sortie/shared/adapter/otlp"
 )
 
 // links are the programs that link an SDK which most functions do not use.
-var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}}
+var links = map[string][]string{flyGo: {"steps", "sweep", "tasks"}, eventBridge: {"relay"}, exporter: {"relay"}}
 
 // unlinked are packages that no program links.
-var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "github.com/sortie-dev/sortie/local"}
+var unlinked = []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite", "github.com/aws/aws-sdk-go-v2/config", "net/rpc", "google.golang.org/grpc", "github.com/sortie-dev/sortie/local"}
 
 // values has a valid value of each variable but SORTIE_STEP and those of secrets. The
 // tests of infra compare the variables of each function with those that it gets.
@@ -77,6 +78,9 @@ var values = map[string]string{
 	"SORTIE_FLY_APPS": "app-a,app-b", "SORTIE_FLY_URL": "https://machines.example",
 	"SORTIE_PUBLIC_URL": "https://api.example/dev", "SOURCE_API_URL": "https://source.example", "SORTIE_REDIRECT_OVER": "8388608",
 	"SORTIE_STREAMING": "buffered", "SORTIE_CANARY_PI": "01K9XVBAQZF9EHDRXGBEADTZYY", "SORTIE_PLAIN_ITEMS": "true", "SORTIE_VERSION": "v1",
+	"SORTIE_DELIVERIES": "https://sqs.eu-central-1.amazonaws.com/210987654321/sortie-dev-deliveries",
+	"SORTIE_READERS":    "50", "SORTIE_READERS_TOTAL": "90",
+	"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
 }
 
 // built is the folder of the built programs: NAME/bootstrap.
@@ -246,7 +250,7 @@ func TestFunctionsServe(t *testing.T) {
 				t.Errorf("got a call of AWS: %s %s, want none", r.Method, r.URL)
 			}))
 			t.Cleanup(aws.Close)
-			l := &lambda{started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
+			l := &lambda{event: "[]", started: time.Now(), next: make(chan time.Time, 1), answer: make(chan string, 1), stop: make(chan struct{})}
 			api := httptest.NewServer(l)
 			t.Cleanup(api.Close)
 			cmd := exec.CommandContext(t.Context(), binary)
@@ -291,6 +295,7 @@ func TestFunctionsServe(t *testing.T) {
 
 // lambda is the Runtime API with a single event.
 type lambda struct {
+	event   string
 	started time.Time
 	next    chan time.Time
 	answer  chan string
@@ -315,5 +320,5 @@ func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next <- time.Now()
 	w.Header().Set("Lambda-Runtime-Aws-Request-Id", "request-1")
 	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(10*time.Second).UnixMilli()))
-	_, _ = io.WriteString(w, "[]")
+	_, _ = io.WriteString(w, l.event)
 }

@@ -19,12 +19,13 @@ import (
 // Namespace is the metrics' namespace in CloudWatch.
 const Namespace = "Sortie"
 
-// Counts collects counts until Write. The zero value is empty. It is safe for concurrent
+// Counts collects counts, and the samples of runs, until Write. The zero value is empty. It is safe for concurrent
 // use.
 type Counts struct {
-	mu     sync.Mutex
-	values map[string]int
-	faults map[string]int
+	mu      sync.Mutex
+	values  map[string]int
+	faults  map[string]int
+	commits []commit
 }
 
 // Add adds n to the metric of that name.
@@ -51,12 +52,13 @@ func add(to *map[string]int, name string, n int) {
 // Dimensions are the dimensions of every metric.
 type Dimensions struct{ Function, Stage string }
 
-// Write writes one line for all counts and one for each fault code, and resets them. The
+// Write writes one line for all counts, one for each fault code and one for the samples of
+// each commit, and resets them. The
 // unit of a metric whose name ends in "Ms" is milliseconds, otherwise count.
 func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	c.mu.Lock()
-	values, faults := c.values, c.faults
-	c.values, c.faults = nil, nil
+	values, faults, commits := c.values, c.faults, c.commits
+	c.values, c.faults, c.commits = nil, nil, nil
 	c.mu.Unlock()
 	var text []byte
 	if len(values) > 0 {
@@ -68,6 +70,13 @@ func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 	}
 	for _, code := range slices.Sorted(maps.Keys(faults)) {
 		line, err := d.line(at, map[string]int{"Faults": faults[code]}, code)
+		if err != nil {
+			return err
+		}
+		text = append(text, line...)
+	}
+	for _, commit := range commits {
+		line, err := commit.line(d.Stage)
 		if err != nil {
 			return err
 		}
@@ -86,6 +95,11 @@ func (c *Counts) Write(to io.Writer, at time.Time, d Dimensions) error {
 type declared struct {
 	Name string
 	Unit string
+}
+
+type header struct {
+	Timestamp         int64
+	CloudWatchMetrics []directive
 }
 
 type directive struct {
@@ -109,10 +123,7 @@ func (d Dimensions) line(at time.Time, values map[string]int, code string) ([]by
 		of.Metrics = append(of.Metrics, declared{name, unit})
 		line[name] = values[name]
 	}
-	line["_aws"] = struct {
-		Timestamp         int64
-		CloudWatchMetrics []directive
-	}{at.UnixMilli(), []directive{of}}
+	line["_aws"] = header{at.UnixMilli(), []directive{of}}
 	text, err := json.Marshal(line)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the metrics: %w", err)

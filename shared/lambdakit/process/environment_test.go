@@ -161,8 +161,8 @@ func TestConnectionsStayOpenBetweenBatches(t *testing.T) {
 		calls.Wait()
 	}
 	batch()
-	// On a busy host the transport closes a connection whose request was answered
-	// before it was seen written, so one more batch may open a few.
+	// On a busy host the transport can receive a response before it observes that the
+	// request was written. It then closes the connection, so another batch may open a few.
 	const batches = 5
 	var opened int32
 	for range batches {

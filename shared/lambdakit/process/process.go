@@ -128,7 +128,7 @@ func (p *Process) begin(ctx context.Context) (_ context.Context, end func()) {
 		c.id = l.AwsRequestID
 	}
 	ctx = context.WithValue(ctx, callKey{}, c)
-	ctx = lambdakit.WithCounter(ctx, c.counts.Add)
+	ctx = lambdakit.WithRecorder(lambdakit.WithCounter(ctx, c.counts.Add), c.counts.Record)
 	if c.first {
 		// No metric: CloudWatch bills a metric for each hour in which it is published,
 		// and a function that a schedule invokes starts every few hours.

@@ -34,14 +34,26 @@ func (f payloads) Invoke(ctx context.Context, event []byte) ([]byte, error) { re
 // ServeHTTP serves the routes to API Gateway with buffered answers. tokens are those of
 // clients; nil if no route requires one.
 func (p *Process) ServeHTTP(routes []httpkit.Route, tokens httpkit.TokenSource) {
-	p.run(p.buffered(p.gateway(routes, tokens)))
+	p.run(p.buffered(p.gateway(routes, tokens, nil)))
 }
 
-// ServeStream serves the routes to API Gateway with streamed answers.
-// SORTIE_STREAMING=buffered makes it ServeHTTP, for targets that cannot stream.
+// ServeStream serves the routes to API Gateway with streamed answers. For targets that
+// cannot stream, see Buffered, it is ServeHTTP.
 func (p *Process) ServeStream(routes []httpkit.Route, tokens httpkit.TokenSource) {
-	g := p.gateway(routes, tokens)
-	if p.Option("SORTIE_STREAMING", "") == "buffered" {
+	p.stream(p.gateway(routes, tokens, nil))
+}
+
+// ServeReaders is ServeStream for routes that take tickets.
+func (p *Process) ServeReaders(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource) {
+	p.stream(p.gateway(routes, tokens, tickets))
+}
+
+// Buffered reports whether answers are buffered (SORTIE_STREAMING=buffered), because the
+// target cannot stream.
+func (p *Process) Buffered() bool { return p.Option("SORTIE_STREAMING", "") == "buffered" }
+
+func (p *Process) stream(g gateway.Gateway) {
+	if p.Buffered() {
 		p.run(p.buffered(g))
 		return
 	}
@@ -73,13 +85,13 @@ func (p *Process) buffered(g gateway.Gateway) payloads {
 	}
 }
 
-func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource) gateway.Gateway {
+func (p *Process) gateway(routes []httpkit.Route, tokens httpkit.TokenSource, tickets httpkit.TicketSource) gateway.Gateway {
 	var origins []string
 	if text := p.Option("SORTIE_ORIGINS", ""); text != "" {
 		origins = strings.Split(text, ",")
 	}
 	server, err := httpkit.New(httpkit.Config{
-		Origins: origins, Tokens: tokens, Clock: p.host.Clock, Log: p.Log, NewID: uuid.NewString,
+		Origins: origins, Tokens: tokens, Tickets: tickets, Clock: p.host.Clock, Log: p.Log, NewID: uuid.NewString,
 	}, routes...)
 	p.Check(err)
 	if server == nil {

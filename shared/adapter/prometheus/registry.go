@@ -1,0 +1,113 @@
+// Package prometheus serves the metrics of package series in Prometheus' text format.
+//
+// Counters and histograms are those of the process: they count the commits that it has
+// made since its start. The gauges of pools are read from the store for each response.
+package prometheus
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// buckets are the upper bounds of the histograms of durations in seconds. A start takes a
+// fraction of a second, a run up to days.
+var buckets = []float64{0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 3 * 3600, 12 * 3600, 48 * 3600}
+
+// Pools reads the use of the pools.
+type Pools func(context.Context) ([]port.PoolSize, error)
+
+// Registry counts commits. It implements port.Observer and is safe for concurrent use.
+type Registry struct {
+	pools      Pools
+	registry   *prometheus.Registry
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+}
+
+var _ port.Observer = (*Registry)(nil)
+
+// New returns an empty Registry.
+func New(pools Pools) *Registry {
+	r := &Registry{
+		pools: pools, registry: prometheus.NewRegistry(),
+		counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
+	}
+	for _, f := range series.Families() {
+		switch f.Kind {
+		case series.Counter:
+			vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Name, Help: f.Help}, f.Labels)
+			r.registry.MustRegister(vector)
+			r.counters[f.Name] = vector
+		case series.Histogram:
+			bounds := buckets
+			if f.Name == series.PredictionError {
+				bounds = run.StartErrorBuckets()
+			}
+			vector := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.Name, Help: f.Help, Buckets: bounds}, f.Labels)
+			r.registry.MustRegister(vector)
+			r.histograms[f.Name] = vector
+		case series.Gauge: // made for each response
+		}
+	}
+	return r
+}
+
+// Committed implements port.Observer.
+func (r *Registry) Committed(_ context.Context, of run.Run, events []run.Event) {
+	for _, s := range series.OfCommit(of, events) {
+		if counter, ok := r.counters[s.Name]; ok {
+			counter.WithLabelValues(s.Labels...).Add(s.Value)
+		} else {
+			r.histograms[s.Name].WithLabelValues(s.Labels...).Observe(s.Value)
+		}
+	}
+}
+
+// Text returns all series.
+func (r *Registry) Text(ctx context.Context) ([]byte, error) {
+	gauges, err := r.gauges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	families, err := prometheus.Gatherers{r.registry, gauges}.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("cannot gather the metrics: %w", err)
+	}
+	var text bytes.Buffer
+	encoder := expfmt.NewEncoder(&text, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return nil, fmt.Errorf("cannot encode the metrics: %w", err)
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// gauges returns a registry with the use of the pools.
+func (r *Registry) gauges(ctx context.Context) (*prometheus.Registry, error) {
+	pools, err := r.pools(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the pools: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	for _, f := range series.Families() {
+		if f.Kind != series.Gauge {
+			continue
+		}
+		vector := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.Help}, f.Labels)
+		registry.MustRegister(vector)
+		for _, p := range pools {
+			value := map[string]int{series.PoolHeld: p.Held, series.PoolQueued: p.Queued, series.PoolLimit: p.Limit}[f.Name]
+			vector.WithLabelValues(p.Tenant, p.Pool).Set(float64(value))
+		}
+	}
+	return registry, nil
+}

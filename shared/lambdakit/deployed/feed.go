@@ -1,0 +1,35 @@
+package deployed
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Feed returns the streams in the table of a store, with the settings of the service.
+func Feed(p *process.Process, store *dynamo.Store) port.Feed {
+	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: p.Settings().EventRetention})
+	p.Check(err)
+	return feed
+}
+
+// EventKeys returns the keys that sign events. The seed is the secret that
+// SORTIE_SECRET_EVENTS names, which may be replaced while the process runs.
+func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
+	secret, err := secrets.Open[secrets.Events](p.AWS(), p.Need("SORTIE_SECRET_EVENTS"), secrets.Config{Clock: p.Clock(), Log: p.Log})
+	p.Check(err)
+	seed := func(ctx context.Context) ([]byte, error) {
+		document, err := secret.Get(ctx)
+		return document.Bytes(), err
+	}
+	return orchestrator.NewEndorsedKeys(seed, store, Signer(p), p.Clock())
+}
+
+// PublishedEventKeys returns the public keys of events. They sign nothing.
+func PublishedEventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
+	return orchestrator.NewEndorsedKeys(nil, store, nil, p.Clock())
+}

@@ -1,0 +1,40 @@
+package deployed
+
+import (
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/adapter/sqs"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// ownerLength is the number of random bytes in the name of a worker. No other one has it.
+const ownerLength = 8
+
+// Webhooks returns the use cases of the webhooks in a table.
+func Webhooks(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Webhooks {
+	return orchestrator.NewWebhooks(subscriptions(p, store), sender(p, config), config.Hooks)
+}
+
+// Delivery returns a worker that delivers events to the webhooks in a table.
+func Delivery(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Delivery {
+	return orchestrator.NewDelivery(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength))
+}
+
+// subscriptions returns the webhooks in a table, which the queue SORTIE_DELIVERIES wakes.
+func subscriptions(p *process.Process, store *dynamo.Store) *orchestrator.Subscriptions {
+	wakes, err := sqs.New(p.AWS(), p.Need("SORTIE_DELIVERIES"))
+	p.Check(err)
+	return orchestrator.NewSubscriptions(store, Feed(p, store), wakes, api.WebhookDocument, p.Clock(), p.Log, chance{p})
+}
+
+func sender(p *process.Process, config orchestrator.Config) *hook.Sender {
+	return hook.NewSender(hook.Config{Policy: config.Hooks, Clock: p.Clock()})
+}
+
+// chance is the process as a source of random numbers and ids.
+type chance struct{ *process.Process }
+
+// Float64 returns a random number, 0 <= n < 1.
+func (c chance) Float64() float64 { return c.Rand() }

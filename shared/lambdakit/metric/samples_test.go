@@ -1,0 +1,37 @@
+package metric_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/lambdakit/metric"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+func TestSamplesHaveTheEmbeddedFormat(t *testing.T) {
+	t.Parallel()
+	var c metric.Counts
+	c.Record(at, []series.Sample{
+		{Name: series.Runs, Value: 1, Labels: []string{"job", "Failed", "false"}},
+		{Name: series.RunTotal, Value: 10.5, Labels: []string{"job"}},
+		{Name: series.Retries, Value: 2, Labels: []string{"job"}},
+		{Name: series.Lateness, Value: 0.25},
+	})
+	var out bytes.Buffer
+	if err := c.Write(&out, at.Add(1), dim); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"_aws":{"Timestamp":1795262400123,"CloudWatchMetrics":[` +
+		`{"Namespace":"Sortie","Dimensions":[["stage","kind","state","skipped"]],"Metrics":[{"Name":"sortie_runs_total","Unit":"Count"}]},` +
+		`{"Namespace":"Sortie","Dimensions":[["stage","kind"]],"Metrics":[{"Name":"sortie_run_total_seconds","Unit":"Seconds"},{"Name":"sortie_run_retries_total","Unit":"Count"}]},` +
+		`{"Namespace":"Sortie","Dimensions":[["stage"]],"Metrics":[{"Name":"sortie_schedule_lateness_seconds","Unit":"Seconds"}]}]},` +
+		`"kind":"job","skipped":"false","sortie_run_retries_total":2,"sortie_run_total_seconds":10.5,"sortie_runs_total":1,` +
+		`"sortie_schedule_lateness_seconds":0.25,"stage":"dev","state":"Failed"}` + "\n"
+	if out.String() != want {
+		t.Errorf("got line\n%s\nwant\n%s", &out, want)
+	}
+	out.Reset()
+	if err := c.Write(&out, at, dim); err != nil || out.Len() > 0 {
+		t.Errorf("second Write: got %s (%v), want nothing", &out, err)
+	}
+}

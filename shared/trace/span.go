@@ -1,0 +1,232 @@
+package trace
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Span is a part of a run's life that has ended. Times are whole milliseconds.
+type Span struct {
+	Trace ID
+	ID    SpanID
+	// Parent is zero for the first span of a trace.
+	Parent SpanID
+	Name   string
+	// Server: the span is a request that was served. Its parent is the client's span.
+	Server     bool
+	Start, End time.Time
+	Attributes []Attribute
+	Events     []Event
+	// Failed: the span has the status Error, with Message.
+	Failed  bool
+	Message string
+}
+
+// Event is something that happened at a time of a span.
+type Event struct {
+	Name       string
+	At         time.Time
+	Attributes []Attribute
+}
+
+// Attribute is a named value: a string, an int64 or a bool.
+type Attribute struct {
+	Name  string
+	Value any
+}
+
+// The names of spans that are not states.
+const (
+	NameRequest = "request"
+	NameRun     = "run"
+	NameAttempt = "attempt"
+)
+
+// OfCommit returns the spans that a commit ends, children first. r is the record after the
+// commit, events are those of the commit.
+//
+//	request                    if a client created the run: from its commit, without a duration
+//	└─ run                     from the creation to the end
+//	   ├─ Pending, Retrying …  the states without a machine
+//	   └─ attempt              from ContainerCreating to the end of Terminating
+//	      └─ Running …         the states with a machine
+//
+// The events of the commit are events of the last state that they leave. If a commit ends
+// no state, each of its events is a span without a duration, named like the event.
+func OfCommit(r run.Run, events []run.Event) []Span {
+	c := commit{run: r, of: Of(r), entered: r.Metrics(r.EnteredAt).Entered}
+	for _, e := range events {
+		c.pending = append(c.pending, eventOf(e))
+		if e.Seq == 1 && requested(r) {
+			c.request(e)
+		}
+		if e.Seq > 1 && e.From != e.State {
+			c.state(e)
+		}
+	}
+	if n := len(c.spans); n > 0 {
+		c.spans[c.last].Events = append(c.spans[c.last].Events, c.pending...)
+	} else {
+		for i, e := range c.pending {
+			c.add(c.span(e.Name, "event", events[i].Seq, e.At, e.At), c.parent(events[i].State, events[i].Attempt), e.Attributes...)
+		}
+	}
+	for _, e := range events {
+		if e.Ends() {
+			c.end(e)
+		}
+	}
+	return c.spans
+}
+
+// requested reports whether a client's request created the run.
+func requested(r run.Run) bool {
+	switch r.Trigger {
+	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob:
+		return r.RetryOf != ""
+	}
+	return true
+}
+
+// commit collects the spans of a commit.
+type commit struct {
+	run run.Run
+	of  Context
+	// entered is when the run last entered each state but the first one.
+	entered map[run.State]time.Time
+	spans   []Span
+	// last is the index of the span that gets the pending events.
+	last    int
+	pending []Event
+}
+
+// request adds the span of the request that created the run. The time at which the request
+// arrived is not part of the record.
+func (c *commit) request(e run.Event) {
+	s := c.span(NameRequest, NameRequest, 0, c.run.CreatedAt, e.At)
+	s.Server = true
+	client, _ := Client(c.run)
+	c.take(s, client.Span)
+}
+
+// state adds the span of the state that the event leaves, and that of its attempt if it is
+// the last state of one.
+func (c *commit) state(e run.Event) {
+	s := c.span(string(e.From), "state", e.Seq, c.since(e.From), e.At)
+	attempt := e.From.HasMachine() && !e.State.HasMachine()
+	s.Failed, s.Message = failure(e)
+	c.take(s, c.parent(e.From, e.Attempt), Attribute{"state", string(e.From)}, number("attempt", e.Attempt))
+	if !attempt {
+		return
+	}
+	s = c.span(NameAttempt, NameAttempt, e.Attempt, c.since(run.ContainerCreating), e.At)
+	more := []Attribute{number("attempt", e.Attempt)}
+	s.Failed = e.State != run.Completed && e.State != run.Cancelled
+	if a := c.run.Attempt; a.Number == e.Attempt {
+		more = append(more, Attribute{"outcome", string(a.Outcome)})
+		if a.Machine.Known() {
+			more = append(more, Attribute{"machine_id", a.Machine.ID})
+		}
+		if a.Exit != nil {
+			more = append(more, number("exit_code", a.Exit.Code))
+		}
+	}
+	if f := c.run.Fault; s.Failed && f != nil {
+		s.Message = f.Message
+		more = append(more, Attribute{"fault", string(f.Code)})
+	}
+	c.add(s, c.of.Span, more...)
+}
+
+// end adds the span of the run.
+func (c *commit) end(e run.Event) {
+	s := c.span(NameRun, NameRun, 0, c.run.CreatedAt, e.At)
+	s.Failed, s.Message = failure(e)
+	more := []Attribute{{"state", string(e.State)}, number("attempt", e.Attempt), {"kind", c.run.Work.Kind}}
+	if e.Fault != nil {
+		more = append(more, Attribute{"fault", string(e.Fault.Code)})
+	}
+	var parent SpanID
+	switch client, ok := Client(c.run); {
+	case requested(c.run):
+		parent = spanID(c.run, NameRequest, 0)
+	case ok:
+		parent = client.Span
+	}
+	c.add(s, parent, more...)
+}
+
+// failure returns the status of a span that the event ends. A cancel is no failure.
+func failure(e run.Event) (failed bool, message string) {
+	failed = e.State == run.Failed || e.State == run.Orphaned
+	if e.Fault == nil || e.Fault.Category == fault.CategoryCancel && !failed {
+		return failed, ""
+	}
+	return true, e.Fault.Message
+}
+
+// parent returns the span of an attempt for a state with a machine, otherwise the run's.
+func (c *commit) parent(s run.State, attempt int) SpanID {
+	if s.HasMachine() {
+		return spanID(c.run, NameAttempt, attempt)
+	}
+	return c.of.Span
+}
+
+// since returns when the run last entered a state.
+func (c *commit) since(s run.State) time.Time {
+	if at, ok := c.entered[s]; ok {
+		return at
+	}
+	return c.run.CreatedAt
+}
+
+// span returns a span of a part of the run. The clocks of two functions can differ, so
+// until may be before since.
+func (c *commit) span(name, part string, number int, since, until time.Time) Span {
+	if until.Before(since) {
+		until = since
+	}
+	return Span{
+		Trace: c.of.Trace, ID: spanID(c.run, part, number), Name: name,
+		Start: since.UTC().Truncate(time.Millisecond), End: until.UTC().Truncate(time.Millisecond),
+	}
+}
+
+// take adds a span with the pending events.
+func (c *commit) take(s Span, parent SpanID, more ...Attribute) {
+	s.Events, c.pending = c.pending, nil
+	c.last = len(c.spans)
+	c.add(s, parent, more...)
+}
+
+// add adds a span with the attributes of the run.
+func (c *commit) add(s Span, parent SpanID, more ...Attribute) {
+	r := c.run
+	s.Parent = parent
+	s.Attributes = []Attribute{{"tenant", r.Tenant}, {"run_id", r.ID}, {"task_id", r.TaskID}, {"correlation_id", r.CorrelationID}}
+	if r.JobID != "" {
+		s.Attributes = append(s.Attributes, Attribute{"job_id", r.JobID})
+	}
+	s.Attributes = append(s.Attributes, more...)
+	c.spans = append(c.spans, s)
+}
+
+// eventOf returns an event of a run as an event of a span.
+func eventOf(e run.Event) Event {
+	attributes := []Attribute{{"event_id", e.ID}, number("seq", e.Seq), {"state", string(e.State)}, number("attempt", e.Attempt)}
+	if e.Message != "" {
+		attributes = append(attributes, Attribute{"message", e.Message})
+	}
+	if e.Fault != nil {
+		attributes = append(attributes, Attribute{"fault", string(e.Fault.Code)}, Attribute{"fault_message", e.Fault.Message})
+	}
+	if e.Exit != nil {
+		attributes = append(attributes, number("exit_code", e.Exit.Code))
+	}
+	return Event{Name: string(e.Type), At: e.At.UTC().Truncate(time.Millisecond), Attributes: attributes}
+}
+
+func number(name string, n int) Attribute { return Attribute{name, int64(n)} }

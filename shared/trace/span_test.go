@@ -1,0 +1,229 @@
+package trace_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/trace"
+)
+
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// life plays facts and collects the spans of each commit.
+type life struct {
+	*testing.T
+	now   time.Time
+	run   run.Run
+	spans []trace.Span
+}
+
+func begin(t *testing.T, r run.Run) *life {
+	t.Helper()
+	r.Tenant, r.ID, r.TaskID = "default", "job_1", "job_1"
+	r.Work = run.Work{Kind: run.KindJob, Program: &run.Program{}}
+	r.Policy.Retry.MaxAttempts, r.Policy.Retry.InitialDelay, r.Policy.StartTimeout = 2, time.Second, time.Minute
+	l := &life{T: t, now: epoch}
+	d := run.New(r, l.now)
+	l.run = d.Run
+	l.spans = trace.OfCommit(d.Run, d.Events)
+	return l
+}
+
+func (l *life) play(after time.Duration, f run.Fact) {
+	l.Helper()
+	l.now = l.now.Add(after + 400*time.Microsecond)
+	d, err := run.Decide(l.run, f, l.now)
+	if err != nil || !d.Changed {
+		l.Fatalf("%T: got %v, changed %v, want a change in %s", f, err, d.Changed, l.run.State)
+	}
+	spans := trace.OfCommit(d.Run, d.Events)
+	if diff := cmp.Diff(spans, trace.OfCommit(d.Run, d.Events)); diff != "" {
+		l.Error(diff)
+	}
+	l.run, l.spans = d.Run, append(l.spans, spans...)
+}
+
+// retried plays a run whose first attempt fails.
+func retried(t *testing.T, r run.Run) *life {
+	t.Helper()
+	l := begin(t, r)
+	admitted := run.Admitted{Pool: "p", Limit: 2}
+	l.play(time.Second, admitted)
+	l.play(time.Second, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m-1"}})
+	l.play(time.Second, run.MachineRunning{Attempt: 1})
+	l.play(10*time.Second, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, Signal: 9, OOM: true}})
+	l.play(time.Second, run.Settled{})
+	l.play(2*time.Second, run.Due{})
+	l.play(time.Second, admitted)
+	l.play(time.Second, run.MachineRunning{Attempt: 2})
+	l.play(20*time.Second, run.Reported{Attempt: 2, Report: run.Report{Digest: "d", Success: true}})
+	l.play(time.Second, run.Settled{})
+	if l.run.State != run.Completed {
+		t.Fatalf("got %s, want Completed", l.run.State)
+	}
+	return l
+}
+
+// tree shows the spans below a parent, with their durations and events.
+func tree(spans []trace.Span, parent trace.SpanID, indent string) string {
+	var text strings.Builder
+	for _, s := range spans {
+		if s.Parent != parent {
+			continue
+		}
+		var events []string
+		for _, e := range s.Events {
+			events = append(events, e.Name)
+		}
+		failed := ""
+		if s.Failed {
+			failed = " failed"
+		}
+		fmt.Fprintf(&text, "%s%s %s%s %v\n%s", indent, s.Name, s.End.Sub(s.Start).Round(10*time.Millisecond), failed, events, tree(spans, s.ID, indent+"  "))
+	}
+	return text.String()
+}
+
+func TestSpansOfARetriedRun(t *testing.T) {
+	t.Parallel()
+	l := retried(t, run.Run{Trigger: run.TriggerRequest})
+	const want = `request 0s [job.accepted]
+  run 39s []
+    Pending 1s [job.admitted]
+    attempt 13s failed []
+      ContainerCreating 2s [job.started]
+      job.machine_created 0s []
+      Running 10s failed [job.attempt_ended]
+      Terminating 1s failed [job.retry_scheduled]
+    Retrying 2s [job.retry_due]
+    Pending 1s [job.admitted]
+    attempt 22s []
+      ContainerCreating 1s [job.started]
+      Running 20s [job.attempt_ended]
+      Terminating 1s [job.completed]
+`
+	if diff := cmp.Diff(want, order(l.spans)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// order shows all spans, the parents of each level by time.
+func order(spans []trace.Span) string {
+	spans = slices.Clone(spans)
+	slices.SortStableFunc(spans, func(a, b trace.Span) int { return a.Start.Compare(b.Start) })
+	return tree(spans, trace.SpanID{}, "")
+}
+
+// TestStatesAddUpToTheRun checks that the states follow each other without a gap, and that
+// the parts of an attempt do.
+func TestStatesAddUpToTheRun(t *testing.T) {
+	t.Parallel()
+	l := retried(t, run.Run{Trigger: run.TriggerSchedule})
+	ids, byName := map[trace.SpanID]bool{}, map[string][]trace.Span{}
+	var states []trace.Span
+	for _, s := range l.spans {
+		if ids[s.ID] || s.Trace != trace.Of(l.run).Trace {
+			t.Errorf("got span %s of trace %s, want another id in the run's trace", s.ID, s.Trace)
+		}
+		ids[s.ID] = true
+		byName[s.Name] = append(byName[s.Name], s)
+		if run.State(s.Name).Valid() {
+			states = append(states, s)
+		}
+	}
+	at := l.run.CreatedAt.Truncate(time.Millisecond)
+	for _, s := range states {
+		if !s.Start.Equal(at) || s.End.Before(s.Start) {
+			t.Errorf("%s: got %s to %s, want a start at %s", s.Name, s.Start, s.End, at)
+		}
+		at = s.End
+	}
+	whole := byName[trace.NameRun][0]
+	if !at.Equal(whole.End) || !whole.End.Equal(l.run.EndedAt.Truncate(time.Millisecond)) || whole.Parent != (trace.SpanID{}) {
+		t.Errorf("got states until %s and a run %+v, want the same end, and no parent of a scheduled run", at, whole)
+	}
+	for i, attempt := range byName[trace.NameAttempt] {
+		create, end := byName[string(run.ContainerCreating)][i], byName[string(run.Terminating)][i]
+		if !attempt.Start.Equal(create.Start) || !attempt.End.Equal(end.End) || create.Parent != attempt.ID || end.Parent != attempt.ID {
+			t.Errorf("got attempt %+v, want it from %s to %s", attempt, create.Start, end.End)
+		}
+	}
+	l.run.Attempt.Number = 1
+	if worker := trace.OfAttempt(l.run).Span; worker != byName[trace.NameAttempt][0].ID {
+		t.Errorf("got the worker's parent %s, want the span of attempt 1, %s", worker, byName[trace.NameAttempt][0].ID)
+	}
+}
+
+func TestRequestIsAChildOfTheClientsSpan(t *testing.T) {
+	t.Parallel()
+	c, _ := trace.Parse(client)
+	l := begin(t, run.Run{TraceParent: client})
+	if s := l.spans[0]; s.Name != trace.NameRequest || !s.Server || s.Parent != c.Span || s.Trace != c.Trace {
+		t.Errorf("got %+v, want a request below the client's span", s)
+	}
+}
+
+func TestFailedRunHasItsFault(t *testing.T) {
+	t.Parallel()
+	l := begin(t, run.Run{JobID: "nightly", CorrelationID: "c"})
+	l.run.Policy.Retry.MaxAttempts = 1
+	l.play(time.Second, run.Admitted{Pool: "p", Limit: 1})
+	l.play(time.Second, run.MachineRunning{Attempt: 1})
+	l.play(time.Second, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 3}})
+	l.play(time.Second, run.Settled{})
+	s := l.spans[len(l.spans)-1]
+	got := map[string]any{}
+	for _, a := range s.Attributes {
+		got[a.Name] = a.Value
+	}
+	want := map[string]any{
+		"tenant": "default", "run_id": "job_1", "task_id": "job_1", "correlation_id": "c", "job_id": "nightly", "kind": run.KindJob,
+		"state": "Failed", "attempt": int64(1), "fault": string(l.run.Fault.Code),
+	}
+	if diff := cmp.Diff(want, got); diff != "" || s.Name != trace.NameRun || !s.Failed || s.Message != l.run.Fault.Message {
+		t.Errorf("got %+v, want a failed run: %s", s, diff)
+	}
+}
+
+func TestCancelIsNoFailure(t *testing.T) {
+	t.Parallel()
+	l := begin(t, run.Run{})
+	l.play(time.Second, run.CancelRequested{By: "a"})
+	l.play(time.Second, run.Admitted{Pool: "p", Limit: 1})
+	if l.run.State != run.Cancelled {
+		t.Fatalf("got %s, want Cancelled", l.run.State)
+	}
+	for _, s := range l.spans {
+		if s.Failed {
+			t.Errorf("got the failed span %s, want none", s.Name)
+		}
+	}
+}
+
+// TestSkippedFiringIsARun is the record of firings that were missed, which is created as
+// Completed.
+func TestSkippedFiringIsARun(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Tenant: "default", ID: "nightly:1", Trigger: run.TriggerSchedule, State: run.Completed, CreatedAt: epoch, EnteredAt: epoch}
+	spans := trace.OfCommit(r, []run.Event{{Seq: 1, Type: run.EventCompleted, At: epoch, State: run.Completed}})
+	if got, want := order(spans), "run 0s []\n  job.completed 0s []\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestEventAfterTheEndIsASpan is an action that follows the end.
+func TestEventAfterTheEndIsASpan(t *testing.T) {
+	t.Parallel()
+	r := run.Run{Tenant: "default", ID: "a", State: run.Completed, CreatedAt: epoch, EnteredAt: epoch.Add(time.Second)}
+	at := epoch.Add(time.Minute)
+	spans := trace.OfCommit(r, []run.Event{{Seq: 9, Type: run.EventActionExecuted, At: at, From: run.Completed, State: run.Completed}})
+	if len(spans) != 1 || spans[0].Name != string(run.EventActionExecuted) || !spans[0].Start.Equal(at) || spans[0].Parent != trace.Of(r).Span {
+		t.Errorf("got %+v, want one span of the event below the run", spans)
+	}
+}
