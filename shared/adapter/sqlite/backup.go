@@ -8,11 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // Backup writes a consistent copy of the database to the file dst while readers
-// and writers continue. dst must not exist (fs.ErrExist). It appears complete
+// and writers continue. The streams of the copy have other epochs. dst must not exist (fs.ErrExist). It appears complete
 // or not at all, with mode 0600. The end of ctx stops the copy.
 func (d *DB) Backup(ctx context.Context, dst string) error {
 	if err := d.enter(ctx); err != nil {
@@ -59,6 +60,9 @@ func copyTo(ctx context.Context, path, dst string) (err error) {
 	if err := vacuumInto(ctx, path, partial.Name()); err != nil {
 		return err
 	}
+	if err := renewEpochs(partial.Name()); err != nil {
+		return err
+	}
 	if err := partial.Sync(); err != nil {
 		return err
 	}
@@ -83,6 +87,23 @@ func vacuumInto(ctx context.Context, path, into string) error {
 	err = sqlitex.Execute(conn, "VACUUM INTO ?", &sqlitex.ExecOptions{Args: []any{into}})
 	if ctx.Err() != nil {
 		err = ctx.Err()
+	}
+	return errors.Join(named(err), conn.Close())
+}
+
+// renewEpochs gives the streams of a copy other epochs: where the copy is restored, its
+// streams continue at positions that the original has used for other records.
+func renewEpochs(path string) error {
+	conn, err := connect(path)
+	if err != nil {
+		return err
+	}
+	feed := false
+	err = sqlitex.Execute(conn, "SELECT 1 FROM sqlite_schema WHERE name = 'feed_streams'", &sqlitex.ExecOptions{
+		ResultFunc: func(*sqlite.Stmt) error { feed = true; return nil },
+	})
+	if err == nil && feed {
+		err = sqlitex.Execute(conn, "UPDATE feed_streams SET epoch = lower(hex(randomblob(8)))", nil)
 	}
 	return errors.Join(named(err), conn.Close())
 }

@@ -33,6 +33,7 @@ type DB struct {
 	closed  error
 
 	commits, changes, rows atomic.Int64
+	news                   news
 }
 
 // Open opens the file, or creates it with mode 0600; its folder must exist. It
@@ -53,6 +54,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		queue:   make(chan *change, queued),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
+		news:    news{next: map[string]chan struct{}{}},
 	}
 	if d.writer, err = create(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot open the database %s: %w", path, err), release(lock))

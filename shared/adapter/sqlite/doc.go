@@ -14,6 +14,9 @@
 // Changes that arrive during a commit share the next one, so many writers need
 // few fsyncs and a single writer does not wait.
 //
+// Feed keeps streams of records in the same file. The commit of an append notifies the
+// waiting readers, because all writers are in this process.
+//
 // The package refuses a second process on the same file, a file of a newer
 // version, and hosts without flock.
 package sqlite

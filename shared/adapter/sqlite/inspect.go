@@ -36,7 +36,8 @@ func inspect(tx *Tx, id string) (map[string]any, error) {
 	found, err := inspectBy(tx, id, "SELECT n, doc FROM runs WHERE id = ?1 OR task_id = ?1", map[string]string{
 		"events": "SELECT doc FROM events WHERE run = ? ORDER BY seq",
 		"heartbeats": `SELECT json_object('attempt', attempt, 'worker', worker, 'at', at, 'progress', progress, 'message', message,
-			'token', token, 'generation', generation, 'cancel', cancel) FROM beats WHERE run = ?`,
+			'token', token, 'generation', generation, 'cancel', cancel,
+			'received', received) FROM beats WHERE run = ?`,
 		"idempotencyKeys": "SELECT json_object('tenant', tenant, 'key', key, 'digest', digest) FROM keys WHERE run = ?",
 	})
 	if !errors.Is(err, port.ErrNotFound) {

@@ -54,7 +54,7 @@ func TestOlderFileIsReadable(t *testing.T) {
 		// outputs is the number of runs with bytes to delete, purged that of ended
 		// runs without.
 		outputs, purged int
-	}{{"folder-1", "local", 1, 1}, {"folder-2", "local", 2, 0}, {"folder-3", "default", 2, 0}} {
+	}{{"folder-1", "local", 1, 1}, {"folder-2", "local", 2, 0}, {"folder-3", "default", 2, 0}, {"folder-4", "default", 2, 0}} {
 		t.Run(row.folder, func(t *testing.T) {
 			t.Parallel()
 			path, left := older(t, row.folder)

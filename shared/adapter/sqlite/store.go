@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store implements port.Store in a DB, which other packages may use too. A
+// Store implements port.Store and port.CommitOutbox in a DB, which other packages may use too. A
 // write that failed with a StoreFull or Unavailable fault was not applied.
 type Store struct {
 	db     *DB
@@ -26,6 +26,9 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "store", storeSteps); err != nil {
 		return nil, err
 	}
+	if err := db.Migrate(ctx, "webhooks", webhookSteps); err != nil {
+		return nil, err
+	}
 	return &Store{db: db, clock: clk, newest: newNewest()}, nil
 }
 
@@ -39,14 +42,18 @@ const (
 func (s *Store) now() int64 { return nanos(s.clock.Now()) }
 
 // Create implements port.Store. A task id of another run is a conflict too.
-func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	rec, err := recordOf(first, 1)
+	if err != nil {
+		return nil, err
+	}
+	others, err := recordsOf(with)
 	if err != nil {
 		return nil, err
 	}
 	var known []byte
 	since := s.newest.now()
-	err = s.db.Write(ctx, func(tx *Tx) error {
+	err = s.write(ctx, nil, func(tx *Tx) error {
 		now := s.now()
 		if key != nil {
 			doc, err := useOfKey(tx, first.Run.Tenant, *key, now)
@@ -66,13 +73,20 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 				return err
 			}
 		}
-		return checkSlots(tx, rec)
+		if err := updateRuns(tx, others); err != nil {
+			return err
+		}
+		return checkSlots(tx, append(others, rec)...)
 	})
 	if err != nil {
+		s.newest.drop(others)
 		return nil, wrap(err, "create run", first.Run.ID)
 	}
 	if known == nil {
 		s.newest.begin(rec.Run, since)
+		for _, other := range others {
+			s.newest.put(other.Run, since)
+		}
 		return nil, nil
 	}
 	existing, err := decodeRun(known)
@@ -105,10 +119,10 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	insert := func() error {
 		return tx.QueryRow(`INSERT INTO runs (tenant, id, task_id, created_at, version, state,
-				act_by, expires_at, purge_at, output_due, attempt, machine, pool, since, doc, job)
+				act_by, expires_at, purge_at, output_due, attempt, machine, pool, place, doc, job)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING n`,
 			r.Tenant, r.ID, r.TaskID, nanos(r.CreatedAt), r.Version, string(r.State),
-			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc, c.job).Scan(&n)
+			c.actBy, c.expiresAt, c.purgeAt, c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc, c.job).Scan(&n)
 	}
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
@@ -127,8 +141,9 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	return 0, &port.Conflict{Ref: r.Ref()}
 }
 
-// writeBeside writes what belongs to the record in row n: events, heartbeat item,
-// and for a run of a job its slot and its result.
+// writeBeside writes the rows that belong to the record in row n: events and their change
+// in the outbox, heartbeat item, the slots of its job and its key, and the result of a run
+// of a job.
 func writeBeside(tx *Tx, n int64, rec record) error {
 	if err := insertEvents(tx, n, rec); err != nil {
 		return err
@@ -136,25 +151,31 @@ func writeBeside(tx *Tx, n int64, rec record) error {
 	if err := changeHeartbeat(tx, n, rec.Write); err != nil {
 		return err
 	}
-	if rec.job == nil {
-		return nil
+	if err := setSideSlots(tx, n, rec); err != nil {
+		return err
 	}
-	if err := setJobSlot(tx, n, rec); err != nil {
+	if err := takeTurns(tx, rec); err != nil || rec.job == nil {
 		return err
 	}
 	return writeResult(tx, rec.Write)
 }
 
-func setJobSlot(tx *Tx, n int64, rec record) error {
-	if rec.jobPool == nil {
-		_, err := tx.Exec("DELETE FROM job_slots WHERE run = ?", n)
-		return err
+func setSideSlots(tx *Tx, n int64, rec record) error {
+	for kind, slot := range rec.side {
+		var err error
+		if slot.pool == nil {
+			_, err = tx.Exec("DELETE FROM side_slots WHERE run = ? AND kind = ?", n, kind)
+		} else {
+			_, err = tx.Exec(`INSERT INTO side_slots (run, kind, tenant, id, pool, place) VALUES (?, ?, ?, ?, ?, ?)
+				ON CONFLICT DO UPDATE SET pool = excluded.pool, place = excluded.place
+				WHERE pool <> excluded.pool OR place IS NOT excluded.place`,
+				n, kind, rec.Run.Tenant, rec.Run.ID, slot.pool, slot.place)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	_, err := tx.Exec(`INSERT INTO job_slots (run, tenant, id, pool, since) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET pool = excluded.pool, since = excluded.since
-		WHERE pool <> excluded.pool OR since IS NOT excluded.since`,
-		n, rec.Run.Tenant, rec.Run.ID, rec.jobPool, rec.jobSince)
-	return err
+	return nil
 }
 
 func insertEvents(tx *Tx, n int64, rec record) error {
@@ -164,7 +185,10 @@ func insertEvents(tx *Tx, n int64, rec record) error {
 			return err
 		}
 	}
-	return nil
+	if len(rec.Events) == 0 {
+		return nil
+	}
+	return insertChange(tx, rec.Events[len(rec.Events)-1].At, rec.change)
 }
 
 // Commit implements port.Store. A deleted run is a conflict.
@@ -172,26 +196,14 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
-	records := make([]record, len(writes))
-	for i, w := range writes {
-		var err error
-		if records[i], err = recordOf(w, w.Run.Version+1); err != nil {
-			return err
-		}
+	records, err := recordsOf(writes)
+	if err != nil {
+		return err
 	}
 	since := s.newest.now()
-	err := s.db.Write(ctx, func(tx *Tx) error {
-		for _, rec := range records {
-			n, err := updateRun(tx, rec)
-			if err != nil {
-				return err
-			}
-			if err := writeBeside(tx, n, rec); err != nil {
-				return err
-			}
-			if err := setGate(tx, rec.Gate); err != nil {
-				return err
-			}
+	err = s.write(ctx, nil, func(tx *Tx) error {
+		if err := updateRuns(tx, records); err != nil {
+			return err
 		}
 		return checkSlots(tx, records...)
 	})
@@ -205,49 +217,46 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	return nil
 }
 
+// recordsOf encodes the writes of a commit.
+func recordsOf(writes []port.Write) ([]record, error) {
+	records := make([]record, len(writes))
+	for i, w := range writes {
+		var err error
+		if records[i], err = recordOf(w, w.Run.Version+1); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+func updateRuns(tx *Tx, records []record) error {
+	for _, rec := range records {
+		n, err := updateRun(tx, rec)
+		if err != nil {
+			return err
+		}
+		if err := writeBeside(tx, n, rec); err != nil {
+			return err
+		}
+		if err := setGate(tx, rec.Gate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func updateRun(tx *Tx, rec record) (n int64, err error) {
 	r, c := &rec.Run, &rec.columns
 	err = tx.QueryRow(`UPDATE runs SET version = ?, state = ?, act_by = ?, expires_at = ?, purge_at = ?,
-			output_due = ?, attempt = ?, machine = ?, pool = ?, since = ?, doc = ?
+			output_due = ?, attempt = ?, machine = ?, pool = ?, place = ?, doc = ?
 		WHERE tenant = ? AND id = ? AND version = ? RETURNING n`,
 		r.Version, string(r.State), c.actBy, c.expiresAt, c.purgeAt,
-		c.outputDue, c.attempt, c.machine, c.pool, c.since, rec.doc,
+		c.outputDue, c.attempt, c.machine, c.pool, c.place, rec.doc,
 		r.Tenant, r.ID, r.Version-1).Scan(&n)
 	if errors.Is(err, ErrNoRow) {
 		return 0, &port.Conflict{Ref: r.Ref()}
 	}
 	return n, err
-}
-
-// checkSlots refuses a commit that took a slot which was not free. It runs
-// after all writes, so slots that the same commit releases are free, in any
-// order of the writes.
-func checkSlots(tx *Tx, records ...record) error {
-	for _, rec := range records {
-		if err := checkSlot(tx, rec.Run.Tenant, rec.pool, rec.Run.Slot, rec.Lease); err != nil {
-			return err
-		}
-		if err := checkSlot(tx, rec.Run.Tenant, rec.jobPool, rec.Run.JobSlot, rec.JobLease); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkSlot checks one slot; pool is nil if no pool counts it.
-func checkSlot(tx *Tx, tenant string, pool any, slot run.Slot, change run.LeaseChange) error {
-	if pool == nil || (change != run.LeaseTake && change != run.LeaseGrant) {
-		return nil
-	}
-	var held, queued int
-	err := tx.QueryRow("SELECT held, queued FROM pools WHERE tenant = ? AND pool = ?", tenant, pool).Scan(&held, &queued)
-	if err != nil {
-		return err
-	}
-	if held > slot.Limit || (change == run.LeaseTake && queued > 0) {
-		return &port.NoSlot{Pool: slot.Pool}
-	}
-	return nil
 }
 
 // wrap adds what was being done to errors other than the port's answers.

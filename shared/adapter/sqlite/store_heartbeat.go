@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel, token_at, previous, forward_every, timeout"
+const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel, token_at, previous, forward_every, timeout, received"
 
 // Heartbeat implements port.Store. It finds the run's row by the index and does
 // not read it.
@@ -22,10 +22,11 @@ func (s *Store) Heartbeat(ctx context.Context, ref run.Ref, b run.Heartbeat) (no
 	}
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		now, err = scanHeartbeat(tx.QueryRow(`UPDATE beats SET
-				previous = iif(? >= at, at, previous), at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message)
+				previous = iif(? >= at, at, previous), at = max(at, ?), progress = coalesce(?, progress), message = coalesce(?, message),
+				received = received + ?
 			WHERE run = (SELECT n FROM runs WHERE tenant = ? AND id = ?) AND attempt = ? AND worker = ?
 			RETURNING `+heartbeatColumns,
-			nanos(b.At), nanos(b.At), b.Progress, message, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
+			nanos(b.At), nanos(b.At), b.Progress, message, b.Received, ref.Tenant, ref.ID, b.Attempt, b.WorkerID))
 		return err
 	})
 	return now, wrap(err, "store a heartbeat of run", ref.ID)
@@ -45,7 +46,7 @@ func scanHeartbeat(row Row) (b run.Heartbeat, err error) {
 	var at int64
 	var tokenAt, previous *int64
 	err = row.Scan(&b.Attempt, &b.WorkerID, &at, &b.Progress, &b.Message, &b.Token, &b.Generation, &b.Cancel,
-		&tokenAt, &previous, &b.ForwardEvery, &b.Timeout)
+		&tokenAt, &previous, &b.ForwardEvery, &b.Timeout, &b.Received)
 	if errors.Is(err, ErrNoRow) {
 		return run.Heartbeat{}, port.ErrNotFound
 	}
@@ -68,9 +69,9 @@ func changeHeartbeat(tx *Tx, n int64, w port.Write) error {
 		}
 	}
 	if b := c.Open; b != nil {
-		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+heartbeatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		_, err := tx.Exec("INSERT OR REPLACE INTO beats (run, "+heartbeatColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			n, b.Attempt, b.WorkerID, nanos(b.At), b.Progress, b.Message, b.Token, b.Generation, b.Cancel,
-			moment(b.TokenAt), moment(b.Previous), int64(b.ForwardEvery), int64(b.Timeout))
+			moment(b.TokenAt), moment(b.Previous), int64(b.ForwardEvery), int64(b.Timeout), b.Received)
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // SaveJob implements port.Store.
-func (s *Store) SaveJob(ctx context.Context, j job.Job) error {
-	return s.saveJob(ctx, j, nil)
+func (s *Store) SaveJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.saveJob(ctx, j, nil, notes)
 }
 
 // FireJob implements port.Store.
@@ -30,10 +30,10 @@ func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) e
 			return err
 		}
 	}
-	return s.saveJob(ctx, j, records)
+	return s.saveJob(ctx, j, records, nil)
 }
 
-func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record) error {
+func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record, notes []port.Note) error {
 	before := j.Revision
 	j.Revision++
 	doc, err := encode(j)
@@ -41,7 +41,7 @@ func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record) error 
 		return fmt.Errorf("cannot encode job %s: %w", j.ID, err)
 	}
 	since := s.newest.now()
-	err = s.db.Write(ctx, func(tx *Tx) error {
+	err = s.write(ctx, notes, func(tx *Tx) error {
 		if err := writeJob(tx, j, before, doc); err != nil {
 			return err
 		}
@@ -69,13 +69,9 @@ func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record) error 
 // an earlier version.
 func writeJob(tx *Tx, j job.Job, before int64, doc []byte) error {
 	if before == 0 {
-		created, err := tx.Exec(`INSERT INTO jobs (tenant, id, revision, version, created_at, wake_at, doc)
+		return orConflict(tx.Exec(`INSERT INTO jobs (tenant, id, revision, version, created_at, wake_at, doc)
 			VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			j.Tenant, j.ID, j.Revision, j.Version, nanos(j.CreatedAt), moment(j.WakeAt), doc)
-		if err == nil && created == 0 {
-			err = port.ErrConflict
-		}
-		return err
+			j.Tenant, j.ID, j.Revision, j.Version, nanos(j.CreatedAt), moment(j.WakeAt), doc))
 	}
 	var n, version int64
 	err := tx.QueryRow("SELECT n, version FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
@@ -152,43 +148,47 @@ func writeResult(tx *Tx, w port.Write) error {
 }
 
 // DeleteJob implements port.Store.
-func (s *Store) DeleteJob(ctx context.Context, j job.Job) error {
-	return wrap(s.db.Write(ctx, func(tx *Tx) error {
-		gone, err := tx.Exec("DELETE FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
-			j.Tenant, j.ID, j.Revision, nanos(j.CreatedAt))
-		if err == nil && gone == 0 {
-			err = port.ErrConflict
-		}
-		return err
+func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return wrap(s.write(ctx, notes, func(tx *Tx) error {
+		return orConflict(tx.Exec("DELETE FROM jobs WHERE tenant = ? AND id = ? AND revision = ? AND created_at = ?",
+			j.Tenant, j.ID, j.Revision, nanos(j.CreatedAt)))
 	}), "delete job", j.ID)
 }
 
 // Jobs implements port.Store. Its faults are those of List.
 func (s *Store) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
+	jobs, next, err := documentPage(ctx, s, "jobs", tenant, page, func(j job.Job) string { return j.ID })
+	return jobs, next, wrap(err, "list the jobs of", tenant)
+}
+
+// documentPage reads a page of the documents of a tenant in a table, ordered by id.
+func documentPage[T any](
+	ctx context.Context, s *Store, table, tenant string, page port.Page, id func(T) string,
+) (found []T, next string, err error) {
 	if err := checkLimit(page); err != nil {
 		return nil, "", err
 	}
-	in := list{kind: "jobs 1", scope: tenant}
+	in := list{kind: table + " 1", scope: tenant}
 	from, err := in.after(page.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	docs, err := s.docs(ctx, "SELECT doc FROM jobs WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", tenant, string(from), page.Limit+1)
+	docs, err := s.docs(ctx, "SELECT doc FROM "+table+" WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", tenant, string(from), page.Limit+1)
 	if err != nil {
-		return nil, "", wrap(err, "list the jobs of", tenant)
+		return nil, "", err
 	}
-	next := len(docs) > page.Limit
+	more := len(docs) > page.Limit
 	docs = docs[:min(len(docs), page.Limit)]
-	jobs := make([]job.Job, len(docs))
+	found = make([]T, len(docs))
 	for i, doc := range docs {
-		if err := json.Unmarshal(doc, &jobs[i]); err != nil {
-			return nil, "", fmt.Errorf("cannot decode a job: %w", err)
+		if err := json.Unmarshal(doc, &found[i]); err != nil {
+			return nil, "", fmt.Errorf("cannot decode a record of %s: %w", table, err)
 		}
 	}
-	if !next {
-		return jobs, "", nil
+	if !more {
+		return found, "", nil
 	}
-	return jobs, in.cursor([]byte(jobs[page.Limit-1].ID)), nil
+	return found, in.cursor([]byte(id(found[page.Limit-1]))), nil
 }
 
 // JobsDue implements port.Store.

@@ -11,19 +11,19 @@ import (
 // Queue implements port.Store.
 func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	refs, err := s.refs(ctx, `SELECT tenant, id FROM (
-			SELECT tenant, id, since FROM runs WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL
+			SELECT tenant, id, place FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
 			UNION ALL
-			SELECT tenant, id, since FROM job_slots WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL
-			ORDER BY since, id LIMIT ?3)`,
+			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
+			ORDER BY place, id LIMIT ?3)`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the queue of pool", pool)
 }
 
 // Holders implements port.Store.
 func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
-	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 AND pool = ?2 AND since IS NULL
+	refs, err := s.refs(ctx, `SELECT tenant, id FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NULL
 		UNION ALL
-		SELECT tenant, id FROM job_slots WHERE tenant = ?1 AND pool = ?2 AND since IS NULL LIMIT ?3`,
+		SELECT tenant, id FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NULL LIMIT ?3`,
 		tenant, pool, max(limit, 0))
 	return refs, wrap(err, "read the slots of pool", pool)
 }
@@ -38,6 +38,18 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 		return err
 	})
 	return length, wrap(err, "count the queue of pool", pool)
+}
+
+// QueueAhead implements port.Store.
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (ahead int, err error) {
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		return tx.QueryRow(`SELECT count(*) FROM (
+			SELECT 1 FROM runs WHERE tenant = ?1 AND pool = ?2 AND place < ?3
+			UNION ALL
+			SELECT 1 FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place < ?3 LIMIT ?4)`,
+			tenant, slot.Pool, slot.Order(), most).Scan(&ahead)
+	})
+	return ahead, wrap(err, "count the queue of pool", slot.Pool)
 }
 
 // Pools implements port.Store, ordered by tenant and pool.
@@ -57,14 +69,19 @@ func (s *Store) Pools(ctx context.Context) (pools []port.PoolUse, err error) {
 	return pools, wrap(err, "read", "the pools")
 }
 
-// Reconcile implements port.Store. The records themselves have slots and queue
-// places; only the row that counts them can differ and is corrected.
+// Reconcile implements port.Store. The records themselves have slots and queue places;
+// only the row that counts them can differ and is corrected. It removes past turns.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	// Compare without the writer first: a long queue takes a while to count.
 	var equal bool
 	err := s.db.Read(ctx, func(tx *Tx) error {
 		counted, stored, err := poolUse(tx, tenant, pool)
-		equal = counted == stored
+		if err != nil {
+			return err
+		}
+		var past int
+		err = tx.QueryRow("SELECT count(*) "+pastTurns, tenant, pool).Scan(&past)
+		equal = counted == stored && past == 0
 		return err
 	})
 	if err != nil || equal {
@@ -73,6 +90,9 @@ func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 	changed := 0
 	err = s.db.Write(ctx, func(tx *Tx) error {
 		changed = 0
+		if _, err := tx.Exec("DELETE "+pastTurns, tenant, pool); err != nil {
+			return err
+		}
 		counted, stored, err := poolUse(tx, tenant, pool)
 		if err != nil || counted == stored {
 			return err
@@ -93,10 +113,10 @@ type use struct{ held, queued int }
 
 // poolUse returns the counts by the records, and the stored ones.
 func poolUse(tx *Tx, tenant, pool string) (counted, stored use, err error) {
-	err = tx.QueryRow(`SELECT count(*) - count(since), count(since) FROM (
-			SELECT since FROM runs WHERE tenant = ?1 AND pool = ?2
+	err = tx.QueryRow(`SELECT count(*) - count(place), count(place) FROM (
+			SELECT place FROM runs WHERE tenant = ?1 AND pool = ?2
 			UNION ALL
-			SELECT since FROM job_slots WHERE tenant = ?1 AND pool = ?2)`,
+			SELECT place FROM side_slots WHERE tenant = ?1 AND pool = ?2)`,
 		tenant, pool).Scan(&counted.held, &counted.queued)
 	if err != nil {
 		return use{}, use{}, err

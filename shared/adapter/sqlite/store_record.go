@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -16,15 +17,26 @@ type record struct {
 	port.Write
 	doc    []byte
 	events [][]byte
+	// change is the JSON of the port.Change of the outbox; nil without an event.
+	change []byte
 	columns
 }
 
 // columns are the indexed values of a record; nil is NULL.
 type columns struct {
-	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, since, job any
-	// jobPool and jobSince are those of the row in job_slots.
-	jobPool, jobSince any
+	actBy, expiresAt, purgeAt, outputDue, attempt, machine, pool, place, job any
+	// side are the columns of the rows in side_slots.
+	side map[string]sideSlot
 }
+
+// sideSlot is a slot of a job or of a key.
+type sideSlot struct{ pool, place any }
+
+// The kinds of rows in side_slots.
+const (
+	sideJob = "job"
+	sideKey = "key"
+)
 
 // recordOf encodes the write with the version that it gets.
 func recordOf(w port.Write, version int64) (record, error) {
@@ -39,6 +51,9 @@ func recordOf(w port.Write, version int64) (record, error) {
 			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", e.Seq, w.Run.ID, err)
 		}
 	}
+	if len(rec.events) > 0 {
+		rec.change = slices.Concat([]byte(`{"run":`), doc, []byte(`,"events":[`), bytes.Join(rec.events, []byte(",")), []byte("]}"))
+	}
 	return rec, nil
 }
 
@@ -51,21 +66,29 @@ func columnsOf(r run.Run) columns {
 	if r.Placed() {
 		c.attempt, c.machine = r.Attempt.Number, machineColumn(r.Attempt.Machine)
 	}
-	c.pool, c.since = slotColumns(r.Slot, r.PoolState())
+	c.pool, c.place = slotColumns(r.Slot, r.PoolState())
+	c.side = map[string]sideSlot{}
 	if r.JobID != "" {
 		c.job = r.JobID
-		c.jobPool, c.jobSince = slotColumns(r.JobSlot, r.JobPoolState())
+	}
+	if r.JobSlot.Pool != "" {
+		pool, place := slotColumns(r.JobSlot, r.JobPoolState())
+		c.side[sideJob] = sideSlot{pool, place}
+	}
+	if r.KeySlot.Pool != "" {
+		pool, place := slotColumns(r.KeySlot, r.KeyPoolState())
+		c.side[sideKey] = sideSlot{pool, place}
 	}
 	return c
 }
 
 // slotColumns are the columns of a slot that its pool counts so.
-func slotColumns(s run.Slot, counted run.SlotState) (pool, since any) {
+func slotColumns(s run.Slot, counted run.SlotState) (pool, place any) {
 	switch counted {
 	case run.SlotHeld:
 		return s.Pool, nil
 	case run.SlotQueued:
-		return s.Pool, nanos(s.Since)
+		return s.Pool, s.Order()
 	}
 	return nil, nil
 }
@@ -112,10 +135,15 @@ func decodeRun(doc []byte) (run.Run, error) {
 	if err := json.Unmarshal(doc, &r); err != nil {
 		return run.Run{}, fmt.Errorf("cannot decode a run: %w", err)
 	}
-	if string(r.Work.Options) == "null" {
-		r.Work.Options = nil // JSON has no other word for it
-	}
+	fixOptions(&r)
 	return r, nil
+}
+
+// fixOptions restores options of nil, for which JSON has no other word.
+func fixOptions(r *run.Run) {
+	if string(r.Work.Options) == "null" {
+		r.Work.Options = nil
+	}
 }
 
 func decodeRuns(docs [][]byte) ([]run.Run, error) {

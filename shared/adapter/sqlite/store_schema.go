@@ -1,7 +1,9 @@
 package sqlite
 
-// storeSteps are the store's migrations; see DB.Migrate. Times are Unix
-// nanoseconds, the precision of a record's JSON; NULL is "never".
+import "strings"
+
+// storeSteps are the store's migrations; see DB.Migrate. Times are Unix nanoseconds, the
+// precision of a record's JSON; NULL means never.
 //
 // A record is one document with a few columns for its indexes, derived from the
 // document at every write; see columnsOf. Rows are numbered in the order of
@@ -9,8 +11,8 @@ package sqlite
 // some runs are partial.
 //
 // There is no table of leases. The row of a run says whether the run holds a
-// slot or is queued for one, so the two cannot differ; job_slots says the same
-// about the slots of jobs, in the same transaction. Triggers maintain the counts in
+// slot or is queued for one, so the two cannot differ; side_slots says the same
+// about the slots of jobs and keys, in the same transaction. Triggers maintain the counts in
 // pools, so finding a free slot counts no rows.
 var storeSteps = []string{`
 CREATE TABLE runs (
@@ -63,23 +65,7 @@ CREATE TABLE pools (
 	queued INTEGER NOT NULL,
 	PRIMARY KEY (tenant, pool)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER runs_inserted AFTER INSERT ON runs WHEN new.pool IS NOT NULL BEGIN
-	INSERT INTO pools VALUES (new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL)
-		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
-END;
-CREATE TRIGGER runs_updated AFTER UPDATE OF pool, since ON runs
-WHEN old.pool IS NOT new.pool OR (old.since IS NULL) <> (new.since IS NULL) BEGIN
-	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
-		WHERE tenant = old.tenant AND pool = old.pool;
-	INSERT INTO pools SELECT new.tenant, new.pool, new.since IS NULL, new.since IS NOT NULL
-		WHERE new.pool IS NOT NULL
-		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
-END;
-CREATE TRIGGER runs_deleted AFTER DELETE ON runs WHEN old.pool IS NOT NULL BEGIN
-	UPDATE pools SET held = held - (old.since IS NULL), queued = queued - (old.since IS NOT NULL)
-		WHERE tenant = old.tenant AND pool = old.pool;
-END;
-`, `
+` + runsTriggers("since"), `
 -- The item of the heartbeats beside a run, while one is open. No foreign key:
 -- it would be looked up at each opening, and the record is there.
 CREATE TABLE beats (
@@ -132,6 +118,8 @@ ALTER TABLE beats ADD COLUMN timeout INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX beats_due ON beats (at + timeout) WHERE timeout > 0;
 ALTER TABLE reception ADD COLUMN crowded INTEGER NOT NULL DEFAULT 0;
 `, `
+-- How many heartbeats were received.
+ALTER TABLE beats ADD COLUMN received INTEGER NOT NULL DEFAULT 0;
 -- The stored job that a run is of.
 ALTER TABLE runs ADD COLUMN job TEXT;
 CREATE INDEX runs_job ON runs (tenant, job, created_at) WHERE job IS NOT NULL;
@@ -188,4 +176,102 @@ CREATE TABLE job_results (
 	ended_at INTEGER NOT NULL,
 	doc      BLOB NOT NULL
 ) STRICT;
+`, `
+-- The records of pools. created_at distinguishes pools that had the same id one after
+-- another.
+CREATE TABLE pool_records (
+	n          INTEGER PRIMARY KEY,
+	tenant     TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	version    INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	slots      INTEGER, -- how many slots are granted, 0 while it drains; NULL: no limit
+	drain_due  INTEGER, -- the remaining runs are to be cancelled
+	doc        BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX pool_records_id ON pool_records (tenant, id);
+CREATE INDEX pool_records_drain ON pool_records (drain_due) WHERE drain_due IS NOT NULL;
+`, `
+-- The place in a queue is a text that orders it, run.Slot.Order, in place of a time.
+DROP INDEX runs_pool;
+DROP TRIGGER runs_inserted;
+DROP TRIGGER runs_updated;
+DROP TRIGGER runs_deleted;
+ALTER TABLE runs ADD COLUMN place TEXT; -- NULL: it holds a slot
+UPDATE runs SET place = printf('%016x', since - 9223372036854775807 - 1) WHERE since IS NOT NULL;
+ALTER TABLE runs DROP COLUMN since;
+CREATE INDEX runs_pool ON runs (tenant, pool, place, id) WHERE pool IS NOT NULL;
+` + runsTriggers("place") + `
+-- The slots of keys, beside those of jobs: kind is job or key.
+CREATE TABLE side_slots (
+	run    INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+	kind   TEXT NOT NULL,
+	tenant TEXT NOT NULL,
+	id     TEXT NOT NULL,
+	pool   TEXT NOT NULL,
+	place  TEXT,
+	PRIMARY KEY (run, kind)
+) STRICT, WITHOUT ROWID;
+INSERT INTO side_slots SELECT run, 'job', tenant, id, pool, printf('%016x', since - 9223372036854775807 - 1) FROM job_slots;
+UPDATE side_slots SET place = NULL WHERE run IN (SELECT run FROM job_slots WHERE since IS NULL);
+DROP TABLE job_slots;
+CREATE INDEX side_slots_pool ON side_slots (tenant, pool, place, id);
+CREATE TRIGGER side_slots_inserted AFTER INSERT ON side_slots BEGIN
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.place IS NULL, new.place IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER side_slots_updated AFTER UPDATE ON side_slots
+WHEN old.pool <> new.pool OR (old.place IS NULL) <> (new.place IS NULL) BEGIN
+	UPDATE pools SET held = held - (old.place IS NULL), queued = queued - (old.place IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.place IS NULL, new.place IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER side_slots_deleted AFTER DELETE ON side_slots BEGIN
+	UPDATE pools SET held = held - (old.place IS NULL), queued = queued - (old.place IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+END;
+
+-- The turns of keys in the queues of pools; see run.Line.
+CREATE TABLE turns (
+	tenant TEXT NOT NULL,
+	pool   TEXT NOT NULL,
+	turn   TEXT NOT NULL, -- run.Slot.Turn
+	last   INTEGER NOT NULL,
+	queued INTEGER NOT NULL,
+	PRIMARY KEY (tenant, pool, turn)
+) STRICT, WITHOUT ROWID;
+`, `
+-- The changes whose events are to be published: one for each commit of a run with
+-- events, and one for the notes of a write. A number is never used again, because
+-- readers continue behind one.
+CREATE TABLE outbox (
+	n   INTEGER PRIMARY KEY AUTOINCREMENT,
+	id  TEXT,             -- of a change that was set aside
+	at  INTEGER NOT NULL, -- in seconds
+	doc BLOB NOT NULL     -- a port.Change; for a change that was set aside its record
+) STRICT;
+CREATE UNIQUE INDEX outbox_id ON outbox (id) WHERE id IS NOT NULL;
 `}
+
+// runsTriggers returns the triggers that maintain pools for the rows of runs. place is the
+// column of the place in the queue, NULL if the run holds a slot.
+func runsTriggers(place string) string {
+	return strings.ReplaceAll(`CREATE TRIGGER runs_inserted AFTER INSERT ON runs WHEN new.pool IS NOT NULL BEGIN
+	INSERT INTO pools VALUES (new.tenant, new.pool, new.PLACE IS NULL, new.PLACE IS NOT NULL)
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER runs_updated AFTER UPDATE OF pool, PLACE ON runs
+WHEN old.pool IS NOT new.pool OR (old.PLACE IS NULL) <> (new.PLACE IS NULL) BEGIN
+	UPDATE pools SET held = held - (old.PLACE IS NULL), queued = queued - (old.PLACE IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+	INSERT INTO pools SELECT new.tenant, new.pool, new.PLACE IS NULL, new.PLACE IS NOT NULL
+		WHERE new.pool IS NOT NULL
+		ON CONFLICT DO UPDATE SET held = held + excluded.held, queued = queued + excluded.queued;
+END;
+CREATE TRIGGER runs_deleted AFTER DELETE ON runs WHEN old.pool IS NOT NULL BEGIN
+	UPDATE pools SET held = held - (old.PLACE IS NULL), queued = queued - (old.PLACE IS NOT NULL)
+		WHERE tenant = old.tenant AND pool = old.pool;
+END;
+`, "PLACE", place)
+}

@@ -327,7 +327,8 @@ func TestStoreCallEndsWithItsContext(t *testing.T) {
 // The forms of the store's queries: one without an index would read all runs.
 func TestEveryQueryUsesAnIndex(t *testing.T) {
 	t.Parallel()
-	_, db, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	_, db, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	newFeed(t, db, now)
 	const doc = "SELECT doc FROM runs WHERE "
 	for query, indexes := range map[string]string{
 		doc + "tenant = ? AND id = ?":                                                                              "runs_id",
@@ -339,12 +340,18 @@ func TestEveryQueryUsesAnIndex(t *testing.T) {
 		doc + "purge_at <= ? ORDER BY purge_at":                                                                    "runs_purge",
 		doc + "machine IS NOT NULL AND (tenant, id) > (?, ?) ORDER BY tenant, id":                                  "runs_machine",
 		doc + "tenant = ? AND job = ? AND state = ? AND (created_at, n) < (?, ?) ORDER BY created_at DESC, n DESC": "runs_job",
-		`SELECT tenant, id, since FROM runs WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL UNION ALL
-			SELECT tenant, id, since FROM job_slots WHERE tenant = ?1 AND pool = ?2 AND since IS NOT NULL
-			ORDER BY since, id`: "runs_pool job_slots_pool",
-		"SELECT n FROM jobs WHERE wake_at <= ? AND (wake_at, n) > (?, ?) ORDER BY wake_at, n": "jobs_wake",
-		"SELECT doc FROM jobs WHERE tenant = ? AND id > ? ORDER BY id":                        "jobs_id",
-		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq":                       "events_seq",
+		`SELECT tenant, id, place FROM runs WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL UNION ALL
+			SELECT tenant, id, place FROM side_slots WHERE tenant = ?1 AND pool = ?2 AND place IS NOT NULL
+			ORDER BY place, id`: "runs_pool side_slots_pool",
+		"SELECT n FROM jobs WHERE wake_at <= ? AND (wake_at, n) > (?, ?) ORDER BY wake_at, n":               "jobs_wake",
+		"SELECT doc FROM jobs WHERE tenant = ? AND id > ? ORDER BY id":                                      "jobs_id",
+		"SELECT doc FROM pool_records WHERE tenant = ? AND id > ? ORDER BY id":                              "pool_records_id",
+		"SELECT n FROM pool_records WHERE drain_due <= ? AND (drain_due, n) > (?, ?) ORDER BY drain_due, n": "pool_records_drain",
+		"SELECT data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position":                "feed_records_position",
+		"SELECT position FROM feed_records WHERE stream = ? AND id = ? AND appended_at > ?":                 "feed_records_id",
+		"SELECT n FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream":        "feed_streams_stream",
+		"DELETE FROM outbox WHERE id = ?":                                                                   "outbox_id",
+		"SELECT doc FROM events WHERE run = ? AND seq > ? ORDER BY seq":                                     "events_seq",
 	} {
 		var plan []string
 		err := db.Read(t.Context(), func(tx *sqlite.Tx) error {

@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Feed implements port.Feed in a DB. A write that failed with a StoreFull or Unavailable
+// fault was not applied. Wait returns after the commit of an append.
+type Feed struct {
+	db     *DB
+	config FeedConfig
+}
+
+// FeedConfig configures a Feed.
+type FeedConfig struct {
+	// Clock decides what has expired.
+	Clock clock.Clock
+	// Retention is how long records and marks are kept.
+	Retention time.Duration
+	// Random returns 64 random bits, of which epochs are made; nil means the host's
+	// generator.
+	Random func() uint64
+}
+
+var _ port.Feed = (*Feed)(nil)
+
+// NewFeed creates or migrates the feed's tables in db. It returns ErrNewer if a newer
+// version wrote them. The caller closes db.
+func NewFeed(ctx context.Context, db *DB, c FeedConfig) (*Feed, error) {
+	if c.Retention <= 0 {
+		return nil, fmt.Errorf("retention of the feed: %v is out of range, want a positive duration", c.Retention)
+	}
+	if c.Random == nil {
+		c.Random = rand.Uint64
+	}
+	if err := db.Migrate(ctx, "feed", feedSteps); err != nil {
+		return nil, err
+	}
+	return &Feed{db, c}, nil
+}
+
+// feedStream is the row of a stream.
+type feedStream struct {
+	n, newest, appendedAt int64
+	epoch                 string
+	state                 []byte
+}
+
+// streamOf returns the row of a stream; its zero value for an empty stream.
+func streamOf(tx *Tx, stream string) (s feedStream, err error) {
+	err = tx.QueryRow("SELECT n, epoch, newest, appended_at, state FROM feed_streams WHERE stream = ?", stream).
+		Scan(&s.n, &s.epoch, &s.newest, &s.appendedAt, &s.state)
+	if errors.Is(err, ErrNoRow) {
+		return feedStream{}, nil
+	}
+	return s, err
+}
+
+// expired is the time at which the newest of the expired records was appended, or later.
+func (f *Feed) expired() int64 { return nanos(f.config.Clock.Now().Add(-f.config.Retention)) }
+
+// oldest returns the first position that has not expired; newest+1 if all have. It
+// counts positions from 1 for a stream without a record.
+func (f *Feed) oldest(tx *Tx, s feedStream) (int64, error) {
+	first, expired := s.newest+1, f.expired()
+	err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = ? ORDER BY position LIMIT 1", s.n).Scan(&first)
+	if err != nil && !errors.Is(err, ErrNoRow) {
+		return 0, err
+	}
+	err = nil
+	// The first one has expired only until Trim deletes it.
+	expiredAt := func(position int64) bool {
+		var at int64
+		if err == nil {
+			err = tx.QueryRow("SELECT appended_at FROM feed_records WHERE stream = ? AND position = ?", s.n, position).Scan(&at)
+		}
+		return at <= expired
+	}
+	if first > s.newest || !expiredAt(first) {
+		return first, err
+	}
+	after := sort.Search(int(s.newest-first), func(i int) bool { return !expiredAt(first + 1 + int64(i)) })
+	return first + 1 + int64(after), err
+}
+
+func (f *Feed) head(tx *Tx, s feedStream) (port.Head, error) {
+	h := port.Head{Epoch: s.epoch, Newest: s.newest, State: s.state}
+	if s.newest == 0 {
+		return h, nil
+	}
+	var err error
+	h.Oldest, err = f.oldest(tx, s)
+	return h, err
+}
+
+// read reads a stream in a transaction.
+func (f *Feed) read(ctx context.Context, doing, stream string, do func(*Tx, feedStream) error) error {
+	err := port.CheckFeedName(stream)
+	if err == nil {
+		err = f.db.Read(ctx, func(tx *Tx) error {
+			s, err := streamOf(tx, stream)
+			if err != nil || s.n == 0 {
+				return err
+			}
+			return do(tx, s)
+		})
+	}
+	return wrap(err, doing, stream)
+}
+
+// Head implements port.Feed.
+func (f *Feed) Head(ctx context.Context, stream string) (h port.Head, err error) {
+	err = f.read(ctx, "read the head of", stream, func(tx *Tx, s feedStream) error {
+		h, err = f.head(tx, s)
+		return err
+	})
+	return h, err
+}
+
+// Append implements port.Feed. Appends that are made at the same time share a commit.
+func (f *Feed) Append(ctx context.Context, stream string, b port.Batch) (h port.Head, err error) {
+	if err := errors.Join(port.CheckFeedName(stream), b.Check()); err != nil {
+		return port.Head{}, wrap(err, "append to", stream)
+	}
+	epoch := strconv.FormatUint(f.config.Random(), 36)
+	err = f.db.Write(ctx, func(tx *Tx) error {
+		s, err := streamOf(tx, stream)
+		if err == nil && s.newest != b.After {
+			err = &port.FeedConflict{Newest: s.newest}
+		}
+		if err != nil {
+			return err
+		}
+		s.appendedAt = max(s.appendedAt, nanos(f.config.Clock.Now()))
+		s.newest += int64(len(b.Records))
+		s.state = b.State
+		if err := tx.QueryRow(`INSERT INTO feed_streams (stream, epoch, newest, appended_at, state) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET newest = excluded.newest, appended_at = excluded.appended_at, state = excluded.state
+			RETURNING n, epoch`, stream, epoch, s.newest, s.appendedAt, blob(b.State)).Scan(&s.n, &s.epoch); err != nil {
+			return err
+		}
+		for i, r := range b.Records {
+			if _, err := tx.Exec("INSERT INTO feed_records (stream, position, appended_at, at, id, data) VALUES (?, ?, ?, ?, ?, ?)",
+				s.n, b.After+1+int64(i), s.appendedAt, nanos(r.At), r.ID, blob(r.Data)); err != nil {
+				return err
+			}
+		}
+		if b.Mark != nil {
+			if _, err := tx.Exec("INSERT OR REPLACE INTO feed_marks (stream, position, appended_at, data) VALUES (?, ?, ?, ?)",
+				s.n, s.newest, s.appendedAt, blob(b.Mark)); err != nil {
+				return err
+			}
+		}
+		h, err = f.head(tx, s)
+		return err
+	})
+	if err != nil {
+		return port.Head{}, wrap(err, "append to", stream)
+	}
+	f.db.news.announce(feedTopic(stream))
+	return h, nil
+}
+
+// blob is the column of bytes, which is not NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func feedTopic(stream string) string { return "feed " + stream }
+
+// Wait implements port.Feed.
+func (f *Feed) Wait(ctx context.Context, stream string, after int64) error {
+	err := port.CheckFeedName(stream)
+	if err == nil {
+		err = f.db.await(ctx, feedTopic(stream), func(tx *Tx) (bool, error) {
+			s, err := streamOf(tx, stream)
+			return s.newest > after, err
+		})
+	}
+	return wrap(err, "wait for", stream)
+}
+
+// Positions implements port.Feed.
+func (f *Feed) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
+	found := map[string]int64{}
+	err := f.read(ctx, "read positions of", stream, func(tx *Tx, s feedStream) error {
+		expired := f.expired()
+		for _, r := range records {
+			var position int64
+			// A record that expired may have been appended again.
+			err := tx.QueryRow("SELECT position FROM feed_records WHERE stream = ? AND id = ? AND appended_at > ?", s.n, r.ID, expired).Scan(&position)
+			if err == nil {
+				found[r.ID] = position
+			} else if !errors.Is(err, ErrNoRow) {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Read implements port.Feed.
+func (f *Feed) Read(ctx context.Context, stream string, after int64, limit int) (records []port.FeedRecord, err error) {
+	if limit <= 0 {
+		return nil, wrap(port.CheckFeedName(stream), "read", stream)
+	}
+	err = f.read(ctx, "read", stream, func(tx *Tx, s feedStream) error {
+		oldest, err := f.oldest(tx, s)
+		if err != nil {
+			return err
+		}
+		size := 0
+		rows := tx.Query("SELECT position, id, at, data FROM feed_records WHERE stream = ? AND position >= ? ORDER BY position LIMIT ?",
+			s.n, max(after+1, oldest), limit)
+		for rows.Next() {
+			var r port.FeedRecord
+			var at int64
+			if err := rows.Scan(&r.Position, &r.ID, &at, &r.Data); err != nil {
+				return err
+			}
+			if size += len(r.Data); len(records) > 0 && size > port.MaxFeedPage {
+				break
+			}
+			r.At = time.Unix(0, at).UTC()
+			records = append(records, r)
+		}
+		return rows.Err()
+	})
+	return records, err
+}
+
+// Marks implements port.Feed.
+func (f *Feed) Marks(ctx context.Context, stream string, after int64, limit int) (marks []port.Mark, err error) {
+	err = f.read(ctx, "read the marks of", stream, func(tx *Tx, s feedStream) error {
+		rows := tx.Query(`SELECT position, data FROM feed_marks WHERE stream = ? AND position > ? AND appended_at > ?
+			ORDER BY position LIMIT ?`, s.n, after, f.expired(), max(limit, 0))
+		for rows.Next() {
+			var m port.Mark
+			if err := rows.Scan(&m.Position, &m.Data); err != nil {
+				return err
+			}
+			marks = append(marks, m)
+		}
+		return rows.Err()
+	})
+	return marks, err
+}

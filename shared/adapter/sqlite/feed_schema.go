@@ -1,0 +1,40 @@
+package sqlite
+
+// feedSteps are the migrations of the feed; see DB.Migrate. Times are Unix nanoseconds.
+//
+// The records of a stream are appended in the order of appended_at, which never
+// decreases, so that those that have expired are the first ones.
+var feedSteps = []string{`
+CREATE TABLE feed_streams (
+	n           INTEGER PRIMARY KEY,
+	stream      TEXT NOT NULL,
+	epoch       TEXT NOT NULL,
+	newest      INTEGER NOT NULL,
+	appended_at INTEGER NOT NULL, -- the last batch
+	state       BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX feed_streams_stream ON feed_streams (stream);
+CREATE TABLE feed_records (
+	stream      INTEGER NOT NULL,
+	position    INTEGER NOT NULL,
+	appended_at INTEGER NOT NULL,
+	at          INTEGER NOT NULL,
+	id          TEXT NOT NULL,
+	data        BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX feed_records_position ON feed_records (stream, position);
+CREATE INDEX feed_records_id ON feed_records (stream, id);
+CREATE TABLE feed_marks (
+	stream      INTEGER NOT NULL,
+	position    INTEGER NOT NULL,
+	appended_at INTEGER NOT NULL,
+	data        BLOB NOT NULL,
+	PRIMARY KEY (stream, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE feed_cursors (
+	stream   TEXT NOT NULL,
+	consumer TEXT NOT NULL,
+	position INTEGER NOT NULL,
+	PRIMARY KEY (stream, consumer)
+) STRICT, WITHOUT ROWID;
+`}

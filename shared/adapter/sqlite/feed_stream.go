@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Cursor implements port.Feed.
+func (f *Feed) Cursor(ctx context.Context, stream, consumer string) (position int64, err error) {
+	err = errors.Join(port.CheckFeedName(stream), port.CheckFeedName(consumer))
+	if err == nil {
+		err = f.db.Read(ctx, func(tx *Tx) error {
+			position, err = cursorOf(tx, stream, consumer)
+			return err
+		})
+	}
+	return position, wrap(err, "read a cursor of", stream)
+}
+
+func cursorOf(tx *Tx, stream, consumer string) (position int64, err error) {
+	err = tx.QueryRow("SELECT position FROM feed_cursors WHERE stream = ? AND consumer = ?", stream, consumer).Scan(&position)
+	if errors.Is(err, ErrNoRow) {
+		return 0, nil
+	}
+	return position, err
+}
+
+// MoveCursor implements port.Feed.
+func (f *Feed) MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error {
+	err := errors.Join(port.CheckFeedName(stream), port.CheckFeedName(consumer))
+	if err == nil {
+		err = f.db.Write(ctx, func(tx *Tx) error {
+			position, err := cursorOf(tx, stream, consumer)
+			switch {
+			case err != nil:
+			case position != from:
+				err = port.ErrConflict
+			case to == 0:
+				_, err = tx.Exec("DELETE FROM feed_cursors WHERE stream = ? AND consumer = ?", stream, consumer)
+			default:
+				_, err = tx.Exec(`INSERT INTO feed_cursors (stream, consumer, position) VALUES (?, ?, ?)
+					ON CONFLICT DO UPDATE SET position = excluded.position`, stream, consumer, to)
+			}
+			return err
+		})
+	}
+	return wrap(err, "move a cursor of", stream)
+}
+
+// Streams implements port.Feed. It misses none.
+func (f *Feed) Streams(ctx context.Context, prefix, after string, limit int) (streams []string, next string, err error) {
+	limit = max(limit, 1)
+	err = f.db.Read(ctx, func(tx *Tx) error {
+		streams = nil
+		// No text in UTF-8 has the byte 0xff.
+		rows := tx.Query("SELECT stream FROM feed_streams WHERE stream >= ? AND stream < ? AND stream > ? ORDER BY stream LIMIT ?",
+			prefix, prefix+"\xff", after, limit+1)
+		for rows.Next() {
+			var stream string
+			if err := rows.Scan(&stream); err != nil {
+				return err
+			}
+			streams = append(streams, stream)
+		}
+		return rows.Err()
+	})
+	if len(streams) > limit {
+		streams = streams[:limit]
+		next = streams[limit-1]
+	}
+	return streams, next, wrap(err, "list streams with", prefix)
+}
+
+// Trim implements port.Feed.
+func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int, err error) {
+	if err := port.CheckFeedName(stream); err != nil || limit <= 0 {
+		return 0, wrap(err, "trim", stream)
+	}
+	err = f.db.Write(ctx, func(tx *Tx) error {
+		s, err := streamOf(tx, stream)
+		if err != nil || s.n == 0 {
+			return err
+		}
+		oldest, err := f.oldest(tx, s)
+		if err != nil {
+			return err
+		}
+		records, err := tx.Exec(`DELETE FROM feed_records WHERE rowid IN (
+			SELECT rowid FROM feed_records WHERE stream = ? AND position < ? ORDER BY position LIMIT ?)`, s.n, oldest, limit)
+		if err != nil {
+			return err
+		}
+		marks, err := tx.Exec(`DELETE FROM feed_marks WHERE stream = ?1 AND position IN (
+			SELECT position FROM feed_marks WHERE stream = ?1 AND appended_at <= ?2 ORDER BY position LIMIT ?3)`,
+			s.n, f.expired(), int64(limit)-records)
+		deleted = int(records + marks)
+		return err
+	})
+	if err != nil {
+		return 0, wrap(err, "trim", stream)
+	}
+	return deleted, nil
+}

@@ -1,0 +1,54 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+)
+
+// news wakes those who wait for a commit. All writers of the file are in this process.
+type news struct {
+	mu   sync.Mutex
+	next map[string]chan struct{}
+}
+
+// about returns a channel that is closed at the next announcement of the topic.
+func (n *news) about(topic string) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.next[topic] == nil {
+		n.next[topic] = make(chan struct{})
+	}
+	return n.next[topic]
+}
+
+// announce is called after a commit.
+func (n *news) announce(topic string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if next := n.next[topic]; next != nil {
+		close(next)
+		delete(n.next, topic)
+	}
+}
+
+// await reads until a read finds something, once and again after each announcement of
+// the topic. It returns the error of ctx when that ends.
+func (d *DB) await(ctx context.Context, topic string, read func(*Tx) (found bool, err error)) error {
+	for {
+		next, found := d.news.about(topic), false
+		err := d.Read(ctx, func(tx *Tx) (err error) {
+			found, err = read(tx)
+			return err
+		})
+		if err != nil || found {
+			return err
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.closing:
+			return errClosed()
+		}
+	}
+}

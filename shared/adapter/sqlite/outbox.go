@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+var _ port.CommitOutbox = (*Store)(nil)
+
+// outboxTopic is announced after each commit that may have a change.
+const outboxTopic = "outbox"
+
+// ChangeOf decodes the record of a change in the outbox of a Store.
+func ChangeOf(record json.RawMessage) (port.Change, error) {
+	var c port.Change
+	if err := json.Unmarshal(record, &c); err != nil {
+		return port.Change{}, fmt.Errorf("cannot read a change of the outbox: %w", err)
+	}
+	fixOptions(&c.Run)
+	return c, nil
+}
+
+func insertChange(tx *Tx, at time.Time, doc []byte) error {
+	_, err := tx.Exec("INSERT INTO outbox (at, doc) VALUES (?, ?)", at.Unix(), doc)
+	return err
+}
+
+// write is DB.Write for what may have events or notes.
+func (s *Store) write(ctx context.Context, notes []port.Note, do func(*Tx) error) error {
+	var doc []byte
+	if len(notes) > 0 {
+		var err error
+		if doc, err = encode(port.Change{Notes: notes}); err != nil {
+			return fmt.Errorf("cannot encode notes: %w", err)
+		}
+	}
+	err := s.db.Write(ctx, func(tx *Tx) error {
+		if err := do(tx); err != nil || doc == nil {
+			return err
+		}
+		return insertChange(tx, s.clock.Now(), doc)
+	})
+	if err == nil {
+		s.db.news.announce(outboxTopic)
+	}
+	return err
+}
+
+// AddNotes implements port.Store.
+func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
+	return wrap(s.write(ctx, notes, func(*Tx) error { return nil }), "store", "notes")
+}
+
+// ownID is the id of the change of a commit: its number. A change that was set aside by
+// another id has that.
+func ownID(n int64) string { return "#" + strconv.FormatInt(n, 10) }
+
+// ownNumber is the reverse of ownID.
+func ownNumber(id string) (n int64, own bool) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(id, "#"), 10, 64)
+	return n, err == nil && ownID(n) == id
+}
+
+// SetAside implements port.Outbox.
+func (s *Store) SetAside(ctx context.Context, c port.StoredChange) error {
+	column, id := "id", any(c.ID)
+	if n, own := ownNumber(c.ID); own {
+		column, id = "n", n
+	}
+	return wrap(s.write(ctx, nil, func(tx *Tx) error {
+		_, err := tx.Exec("INSERT INTO outbox ("+column+`, at, doc) VALUES (?, ?, ?)
+			ON CONFLICT DO UPDATE SET at = excluded.at, doc = excluded.doc`, id, c.At.Unix(), c.Record)
+		return err
+	}), "set aside change", c.ID)
+}
+
+// Stored implements port.Outbox. It misses none.
+func (s *Store) Stored(ctx context.Context, after string, limit int) (changes []port.StoredChange, next string, err error) {
+	from := int64(0)
+	if after != "" {
+		if from, err = strconv.ParseInt(after, 10, 64); err != nil {
+			return nil, "", fault.Wrap(err, fault.Internal, "malformed place in the outbox")
+		}
+	}
+	limit, last := max(limit, 1), int64(0)
+	err = s.db.Read(ctx, func(tx *Tx) error {
+		rows := tx.Query("SELECT n, id, at, doc FROM outbox WHERE n > ? ORDER BY n LIMIT ?", from, limit+1)
+		for rows.Next() {
+			var n, at int64
+			var id *string
+			var c port.StoredChange
+			if err := rows.Scan(&n, &id, &at, &c.Record); err != nil {
+				return err
+			}
+			if len(changes) == limit {
+				next = strconv.FormatInt(last, 10)
+				break
+			}
+			c.ID, c.At, last = ownID(n), time.Unix(at, 0).UTC(), n
+			if id != nil {
+				c.ID = *id
+			}
+			changes = append(changes, c)
+		}
+		return rows.Err()
+	})
+	return changes, next, wrap(err, "read", "the outbox")
+}
+
+// Published implements port.Outbox.
+func (s *Store) Published(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return wrap(s.db.Write(ctx, func(tx *Tx) error {
+		for _, id := range ids {
+			query, key := "DELETE FROM outbox WHERE id = ?", any(id)
+			if n, own := ownNumber(id); own {
+				query, key = "DELETE FROM outbox WHERE n = ?", n
+			}
+			if _, err := tx.Exec(query, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), "remove changes", strings.Join(ids, " "))
+}
+
+// Wait implements port.CommitOutbox.
+func (s *Store) Wait(ctx context.Context, after string) error {
+	return wrap(s.db.await(ctx, outboxTopic, func(tx *Tx) (bool, error) {
+		from, own := ownNumber(after)
+		if !own {
+			from = 0
+			err := tx.QueryRow("SELECT n FROM outbox WHERE id = ?", after).Scan(&from)
+			if err != nil && !errors.Is(err, ErrNoRow) {
+				return false, err
+			}
+		}
+		var newest int64
+		err := tx.QueryRow("SELECT ifnull(max(n), 0) FROM outbox").Scan(&newest)
+		return newest > from, err
+	}), "wait for", "a change of the outbox")
+}

@@ -1,0 +1,155 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	porttest.Outbox(t, func(t *testing.T) (port.Outbox, func()) {
+		store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+		return store, nil
+	})
+}
+
+// changes returns the decoded changes of the outbox with their ids.
+func changes(t *testing.T, store *sqlite.Store) (decoded []port.Change, ids []string) {
+	t.Helper()
+	stored, next, err := store.Stored(t.Context(), "", 100)
+	if err != nil || next != "" {
+		t.Fatalf("got next %q, %v, want the whole outbox", next, err)
+	}
+	for _, each := range stored {
+		c, err := sqlite.ChangeOf(each.Record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, ids = append(decoded, c), append(ids, each.ID)
+	}
+	return decoded, ids
+}
+
+// TestEachCommitWithEventsIsAChange also checks that a refused commit and a commit without
+// an event are not changes. Rule 1 of shared/README.md.
+func TestEachCommitWithEventsIsAChange(t *testing.T) {
+	t.Parallel()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	created := newRun("a")
+	if _, err := store.Create(t.Context(), created, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(t.Context(), created, nil); !errors.Is(err, port.ErrConflict) {
+		t.Errorf("second creation: got %v, want ErrConflict", err)
+	}
+	created.Run.Version = 1
+	want := []port.Change{{Run: created.Run, Events: created.Events}}
+	commit := func(f run.Fact) {
+		t.Helper()
+		r, err := store.Load(t.Context(), created.Run.Ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := run.Decide(r, f, newYear.Add(time.Minute))
+		if err != nil || !d.Changed {
+			t.Fatalf("got changed %v, %v, want a change", d.Changed, err)
+		}
+		if err := store.Commit(t.Context(), port.WriteOf(d)); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Commit(t.Context(), port.WriteOf(d)); !errors.Is(err, port.ErrConflict) {
+			t.Errorf("repeated commit: got %v, want ErrConflict", err)
+		}
+		if d.Run.Version++; len(d.Events) > 0 {
+			want = append(want, port.Change{Run: d.Run, Events: d.Events})
+		}
+	}
+	commit(run.Admitted{Pool: "p", Limit: 1})
+	commit(run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token"})
+	commit(run.CancelRequested{})
+	if len(want) != 3 {
+		t.Fatalf("got %d commits with events, want 3", len(want))
+	}
+	got, ids := changes(t, store)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(fault.Fault{})); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	if err := store.Published(t.Context(), ids[:2]...); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := changes(t, store); len(got) != 1 || got[0].Run.Version != want[2].Run.Version {
+		t.Errorf("got changes %v after two were published, want the third", got)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	porttest.Notes(t, store, func() (notes []port.Note) {
+		all, _ := changes(t, store)
+		for _, c := range all {
+			notes = append(notes, c.Notes...)
+		}
+		return notes
+	})
+}
+
+func TestWaitEndsWithTheNextChange(t *testing.T) {
+	t.Parallel()
+	store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+	ended := make(chan error)
+	wait := func(ctx context.Context, after string) { go func() { ended <- store.Wait(ctx, after) }() }
+	for i, next := range []func(){
+		func() { create(t, store, "a") },
+		func() { advance(t, store, "a", run.CancelRequested{}) },
+		func() {
+			if err := store.AddNotes(t.Context(), port.Note{ID: "n", Document: []byte("{}")}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		_, ids := changes(t, store)
+		after := ""
+		if len(ids) > 0 {
+			after = ids[len(ids)-1]
+		}
+		if i == 2 { // a reader continues behind what it has published
+			if err := store.Published(t.Context(), ids...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wait(t.Context(), after)
+		select {
+		case err := <-ended:
+			t.Fatalf("got the end of a wait behind %q before a change, %v", after, err)
+		default:
+		}
+		next()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		wait(t.Context(), after) // at once
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, ids := changes(t, store)
+	wait(ctx, ids[0])
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v from a cancelled wait, want %v", err, context.Canceled)
+	}
+}

@@ -1,0 +1,17 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
+		store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
+		return store, nil
+	})
+}
