@@ -21,14 +21,23 @@ func (s *Store) Commit(ctx context.Context, writes ...port.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
+	changes, err := s.changesOf(writes)
+	if err != nil {
+		return err
+	}
+	return wrap(s.commit(ctx, changes), "commit run", writes[0].Run.ID)
+}
+
+// changesOf encodes the writes of a commit.
+func (s *Store) changesOf(writes []port.Write) ([]*change, error) {
 	changes := make([]*change, len(writes))
 	for i, w := range writes {
 		var err error
 		if changes[i], err = s.changeOf(w, w.Run.Version+1); err != nil {
-			return wrap(err, "commit run", w.Run.ID)
+			return nil, wrap(err, "commit run", w.Run.ID)
 		}
 	}
-	return wrap(s.commit(ctx, changes), "commit run", writes[0].Run.ID)
+	return changes, nil
 }
 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
@@ -44,25 +53,34 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 		if err != nil {
 			return err
 		}
-		var parts, beside []*part
-		for _, c := range changes {
-			updates := c.updates()
-			leases.note(c, updates[0])
-			parts = append(parts, updates[0])
-			beside = append(beside, updates[1:]...)
-			if heartbeat := c.heartbeat(); heartbeat != nil {
-				beside = append(beside, heartbeat)
-			}
-			if c.Gate != nil {
-				gate, err := gatePart(*c.Gate)
-				if err != nil {
-					return err
-				}
-				beside = append(beside, gate)
-			}
+		parts, err := updates(changes, leases)
+		if err != nil {
+			return err
 		}
-		return s.write(ctx, slices.Concat(parts, beside, leases.parts, results(changes)))
+		return s.write(ctx, slices.Concat(parts, leases.parts, results(changes)))
 	})
+}
+
+// updates are the parts of the changed records, and of what is beside them.
+func updates(changes []*change, l *leases) ([]*part, error) {
+	var parts, beside []*part
+	for _, c := range changes {
+		updates := c.updates()
+		l.note(c, updates[0])
+		parts = append(parts, updates[0])
+		beside = append(beside, updates[1:]...)
+		if heartbeat := c.heartbeat(); heartbeat != nil {
+			beside = append(beside, heartbeat)
+		}
+		if c.Gate != nil {
+			gate, err := gatePart(*c.Gate)
+			if err != nil {
+				return nil, err
+			}
+			beside = append(beside, gate)
+		}
+	}
+	return append(parts, beside...), nil
 }
 
 // again plans and writes until the plan is not outdated.

@@ -114,6 +114,10 @@ func TestPlainExportCostsAtMostSeventyWriteUnits(t *testing.T) {
 			if c.heartbeat != nil {
 				d.Heartbeat = c.heartbeat(now)
 			}
+			if d.Heartbeat.Close { // their number goes into the record
+				_, err := s.LastHeartbeat(ctx, r.Ref())
+				ok(err)
+			}
 			ok(s.Commit(ctx, port.WriteOf(d)))
 			row(c.name)
 			if c.heartbeat != nil && d.Heartbeat.Token != nil {

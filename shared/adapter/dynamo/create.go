@@ -15,10 +15,14 @@ import (
 
 // Create implements port.Store. A task id of another run is a conflict too, if
 // it differs from that run's id.
-func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s *Store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	c, err := s.changeOf(first, 1)
 	if err != nil {
 		return nil, wrap(err, "create run", first.Run.ID)
+	}
+	others, err := s.changesOf(with)
+	if err != nil {
+		return nil, err
 	}
 	var use *nameUse
 	if key != nil {
@@ -26,7 +30,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	}
 	task := taskOf(c)
 	err = s.again(ctx, func() error {
-		leases, err := s.leases(ctx, []*change{c})
+		leases, err := s.leases(ctx, append([]*change{c}, others...))
 		if err != nil {
 			return err
 		}
@@ -34,7 +38,11 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		if use != nil {
 			parts = append(parts, use.part(s, c))
 		}
-		return s.write(ctx, slices.Concat(parts, s.creation(c, task, leases), leases.parts, results([]*change{c})))
+		updated, err := updates(others, leases)
+		if err != nil {
+			return err
+		}
+		return s.write(ctx, slices.Concat(parts, s.creation(c, task, leases), updated, leases.parts, results(append(others, c))))
 	})
 	if err == nil && use != nil && use.existing != nil {
 		return use.existing, nil
@@ -56,7 +64,7 @@ func (s *Store) creation(c *change, task *nameUse, leases *leases) (parts []*par
 		parts = append(parts, task.part(s, c))
 	}
 	created := c.creates(s)
-	for _, attribute := range []string{attrSlot, attrJobSlot} {
+	for _, attribute := range slotAttributes {
 		if at, ok := leases.held[slotOf{c, attribute}]; ok {
 			created.put[attribute] = number(int64(at.number))
 		}

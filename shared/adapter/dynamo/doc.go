@@ -2,8 +2,8 @@
 //
 // It implements port.Store for any number of processes. Reads by ID (of a run,
 // its events, its heartbeats, a job, a queue, a pool) are strongly consistent. Reads
-// through an index (List, Jobs, JobsDue, Due, OutputsDue, WithMachine, Purge, the
-// register of pools, the runs that Reconcile checks) are eventually consistent: they
+// through an index (List, Jobs, JobsDue, PoolRecords, DrainsDue, Due, OutputsDue,
+// WithMachine, Purge, the register of pools, the runs that Reconcile checks) are eventually consistent: they
 // may miss the newest commits, but the records they return are read from the table.
 // Throttled requests and transaction conflicts are retried until the deadline of
 // the context, for at most 20 s. The package does not create the table, which
@@ -15,9 +15,12 @@
 //	TENANT#run#ID          run                       the run: record and newest events
 //	                       events#BORN#LAST          older events of a run that has many
 //	                       beat                      the heartbeats of its worker
-//	TENANT#pool#NAME       pool                      registers the pool
+//	TENANT#pool#NAME       record                    the record of the pool
+//	                       pool                      registers the pool
 //	                       slot#NUMBER               a held slot and its run
-//	                       line#SINCE#ID             a run in the queue
+//	                       line#ORDER#ID             a run in the queue, see run.Slot.Order
+//	                       turn#TURN                 the turns of a key in the queue; without TURN, the joins of
+//	                                                 a queue with a limit
 //	TENANT#job#ID          job                       the job: its record, revision and version
 //	                       version#BORN#VERSION      the record of an earlier version
 //	                       result                    the result of its run that ended last
@@ -26,15 +29,26 @@
 //	#gate#POOL             note                      the start gate of a pool
 //	#reception             note                      since when heartbeats are received
 //	#claim                 note                      the table that has every record
+//	#outbox#ID             aside                     a change whose events could not be published
+//	#note#TENANT#note#ID   note                      an event without a commit of a run
+//	#feed#STREAM           head                      a stream: epoch, newest position, state
+//	                       batch#LAST                the records of a batch, up to the position LAST
+//	                       mark#POSITION             a mark
+//	                       cursor#CONSUMER           the position of a consumer
+//	#seats#ROOM            seat#NUMBER               a taken seat of a room
+//	#eventkeys             ID                        a public key of events
 //
 //	index      pk                        sk           entries
 //	list       TENANT#living|ended#0..7  birth        runs; end is the state of an ended one, the slots
 //	                                                  and their pools of a living one
 //	           TENANT#jobs#              id           jobs
+//	           TENANT#pools#             id           pools with a record
+//	           #feeds                    name         streams
 //	jobs       TENANT#job#ID             birth        runs of a job
 //	due        act|settle|output|purge#0..15  time    runs with something due
 //	           beat#0..3                 time         heartbeats whose limit sweeps check
 //	           job#0..3                  time         jobs that fire
+//	           drain#0                   time         pools whose drain has a deadline
 //	           pool#0                    0            pools
 //	machines   0..15                     pk           runs with a known machine
 //
@@ -53,7 +67,10 @@
 // writes. The queue is items under the pool's key, in order. A pool without a
 // limit has neither. The slots of a job are those of the pool job/ID. The item of a run
 // has the number of its pool's slot in "slot", of its job's in "jslot"; one commit may
-// change both, for several runs. A pool that is unused for three hours is not
+// change both, for several runs. So are the slots of a key, those of the pool key/KEY, with
+// the number in "kslot". A run that joins a queue with a key, or leaves it, changes the turns
+// of its key, so joins of one key are transactions on one item; runs without a key or a job
+// share none. A pool that is unused for three hours is not
 // registered.
 //
 // The item of a result exists from the creation of its job to its deletion. The
@@ -64,8 +81,8 @@
 //
 // Records and events are JSON, compressed with a fixed dictionary (package
 // format): the record of an export takes 200 to 400 bytes, an event about 40, a
-// task token 500. The eight commits of a successful export write 6.1 KB in 9
-// write units (before transactions and indexes); as plain JSON they write 20.2 KB
+// task token 500. The eight commits of a successful export write 6.4 KB in 9
+// write units (before transactions and indexes); as plain JSON they write 21.5 KB
 // in 24 units. TestCompressionSavesWriteUnits measures this.
 //
 // Config.PlainItems (SORTIE_PLAIN_ITEMS=true) stores new documents as plain JSON
@@ -82,13 +99,18 @@
 //	Load, Find                1 RRU; Find by a task id that differs from the run's id 3
 //	SaveJob, FireJob          1 WRU, and 2 for a changed WakeAt; in a transaction twice that, 2 for a
 //	                          changed definition and 10 for each run
-//	LoadJob, LastResult       1 RRU; JobVersion 1 or 2
+//	SavePool, DeletePool      2 WRU, and 1 for each change of a deadline
+//	LoadJob, LastResult       1 RRU; JobVersion 1 or 2; LoadPool 1
 //	Jobs, JobsDue             n RRU; 4 queries a page
+//	PoolRecords, DrainsDue    n RRU; 1 query a page
 //	Events                    1 RRU, and 1 for each 4 KB of older ones
 //	Heartbeat, LastHeartbeat  1 WRU, 1 RRU; the entry of an item in the due index is not moved
 //	HeartbeatsDue             4 queries, n/2 RRU for the items whose first limit is over
 //	RecordReception           1 WRU, after 1 RRU
+//	AddNotes                  2 WRU for each KB of a note, 1 of a single one; SaveJob, DeleteJob, SavePool and
+//	                          DeletePool with notes are transactions
 //	Queue                     1 RRU for each 40 queue items; QueueLength half of that
+//	Line                      2 RRU, 3 with a key; a join and a grant with a key 2 WRU
 //	taking a slot             2 RRU, and 1 for each 50 held slots; a grant reads none
 //	List                      16 queries (8 with a state, 1 of a job), n RRU; with a state at most
 //	                          2,000 entries a page
@@ -115,7 +137,7 @@
 //	settled, releases its slot          14 WRU
 //	downloaded                           3 WRU
 //	output deleted                       3 WRU
-//	total                               68 WRU, 12 RRU
+//	total                               68 WRU, 13 RRU
 //
 // TestScheduledRunCostsAtMostSeventyWriteUnits and TestJobCosts measure a job with one
 // concurrent run, which fires once a day:
@@ -153,6 +175,31 @@
 //
 // The first limit is DynamoDB's start capacity of an on-demand table, 4,000 WRU and
 // 12,000 RRU a second, which doubles within half an hour of use.
+//
+// # Streams
+//
+// An append is a transaction: the head, on condition of its newest position, the item of
+// the batch, and that of a mark. No item is per record. Positions reads the batches since
+// its last call, and the first time those since a minute before the oldest record; a Feed
+// remembers up to 100,000 ids of a stream. The table's TTL deletes batches and marks, and
+// reads pass over expired ones, which it deletes late. TestFeedCosts measures Head,
+// Positions and Append of signed events of an export, 1.1 KB each, with the state of a
+// tree of a million events:
+//
+//	events in a batch        1     3    10    30   100   200
+//	WRU of an append         4     6    10    18    44    82
+//	WRU of an event        4.0   2.0   1.0   0.6  0.44  0.41
+//	RRU of the three calls 2.2   2.2   2.2   2.5   3.5   4.5
+//
+// A mark takes 2 WRU for each KB, MoveCursor 1 WRU, Cursor 1 RRU, Read 1 RRU for each
+// 4 KB of its batches. Wait takes 0.5 RRU for each look, 3,600 an hour at the default
+// interval of half a second.
+//
+// The items of a stream have one partition key, which accepts 1,000 WRU a second. That
+// permits 250 appends a second of one event, 1,000 events a second in batches of 10, and
+// 2,400 in batches of 200. Appends to one stream follow each other: at 20 ms for a
+// transaction there are 50 a second, so 500 events a second in batches of 10 and 1,900 in
+// batches of 50. Streams are independent of each other.
 //
 // # Throughput per key
 //

@@ -28,6 +28,7 @@ const (
 	heartbeatPrevious   = "previous"
 	heartbeatForward    = "forward"
 	heartbeatTimeout    = "timeout"
+	heartbeatReceived   = "received"
 	noteSince           = "since"
 	noteAt              = "probed"
 	noteCrowded         = "crowded"
@@ -68,6 +69,9 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 	if b.Message != "" {
 		p.set(heartbeatMessage, text(b.Message))
 	}
+	if b.Received > 0 {
+		p.add(heartbeatReceived, int64(b.Received))
+	}
 	out, err := call(ctx, s, s.api.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName: &s.config.Table, Key: p.key, UpdateExpression: p.update(), ConditionExpression: p.condition(),
 		ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values, ReturnValues: types.ReturnValueAllNew,
@@ -107,6 +111,7 @@ func heartbeatOf(is item) run.Heartbeat {
 		Message: textOf(is[heartbeatMessage]), Token: textOf(is[heartbeatToken]), Generation: int(numberOf(is[heartbeatGeneration])),
 		TokenAt: timeOf(is[heartbeatTokenAt]), Previous: timeOf(is[heartbeatPrevious]),
 		ForwardEvery: time.Duration(numberOf(is[heartbeatForward])), Timeout: time.Duration(numberOf(is[heartbeatTimeout])),
+		Received: int(numberOf(is[heartbeatReceived])),
 	}
 	if v, ok := is[heartbeatProgress]; ok {
 		b.Progress = new(int(numberOf(v)))
@@ -177,6 +182,9 @@ func opened(key item, b run.Heartbeat, change run.HeartbeatChange) item {
 		if !at.IsZero() {
 			is[name] = moment(at)
 		}
+	}
+	if b.Received > 0 {
+		is[heartbeatReceived] = number(int64(b.Received))
 	}
 	if b.ForwardEvery > 0 {
 		is[heartbeatForward] = number(int64(b.ForwardEvery))

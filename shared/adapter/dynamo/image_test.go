@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -111,5 +112,30 @@ func TestStreamHasEachEventOnce(t *testing.T) {
 		if diff := cmp.Diff(want, received[ref], cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 			t.Errorf("events of %s (-want +got):\n%s", ref.ID, diff)
 		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	for _, plain := range []bool{false, true} {
+		cfg := database(t)
+		name := table(t, cfg)
+		s, err := dynamo.Open(cfg, dynamo.Config{Table: name, Clock: clock.System{}, PlainItems: plain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		porttest.Notes(t, s, func() (notes []port.Note) {
+			for _, image := range images(t, cfg, name) {
+				c, err := dynamo.ChangeOf(image)
+				if err != nil {
+					t.Fatal(err)
+				}
+				notes = append(notes, c.Notes...)
+				if r, events, err := dynamo.NewEvents(image); r.ID != "" || len(events) > 0 || err != nil {
+					t.Errorf("got run %q with %d events, %v, want none", r.ID, len(events), err)
+				}
+			}
+			return notes
+		})
 	}
 }

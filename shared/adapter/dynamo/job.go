@@ -96,8 +96,8 @@ func (c *jobChange) parts() []*part {
 }
 
 // SaveJob implements port.Store.
-func (s *Store) SaveJob(ctx context.Context, j job.Job) error {
-	return wrap(s.fireJob(ctx, j, nil), "store job", j.ID)
+func (s *Store) SaveJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return wrap(s.fireJob(ctx, j, nil, notes), "store job", j.ID)
 }
 
 // FireJob implements port.Store. A firing takes two items of the transaction, three
@@ -106,11 +106,15 @@ func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) e
 	if len(firings) > port.MaxFirings {
 		return fault.New(fault.Internal, "job %s: %d firings in one commit, want at most %d", j.ID, len(firings), port.MaxFirings)
 	}
-	return wrap(s.fireJob(ctx, j, firings), "fire job", j.ID)
+	return wrap(s.fireJob(ctx, j, firings, nil), "fire job", j.ID)
 }
 
-func (s *Store) fireJob(ctx context.Context, j job.Job, firings []port.Write) error {
+func (s *Store) fireJob(ctx context.Context, j job.Job, firings []port.Write, notes []port.Note) error {
 	c, err := s.jobChangeOf(j)
+	if err != nil {
+		return err
+	}
+	noted, err := s.noteParts(notes)
 	if err != nil {
 		return err
 	}
@@ -130,7 +134,7 @@ func (s *Store) fireJob(ctx context.Context, j job.Job, firings []port.Write) er
 		for i, c := range changes {
 			parts = append(parts, s.creation(c, tasks[i], leases)...)
 		}
-		return s.write(ctx, slices.Concat(parts, leases.parts, results(changes)))
+		return s.write(ctx, slices.Concat(parts, leases.parts, results(changes), noted))
 	})
 }
 
@@ -171,17 +175,21 @@ func (s *Store) JobVersion(ctx context.Context, tenant, jobID string, version in
 
 // DeleteJob implements port.Store. The versions are removed after the job, which
 // hides them. A call that returned an error may be repeated to remove the rest.
-func (s *Store) DeleteJob(ctx context.Context, j job.Job) error {
-	return wrap(s.deleteJob(ctx, j), "delete job", j.ID)
+func (s *Store) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	noted, err := s.noteParts(notes)
+	if err == nil {
+		err = s.deleteJob(ctx, j, noted)
+	}
+	return wrap(err, "delete job", j.ID)
 }
 
-func (s *Store) deleteJob(ctx context.Context, j job.Job) error {
+func (s *Store) deleteJob(ctx context.Context, j job.Job, noted []*part) error {
 	in := pkJob(j.Tenant, j.ID)
 	p := &part{key: keyOf(in, sortJob), remove: true}
 	p.where(attrVersion, "=", number(j.Revision))
 	p.where(attrMade, "=", moment(j.CreatedAt))
 	p.refused = func(context.Context, item) error { return port.ErrConflict }
-	deleted := s.write(ctx, []*part{p, {key: keyOf(in, sortResult), remove: true}})
+	deleted := s.write(ctx, append([]*part{p, {key: keyOf(in, sortResult), remove: true}}, noted...))
 	if deleted != nil {
 		if _, err := s.jobAt(ctx, p.key); err == nil || !errors.Is(err, port.ErrNotFound) {
 			return deleted

@@ -30,68 +30,65 @@ func wholeSecond(t time.Time) int64 { return t.Add(time.Second - time.Nanosecond
 // Jobs implements port.Store. Its faults are those of List. It may miss the newest
 // commits.
 func (s *Store) Jobs(ctx context.Context, tenant string, page port.Page) ([]job.Job, string, error) {
-	in := listing{kind: "jobs 1", scope: tenant}
+	jobs, next, err := documentPage(ctx, s, listing{kind: "jobs 1", scope: tenant}, jobsKey(tenant), sortJob, page, jobOf)
+	return jobs, next, wrap(err, "list the jobs of", tenant)
+}
+
+// documentPage reads a page of the items under a partition key of the list index,
+// ordered by their sort keys there. sk is the sort key of the items, decode reads one.
+func documentPage[T any](
+	ctx context.Context, s *Store, in listing, key, sk string, page port.Page, decode func(item) (T, error),
+) (found []T, next string, err error) {
 	from, err := in.start(page)
 	if err != nil {
 		return nil, "", err
 	}
-	jobs, next, err := s.jobs(ctx, tenant, page.Limit, from)
-	if err != nil {
-		return nil, "", wrap(err, "list the jobs of", tenant)
-	}
-	if !next {
-		return jobs, "", nil
-	}
-	return jobs, in.cursor([]byte(jobs[len(jobs)-1].ID)), nil
-}
-
-// jobs returns at most limit jobs after an id, and whether there are more.
-func (s *Store) jobs(ctx context.Context, tenant string, limit int, after []byte) (jobs []job.Job, more bool, err error) {
-	q := s.indexQuery(schema.IndexList, attrList, jobsKey(tenant))
-	q.Limit = aws.Int32(int32(limit) + 1) //nolint:gosec // the limit of a page is checked
-	if after != nil {
+	q := s.indexQuery(schema.IndexList, attrList, key)
+	q.Limit = aws.Int32(int32(page.Limit) + 1) //nolint:gosec // the limit of a page is checked
+	if from != nil {
 		*q.KeyConditionExpression += " AND #sort > :sort"
 		q.ExpressionAttributeNames["#sort"] = attrBorn
-		q.ExpressionAttributeValues[":sort"] = bytes(after)
+		q.ExpressionAttributeValues[":sort"] = bytes(from)
 	}
 	m := s.merge(func(item, item) bool { return false }, []*dynamodb.QueryInput{q})
+	var last []byte
 	for {
-		entries, err := m.take(ctx, limit+1-len(jobs), always)
+		entries, err := m.take(ctx, page.Limit+1-len(found), always)
 		if err != nil || len(entries) == 0 {
-			return jobs, false, err
+			return found, "", err
 		}
-		found := map[string]item{}
+		stored := map[string]item{}
 		keys := make([]item, len(entries))
 		for i, e := range entries {
-			keys[i] = keyOf(textOf(e[schema.Partition.Name]), sortJob)
+			keys[i] = keyOf(textOf(e[schema.Partition.Name]), sk)
 		}
 		for part := range slices.Chunk(keys, batch) {
-			if err := s.fetch(ctx, part, true, jobFields, func(is item) error {
-				found[textOf(is[schema.Partition.Name])] = is
+			if err := s.fetch(ctx, part, true, documentFields, func(is item) error {
+				stored[textOf(is[schema.Partition.Name])] = is
 				return nil
 			}); err != nil {
-				return nil, false, err
+				return nil, "", err
 			}
 		}
-		for _, key := range keys {
-			is, exists := found[textOf(key[schema.Partition.Name])]
+		for _, e := range entries {
+			is, exists := stored[textOf(e[schema.Partition.Name])]
 			if !exists {
 				continue // deleted
 			}
-			j, err := jobOf(is)
+			each, err := decode(is)
 			if err != nil {
-				return nil, false, err
+				return nil, "", err
 			}
-			if len(jobs) == limit {
-				return jobs, true, nil
+			if len(found) == page.Limit {
+				return found, in.cursor(last), nil
 			}
-			jobs = append(jobs, j)
+			found, last = append(found, each), bytesOf(e[attrBorn])
 		}
 	}
 }
 
-// jobFields are the attributes of a job's item that jobOf reads.
-var jobFields = []string{schema.Partition.Name, attrDoc}
+// documentFields are the attributes that jobOf, poolOf and webhookOf read.
+var documentFields = []string{schema.Partition.Name, attrDoc, attrSecrets}
 
 // JobsDue implements port.Store. It reads the index only, to the second.
 func (s *Store) JobsDue(ctx context.Context, now time.Time, after string, limit int) ([]job.Ref, string, error) {

@@ -28,12 +28,14 @@ const (
 	sortPool      = "pool"
 	sortSlot      = "slot#"
 	sortQueue     = "line#"
+	sortTurn      = "turn#"
 	sortKey       = "key"
 	sortTask      = "task"
 	sortNote      = "note"
 	sortJob       = "job"
 	sortResult    = "result"
 	sortVersion   = "version#"
+	sortRecord    = "record"
 )
 
 // Partition keys of the items without a tenant: those of tenants start with the
@@ -67,7 +69,20 @@ func pkJob(tenant, jobID string) string              { return within(tenant, "jo
 func queueKey(in string, s run.Slot, id string) item { return keyOf(in, queueSort(s, id)) }
 func eventsPrefix(born time.Time) string             { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
 func eventsSort(p string, last int) string           { return fmt.Sprintf("%s%010d", p, last) }
-func queueSort(s run.Slot, id string) string         { return sortQueue + ordered(s.Since) + "#" + id }
+
+// queueSort returns the sort key of a queued run. Without a round it is the age of the
+// slot, the key that earlier versions wrote: runs that they queued are at the head of the
+// queue and leave it under that key.
+func queueSort(s run.Slot, id string) string { return sortQueue + s.Order() + "#" + id }
+
+// queueItem is the item of a queued run.
+func queueItem(in string, s run.Slot, id string) item {
+	is := queueKey(in, s, id)
+	if turn := s.Turn(); turn != "" {
+		is[attrTurn] = text(turn)
+	}
+	return is
+}
 
 func slotNumber(sk string) (n int, ok bool) { return numbered(strings.CutPrefix(sk, sortSlot)) }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// move is the change of one of a run's two slots: of its pool, or of its job.
+// move is the change of one of a run's slots: of its pool, its job, or its key.
 type move struct {
 	*change
 	lease run.LeaseChange
@@ -21,6 +21,7 @@ type move struct {
 
 func poolSlot(r run.Run) run.Slot { return r.Slot }
 func jobSlot(r run.Run) run.Slot  { return r.JobSlot }
+func keySlot(r run.Run) run.Slot  { return r.KeySlot }
 
 // movesOf returns the changes of slots.
 func movesOf(changes []*change) (moves []move) {
@@ -30,6 +31,9 @@ func movesOf(changes []*change) (moves []move) {
 		}
 		if c.JobLease != "" {
 			moves = append(moves, move{c, c.JobLease, jobSlot, attrJobSlot})
+		}
+		if c.KeyLease != "" {
+			moves = append(moves, move{c, c.KeyLease, keySlot, attrKeySlot})
 		}
 	}
 	return moves
@@ -54,9 +58,10 @@ type leases struct {
 	// freed are the slots of each pool that the commit releases and has not
 	// granted, with their holders.
 	freed map[string][]lease
+	turns map[string]*turn
 }
 
-// slotOf is a run's slot of its pool or of its job, slotAt the item of a slot.
+// slotOf is a run's slot of its pool, its job or its key, slotAt the item of a slot.
 type slotOf struct {
 	*change
 	attribute string
@@ -71,12 +76,14 @@ type slotAt struct {
 type lease struct {
 	number int
 	run    string
+	// limit is the limit of the pool when the slot was granted.
+	limit int
 }
 
 // note stores the numbers of the run's slots beside the record, which finds them
 // when they are released.
 func (l *leases) note(c *change, p *part) {
-	for _, attribute := range []string{attrSlot, attrJobSlot} {
+	for _, attribute := range slotAttributes {
 		of := slotOf{c, attribute}
 		if at, ok := l.held[of]; ok {
 			p.set(attribute, number(int64(at.number)))
@@ -101,7 +108,7 @@ func (p *part) sameSlot(read item, attribute string) {
 // cannot have a slot. A slot released and granted in one commit is written
 // once.
 func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) {
-	l := &leases{held: map[slotOf]slotAt{}, left: map[slotOf]bool{}, freed: map[string][]lease{}}
+	l := &leases{held: map[slotOf]slotAt{}, left: map[slotOf]bool{}, freed: map[string][]lease{}, turns: map[string]*turn{}}
 	moves := movesOf(changes)
 	var leaving []*change
 	for _, m := range moves {
@@ -119,15 +126,16 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 		l.left[slotOf{m.change, m.attribute}] = true
 		if n, ok := m.before.slot(m.attribute); ok {
 			in := pkPool(m.Run.Tenant, m.slot(m.before.Run).Pool)
-			l.freed[in] = append(l.freed[in], lease{n, m.Run.ID})
+			l.freed[in] = append(l.freed[in], lease{n, m.Run.ID, m.slot(m.before.Run).Limit})
 		}
 	}
 	pools := map[string]*view{}
 	for _, m := range moves {
-		if err := s.move(ctx, l, m, pools); err != nil {
+		if err := s.move(ctx, l, m, moves, pools); err != nil {
 			return nil, err
 		}
 	}
+	l.parts = append(l.parts, l.turnParts(s.now())...)
 	for _, in := range slices.Sorted(maps.Keys(l.freed)) {
 		for _, held := range l.freed[in] {
 			p := &part{key: slotKey(in, held.number), remove: true}
@@ -138,8 +146,8 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 	return l, nil
 }
 
-// move plans one change, but for the release of a slot.
-func (s *Store) move(ctx context.Context, l *leases, m move, pools map[string]*view) error {
+// move plans one change. release plans the release of a slot.
+func (s *Store) move(ctx context.Context, l *leases, m move, all []move, pools map[string]*view) error {
 	switch m.lease {
 	case run.LeaseTake:
 		waits, err := s.queue(ctx, m.pool(), 1)
@@ -159,7 +167,21 @@ func (s *Store) move(ctx context.Context, l *leases, m move, pools map[string]*v
 		if err := s.register(ctx, m.Run.Tenant, m.after().Pool); err != nil {
 			return err
 		}
-		l.parts = append(l.parts, &part{put: queueKey(m.pool(), m.after(), m.Run.ID)})
+		if m.lease == run.LeaseEnqueue && m.after().QueueLimit > 0 {
+			leaving := 0
+			for _, other := range all {
+				if (other.lease == run.LeaseDequeue || other.lease == run.LeaseGrant) && other.pool() == m.pool() {
+					leaving++
+				}
+			}
+			guard, err := s.limitQueue(ctx, m, leaving)
+			if err != nil {
+				return err
+			}
+			l.parts = append(l.parts, guard)
+		}
+		l.take(m, 1)
+		l.parts = append(l.parts, &part{put: queueItem(m.pool(), m.after(), m.Run.ID)})
 	}
 	return nil
 }
@@ -167,6 +189,7 @@ func (s *Store) move(ctx context.Context, l *leases, m move, pools map[string]*v
 // leave removes the run from its queue.
 func (l *leases) leave(m move) {
 	was := m.slot(m.before.Run)
+	l.take(m, -1)
 	l.parts = append(l.parts, &part{key: queueKey(pkPool(m.Run.Tenant, was.Pool), was, m.Run.ID), remove: true})
 }
 
@@ -175,7 +198,8 @@ func (l *leases) leave(m move) {
 func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*view) error {
 	in, slot := m.pool(), m.after()
 	for i, held := range l.freed[in] {
-		if held.number < slot.Limit {
+		// Slots above a lowered limit may be held.
+		if held.limit == slot.Limit && held.number < slot.Limit {
 			l.freed[in] = append(l.freed[in][:i:i], l.freed[in][i+1:]...)
 			l.hold(m, held.number, held.run)
 			return nil

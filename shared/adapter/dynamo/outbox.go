@@ -76,6 +76,12 @@ func (s *Store) stored(ctx context.Context, after string, limit int) (changes []
 }
 
 // Published implements port.Outbox.
-func (s *Store) Published(ctx context.Context, id string) error {
-	return wrap(s.send(ctx, []*part{{key: outboxKey(id), remove: true}}), "remove change", id)
+func (s *Store) Published(ctx context.Context, ids ...string) error {
+	all := s.group(readers)
+	for _, id := range ids {
+		all.Go(func() error {
+			return wrap(s.send(ctx, []*part{{key: outboxKey(id), remove: true}}), "remove change", id)
+		})
+	}
+	return all.Wait()
 }

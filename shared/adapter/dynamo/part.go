@@ -62,6 +62,11 @@ func (p *part) set(attribute string, v types.AttributeValue) {
 	p.sets = append(p.sets, p.name(attribute)+" = "+p.value(v))
 }
 
+// add adds n to a number. An absent attribute is 0.
+func (p *part) add(attribute string, n int64) {
+	p.sets = append(p.sets, p.name(attribute)+" = if_not_exists("+p.name(attribute)+", "+p.value(number(0))+") + "+p.value(number(n)))
+}
+
 func (p *part) drop(attribute string) { p.removes = append(p.removes, p.name(attribute)) }
 
 // where adds a condition that compares an attribute with a value.

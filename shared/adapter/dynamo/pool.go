@@ -65,6 +65,14 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 	return length, wrap(err, "count the queue of pool", pool)
 }
 
+// QueueAhead implements port.Store, at the cost of QueueLength.
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+	query := s.between(pkPool(tenant, slot.Pool), sortQueue, sortQueue+slot.Order())
+	query.ConsistentRead = nil
+	ahead, err := s.length(ctx, query, most)
+	return ahead, wrap(err, "count the queue of pool", slot.Pool)
+}
+
 // length counts the items of a query, at most most.
 func (s *Store) length(ctx context.Context, query *dynamodb.QueryInput, most int) (length int, err error) {
 	query.Select = types.SelectCount

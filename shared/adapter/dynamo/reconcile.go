@@ -23,6 +23,11 @@ import (
 // survey of the index.
 func (s *Store) Reconcile(ctx context.Context, tenant, pool string) (int, error) {
 	changed, err := s.reconcile(ctx, tenant, pool)
+	if err == nil && !isSidePool(pool) {
+		var turns int
+		turns, err = s.reconcileTurns(ctx, pkPool(tenant, pool))
+		changed += turns
+	}
 	return changed, wrap(err, "reconcile pool", pool)
 }
 
@@ -153,7 +158,7 @@ type recorded func(do func(id string, state run.SlotState)) error
 // recordedBy returns the living runs of the tenant that the pool counts according to
 // the index, eventually consistent.
 func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, error) {
-	if !isJobPool(pool) {
+	if !isSidePool(pool) {
 		return func(do func(id string, state run.SlotState)) error {
 			return s.marks(ctx, tenant, func(id string, state run.SlotState, of string) {
 				if of == pool {
@@ -189,8 +194,11 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		guard.where(attrNonce, "=", stored[attrNonce])
 	}
 	slot, state, attribute := r.Slot, r.PoolState(), attrSlot
-	if r.JobSlot.Pool == pool {
+	switch pool {
+	case r.JobSlot.Pool:
 		slot, state, attribute = r.JobSlot, r.JobPoolState(), attrJobSlot
+	case r.KeySlot.Pool:
+		slot, state, attribute = r.KeySlot, r.KeyPoolState(), attrKeySlot
 	}
 	if stored != nil {
 		guard.sameSlot(stored, attribute)
@@ -240,7 +248,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
 	}
 	if lacks {
-		parts = append(parts, &part{put: queueKey(in, slot, ref.ID)})
+		parts = append(parts, &part{put: queueItem(in, slot, ref.ID)})
 	}
 	if len(parts) == 0 && len(guard.sets) == 0 {
 		return 0, nil

@@ -17,8 +17,8 @@ import (
 // sweeps.
 const surveyAge = time.Minute
 
-// survey has the slots of a tenant's living runs in the pools of jobs, as the index had
-// them at a time. Pools of jobs are many and have few runs, so a sweep reads the index
+// survey has the slots of a tenant's living runs in the pools of jobs and keys, as the
+// index had them at a time. These pools are many and have few runs, so a sweep reads the index
 // once for all of them. A run that has changed since then is compared with its record,
 // as every difference is.
 type survey struct {
@@ -34,7 +34,9 @@ type surveys struct {
 	of map[string]*survey
 }
 
-func isJobPool(pool string) bool { return strings.HasPrefix(pool, run.JobPool("")) }
+// isSidePool reports whether the pool is that of a job or a key. The names of other
+// pools contain no slash.
+func isSidePool(pool string) bool { return strings.Contains(pool, "/") }
 
 // surveyed returns the slots of the living runs in the pool of a job.
 func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
@@ -44,7 +46,7 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 	if last == nil || last.used[pool] || s.now().Sub(last.at) > surveyAge {
 		last = &survey{at: s.now(), pools: map[string]map[string]run.SlotState{}, used: map[string]bool{}}
 		if err := s.marks(ctx, tenant, func(id string, state run.SlotState, pool string) {
-			if !isJobPool(pool) {
+			if !isSidePool(pool) {
 				return
 			}
 			if last.pools[pool] == nil {

@@ -22,10 +22,11 @@ const (
 	attrDoc     = "doc"     // the record, packed or plain
 	attrEvents  = "ev"      // its newest events, each packed or plain, in order
 	attrBytes   = "eb"      // their size
-	attrFresh   = "fresh"   // how many came with the last commit
+	attrFresh   = "fresh"   // how many came with the last commit; 1 for a note
 	attrNonce   = "nonce"   // of the last commit
 	attrSlot    = "slot"    // the number of the slot of its pool that it holds
 	attrJobSlot = "jslot"   // the number of the slot of its job
+	attrKeySlot = "kslot"   // the number of the slot of its key
 	attrSpilled = "spilled" // older events are in items of their own
 	attrRun     = "run"     // the run that a slot, key or task is of
 	attrDigest  = "digest"  // of the request that bound the idempotency key
@@ -61,7 +62,8 @@ const (
 	duePool   = "pool"   // no time: the register of pools
 	// dueHeartbeat has the heartbeat items whose limit sweeps check.
 	dueHeartbeat = "beat"
-	dueJob       = "job" // a job fires
+	dueJob       = "job"   // a job fires
+	dueDrain     = "drain" // the remaining runs of a draining pool are cancelled
 )
 
 // Times in the due index are lower bounds. A commit that leaves the bound unchanged
@@ -128,8 +130,14 @@ func slotMarks(r run.Run) string {
 	if state := r.JobPoolState(); state != "" {
 		marks = append(marks, slotMark(state, r.JobSlot.Pool))
 	}
+	if state := r.KeyPoolState(); state != "" {
+		marks = append(marks, slotMark(state, r.KeySlot.Pool))
+	}
 	return strings.Join(marks, "\n")
 }
+
+// slotAttributes are the attributes with numbers of slots.
+var slotAttributes = []string{attrSlot, attrJobSlot, attrKeySlot}
 
 func slotMark(slot run.SlotState, pool string) string { return string(slot) + "#" + pool }
 

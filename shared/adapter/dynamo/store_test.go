@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"crypto/rand"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -38,4 +39,22 @@ func table(t testing.TB, cfg aws.Config) string {
 		t.Fatal(err)
 	}
 	return name
+}
+
+func TestEventKeyStore(t *testing.T) {
+	t.Parallel()
+	porttest.EventKeyStore(t, func(t *testing.T) port.EventKeyStore { return open(t, dynamo.Config{}) })
+}
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	porttest.Outbox(t, func(t *testing.T) (port.Outbox, func()) { return open(t, dynamo.Config{}), nil })
+}
+
+func TestOutboxWithLaggingReads(t *testing.T) {
+	t.Parallel()
+	porttest.Outbox(t, func(t *testing.T) (port.Outbox, func()) {
+		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
+		return s, db.Settle
+	})
 }

@@ -29,13 +29,19 @@ var dictionary1 []byte
 //go:embed dictionary2.txt
 var dictionary2 []byte
 
-// The first byte of a stored document is its format. New documents use
-// dictionary2, which has the field names and event types of version 0.1.
+//go:embed dictionary3.txt
+var dictionary3 []byte
+
+// The first byte of a stored document is its format. New documents use dictionary3.
+// dictionary2 has the field names and event types of version 0.1, dictionary3 those of
+// jobs too.
 const (
 	packed1      = 1
 	packedEvent1 = 2
 	packed2      = 3
 	packedEvent2 = 4
+	packed3      = 5
+	packedEvent3 = 6
 	plain        = '{' // a JSON object as it is; see Plain
 )
 
@@ -54,7 +60,7 @@ func Encode(v any) ([]byte, error) {
 
 // Pack returns the value's JSON, compressed: each write is charged for each
 // kilobyte of the item.
-func Pack(v any) ([]byte, error) { return deflate([]byte{packed2}, v) }
+func Pack(v any) ([]byte, error) { return deflate([]byte{packed3}, v) }
 
 func deflate(head []byte, v any) ([]byte, error) {
 	doc, err := Encode(v)
@@ -77,7 +83,7 @@ func deflate(head []byte, v any) ([]byte, error) {
 // writers and inflaters are reused: a writer takes 1.2 MB, a reader 40 KB.
 var (
 	writers = sync.Pool{New: func() any {
-		w, err := flate.NewWriterDict(nil, flate.BestCompression, dictionary2)
+		w, err := flate.NewWriterDict(nil, flate.BestCompression, dictionary3)
 		if err != nil {
 			panic(err) // the level is valid
 		}
@@ -101,6 +107,8 @@ func Unpack(packed []byte, v any) error {
 		return inflate(packed[1:], dictionary1, v)
 	case packed2:
 		return inflate(packed[1:], dictionary2, v)
+	case packed3:
+		return inflate(packed[1:], dictionary3, v)
 	}
 	return fmt.Errorf("unknown format %d of a stored document", packed[0])
 }
@@ -131,7 +139,7 @@ func PackEvent(e run.Event) ([]byte, error) {
 	if err != nil || id.String() != e.ID || at != e.At {
 		return Pack(e)
 	}
-	head := append(append(make([]byte, 0, 64), packedEvent2), id[:]...)
+	head := append(append(make([]byte, 0, 64), packedEvent3), id[:]...)
 	head = binary.BigEndian.AppendUint64(head, uint64(e.At.UnixNano()))
 	e.ID, e.At = "", time.Time{}
 	return deflate(head, e)
@@ -139,11 +147,11 @@ func PackEvent(e run.Event) ([]byte, error) {
 
 // UnpackEvent decodes an event that PackEvent, Pack or Encode returned.
 func UnpackEvent(packed []byte) (e run.Event, err error) {
-	dictionary := dictionary2
-	switch {
-	case len(packed) >= eventHead && packed[0] == packedEvent1:
-		dictionary = dictionary1
-	case len(packed) < eventHead || packed[0] != packedEvent2:
+	var dictionary []byte
+	if len(packed) >= eventHead {
+		dictionary = map[byte][]byte{packedEvent1: dictionary1, packedEvent2: dictionary2, packedEvent3: dictionary3}[packed[0]]
+	}
+	if dictionary == nil {
 		return e, Unpack(packed, &e)
 	}
 	if err := inflate(packed[eventHead:], dictionary, &e); err != nil {

@@ -31,30 +31,52 @@ func TestDictionary2NeverChanges(t *testing.T) {
 	}
 }
 
+func TestDictionary3NeverChanges(t *testing.T) {
+	t.Parallel()
+	sum := sha256.Sum256(dictionary3)
+	const want = "60dd5b379f0ca940b652807fbc02f6cf5c805f7d4aa8c7324d347602bc0bd9c7"
+	if got := hex.EncodeToString(sum[:]); got != want {
+		t.Errorf("got digest %s, want %s: stored items would become unreadable", got, want)
+	}
+}
+
 var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
 	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: run.Work{Kind: "export", Format: "mods"}}, at)
 	return d.Run, d.Events[0]
 }()
 
-// TestItemsOfTheFirstReleaseAreReadable reads bytes that the first release
-// wrote.
-func TestItemsOfTheFirstReleaseAreReadable(t *testing.T) {
+// TestItemsOfEarlierFormatsAreReadable reads bytes that earlier versions wrote.
+func TestItemsOfEarlierFormatsAreReadable(t *testing.T) {
 	t.Parallel()
-	var r run.Run
-	if err := Unpack(decoded(t, "AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8="), &r); err != nil {
-		t.Fatal(err)
-	}
-	r.Work.Options = nil
-	if diff := cmp.Diff(sampleRun, r); diff != "" {
-		t.Error(diff)
-	}
-	e, err := UnpackEvent(decoded(t, "AgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLzKAMgAAD//w=="))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sampleEvent, e); diff != "" {
-		t.Error(diff)
+	for name, row := range map[string]struct{ run, event string }{
+		"first release": {
+			"AaTXOw7CQAyE4Z5j0C+axXlAzkGFRIGidAEBUQTN3p2Odcw44tG7mOr7ZZWeY3vqvO642THVIbn5NjW6M+ex73MK5nCfis4Vp3Zbsd+cZjQzjV1/wfyF9dewC82uxlZLm/+Sl7SYShuJtJCAYoeyQdWgXm22iGspymrPCJ47JuriF1ayJ3DAwIci6LVi1v5HRZDuIcOlHevr7R6GuEyHlBbPAAAA//8=",
+			"AgGctz01kvenwbLG9BC0emEYmYsBuqzqwKLzKAMgAAD//w==",
+		},
+		"dictionary 2": {
+			"A6TXOw7CQAyE4bvQL5rFeUDOQYVEgaJ0AQFRBM3enY51zDgC0ruY6vtllZ9Te+689rjpMeUhyfk1N7o1l7Hvcw7mgJ+qziWnflu1P6xmPDORXYPBDIY12NALTa8GV2ubX5S3tphqG4m2kIBij7JB1aBeb3eIGynK6sAYnjsm8uIfWrIpcNDAlyrotWLWLuMiSPeU4dqO9e3+CENcpWNKrwAAAP//",
+			"BAGctz01kvenwbLG9BC0emEYmYsBuqzqwKLvqAMgAAD//w==",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r run.Run
+			if err := Unpack(decoded(t, row.run), &r); err != nil {
+				t.Fatal(err)
+			}
+			r.Work.Options = nil
+			if diff := cmp.Diff(sampleRun, r); diff != "" {
+				t.Error(diff)
+			}
+			e, err := UnpackEvent(decoded(t, row.event))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(sampleEvent, e); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -107,7 +129,7 @@ func TestDamagedDataIsAnError(t *testing.T) {
 			t.Errorf("%d of %d bytes: got event %+v, want an error", n, len(packed), e)
 		}
 	}
-	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, []byte("{"), make([]byte, eventHead+4)} {
+	for _, bad := range [][]byte{nil, {0}, {9, 1, 2}, {packed1}, {packed2}, {packed3}, []byte("{"), make([]byte, eventHead+4)} {
 		if err := Unpack(bad, new(run.Run)); err == nil {
 			t.Errorf("%v: got a record, want an error", bad)
 		}

@@ -59,8 +59,8 @@ const TTL = "expires_at"
 const StreamView = "NEW_IMAGE"
 
 // StreamFilter is the pattern of the records that a consumer of events needs:
-// runs whose last commit had events. Without it each heartbeat would invoke the
-// consumer.
+// runs whose last commit had events, and notes. Without it each heartbeat would invoke
+// the consumer.
 const StreamFilter = `{"eventName":["INSERT","MODIFY"],"dynamodb":{"NewImage":{"fresh":{"N":[{"exists":true}]}}}}`
 
 // Attributes lists the attributes of all keys once each, for CreateTable and

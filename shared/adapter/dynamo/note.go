@@ -1,0 +1,42 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// notePrefix is followed by the tenant and the id of a note.
+const notePrefix = "#note#"
+
+// noteTTL is longer than the stream of the table keeps a note.
+const noteTTL = 48 * time.Hour
+
+// AddNotes implements port.Store. It takes about sixty notes of the largest size.
+func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
+	parts, err := s.noteParts(notes)
+	if err == nil && len(parts) > 0 {
+		err = s.write(ctx, parts)
+	}
+	return wrap(err, "store", "notes")
+}
+
+// noteParts puts the notes, for a write that they belong to. The table's stream delivers
+// each as a new event.
+func (s *Store) noteParts(notes []port.Note) ([]*part, error) {
+	parts := make([]*part, len(notes))
+	for i, n := range notes {
+		doc, err := s.pack(n)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode note %s: %w", n.ID, err)
+		}
+		put := keyOf(notePrefix+within(n.Tenant, "note", n.ID), sortNote)
+		put[attrDoc], put[attrFresh] = document(doc), number(1)
+		put[schema.TTL] = number(s.now().Add(noteTTL).Unix())
+		parts[i] = &part{put: put}
+	}
+	return parts, nil
+}

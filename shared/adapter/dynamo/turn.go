@@ -1,0 +1,183 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// The item of the turns of a key in the queue of a pool. The item without a turn is
+// that of a queue with a limit: each run that joins changes it.
+const (
+	attrLast   = "last" // the round of the run that joined last, or the number of joins
+	attrQueued = "n"    // the number of queued runs of the key
+	attrTurn   = "turn" // in the item of a queued run: its turn
+	// turnLife is how long an unused item of turns is kept, longer than a run is queued.
+	turnLife = 90 * 24 * time.Hour
+)
+
+func turnKey(in, turn string) item { return keyOf(in, sortTurn+turn) }
+
+// turn is the change of a key's turns in a commit. A commit with several runs of the key
+// changes one item.
+type turn struct {
+	key    item
+	by     int
+	joins  *run.Slot // the slot that joins; nil without one
+	joined run.Ref
+	last   int64
+}
+
+// take records a run that joins or leaves the queue of its pool.
+func (l *leases) take(m move, by int) {
+	slot := m.after()
+	if by < 0 {
+		slot = m.slot(m.before.Run)
+	}
+	if m.attribute != attrSlot || slot.Turn() == "" {
+		return
+	}
+	id := m.pool() + "\n" + slot.Turn()
+	t := l.turns[id]
+	if t == nil {
+		t = &turn{key: turnKey(m.pool(), slot.Turn())}
+		l.turns[id] = t
+	}
+	t.by += by
+	if by > 0 {
+		t.last = max(t.last, slot.Round)
+	}
+	if m.lease == run.LeaseEnqueue {
+		t.joins, t.joined = &slot, m.Run.Ref()
+	}
+}
+
+// parts are the changes of the turns.
+func (l *leases) turnParts(now time.Time) (parts []*part) {
+	for _, id := range slices.Sorted(maps.Keys(l.turns)) {
+		t := l.turns[id]
+		p := &part{key: t.key}
+		if t.by != 0 {
+			p.sets = append(p.sets, p.name(attrQueued)+" = if_not_exists("+p.name(attrQueued)+", "+p.value(number(int64(max(-t.by, 0))))+") + "+p.value(number(int64(t.by))))
+		}
+		if t.last > 0 {
+			p.set(schema.TTL, number(now.Add(turnLife).Unix()))
+		}
+		switch {
+		case t.joins != nil:
+			p.set(attrLast, number(t.last))
+			if t.joins.Behind == 0 {
+				p.absent(attrLast)
+			} else {
+				p.where(attrLast, "=", number(t.joins.Behind))
+			}
+			p.refused = func(context.Context, item) error { return &port.Conflict{Ref: t.joined} }
+		case t.last > 0:
+			p.sets = append(p.sets, p.name(attrLast)+" = if_not_exists("+p.name(attrLast)+", "+p.value(number(t.last))+")")
+		}
+		if len(p.sets) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// Line implements port.Store: 2 RRU, and 1 for a slot with a key.
+func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.Line, err error) {
+	in := pkPool(tenant, slot.Pool)
+	for _, end := range []struct {
+		round   *int64
+		forward bool
+	}{{&l.Head, true}, {&l.Tail, false}} {
+		query := s.beside(in, sortQueue+slot.Rank())
+		query.Limit, query.ScanIndexForward = aws.Int32(1), aws.Bool(end.forward)
+		if err := s.each(ctx, query, func(is item) bool {
+			*end.round = run.RoundOf(textOf(is[schema.Sort.Name])[len(sortQueue):])
+			return false
+		}); err != nil {
+			return l, wrap(err, "read the queue of pool", slot.Pool)
+		}
+		if l.Head == 0 {
+			break
+		}
+	}
+	if slot.Turn() == "" {
+		return l, nil
+	}
+	is, err := s.get(ctx, turnKey(in, slot.Turn()), true)
+	l.Last, l.Queued = numberOf(is[attrLast]), int(max(numberOf(is[attrQueued]), 0))
+	return l, wrap(err, "read the turns in pool", slot.Pool)
+}
+
+// limitQueue plans the join of a queue with a limit: it counts the queue, and is
+// conditional on no other join since then. leaving is the number of runs that leave the
+// queue in the same commit.
+func (s *Store) limitQueue(ctx context.Context, m move, leaving int) (*part, error) {
+	guard, err := s.get(ctx, turnKey(m.pool(), ""), true)
+	if err != nil {
+		return nil, err
+	}
+	slot := m.after()
+	waits, err := s.queue(ctx, m.pool(), slot.QueueLimit+leaving)
+	if err != nil {
+		return nil, err
+	}
+	if len(waits)-leaving >= slot.QueueLimit {
+		return nil, &port.NoSlot{Pool: slot.Pool}
+	}
+	p := &part{key: turnKey(m.pool(), "")}
+	p.set(attrLast, number(numberOf(guard[attrLast])+1))
+	p.set(schema.TTL, number(s.now().Add(turnLife).Unix()))
+	if guard == nil {
+		p.absent(attrLast)
+	} else {
+		p.where(attrLast, "=", guard[attrLast])
+	}
+	return p, nil
+}
+
+// reconcileTurns corrects the numbers of queued runs in the turns of a pool. It reads them
+// before the queue: if a run joins or leaves meanwhile, the item has changed, and the next
+// call corrects it.
+func (s *Store) reconcileTurns(ctx context.Context, in string) (changed int, err error) {
+	turns := map[string]item{}
+	if err := s.each(ctx, s.beside(in, sortTurn), func(is item) bool {
+		if name := textOf(is[schema.Sort.Name])[len(sortTurn):]; name != "" && numberOf(is[attrQueued]) != 0 {
+			turns[name] = is
+		}
+		return true
+	}); err != nil || len(turns) == 0 {
+		return 0, err
+	}
+	counts := map[string]int64{}
+	if err := s.each(ctx, s.beside(in, sortQueue), func(is item) bool {
+		counts[textOf(is[attrTurn])]++
+		return true
+	}); err != nil {
+		return 0, err
+	}
+	for name, is := range turns {
+		if numberOf(is[attrQueued]) == counts[name] {
+			continue
+		}
+		p := &part{key: turnKey(in, name)}
+		p.set(attrQueued, number(counts[name]))
+		p.where(attrQueued, "=", is[attrQueued])
+		p.where(attrLast, "=", is[attrLast])
+		switch err := s.write(ctx, []*part{p}); {
+		case err == nil:
+			changed++
+		case !errors.Is(err, errAgain):
+			return changed, err
+		}
+	}
+	return changed, nil
+}

@@ -1,0 +1,35 @@
+package dynamo_test
+
+import (
+	"hash/crc32"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+)
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) { return open(t, dynamo.Config{}), nil })
+}
+
+func TestWebhooksWithLaggingReads(t *testing.T) {
+	t.Parallel()
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
+		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
+		return s, db.Settle
+	})
+}
+
+func TestWebhooksWithFaults(t *testing.T) {
+	t.Parallel()
+	porttest.Webhooks(t, func(t *testing.T) (port.WebhookStore, func()) {
+		seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))
+		s, _ := openFake(t, awsfake.DynamoDBConfig{Seed: seed, Plan: awsfake.Seeded(seed, 0.1,
+			awsfake.Lost, awsfake.Unsure, awsfake.Throttled, awsfake.Conflicted, awsfake.Partial)})
+		return s, nil
+	})
+}
