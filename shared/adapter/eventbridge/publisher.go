@@ -1,18 +1,16 @@
 // Package eventbridge publishes events to a bus of Amazon EventBridge.
 //
-// Each event is one entry: source "sortie", the event's type ("job.started") as
-// the detail type, its time, the run and the task as resources, and the detail.
-// Rules can match any of them.
+// Each event is one entry: source "orch.event", the event's type ("job.started") as
+// the detail type, its time, the run and the task as resources, and as the detail the
+// message: a CloudEvent with the signed event. Rules can match any of them.
 //
 // A call makes as few requests as the API allows, and an entry that the bus
-// refuses does not affect the others. A detail that is not a JSON object is
+// refuses does not affect the others. A signed event that is not a JSON object is
 // refused without a request.
 package eventbridge
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -25,17 +23,18 @@ import (
 )
 
 // Source is the source of every event.
-const Source = "sortie"
+const Source = "orch.event"
 
 // Limits of one request (EventBridge API reference, "PutEvents"): ten entries,
 // and 1 MB in total. Requests are cut at the older limit of 256 KB, which every
-// partition accepts; a larger entry has its own request.
+// partition accepts; a larger entry has its own request. The largest message of an
+// event, which has at most 64 KiB, is below both.
 const (
-	maxEntries   = 10
-	maxBytes     = 256_000
-	neverTold    = 1_000_000
-	bytesOfTime  = 14 // as "Calculating PutEvents event entry size" counts it
-	maxSendTries = 6
+	maxEntries    = 10
+	maxBytes      = 256_000
+	maxEntryBytes = 1_000_000
+	bytesOfTime   = 14 // as "Calculating PutEvents event entry size" counts it
+	maxSendTries  = 6
 )
 
 // Publisher publishes to one bus. It is safe for concurrent use.
@@ -89,28 +88,30 @@ func (p *Publisher) Publish(ctx context.Context, events []port.PublishedEvent) (
 	for i, why := range refused {
 		if why != nil {
 			failed = append(failed, i)
-			err = errors.Join(err, fmt.Errorf("event %s: %w", events[i].Event.ID, why))
+			err = errors.Join(err, fmt.Errorf("event %s: %w", events[i].ID, why))
 		}
 	}
 	return failed, err
 }
 
 func (p *Publisher) entry(index int, event port.PublishedEvent) (entry, error) {
-	detail := bytes.TrimSpace(event.Detail)
-	if !json.Valid(detail) || detail[0] != '{' {
-		return entry{}, errors.New("its detail is no JSON object")
+	detail, err := event.Encode()
+	if err != nil {
+		return entry{}, err
 	}
 	e := entry{index: index, PutEventsRequestEntry: types.PutEventsRequestEntry{
-		EventBusName: &p.bus, Source: aws.String(Source), DetailType: aws.String(string(event.Event.Type)),
-		Time: &event.Event.At, Detail: aws.String(string(detail)),
-		Resources: []string{"run/" + event.RunID, "task/" + event.TaskID},
+		EventBusName: &p.bus, Source: aws.String(Source), DetailType: aws.String(event.Type),
+		Time: &event.Time, Detail: aws.String(string(detail)),
 	}}
+	if event.TaskID != "" {
+		e.Resources = []string{"run/" + event.RunID, "task/" + event.TaskID}
+	}
 	e.size = bytesOfTime + len(*e.Source) + len(*e.DetailType) + len(*e.Detail)
 	for _, resource := range e.Resources {
 		e.size += len(resource)
 	}
-	if e.size >= neverTold {
-		return entry{}, fmt.Errorf("it has %d bytes, and a bus takes less than %d", e.size, neverTold)
+	if e.size >= maxEntryBytes {
+		return entry{}, fmt.Errorf("it has %d bytes, and a bus takes less than %d", e.size, maxEntryBytes)
 	}
 	return e, nil
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest"
 	"github.com/sortie-dev/sortie/shared/porttest/awstest"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // entry is one of PutEvents.
@@ -117,13 +117,13 @@ func TestPublisher(t *testing.T) {
 	})
 }
 
-func events(count int) []port.PublishedEvent {
+func list(count int) []port.PublishedEvent {
 	list := make([]port.PublishedEvent, count)
 	for i := range list {
-		list[i] = port.PublishedEvent{
-			TaskID: "t", RunID: "r", Detail: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
-			Event: run.Event{ID: fmt.Sprint("event-", i), Type: run.EventFailed, At: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
-		}
+		list[i].Message = events.NewMessage(events.Envelope{
+			EventID: fmt.Sprint("event-", i), EventType: "job.failed", OccurredAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), TenantID: "acme",
+			ProjectID: "web", IdempotencyKey: "k", Job: &events.Job{ID: "t", RunID: "r"},
+		}, "e1", int64(i), json.RawMessage(`{"payload":""}`))
 	}
 	return list
 }
@@ -131,11 +131,14 @@ func events(count int) []port.PublishedEvent {
 func TestEntryFields(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
-	if _, err := publisher.Publish(t.Context(), events(1)); err != nil {
+	if _, err := publisher.Publish(t.Context(), list(1)); err != nil {
 		t.Fatal(err)
 	}
 	want := [][]entry{{{
-		EventBusName: "a-bus", Source: "sortie", DetailType: "job.failed", Detail: `{"n":0}`,
+		EventBusName: "a-bus", Source: "orch.event", DetailType: "job.failed",
+		Detail: `{"specversion":"1.0","id":"event-0","type":"job.failed","time":"2026-11-21T09:00:00Z","source":"urn:orch:tenant:acme","subject":"task/t",` +
+			`"datacontenttype":"application/json","sequence":"00000000000000000000","epoch":"e1","idempotencykey":"k","tenantid":"acme",` +
+			`"projectid":"web","taskid":"t","runid":"r","data":{"payload":""}}`,
 		Time: 1795251600, Resources: []string{"run/r", "task/t"},
 	}}}
 	if diff := cmp.Diff(want, b.requests); diff != "" {
@@ -146,7 +149,7 @@ func TestEntryFields(t *testing.T) {
 func TestRequestsAreBatched(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
-	if _, err := publisher.Publish(t.Context(), events(21)); err != nil {
+	if _, err := publisher.Publish(t.Context(), list(21)); err != nil {
 		t.Fatal(err)
 	}
 	if len(b.requests) != 3 || len(b.requests[0]) != 10 || len(b.requests[2]) != 1 {
@@ -160,12 +163,12 @@ func TestOnlyRefusedEventsFail(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	b.refuses = func(e entry) string {
-		if e.Detail == `{"n":3}` || e.Detail == `{"n":11}` {
+		if strings.Contains(e.Detail, `"event-3"`) || strings.Contains(e.Detail, `"event-11"`) {
 			return "ThrottlingException"
 		}
 		return ""
 	}
-	failed, err := publisher.Publish(t.Context(), events(12))
+	failed, err := publisher.Publish(t.Context(), list(12))
 	if diff := cmp.Diff([]int{3, 11}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got failed %v (%v)", failed, err)
 	}
@@ -179,7 +182,7 @@ func TestFailedRequestsAreIndependent(t *testing.T) {
 	t.Parallel()
 	b, publisher := setup(t)
 	b.fails = []awstest.Refusal{{Code: "AccessDeniedException", Message: "not yours"}}
-	failed, err := publisher.Publish(t.Context(), events(12))
+	failed, err := publisher.Publish(t.Context(), list(12))
 	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, failed); diff != "" || !fault.Is(err, fault.Unavailable) {
 		t.Errorf("got failed %v (%v)", failed, err)
 	}
@@ -191,7 +194,7 @@ func TestThrottlingIsRetried(t *testing.T) {
 	for range 5 {
 		b.fails = append(b.fails, awstest.Refusal{Code: "ThrottlingException", Message: "slow down"})
 	}
-	if failed, err := publisher.Publish(t.Context(), events(2)); err != nil || failed != nil {
+	if failed, err := publisher.Publish(t.Context(), list(2)); err != nil || failed != nil {
 		t.Errorf("got failed %v (%v)", failed, err)
 	}
 }

@@ -43,7 +43,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		case verdict == unknown:
 			return r.adoptLost(ctx, app, spec, err)
 		case verdict == noRoom && i+1 < len(regions):
-			r.log.Info("no room for a machine in this region", "region", region, "next", regions[i+1])
+			r.log.Info("no room for a machine in this region", "run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "region", region, "next", regions[i+1])
 		default:
 			return port.MachineStatus{}, launchFailure(ctx, err)
 		}
@@ -89,7 +89,7 @@ func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpe
 	if !r.owns(found, spec) {
 		return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
-	r.log.Info("adopted the machine that has the name", "machine", found.ID, "app", app)
+	r.log.Info("adopted the machine that has the name", "run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "machine", found.ID, "app", app)
 	return converted(app, found), nil
 }
 
@@ -109,11 +109,13 @@ func (r *Runner) adoptLost(ctx context.Context, app string, spec port.LaunchSpec
 		}
 		found, err := r.client.List(ctx, app, query.Encode())
 		if err != nil {
-			r.log.Info("cannot look for a machine whose creation was not answered", "app", app, "error", err)
+			r.log.Info("cannot look for a machine whose creation was not answered",
+				"run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "app", app, "error", err)
 			continue
 		}
 		if m := r.pick(found, spec); m != nil {
-			r.log.Info("adopted the machine whose creation was not answered", "machine", m.ID, "app", app)
+			r.log.Info("adopted the machine whose creation was not answered",
+				"run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "machine", m.ID, "app", app)
 			return converted(app, m), nil
 		}
 	}

@@ -25,12 +25,33 @@ const blockType = "PRIVATE KEY"
 // headRetired is the PEM header of a key that no longer signs.
 const headRetired = "Retired"
 
-func readKeys(path string) ([]key, error) {
+// kind is a kind of keys.
+type kind[P any] struct {
+	// name is the algorithm.
+	name string
+	make func() (P, error)
+	// id returns the id of a key. An error is a key of another kind.
+	id func(private P) (string, error)
+}
+
+// tokens are the keys that sign tokens.
+var tokens = kind[*ecdsa.PrivateKey]{
+	"ECDSA on P-256",
+	func() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) },
+	func(private *ecdsa.PrivateKey) (string, error) {
+		if private.Curve != elliptic.P256() {
+			return "", errors.New("another curve")
+		}
+		return port.KeyID(&private.PublicKey)
+	},
+}
+
+func readKeys[P any](path string, of kind[P]) ([]key[P], error) {
 	text, err := private.Read(path, sizeLimit)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the key file: %w", err)
 	}
-	keys, err := parse(text)
+	keys, err := parse(text, of)
 	if err != nil {
 		return nil, fmt.Errorf("the key file %s is not usable: %w", path, err)
 	}
@@ -39,12 +60,12 @@ func readKeys(path string) ([]key, error) {
 
 // makeFile writes a file with a new key. If another process was faster, its file
 // is used.
-func makeFile(path string) error {
-	first, err := newKey()
+func makeFile[P any](path string, of kind[P]) error {
+	first, err := newKey(of)
 	if err != nil {
 		return err
 	}
-	text, err := format([]key{first})
+	text, err := format([]key[P]{first})
 	if err == nil {
 		err = private.Create(path, text)
 	}
@@ -54,16 +75,16 @@ func makeFile(path string) error {
 	return err
 }
 
-func newKey() (key, error) {
-	made, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newKey[P any](of kind[P]) (key[P], error) {
+	made, err := of.make()
 	if err != nil {
-		return key{}, err
+		return key[P]{}, err
 	}
-	id, err := port.KeyID(&made.PublicKey)
-	return key{id: id, private: made}, err
+	id, err := of.id(made)
+	return key[P]{id: id, private: made}, err
 }
 
-func format(keys []key) ([]byte, error) {
+func format[P any](keys []key[P]) ([]byte, error) {
 	var text []byte
 	for _, k := range keys {
 		der, err := x509.MarshalPKCS8PrivateKey(k.private)
@@ -81,19 +102,19 @@ func format(keys []key) ([]byte, error) {
 
 // parse reads the keys of a file. A key of another kind is an error, not
 // ignored.
-func parse(text []byte) ([]key, error) {
-	var keys []key
+func parse[P any](text []byte, of kind[P]) ([]key[P], error) {
+	var keys []key[P]
 	for {
 		block, rest := pem.Decode(text)
 		if block == nil {
 			break
 		}
 		text = rest
-		k, err := keyOf(block)
+		k, err := keyOf(block, of)
 		if err != nil {
 			return nil, fmt.Errorf("key %d: %w", len(keys)+1, err)
 		}
-		if slices.ContainsFunc(keys, func(other key) bool { return other.id == k.id }) {
+		if slices.ContainsFunc(keys, func(other key[P]) bool { return other.id == k.id }) {
 			return nil, fmt.Errorf("key %d is listed twice", len(keys)+1)
 		}
 		keys = append(keys, k)
@@ -107,24 +128,27 @@ func parse(text []byte) ([]key, error) {
 	return keys, nil
 }
 
-func keyOf(block *pem.Block) (key, error) {
+func keyOf[P any](block *pem.Block, of kind[P]) (key[P], error) {
 	if block.Type != blockType {
-		return key{}, fmt.Errorf("it is a %q, not a %q (PKCS #8)", block.Type, blockType)
+		return key[P]{}, fmt.Errorf("it is a %q, not a %q (PKCS #8)", block.Type, blockType)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return key{}, errors.New("it cannot be parsed")
+		return key[P]{}, errors.New("it cannot be parsed")
 	}
-	found, ok := parsed.(*ecdsa.PrivateKey)
-	if !ok || found.Curve != elliptic.P256() {
-		return key{}, errors.New("it is not for ECDSA on P-256")
+	private, ok := parsed.(P)
+	id := ""
+	if ok {
+		id, err = of.id(private)
+	}
+	if !ok || err != nil {
+		return key[P]{}, fmt.Errorf("it is not for %s", of.name)
 	}
 	retired := time.Time{}
 	if at := block.Headers[headRetired]; at != "" {
 		if retired, err = time.Parse(time.RFC3339, at); err != nil {
-			return key{}, fmt.Errorf("its header %s has to be a time as 2026-03-01T08:00:00Z", headRetired)
+			return key[P]{}, fmt.Errorf("its header %s has to be a time as 2026-03-01T08:00:00Z", headRetired)
 		}
 	}
-	id, err := port.KeyID(&found.PublicKey)
-	return key{id, found, retired}, err
+	return key[P]{id, private, retired}, nil
 }

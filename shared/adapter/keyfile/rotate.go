@@ -22,21 +22,25 @@ type Rotation struct {
 // keys that stopped signing more than keep ago, when all their tokens have
 // expired. Concurrent calls wait for each other.
 func Rotate(path string, now time.Time, keep time.Duration) (done Rotation, err error) {
+	return rotate(path, tokens, now, keep)
+}
+
+func rotate[P any](path string, of kind[P], now time.Time, keep time.Duration) (done Rotation, err error) {
 	unlock, err := private.Lock(filepath.Dir(path))
 	if err != nil {
 		return Rotation{}, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	keys, err := readKeys(path)
+	keys, err := readKeys(path, of)
 	if err != nil {
 		return Rotation{}, err
 	}
-	made, err := newKey()
+	made, err := newKey(of)
 	if err != nil {
 		return Rotation{}, fmt.Errorf("cannot make a key: %w", err)
 	}
 	done = Rotation{Made: made.id, Kept: []string{}, Dropped: []string{}}
-	after := []key{made}
+	after := []key[P]{made}
 	for _, k := range keys {
 		if k.retired.IsZero() {
 			k.retired = now

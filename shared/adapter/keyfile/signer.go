@@ -1,10 +1,10 @@
-// Package keyfile keeps the keys that sign tokens in a file, for a Sortie that
-// runs on one host.
+// Package keyfile keeps the keys that sign tokens in a file, and those that sign events
+// in another, for a Sortie that runs on one host.
 //
-// The file has one or more private keys for ECDSA on P-256, as PKCS #8 in PEM,
-// the newest first. The first one signs; signatures of all are valid. Rotate
-// adds a new first key and removes the keys whose last token has expired. A
-// key's id is its thumbprint (RFC 7638).
+// A file has one or more private keys, as PKCS #8 in PEM, the newest first: for ECDSA on
+// P-256, or Ed25519 keys of events. The first one signs; signatures of all are valid.
+// Rotate adds a new first key and removes the keys whose last token has expired. Keys of
+// events are kept. The id of a token's key is its thumbprint (RFC 7638).
 //
 // The file is complete or absent, even if several processes create or rotate it
 // concurrently, and a signer uses a rotated file at its next call. A file that
@@ -28,21 +28,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Signer signs with the keys of a file and reads it again when the file
+// Signer signs tokens with the keys of a file and reads it again when the file
 // changes. It is safe for concurrent use.
-type Signer struct {
-	path string
-
-	mu   sync.Mutex
-	was  fs.FileInfo
-	keys []key
-}
+type Signer struct{ file[*ecdsa.PrivateKey] }
 
 var _ port.Signer = (*Signer)(nil)
 
-type key struct {
+// file has the keys of a kind.
+type file[P any] struct {
+	path string
+	kind kind[P]
+
+	mu   sync.Mutex
+	was  fs.FileInfo
+	keys []key[P]
+}
+
+type key[P any] struct {
 	id      string
-	private *ecdsa.PrivateKey
+	private P
 	// retired is when another key became the first; zero for the first.
 	retired time.Time
 }
@@ -50,18 +54,22 @@ type key struct {
 // Open reads the keys, or creates the file with a new key; its folder must
 // exist. The error describes an invalid file.
 func Open(path string) (*Signer, error) {
-	s := &Signer{path: path}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := makeFile(path); err != nil {
-			return nil, fmt.Errorf("cannot make the key file: %w", err)
+	s := &Signer{file[*ecdsa.PrivateKey]{path: path, kind: tokens}}
+	return s, s.open()
+}
+
+func (s *file[P]) open() error {
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) {
+		if err := makeFile(s.path, s.kind); err != nil {
+			return fmt.Errorf("cannot make the key file: %w", err)
 		}
 	}
 	_, err := s.load()
-	return s, err
+	return err
 }
 
 // load returns the present keys of the file.
-func (s *Signer) load() ([]key, error) {
+func (s *file[P]) load() ([]key[P], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is, err := os.Stat(s.path)
@@ -71,7 +79,7 @@ func (s *Signer) load() ([]key, error) {
 	if s.was != nil && os.SameFile(s.was, is) && s.was.ModTime().Equal(is.ModTime()) && s.was.Size() == is.Size() {
 		return s.keys, nil
 	}
-	keys, err := readKeys(s.path)
+	keys, err := readKeys(s.path, s.kind)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +88,7 @@ func (s *Signer) load() ([]key, error) {
 }
 
 // now is load with an Unavailable fault for errors.
-func (s *Signer) now() ([]key, error) {
+func (s *file[P]) now() ([]key[P], error) {
 	keys, err := s.load()
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "the signing keys cannot be read now; try again")
@@ -103,7 +111,7 @@ func (s *Signer) Sign(_ context.Context, keyID string, message []byte) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(keys, func(k key) bool { return k.id == keyID })
+	at := slices.IndexFunc(keys, func(k key[*ecdsa.PrivateKey]) bool { return k.id == keyID })
 	if at < 0 {
 		return nil, port.ErrNotFound
 	}

@@ -95,6 +95,26 @@ func (o *Outputs) Put(ctx context.Context, name port.Bucket, key, contentType st
 	return named(err, "write an object")
 }
 
+// Replace implements port.Outputs with a conditional request.
+func (o *Outputs) Replace(ctx context.Context, name port.Bucket, key, contentType string, content []byte, etag string) error {
+	bucket, err := o.bucket(name)
+	if err != nil {
+		return err
+	}
+	input := &s3.PutObjectInput{Bucket: bucket, Key: &key, ContentType: &contentType, Body: bytes.NewReader(content), IfMatch: &etag}
+	if etag == "" {
+		input.IfMatch, input.IfNoneMatch = nil, aws.String("*")
+	}
+	_, err = o.s3.PutObject(ctx, input)
+	if code(err) == "ConditionalRequestConflict" { // S3: a concurrent request writes the object
+		return port.ErrChanged
+	}
+	if err = named(err, "write an object"); errors.Is(err, port.ErrNotFound) { // it was deleted
+		return port.ErrChanged
+	}
+	return err
+}
+
 // Open implements port.Outputs. A span that ends beyond the object is cut; one
 // that starts there is empty. A Length of 0 reads to the end.
 func (o *Outputs) Open(ctx context.Context, name port.Bucket, key string, span port.Span) (io.ReadCloser, port.Object, error) {

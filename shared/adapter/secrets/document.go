@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/setting/otel"
 )
 
 // Document is the content of a secret.
@@ -49,6 +51,11 @@ type Canary struct {
 	Token string `json:"token"`
 }
 
+// Traces are the headers of the requests that export traces.
+type Traces struct {
+	Headers map[string]string `json:"headers"`
+}
+
 // Outputs is the access of Sortie and its workers to the buckets.
 type Outputs struct {
 	// AccountID is Cloudflare's. Endpoint and Region are for other stores than
@@ -63,6 +70,21 @@ type Outputs struct {
 	WorkerSecretAccessKey string `json:"workerSecretAccessKey"`
 }
 
+// Events is the key that signs events. A stage gets a random one when it is deployed.
+type Events struct {
+	// Seed is at least 43 random letters and digits.
+	Seed string `json:"seed"`
+}
+
+// seedLength is the number of characters of a seed: 256 random bits.
+const seedLength = 43
+
+// Bytes returns the private part of the key: 32 bytes.
+func (e Events) Bytes() []byte {
+	sum := sha256.Sum256([]byte(e.Seed))
+	return sum[:]
+}
+
 // documents has one line for each kind.
 var documents = []struct {
 	zero    Document
@@ -73,6 +95,8 @@ var documents = []struct {
 	{Fly{}, "the token of the Machines API", parse[Fly]},
 	{Outputs{}, "the keys to the outputs, Sortie's and the worker's", parse[Outputs]},
 	{Canary{}, "the client token of the canary", parse[Canary]},
+	{Traces{}, "the headers of the exporter of traces", parse[Traces]},
+	{Events{}, "the key that signs events", parse[Events]},
 }
 
 // Kinds lists the names of the documents.
@@ -126,7 +150,9 @@ func parse[D Document](text []byte) (Document, error) {
 func (Clients) kind() string { return "clients" }
 func (Fly) kind() string     { return "fly" }
 func (Canary) kind() string  { return "canary" }
+func (Traces) kind() string  { return "traces" }
 func (Outputs) kind() string { return "outputs" }
+func (Events) kind() string  { return "events" }
 
 func (c Clients) problems() (list []error) {
 	if len(c.Tokens) == 0 && c.Records == nil {
@@ -146,6 +172,25 @@ func (c Clients) problems() (list []error) {
 func (f Fly) problems() []error { return plain("token", f.Token) }
 
 func (c Canary) problems() []error { return plain("token", c.Token) }
+
+func (t Traces) problems() (list []error) {
+	if len(t.Headers) == 0 {
+		list = append(list, errors.New("headers are missing"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
+		if err := otel.CheckHeader(name, t.Headers[name]); err != nil {
+			list = append(list, fmt.Errorf("headers: %w", err))
+		}
+	}
+	return list
+}
+
+func (e Events) problems() []error {
+	if len(e.Seed) < seedLength {
+		return append(plain("seed", e.Seed), fmt.Errorf("seed of %d characters, want at least %d", len(e.Seed), seedLength))
+	}
+	return plain("seed", e.Seed)
+}
 
 func (o Outputs) problems() (list []error) {
 	for _, field := range o.keys() {
@@ -195,8 +240,22 @@ func (c Canary) Fingerprints() map[string]string {
 }
 
 // Fingerprints implements Document.
+func (t Traces) Fingerprints() map[string]string {
+	prints := map[string]string{}
+	for name, value := range t.Headers {
+		prints["headers."+name] = fingerprint(value)
+	}
+	return prints
+}
+
+// Fingerprints implements Document.
 func (f Fly) Fingerprints() map[string]string {
 	return map[string]string{"token": fingerprint(f.Token)}
+}
+
+// Fingerprints implements Document.
+func (e Events) Fingerprints() map[string]string {
+	return map[string]string{"seed": fingerprint(e.Seed)}
 }
 
 // Fingerprints implements Document.

@@ -30,6 +30,12 @@ func TestParse(t *testing.T) {
 			map[string]string{"tokens[0]": "b7ad93", "tokens[1]": "c04c86", "records.ci": "50465b"},
 		},
 		{"canary", `{"token":"FlyV1 a,b"}`, secrets.Canary{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
+		{"traces", `{"headers":{"api-key":"FlyV1 a,b"}}`, secrets.Traces{Headers: map[string]string{"api-key": "FlyV1 a,b"}}, map[string]string{"headers.api-key": "5fe987"}},
+		{
+			"events", `{"seed":"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"}`,
+			secrets.Events{Seed: "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGH"},
+			map[string]string{"seed": "9d55d7"},
+		},
 		{"clients", `{"records":[]}`, secrets.Clients{Records: []access.Token{}}, map[string]string{}},
 		{"fly", `{"token":"FlyV1 a,b"}`, secrets.Fly{Token: "FlyV1 a,b"}, map[string]string{"token": "5fe987"}},
 		{
@@ -68,6 +74,7 @@ func TestParseNamesAllProblems(t *testing.T) {
 			"records[1].scopes: missing", "two records", "the same token",
 		}},
 		{"clients", `{"tokens":"s3cret"}`, []string{"tokens is not of its type"}},
+		{"events", `{"seed":"s3cret"}`, []string{"seed of 6 characters, want at least 43"}},
 		{"fly", `{"tokens":["s3cret"]}`, []string{`"tokens" that is not known`}},
 		{"fly", `{"token":"s3cret"} {}`, []string{"after"}},
 		{"fly", `s3cret`, []string{"no JSON"}},
