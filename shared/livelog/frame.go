@@ -1,0 +1,162 @@
+package livelog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ContentType is the type of a stored log that has frames. Other logs are plain text.
+const ContentType = "application/vnd.sortie.log"
+
+// Stream is one of the two output streams of a program.
+type Stream string
+
+// The streams.
+const (
+	Stdout Stream = "stdout"
+	Stderr Stream = "stderr"
+)
+
+// Streams lists the streams.
+func Streams() []Stream { return []Stream{Stdout, Stderr} }
+
+// Frame is a piece of a stream.
+type Frame struct {
+	Stream Stream
+	// Sequence is the number of the chunk; 0 in a stored log.
+	Sequence int
+	Data     []byte
+	// Cut is the number of bytes of the stream that are missing here. A frame with Cut has
+	// no Data.
+	Cut int64
+	// At is when the chunk was accepted, to the millisecond; zero if that is unknown.
+	At time.Time
+}
+
+// Length is the number of bytes that the frame takes in its stream.
+func (f Frame) Length() int64 { return int64(len(f.Data)) + f.Cut }
+
+// Text returns the data, or the line that replaces missing bytes.
+func (f Frame) Text() []byte {
+	if f.Cut > 0 {
+		return CutMark(f.Cut)
+	}
+	return f.Data
+}
+
+// CutMark returns the line that replaces missing bytes.
+func CutMark(n int64) []byte { return fmt.Appendf(nil, "\n[%d bytes are cut out here]\n", n) }
+
+// cost is what the frame adds to the size of its object.
+func (f Frame) cost() int64 { return int64(len(f.Data)) + 32 }
+
+func cost(frames []Frame) (n int64) {
+	for _, f := range frames {
+		n += f.cost()
+	}
+	return n
+}
+
+// EncodeFrames returns the content of a segment or of a stored log.
+func EncodeFrames(frames []Frame) []byte { return encode(accepted{timesOf(frames)}, frames) }
+
+// DecodeFrames reads the content of a segment or of a stored log.
+func DecodeFrames(content []byte) ([]Frame, error) {
+	var header accepted
+	frames, err := decode(content, &header)
+	return header.applied(frames), err
+}
+
+// accepted has the times of frames, in milliseconds since 1970; 0 is unknown. They are in
+// the header, which an earlier version ignores.
+type accepted struct {
+	At []int64 `json:"at,omitempty"`
+}
+
+// timesOf returns the times of frames; nil if none is known.
+func timesOf(frames []Frame) (times []int64) {
+	known := false
+	for _, f := range frames {
+		at := int64(0)
+		if !f.At.IsZero() {
+			at, known = f.At.UnixMilli(), true
+		}
+		times = append(times, at)
+	}
+	if !known {
+		return nil
+	}
+	return times
+}
+
+// applied returns frames with their times. An earlier version that has added a frame
+// leaves no times.
+func (a accepted) applied(frames []Frame) []Frame {
+	if len(a.At) != len(frames) {
+		return frames
+	}
+	for i, at := range a.At {
+		if at != 0 {
+			frames[i].At = time.UnixMilli(at).UTC()
+		}
+	}
+	return frames
+}
+
+// encode writes a line of JSON and the frames, each as a line and its data.
+func encode(header any, frames []Frame) []byte {
+	first, err := json.Marshal(header)
+	if err != nil { // cannot fail: a struct of numbers and times
+		first = []byte("{}")
+	}
+	content := bytes.NewBuffer(make([]byte, 0, int64(len(first))+1+cost(frames)))
+	content.Write(append(first, '\n'))
+	for _, f := range frames {
+		if f.Cut > 0 {
+			fmt.Fprintf(content, "%s cut %d\n", f.Stream, f.Cut)
+			continue
+		}
+		fmt.Fprintf(content, "%s %d %d\n", f.Stream, f.Sequence, len(f.Data))
+		content.Write(f.Data)
+		content.WriteByte('\n')
+	}
+	return content.Bytes()
+}
+
+var errMalformed = errors.New("malformed log object")
+
+func decode(content []byte, header any) ([]Frame, error) {
+	first, rest, ok := bytes.Cut(content, []byte("\n"))
+	if err := json.Unmarshal(first, header); err != nil || !ok {
+		return nil, errMalformed
+	}
+	var frames []Frame
+	for len(rest) > 0 {
+		line, data, ok := bytes.Cut(rest, []byte("\n"))
+		words := strings.Split(string(line), " ")
+		if !ok || len(words) != 3 {
+			return nil, errMalformed
+		}
+		f := Frame{Stream: Stream(words[0])}
+		n, err := strconv.ParseInt(words[2], 10, 64)
+		if err != nil || n < 0 {
+			return nil, errMalformed
+		}
+		if rest = data; words[1] == "cut" {
+			f.Cut = n
+			frames = append(frames, f)
+			continue
+		}
+		if f.Sequence, err = strconv.Atoi(words[1]); err != nil || int64(len(data)) <= n || data[n] != '\n' {
+			return nil, errMalformed
+		}
+		f.Data, rest = data[:n:n], data[n+1:]
+		frames = append(frames, f)
+	}
+	return frames, nil
+}

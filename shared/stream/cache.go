@@ -1,0 +1,133 @@
+package stream
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"log/slog"
+	"sort"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// chunkLength is the number of positions in a chunk of the cache.
+const chunkLength = 256
+
+// cacheBytes is the size of the events in the cache.
+const cacheBytes = 32 << 20
+
+// cache has the events that were read last, in chunks of neighbouring positions. It is
+// safe for concurrent use. Readers that need the same chunk share one read of the feed.
+type cache struct {
+	feed port.Feed
+	log  *slog.Logger
+	max  int
+
+	mu     sync.Mutex
+	chunks map[chunkKey]*list.Element // of *chunk
+	recent list.List                  // the chunk that was used last is first
+	bytes  int
+}
+
+type chunkKey struct {
+	stream, epoch string
+	number        int64
+}
+
+// chunk has the events of the positions number*chunkLength+1 and following.
+type chunk struct {
+	key   chunkKey
+	bytes int // counted by cache.bytes, under its lock
+
+	mu     sync.Mutex
+	events []*Event
+	read   int64 // the last position that was read
+}
+
+func newCache(feed port.Feed, log *slog.Logger) *cache {
+	return &cache{feed: feed, log: log, max: cacheBytes, chunks: map[chunkKey]*list.Element{}}
+}
+
+// after returns events behind a cursor, at least one if there is any up to newest,
+// and the last position that it looked at. Events that retention has removed are left out.
+// The caller does not change the result.
+func (c *cache) after(ctx context.Context, stream string, at Cursor, newest int64) (found []*Event, last int64, err error) {
+	for last = at.Position; len(found) == 0 && last < newest; {
+		k := c.chunk(chunkKey{stream, at.Epoch, last / chunkLength})
+		if found, last, err = c.fill(ctx, k, last, newest); err != nil {
+			return nil, at.Position, err
+		}
+	}
+	return found, last, nil
+}
+
+// chunk returns the chunk of a key, which may be new.
+func (c *cache) chunk(key chunkKey) *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.chunks[key]; ok {
+		c.recent.MoveToFront(known)
+		return known.Value.(*chunk) //nolint:forcetypeassert // the list has nothing else
+	}
+	k := &chunk{key: key, read: key.number * chunkLength}
+	c.chunks[key] = c.recent.PushFront(k)
+	return k
+}
+
+// fill returns the events of a chunk behind a position, and the last position that it
+// looked at. It reads the feed for those up to newest that the chunk does not have.
+func (c *cache) fill(ctx context.Context, k *chunk, after, newest int64) ([]*Event, int64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if end := (k.key.number + 1) * chunkLength; k.read <= after && after < min(newest, end) {
+		records, err := c.feed.Read(ctx, k.key.stream, k.read, int(end-k.read))
+		if err != nil {
+			return nil, after, fmt.Errorf("cannot read the events: %w", err)
+		}
+		c.add(ctx, k, records, min(newest, end))
+	}
+	first := sort.Search(len(k.events), func(i int) bool { return k.events[i].Position > after })
+	return k.events[first:len(k.events):len(k.events)], max(k.read, after), nil
+}
+
+// add adds records to a chunk. If they do not begin with the next position, retention has
+// removed those up to them, or up to until.
+func (c *cache) add(ctx context.Context, k *chunk, records []port.FeedRecord, until int64) {
+	grown, end := 0, (k.key.number+1)*chunkLength
+	for _, r := range records {
+		if r.Position > end {
+			break
+		}
+		e, err := newEvent(r)
+		if err != nil {
+			c.log.ErrorContext(ctx, "cannot read a record of the feed; only exports have it",
+				"stream", k.key.stream, "position", r.Position, "error", err.Error())
+		}
+		k.events = append(k.events, e)
+		k.read = r.Position
+		grown += e.size()
+	}
+	if grown == 0 {
+		k.read = until
+	}
+	c.grow(k, grown)
+}
+
+// grow counts the bytes of a chunk, and drops those that were not used for the longest
+// time. Readers that have them keep them.
+func (c *cache) grow(k *chunk, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.chunks[k.key]; !ok {
+		return // it was dropped meanwhile
+	}
+	k.bytes += bytes
+	c.bytes += bytes
+	for c.bytes > c.max && c.recent.Len() > 1 {
+		oldest := c.recent.Back()
+		dropped := c.recent.Remove(oldest).(*chunk) //nolint:forcetypeassert // the list has nothing else
+		delete(c.chunks, dropped.key)
+		c.bytes -= dropped.bytes
+	}
+}

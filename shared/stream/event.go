@@ -1,0 +1,133 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Event is an event of a stream. All readers share it.
+type Event struct {
+	Position int64
+	Type     eventtype.Type
+	// Plain is the envelope for readers of the stream; empty if the record has none.
+	// Signed is the DSSE envelope as the feed has it. Both are JSON on one line.
+	Plain, Signed []byte
+
+	// labels are the fields that a filter looks at.
+	labels events.Envelope
+}
+
+// routing are the fields of an envelope that a stream needs. An events.Envelope also
+// keeps the fields that it does not know, which takes several times as long.
+type routing struct {
+	SchemaVersion string         `json:"schemaVersion"`
+	EventType     eventtype.Type `json:"eventType"`
+	ProjectID     string         `json:"projectId"`
+	Job           *struct {
+		ID           string `json:"id"`
+		RunID        string `json:"runId"`
+		DefinitionID string `json:"definitionId"`
+		BatchID      string `json:"batchId"`
+	} `json:"job"`
+	Schedule *struct {
+		DefinitionID string `json:"definitionId"`
+	} `json:"schedule"`
+	Policy *struct {
+		Resource string `json:"resource"`
+		ID       string `json:"id"`
+	} `json:"policy"`
+	Notifier json.RawMessage `json:"notifier"`
+}
+
+func (r routing) labels() events.Envelope {
+	l := events.Envelope{EventType: r.EventType, ProjectID: r.ProjectID}
+	switch {
+	case r.Job != nil:
+		l.Job = &events.Job{ID: r.Job.ID, RunID: r.Job.RunID, DefinitionID: r.Job.DefinitionID, BatchID: r.Job.BatchID}
+	case r.Schedule != nil:
+		l.Schedule = &events.Schedule{DefinitionID: r.Schedule.DefinitionID}
+	case r.Policy != nil:
+		l.Policy = &events.Policy{Resource: r.Policy.Resource, ID: r.Policy.ID}
+	}
+	return l
+}
+
+// newEvent reads a record of a feed. With an error, the event has only its position and
+// the record's data.
+func newEvent(r port.FeedRecord) (*Event, error) {
+	event := &Event{Position: r.Position, Signed: r.Data}
+	var signed dsse.Envelope
+	if err := json.Unmarshal(r.Data, &signed); err != nil {
+		return event, fmt.Errorf("malformed DSSE envelope: %w", err)
+	}
+	payload, err := signed.DecodeB64Payload()
+	if err != nil {
+		return event, fmt.Errorf("malformed payload: %w", err)
+	}
+	var fields routing
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return event, fmt.Errorf("malformed event: %w", err)
+	}
+	if fields.SchemaVersion != events.SchemaVersion {
+		return event, fmt.Errorf("unknown schemaVersion %q, want %s", fields.SchemaVersion, events.SchemaVersion)
+	}
+	plain, err := plainOf(payload, fields.Notifier)
+	if err != nil {
+		return event, fmt.Errorf("cannot write the event: %w", err)
+	}
+	event.Type, event.labels, event.Plain = fields.EventType, fields.labels(), plain
+	return event, nil
+}
+
+// plainOf returns a payload for delivery without a signature, on one line.
+func plainOf(payload []byte, notifier json.RawMessage) ([]byte, error) {
+	if len(notifier) > 0 {
+		var n events.Notifier
+		if err := json.Unmarshal(notifier, &n); err != nil {
+			return nil, err
+		}
+		n.Delivery = events.DeliveryPlain
+		changed, err := json.Marshal(n)
+		if err != nil {
+			return nil, err
+		}
+		const name = `"notifier":`
+		if old := append([]byte(name), notifier...); bytes.Count(payload, old) == 1 {
+			payload = bytes.Replace(payload, old, append([]byte(name), changed...), 1)
+		} else if payload, err = rewritten(payload, changed); err != nil {
+			return nil, err
+		}
+	}
+	if !bytes.ContainsAny(payload, "\r\n") {
+		return payload, nil
+	}
+	var line bytes.Buffer
+	err := json.Compact(&line, payload)
+	return line.Bytes(), err
+}
+
+// rewritten returns a payload with another notifier.
+func rewritten(payload, notifier []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return nil, err
+	}
+	fields["notifier"] = notifier
+	return json.Marshal(fields)
+}
+
+// selected reports whether a filter selects the event.
+func (e *Event) selected(f events.Filter) bool { return len(e.Plain) > 0 && f.Matches(e.labels) }
+
+// size is about the memory of an event, in bytes.
+func (e *Event) size() int {
+	const fixed = 512
+	return fixed + len(e.Plain) + len(e.Signed)
+}

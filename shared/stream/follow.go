@@ -1,0 +1,225 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// The times of readers.
+const (
+	// CursorInterval is the longest time without a message to a reader.
+	CursorInterval = 15 * time.Second
+	// RefusedRetry is after what time a reader without a seat connects again.
+	RefusedRetry = 5 * time.Second
+
+	// A reader whose stream has ended connects again after a time between these.
+	retryLeast, retryMost = time.Second, 5 * time.Second
+	// deadlineMargin is left of the time of a request to end its stream.
+	deadlineMargin = 5 * time.Second
+)
+
+// Query selects what a reader follows.
+type Query struct {
+	// After is a cursor, Earliest or Latest. Parameter is its name for errors.
+	After, Parameter string
+	Filter           events.Filter
+	// FailOnGap refuses a cursor that the stream does not have.
+	FailOnGap bool
+}
+
+// Gap is the event of a cursor that the stream does not have.
+type Gap struct {
+	// Asked is the cursor of the reader. Oldest and Newest are those of the events that
+	// the stream has.
+	Asked, Oldest, Newest Cursor
+}
+
+// Batch is what a reader gets at once, in the order of the fields.
+type Batch struct {
+	// Retry is after what time the reader connects again; 0 leaves it unchanged.
+	Retry time.Duration
+	Gap   *Gap
+	// Events all have the epoch of Cursor. The receiver does not change the slice.
+	Events []*Event
+	// Cursor is the place of the reader behind the batch. It is zero in the batch of a
+	// reader without a seat.
+	Cursor Cursor
+	// End: the stream ends with this batch.
+	End bool
+}
+
+// Follow sends the events of the caller's tenant as the stream grows, until the stream's
+// time is over, the process ends or send fails. It calls send once at the start, with
+// the cursor, and at least once in each CursorInterval. A tenant with too many open streams gets
+// one batch, with End. A send that blocks delays only its own reader. The errors are
+// those of Page, all before the first batch.
+func (s *Streams) Follow(ctx context.Context, who port.Identity, q Query, send func(Batch) error) error {
+	from, err := parsePlace(q.After, q.Parameter)
+	if err != nil {
+		return err
+	}
+	leave, ok, err := s.enter(ctx, who.Tenant)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		_ = send(Batch{Retry: RefusedRetry, End: true}) // the reader has disconnected
+		return nil
+	}
+	defer leave()
+	name := port.EventStream(who.Tenant)
+	head, err := s.feed.Head(ctx, name)
+	if err != nil {
+		return fmt.Errorf("cannot read the end of the stream: %w", err)
+	}
+	at, ok := from.in(head)
+	if !ok && q.FailOnGap {
+		return expired(head)
+	}
+	first := Batch{Cursor: at, Retry: s.retry()}
+	if !ok {
+		first.Gap = &Gap{from.cursor, oldest(head), Cursor{head.Epoch, head.Newest}}
+	}
+	r := reader{Streams: s, name: name, filter: q.Filter, send: send, at: at}
+	r.topic = s.topics.join(name, head)
+	defer s.topics.leave(name, r.topic)
+	if more := r.follow(ctx, first); more {
+		_ = send(Batch{Cursor: r.at, Retry: s.retry(), End: true}) // the reader may have disconnected
+	}
+	return nil
+}
+
+// retry is random, so that readers whose streams end at once do not come back at once.
+func (s *Streams) retry() time.Duration {
+	return retryLeast + time.Duration(s.random()*float64(retryMost-retryLeast))
+}
+
+// life is the time of one stream.
+func (s *Streams) life(ctx context.Context) time.Duration {
+	const share = 7
+	life := s.config.Life - time.Duration(s.random()*float64(s.config.Life)/share)
+	if deadline, ok := ctx.Deadline(); ok {
+		life = min(life, deadline.Sub(s.clock.Now())-deadlineMargin)
+	}
+	return life
+}
+
+// reader is one call of Follow.
+type reader struct {
+	*Streams
+
+	name   string
+	topic  *topic
+	filter events.Filter
+	send   func(Batch) error
+	at     Cursor
+	sent   time.Time
+	bytes  int64
+}
+
+// ready is the channel of a stream that has further events.
+var ready = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// follow sends the first batch and then events until the stream is to end. more is false
+// if the reader has disconnected.
+func (r *reader) follow(ctx context.Context, first Batch) (more bool) {
+	over, stopLife := r.clock.NewTimer(r.life(ctx))
+	defer stopLife()
+	idleOver, stopIdle := r.clock.NewTimer(CursorInterval)
+	defer func() { stopIdle() }()
+	if r.give(first) != nil {
+		return false
+	}
+	for {
+		head, changed := r.topic.current()
+		if r.at.Epoch == "" { // the stream was empty
+			r.at.Epoch = head.Epoch
+		}
+		if r.at.Epoch != head.Epoch || r.config.Bytes > 0 && r.bytes >= r.config.Bytes {
+			return true
+		}
+		if r.at.Position < head.Newest {
+			changed = ready
+		}
+		select {
+		case <-ctx.Done():
+			return true
+		case <-r.seats.closing:
+			return true
+		case <-over:
+			return true
+		case <-idleOver:
+			idle := r.clock.Now().Sub(r.sent)
+			if idle < CursorInterval {
+				idleOver, stopIdle = r.clock.NewTimer(CursorInterval - idle)
+				continue
+			}
+			if idleOver, stopIdle = r.clock.NewTimer(CursorInterval); r.give(Batch{Cursor: r.at}) != nil {
+				return false
+			}
+		case <-changed:
+			if ended, err := r.next(ctx, head.Newest); ended || err != nil {
+				return err == nil
+			}
+		}
+	}
+}
+
+// next sends the next events up to newest. ended reports that the stream cannot continue:
+// the reader connects again, and gets a gap if events were removed. The error is that of send.
+func (r *reader) next(ctx context.Context, newest int64) (ended bool, err error) {
+	if r.at.Position >= newest {
+		return false, nil
+	}
+	found, last, err := r.cache.after(ctx, r.name, r.at, newest)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.WarnContext(ctx, "a stream of events ends", "stream", r.name, "cursor", r.at.String(), "error", err.Error())
+		}
+		return true, nil
+	}
+	if removed(found, r.at) {
+		return true, nil
+	}
+	r.at.Position = last
+	selected := found
+	if !all(r.filter) || !readable(found) {
+		selected = nil
+		for _, e := range found {
+			if e.selected(r.filter) {
+				selected = append(selected, e)
+			}
+		}
+	}
+	if len(selected) == 0 {
+		return false, nil
+	}
+	return false, r.give(Batch{Events: selected, Cursor: r.at})
+}
+
+// readable reports whether all events have an envelope.
+func readable(found []*Event) bool {
+	for _, e := range found {
+		if len(e.Plain) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// give sends a batch.
+func (r *reader) give(b Batch) error {
+	for _, e := range b.Events {
+		r.bytes += int64(len(e.Plain))
+	}
+	r.sent = r.clock.Now()
+	return r.send(b)
+}

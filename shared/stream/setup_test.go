@@ -1,0 +1,151 @@
+package stream_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/stream/streamtest"
+)
+
+const (
+	tenant    = "tenant-a"
+	retention = time.Hour
+)
+
+var (
+	epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	who   = port.Identity{Tenant: tenant}
+)
+
+// bench is a stream with its writer.
+type bench struct {
+	*streamtest.Writer
+
+	clock   *clock.Virtual
+	feed    *counted
+	streams *stream.Streams
+}
+
+// counted counts the reads of a feed.
+type counted struct {
+	*fake.Feed
+
+	mu    sync.Mutex
+	reads int
+}
+
+func (c *counted) Read(ctx context.Context, name string, after int64, limit int) ([]port.FeedRecord, error) {
+	c.mu.Lock()
+	c.reads++
+	c.mu.Unlock()
+	return c.Feed.Read(ctx, name, after, limit)
+}
+
+func (c *counted) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reads
+}
+
+// settings is what most tests use.
+var settings = stream.Config{Life: 14 * time.Minute, Readers: 200}
+
+func setup(t *testing.T, config stream.Config) *bench {
+	t.Helper()
+	now := clock.NewVirtual(epoch)
+	feed := &counted{Feed: fake.NewFeed(now, retention, nil, func(err error) { t.Error(err) })}
+	w, err := streamtest.New(feed, tenant, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{w, now, feed, stream.New(feed, now, slog.New(slog.DiscardHandler), rand.Float64, config)}
+}
+
+// add appends n events of a type, with a checkpoint after each 100 and the last one.
+func (b *bench) add(t *testing.T, n int, kind eventtype.Type) {
+	t.Helper()
+	for types := range slices.Chunk(slices.Repeat([]eventtype.Type{kind}, n), 100) {
+		if err := b.Add(t.Context(), true, types...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// follower is a reader in a goroutine of its own.
+type follower struct {
+	batches chan stream.Batch
+	ended   chan error
+	leave   context.CancelFunc
+}
+
+// follow starts a reader. Its send waits until the test takes the batch.
+func (b *bench) follow(t *testing.T, q stream.Query) *follower {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	f := &follower{make(chan stream.Batch), make(chan error, 1), leave}
+	t.Cleanup(leave)
+	go func() {
+		f.ended <- b.streams.Follow(ctx, who, q, func(batch stream.Batch) error {
+			select {
+			case f.batches <- batch:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return f
+}
+
+// next returns the next batch.
+func (f *follower) next(t *testing.T) stream.Batch {
+	t.Helper()
+	select {
+	case b := <-f.batches:
+		return b
+	case err := <-f.ended:
+		t.Fatalf("got the end of the stream, %v, want a batch", err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("got no batch in 20 s, want one")
+	}
+	return stream.Batch{}
+}
+
+// end waits until the reader has ended.
+func (f *follower) end(t *testing.T) {
+	t.Helper()
+	select {
+	case b := <-f.batches:
+		t.Errorf("got %+v, want the end of the stream", b)
+	case err := <-f.ended:
+		if err != nil {
+			t.Errorf("got %v at the end, want no error", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("got no end in 20 s, want one")
+	}
+}
+
+func positions(found []*stream.Event) (all []int64) {
+	for _, e := range found {
+		all = append(all, e.Position)
+	}
+	return all
+}
+
+func from(first, last int64) (all []int64) {
+	for n := first; n <= last; n++ {
+		all = append(all, n)
+	}
+	return all
+}
