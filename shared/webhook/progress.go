@@ -1,0 +1,313 @@
+package webhook
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/retry"
+)
+
+// The pace of deliveries.
+const (
+	// Parallel is how many attempts of a webhook are made at once.
+	Parallel = 10
+	// MaxPending is the number of pending deliveries at which a webhook takes no further
+	// event. Its events stay in the stream meanwhile.
+	MaxPending = 1000
+	// OpenAfter is the number of failures in a row after which only one attempt is made
+	// from time to time.
+	OpenAfter = 5
+	// MaxHold is the longest pause of a webhook that its receiver can ask for.
+	MaxHold = time.Hour
+	// LeaseTime is how long a worker may take for a batch of attempts.
+	LeaseTime = 2 * AttemptTime
+	// Housekeeping is how often a worker looks at a webhook without events.
+	Housekeeping = time.Hour
+)
+
+// When a receiver counts as lost: the time without a success, where the first and the
+// last failure are at least FailureSpan apart.
+const (
+	WarnAfter    = 24 * time.Hour
+	DisableAfter = 5 * 24 * time.Hour
+	FailureSpan  = 12 * time.Hour
+)
+
+var (
+	slow = retry.Backoff{First: time.Second, Most: time.Minute, Multiplier: 2}
+	open = retry.Backoff{First: 10 * time.Second, Most: 5 * time.Minute, Multiplier: 2}
+)
+
+// Progress is how far the deliveries of a webhook are.
+type Progress struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// Version counts the changes; 0 before it is stored.
+	Version int64 `json:"version"`
+	// Cursor is the position up to which events were taken from the stream. Epoch is
+	// that of the stream.
+	Cursor int64  `json:"cursor"`
+	Epoch  string `json:"epoch,omitempty"`
+	// Pending counts the pending deliveries.
+	Pending int `json:"pending,omitempty"`
+	// WakeAt is when a worker is to look next.
+	WakeAt time.Time `json:"wakeAt"`
+	Lease  Lease     `json:"lease,omitzero"`
+	// Again: there was a reason to look while another worker had the lease.
+	Again bool `json:"again,omitempty"`
+	// Missed are the newest ranges that were not delivered because the webhook was
+	// paused or disabled.
+	Missed []Range `json:"missed,omitempty"`
+	// Replays are the redeliveries that have not ended.
+	Replays []Replay `json:"replays,omitempty"`
+	// Taken is the place of the newest replay that was taken from the stream of replays.
+	Taken  Place  `json:"taken,omitzero"`
+	Health Health `json:"health"`
+}
+
+// Lease is the right of one worker to deliver.
+type Lease struct {
+	Owner string    `json:"owner"`
+	Until time.Time `json:"until"`
+}
+
+// Range is a range of positions with both ends.
+type Range struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Place is a position in a stream.
+type Place struct {
+	Epoch    string `json:"epoch"`
+	Position int64  `json:"position"`
+}
+
+// Replay is a range that is delivered again. Next is its next position, Sent of Total
+// events were taken.
+type Replay struct {
+	// ID is that of an accepted replay; empty for a redelivery.
+	ID string `json:"id,omitempty"`
+	Range
+	// Filter selects events of the range, beside the filter of the webhook; nil is each.
+	Filter *events.Filter `json:"filter,omitempty"`
+	Next   int64          `json:"next"`
+	Sent   int            `json:"sent,omitempty"`
+	Total  int            `json:"total"`
+}
+
+// Health is how a receiver answers.
+type Health struct {
+	// Since is when the webhook was created or enabled, LastSuccess when an attempt
+	// succeeded, FirstFailure and LastFailure when attempts failed since then.
+	Since        time.Time `json:"since"`
+	LastSuccess  time.Time `json:"lastSuccess,omitzero"`
+	FirstFailure time.Time `json:"firstFailure,omitzero"`
+	LastFailure  time.Time `json:"lastFailure,omitzero"`
+	// Failures counts the failures in a row.
+	Failures int `json:"failures,omitempty"`
+	// HeldUntil: no attempt is made before.
+	HeldUntil time.Time `json:"heldUntil,omitzero"`
+	// Window is how many attempts are made at once after a failure; 0 is Parallel.
+	Window int `json:"window,omitempty"`
+	// Tokens are what the rate limit leaves at TokensAt.
+	Tokens   float64   `json:"tokens,omitempty"`
+	TokensAt time.Time `json:"tokensAt,omitzero"`
+	// Gone: the receiver answered 410. Warned: there was an event about the failures.
+	Gone   bool `json:"gone,omitempty"`
+	Warned bool `json:"warned,omitempty"`
+}
+
+// limits of the lists of a Progress.
+const (
+	MaxReplays = 10
+	keptMissed = 20
+)
+
+// Begin returns the progress of a webhook that gets the events behind a position.
+func (w Webhook) Begin(cursor int64, epoch string, now time.Time) Progress {
+	return Progress{Tenant: w.Tenant, ID: w.ID, Cursor: cursor, Epoch: epoch, WakeAt: now, Health: Health{Since: now}}
+}
+
+// Ref identifies the webhook.
+func (p Progress) Ref() Ref { return Ref{p.Tenant, p.ID} }
+
+// Enable returns the progress of a webhook that sends again. The events up to a
+// position are missed, and pending deliveries continue.
+func (p Progress) Enable(newest int64, now time.Time) Progress {
+	if newest > p.Cursor {
+		missed := append([]Range{}, p.Missed...)
+		missed = append(missed, Range{p.Cursor + 1, newest})
+		p.Missed, p.Cursor = missed[max(len(missed)-keptMissed, 0):], newest
+	}
+	p.Health = Health{Since: now, LastSuccess: p.Health.LastSuccess}
+	p.WakeAt = now
+	return p
+}
+
+// Took reports whether the replay at a place was taken.
+func (p Progress) Took(at Place) bool {
+	return p.Taken.Epoch == at.Epoch && p.Taken.Position >= at.Position
+}
+
+// Take returns the progress with the replay at a place.
+func (p Progress) Take(r Replay, at Place, now time.Time) Progress {
+	p.Replays, p.Taken, p.WakeAt = append(slices.Clone(p.Replays), r), at, now
+	return p
+}
+
+// Acquire gives the lease to an owner, or notes that there is a reason to look again.
+// changed reports that the result is to be stored.
+func (p Progress) Acquire(owner string, now time.Time) (_ Progress, acquired, changed bool) {
+	if p.Lease.Owner != "" && p.Lease.Owner != owner && now.Before(p.Lease.Until) {
+		changed = !p.Again
+		p.Again = true
+		return p, false, changed
+	}
+	p.Again = false
+	return p.Renew(owner, now), true, true
+}
+
+// Renew extends the lease. If its owner does not return, another one looks when it ends.
+func (p Progress) Renew(owner string, now time.Time) Progress {
+	p.Lease = Lease{owner, now.Add(LeaseTime)}
+	p.WakeAt = p.Lease.Until
+	return p
+}
+
+// Release ends the lease. next is when there is something to do; zero is unknown.
+func (p Progress) Release(next, now time.Time) Progress {
+	p.Lease, p.Again, p.WakeAt = Lease{}, false, now.Add(Housekeeping)
+	if !next.IsZero() && next.Before(p.WakeAt) {
+		p.WakeAt = next
+	}
+	return p
+}
+
+// Window returns how many attempts may be made now, at most Parallel, and if none may,
+// when the next one.
+func (p Progress) Window(rate int, now time.Time) (attempts int, next time.Time) {
+	h := p.Health
+	if now.Before(h.HeldUntil) {
+		return 0, h.HeldUntil
+	}
+	attempts = Parallel
+	if h.Window > 0 {
+		attempts = min(attempts, h.Window)
+	}
+	if rate == 0 {
+		return attempts, time.Time{}
+	}
+	tokens := h.tokens(rate, now)
+	if tokens < 1 {
+		return 0, now.Add(time.Duration((1 - tokens) / float64(rate) * float64(time.Second))).Add(time.Millisecond)
+	}
+	return min(attempts, int(tokens)), time.Time{}
+}
+
+// tokens are the attempts that the rate limit permits now: what a second permits at most.
+func (h Health) tokens(rate int, now time.Time) float64 {
+	most := float64(rate)
+	if h.TokensAt.IsZero() {
+		return most
+	}
+	return min(most, h.Tokens+max(now.Sub(h.TokensAt).Seconds(), 0)*most)
+}
+
+// Result is an attempt of a delivery.
+type Result struct {
+	Delivery Delivery
+	Attempt  Attempt
+	// RetryAfter is the pause that the receiver requests; 0 means no pause.
+	RetryAfter time.Duration
+}
+
+// Settle returns the progress and the deliveries after attempts that ended now. rate is
+// that of the webhook, retention that of the delivery log.
+func (p Progress) Settle(results []Result, rate int, retention time.Duration, now time.Time, chance func() float64) (Progress, []Delivery) {
+	settled := make([]Delivery, 0, len(results))
+	if rate > 0 {
+		p.Health.Tokens, p.Health.TokensAt = p.Health.tokens(rate, now)-float64(len(results)), now
+	}
+	for _, r := range results {
+		p.Health = p.Health.after(r, now, chance())
+		settled = append(settled, r.Delivery.attempted(r.Attempt, now, retention, chance()))
+	}
+	return p.Count(settled), settled
+}
+
+// Count returns the progress with the changed number of pending deliveries.
+func (p Progress) Count(changed []Delivery) Progress {
+	for _, d := range changed {
+		if d.WasPending {
+			p.Pending--
+		}
+		if d.State == Pending {
+			p.Pending++
+		}
+	}
+	return p
+}
+
+func (h Health) after(r Result, now time.Time, chance float64) Health {
+	if r.Attempt.Succeeded() {
+		h.LastSuccess, h.FirstFailure, h.LastFailure = now, time.Time{}, time.Time{}
+		h.Failures, h.Warned = 0, false
+		if h.Window > 0 {
+			if h.Window *= 2; h.Window >= Parallel {
+				h.Window = 0
+			}
+		}
+	} else {
+		h.LastFailure = now
+		if h.FirstFailure.IsZero() {
+			h.FirstFailure = now
+		}
+		h.Failures++
+		h.Gone = h.Gone || r.Attempt.Status == statusGone
+		if h.Failures >= OpenAfter {
+			h = h.hold(jittered(open.Delay(h.Failures-OpenAfter), chance), now)
+		} else if r.Attempt.throttles() {
+			h = h.hold(jittered(slow.Delay(h.Failures-1), chance), now)
+		}
+	}
+	if r.RetryAfter > 0 {
+		h = h.hold(min(r.RetryAfter, MaxHold), now)
+	}
+	return h
+}
+
+// hold stops the attempts for a time. The first one after it is alone.
+func (h Health) hold(pause time.Duration, now time.Time) Health {
+	h.Window = 1
+	if until := now.Add(pause); until.After(h.HeldUntil) {
+		h.HeldUntil = until
+	}
+	return h
+}
+
+// Verdict returns why the webhook is to be disabled now, or ReasonFailing for a warning
+// that is due; empty for neither.
+func (h Health) Verdict(now time.Time) Reason {
+	switch {
+	case h.Gone:
+		return ReasonGone
+	case h.failing(DisableAfter, now):
+		return ReasonFailed
+	case h.failing(WarnAfter, now) && !h.Warned:
+		return ReasonFailing
+	}
+	return ""
+}
+
+func (h Health) failing(after time.Duration, now time.Time) bool {
+	success := h.LastSuccess
+	if success.Before(h.Since) {
+		success = h.Since
+	}
+	return h.Failures > 0 && now.Sub(success) >= after && h.LastFailure.Sub(h.FirstFailure) >= FailureSpan
+}
+
+// Failing reports whether the attempts of a webhook are held back after failures.
+func (h Health) Failing() bool { return h.Failures >= OpenAfter }
