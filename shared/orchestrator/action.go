@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -74,30 +76,42 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 	return err
 }
 
-// killOld requests the end of the older runs that hold slots of the run's job, and
-// returns how many newer ones hold slots.
-func (s *Actions) killOld(ctx context.Context, r run.Run) (newer int, err error) {
-	holders, err := s.store.Holders(ctx, r.Tenant, run.JobPool(r.JobID), r.Constraints.MaxConcurrentRuns)
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)
-	}
-	for _, ref := range holders {
-		old, err := s.store.Load(ctx, ref)
-		switch {
-		case errors.Is(err, port.ErrNotFound) || ref == r.Ref():
-			continue
-		case err != nil:
-			return 0, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
-		case old.Place().After(r.Place()):
-			newer++
-			continue
+// killOld requests the cancellation of the older runs that hold slots of the run's job.
+func (s *Actions) killOld(ctx context.Context, r run.Run) error {
+	for old, err := range s.olderHolders(ctx, r) {
+		if err != nil {
+			return err
 		}
 		reason := "a newer run of the job replaces it: " + r.ID
 		if _, err := s.applyTo(ctx, old, is(run.CancelRequested{By: "job:" + r.JobID, Reason: reason})); err != nil {
-			return 0, fmt.Errorf("cannot request the end of run %s: %w", ref.ID, err)
+			return fmt.Errorf("cannot request the end of run %s: %w", old.ID, err)
 		}
 	}
-	return newer, nil
+	return nil
+}
+
+// olderHolders iterates over the runs that are older than a run and hold slots of its
+// job, also above a limit that was lowered. It ends after an error.
+func (s *Lifecycle) olderHolders(ctx context.Context, r run.Run) iter.Seq2[run.Run, error] {
+	return func(yield func(run.Run, error) bool) {
+		holders, err := s.store.Holders(ctx, r.Tenant, run.JobPool(r.JobID), limit.ConcurrentRuns)
+		if err != nil {
+			yield(run.Run{}, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err))
+			return
+		}
+		for _, ref := range holders {
+			old, err := s.store.Load(ctx, ref)
+			switch {
+			case errors.Is(err, port.ErrNotFound):
+				continue
+			case err != nil:
+				yield(run.Run{}, fmt.Errorf("cannot read run %s: %w", ref.ID, err))
+				return
+			case old.Older(r) && !yield(old, nil):
+				return
+			}
+		}
+	}
 }
 
 // Act handles the state ActionRunning: it carries out the action on the violated
@@ -118,13 +132,14 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 		return run.RouteOf(r, s.now()), nil
 	}
 	var result run.ActionEnded
-	action := r.ViolationAction()
+	action, reason := r.ViolationAction()
 	if action.Type == run.ActionKillOld {
-		result.Newer, err = s.killOld(ctx, r)
+		err = s.killOld(ctx, r)
 	} else {
-		result.Answer, result.Failure, err = s.external(ctx, r, action, string(r.Violations[0].Constraint))
+		result.Answer, result.Failure, err = s.external(ctx, r, action, string(reason))
 	}
 	if err == nil {
+		result.Prediction = s.waitsBy(ctx, r, action)
 		r, err = s.applyTo(ctx, r, in.visited(is(result)))
 	}
 	if err != nil {
@@ -146,12 +161,11 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, jobID, key strin
 	if err != nil {
 		return "", fmt.Errorf("cannot read job %s: %w", jobID, err)
 	}
-	r := stored.Definition.Run(s.policy)
-	r.Tenant, r.Workspace, r.CorrelationID = from.Tenant, from.Workspace, from.CorrelationID
-	r.JobID, r.JobVersion, r.Trigger = jobID, stored.Version, run.TriggerJob
+	r := stored.Run(s.policy)
+	r.Workspace, r.CorrelationID, r.Trigger = from.Workspace, from.CorrelationID, run.TriggerJob
 	r.Lineage, r.ParentRun = from.Lineage, from.ID
 	_, _, err = s.create(ctx, r, key, "", nil)
-	if f := fault.Of(err); f != nil && f.Code == fault.AdmissionReject {
+	if f := fault.Of(err); f != nil && (f.Code == fault.AdmissionReject || f.Field == "pool") {
 		return f.Message, nil
 	}
 	return "", err

@@ -13,8 +13,8 @@ import (
 type config = orchestrator.Config
 
 var (
-	late    = run.Constraints{CatchUpWindow: time.Second}
-	webhook = run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert"}}
+	late      = run.Constraints{CatchUpWindow: time.Second}
+	informing = run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert"}}
 )
 
 // runLate starts a run of the job that violates its window.
@@ -35,7 +35,7 @@ func (h *fixture) runLate(a run.Actions) {
 // the run only if the action is critical.
 func TestWebhookLetsTheRunContinue(t *testing.T) {
 	t.Parallel()
-	critical := webhook
+	critical := informing
 	critical.Critical = true
 	for name, test := range map[string]struct {
 		action  run.Action
@@ -43,14 +43,14 @@ func TestWebhookLetsTheRunContinue(t *testing.T) {
 		want    run.State
 		event   string
 	}{
-		"taken":               {webhook, "", run.Running, "action_executed"},
-		"not taken":           {webhook, "status 500", run.Running, "action_failed"},
+		"taken":               {informing, "", run.Running, "action_executed"},
+		"not taken":           {informing, "status 500", run.Running, "action_failed"},
 		"not taken, critical": {critical, "status 500", run.Failed, "action_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			h.hooks.unknown, h.hooks.failures = 2, map[string]string{webhook.Hook.URL: test.failure}
+			h.hooks.unknown, h.hooks.failures = 2, map[string]string{informing.Hook.URL: test.failure}
 			h.runLate(onViolation(test.action))
 			h.advance(5 * time.Second)
 			h.wantState("a", test.want)
@@ -98,7 +98,7 @@ func TestTriggeredJobHasALineage(t *testing.T) {
 func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &webhook})
+	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
 	h.hooks.unknown = 2
 	h.exit("a", 1)
 	h.wantState("a", run.Failed)
@@ -121,7 +121,7 @@ func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &webhook})
+	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
 	h.exit("a", 1)
 	h.wantState("a", run.Failed)
 	if len(h.hooks.notified) != 1 || h.hooks.limited {
@@ -139,7 +139,7 @@ func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "not today"}}
-	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{OnSuccess: &webhook})
+	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{OnSuccess: &informing})
 	h.exit("a", 1)
 	h.wantState("a", run.Retrying)
 	h.advance(3 * time.Second)

@@ -62,9 +62,7 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
 	}
-	newest := stored.Definition.Run(s.policy)
-	newest.JobVersion = stored.Version
-	return &newest, nil
+	return new(stored.Run(s.policy)), nil
 }
 
 // admits reports whether Pending is the step of the run: it needs a slot of its pool,

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -42,11 +43,18 @@ type queueHead struct {
 	positions map[string]int
 }
 
-// position returns the number of runs before the run in its queue, and
-// limit.QueuePositions for it or any higher number. It is up to a second old. It is
-// -1 if the run has left the queue.
+// position returns the number of runs before the run in the queue of its key, its job or its pool,
+// at most limit.QueuePositions. It is up to a second old. It is -1 if the run has left the
+// queue.
 func (q *queueHeads) position(ctx context.Context, r run.Run) (int, error) {
-	found, _ := q.pools.LoadOrStore(poolID{r.Tenant, r.Slot.Pool}, &queueHead{})
+	pool := r.Slot.Pool
+	switch {
+	case r.AwaitsKey():
+		pool = r.KeySlot.Pool
+	case r.AwaitsJobSlot():
+		pool = r.JobSlot.Pool
+	}
+	found, _ := q.pools.LoadOrStore(poolID{r.Tenant, pool}, &queueHead{})
 	head := found.(*queueHead) //nolint:forcetypeassert // the map has no other values
 	head.mu.Lock()
 	defer head.mu.Unlock()
@@ -54,7 +62,7 @@ func (q *queueHeads) position(ctx context.Context, r run.Run) (int, error) {
 	at, known := head.positions[r.ID]
 	joined := !known && len(head.positions) < limit.QueuePositions
 	if age >= headAge || age < 0 || joined && age >= recheckAge {
-		refs, err := q.store.Queue(ctx, r.Tenant, r.Slot.Pool, limit.QueuePositions)
+		refs, err := q.store.Queue(ctx, r.Tenant, pool, limit.QueuePositions)
 		if err != nil {
 			return -1, err
 		}
@@ -73,13 +81,13 @@ func (q *queueHeads) position(ctx context.Context, r run.Run) (int, error) {
 	return -1, nil
 }
 
-// queueLimit refuses new runs of a pool with a full queue. It counts a queue now
-// and then and adds what this process accepted since; another process can accept
-// runs beyond the limit until this one counts again.
+// queueLimit refuses new runs of a pool with a full queue. It counts a queue periodically,
+// and in between applies the changes by this process: the runs that it accepts, admits,
+// enqueues and grants. It does not see runs that another process accepts until it counts
+// again, so the limit can be exceeded.
 type queueLimit struct {
 	store port.Store
 	clock clock.Clock
-	most  int
 	pools sync.Map // poolID -> *queueCount
 }
 
@@ -87,33 +95,113 @@ type queueCount struct {
 	mu        sync.Mutex
 	countedAt time.Time
 	counted   int
-	accepted  int
+	// accepted has the runs that this process accepted and has neither admitted nor
+	// enqueued, with the time.
+	accepted map[string]time.Time
+	// free is the number of free slots as of freeAt.
+	freeAt time.Time
+	free   int
 }
 
-// admit accounts for a new run of the pool. It returns AdmissionReject if the
-// queue is full. A limit of 0 admits every run.
-func (q *queueLimit) admit(ctx context.Context, tenant, pool string) error {
-	if q.most == 0 {
+// admit counts a new run of the pool, or returns AdmissionReject if the queue is full. It
+// is idempotent.
+func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) error {
+	if pool.QueueLimit == 0 {
 		return nil
 	}
-	found, _ := q.pools.LoadOrStore(poolID{tenant, pool}, &queueCount{})
+	found, _ := q.pools.LoadOrStore(poolID{pool.Tenant, pool.ID}, &queueCount{accepted: map[string]time.Time{}})
 	count := found.(*queueCount) //nolint:forcetypeassert // the map has no other values
 	count.mu.Lock()
 	defer count.mu.Unlock()
+	if _, again := count.accepted[runID]; again {
+		return nil
+	}
+	full, err := q.full(ctx, pool, count)
 	age := q.clock.Now().Sub(count.countedAt)
 	cost := time.Duration(count.counted) * time.Second / countRate
-	full := count.counted+count.accepted >= q.most
-	if age >= time.Second+10*cost || age < 0 || full && age >= recheckAge+cost {
-		counted, err := q.store.QueueLength(ctx, tenant, pool, q.most)
-		if err != nil {
-			return fmt.Errorf("cannot count the queue of pool %s: %w", pool, err)
+	if err == nil && (age >= time.Second+10*cost || age < 0 || full && age >= recheckAge+cost) {
+		if err = q.count(ctx, pool, count); err == nil {
+			full, err = q.full(ctx, pool, count)
 		}
-		count.countedAt, count.counted, count.accepted = q.clock.Now(), counted, 0
-		full = counted >= q.most
+	}
+	if err != nil {
+		return err
 	}
 	if full {
-		return fault.New(fault.AdmissionReject, "the queue of pool %s is full: %d tasks are waiting; retry later", pool, q.most)
+		return fault.New(fault.AdmissionReject, "the queue of pool %s is full: %d runs are waiting; retry later", pool.ID, pool.QueueLimit)
 	}
-	count.accepted++
+	count.accepted[runID] = q.clock.Now()
 	return nil
+}
+
+// count reads the length of the queue. A run that was accepted longer than recheckAge ago
+// is in it, or has a slot.
+func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
+	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit)
+	if err != nil {
+		return fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
+	}
+	count.countedAt, count.counted = q.clock.Now(), counted
+	maps.DeleteFunc(count.accepted, func(_ string, at time.Time) bool { return count.countedAt.Sub(at) >= recheckAge })
+	return nil
+}
+
+// full reports whether one more run would exceed the limit. It counts the queued runs, and
+// the accepted runs for which no slot is free.
+func (q *queueLimit) full(ctx context.Context, pool run.Pool, count *queueCount) (bool, error) {
+	room := pool.QueueLimit - count.counted
+	switch {
+	case room <= 0 || len(count.accepted) < room:
+		return room <= 0, nil
+	case pool.Draining:
+		return true, nil
+	case pool.Limit == 0:
+		return false, nil
+	}
+	if age := q.clock.Now().Sub(count.freeAt); age >= recheckAge || age < 0 {
+		held, err := q.store.Holders(ctx, pool.Tenant, pool.ID, pool.Limit)
+		if err != nil {
+			return false, fmt.Errorf("cannot count the slots of pool %s: %w", pool.ID, err)
+		}
+		count.freeAt, count.free = q.clock.Now(), pool.Limit-len(held)
+	}
+	return len(count.accepted)-max(count.free, 0) >= room, nil
+}
+
+// forget removes an accepted run that was not created, or that joins no queue yet.
+func (q *queueLimit) forget(r run.Run) {
+	q.change(r, func(count *queueCount) { delete(count.accepted, r.ID) })
+}
+
+// committed applies the commit of a decision to the counts.
+func (q *queueLimit) committed(d run.Decision) {
+	if d.Lease == "" && d.Run.Slot.State == "" {
+		return
+	}
+	q.change(d.Run, func(count *queueCount) {
+		delete(count.accepted, d.Run.ID)
+		switch d.Lease {
+		case run.LeaseEnqueue, run.LeaseRequeue:
+			count.counted++
+		case run.LeaseGrant, run.LeaseDequeue:
+			count.counted--
+		}
+		switch d.Lease {
+		case run.LeaseTake, run.LeaseGrant:
+			count.free--
+		case run.LeaseRelease, run.LeaseRequeue:
+			count.free++
+		}
+	})
+}
+
+func (q *queueLimit) change(r run.Run, do func(*queueCount)) {
+	found, ok := q.pools.Load(poolID{r.Tenant, r.Slot.Pool})
+	if !ok {
+		return
+	}
+	count := found.(*queueCount) //nolint:forcetypeassert // the map has no other values
+	count.mu.Lock()
+	defer count.mu.Unlock()
+	do(count)
 }

@@ -30,6 +30,14 @@ func (s *backlogStore) QueueLength(_ context.Context, _, _ string, most int) (in
 	return min(len(s.queue), most), nil
 }
 
+func (s *backlogStore) Holders(context.Context, string, string, int) ([]run.Ref, error) {
+	return []run.Ref{{Tenant: "local", ID: "holder"}}, nil
+}
+
+func (s *backlogStore) LoadPool(context.Context, run.PoolRef) (run.Pool, error) {
+	return run.Pool{}, port.ErrNotFound
+}
+
 func (s *backlogStore) Find(_ context.Context, tenant, taskID string) (run.Run, error) {
 	return run.Run{
 		Tenant: tenant, ID: taskID, TaskID: taskID, State: run.Pending,
@@ -37,7 +45,7 @@ func (s *backlogStore) Find(_ context.Context, tenant, taskID string) (run.Run, 
 	}, nil
 }
 
-func (s *backlogStore) Create(context.Context, port.Write, *port.IdempotencyKey) (*run.Run, error) {
+func (s *backlogStore) Create(context.Context, port.Write, *port.IdempotencyKey, ...port.Write) (*run.Run, error) {
 	return nil, nil //nolint:nilnil // a new run
 }
 
@@ -153,7 +161,7 @@ func TestQueueIsCountedRarely(t *testing.T) {
 	store := &backlogStore{}
 	life := orchestrator.NewLifecycle(orchestrator.NewRecords(store, h.clock, slog.New(slog.DiscardHandler)), h.calls,
 		orchestrator.Config{Pool: "default", MaxMachines: 1, QueueLimit: 1000})
-	requests := orchestrator.NewRequests(life, h.random.Hex, orchestrator.Config{QueueLimit: 1000})
+	requests := orchestrator.NewRequests(life, h.random.Hex, orchestrator.Config{})
 	submission := orchestrator.Submission{
 		Identity: client, Work: run.Work{Kind: "export", Format: "mods"},
 		Policy: func(run.Policy) (run.Policy, error) { return h.config.Policy, nil },

@@ -70,6 +70,14 @@ func (o *outputs) Put(_ context.Context, bucket port.Bucket, key, _ string, cont
 	return nil
 }
 
+// Replace implements port.Outputs.
+func (o *outputs) Replace(ctx context.Context, bucket port.Bucket, key, kind string, content []byte, etag string) error {
+	if object, _ := o.head(bucket, key); object.ETag != etag { //nolint:errcheck // no object has no ETag
+		return port.ErrChanged
+	}
+	return o.Put(ctx, bucket, key, kind, content)
+}
+
 // Open implements port.Outputs.
 func (o *outputs) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
 	object, err := o.head(bucket, key)

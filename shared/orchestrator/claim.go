@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // errUnclaimed is the error of a sweep that finds a machine without a record while the
@@ -21,8 +23,8 @@ func (s *Sweeper) mayDestroyUnknown(ctx context.Context, m port.MachineStatus) e
 		return fmt.Errorf("cannot read the claim of the store: %w", err)
 	}
 	if !claimed {
-		s.log.ErrorContext(ctx, "a machine without a record is kept, because the store has lost records or was restored",
-			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
+		s.log.LogAttrs(ctx, slog.LevelError, "a machine without a record is kept, because the store has lost records or was restored",
+			machineAttributes(m, run.Run{})...)
 		return fmt.Errorf("machine %s: %w", m.ID, errUnclaimed)
 	}
 	return nil

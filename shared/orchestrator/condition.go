@@ -56,9 +56,9 @@ func (s *Conditions) check(ctx context.Context, r run.Run) (checked run.Checked,
 	if c == nil {
 		return checked, nil
 	}
-	violated := func(name run.Constraint, unchecked bool, format string, args ...any) {
+	violated := func(name run.Constraint, format string, args ...any) {
 		checked.Violations = append(checked.Violations, run.ConstraintViolation{
-			Constraint: name, Message: fmt.Sprintf(format, args...), At: s.now(), Unchecked: unchecked,
+			Constraint: name, Message: fmt.Sprintf(format, args...), At: s.now(),
 		})
 	}
 	if c.RequirePreviousSuccess && r.JobID != "" {
@@ -68,27 +68,21 @@ func (s *Conditions) check(ctx context.Context, r run.Run) (checked run.Checked,
 		case err != nil:
 			return checked, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
 		case !last.Success:
-			violated(run.RequirePreviousSuccess, false, "run %s failed at %s", last.RunID, last.EndedAt.Format(time.RFC3339))
+			violated(run.RequirePreviousSuccess, "run %s failed at %s", last.RunID, last.EndedAt.Format(time.RFC3339))
 		}
 	}
 	if late := s.now().Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow {
-		violated(run.CatchUpWindow, false, "the run is %s late, want at most %s", late.Round(time.Second), c.CatchUpWindow)
+		violated(run.CatchUpWindow, "the run is %s late, want at most %s", late.Round(time.Second), c.CatchUpWindow)
 	}
 	if c.PreRunHook != nil {
 		answer, err := s.hooks.Ask(ctx, r, *c.PreRunHook, run.PreRunHook)
 		if err != nil {
 			return checked, fmt.Errorf("cannot ask the hook: %w", err)
 		}
-		switch {
-		case answer.Unavailable && c.PreRunHook.AllowUnavailable:
+		if v, violated := c.PreRunHook.Violation(run.PreRunHook, answer, s.now()); violated {
+			checked.Violations = append(checked.Violations, v)
+		} else if answer.Unavailable {
 			s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
-		case answer.Unavailable:
-			violated(run.PreRunHook, true, "the hook cannot be reached: %s", answer.Detail)
-		case !answer.Allowed:
-			violated(run.PreRunHook, false, "the hook refuses the run: %s", answer.Detail)
-		}
-		if !answer.Allowed && c.PreRunHook.Critical && !(answer.Unavailable && c.PreRunHook.AllowUnavailable) {
-			checked.Refused = "the critical hook before the run did not allow it: " + answer.Detail
 		}
 	}
 	return checked, nil

@@ -66,6 +66,13 @@ func (h *fixture) job(id string) {
 // runJob starts a run of the job "nightly".
 func (h *fixture) runJob(id string, c run.Constraints, a run.Actions) string {
 	h.Helper()
+	h.createJobRun(id, c, a)()
+	return id
+}
+
+// createJobRun creates a run of the job "nightly", which start starts.
+func (h *fixture) createJobRun(id string, c run.Constraints, a run.Actions) (start func()) {
+	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
 	r := run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: id, TaskID: id, CorrelationID: "c", JobID: "nightly",
@@ -77,9 +84,10 @@ func (h *fixture) runJob(id string, c run.Constraints, a run.Actions) string {
 	h.ok(err)
 	input, err := json.Marshal(r.Ref())
 	h.ok(err)
-	h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, input))
-	h.step()
-	return id
+	return func() {
+		h.ok(h.engine.Start(h.Context(), d.Effects[0].Execution, input))
+		h.step()
+	}
 }
 
 // exit ends the machine of a run with an exit code.
@@ -109,7 +117,7 @@ func TestSkipCompletesTheRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	first := h.runJob("a", oneRun, run.Actions{})
-	second := h.runJob("b", oneRun, run.Actions{OnViolation: &run.Action{Type: run.ActionSkip}, OnSuccess: &webhook, OnFailure: &webhook})
+	second := h.runJob("b", oneRun, run.Actions{OnViolation: &run.Action{Type: run.ActionSkip}, OnSuccess: &informing, OnFailure: &informing})
 	if len(h.hooks.notified) > 0 {
 		t.Errorf("got webhooks %v of a skipped run, want none", h.hooks.notified)
 	}
@@ -189,6 +197,40 @@ func TestKillOldCancelsOlderRuns(t *testing.T) {
 	h.exit("a", 143)
 	h.wantState("a", run.Cancelled)
 	h.wantState(second, run.Running)
+}
+
+// TestKillOldWaitsUntilAllOlderRunsAreGone replaces three runs of a job whose limit was
+// lowered, with a slot that is free before all of them have ended.
+func TestKillOldWaitsUntilAllOlderRunsAreGone(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.runner.ignoresSIGTERM = true
+	for _, id := range []string{"a", "b", "c"} {
+		h.runJob(id, run.Constraints{MaxConcurrentRuns: 3}, run.Actions{})
+	}
+	newest := h.runJob("d", run.Constraints{MaxConcurrentRuns: 2}, onViolation(run.Action{Type: run.ActionKillOld}))
+	for _, id := range []string{"a", "b", "c"} {
+		h.wantState(newest, run.ActionRunning)
+		h.exit(id, 143)
+		h.wantState(id, run.Cancelled)
+	}
+	h.wantState(newest, run.Running)
+}
+
+// TestKillOldRespectsNewerRuns lets an older run start after a newer one that has the
+// only slot of the job.
+func TestKillOldRespectsNewerRuns(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	start := h.createJobRun("older", oneRun, onViolation(run.Action{Type: run.ActionKillOld}))
+	h.runJob("newer", oneRun, run.Actions{})
+	start()
+	h.wantState("older", run.ActionRunning)
+	if r := h.wantState("newer", run.Running); r.Cancel != nil {
+		t.Errorf("got cancel request %+v of the newer run, want none", r.Cancel)
+	}
+	h.exit("newer", 0)
+	h.wantState("older", run.Running)
 }
 
 // TestWaitingRunCanBeCancelled cancels a run in the queue of its job.

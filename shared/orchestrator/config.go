@@ -29,7 +29,8 @@ type Config struct {
 	Region     string
 	CPUs       int
 	MemoryMB   int
-	// BucketCredentials is InVariables or InEnvelope; empty is InVariables.
+	// BucketCredentials is run.BucketVariables, or run.BucketEnvelope, which no job can
+	// override; empty is run.BucketVariables.
 	BucketCredentials string
 	// PublicURL is the address of this API for workers, SourceURL the address of
 	// the entity API that they read.
@@ -47,6 +48,12 @@ type Config struct {
 	// DownloadRetention is how long an output is kept after its last byte was
 	// sent.
 	DownloadRetention time.Duration
+	// EventRetention is how long published events are kept in the streams of tenants.
+	EventRetention time.Duration
+	// StreamLife is the longest time that a reader follows events, StreamReaders the
+	// number of streams that a tenant can have open at a server.
+	StreamLife    time.Duration
+	StreamReaders int
 	// ForwardLimit is how many attempts may run before the heartbeats of further ones
 	// are not forwarded to their executions, and sweeps find overdue ones. 0 forwards
 	// none; nil is no limit.
@@ -71,15 +78,6 @@ type Config struct {
 	// call waits for a machine to be gone. 1 s to 60 s.
 	LaunchWait, ExitWait, DestroyWait time.Duration
 }
-
-// How a worker reaches the uploads bucket.
-const (
-	// InVariables gives it the key pair of all workers, as the export contract
-	// demands (EC-10.4), and presigned URLs in its envelope.
-	InVariables = "variables"
-	// InEnvelope gives it the presigned URLs alone.
-	InEnvelope = "envelope"
-)
 
 // WorkerBucket is the bucket of the export contract with the workers' credentials.
 type WorkerBucket struct {

@@ -25,6 +25,8 @@ func NewDownloads(outputs *Outputs, config Config) *Downloads { return &Download
 type Downloadable struct {
 	Run    run.Run
 	Output run.Output
+	// By is the caller.
+	By run.Actor
 	// ContentType is that of the run's kind and format, whatever type the worker
 	// uploaded it with. Disposition is the Content-Disposition: an attachment with
 	// the worker's file name, made safe.
@@ -60,7 +62,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
 	}
 	d := Downloadable{
-		Run: r, Output: *r.Output,
+		Run: r, Output: *r.Output, By: actorOf(who),
 		ContentType: r.Work.ContentType(), Disposition: disposition(r.Output.FileName, r.TaskID),
 	}
 	if s.config.RedirectOver > 0 && r.Output.Size > s.config.RedirectOver {
@@ -89,7 +91,7 @@ func (s *Downloads) Open(ctx context.Context, d Downloadable, span port.Span) (i
 // download retention, if that is sooner.
 func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
 	_, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{
-		At: s.now().Add(s.config.DownloadRetention), Message: "downloaded",
+		At: s.now().Add(s.config.DownloadRetention), Message: "downloaded", By: d.By,
 	}))
 	return err
 }
@@ -104,7 +106,7 @@ func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID 
 	if err != nil {
 		return err
 	}
-	r, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request"}))
+	r, err := s.applyTo(ctx, d.Run, is(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request", By: d.By}))
 	if err != nil {
 		return fmt.Errorf("cannot expire the output: %w", err)
 	}

@@ -2,12 +2,16 @@ package orchestrator_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -53,7 +57,7 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 
 func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
 	t.Parallel()
-	h := setup(t, func(c *orchestrator.Config) { c.BucketCredentials = orchestrator.InEnvelope })
+	h := setup(t, func(c *orchestrator.Config) { c.BucketCredentials = run.BucketEnvelope })
 	h.bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3", Region: "r"}
 	_, err := h.exportWith(contract.Policy{})
 	h.ok(err)
@@ -68,6 +72,77 @@ func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
 	h.ok(json.Unmarshal([]byte(env[contract.EnvelopeVariable]), &e))
 	if e.Output == nil || e.Output.URL == "" || e.Log == nil {
 		t.Errorf("got the envelope %+v, want URLs for output and log", e)
+	}
+}
+
+// A program gets the keys if its job asks for them and the deployment has them.
+func TestJobDecidesAboutTheBucketKeys(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		deployment, asked string
+		export, keys      bool
+	}{
+		"a program":                         {run.BucketVariables, "", false, false},
+		"a program with keys":               {run.BucketVariables, run.BucketVariables, false, true},
+		"a program with keys by default":    {"", run.BucketVariables, false, true},
+		"a deployment without keys":         {run.BucketEnvelope, run.BucketVariables, false, false},
+		"an export":                         {run.BucketVariables, "", true, true},
+		"an export of a job without keys":   {run.BucketVariables, run.BucketEnvelope, true, false},
+		"an export without keys by default": {run.BucketEnvelope, "", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t, func(c *orchestrator.Config) { c.BucketCredentials = row.deployment })
+			h.bucket = orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3"}
+			task := h.accept()
+			if !row.export {
+				h.program(task, run.Program{})
+			}
+			r := h.record(task)
+			r.Work.BucketCredentials = row.asked
+			h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
+			h.step()
+			env := h.runner.last().spec.Env
+			if got := env["R2_SECRET_ACCESS_KEY"] == "secret" && env["R2_ENDPOINT"] == "http://s3"; got != row.keys {
+				t.Errorf("got the keys: %t in %v, want %t", got, env, row.keys)
+			}
+		})
+	}
+}
+
+// TestLaunchFollowsTheDefinition compares the settings of a new machine with the job file.
+func TestLaunchFollowsTheDefinition(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	d, problems := job.Parse([]byte(`
+id: sized
+image: app
+command: [--all]
+region: fra
+resources: {cpus: 3, memoryMB: 768}
+constraints: {maxAllowedRunTime: 7m}
+policy: {heartbeatIntervalSeconds: 11, heartbeatTimeoutSeconds: 44, cancelGraceSeconds: 13, startTimeoutSeconds: 77}
+`), &job.Deployment{Policy: h.config.Policy})
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	task := h.accept()
+	r, of := h.record(task), d.Run(h.config.Policy)
+	r.Work, r.Policy = of.Work, of.Policy
+	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
+	h.step()
+	spec := h.runner.last().spec
+	if spec.Region != "fra" || spec.CPUs != 3 || spec.MemoryMB != 768 || spec.StopGrace != 13*time.Second || spec.Image != "app" || !slices.Equal(spec.Command, []string{"--all"}) {
+		t.Errorf("got %s %v in %s with %d CPUs, %d MB and a grace of %s, want those of the job", spec.Image, spec.Command, spec.Region, spec.CPUs, spec.MemoryMB, spec.StopGrace)
+	}
+	var e contract.TaskEnvelope
+	h.ok(json.Unmarshal([]byte(spec.Env[contract.EnvelopeVariable]), &e))
+	want := contract.Resources{CPUMillicores: 3000, MemoryBytes: 768 << 20, TimeoutMS: 420_000}
+	if e.Resources != want || e.HeartbeatIntervalMS != 11_000 || e.HeartbeatTimeoutMS != 44_000 || e.CancelGracePeriodMS != 13_000 {
+		t.Errorf("got envelope %+v, want resources %+v, heartbeats each 11 s within 44 s and a grace of 13 s", e, want)
+	}
+	if by := h.record(task).Attempt.StartBy.Sub(h.record(task).Attempt.IntentAt); by != 77*time.Second {
+		t.Errorf("got a start limit of %s, want 77 s", by)
 	}
 }
 

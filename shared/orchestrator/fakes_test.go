@@ -20,6 +20,8 @@ type store struct {
 	// before runs once before the next commit of several runs, beforeTimeout before
 	// the next commit of a heartbeat timeout.
 	before, beforeTimeout func()
+	// full is a pool that has no slot for the next commit of several runs.
+	full string
 	// down fails every write, noHeartbeats those of heartbeats and canaries.
 	// reconciled lists the reconciled pools.
 	down, noHeartbeats bool
@@ -27,11 +29,11 @@ type store struct {
 }
 
 // Create implements port.Store.
-func (s *store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s *store) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	if s.down {
 		return nil, fault.New(fault.Unavailable, "the store is down")
 	}
-	return s.Store.Create(ctx, first, key)
+	return s.Store.Create(ctx, first, key, with...)
 }
 
 // Heartbeat implements port.Store.
@@ -64,6 +66,10 @@ func (s *store) Commit(ctx context.Context, writes ...port.Write) error {
 	if do := s.before; do != nil && len(writes) > 1 {
 		s.before = nil
 		do()
+	}
+	if pool := s.full; pool != "" && len(writes) > 1 {
+		s.full = ""
+		return &port.NoSlot{Pool: pool}
 	}
 	if do := s.beforeTimeout; do != nil && !writes[0].Heartbeat.Evaluated.IsZero() {
 		s.beforeTimeout = nil

@@ -1,15 +1,14 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -18,16 +17,10 @@ import (
 type Firing struct {
 	*Lifecycle
 	schedules port.Schedules
-	outputs   port.Outputs
-	hex       Hex
-	policy    run.Policy
 }
 
-// NewFiring returns Firing with the configured default policy. The input of programs is
-// stored in outputs.
-func NewFiring(life *Lifecycle, schedules port.Schedules, outputs port.Outputs, hex Hex, config Config) *Firing {
-	return &Firing{life, schedules, outputs, hex, config.Policy}
-}
+// NewFiring returns Firing.
+func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firing{life, schedules} }
 
 // Fire commits the firings of a job that are due, starts their executions and sets the
 // next wake-up. It may be repeated and called at any time: a firing is committed with
@@ -83,8 +76,8 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 	}
 	for i, d := range decisions {
 		d.Run.Version = 1
-		s.log.InfoContext(ctx, "job fired", "job_id", after.ID, "scheduled_at", due[i].At, "run_id", d.Run.ID,
-			"trigger", d.Run.Trigger, "skipped", d.Run.Skipped, "late_ms", now.Sub(due[i].At).Milliseconds())
+		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(attrsOf(d.Run), slog.String("trigger", string(d.Run.Trigger)),
+			slog.Bool("skipped", d.Run.Skipped), slog.Int64("late_ms", now.Sub(due[i].At).Milliseconds()))...)
 		s.committed(ctx, d)
 	}
 	for _, d := range decisions {
@@ -94,31 +87,40 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 	return nil
 }
 
-// creation returns the creation of a firing's run, whose input it stores.
+// creation returns the creation of a firing's run.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
-	r := j.Definition.Run(s.policy)
-	r.Tenant, r.Workspace, r.CorrelationID = j.Tenant, cmp.Or(j.Workspace, j.Tenant), s.correlationID()
-	r.ID, r.JobID, r.JobVersion = run.FiringID(j.ID, f.At), j.ID, j.Version
+	r := j.Run(s.policy)
+	r.ID = run.FiringID(j.ID, f.At)
 	r.TaskID = run.FiringTaskID(r.Ref(), f.At)
+	r.CorrelationID = r.TaskID
 	r.Trigger, r.ScheduledAt, r.FiredAt, r.Missed = f.Trigger, f.At, now, f.Skipped
-	if f.Skipped != nil {
-		return run.NewSkipped(r, now), nil
-	}
-	if input := j.Definition.Input; input != "" {
-		program := *r.Work.Program
-		program.Input = &run.Input{Key: limit.InputKey(r.Tenant, r.TaskID), Size: int64(len(input))}
-		if err := s.outputs.Put(ctx, port.Accepted, program.Input.Key, inputType, []byte(input)); err != nil {
-			return run.Decision{}, fmt.Errorf("cannot store the input: %w", err)
+	if r.Missed == nil {
+		var err error
+		if r.Missed, err = s.refused(ctx, &r); err != nil {
+			return run.Decision{}, err
 		}
-		r.Work.Program = &program
+	}
+	if r.Missed != nil {
+		return run.NewSkipped(r, now), nil
 	}
 	return run.New(r, now), nil
 }
 
-// correlationID returns a UUID of version 4.
-func (s *Firing) correlationID() string {
-	h := s.hex(16)
-	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:]
+// refused returns why the run of a firing cannot join its pool; nil if it can.
+func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
+	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
+	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool)
+	if err == nil {
+		missed.Reason, r.Slot.Pool = run.SkipQueueFull, pool.ID
+		err = s.queue.admit(ctx, pool, r.ID)
+	}
+	switch f, refused := errors.AsType[*fault.Fault](err); {
+	case err == nil:
+		return nil, nil //nolint:nilnil // it can join
+	case refused && (f.Code == fault.Unprocessable || f.Code == fault.AdmissionReject):
+		return &missed, nil
+	}
+	return nil, err
 }
 
 // Wake sets or removes the wake-up of a stored job.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -88,7 +89,7 @@ func TestScheduleStartsRuns(t *testing.T) {
 	h.wantRuns(ref, "10m0s schedule Running")
 	r, err := h.store.Load(h.Context(), run.Ref{Tenant: client.Tenant, ID: run.FiringID("nightly", epoch.Add(10*time.Minute))})
 	h.ok(err)
-	if !r.FiredAt.Equal(h.clock.now) || r.JobVersion != 1 || r.Workspace != client.Workspace || len(r.CorrelationID) != 36 ||
+	if !r.FiredAt.Equal(h.clock.now) || r.JobVersion != 1 || r.Workspace != client.Workspace || r.CorrelationID != r.TaskID ||
 		r.TaskID != run.FiringTaskID(r.Ref(), r.ScheduledAt) {
 		t.Errorf("got run %+v, want one of version 1 that was fired now", r)
 	}
@@ -173,6 +174,47 @@ func TestPausedJobDoesNotFire(t *testing.T) {
 	h.wantRuns(ref)
 	h.wake(ref)
 	h.wantRuns(ref, "11m0s schedule Running")
+}
+
+func TestChangeFollowsTheFiringsThatAreDue(t *testing.T) {
+	t.Parallel()
+	const minutely = "image: worker\nschedule: \"@every 1m\"\n"
+	for _, row := range []struct {
+		name, constraints string
+		change            func(h *fixture) error
+		want              []string
+	}{
+		{"another schedule", "", func(h *fixture) error {
+			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte("image: worker\nschedule: \"@every 2m\"\n"), orchestrator.Precondition{})
+			return err
+		}, []string{"1m0s schedule Pending"}},
+		{"no schedule", "", func(h *fixture) error {
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"schedule":null}`), orchestrator.Precondition{})
+			return err
+		}, []string{"1m0s schedule Pending"}},
+		{"pause", "", func(h *fixture) error {
+			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", orchestrator.Precondition{})
+			return err
+		}, []string{"1m0s schedule Pending"}},
+		{"pause of a job that catches up", "constraints: {catchUp: true}\n", func(h *fixture) error {
+			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", orchestrator.Precondition{})
+			return err
+		}, nil},
+		{"another image", "", func(h *fixture) error {
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"other"}`), orchestrator.Precondition{})
+			return err
+		}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			h := setup(t)
+			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte(minutely+row.constraints), orchestrator.Precondition{})
+			h.ok(err)
+			h.clock.to(epoch.Add(time.Minute)) // the wake-up is late
+			h.ok(row.change(h))
+			h.wantRuns(job.Ref{Tenant: client.Tenant, ID: "minutely"}, row.want...)
+		})
+	}
 }
 
 func TestDeletedJobLosesItsWakeUp(t *testing.T) {

@@ -34,6 +34,7 @@ import (
 type fixture struct {
 	*testing.T
 	clock   *clock
+	db      *sqlite.DB
 	store   *store
 	engine  *engine.Engine
 	calls   *executions
@@ -106,6 +107,7 @@ func (h *fixture) wire() {
 	db, err := sqlite.Open(h.Context(), filepath.Join(dir, "sortie.db"))
 	h.ok(err)
 	h.Cleanup(func() { _ = db.Close() })
+	h.db = db
 	inner, err := sqlite.NewStore(h.Context(), db, h.clock)
 	h.ok(err)
 	h.signer, err = keyfile.Open(filepath.Join(dir, "keys.pem"))

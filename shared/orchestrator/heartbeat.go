@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -30,7 +31,7 @@ type Alive struct {
 func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller, progress *int, message string) (Alive, error) {
 	alive := Alive{At: s.now()}
 	heartbeat := run.Heartbeat{
-		Attempt: by.Attempt, WorkerID: by.WorkerID, At: alive.At, Message: limit.Cut(message, limit.Message),
+		Attempt: by.Attempt, WorkerID: by.WorkerID, At: alive.At, Message: limit.Cut(message, limit.Message), Received: 1,
 	}
 	if progress != nil {
 		heartbeat.Progress = new(min(max(*progress, 0), 100))
@@ -52,7 +53,7 @@ func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller,
 	alive.Renewed, err = s.grants.renewal(ctx, bearer)
 	if err != nil {
 		// The old token is still valid, and the next heartbeat retries.
-		s.log.WarnContext(ctx, "cannot renew a worker's token", "task_id", bearer.TaskID, "error", err.Error())
+		s.warnOf(ctx, bearer, "cannot renew a worker's token", err)
 	}
 	return alive, nil
 }
@@ -64,11 +65,10 @@ func (s *Workers) SignOfLife(ctx context.Context, bearer token.Bearer) {
 	ref := refOf(bearer.Claims)
 	last, err := s.store.LastHeartbeat(ctx, ref)
 	if err == nil && last.Attempt == bearer.Attempt {
-		_, err = s.writeHeartbeat(ctx, ref, run.Heartbeat{Attempt: last.Attempt, WorkerID: last.WorkerID, At: s.now()})
+		_, err = s.writeHeartbeat(ctx, bearer, run.Heartbeat{Attempt: last.Attempt, WorkerID: last.WorkerID, At: s.now()})
 	}
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
-		s.log.WarnContext(ctx, "cannot record a refused heartbeat as a sign of life",
-			"run_id", ref.ID, "task_id", bearer.TaskID, "attempt", bearer.Attempt, "error", err.Error())
+		s.warnOf(ctx, bearer, "cannot record a refused heartbeat as a sign of life", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func (s *Workers) SignOfLife(ctx context.Context, bearer token.Bearer) {
 // token was not compared with it before, or if there is no open item.
 func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by Caller, heartbeat run.Heartbeat) (run.Heartbeat, error) {
 	if bearer.Matched() && by.check() == nil && by.Attempt == bearer.Attempt {
-		recorded, err := s.writeHeartbeat(ctx, refOf(bearer.Claims), heartbeat)
+		recorded, err := s.writeHeartbeat(ctx, bearer, heartbeat)
 		if !errors.Is(err, port.ErrNotFound) {
 			return recorded, err
 		}
@@ -85,13 +85,13 @@ func (s *Workers) recordHeartbeat(ctx context.Context, bearer token.Bearer, by C
 	if err != nil {
 		return run.Heartbeat{}, err
 	}
-	return s.heartbeat(ctx, r, heartbeat)
+	return s.heartbeat(ctx, bearer, r, heartbeat)
 }
 
 // heartbeat writes the open item of a run that was just read. Without one,
 // the record opens it or gives the reason for the refusal.
-func (s *Workers) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
-	recorded, err := s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+func (s *Workers) heartbeat(ctx context.Context, bearer token.Bearer, r run.Run, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.writeHeartbeat(ctx, bearer, heartbeat)
 	if !errors.Is(err, port.ErrNotFound) {
 		return recorded, err
 	}
@@ -104,26 +104,33 @@ func (s *Workers) heartbeat(ctx context.Context, r run.Run, heartbeat run.Heartb
 	if err != nil {
 		return run.Heartbeat{}, s.refused(ctx, after, heartbeat.Attempt, err, "commit the heartbeat")
 	}
-	return s.writeHeartbeat(ctx, r.Ref(), heartbeat)
+	return s.writeHeartbeat(ctx, bearer, heartbeat)
 }
 
 // writeHeartbeat writes the item and, as often as the limit needs it, restarts the
 // execution's heartbeat clock. If that restart fails, the run is only reconciled
 // earlier.
-func (s *Workers) writeHeartbeat(ctx context.Context, ref run.Ref, heartbeat run.Heartbeat) (run.Heartbeat, error) {
-	recorded, err := s.store.Heartbeat(ctx, ref, heartbeat)
+func (s *Workers) writeHeartbeat(ctx context.Context, bearer token.Bearer, heartbeat run.Heartbeat) (run.Heartbeat, error) {
+	recorded, err := s.store.Heartbeat(ctx, refOf(bearer.Claims), heartbeat)
 	if errors.Is(err, port.ErrNotFound) {
 		return recorded, err
 	}
 	if err != nil {
 		return recorded, fmt.Errorf("cannot record the heartbeat: %w", err)
 	}
+	if s.log.Enabled(ctx, slog.LevelDebug) {
+		s.log.LogAttrs(ctx, slog.LevelDebug, "heartbeat", append(workerAttrs(bearer), slog.Int("received", recorded.Received))...)
+	}
 	if !recorded.Forward() {
 		return recorded, nil
 	}
 	err = s.inBudget(ctx, func(ctx context.Context) error { return s.executions.Heartbeat(ctx, recorded.Token) })
 	if err != nil && !errors.Is(err, port.ErrTokenGone) {
-		s.log.WarnContext(ctx, "cannot forward a heartbeat to the execution", "run_id", ref.ID, "error", err.Error())
+		s.warnOf(ctx, bearer, "cannot forward a heartbeat to the execution", err)
 	}
 	return recorded, nil
+}
+
+func (s *Workers) warnOf(ctx context.Context, bearer token.Bearer, message string, err error) {
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(workerAttrs(bearer), slog.String("error", err.Error()))...)
 }

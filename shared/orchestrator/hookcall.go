@@ -75,9 +75,9 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 	if err != nil {
 		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
 	}
-	s.log.InfoContext(ctx, "a hook was called", "run_id", c.Run.ID, "task_id", c.Run.TaskID, "attempt", c.Run.Attempt.Number,
-		"correlation_id", c.Run.CorrelationID, "reason", c.Reason, "verdict", string(answer.Verdict), "status", answer.Status,
-		"tries", answer.Tries, "detail", answer.Detail)
+	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(attrsOf(c.Run), slog.String("reason", c.Reason),
+		slog.String("verdict", string(answer.Verdict)), slog.Int("status", answer.Status), slog.Int("tries", answer.Tries),
+		slog.String("detail", answer.Detail))...)
 	return answer, nil
 }
 

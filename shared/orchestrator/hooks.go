@@ -17,18 +17,3 @@ type Hooks interface {
 	// the address did not take it; if it is empty, answer describes the response.
 	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error)
 }
-
-// NoHooks reaches no address.
-type NoHooks struct{}
-
-const noHooks = "this deployment calls no hooks"
-
-// Ask implements Hooks.
-func (NoHooks) Ask(context.Context, run.Run, run.Hook, run.Constraint) (run.HookAnswer, error) {
-	return run.HookAnswer{Unavailable: true, Detail: noHooks}, nil
-}
-
-// Notify implements Hooks.
-func (NoHooks) Notify(context.Context, run.Run, run.Hook, string) (answer, failure string, err error) {
-	return "", noHooks, nil
-}

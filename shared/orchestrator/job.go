@@ -12,25 +12,32 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Definitions serves clients that run a definition once.
 type Definitions struct {
 	*Runs
-	hooks guard.Policy
+	hooks        guard.Policy
+	noBucketKeys bool
 }
 
 // NewDefinitions returns Definitions with the configured addresses of hooks.
-func NewDefinitions(runs *Runs, config Config) *Definitions { return &Definitions{runs, config.Hooks} }
+func NewDefinitions(runs *Runs, config Config) *Definitions {
+	return &Definitions{runs, config.Hooks, config.BucketCredentials == run.BucketEnvelope}
+}
 
 // Jobs serves clients that store jobs and run them.
 type Jobs struct {
 	*Definitions
-	firing *Firing
+	firing   *Firing
+	document func(j job.Job) ([]byte, error)
 }
 
-// NewJobs returns Jobs.
-func NewJobs(definitions *Definitions, firing *Firing) *Jobs { return &Jobs{definitions, firing} }
+// NewJobs returns Jobs. document is Documents.Job.
+func NewJobs(definitions *Definitions, firing *Firing, document func(j job.Job) ([]byte, error)) *Jobs {
+	return &Jobs{definitions, firing, document}
+}
 
 // DefinitionProblems are what is wrong with the definition of a job. The fault that it
 // wraps is InvalidRequest, or Unprocessable if every field is well-formed.
@@ -57,28 +64,36 @@ func (e *DefinitionProblems) Error() string { return e.fault.Error() }
 // Unwrap returns the fault.
 func (e *DefinitionProblems) Unwrap() error { return e.fault }
 
-// Precondition is what a change requires of the stored job. The zero value requires
+// Precondition is the condition of a change on the stored object. The zero value requires
 // nothing.
 type Precondition struct {
-	// Match returns whether the version tag of the stored job is as the client
-	// requires; nil accepts each. It is not called for an unknown job.
+	// Match reports whether the client accepts the version tag of the stored object; nil
+	// accepts every tag. It is not called if there is no object.
 	Match func(tag string) bool
-	// Absent: there must be no job. Present: there must be one.
+	// Absent: there must be no object. Present: there must be one.
 	Absent, Present bool
 }
 
-// check returns the fault of a stored job, nil for an unknown one, that is not as
-// required.
-func (p Precondition) check(stored *job.Job) error {
+// check returns a fault if the stored object, such as a job, violates the condition. tag
+// is empty if there is no object.
+func (p Precondition) check(what, tag string) error {
 	switch {
-	case stored == nil && (p.Present || p.Match != nil):
-		return fault.New(fault.PreconditionFailed, "the job does not exist")
-	case stored != nil && p.Absent:
-		return fault.New(fault.PreconditionFailed, "the job exists with the tag %s", JobTag(*stored))
-	case stored != nil && p.Match != nil && !p.Match(JobTag(*stored)):
-		return fault.New(fault.PreconditionFailed, "the job has changed, its tag is %s; read it again", JobTag(*stored))
+	case tag == "" && (p.Present || p.Match != nil):
+		return fault.New(fault.PreconditionFailed, "the %s does not exist", what)
+	case tag != "" && p.Absent:
+		return fault.New(fault.PreconditionFailed, "the %s exists with the tag %s", what, tag)
+	case tag != "" && p.Match != nil && !p.Match(tag):
+		return fault.New(fault.PreconditionFailed, "the %s has changed, its tag is %s; read it again", what, tag)
 	}
 	return nil
+}
+
+// checkJob is check for a job; nil if it does not exist.
+func (p Precondition) checkJob(stored *job.Job) error {
+	if stored == nil {
+		return p.check("job", "")
+	}
+	return p.check("job", JobTag(*stored))
 }
 
 // JobTag is the entity tag of a version of a job, with its quotes. A job that was
@@ -87,8 +102,28 @@ func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.Creat
 
 // Definition reads the definition of the job with an id from a document in YAML or
 // JSON. Faults: those of DefinitionProblems and of CheckImage.
-func (s *Definitions) Definition(who port.Identity, id string, document []byte) (job.Definition, error) {
-	d, problems := job.Parse(document, &job.Deployment{Policy: s.policy, Pools: []string{s.pool}, CheckURL: s.hooks.CheckURL, ID: id})
+func (s *Definitions) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
+	return s.parse(ctx, who, document, job.Deployment{ID: id})
+}
+
+// parse reads a definition for this deployment.
+func (s *Definitions) parse(
+	ctx context.Context, who port.Identity, document []byte, deployment job.Deployment,
+) (job.Definition, error) {
+	var failed error
+	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.policy, s.hooks.CheckURL, s.noBucketKeys
+	deployment.HasPool = func(name string) bool {
+		_, err := s.pools.read(ctx, s.pools.ref(who.Tenant, name))
+		if errors.Is(err, port.ErrNotFound) {
+			return false
+		}
+		failed = err
+		return true
+	}
+	d, problems := job.Parse(document, &deployment)
+	if failed != nil {
+		return job.Definition{}, failed
+	}
 	if len(problems) > 0 {
 		return job.Definition{}, newDefinitionProblems(problems)
 	}
@@ -100,29 +135,51 @@ func (s *Definitions) Definition(who port.Identity, id string, document []byte) 
 func (s *Jobs) Put(
 	ctx context.Context, who port.Identity, id string, document []byte, required Precondition,
 ) (j job.Job, created bool, err error) {
-	d, err := s.Definition(who, id, document)
+	d, err := s.Definition(ctx, who, id, document)
 	if err != nil {
 		return job.Job{}, false, err
 	}
-	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
-		if stored == nil {
-			j := job.Create(who.Tenant, d, who.Subject, s.now())
-			j.Workspace = who.Workspace
-			return j, nil
-		}
-		return s.applied(*stored, d, who)
-	})
+	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) { return s.defined(stored, d, who) })
+}
+
+// Preview returns the job as Put would store it, and stores nothing. Faults: those of Put.
+func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, document []byte, required Precondition) (job.Job, error) {
+	d, err := s.Definition(ctx, who, id, document)
+	if err != nil {
+		return job.Job{}, err
+	}
+	stored, err := s.stored(ctx, who, id)
+	if err == nil {
+		err = required.checkJob(stored)
+	}
+	if err != nil {
+		return job.Job{}, err
+	}
+	return s.defined(stored, d, who)
+}
+
+// defined returns the job with a definition: a new one if stored is nil.
+func (s *Jobs) defined(stored *job.Job, d job.Definition, who port.Identity) (job.Job, error) {
+	if stored == nil {
+		j := job.Create(who.Tenant, d, who.Subject, s.now())
+		j.Workspace = who.Workspace
+		return j, nil
+	}
+	return s.applied(*stored, d, who)
 }
 
 // Patch changes a job by a JSON merge patch of its definition (RFC 7396). Faults: those
 // of Definition for the result, PreconditionFailed, NotFound.
 func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []byte, required Precondition) (job.Job, error) {
 	return s.existing(ctx, who, id, required, func(stored job.Job) (job.Job, error) {
-		document, err := stored.Definition.Merge(patch)
+		document, problems, err := stored.Definition.Merge(patch)
 		if err != nil {
-			return job.Job{}, fault.Wrap(err, fault.InvalidRequest, "malformed patch, want a JSON object with the fields to change")
+			return job.Job{}, fmt.Errorf("cannot change the definition: %w", err)
 		}
-		d, err := s.Definition(who, id, document)
+		if len(problems) > 0 {
+			return job.Job{}, newDefinitionProblems(problems)
+		}
+		d, err := s.Definition(ctx, who, id, document)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -156,22 +213,24 @@ func (s *Jobs) existing(
 ) (job.Job, error) {
 	j, _, err := s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
 		if stored == nil {
-			return job.Job{}, noJob()
+			return job.Job{}, noJob(id)
 		}
 		return decide(*stored)
 	})
 	return j, err
 }
 
-// change decides about the stored job, nil for an unknown one, and saves the
-// decision, again while other changes come first.
+// change decides about the stored job, nil if it does not exist, and saves the decision.
+// It repeats both after a conflict. Firings that are due and that the change would drop
+// are committed before it.
 func (s *Jobs) change(
 	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
 ) (j job.Job, created bool, err error) {
+	began := s.now()
 	for range commitTries {
 		stored, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.check(stored)
+			err = required.checkJob(stored)
 		}
 		if err != nil {
 			return job.Job{}, false, err
@@ -179,10 +238,20 @@ func (s *Jobs) change(
 		if j, err = decide(stored); err != nil {
 			return job.Job{}, false, err
 		}
+		if stored != nil && stored.Due(began) && j.Drops(*stored) {
+			if err := s.firing.Fire(ctx, stored.Ref()); err != nil {
+				return job.Job{}, false, err
+			}
+			continue
+		}
 		if stored != nil && reflect.DeepEqual(j, *stored) {
 			return j, false, nil
 		}
-		err = s.store.SaveJob(ctx, j)
+		note, err := s.note(who, stored, &j)
+		if err != nil {
+			return job.Job{}, false, err
+		}
+		err = s.store.SaveJob(ctx, j, note)
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
@@ -203,15 +272,19 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 	for range commitTries {
 		stored, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.check(stored)
+			err = required.checkJob(stored)
 		}
 		if err != nil {
 			return err
 		}
 		if stored == nil {
-			return noJob()
+			return noJob(id)
 		}
-		err = s.store.DeleteJob(ctx, *stored)
+		note, err := s.note(who, stored, nil)
+		if err != nil {
+			return err
+		}
+		err = s.store.DeleteJob(ctx, *stored, note)
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
@@ -225,14 +298,14 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 	return tooManyChanges()
 }
 
-func noJob() error { return fault.New(fault.NotFound, "no such job") }
+func noJob(id string) error { return fault.New(fault.NotFound, "no such job: %.70q", id) }
 
 func tooManyChanges() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the job; retry")
 }
 
 // stored reads a job of the caller's tenant; nil for an unknown one.
-func (s *Jobs) stored(ctx context.Context, who port.Identity, id string) (*job.Job, error) {
+func (s *Definitions) stored(ctx context.Context, who port.Identity, id string) (*job.Job, error) {
 	if !limit.ValidName(id) {
 		return nil, nil
 	}
@@ -247,10 +320,10 @@ func (s *Jobs) stored(ctx context.Context, who port.Identity, id string) (*job.J
 }
 
 // Job reads a job of the caller's tenant. Fault: NotFound.
-func (s *Jobs) Job(ctx context.Context, who port.Identity, id string) (job.Job, error) {
+func (s *Definitions) Job(ctx context.Context, who port.Identity, id string) (job.Job, error) {
 	j, err := s.stored(ctx, who, id)
 	if err == nil && j == nil {
-		err = noJob()
+		err = noJob(id)
 	}
 	if err != nil {
 		return job.Job{}, err

@@ -21,6 +21,10 @@ type RunOnceRequest struct {
 	Input          []byte
 	IdempotencyKey string
 	CorrelationID  string
+	// PayloadDigest is run.Run.PayloadDigest.
+	PayloadDigest string
+	// TraceParent is the W3C trace context of the request; empty without one.
+	TraceParent string
 }
 
 // RunOnce creates a run of a definition, as Submit does. Its input is stored before the
@@ -30,17 +34,8 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
-	d, problems := job.Parse(in.Document, &job.Deployment{
-		Policy: s.policy, Pools: []string{s.pool}, CheckURL: s.hooks.CheckURL, AdHoc: true,
-	})
-	if len(problems) > 0 {
-		return r, false, newDefinitionProblems(problems)
-	}
-	if err := s.CheckImage(in.Identity, d.Image); err != nil {
-		return r, false, err
-	}
-	r = d.Run(s.policy)
-	if err := checkAlone(r.Constraints); err != nil {
+	r, d, err := s.once(ctx, in.Identity, in.Document)
+	if err != nil {
 		return run.Run{}, false, err
 	}
 	digest, err := d.Digest()
@@ -48,9 +43,19 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 		return run.Run{}, false, fmt.Errorf("cannot compare the definition: %w", err)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "run of %s with %x", digest, sha256.Sum256(in.Input)))
-	r.Tenant, r.Workspace, r.CorrelationID = in.Identity.Tenant, in.Identity.Workspace, in.CorrelationID
-	r.Trigger = run.TriggerRequest
+	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, actorOf(in.Identity), in.PayloadDigest
+	r.TraceParent = in.TraceParent
 	return s.createWithInput(ctx, r, in.IdempotencyKey, hex.EncodeToString(sum[:]), in.Input)
+}
+
+// once returns a run of a definition without a stored job.
+func (s *Definitions) once(ctx context.Context, who port.Identity, document []byte) (r run.Run, d job.Definition, err error) {
+	if d, err = s.parse(ctx, who, document, job.Deployment{AdHoc: true}); err != nil {
+		return r, d, err
+	}
+	r = d.Run(s.policy)
+	r.Tenant, r.Workspace, r.Trigger = who.Tenant, who.Workspace, run.TriggerRequest
+	return r, d, checkAlone(r.Constraints)
 }
 
 // checkAlone refuses the constraints that compare a run with others of its job.

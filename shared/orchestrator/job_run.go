@@ -23,11 +23,17 @@ type JobRunRequest struct {
 	JobID    string
 	// Parameters are environment variables of this run. They replace those of the job.
 	Parameters map[string]string
+	// Override is what the run has in place of the priority and the key of the job.
+	Override run.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
 	// zero starts it now.
 	ScheduledAt    time.Time
 	IdempotencyKey string
 	CorrelationID  string
+	// PayloadDigest is run.Run.PayloadDigest.
+	PayloadDigest string
+	// TraceParent is the W3C trace context of the request; empty without one.
+	TraceParent string
 }
 
 // RunJob creates a run of a stored job, as Submit does. existing also reports that the
@@ -38,26 +44,8 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
-	if err := s.checkTime(in.ScheduledAt); err != nil {
-		return r, false, err
-	}
-	j, err := s.Job(ctx, in.Identity, in.JobID)
-	if err != nil {
-		return r, false, err
-	}
-	if err := s.CheckImage(in.Identity, j.Definition.Image); err != nil {
-		return r, false, err
-	}
-	if err := checkParameters(in.Parameters); err != nil {
-		return r, false, err
-	}
-	r = j.Definition.Run(s.policy)
-	r.Tenant, r.Workspace, r.CorrelationID = in.Identity.Tenant, in.Identity.Workspace, in.CorrelationID
-	r.JobVersion, r.Trigger, r.Parameters = j.Version, run.TriggerManual, in.Parameters
-	r.Work.Program = r.Work.Program.With(in.Parameters)
-	if !in.ScheduledAt.IsZero() {
-		r.ScheduledAt = in.ScheduledAt.UTC()
-		r.ID = run.FiringID(j.ID, r.ScheduledAt)
+	if r, err = s.manual(ctx, in); err != nil {
+		return run.Run{}, false, err
 	}
 	created, existing, err := s.create(ctx, r, in.IdempotencyKey, in.digest(), nil)
 	if r.ID != "" && errors.Is(err, port.ErrConflict) {
@@ -66,19 +54,49 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 	return created, existing, err
 }
 
+// manual returns a run of a stored job on request.
+func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, err error) {
+	if err := s.checkTime(in.ScheduledAt); err != nil {
+		return r, err
+	}
+	j, err := s.Job(ctx, in.Identity, in.JobID)
+	if err != nil {
+		return r, err
+	}
+	if err := s.CheckImage(in.Identity, j.Definition.Image); err != nil {
+		return r, err
+	}
+	if err := checkParameters(j.Definition, in.Parameters); err != nil {
+		return r, err
+	}
+	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
+		return r, newDefinitionProblems(problems)
+	}
+	r = j.Run(s.policy).With(in.Override)
+	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
+	r.CreatedBy, r.PayloadDigest, r.TraceParent = actorOf(in.Identity), in.PayloadDigest, in.TraceParent
+	r.Trigger, r.Parameters = run.TriggerManual, in.Parameters
+	r.Work.Program = r.Work.Program.With(in.Parameters)
+	if !in.ScheduledAt.IsZero() {
+		r.ScheduledAt = in.ScheduledAt.UTC()
+		r.ID = run.FiringID(j.ID, r.ScheduledAt)
+	}
+	return r, nil
+}
+
 // fired returns the firing that exists instead of a new one.
 func (s *Jobs) fired(ctx context.Context, wanted run.Run) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
 	if err != nil {
 		return run.Run{}, false, fmt.Errorf("cannot read the firing: %w", err)
 	}
-	if !maps.Equal(r.Parameters, wanted.Parameters) {
-		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters; cancel it, or use another time")
+	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override {
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, priority or key; cancel it, or use another time")
 	}
 	return r, true, nil
 }
 
-func (s *Jobs) checkTime(at time.Time) error {
+func (s *Definitions) checkTime(at time.Time) error {
 	if at.IsZero() {
 		return nil
 	}
@@ -90,8 +108,14 @@ func (s *Jobs) checkTime(at time.Time) error {
 	return nil
 }
 
-// checkParameters returns the DefinitionProblems of environment variables.
-func checkParameters(parameters map[string]string) error {
+// checkParameters returns the DefinitionProblems of environment variables for a run of
+// a definition.
+func checkParameters(d job.Definition, parameters map[string]string) error {
+	if d.Export != nil && len(parameters) > 0 {
+		return newDefinitionProblems([]job.Problem{{
+			Field: "parameters", Problem: "no meaning for a job that exports; leave them out", Unprocessable: true,
+		}})
+	}
 	env := make(map[string]job.Variable, len(parameters))
 	for name, value := range parameters {
 		env[name] = job.Variable{Value: value}
@@ -105,6 +129,10 @@ func checkParameters(parameters map[string]string) error {
 // digest identifies the content of the request.
 func (in JobRunRequest) digest() string {
 	parameters, _ := json.Marshal(in.Parameters) //nolint:errchkjson // a map of strings
-	sum := sha256.Sum256(fmt.Appendf(nil, "run of job %q %q %d", in.JobID, parameters, in.ScheduledAt.Unix()))
+	text := fmt.Appendf(nil, "run of job %q %q %d", in.JobID, parameters, in.ScheduledAt.Unix())
+	if in.Override != (run.Override{}) {
+		text = fmt.Appendf(text, " %q %q", in.Override.Priority, in.Override.Key)
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -92,7 +93,8 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 		s.warn(ctx, r, "cannot see whether the machine has started", err)
 		return nil
 	}
-	return s.seen(ctx, r.Ref(), attempt, machine)
+	_, err = s.apply(ctx, r.Ref(), is(machineFact(attempt, machine)))
+	return err
 }
 
 // outlive returns a context that ends grace after ctx.
@@ -138,8 +140,7 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 	if after.Attempt.Number == r.Attempt.Number && after.Attempt.Machine.Key() == machine.Key() {
 		return after, nil
 	}
-	s.log.WarnContext(ctx, "the attempt of a new machine is over; the machine is destroyed",
-		"machine_id", machine.ID, "run_id", r.ID, "task_id", r.TaskID, "attempt", r.Attempt.Number)
+	s.log.LogAttrs(ctx, slog.LevelWarn, "the attempt of a new machine is over; the machine is destroyed", machineAttributes(machine, after)...)
 	return after, s.discard(ctx, s.outputs, machine, after.Ref(), s.config.DestroyWait)
 }
 
@@ -180,7 +181,7 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the input: %w", err)
 		}
 	}
-	if s.config.BucketCredentials != InEnvelope && r.Work.Program == nil {
+	if s.givesKeys(r.Work) {
 		if assignment.Bucket, err = s.bucket(ctx); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
 		}
@@ -194,9 +195,19 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		command = r.Work.Program.Command
 	}
 	return port.LaunchSpec{
-		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: r.Work.Image, Env: env,
+		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
 		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil
+}
+
+// givesKeys reports whether the worker gets the key pair of the uploads bucket. The
+// deployment can forbid it. A program gets it only if its job requests it.
+func (s *Launches) givesKeys(w run.Work) bool {
+	asked := w.BucketCredentials
+	if asked == "" && w.Program != nil {
+		asked = run.BucketEnvelope
+	}
+	return s.config.BucketCredentials != run.BucketEnvelope && asked != run.BucketEnvelope
 }
 
 // inputKey returns the key of the stored input. It stores the text of a job first.

@@ -17,21 +17,24 @@ import (
 type Lifecycle struct {
 	*Records
 	executions port.Executions
-	pool       string
-	limit      int
+	pools      *poolLookup
+	queue      *queueLimit
 	maxEvents  int
 	policy     run.Policy
+	estimates  *estimates
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 }
 
-// NewLifecycle returns a Lifecycle whose runs share the configured pool.
+// NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none.
 func NewLifecycle(records *Records, executions port.Executions, config Config) *Lifecycle {
 	return &Lifecycle{
-		Records: records, executions: executions, pool: config.Pool, limit: config.MaxMachines, maxEvents: config.MaxEvents,
+		Records: records, executions: executions, maxEvents: config.MaxEvents,
+		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
 		forwardLimit: config.ForwardLimit, policy: config.Policy,
+		estimates: &estimates{store: records.store, clock: records.clock},
 	}
 }
 
@@ -50,13 +53,20 @@ func (s *Lifecycle) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, er
 	return s.decide(ctx, r, f, s.commit)
 }
 
-// commit writes a decision and acts on it. Slots that it releases, of the pool and of
-// the job, are granted to the first queued runs in the same transaction.
+// commit writes a decision and acts on it. Slots that it releases, of the pool, the job
+// and the key, are granted to the first queued runs in the same transaction.
 func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error) {
+	return s.commitWith(ctx, d, nil)
+}
+
+// commitWith is commit with decisions about other runs in the same transaction, which
+// release no slots. If one of these runs has changed, the error is ErrConflict.
+func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.Decision) (run.Run, error) {
+	given := append([]run.Decision{d}, with...)
 	released := releasedPools(d)
-	var left []string // released, but granted to no run by the commit
+	var left, full []string // released, but granted to no run by the commit
 	for range commitTries {
-		decisions := []run.Decision{d}
+		decisions := slices.Clone(given)
 		var gate *run.StartGate
 		left = left[:0]
 		for _, pool := range released {
@@ -75,18 +85,19 @@ func (s *Lifecycle) commit(ctx context.Context, d run.Decision) (run.Run, error)
 		}
 		err := s.write(ctx, decisions, gate)
 		conflict, lost := errors.AsType[*port.Conflict](err)
-		missing, full := errors.AsType[*port.NoSlot](err)
+		missing, none := errors.AsType[*port.NoSlot](err)
 		switch {
-		case lost && conflict.Ref != d.Run.Ref():
+		case lost && !slices.ContainsFunc(given, func(d run.Decision) bool { return d.Run.Ref() == conflict.Ref }):
 			continue // the queued run changed; read the queue again
-		case full && slices.Contains(released, missing.Pool):
-			// The limit was lowered; the slot stays free.
+		case none && slices.Contains(released, missing.Pool):
+			// The limit was lowered, or another run has the slot.
+			full = append(full, missing.Pool)
 			released = slices.DeleteFunc(released, func(pool string) bool { return pool == missing.Pool })
 			continue
 		case err != nil:
 			return run.Run{}, err
 		}
-		for _, pool := range append(left, awaitedPools(d)...) {
+		for _, pool := range slices.Concat(left, full, awaitedPools(d), joinedPools(decisions)) {
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
 		s.actForJob(ctx, d.Run, d.Effects)
@@ -103,6 +114,9 @@ func releasedPools(d run.Decision) (pools []string) {
 	}
 	if d.JobLease == run.LeaseRelease {
 		pools = append(pools, d.Run.JobSlot.Pool)
+	}
+	if d.KeyLease == run.LeaseRelease {
+		pools = append(pools, d.Run.KeySlot.Pool)
 	}
 	return pools
 }
@@ -123,6 +137,9 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *r
 		return err
 	}
 	ctx = WithEffectBudget(ctx)
+	for _, d := range decisions {
+		s.queue.committed(d)
+	}
 	for _, d := range decisions {
 		s.act(ctx, d.Run, d.Effects)
 	}

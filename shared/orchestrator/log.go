@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -21,6 +23,7 @@ type Logs struct {
 	*Records
 	runner  port.Runner
 	outputs port.Outputs
+	live    liveLogs
 	bucket  BucketSource
 	secrets port.Secrets
 }
@@ -28,48 +31,51 @@ type Logs struct {
 // NewLogs returns the logs of attempts. A runner that implements port.MachineLogs
 // is the first source; the other is what workers upload.
 func NewLogs(records *Records, runner port.Runner, outputs port.Outputs, bucket BucketSource, secrets port.Secrets) *Logs {
-	return &Logs{records, runner, outputs, bucket, secrets}
+	return &Logs{records, runner, outputs, liveLogs{outputs}, bucket, secrets}
 }
 
-// Log is the output of an attempt's worker to its standard streams.
+// Log is the output of an attempt's worker.
 type Log struct {
 	Attempt int
-	Text    []byte
+	Parts   []LogPart
 	// Ended reports that the attempt is over and the log is complete.
 	Ended bool
 }
 
-// Log reads the log of an attempt; attempt 0 is the current or last one. The
-// sources are, in this order: the stored log, the machine, the worker's upload.
-// Faults: NotFound for an unknown task, an unknown attempt, and an attempt without
-// a log.
-func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, attempt int) (Log, error) {
+// Log reads the log of one attempt. The sources are, in this order: the stored log,
+// the output that the worker has sent, the machine, the worker's upload. Faults:
+// NotFound for an unknown task, an unknown attempt, and an attempt without a log.
+func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, q LogQuery) (Log, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {
 		return Log{}, err
 	}
-	if attempt == 0 {
-		attempt = r.Attempt.Number
+	if q.Attempt == 0 {
+		q.Attempt = r.Attempt.Number
 	}
-	if attempt < 1 || attempt > r.Attempt.Number {
-		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", attempt)
+	if q.Attempt < 1 || q.Attempt > r.Attempt.Number {
+		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", q.Attempt)
 	}
-	log := Log{Attempt: attempt, Ended: !r.IsCurrent(attempt) && !(r.Queued() && attempt == r.Attempt.Number)}
-	if slices.Contains(r.Logs, attempt) {
-		log.Text, err = s.object(ctx, port.Accepted, limit.LogKey(r.Tenant, r.TaskID, attempt), &redact.Redactor{})
-	} else {
-		err = port.ErrNotFound
-		if attempt == r.Attempt.Number {
-			log.Text, err = s.current(ctx, r)
-		}
-	}
-	if errors.Is(err, port.ErrNotFound) {
-		return Log{}, fault.New(fault.NotFound, "attempt %d has no log: its runner provides none, and its worker uploaded none", attempt)
-	}
-	if err != nil {
+	reader := logReader{logs: s, attempt: q.Attempt, stream: q.Stream, offset: q.Offset}
+	log := Log{Attempt: q.Attempt, Ended: attemptOver(r, q.Attempt)}
+	if log.Parts, err = reader.read(ctx, r); err != nil {
 		return Log{}, fmt.Errorf("cannot read the log: %w", err)
 	}
+	if !reader.found {
+		return Log{}, fault.New(fault.NotFound, "attempt %d has no log: its runner provides none, and its worker sent none", q.Attempt)
+	}
 	return log, nil
+}
+
+// stored reads the stored log of an attempt: its frames, or its text if it has none.
+func (s *Logs) stored(ctx context.Context, r run.Run, attempt int) ([]byte, []livelog.Frame, error) {
+	key := limit.LogKey(r.Tenant, r.TaskID, attempt)
+	content, object, err := s.span(ctx, port.Accepted, key, port.Span{})
+	if err != nil || object.ContentType != livelog.ContentType {
+		return content, nil, err
+	}
+	frames, err := livelog.DecodeFrames(content)
+	return nil, append([]livelog.Frame{}, frames...), err
 }
 
 // redactor returns the redactor for the log of a run's worker. It knows the present
@@ -121,46 +127,103 @@ func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask 
 		return nil, err
 	}
 	if about.Size <= limit.Log {
-		text, err := s.span(ctx, bucket, key, port.Span{})
+		text, _, err := s.span(ctx, bucket, key, port.Span{})
 		return Shorten(mask.Bytes(text), limit.Log), err
 	}
 	half := halfOf(limit.Log)
-	begin, err := s.span(ctx, bucket, key, port.Span{Length: half + secretLength})
+	begin, _, err := s.span(ctx, bucket, key, port.Span{Length: half + secretLength})
 	if err != nil {
 		return nil, err
 	}
-	end, err := s.span(ctx, bucket, key, port.Span{Offset: max(0, about.Size-half-secretLength), Length: half + secretLength})
+	end, _, err := s.span(ctx, bucket, key, port.Span{Offset: max(0, about.Size-half-secretLength), Length: half + secretLength})
 	begin, end = mask.Bytes(begin), mask.Bytes(end)
 	begin, end = begin[:min(len(begin), int(half))], end[max(0, len(end)-int(half)):]
 	return join(begin, end, about.Size-2*half), err
 }
 
-func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span port.Span) ([]byte, error) {
-	body, _, err := s.outputs.Open(ctx, bucket, key, span)
+func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span port.Span) ([]byte, port.Object, error) {
+	body, object, err := s.outputs.Open(ctx, bucket, key, span)
 	if err != nil {
-		return nil, err
+		return nil, object, err
 	}
-	text, err := io.ReadAll(io.LimitReader(body, 2*limit.Log))
-	return text, errors.Join(err, body.Close())
+	text, err := io.ReadAll(io.LimitReader(body, 4*limit.Log))
+	return text, object, errors.Join(err, body.Close())
 }
 
-// keep stores the log of an attempt that is over for as long as the record. It
-// reports whether there was one. It is best effort: a run does not wait for its
-// log.
+// keep stores the log of an ended attempt until the record expires, and deletes the output
+// that the worker has sent. It reports whether there is a log. It is best effort: a run
+// does not wait for its log. If storing the log fails, the sent output stays.
 func (s *Logs) keep(ctx context.Context, r run.Run) (stored bool) {
-	if slices.Contains(r.Logs, r.Attempt.Number) || r.Work.Program != nil && r.Work.Program.DropLogs {
+	if slices.Contains(r.Logs, r.Attempt.Number) || !r.KeepsLogs() {
 		return false
 	}
-	text, err := s.current(ctx, r)
-	if err == nil && len(text) > 0 {
-		key := limit.LogKey(r.Tenant, r.TaskID, r.Attempt.Number)
-		err = s.outputs.Put(ctx, port.Accepted, key, "text/plain; charset=utf-8", text)
+	key := limit.LogKey(r.Tenant, r.TaskID, r.Attempt.Number)
+	content, kind, err := s.final(ctx, r)
+	if err == nil && len(content) > 0 {
+		err = s.outputs.Put(ctx, port.Accepted, key, kind, content)
 		stored = err == nil
+	}
+	if errors.Is(err, port.ErrNotFound) && r.Attempt.WorkerID != "" {
+		// An earlier try may have stored it, and deleted its sources.
+		_, err = s.outputs.Head(ctx, port.Accepted, key)
+		stored = err == nil
+	}
+	if r.Attempt.SendsOutput && (err == nil || errors.Is(err, port.ErrNotFound)) {
+		err = s.live.remove(ctx, r, r.Attempt.Number)
 	}
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		s.warn(ctx, r, "cannot store the attempt's log", err)
+		return stored || r.Attempt.SendsOutput
 	}
 	return stored
+}
+
+// final returns the log of an ended attempt and its content type.
+func (s *Logs) final(ctx context.Context, r run.Run) ([]byte, string, error) {
+	const plain = "text/plain; charset=utf-8"
+	var sent []livelog.Frame
+	if r.Attempt.SendsOutput {
+		mask, err := s.redactor(ctx, r)
+		if err != nil {
+			return nil, "", err
+		}
+		m := newMasker(mask)
+		frames, err := s.live.frames(ctx, r, r.Attempt.Number, &livelog.Reader{})
+		if err != nil {
+			return nil, "", err
+		}
+		sent = append(m.feed(frames), m.rest(math.MaxInt)...)
+		// A worker uploads its log as well only if it could not send all of it.
+		text, err := s.object(ctx, port.Uploads, limit.AttemptLog(r.TaskID, r.Attempt.Number), mask)
+		if err == nil || !errors.Is(err, port.ErrNotFound) {
+			return text, plain, err
+		}
+	}
+	if len(sent) == 0 {
+		text, err := s.current(ctx, r)
+		return text, plain, err
+	}
+	if r.Attempt.Report == nil {
+		if text, err := s.current(ctx, r); err == nil {
+			sent = append(sent, unsent(sent, text)...)
+		}
+	}
+	return livelog.EncodeFrames(sent), livelog.ContentType, nil
+}
+
+// unsent returns the output of a dead worker that is in the machine's log and that the
+// worker has not sent.
+func unsent(sent []livelog.Frame, text []byte) []livelog.Frame {
+	var last []byte
+	for i := len(sent) - 1; i >= 0 && len(last) < overlap && sent[i].Cut == 0; i-- {
+		last = append(bytes.Clone(sent[i].Data), last...)
+	}
+	last = last[max(0, len(last)-overlap):]
+	at := bytes.LastIndex(text, last)
+	if at < 0 || len(last) == 0 || at+len(last) == len(text) {
+		return nil
+	}
+	return []livelog.Frame{{Stream: livelog.Stdout, Data: text[at+len(last):]}}
 }
 
 // Shorten cuts the middle out of a text that is over the limit and states there
@@ -178,6 +241,5 @@ func Shorten(text []byte, limit int) []byte {
 func halfOf(limit int) int64 { return int64(max(limit-64, 0) / 2) }
 
 func join(begin, end []byte, missing int64) []byte {
-	mark := fmt.Appendf(nil, "\n[%d bytes are cut out here]\n", missing)
-	return bytes.Join([][]byte{begin, end}, mark)
+	return bytes.Join([][]byte{begin, end}, livelog.CutMark(missing))
 }

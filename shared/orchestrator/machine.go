@@ -23,19 +23,15 @@ type Machines struct {
 // NewMachines returns the machines of a runner.
 func NewMachines(life *Lifecycle, runner port.Runner) *Machines { return &Machines{life, runner} }
 
-// seen commits what the runner shows about an attempt's machine.
-func (s *Machines) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
-	var f run.Fact
+// machineFact returns what the runner shows about an attempt's machine; nil for nothing.
+func machineFact(attempt int, machine port.MachineStatus) run.Fact {
 	switch machine.Phase {
 	case port.MachineRunning:
-		f = run.MachineRunning{Attempt: attempt}
+		return run.MachineRunning{Attempt: attempt}
 	case port.MachineGone:
-		f = run.MachineGone{Attempt: attempt, Exit: machine.Exit}
-	default:
-		return nil
+		return run.MachineGone{Attempt: attempt, Exit: machine.Exit}
 	}
-	_, err := s.apply(ctx, ref, is(f))
-	return err
+	return nil
 }
 
 // look inspects the machine of a run. The phase is empty where the inspection

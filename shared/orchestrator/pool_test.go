@@ -62,6 +62,21 @@ func TestReleaseGrantsToTheFirstQueuedRun(t *testing.T) {
 	}
 }
 
+// TestReleaseAfterALostGrantStillGrants refuses the slot to the first queued run once,
+// like a concurrent commit that took the slot and has released it again.
+//
+// Rule 6 of shared/README.md.
+func TestReleaseAfterALostGrantStillGrants(t *testing.T) {
+	t.Parallel()
+	h := setup(t, oneMachine)
+	tasks := h.queue(2)
+	h.store.full = h.config.Pool
+	h.ok(h.report(h.runner.last(), success()))
+	h.step()
+	h.wantState(tasks[0], run.Completed)
+	h.wantState(tasks[1], run.Running)
+}
+
 // TestGrantSkipsACancelledRun cancels the first queued run before the release, and
 // while the release is being committed.
 //

@@ -35,8 +35,8 @@ type View struct {
 	// Heartbeat is the worker's last heartbeat; nil before the first one and after
 	// the worker's end.
 	Heartbeat *run.Heartbeat
-	// At is when it was read; zero measures a run that has not ended until its last
-	// change.
+	// At is when the record was read. If it is zero, a run that has not ended is measured
+	// until its last change.
 	At time.Time
 }
 
@@ -89,34 +89,12 @@ func (v View) differs(other View) bool {
 		v.QueuePosition != other.QueuePosition
 }
 
-// Filter selects tasks.
-type Filter struct {
-	// Kind is a kind of work; empty selects all.
-	Kind string
-}
-
-// mostPages is how many pages of the store one page of filtered tasks may read.
-const mostPages = 10
-
-// Tasks reads a page of the caller's tasks, newest first. A filtered page may be short
-// although more tasks follow: next is then not empty.
+// Tasks reads a page of the caller's tasks that a filter selects, newest first. The page
+// may be short although more tasks follow: next is then not empty.
 func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, filter Filter) (views []View, next string, err error) {
-	var runs []run.Run
-	for wanted, reads := page.Limit, 0; ; {
-		found, after, err := s.store.List(ctx, who.Tenant, page)
-		if err != nil {
-			return nil, "", fmt.Errorf("cannot list the tasks: %w", err)
-		}
-		for _, r := range found {
-			if filter.Kind == "" || r.Work.Kind == filter.Kind {
-				runs = append(runs, r)
-			}
-		}
-		reads++
-		next, page.Cursor, page.Limit = after, after, wanted-len(runs)
-		if after == "" || page.Limit <= 0 || filter.Kind == "" || reads == mostPages {
-			break
-		}
+	runs, next, err := s.selected(ctx, who.Tenant, page, filter)
+	if err != nil {
+		return nil, "", err
 	}
 	views = make([]View, 0, len(runs))
 	for _, r := range runs {
@@ -131,19 +109,18 @@ func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, 
 
 // Events reads at most limit (1 to 1000) events of a task with a number above
 // after. more reports whether there are further ones.
-func (s *Queries) Events(ctx context.Context, who port.Identity, taskID string, after, limit int) (events []run.Event, more bool, err error) {
-	r, err := s.find(ctx, who, taskID)
-	if err != nil {
-		return nil, false, err
+func (s *Queries) Events(
+	ctx context.Context, who port.Identity, taskID string, after, limit int,
+) (r run.Run, events []run.Event, more bool, err error) {
+	if r, err = s.find(ctx, who, taskID); err != nil {
+		return r, nil, false, err
 	}
 	events, err = s.store.Events(ctx, r.Ref(), after, limit+1)
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot read the events: %w", err)
+		return r, nil, false, fmt.Errorf("cannot read the events: %w", err)
 	}
-	if len(events) > limit {
-		return events[:limit], true, nil
-	}
-	return events, false, nil
+	more = len(events) > limit
+	return r, events[:min(len(events), limit)], more, nil
 }
 
 // History reads a run with all of its events.
@@ -174,7 +151,7 @@ func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
 			v.Heartbeat = &heartbeat
 		}
 	}
-	if !r.Queued() {
+	if !r.Queued() && !r.AwaitsKey() && !r.AwaitsJobSlot() {
 		return v, nil
 	}
 	var err error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -12,37 +13,92 @@ import (
 // queuePage is how many queued runs one grant looks at.
 const queuePage = 8
 
-// takeSlot takes a free slot or enqueues the run. If the run changes meanwhile, it
+// takeSlot takes the run's free slots or enqueues it. If the run changes meanwhile, it
 // returns the newest record.
 func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.Run, error) {
-	overtakes, err := s.overtakes(ctx, r)
+	pool, err := s.poolOf(ctx, r)
 	if err != nil {
 		return r, err
 	}
-	if !overtakes {
-		admitted, err := s.applyTo(ctx, r, in.visited(is(run.Admitted{Pool: s.pool, Limit: s.limit})))
-		if !errors.Is(err, port.ErrNoSlot) {
-			return admitted, err
+	full, err := s.waits(ctx, pool)
+	if err != nil {
+		return r, err
+	}
+	room := run.Room{PoolFull: full}
+	for range commitTries {
+		after, err := s.admit(ctx, r, pool, room, in)
+		missing, none := errors.AsType[*port.NoSlot](err)
+		switch {
+		case none && r.Concurrency != nil && missing.Pool == run.KeyPool(r.Concurrency.Key):
+			if room, err = s.keyRoom(ctx, r, room); err != nil {
+				return r, err
+			}
+		case none:
+			room.PoolFull = true
+		case errors.Is(err, port.ErrConflict):
+			// Another run of the key has joined, or this one has changed.
+			if r, err = s.store.Load(ctx, r.Ref()); err != nil {
+				return r, err
+			}
+		case err != nil:
+			return after, err
+		default:
+			// A slot may have been released between two commits.
+			if after.AwaitsKey() {
+				s.fill(ctx, r.Tenant, after.KeySlot.Pool)
+			} else if after.Queued() {
+				s.fill(ctx, r.Tenant, pool.ID)
+			}
+			return after, nil
 		}
 	}
-	queued, err := s.applyTo(ctx, r, in.visited(is(run.Enqueued{Pool: s.pool, Limit: s.limit})))
-	if err != nil {
-		return queued, err
-	}
-	// A slot may have been released between the two commits.
-	s.fill(ctx, r.Tenant, s.pool)
-	return queued, nil
+	return r, fault.New(fault.Unavailable, "too many concurrent changes of the queues of run %s; retry", r.ID)
 }
 
-// overtakes reports whether a new run of a pool without a limit would overtake runs
-// whose starts are throttled. With a limit the commit itself refuses that.
-func (s *Lifecycle) overtakes(ctx context.Context, r run.Run) (bool, error) {
-	if s.limit > 0 {
-		return false, nil
+// admit commits the admission of a run that needs slots. The error is a *NoSlot if the
+// room has become smaller.
+func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room run.Room, in StepInput) (run.Run, error) {
+	var f run.Fact
+	var with []run.Decision
+	switch r.Admit(room) {
+	case run.AdmitStart:
+		p, err := s.estimates.admitted(ctx, r, pool)
+		f = run.Admitted{Pool: pool.ID, Limit: pool.Limit, Prediction: s.predicted(ctx, r, p, err)}
+	case run.AdmitQueue:
+		line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+		if err != nil {
+			return r, err
+		}
+		p, err := s.estimates.joins(ctx, r, joining{pool, r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
+		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, Prediction: s.predicted(ctx, r, p, err)}
+	case run.AdmitKeyQueue:
+		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
+	case run.AdmitReplace:
+		replaced, err := s.replace(ctx, r, room)
+		if err != nil {
+			return r, err
+		}
+		f, with = run.KeyEnqueued{Replaces: len(replaced) > 0, Prediction: s.joinsKey(ctx, r, r.EnteredAt)}, replaced
+	case run.AdmitSkip, run.AdmitReject:
+		f = run.KeyOverflowed{By: s.firstOf(ctx, r), Queued: room.KeyQueued}
 	}
-	queue, err := s.store.Queue(ctx, r.Tenant, s.pool, 1)
+	d, err := run.Decide(r, in.visited(is(f))(r), s.now())
+	if err != nil || !d.Changed {
+		return r, err
+	}
+	return s.commitWith(ctx, d, with)
+}
+
+// waits reports whether a new run of the pool joins its queue: the pool is draining, or it
+// has no limit and runs with throttled starts are queued, which the run must not overtake.
+// With a limit, the commit refuses to overtake.
+func (s *Lifecycle) waits(ctx context.Context, pool run.Pool) (bool, error) {
+	if pool.Draining || pool.Limit > 0 {
+		return pool.Draining, nil
+	}
+	queue, err := s.store.Queue(ctx, pool.Tenant, pool.ID, 1)
 	if err != nil {
-		return false, fmt.Errorf("cannot read the queue of pool %s: %w", s.pool, err)
+		return false, fmt.Errorf("cannot read the queue of pool %s: %w", pool.ID, err)
 	}
 	return len(queue) > 0, nil
 }
@@ -65,8 +121,11 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 	for _, ref := range queue {
 		r, err := s.store.Load(ctx, ref)
 		waits := r.Queued()
-		if pool == r.JobSlot.Pool {
+		switch pool {
+		case r.JobSlot.Pool:
 			waits = r.AwaitsJobSlot()
+		case r.KeySlot.Pool:
+			waits = r.AwaitsKey()
 		}
 		if errors.Is(err, port.ErrNotFound) || err == nil && !waits {
 			continue
@@ -74,15 +133,27 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 		if err != nil {
 			return next{}, err
 		}
-		if pool == r.JobSlot.Pool {
+		if r.AwaitsOlder() {
+			for _, err := range s.olderHolders(ctx, r) {
+				return next{}, err // the commit that ends the last older run fills the pool
+			}
+		}
+		switch pool {
+		case r.JobSlot.Pool:
 			d, err := run.Decide(r, run.JobGranted{}, s.now())
 			return next{decisions: []run.Decision{d}}, err
+		case r.KeySlot.Pool:
+			return s.nextOfKey(ctx, r)
+		}
+		from, err := s.pools.forRun(ctx, tenant, pool)
+		if err != nil || from.Draining {
+			return next{}, err
 		}
 		gate, err := s.store.StartGate(ctx, pool)
 		if err != nil {
 			return next{}, err
 		}
-		granted, after, ok := gate.Grant(r, s.limit, s.now())
+		granted, after, ok := gate.Grant(r, from.Limit, s.now())
 		if !ok {
 			return next{}, nil
 		}
@@ -92,20 +163,26 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (next, 
 	return next{}, nil
 }
 
-// fill grants free slots and permitted starts to queued runs as long as it can.
-// The sweep repeats what fails.
-func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) {
+// fill grants free slots and permitted starts to at most commitTries queued runs. It
+// returns whether more grants may be possible. The sweep repeats failed grants.
+func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) (more bool) {
 	for range commitTries {
 		first, err := s.nextQueued(ctx, tenant, pool)
 		if err == nil && len(first.decisions) > 0 {
 			err = s.write(ctx, first.decisions, first.gate)
 		}
+		if err == nil {
+			for _, pool := range joinedPools(first.decisions) {
+				s.fill(ctx, tenant, pool)
+			}
+		}
 		switch {
 		case err == nil && len(first.decisions) == 0, errors.Is(err, port.ErrNoSlot):
-			return
+			return false
 		case err != nil && !errors.Is(err, port.ErrConflict):
 			s.log.WarnContext(ctx, "cannot grant free slots", "pool", pool, "error", err.Error())
-			return
+			return false
 		}
 	}
+	return true
 }

@@ -25,11 +25,13 @@ type Records struct {
 	clock   clock.Clock
 	log     *slog.Logger
 	changes *changes
+	// observers receive each commit.
+	observers []port.Observer
 }
 
-// NewRecords returns the records of a store.
-func NewRecords(store port.Store, c clock.Clock, log *slog.Logger) *Records {
-	return &Records{store: store, clock: c, log: log, changes: newChanges()}
+// NewRecords returns the records of a store. Each commit is given to the observers.
+func NewRecords(store port.Store, c clock.Clock, log *slog.Logger, observers ...port.Observer) *Records {
+	return &Records{store: store, clock: c, log: log, changes: newChanges(), observers: observers}
 }
 
 // now returns the time without its monotonic part: it is compared with stored
@@ -48,7 +50,7 @@ func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (r
 	return r, nil
 }
 
-// fact makes the fact to decide on from the newest record.
+// fact returns the fact to decide from the newest record; nil changes nothing.
 type fact func(r run.Run) run.Fact
 
 func is(f run.Fact) fact { return func(run.Run) run.Fact { return f } }
@@ -64,7 +66,14 @@ func (s *Records) decide(
 	ctx context.Context, r run.Run, f fact, commit func(context.Context, run.Decision) (run.Run, error),
 ) (run.Run, error) {
 	for range commitTries {
-		d, err := run.Decide(r, f(r), s.now())
+		what, now := f(r), s.now()
+		if what == nil {
+			return r, nil
+		}
+		d, err := run.Decide(r, what, now)
+		if err == nil && d.Heartbeat.Close {
+			d, err = run.Decide(s.withHeartbeats(ctx, r), what, now)
+		}
 		if err != nil || !d.Changed {
 			return r, err
 		}
@@ -76,7 +85,25 @@ func (s *Records) decide(
 			return run.Run{}, err
 		}
 	}
-	return run.Run{}, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+	return run.Run{}, tooManyChangesOfRun()
+}
+
+func tooManyChangesOfRun() error {
+	return fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
+
+// withHeartbeats returns the run with the number of heartbeats of its attempt, which ends.
+// The heartbeat item counts them without a write of its own. A heartbeat between this read
+// and the commit is not counted.
+func (s *Records) withHeartbeats(ctx context.Context, r run.Run) run.Run {
+	item, err := s.store.LastHeartbeat(ctx, r.Ref())
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		s.warn(ctx, r, "cannot count the heartbeats of the attempt", err)
+	}
+	if item.Attempt == r.Attempt.Number {
+		r.Tally.Heartbeats += item.Received
+	}
+	return r
 }
 
 // commit writes a decision that leaves slots and executions alone.
@@ -108,32 +135,39 @@ func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run
 	return nil
 }
 
-// committed logs the events of a commit and wakes waiting readers.
+// committed logs the events of a commit, gives it to the observers and wakes waiting
+// readers.
 func (s *Records) committed(ctx context.Context, d run.Decision) {
 	for _, e := range d.Events {
 		s.logEvent(ctx, d.Run, e)
+	}
+	for _, o := range s.observers {
+		o.Committed(ctx, d.Run, d.Events)
 	}
 	s.changes.notify(d.Run.Ref())
 }
 
 func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
-	level, attrs := slog.LevelInfo, attrsOf(r)
-	attrs = append(attrs, slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
+	attrs := append(attrsOf(r), slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
 	if e.Message != "" {
 		attrs = append(attrs, slog.String("message", e.Message))
 	}
 	if e.Fault != nil {
-		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("fault", string(e.Fault.Code)))
 	}
-	s.log.LogAttrs(ctx, level, string(e.Type), attrs...)
+	s.log.LogAttrs(ctx, levelOf(e), string(e.Type), attrs...)
 }
 
-func attrsOf(r run.Run) []slog.Attr {
-	return []slog.Attr{
-		slog.String("run_id", r.ID), slog.String("task_id", r.TaskID), slog.Int("attempt", r.Attempt.Number),
-		slog.String("state", string(r.State)), slog.String("correlation_id", r.CorrelationID),
+// levelOf returns the level of an event: an error ends a run or is a failed action, a
+// warning is a violated constraint or a fault that may be retried.
+func levelOf(e run.Event) slog.Level {
+	switch {
+	case e.Type == run.EventActionFailed, e.Ends() && (e.State == run.Failed || e.State == run.Orphaned):
+		return slog.LevelError
+	case e.Type == run.EventConstraintViolated, e.Type == run.EventExpectedTimeExceeded, e.Type == run.EventZombieDetected, e.Fault != nil:
+		return slog.LevelWarn
 	}
+	return slog.LevelInfo
 }
 
 func (s *Records) warn(ctx context.Context, r run.Run, message string, err error) {

@@ -4,77 +4,239 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Relay publishes the events of commits.
+// Relay appends the events of changes to the streams of their tenants, signed. Any number
+// of relays can do that for the same changes at the same time: a stream has each event
+// once, and the events of a change in their order.
 type Relay struct {
-	publisher port.Publisher
-	log       *slog.Logger
+	feed  port.Feed
+	keys  port.EventKeys
+	clock clock.Clock
+	log   *slog.Logger
+	as    Published
 }
 
-// NewRelay returns a Relay to a publisher.
-func NewRelay(publisher port.Publisher, log *slog.Logger) *Relay { return &Relay{publisher, log} }
+// Published makes the events of changes as they are published.
+type Published struct {
+	// Events returns the events of a change, without a notifier. Each call returns the
+	// same.
+	Events func(c port.Change) ([]events.Envelope, error)
+	// Unreadable returns the event in place of those of a change that cannot be read.
+	Unreadable func(tenant, changeID string, at time.Time) events.Envelope
+}
 
-// Change is one commit, as the store's stream delivers it, with its events.
+// NewRelay returns a Relay to a feed.
+func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published) *Relay {
+	return &Relay{feed, keys, c, log, as}
+}
+
+// Change is one commit, as the store's stream or the outbox delivers it.
 type Change struct {
 	// ID identifies the change.
 	ID string
 	// At is when the stream got it; zero if that is unknown.
-	At     time.Time
-	Events []port.PublishedEvent
-	// Err is why the change cannot be read; it has no events then.
+	At time.Time
+	port.Change
+	// Err is why the change cannot be read. It has only its tenant then, in Run, and
+	// not even that if it is unknown.
 	Err error
 }
 
-// setAsideAfter is the age of a change at which it is set aside although the bus may
-// only be unavailable: the stream deletes it after a day.
-const setAsideAfter = 20 * time.Hour
+// Relayed is what a Relay did with changes, by their ids, in order.
+type Relayed struct {
+	// Again are the changes to deliver in again, with all changes behind the first of
+	// them. Aside are those to set aside: they cannot be read or are refused for good, or
+	// the stream would lose them or hold up the changes of other tenants.
+	Again, Aside []string
+	// Unreadable are those of Aside that cannot be read.
+	Unreadable []string
+	// Tenants are those whose streams may have new events.
+	Tenants []string
+	// Events is the number of events that are in their streams now.
+	Events int
+}
 
-// Relay publishes the events of changes. It returns, in order, the ids of changes
-// that were not published as a whole. The caller delivers those in again once more,
-// with all changes behind the first of them, so delivery is at least once. It sets
-// those in aside aside: they cannot be read or are refused for good, or they are
-// older than 20 h.
-func (s *Relay) Relay(ctx context.Context, changes []Change, now time.Time) (again, aside []string) {
-	var events []port.PublishedEvent
-	var of []int // the change of each event
-	lost := make([]bool, len(changes))
+const (
+	// setAsideAfter is the age of a change at which it is set aside although the feed may
+	// only be unavailable: the stream deletes it after a day.
+	setAsideAfter = 20 * time.Hour
+	// holdUp is the age at which a change is set aside if the streams of other tenants
+	// work: the store's stream delivers no change behind it. Later changes of its tenant
+	// come first then.
+	holdUp = 15 * time.Minute
+	// relayTenants is the number of streams that one call writes to at the same time.
+	relayTenants = 8
+)
+
+// Relay appends the events of changes. The changes of a tenant are handled up to the
+// first that fails; those of other tenants are not affected. A change that cannot be read
+// is the event relay.unreadable in the stream of its tenant.
+func (s *Relay) Relay(ctx context.Context, changes []Change) Relayed {
+	var done Relayed
+	tenants := map[string]*tenantEvents{}
+	unreadable := make([]bool, len(changes))
 	for i, c := range changes {
-		if c.Err != nil {
-			lost[i] = true
-			s.log.ErrorContext(ctx, "cannot read a change of the store; its events are set aside",
-				"change", c.ID, "error", c.Err.Error())
-		}
-		events = append(events, c.Events...)
-		of = append(of, slices.Repeat([]int{i}, len(c.Events))...)
-	}
-	var err error
-	if len(events) > 0 {
-		var refused []int
-		refused, err = s.publisher.Publish(ctx, events)
-		for _, n := range refused {
-			e := events[n]
-			lost[of[n]] = true
-			s.log.WarnContext(ctx, "an event was not published", "change", changes[of[n]].ID, "run_id", e.RunID,
-				"task_id", e.TaskID, "correlation_id", e.CorrelationID, "seq", e.Event.Seq, "type", string(e.Event.Type))
-		}
+		all, err := s.eventsOf(c)
 		if err != nil {
-			s.log.ErrorContext(ctx, "cannot publish events", "events", len(refused), "error", err.Error())
+			unreadable[i] = true
+			s.log.ErrorContext(ctx, "cannot read a change of the store; its events are set aside",
+				"change", c.ID, "tenant", c.Run.Tenant, "error", err.Error())
+		}
+		for _, e := range all {
+			t := tenants[e.TenantID]
+			if t == nil {
+				t = &tenantEvents{tenant: e.TenantID}
+				tenants[e.TenantID] = t
+				done.Tenants = append(done.Tenants, e.TenantID)
+			}
+			t.entries = append(t.entries, entry{change: i, event: e})
 		}
 	}
-	forGood := err != nil && !fault.Is(err, fault.Unavailable)
+	s.appendAll(ctx, tenants)
+	lost, forGood, works := make([]bool, len(changes)), make([]bool, len(changes)), len(tenants) == 0
+	for _, t := range tenants {
+		done.Events += t.done
+		works = works || t.err == nil
+		for _, e := range t.entries[t.done:] {
+			lost[e.change] = true
+			forGood[e.change] = !fault.Is(t.err, fault.Unavailable) && !fault.Is(t.err, fault.StoreFull)
+		}
+	}
+	now := s.clock.Now()
 	for i, c := range changes {
+		late := func(age time.Duration) bool { return !c.At.IsZero() && now.Sub(c.At) >= age }
 		switch {
-		case !lost[i]:
-		case c.Err != nil, forGood, !c.At.IsZero() && now.Sub(c.At) >= setAsideAfter:
-			aside = append(aside, c.ID)
-		default:
-			again = append(again, c.ID)
+		case unreadable[i]:
+			done.Aside, done.Unreadable = append(done.Aside, c.ID), append(done.Unreadable, c.ID)
+		case lost[i] && (forGood[i] || late(setAsideAfter) || works && late(holdUp)):
+			done.Aside = append(done.Aside, c.ID)
+		case lost[i]:
+			done.Again = append(done.Again, c.ID)
 		}
 	}
-	return again, aside
+	return done
+}
+
+// eventsOf returns the events of a change. With an error they are the event in its place,
+// if its tenant is known.
+func (s *Relay) eventsOf(c Change) ([]events.Envelope, error) {
+	err := c.Err
+	if err == nil {
+		var all []events.Envelope
+		if all, err = s.as.Events(c.Change); err == nil {
+			return all, nil
+		}
+	}
+	tenant := c.Run.Tenant
+	for _, n := range c.Notes {
+		tenant = n.Tenant
+	}
+	if tenant == "" || c.At.IsZero() {
+		return nil, err
+	}
+	return []events.Envelope{s.as.Unreadable(tenant, c.ID, c.At)}, err
+}
+
+// appendAll appends the events of tenants to their streams, some at the same time.
+func (s *Relay) appendAll(ctx context.Context, tenants map[string]*tenantEvents) {
+	if len(tenants) == 0 {
+		return
+	}
+	key, err := s.keys.Signing(ctx)
+	var all sync.WaitGroup
+	free := make(chan struct{}, relayTenants)
+	for _, t := range tenants {
+		if t.err = err; err != nil {
+			continue
+		}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			t.err = s.append(ctx, key, t)
+		})
+	}
+	all.Wait()
+	for _, t := range tenants {
+		if t.err != nil {
+			s.log.ErrorContext(ctx, "cannot append events", "tenant", t.tenant, "events", len(t.entries)-t.done, "error", t.err.Error())
+		}
+	}
+}
+
+// Drained counts the changes of an outbox whose events are in their streams now, and
+// those that are left.
+type Drained struct {
+	Relayed, Left int
+	// Unreadable are those of Left that cannot be read.
+	Unreadable []string
+	// Tenants are those whose streams may have new events.
+	Tenants []string
+}
+
+// drainPage is how many changes of an outbox are relayed together.
+const drainPage = 100
+
+// Drain relays the changes in the outbox, page by page, in their order, until ctx ends.
+// Those that fail stay there, with all later ones of their tenants. done is called for
+// the changes that were relayed, if it is not nil.
+func (s *Relay) Drain(ctx context.Context, outbox port.Outbox, read func(port.StoredChange) Change, done func([]Change)) (Drained, error) {
+	var d Drained
+	failed := map[string]bool{}
+	for after := ""; ; {
+		stored, next, err := outbox.Stored(ctx, after, drainPage)
+		if err != nil {
+			return d, err
+		}
+		var changes []Change
+		for _, c := range stored {
+			if change := read(c); failed[tenantOf(change)] {
+				d.Left++
+			} else {
+				changes = append(changes, change)
+			}
+		}
+		relayed := s.Relay(ctx, changes)
+		var ids []string
+		gone := slices.DeleteFunc(changes, func(c Change) bool {
+			left := slices.Contains(relayed.Again, c.ID) || slices.Contains(relayed.Aside, c.ID)
+			if !left {
+				ids = append(ids, c.ID)
+				return false
+			}
+			d.Left++
+			if !slices.Contains(relayed.Unreadable, c.ID) {
+				failed[tenantOf(c)] = true
+			}
+			return true
+		})
+		if err := outbox.Published(ctx, ids...); err != nil {
+			return d, err
+		}
+		d.Relayed += len(ids)
+		d.Tenants, d.Unreadable = append(d.Tenants, relayed.Tenants...), append(d.Unreadable, relayed.Unreadable...)
+		if done != nil {
+			done(gone)
+		}
+		if after = next; after == "" || ctx.Err() != nil {
+			slices.Sort(d.Tenants)
+			d.Tenants = slices.Compact(d.Tenants)
+			return d, ctx.Err()
+		}
+	}
+}
+
+// tenantOf returns the tenant of a change.
+func tenantOf(c Change) string {
+	if len(c.Notes) > 0 {
+		return c.Notes[0].Tenant
+	}
+	return c.Run.Tenant
 }

@@ -21,14 +21,12 @@ type Requests struct {
 	hex   Hex
 	image string
 	exec  bool
-	queue queueLimit
 }
 
 // NewRequests returns Requests with the configured image and default policy.
 func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
 	return &Requests{
 		Lifecycle: life, hex: hex, image: config.Image, exec: config.ExecImages,
-		queue: queueLimit{store: life.store, clock: life.clock, most: config.QueueLimit},
 	}
 }
 
@@ -45,6 +43,13 @@ type Submission struct {
 	IdempotencyKey string
 	Digest         string
 	CorrelationID  string
+	// Prepare, if it is not nil, is called with the id of a new task before the task is
+	// stored. Its error refuses the task.
+	Prepare func(taskID string) error
+	// PayloadDigest is run.Run.PayloadDigest.
+	PayloadDigest string
+	// TraceParent is the W3C trace context of the request; empty without one.
+	TraceParent string
 }
 
 // Submit creates a run. It returns after the commit; this call or the sweep then
@@ -63,10 +68,21 @@ func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existi
 	if work.Image == "" {
 		work.Image = s.image
 	}
+	var prepare func(*run.Run) error
+	if in.Prepare != nil {
+		if in.IdempotencyKey != "" {
+			key := &port.IdempotencyKey{Key: in.IdempotencyKey, Digest: in.Digest}
+			if r, existing, err := s.refuse(ctx, in.Identity.Tenant, key, nil); existing || err != nil {
+				return r, existing, err
+			}
+		}
+		prepare = func(r *run.Run) error { return in.Prepare(r.TaskID) }
+	}
 	return s.create(ctx, run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace,
 		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: work, Policy: policy,
-	}, in.IdempotencyKey, in.Digest, nil)
+		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+	}, in.IdempotencyKey, in.Digest, prepare)
 }
 
 // Cancel requests the end of a task, in any state. It is idempotent and cannot be
@@ -77,24 +93,37 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err = s.applyTo(ctx, r, is(run.CancelRequested{By: who.Subject, Reason: limit.Cut(reason, limit.Message)}))
+	r, err = s.applyTo(ctx, r, is(cancelRequest(who, reason)))
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot commit the cancel request: %w", err)
 	}
 	return r, nil
 }
 
-// create assigns the ids of a new run, but not the run id of a firing, and stores it, or returns the run of the
-// key's first use. prepare, if it is not nil, changes the run before it is stored.
+// cancelRequest returns the cancel request of a caller.
+func cancelRequest(who port.Identity, reason string) run.CancelRequested {
+	by := actorOf(who)
+	return run.CancelRequested{By: by.Subject, Scopes: by.Scopes, Reason: limit.Cut(reason, limit.Message)}
+}
+
+// actorOf returns a caller as the actor of events.
+func actorOf(who port.Identity) run.Actor {
+	by := run.Actor{Subject: who.Subject}
+	for _, s := range who.Scopes {
+		by.Scopes = append(by.Scopes, string(s))
+	}
+	return by
+}
+
+// create assigns the ids of a new run, except the run id of a firing, and stores it, or
+// returns the run of the key's first use. Slot.Pool names its pool; empty is the default
+// one. prepare, if it is not nil, changes the run before it is stored.
 func (s *Requests) create(
 	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
 ) (created run.Run, existing bool, err error) {
 	var under *port.IdempotencyKey
 	if key != "" {
 		under = &port.IdempotencyKey{Key: key, Digest: digest}
-	}
-	if err := s.queue.admit(ctx, r.Tenant, s.pool); err != nil {
-		return s.refuse(ctx, r.Tenant, under, err)
 	}
 	now := s.now()
 	if r.ID != "" {
@@ -103,25 +132,36 @@ func (s *Requests) create(
 		r.TaskID = s.newTaskID(r.Work, now)
 		r.ID = r.TaskID
 	}
+	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool)
+	if err == nil {
+		r.Slot.Pool = pool.ID
+		err = s.queue.admit(ctx, pool, r.ID)
+	}
+	if err != nil {
+		return s.refuse(ctx, r.Tenant, under, err)
+	}
+	defer func() {
+		if err != nil || existing || created.State != run.Pending {
+			s.queue.forget(r)
+		}
+	}()
 	if prepare != nil {
 		if err := prepare(&r); err != nil {
 			return run.Run{}, false, err
 		}
 	}
-	d := run.New(r, now)
-	known, err := s.store.Create(ctx, port.WriteOf(d), under)
+	created, known, err := s.createRun(ctx, r, under, now)
 	switch {
 	case errors.Is(err, port.ErrKeyTaken):
 		return run.Run{}, false, keyMismatch()
+	case fault.Is(err, fault.AdmissionReject):
+		return s.refuse(ctx, r.Tenant, under, err)
 	case err != nil:
 		return run.Run{}, false, fmt.Errorf("cannot store the run: %w", err)
 	case known != nil:
 		return *known, true, nil
 	}
-	d.Run.Version = 1
-	s.committed(ctx, d)
-	s.act(ctx, d.Run, d.Effects)
-	return d.Run, false, nil
+	return created, false, nil
 }
 
 // newTaskID returns the id of a new task.

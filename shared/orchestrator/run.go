@@ -26,12 +26,15 @@ type RetryRequest struct {
 	TaskID         string
 	IdempotencyKey string
 	CorrelationID  string
+	// PayloadDigest is run.Run.PayloadDigest.
+	PayloadDigest string
+	// TraceParent is the W3C trace context of the request; empty without one.
+	TraceParent string
 }
 
-// Retry creates a run with the work, the input and the policy of a task that has
-// ended, whatever its outcome. existing as for Submit. Faults: NotFound as for
-// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of
-// CheckImage.
+// Retry creates a run with the work of an ended task and a copy of its input, for any
+// outcome; see run.Run.Again. existing as for Submit. Faults: NotFound as for
+// Queries.Task, NotEnded, IdempotencyMismatch, AdmissionReject, and those of CheckImage.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := checkKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -43,6 +46,11 @@ func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing 
 	if !old.State.Terminal() {
 		return r, false, fault.New(fault.NotEnded, "the task is %s, want a task that has ended", old.State)
 	}
+	return s.retry(ctx, old, in)
+}
+
+// retry is Retry for a run that has ended.
+func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := s.CheckImage(in.Identity, old.Work.Image); err != nil {
 		return r, false, err
 	}
@@ -50,12 +58,14 @@ func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing 
 	if err != nil {
 		return r, false, err
 	}
-	return s.createWithInput(ctx, run.Run{
-		Tenant: old.Tenant, Workspace: old.Workspace, BatchID: old.BatchID, RetryOf: old.TaskID, Trigger: old.Trigger,
-		CorrelationID: in.CorrelationID, Work: old.Work, Policy: old.Policy,
-		JobID: old.JobID, JobVersion: old.JobVersion, Constraints: old.Constraints, Actions: old.Actions,
-	}, in.IdempotencyKey, "retry of "+old.TaskID, input)
+	r = old.Again()
+	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, actorOf(in.Identity), in.PayloadDigest
+	r.TraceParent = in.TraceParent
+	return s.createWithInput(ctx, r, in.IdempotencyKey, retryDigest(old.TaskID), input)
 }
+
+// retryDigest identifies the request for a retry of a task.
+func retryDigest(taskID string) string { return "retry of " + taskID }
 
 // inputOf reads the stored input of a run's program; nil without one.
 func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {

@@ -22,12 +22,12 @@ func variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string
 		if variable.SecretRef == "" {
 			continue
 		}
-		value, err := secrets.Secret(ctx, r.Tenant, variable.SecretRef)
-		if errors.Is(err, port.ErrNotFound) {
-			return nil, fault.Wrap(err, fault.SecretMissing, "env.%s: unknown secret %q", name, variable.SecretRef)
-		}
+		value, known, err := secretOf(ctx, secrets, r, name)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the secret of env.%s: %w", name, err)
+			return nil, err
+		}
+		if !known {
+			return nil, fault.New(fault.SecretMissing, "env.%s: unknown secret %q", name, variable.SecretRef)
 		}
 		env[name] = value
 	}
@@ -45,14 +45,26 @@ func secretValues(ctx context.Context, secrets port.Secrets, r run.Run) ([]strin
 		if variable.SecretRef == "" {
 			continue
 		}
-		value, err := secrets.Secret(ctx, r.Tenant, variable.SecretRef)
-		switch {
-		case errors.Is(err, port.ErrNotFound):
-		case err != nil:
-			return nil, fmt.Errorf("cannot read the secret of env.%s: %w", name, err)
-		default:
+		value, known, err := secretOf(ctx, secrets, r, name)
+		if err != nil {
+			return nil, err
+		}
+		if known {
 			values = append(values, value)
 		}
 	}
 	return values, nil
+}
+
+// secretOf returns the value of the secret of an environment variable. known is false
+// for a secret that does not exist.
+func secretOf(ctx context.Context, secrets port.Secrets, r run.Run, name string) (value string, known bool, err error) {
+	value, err = secrets.Secret(ctx, r.Tenant, r.Work.Program.Env[name].SecretRef)
+	if errors.Is(err, port.ErrNotFound) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("cannot read the secret of env.%s: %w", name, err)
+	}
+	return value, true, nil
 }

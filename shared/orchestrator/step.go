@@ -113,8 +113,8 @@ func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bo
 		return run.Run{}, false, again(fmt.Errorf("cannot load the run: %w", err))
 	}
 	if in.Execution != run.ExecutionName(r.Ref(), r.Execution.Start) {
-		s.log.WarnContext(ctx, "an execution that was replaced still runs and is ended",
-			"run_id", r.ID, "execution", in.Execution)
+		s.log.LogAttrs(ctx, slog.LevelWarn, "an execution that was replaced still runs and is ended",
+			append(attrsOf(r), slog.String("execution", in.Execution))...)
 		return r, true, nil
 	}
 	return r, false, nil

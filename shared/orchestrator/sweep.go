@@ -89,7 +89,7 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
 		s.sweepMachines, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
-		s.sweepPools, s.sweepOutputs, s.sweepRecords,
+		s.sweepDrains, s.sweepPools, s.sweepOutputs, s.sweepRecords,
 	}
 	var failed []error
 	for i, part := range parts {

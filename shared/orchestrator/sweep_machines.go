@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -68,15 +69,14 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus) error 
 				return err
 			}
 		}
-		s.log.WarnContext(ctx, "a machine that no run needs is destroyed",
-			"machine_id", m.ID, "run_id", m.Owner.RunID, "attempt", m.Owner.Attempt)
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a machine that no run needs is destroyed", machineAttributes(m, r)...)
 		if r.State.Terminal() {
 			return s.discard(ctx, s.outputs, m, ref, strayWait)
 		}
 		return s.runner.Destroy(ctx, m.Machine)
 	}
 	if !r.Attempt.Machine.Known() {
-		if _, err := s.applyTo(ctx, r, is(run.MachineCreated{Attempt: m.Owner.Attempt, Machine: m.Machine})); err != nil {
+		if _, err := s.applyTo(ctx, r, is(run.Swept{Fact: run.MachineCreated{Attempt: m.Owner.Attempt, Machine: m.Machine}})); err != nil {
 			return err
 		}
 	}
@@ -198,4 +198,14 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 		return fmt.Errorf("cannot inspect machine %s: %w", p.Machine.ID, err)
 	}
 	return s.seen(ctx, p.Run, p.Attempt, m)
+}
+
+// seen commits what the runner shows about an attempt's machine.
+func (s *Sweeper) seen(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
+	f := machineFact(attempt, machine)
+	if f == nil {
+		return nil
+	}
+	_, err := s.apply(ctx, ref, is(run.Swept{Fact: f}))
+	return err
 }

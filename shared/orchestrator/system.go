@@ -24,7 +24,9 @@ type System struct {
 	*Termination
 	*Sweeper
 	*Definitions
-	Jobs *Jobs
+	Jobs         *Jobs
+	Explanations *Explanations
+	Pools        *Pools
 }
 
 // Random is the source of random numbers and ids.
@@ -34,13 +36,13 @@ type Random interface {
 	Hex(n int) string
 }
 
-// NewSystem wires every use case.
+// NewSystem wires every use case. Each commit is given to the observers.
 func NewSystem(
 	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
 	c clock.Clock, log *slog.Logger, random Random, canary Canary, bucket BucketSource,
-	secrets port.Secrets, hooks Hooks, environment Environment, config Config,
+	secrets port.Secrets, hooks Hooks, environment Environment, documents Documents, config Config, observers ...port.Observer,
 ) *System {
-	records := NewRecords(store, c, log)
+	records := NewRecords(store, c, log, observers...)
 	life := NewLifecycle(records, executions, config)
 	machines := NewMachines(life, runner)
 	tokens := NewTokens(signer, c, random.Hex)
@@ -50,23 +52,25 @@ func NewSystem(
 	requests := NewRequests(life, random.Hex, config)
 	runs := NewRuns(requests, outputs)
 	definitions := NewDefinitions(runs, config)
-	firing := NewFiring(life, schedules, outputs, random.Hex, config)
+	firing := NewFiring(life, schedules)
 	return &System{
-		Requests:    requests,
-		Runs:        runs,
-		Definitions: definitions,
-		Jobs:        NewJobs(definitions, firing),
-		Firing:      firing,
-		Queries:     NewQueries(records),
-		Downloads:   NewDownloads(objects, config),
-		Logs:        logs,
-		Workers:     NewWorkers(life, tokens, outputs, config),
-		Admission:   NewAdmission(life),
-		Conditions:  NewConditions(life, hooks),
-		Actions:     NewActions(life, hooks, requests.Triggered),
-		Launches:    NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
-		Supervision: NewSupervision(machines, reception),
-		Termination: NewTermination(machines, objects, logs, hooks, random.Float64, config),
-		Sweeper:     NewSweeper(machines, objects, firing, reception, config),
+		Requests:     requests,
+		Runs:         runs,
+		Definitions:  definitions,
+		Jobs:         NewJobs(definitions, firing, documents.Job),
+		Explanations: NewExplanations(definitions),
+		Pools:        NewPools(life, documents.Pool),
+		Firing:       firing,
+		Queries:      NewQueries(records),
+		Downloads:    NewDownloads(objects, config),
+		Logs:         logs,
+		Workers:      NewWorkers(life, tokens, outputs, documents.Log, config),
+		Admission:    NewAdmission(life),
+		Conditions:   NewConditions(life, hooks),
+		Actions:      NewActions(life, hooks, requests.Triggered),
+		Launches:     NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config),
+		Supervision:  NewSupervision(machines, reception),
+		Termination:  NewTermination(machines, objects, logs, hooks, random.Float64, config),
+		Sweeper:      NewSweeper(machines, objects, firing, reception, config),
 	}
 }

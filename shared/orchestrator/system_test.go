@@ -68,7 +68,7 @@ func (h *fixture) system(w wiring) system {
 	}
 	return system{orchestrator.NewSystem(
 		w.store, h.calls, h.schedules, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
-		bucket, h.secrets, &h.hooks, environment, *w.config,
+		bucket, h.secrets, &h.hooks, environment, api.Documents(), *w.config,
 	)}
 }
 
@@ -103,7 +103,7 @@ func (s system) Export(ctx context.Context, call export) (run.Run, bool, error) 
 }
 
 func (s system) Started(ctx context.Context, b token.Bearer, body contract.TaskStarted) (time.Time, error) {
-	return s.System.Started(ctx, b, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.HandlesSigterm)
+	return s.System.Started(ctx, b, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, orchestrator.Abilities{HandlesSigterm: body.HandlesSigterm, SendsOutput: body.SendsOutput})
 }
 
 func (s system) Heartbeat(ctx context.Context, b token.Bearer, body contract.TaskHeartbeat) (orchestrator.Alive, error) {

@@ -36,27 +36,44 @@ func NewTokens(signer port.Signer, c clock.Clock, hex Hex) *Tokens {
 // Verify checks a token as token.Verifier does, under the keys that the signer
 // publishes now.
 func (s *Tokens) Verify(ctx context.Context, text, audience, taskID string) (token.Bearer, error) {
+	keys, err := s.published(ctx)
+	if err != nil {
+		return token.Bearer{}, err
+	}
+	return s.verifier.Verify(text, audience, taskID, keys)
+}
+
+// key returns the key that signs now.
+func (s *Tokens) key(ctx context.Context) (token.Key, error) {
+	id, err := s.signer.Current(ctx)
+	if err != nil {
+		return token.Key{}, fmt.Errorf("cannot find the signing key: %w", err)
+	}
+	return token.Key{ID: id, Sign: func(message []byte) ([]byte, error) { return s.signer.Sign(ctx, id, message) }}, nil
+}
+
+// published finds the keys that the signer publishes now.
+func (s *Tokens) published(ctx context.Context) (token.Keys, error) {
 	keys, err := s.signer.Keys(ctx)
 	if err != nil {
-		return token.Bearer{}, fmt.Errorf("cannot read the verification keys: %w", err)
+		return nil, fmt.Errorf("cannot read the verification keys: %w", err)
 	}
-	return s.verifier.Verify(text, audience, taskID, func(id string) *ecdsa.PublicKey {
+	return func(id string) *ecdsa.PublicKey {
 		for _, key := range keys {
 			if key.ID == id {
 				return key.Public
 			}
 		}
 		return nil
-	})
+	}, nil
 }
 
 // mint signs a token for an attempt.
 func (s *Tokens) mint(ctx context.Context, claims token.Claims, audience string, until time.Time) (string, error) {
-	keyID, err := s.signer.Current(ctx)
+	key, err := s.key(ctx)
 	if err != nil {
-		return "", fmt.Errorf("cannot find the signing key: %w", err)
+		return "", err
 	}
-	key := token.Key{ID: keyID, Sign: func(message []byte) ([]byte, error) { return s.signer.Sign(ctx, keyID, message) }}
 	return token.Mint(key, claims, token.Use{
 		Audience: audience, ID: s.hex(16), IssuedAt: s.clock.Now().UTC(), ExpiresAt: until,
 	})

@@ -20,11 +20,14 @@ type Workers struct {
 	*Lifecycle
 	grants grants
 	gap    time.Duration
+	live   liveLogs
+	event  LogEvent
 }
 
-// NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs.
-func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, config Config) *Workers {
-	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config))}
+// NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs. event is
+// Documents.Log.
+func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, event LogEvent, config Config) *Workers {
+	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config)), liveLogs{outputs}, event}
 }
 
 // Refusal is the fault of a worker's call with the fields that the worker contract
@@ -33,6 +36,8 @@ type Refusal struct {
 	Fault *fault.Fault
 	// ExpectedAttempt and ReceivedAttempt are set for AttemptMismatch.
 	ExpectedAttempt, ReceivedAttempt int
+	// ExpectedSequence is set for SequenceGap.
+	ExpectedSequence int
 	// State is set for TaskAlreadyTerminal: the outcome of the attempt, or
 	// CANCELLED if a cancel is requested.
 	State run.Outcome
@@ -60,6 +65,13 @@ func (c Caller) check() error {
 	return nil
 }
 
+// Abilities are the abilities that a worker announces when it starts.
+type Abilities struct {
+	// HandlesSigterm: it ends gracefully on SIGTERM. SendsOutput: it sends its output
+	// while it runs.
+	HandlesSigterm, SendsOutput bool
+}
+
 // Bearer is the holder of a valid token.
 type Bearer = token.Bearer
 
@@ -77,13 +89,15 @@ func (s *Workers) AuthenticateCallback(ctx context.Context, text, taskID string)
 
 // Started records that a worker starts. It returns after the commit, with the time
 // of the call.
-func (s *Workers) Started(ctx context.Context, bearer token.Bearer, by Caller, handlesSigterm bool) (time.Time, error) {
+func (s *Workers) Started(ctx context.Context, bearer token.Bearer, by Caller, can Abilities) (time.Time, error) {
 	now := s.now()
 	r, err := s.runOf(ctx, bearer, by)
 	if err != nil {
 		return now, err
 	}
-	contacted := run.WorkerContacted{Attempt: by.Attempt, WorkerID: by.WorkerID, Started: true, HandlesSigterm: handlesSigterm}
+	contacted := run.WorkerContacted{
+		Attempt: by.Attempt, WorkerID: by.WorkerID, Started: true, HandlesSigterm: can.HandlesSigterm, SendsOutput: can.SendsOutput,
+	}
 	after, err := s.applyTo(ctx, r, is(contacted))
 	if err != nil {
 		s.markCancelDelivered(ctx, after, by.Attempt)
@@ -93,7 +107,7 @@ func (s *Workers) Started(ctx context.Context, bearer token.Bearer, by Caller, h
 		return now, nil // its heartbeat clock starts with the state's entry, or with the next heartbeat
 	}
 	// The call is a repetition, and a heartbeat like any other.
-	_, err = s.heartbeat(ctx, after, run.Heartbeat{Attempt: by.Attempt, WorkerID: by.WorkerID, At: now})
+	_, err = s.heartbeat(ctx, bearer, after, run.Heartbeat{Attempt: by.Attempt, WorkerID: by.WorkerID, At: now})
 	return now, err
 }
 
@@ -182,7 +196,7 @@ func (s *Workers) bearerRun(ctx context.Context, bearer token.Bearer) (run.Run, 
 	if bearer.RunID != r.ID || bearer.WorkspaceID != r.Workspace {
 		return r, fault.New(fault.Forbidden, "the token is for another run")
 	}
-	bearer.MarkMatched()
+	bearer.MarkMatched(token.About{JobID: r.JobID, CorrelationID: r.CorrelationID, ScheduledAt: r.ScheduledAt})
 	return r, nil
 }
 
@@ -202,7 +216,7 @@ func (s *Workers) refused(ctx context.Context, r run.Run, received int, err erro
 		if r.IsCurrent(r.Attempt.Number) {
 			refusal.State = run.OutcomeCancelled
 		}
-	case fault.WorkerMismatch, fault.TaskExpired:
+	case fault.WorkerMismatch, fault.TaskExpired, fault.SequenceConflict:
 	default:
 		return err
 	}

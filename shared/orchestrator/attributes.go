@@ -1,0 +1,55 @@
+package orchestrator
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// Attributes returns the attributes of every log line about a run, without the correlation
+// id: the logger of a request has its own. job_id is absent without a stored job,
+// scheduled_at without a scheduled time.
+func Attributes(r run.Run) []slog.Attr {
+	about := token.About{JobID: r.JobID, ScheduledAt: r.ScheduledAt}
+	return append(attributes(r.ID, r.TaskID, r.Attempt.Number, about), slog.String("state", string(r.State)))
+}
+
+// WorkerAttributes are those of a line about a worker's call for which the record may not
+// have been read. The state is unknown; the other attributes are known after the first
+// call with a token.
+func WorkerAttributes(b Bearer) []slog.Attr {
+	return attributes(b.RunID, b.TaskID, b.Attempt, b.About())
+}
+
+// attrsOf are Attributes with the run's correlation id, and workerAttrs those of a
+// worker's call.
+func attrsOf(r run.Run) []slog.Attr {
+	return append(Attributes(r), slog.String("correlation_id", r.CorrelationID))
+}
+
+func workerAttrs(b Bearer) []slog.Attr {
+	return append(WorkerAttributes(b), slog.String("correlation_id", b.About().CorrelationID))
+}
+
+// machineAttributes are those of a line about a machine whose run may be unknown.
+func machineAttributes(m port.MachineStatus, r run.Run) []slog.Attr {
+	attrs := attributes(m.Owner.RunID, r.TaskID, m.Owner.Attempt, token.About{})
+	if r.ID != "" {
+		attrs = attrsOf(r)
+	}
+	return append(attrs, slog.String("machine_id", m.ID), slog.Int("machine_attempt", m.Owner.Attempt))
+}
+
+func attributes(runID, taskID string, attempt int, about token.About) []slog.Attr {
+	attrs := []slog.Attr{slog.String("run_id", runID), slog.String("task_id", taskID), slog.Int("attempt", attempt)}
+	if about.JobID != "" {
+		attrs = append(attrs, slog.String("job_id", about.JobID))
+	}
+	if !about.ScheduledAt.IsZero() {
+		attrs = append(attrs, slog.String("scheduled_at", about.ScheduledAt.UTC().Format(time.RFC3339)))
+	}
+	return attrs
+}

@@ -1,0 +1,163 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Bulk is a request to cancel or to retry the runs that a filter selects.
+type Bulk struct {
+	Identity port.Identity
+	Filter   Filter
+	// DryRun changes nothing.
+	DryRun bool
+	// Cursor is the next of the previous page; empty is the first page. Limit is the
+	// number of runs of a page.
+	Cursor string
+	Limit  int
+	// Reason is that of a cancel. The others are those of a retry.
+	Reason                                                    string
+	IdempotencyKey, CorrelationID, PayloadDigest, TraceParent string
+}
+
+// BulkResult is the result of a bulk request for one run.
+type BulkResult struct {
+	// Run is the selected run, after a cancel.
+	Run run.Run
+	// Retry is the new run of a retry, nil for a cancel and a dry run. Existing: an
+	// earlier request created it.
+	Retry    *run.Run
+	Existing bool
+	// Err is why the run was not changed; nil otherwise.
+	Err error
+}
+
+const (
+	// bulkStep is the number of runs between two reads of the clock.
+	bulkStep = 20
+	// bulkTime ends a page early, well before the time limit of a function.
+	bulkTime = 10 * time.Second
+)
+
+// CancelAll requests the cancellation of the runs that a filter selects and that have not
+// ended, newest first. It returns the results of a page; next is empty on the last one. A
+// run that leaves the filter before the request is committed is not cancelled.
+func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, next string, err error) {
+	if len(in.Filter.States) == 0 {
+		in.Filter.States = statesThat(func(state run.State) bool { return !state.Terminal() })
+	}
+	asked := cancelRequest(in.Identity, in.Reason)
+	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
+		after, err := s.applyTo(ctx, r, func(newest run.Run) run.Fact {
+			if !in.Filter.matches(newest) {
+				return nil
+			}
+			return asked
+		})
+		if errors.Is(err, port.ErrNotFound) || err == nil && after.Cancel == nil {
+			return nil, nil
+		}
+		return &BulkResult{Run: after}, err
+	})
+}
+
+// RetryAll retries the runs that a filter selects and that have ended, newest first; by
+// default those that failed. It returns the results of a page; next is empty on the last
+// one.
+//
+// Requests with one IdempotencyKey retry each run once, and none that they created;
+// without a key, all requests together retry each run once.
+func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, next string, err error) {
+	if err := checkKey(in.IdempotencyKey); err != nil {
+		return nil, "", err
+	}
+	if len(in.Filter.States) == 0 {
+		in.Filter.States = []run.State{run.Failed, run.Orphaned}
+	}
+	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
+		again, existing, err := s.retry(ctx, r, RetryRequest{
+			Identity: in.Identity, IdempotencyKey: bulkKey(in.IdempotencyKey, r.TaskID), CorrelationID: in.CorrelationID, PayloadDigest: in.PayloadDigest,
+			TraceParent: in.TraceParent,
+		})
+		if err != nil {
+			return &BulkResult{Run: r}, err
+		}
+		return &BulkResult{Run: r, Retry: &again, Existing: existing}, nil
+	})
+}
+
+// bulkKey is the key of the retry of one run. Clients cannot send it, because it has a
+// character that is not printable.
+func bulkKey(key, taskID string) string { return fmt.Sprintf("\x1fretry %q of %s", key, taskID) }
+
+// bulk changes the runs of a page one by one. change returns nil for a run that is no
+// longer selected.
+func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkResult, error)) (results []BulkResult, next string, err error) {
+	until := s.now().Add(bulkTime)
+	for next = in.Cursor; ; {
+		page := port.Page{Cursor: next, Limit: min(bulkStep, in.Limit-len(results))}
+		runs, after, err := s.selected(ctx, in.Identity.Tenant, page, in.Filter)
+		if err != nil && len(results) > 0 { // the next request starts here
+			s.log.WarnContext(ctx, "a bulk request ended early", "error", err.Error())
+			return results, next, nil
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		for _, r := range runs {
+			result, err := s.bulkOne(ctx, in, r, change)
+			if err != nil {
+				s.warn(ctx, r, "a bulk request did not change the run", err)
+				result = &BulkResult{Run: r, Err: err}
+			}
+			if result != nil {
+				results = append(results, *result)
+			}
+		}
+		if next = after; next == "" || len(results) >= in.Limit || !s.now().Before(until) {
+			return results, next, nil
+		}
+	}
+}
+
+// bulkOne changes a run, or nothing in a dry run.
+func (s *Runs) bulkOne(ctx context.Context, in Bulk, r run.Run, change func(run.Run) (*BulkResult, error)) (*BulkResult, error) {
+	own, err := s.createdBy(ctx, in, r)
+	switch {
+	case own || err != nil:
+		return nil, err
+	case in.DryRun:
+		return &BulkResult{Run: r}, nil
+	}
+	return change(r)
+}
+
+// createdBy reports whether the run is a retry that requests with the same
+// IdempotencyKey created.
+func (s *Runs) createdBy(ctx context.Context, in Bulk, r run.Run) (bool, error) {
+	if in.IdempotencyKey == "" || r.RetryOf == "" {
+		return false, nil
+	}
+	made, err := s.store.FindByKey(ctx, r.Tenant, port.IdempotencyKey{Key: bulkKey(in.IdempotencyKey, r.RetryOf), Digest: retryDigest(r.RetryOf)})
+	if errors.Is(err, port.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read the run of the Idempotency-Key: %w", err)
+	}
+	return made.TaskID == r.TaskID, nil
+}
+
+func statesThat(hold func(run.State) bool) (states []run.State) {
+	for _, state := range run.States() {
+		if hold(state) {
+			states = append(states, state)
+		}
+	}
+	return states
+}

@@ -1,0 +1,143 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Bus publishes the streams of events to a bus. Delivery is at least once.
+type Bus struct {
+	feed      port.Feed
+	publisher port.Publisher
+	keys      port.EventKeys
+	log       *slog.Logger
+}
+
+// NewBus returns a Bus. keys sign the events of replays.
+func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, log *slog.Logger) *Bus {
+	return &Bus{feed, publisher, keys, log}
+}
+
+const (
+	// busConsumer is before the epoch in the name of the consumer of a stream whose cursor
+	// the bus has.
+	busConsumer = "bus/"
+	busPage     = 100
+)
+
+// PublishAll publishes the events of tenants. It returns the number of those of which
+// the bus did not get all events; a sweep publishes the rest.
+func (s *Bus) PublishAll(ctx context.Context, tenants []string) (failed int) {
+	for _, tenant := range tenants {
+		if err := s.Publish(ctx, tenant); err != nil {
+			failed++
+			s.log.WarnContext(ctx, "the bus did not get all events; a sweep publishes the rest", "tenant", tenant, "error", err.Error())
+		}
+	}
+	return failed
+}
+
+// Position returns the position up to which the bus has got the events of a tenant.
+func (s *Bus) Position(ctx context.Context, tenant string) (int64, error) {
+	head, err := s.feed.Head(ctx, port.EventStream(tenant))
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the head of the stream: %w", err)
+	}
+	return s.feed.Cursor(ctx, port.EventStream(tenant), busConsumer+head.Epoch)
+}
+
+// Publish publishes the events of a tenant behind the bus's cursor. It returns nil if
+// another call publishes them at the same time. An event that the bus refuses for good
+// stays in the stream, and does not hold up the others.
+func (s *Bus) Publish(ctx context.Context, tenant string) error {
+	stream := port.EventStream(tenant)
+	head, err := s.feed.Head(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("cannot read the head of the stream: %w", err)
+	}
+	consumer := busConsumer + head.Epoch // a stream that was begun again is read from its start
+	at, err := s.feed.Cursor(ctx, stream, consumer)
+	if err != nil {
+		return fmt.Errorf("cannot read the cursor of the bus: %w", err)
+	}
+	for at < head.Newest {
+		records, err := s.feed.Read(ctx, stream, at, busPage)
+		if err != nil {
+			return fmt.Errorf("cannot read the stream: %w", err)
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		if first := records[0].Position; at > 0 && first > at+1 {
+			s.log.ErrorContext(ctx, "events expired before the bus got them", "tenant", tenant, "events", first-at-1)
+		}
+		to, failed := s.publish(ctx, tenant, head.Epoch, records)
+		if to > at {
+			err := s.feed.MoveCursor(ctx, stream, consumer, at, to)
+			if errors.Is(err, port.ErrConflict) {
+				return failed // another call publishes the events
+			}
+			if err != nil {
+				return errors.Join(failed, fmt.Errorf("cannot move the cursor of the bus: %w", err))
+			}
+		}
+		if failed != nil {
+			return failed
+		}
+		at = to
+	}
+	return nil
+}
+
+// publish publishes records and returns the position up to which all are done.
+func (s *Bus) publish(ctx context.Context, tenant, epoch string, records []port.FeedRecord) (to int64, err error) {
+	var list []port.PublishedEvent
+	for _, r := range records {
+		e, _, err := events.Unverified(r.Data)
+		if err != nil {
+			s.log.ErrorContext(ctx, "cannot read an event of the stream; the bus does not get it",
+				"tenant", tenant, "position", r.Position, "error", err.Error())
+			continue
+		}
+		list = append(list, port.PublishedEvent{Message: events.NewMessage(e, epoch, r.Position, r.Data), Position: r.Position})
+	}
+	taken, err := s.send(ctx, tenant, list)
+	if taken < len(list) {
+		return list[taken].Position - 1, err
+	}
+	return records[len(records)-1].Position, err
+}
+
+// send publishes events, and returns the number of the first ones that are done: the bus
+// has got them, or refuses them for good.
+func (s *Bus) send(ctx context.Context, tenant string, list []port.PublishedEvent) (done int, err error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	failed, err := s.publisher.Publish(ctx, list)
+	for _, n := range failed {
+		s.log.WarnContext(ctx, "the bus did not take an event", "tenant", tenant, "position", list[n].Position, "event", list[n].ID,
+			"type", list[n].Type, "task_id", list[n].TaskID, "run_id", list[n].RunID, "correlation_id", list[n].CorrelationID)
+	}
+	if err != nil && len(failed) > 0 && fault.Is(err, fault.Unavailable) {
+		return failed[0], fmt.Errorf("cannot publish %d events of tenant %s: %w", len(failed), tenant, err)
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "the bus refuses events; they stay in the stream", "tenant", tenant, "events", len(failed), "error", err.Error())
+	}
+	return len(list), nil
+}
+
+// Sweep publishes what is left in all streams, and what is left of replays.
+func (s *Bus) Sweep(ctx context.Context) error {
+	return errors.Join(
+		eachStream(ctx, s.feed, port.EventStreams, func(tenant string) error { return s.Publish(ctx, tenant) }),
+		eachStream(ctx, s.feed, replayStreams, func(tenant string) error { return s.Replay(ctx, tenant) }),
+	)
+}

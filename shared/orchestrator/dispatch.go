@@ -1,0 +1,210 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// webhookConsumer is the consumer of a stream that wakes webhooks.
+const webhookConsumer = "webhooks"
+
+// Dispatch wakes the webhooks that have new events. It is safe for concurrent use, by any
+// number of processes.
+type Dispatch struct {
+	*Subscriptions
+	cache *eventCache
+}
+
+// NewDispatch returns a Dispatch, which shares the decoded events with the deliveries of
+// the process.
+func NewDispatch(d *Delivery) *Dispatch { return &Dispatch{d.Subscriptions, d.cache} }
+
+// Position returns the position up to which Dispatch has handled a tenant's events.
+func (s *Dispatch) Position(ctx context.Context, tenant string) (int64, error) {
+	return s.feed.Cursor(ctx, StreamOf(tenant), webhookConsumer)
+}
+
+// Dispatch queues each webhook of a tenant for which the stream has a new event. Its own
+// cursor moves after the webhooks are queued, so a crash repeats it.
+func (s *Dispatch) Dispatch(ctx context.Context, tenant string) error {
+	stream := StreamOf(tenant)
+	for ctx.Err() == nil {
+		cursor, err := s.feed.Cursor(ctx, stream, webhookConsumer)
+		if err != nil {
+			return fmt.Errorf("cannot read the cursor of the webhooks: %w", err)
+		}
+		records, err := s.feed.Read(ctx, stream, cursor, deliverPage)
+		if err != nil || len(records) == 0 {
+			return err
+		}
+		live, err := s.known.of(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		var wakes []port.Wake
+		for _, w := range live {
+			if s.concerns(w, records) {
+				wakes = append(wakes, port.Wake{Tenant: w.Tenant, Webhook: w.ID})
+			}
+		}
+		if len(wakes) > 0 {
+			if err := s.wakes.Wake(ctx, wakes...); err != nil {
+				return fmt.Errorf("cannot queue webhooks: %w", err)
+			}
+		}
+		err = s.feed.MoveCursor(ctx, stream, webhookConsumer, cursor, records[len(records)-1].Position)
+		if err != nil && !errors.Is(err, port.ErrConflict) {
+			return fmt.Errorf("cannot move the cursor of the webhooks: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+// Tenants returns the tenants with a stream of events.
+func (s *Dispatch) Tenants(ctx context.Context) (tenants []string, err error) {
+	for after := ""; ; {
+		streams, next, err := s.feed.Streams(ctx, port.EventStreams, after, sweepPage)
+		if err != nil {
+			return tenants, fmt.Errorf("cannot list the streams: %w", err)
+		}
+		for _, stream := range streams {
+			tenants = append(tenants, strings.TrimPrefix(stream, port.EventStreams))
+		}
+		if after = next; next == "" {
+			return tenants, nil
+		}
+	}
+}
+
+// DispatchTenants is Dispatch for tenants. It returns the number of those that failed; a
+// sweep repeats them.
+func (s *Dispatch) DispatchTenants(ctx context.Context, tenants []string) (failed int) {
+	for _, tenant := range tenants {
+		if err := s.Dispatch(ctx, tenant); err != nil {
+			failed++
+			s.log.WarnContext(ctx, "cannot queue the webhooks of new events; a sweep does", "tenant", tenant, "error", err.Error())
+		}
+	}
+	return failed
+}
+
+// Sweep is DispatchAll and WakeDue.
+func (s *Dispatch) Sweep(ctx context.Context) error {
+	return errors.Join(s.DispatchAll(ctx), s.WakeDue(ctx, 0))
+}
+
+// DispatchAll is Dispatch for each tenant. A sweep calls it: a relay may have ended before
+// it has called Dispatch.
+func (s *Dispatch) DispatchAll(ctx context.Context) error {
+	tenants, err := s.Tenants(ctx)
+	failed := []error{err}
+	for _, tenant := range tenants {
+		failed = append(failed, s.Dispatch(ctx, tenant))
+	}
+	return errors.Join(failed...)
+}
+
+// WakeDue queues the webhooks whose time has come, gives them the replays that they have
+// not got, and removes what the log no longer has to keep. ahead is added to the time. A
+// sweep calls it.
+func (s *Dispatch) WakeDue(ctx context.Context, ahead time.Duration) error {
+	now := s.now()
+	for after := ""; ; {
+		due, next, err := s.store.WebhooksDue(ctx, now.Add(ahead), after, sweepPage)
+		if err != nil {
+			return fmt.Errorf("cannot find the due webhooks: %w", err)
+		}
+		wakes := make([]port.Wake, len(due))
+		for i, ref := range due {
+			wakes[i] = port.Wake{Tenant: ref.Tenant, Webhook: ref.ID}
+		}
+		if len(wakes) > 0 {
+			if err := s.wakes.Wake(ctx, wakes...); err != nil {
+				return fmt.Errorf("cannot queue webhooks: %w", err)
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	if _, err := s.store.PurgeDeliveries(ctx, now, sweepPage); err != nil {
+		return fmt.Errorf("cannot purge the log of deliveries: %w", err)
+	}
+	return s.sweepReplays(ctx)
+}
+
+func (s *Dispatch) concerns(w webhook.Webhook, records []port.FeedRecord) bool {
+	for _, r := range records {
+		// What cannot be read is for no webhook; a delivery reports it.
+		if e, err := s.cache.get(w.Tenant, r); err == nil && w.Filter.Matches(e.Envelope) {
+			return true
+		}
+	}
+	return false
+}
+
+// liveFor is how long a process may miss a webhook that another one has created: less than
+// newWebhookDelay, after which a new webhook is looked at in any case.
+const (
+	liveFor         = time.Second
+	newWebhookDelay = 3 * time.Second
+)
+
+// liveWebhooks keeps the live webhooks of tenants for a moment. It is safe for concurrent
+// use.
+type liveWebhooks struct {
+	store port.WebhookStore
+	clock clock.Clock
+
+	mu      sync.Mutex
+	tenants map[string]liveTenant
+}
+
+type liveTenant struct {
+	at   time.Time
+	live []webhook.Webhook
+}
+
+// forget makes the next of read the webhooks of a tenant.
+func (l *liveWebhooks) forget(tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.tenants, tenant)
+}
+
+func (l *liveWebhooks) of(ctx context.Context, tenant string) ([]webhook.Webhook, error) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	known, ok := l.tenants[tenant]
+	l.mu.Unlock()
+	if ok && now.Sub(known.at) < liveFor {
+		return known.live, nil
+	}
+	var live []webhook.Webhook
+	for page := (port.Page{Limit: 1000}); ; {
+		found, next, err := l.store.Webhooks(ctx, tenant, page)
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the webhooks: %w", err)
+		}
+		for _, w := range found {
+			if w.Live() {
+				live = append(live, w)
+			}
+		}
+		if page.Cursor = next; next == "" {
+			break
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tenants[tenant] = liveTenant{now, live}
+	return live, nil
+}

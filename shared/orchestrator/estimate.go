@@ -1,0 +1,296 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/explain"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const (
+	// measuredRuns is how many ended runs describe a pool. measuredFailures is how many
+	// of them may have failed.
+	measuredRuns, measuredFailures = 256, 64
+	// startedRuns is how many runs describe the starts of a pool that has no queue.
+	startedRuns = 16
+	// readHolders is how many holders of slots are read, so that their age is known.
+	readHolders = 32
+	// measureAge is how long the measured runs of a pool are used, measureSoon how long
+	// they are used while they are few.
+	measureAge, measureSoon = 10 * time.Minute, time.Minute
+)
+
+// estimates says when runs of a pool start. What it says is made of the records of runs:
+// they have what was measured, so nothing is written for it and nothing of it is lost
+// with a process. It reads the queue of a pool at most once in headAge, less often if that
+// is long, and the measured runs once in measureAge.
+type estimates struct {
+	store port.Store
+	clock clock.Clock
+	pools sync.Map // poolID -> *estimate
+}
+
+type estimate struct {
+	mu sync.Mutex
+	// measures are of the time measuredAt; thorough ones are made of ended runs.
+	measures   explain.Measures
+	measuredAt time.Time
+	thorough   bool
+	// queue and forecast are of the time readAt. ahead has the position of the next run of
+	// a priority and a key: as it was counted since then, and the runs that this process
+	// has added.
+	queue    explain.Queue
+	forecast explain.Forecast
+	readAt   time.Time
+	ahead    map[string]int
+}
+
+func (e *estimates) of(id poolID) *estimate {
+	found, _ := e.pools.LoadOrStore(id, &estimate{})
+	return found.(*estimate) //nolint:forcetypeassert // the map has no other values
+}
+
+// admitted predicts the start of a run that gets a slot of the pool now.
+func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
+	known := e.of(poolID{r.Tenant, pool.ID})
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if err := e.measure(ctx, known, r.Tenant, pool.ID, false); err != nil {
+		return nil, err
+	}
+	return predictionOf(known.measures.Started(explain.ClassOf(r))), nil
+}
+
+// joining is a queue with the place that a run gets in it.
+type joining struct {
+	pool run.Pool
+	slot run.Slot
+}
+
+// joins predicts the start of a run that joins one queue after the other from now on; nil
+// if that depends on a person, who resumes the pool.
+func (e *estimates) joins(ctx context.Context, r run.Run, queues ...joining) (*run.Prediction, error) {
+	return e.joinsAfter(ctx, r, 0, queues...)
+}
+
+// joinsAfter does so for a run that has got a slot of the first queue after a delay at the
+// earliest.
+func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...joining) (*run.Prediction, error) {
+	var expected explain.Range
+	for i, to := range queues {
+		if to.pool.Draining {
+			return nil, nil
+		}
+		wait, err := e.wait(ctx, r, to)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			wait = wait.NotBefore(delay)
+		}
+		expected = expected.Then(wait)
+	}
+	return predictionOf(expected), nil
+}
+
+// wait forecasts the wait of a run that joins a queue now.
+func (e *estimates) wait(ctx context.Context, r run.Run, to joining) (explain.Range, error) {
+	pool := to.pool
+	known := e.of(poolID{r.Tenant, pool.ID})
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if err := e.measure(ctx, known, r.Tenant, pool.ID, true); err != nil {
+		return explain.Range{}, err
+	}
+	now := e.clock.Now()
+	age, cost := now.Sub(known.readAt), time.Duration(known.queue.Held)*time.Second/countRate
+	if age >= headAge+10*cost || age < 0 {
+		q, err := e.read(ctx, r.Tenant, pool)
+		if err != nil {
+			return explain.Range{}, err
+		}
+		gate, err := e.store.StartGate(ctx, pool.ID)
+		if err != nil {
+			return explain.Range{}, err
+		}
+		q.Measures = known.measures
+		known.queue, known.readAt, known.ahead = q, now, map[string]int{}
+		kind := explain.LimitPool
+		if strings.Contains(pool.ID, "/") { // of a key
+			kind = explain.LimitKey
+		}
+		known.forecast = explain.NewForecast(q.Load(kind, gate, now), q.Measures)
+	}
+	turn := to.slot.Rank() + to.slot.Turn()
+	position, counted := known.ahead[turn]
+	if !counted {
+		var err error
+		if position, err = e.store.QueueAhead(ctx, r.Tenant, to.slot, limit.QueuePositions); err != nil {
+			return explain.Range{}, fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
+		}
+	}
+	known.ahead[turn] = position + 1
+	return known.forecast.Queued(position, explain.ClassOf(r)), nil
+}
+
+func predictionOf(r explain.Range) *run.Prediction {
+	return &run.Prediction{P50: r.P50.Milliseconds(), P90: r.P90.Milliseconds(), Base: r.Base.Milliseconds(), Measured: r.Measured}
+}
+
+// measured returns the measured runs of a pool.
+func (e *estimates) measured(ctx context.Context, tenant, pool string) (explain.Measures, error) {
+	known := e.of(poolID{tenant, pool})
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	err := e.measure(ctx, known, tenant, pool, true)
+	return known.measures, err
+}
+
+// measure reads the measured runs of a pool, or of a job if it is the pool of one.
+func (e *estimates) measure(ctx context.Context, known *estimate, tenant, pool string, thorough bool) error {
+	now := e.clock.Now()
+	age, most := now.Sub(known.measuredAt), measureAge
+	if known.measures.Count < measuredRuns/4 {
+		most = measureSoon
+	}
+	if age >= 0 && age < most && (known.thorough || !thorough) {
+		return nil
+	}
+	pages := []port.Page{{Limit: startedRuns}}
+	if jobID, of := run.PoolJob(pool); of {
+		pages = []port.Page{{JobID: jobID, Limit: measuredFailures}}
+	} else if thorough {
+		pages = []port.Page{{State: run.Completed, Limit: measuredRuns}, {State: run.Failed, Limit: measuredFailures}}
+	}
+	var found []explain.Measure
+	add := func(r run.Run) {
+		if pool != r.Slot.Pool && pool != r.JobSlot.Pool && pool != r.KeySlot.Pool {
+			return
+		}
+		if m, ok := explain.MeasureOf(r, now); ok {
+			found = append(found, m)
+		}
+	}
+	for _, page := range pages {
+		runs, _, err := e.store.List(ctx, tenant, page)
+		if err != nil {
+			return fmt.Errorf("cannot read the measured runs of pool %s: %w", pool, err)
+		}
+		for _, r := range runs {
+			add(r)
+		}
+	}
+	if thorough && len(pages) > 1 {
+		if err := e.holders(ctx, tenant, pool, add); err != nil {
+			return err
+		}
+	}
+	known.measures, known.measuredAt, known.thorough = explain.NewMeasures(found), now, thorough
+	return nil
+}
+
+// holders reads some of the runs that hold slots of a pool.
+func (e *estimates) holders(ctx context.Context, tenant, pool string, add func(run.Run)) error {
+	refs, err := e.store.Holders(ctx, tenant, pool, readHolders)
+	if err != nil {
+		return fmt.Errorf("cannot read the slots of pool %s: %w", pool, err)
+	}
+	return e.load(ctx, refs, add)
+}
+
+func (e *estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run)) error {
+	for _, ref := range refs {
+		r, err := e.store.Load(ctx, ref)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read a run that holds a slot: %w", err)
+		}
+		add(r)
+	}
+	return nil
+}
+
+// read reads the slots of a pool with their holders.
+func (e *estimates) read(ctx context.Context, tenant string, pool run.Pool) (explain.Queue, error) {
+	q := explain.Queue{Name: pool.ID, Limit: pool.Limit, QueueLimit: pool.QueueLimit, Draining: pool.Draining, Position: -1}
+	refs, err := e.store.Holders(ctx, tenant, pool.ID, limit.ConcurrentRuns)
+	if err != nil {
+		return q, fmt.Errorf("cannot read the slots of pool %s: %w", pool.ID, err)
+	}
+	q.Held = len(refs)
+	err = e.load(ctx, refs[:min(len(refs), readHolders)], func(r run.Run) {
+		if s, holds := r.Holds(pool.ID); holds {
+			q.Holders = append(q.Holders, explain.HolderOf(r, s))
+		}
+	})
+	return q, err
+}
+
+// joinsKey predicts the start of a run that joins the queue of its key.
+func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
+	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
+	return s.joinsBefore(ctx, r, 0, joining{key, r.Joined(run.AdmitKeyQueue, since).KeySlot})
+}
+
+// waitsBy predicts the start of a run that waits by an action; nil for kill_old, which
+// ends the holders of the slots.
+func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
+	var delay time.Duration
+	switch action.Type {
+	case run.ActionSkip, run.ActionKillOld:
+		return nil
+	case run.ActionRetryLater:
+		delay = action.RetryDelay()
+	}
+	if r.Constraints.MaxConcurrentRuns == 0 {
+		return s.joinsBefore(ctx, r, delay)
+	}
+	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns}
+	return s.joinsBefore(ctx, r, delay, joining{job, r.QueuedJobSlot()})
+}
+
+// joinsBefore predicts the start of a run that joins other queues before that of its pool.
+func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...joining) *run.Prediction {
+	pool, err := s.poolOf(ctx, r)
+	var slot run.Slot
+	if err == nil {
+		slot, err = s.joined(ctx, r, pool)
+	}
+	var p *run.Prediction
+	if err == nil {
+		p, err = s.estimates.joinsAfter(ctx, r, delay, append(before, joining{pool, slot})...)
+	}
+	return s.predicted(ctx, r, p, err)
+}
+
+// joined returns the place that the run would get in the queue of a pool, of its job or
+// of its key.
+func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
+	now := s.now()
+	switch {
+	case r.JobID != "" && pool.ID == run.JobPool(r.JobID):
+		return r.QueuedJobSlot(), nil
+	case r.Concurrency != nil && pool.ID == run.KeyPool(r.Concurrency.Key):
+		return r.Joined(run.AdmitKeyQueue, now).KeySlot, nil
+	}
+	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+	return r.SlotOf(pool.ID, pool.Limit).Joining(line, now), err
+}
+
+// predicted is a prediction that may fail: a run does not depend on it.
+func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
+	if err != nil {
+		s.warn(ctx, r, "cannot predict the start of the run", err)
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,94 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// EndorsedKeys are the keys of events of a deployment. The private part of the current
+// key is a secret. A key is published, signed by the current key of tokens, before it
+// signs an event; that signature is made once.
+type EndorsedKeys struct {
+	seed   Seed
+	store  port.EventKeyStore
+	signer port.Signer
+	clock  clock.Clock
+
+	mu        sync.Mutex
+	published string // the id of the key that this process knows to be published
+}
+
+// Seed returns the private part of the key of events that signs now: 32 bytes.
+type Seed func(ctx context.Context) ([]byte, error)
+
+// NewEndorsedKeys returns the keys with a seed. A process that signs no events has no
+// seed and no signer.
+func NewEndorsedKeys(seed Seed, store port.EventKeyStore, signer port.Signer, c clock.Clock) *EndorsedKeys {
+	return &EndorsedKeys{seed: seed, store: store, signer: signer, clock: c}
+}
+
+var _ port.EventKeys = (*EndorsedKeys)(nil)
+
+// Signing implements port.EventKeys.
+func (k *EndorsedKeys) Signing(ctx context.Context) (events.Key, error) {
+	seed, err := k.seed(ctx)
+	if err != nil {
+		return events.Key{}, fmt.Errorf("cannot read the key of events: %w", err)
+	}
+	key, err := events.NewKey(seed)
+	if err != nil {
+		return events.Key{}, fmt.Errorf("unusable key of events: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.published == key.ID() {
+		return key, nil
+	}
+	document, err := k.endorsed(ctx, key)
+	if err == nil {
+		err = k.store.AddEventKey(ctx, key.ID(), k.clock.Now(), document)
+	}
+	if err != nil {
+		return events.Key{}, fmt.Errorf("cannot publish the key of events: %w", err)
+	}
+	k.published = key.ID()
+	return key, nil
+}
+
+// endorsed returns the public key with a signature of its thumbprint input (RFC 7638).
+func (k *EndorsedKeys) endorsed(ctx context.Context, key events.Key) (json.RawMessage, error) {
+	document, err := key.JWK()
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]any{}
+	if err := json.Unmarshal(document, &members); err != nil {
+		return nil, err
+	}
+	input, err := json.Marshal(map[string]any{"crv": members["crv"], "kty": members["kty"], "x": members["x"]})
+	if err != nil {
+		return nil, err
+	}
+	by, err := k.signer.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	signature, err := k.signer.Sign(ctx, by, input)
+	if err != nil {
+		return nil, err
+	}
+	members["endorsement"] = map[string]string{"kid": by, "alg": "ES256", "signature": base64.RawURLEncoding.EncodeToString(signature)}
+	return json.Marshal(members)
+}
+
+// Published implements port.EventKeys.
+func (k *EndorsedKeys) Published(ctx context.Context) ([]json.RawMessage, error) {
+	return k.store.StoredEventKeys(ctx)
+}

@@ -1,0 +1,104 @@
+package orchestrator_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"testing"
+
+	systemclock "github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+)
+
+// countedSigner counts signatures.
+type countedSigner struct {
+	port.Signer
+	signed int
+}
+
+func (s *countedSigner) Sign(ctx context.Context, id string, message []byte) ([]byte, error) {
+	s.signed++
+	return s.Signer.Sign(ctx, id, message)
+}
+
+func TestEndorsedKeys(t *testing.T) {
+	t.Parallel()
+	porttest.EventKeys(t, func(*testing.T) porttest.EventKeysHarness {
+		seed := make([]byte, 32)
+		now := systemclock.NewVirtual(relayStart)
+		keys := orchestrator.NewEndorsedKeys(func(context.Context) ([]byte, error) { return seed, nil },
+			fake.NewEventKeyStore(nil), fake.NewSigner(nil, "token-key"), now)
+		use := func() { // which publishes the key
+			if _, err := keys.Signing(context.Background()); err != nil {
+				panic(err)
+			}
+		}
+		use()
+		return porttest.EventKeysHarness{Keys: keys, Rotate: func() {
+			seed = append([]byte{seed[0] + 1}, seed[1:]...)
+			now.Advance(1)
+			use()
+		}}
+	})
+}
+
+// TestEventKeyIsEndorsedOnce verifies the signature by the key of tokens, and that the
+// key is not signed for each event.
+func TestEventKeyIsEndorsedOnce(t *testing.T) {
+	t.Parallel()
+	signer := &countedSigner{Signer: fake.NewSigner(nil, "token-key")}
+	keys := orchestrator.NewEndorsedKeys(func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
+		fake.NewEventKeyStore(nil), signer, systemclock.System{})
+	for range 3 {
+		if _, err := keys.Signing(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := keys.Published(t.Context())
+	if err != nil || len(all) != 1 || signer.signed != 1 {
+		t.Fatalf("got %d keys and %d signatures (%v), want 1 and 1", len(all), signer.signed, err)
+	}
+	var key struct {
+		X           string
+		Endorsement struct{ KID, Alg, Signature string }
+	}
+	if err := json.Unmarshal(all[0], &key); err != nil {
+		t.Fatal(err)
+	}
+	public, err := signer.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(key.Endorsement.Signature)
+	digest := sha256.Sum256(fmt.Appendf(nil, `{"crv":"Ed25519","kty":"OKP","x":"%s"}`, key.X))
+	if err != nil || len(signature) != 64 || key.Endorsement.KID != public[0].ID ||
+		!ecdsa.Verify(public[0].Public, digest[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
+		t.Errorf("got endorsement %+v (%v), want a signature by %s", key.Endorsement, err, public[0].ID)
+	}
+}
+
+// TestUnpublishedKeySignsNothing fails the publication of the key.
+func TestUnpublishedKeySignsNothing(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []fake.Fate{fake.Lost, fake.Unsure} {
+		store := fake.NewEventKeyStore(fake.Script(fate))
+		keys := orchestrator.NewEndorsedKeys(func(context.Context) ([]byte, error) { return make([]byte, 32), nil },
+			store, fake.NewSigner(nil, "token-key"), systemclock.System{})
+		if _, err := keys.Signing(t.Context()); err == nil {
+			t.Error("got a key that is not known to be published, want an error")
+		}
+		if _, err := keys.Signing(t.Context()); err != nil {
+			t.Errorf("got %v, want a key", err)
+		}
+		if all, err := keys.Published(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("got %d keys (%v), want 1", len(all), err)
+		}
+	}
+}

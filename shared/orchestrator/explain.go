@@ -1,0 +1,145 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/explain"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Explanations explains the states of runs and jobs. It writes nothing.
+type Explanations struct{ *Definitions }
+
+// NewExplanations returns Explanations.
+func NewExplanations(definitions *Definitions) *Explanations { return &Explanations{definitions} }
+
+// ExplainedRun is a run with its explanation.
+type ExplainedRun struct {
+	Run run.Run
+	explain.Explanation
+}
+
+// ExplainRun explains a run of the caller's tenant. NotFound as for Queries.Task.
+func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id string) (ExplainedRun, error) {
+	r, err := s.find(ctx, who, id)
+	if err != nil {
+		return ExplainedRun{}, err
+	}
+	for range commitTries {
+		facts, err := s.facts(ctx, r)
+		if err != nil {
+			return ExplainedRun{}, err
+		}
+		after, err := s.find(ctx, who, id)
+		if err != nil {
+			return ExplainedRun{}, err
+		}
+		if after.Version == r.Version {
+			return ExplainedRun{r, explain.Run(r, facts)}, nil
+		}
+		r = after // it changed meanwhile; the facts are of another state
+	}
+	return ExplainedRun{}, tooManyChangesOfRun()
+}
+
+// facts reads what the run waits for.
+func (s *Explanations) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
+	f.Now = s.now()
+	if r.State.Terminal() {
+		return f, nil
+	}
+	pool, err := s.poolOf(ctx, r)
+	if err != nil {
+		return f, err
+	}
+	if f.Pool, err = s.queue(ctx, r, pool, r.Slot); err != nil {
+		return f, err
+	}
+	f.Pool.Unknown = pool.Draining && pool.Version == 0
+	if f.Gate, err = s.store.StartGate(ctx, pool.ID); err != nil {
+		return f, err
+	}
+	if c := r.Constraints; c != nil && c.MaxConcurrentRuns > 0 && r.JobID != "" {
+		q, err := s.queue(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: c.MaxConcurrentRuns}, r.JobSlot)
+		if err != nil {
+			return f, err
+		}
+		q.Name = r.JobID
+		f.Job = &q
+	}
+	if c := r.Concurrency; c != nil {
+		q, err := s.queue(ctx, r, run.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
+		if err != nil {
+			return f, err
+		}
+		q.Name = c.Key
+		f.Key = &q
+	}
+	if c := r.Constraints; c != nil && c.RequirePreviousSuccess && r.JobID != "" {
+		last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
+		if err == nil {
+			f.Last = &last
+		} else if !isNotFound(err) {
+			return f, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
+		}
+	}
+	if r.State == run.ContainerCreating {
+		f.Refusal, err = s.refusal(ctx, r)
+	}
+	return f, err
+}
+
+// queue reads a pool as the run finds it, with the run's position if it is queued there.
+func (s *Explanations) queue(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
+	if q, err = s.estimates.read(ctx, r.Tenant, pool); err != nil {
+		return q, err
+	}
+	waits, err := s.store.Queue(ctx, r.Tenant, pool.ID, limit.QueuePositions)
+	if err != nil {
+		return q, fmt.Errorf("cannot read the queue of pool %s: %w", pool.ID, err)
+	}
+	q.Queued = len(waits)
+	switch slot.State {
+	case run.SlotQueued:
+		if q.Position = slices.Index(waits, r.Ref()); q.Position < 0 {
+			q.Position = len(waits)
+		}
+	case "":
+		joined, err := s.joined(ctx, r, pool)
+		if err != nil {
+			return q, err
+		}
+		if q.Ahead, err = s.store.QueueAhead(ctx, r.Tenant, joined, limit.QueuePositions); err != nil {
+			return q, fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
+		}
+	}
+	q.Measures, err = s.estimates.measured(ctx, r.Tenant, pool.ID)
+	return q, err
+}
+
+// refusal returns why the last start of the run's attempt was refused; empty if none was.
+func (s *Explanations) refusal(ctx context.Context, r run.Run) (string, error) {
+	const recent = 10
+	events, err := s.store.Events(ctx, r.Ref(), max(r.EventCount-recent, 0), recent)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the events: %w", err)
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Type == run.EventStartRefused && e.Attempt == r.Attempt.Number {
+			return e.Message, nil
+		}
+	}
+	return "", nil
+}
+
+func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
+
+// poolOf returns the pool of a run.
+func (s *Lifecycle) poolOf(ctx context.Context, r run.Run) (run.Pool, error) {
+	return s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
+}

@@ -1,0 +1,153 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// keyRoom returns the room of a run after a commit that found no slot of the key, or no
+// place in its queue if the first was known.
+func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.Room, error) {
+	c := r.Concurrency
+	if room.KeyFull {
+		room.KeyQueued = c.QueueLimit // the commit has counted them, and QueueLength may be late
+		return room, nil
+	}
+	room.KeyFull = true
+	queued, err := s.store.QueueLength(ctx, r.Tenant, run.KeyPool(c.Key), max(c.QueueLimit, 1))
+	if err != nil {
+		return room, fmt.Errorf("cannot count the queue of key %s: %w", c.Key, err)
+	}
+	room.KeyQueued = queued
+	return room, nil
+}
+
+// createRun stores a new run, or returns the run of the idempotency key's first use. A
+// run whose key has a queue with a limit joins its key in the same commit, so that its
+// request can be refused: AdmissionReject. A run that it replaces ends in that commit.
+func (s *Requests) createRun(
+	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
+) (created run.Run, known *run.Run, err error) {
+	var room run.Room
+	for range commitTries {
+		d, replaced, err := s.creation(ctx, r, room, now)
+		if err != nil {
+			return run.Run{}, nil, err
+		}
+		with := make([]port.Write, len(replaced))
+		for i, old := range replaced {
+			with[i] = port.WriteOf(old)
+		}
+		known, err = s.store.Create(ctx, port.WriteOf(d), under, with...)
+		conflict, lost := errors.AsType[*port.Conflict](err)
+		switch {
+		case errors.Is(err, port.ErrNoSlot):
+			if room, err = s.keyRoom(ctx, r, room); err != nil {
+				return run.Run{}, nil, err
+			}
+			continue
+		case lost && conflict.Ref != r.Ref():
+			continue // the run to replace has changed
+		case err != nil || known != nil:
+			return run.Run{}, known, err
+		}
+		d.Run.Version = 1
+		for _, each := range append(replaced, d) {
+			s.committed(ctx, each)
+			s.act(ctx, each.Run, each.Effects)
+		}
+		if d.Run.AwaitsKey() { // a slot may have been released since it was missed
+			s.fill(ctx, r.Tenant, d.Run.KeySlot.Pool)
+		}
+		return d.Run, nil, nil
+	}
+	return run.Run{}, nil, fault.New(fault.Unavailable, "too many concurrent changes of the queue of the key; retry")
+}
+
+// creation decides the creation of a run in a room, and the end of the run that it
+// replaces.
+func (s *Requests) creation(ctx context.Context, r run.Run, room run.Room, now time.Time) (d run.Decision, replaced []run.Decision, err error) {
+	if !r.JoinsAtOnce(now) {
+		return run.New(r, now), nil, nil
+	}
+	admission := r.Admit(room)
+	switch admission {
+	case run.AdmitReplace:
+		if replaced, err = s.replace(ctx, r, room); err != nil {
+			return d, nil, err
+		}
+		if len(replaced) == 0 {
+			admission = run.AdmitKeyQueue
+		}
+	case run.AdmitSkip:
+		return run.NewOverflowed(r, run.KeyOverflowed{By: s.firstOf(ctx, r), Queued: room.KeyQueued}, now), nil, nil
+	case run.AdmitReject:
+		return d, nil, fault.New(fault.AdmissionReject, "the queue of key %s is full: %d runs are waiting; retry later", r.Concurrency.Key, room.KeyQueued)
+	}
+	r = r.Joined(admission, now)
+	if r.KeySlot.State == run.SlotQueued {
+		r.Prediction = s.joinsKey(ctx, r, now)
+	}
+	return run.New(r, now), replaced, nil
+}
+
+// replace decides the end of the key's first queued run in favor of a run that joins. It
+// returns no decision if that run has left the queue.
+func (s *Lifecycle) replace(ctx context.Context, r run.Run, room run.Room) ([]run.Decision, error) {
+	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), queuePage)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the queue of key %s: %w", r.Concurrency.Key, err)
+	}
+	for _, ref := range queue {
+		old, err := s.store.Load(ctx, ref)
+		if errors.Is(err, port.ErrNotFound) || err == nil && !old.AwaitsKey() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		d, err := run.Decide(old, run.KeyOverflowed{By: r.ID, Queued: room.KeyQueued}, s.now())
+		return []run.Decision{d}, err
+	}
+	return nil, nil
+}
+
+// firstOf returns the first queued run of the run's key; empty if it is unknown.
+func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
+	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), 1)
+	if err != nil || len(queue) == 0 {
+		return ""
+	}
+	return queue[0].ID
+}
+
+// nextOfKey decides the grant of a slot of its key to the first queued run.
+func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (next, error) {
+	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
+	if err != nil {
+		return next{}, err
+	}
+	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+	if err != nil {
+		return next{}, err
+	}
+	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line}, s.now())
+	return next{decisions: []run.Decision{d}}, err
+}
+
+// joinedPools returns the pools whose queues the runs have joined with the slot of their
+// keys: a slot may be free.
+func joinedPools(decisions []run.Decision) (pools []string) {
+	for _, d := range decisions {
+		if d.KeyLease == run.LeaseGrant && d.Lease == run.LeaseEnqueue {
+			pools = append(pools, d.Run.Slot.Pool)
+		}
+	}
+	return pools
+}

@@ -1,0 +1,294 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// LogAnswer is the response to a chunk of output.
+type LogAnswer struct {
+	// At is when it was received.
+	At time.Time
+	// Cancel is the reason of the cancel request, or nil.
+	Cancel *string
+	// Followed: a client follows the output.
+	Followed bool
+}
+
+// TakeOutput stores a chunk of a worker's output. It returns when the chunk is durable.
+// Refusals: TaskExpired for an attempt that has ended, AttemptMismatch, SequenceGap and
+// SequenceConflict. A chunk that was accepted before is accepted again. The output of a
+// run that keeps no logs is not stored.
+func (s *Workers) TakeOutput(ctx context.Context, bearer token.Bearer, attempt int, chunk livelog.Frame) (LogAnswer, error) {
+	answer := LogAnswer{At: s.now()}
+	switch {
+	case attempt < 1:
+		return answer, fault.Invalid("attempt", "attempt %d is out of range, want 1 or more", attempt)
+	case chunk.Sequence < 0:
+		return answer, fault.Invalid("sequence", "sequence %d is negative, want 0 or more", chunk.Sequence)
+	}
+	r, err := s.bearerRun(ctx, bearer)
+	if err != nil {
+		return answer, err
+	}
+	if attempt == r.Attempt.Number && attempt != bearer.Attempt {
+		return answer, fault.New(fault.Forbidden, "the token is for another attempt")
+	}
+	r, err = s.applyTo(ctx, r, is(run.OutputSent{Attempt: attempt}))
+	if err != nil {
+		return answer, s.refused(ctx, r, attempt, err, "record that the worker sends output")
+	}
+	if r.Cancel != nil {
+		answer.Cancel = &r.Cancel.Reason
+		s.markCancelDelivered(ctx, r, attempt)
+	}
+	if !r.KeepsLogs() {
+		return answer, nil
+	}
+	chunk.At = answer.At.Truncate(time.Millisecond)
+	head, err := s.live.add(ctx, r, chunk)
+	gap, missing := errors.AsType[*livelog.Gap](err)
+	if missing || err == nil && chunk.Sequence <= 1 {
+		// The attempt may have ended meanwhile, and its log may be stored without the chunk.
+		if over := s.outputRefused(ctx, r, attempt); over != nil {
+			if len(head.Frames) == 1 && len(head.Segments) == 0 {
+				_ = s.live.remove(ctx, r, attempt) // best effort: there is only this chunk
+			}
+			return answer, over
+		}
+	}
+	if missing {
+		f := fault.New(fault.SequenceGap, "sequence %d is not the next one: want %d", chunk.Sequence, gap.Want)
+		return answer, &Refusal{Fault: f, ExpectedSequence: gap.Want}
+	}
+	if errors.Is(err, livelog.ErrContradiction) {
+		f := fault.New(fault.SequenceConflict, "other output was accepted with sequence %d", chunk.Sequence)
+		return answer, s.refused(ctx, r, attempt, f, "")
+	}
+	if err != nil {
+		return answer, fmt.Errorf("cannot store the output: %w", err)
+	}
+	if err := s.noteOutput(ctx, r, head, chunk); err != nil {
+		return answer, err
+	}
+	answer.Followed = head.FollowedUntil.After(answer.At)
+	s.changes.notify(r.Ref())
+	return answer, nil
+}
+
+// noteOutput stores the event of an accepted chunk of a program's output. A chunk that is
+// sent again has the time of its first acceptance, and so the same event. One that is no
+// longer among the newest was answered before.
+func (s *Workers) noteOutput(ctx context.Context, r run.Run, head livelog.Head, chunk livelog.Frame) error {
+	place, stored, _ := head.Find(chunk.Sequence)
+	if r.Work.Kind != run.KindJob || place != livelog.Open {
+		return nil
+	}
+	if stored.At.IsZero() { // an earlier version accepted it
+		stored.At = r.Attempt.IntentAt
+	}
+	e, err := s.event(r, stored, stored.At).Fit()
+	if err != nil {
+		return fmt.Errorf("cannot make the event of the output: %w", err)
+	}
+	id, err := events.ULID(e.EventID)
+	if err != nil {
+		return fmt.Errorf("cannot make the event of the output: %w", err)
+	}
+	document, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("cannot encode the event of the output: %w", err)
+	}
+	if err := s.store.AddNotes(ctx, port.Note{Tenant: r.Tenant, ID: id, At: e.OccurredAt, Document: document}); err != nil {
+		return fmt.Errorf("cannot store the event of the output: %w", err)
+	}
+	return nil
+}
+
+// outputRefused reads the record again and returns why output of the attempt is refused;
+// nil if it is accepted.
+func (s *Workers) outputRefused(ctx context.Context, r run.Run, attempt int) error {
+	now, err := s.store.Load(ctx, r.Ref())
+	if err != nil {
+		return fmt.Errorf("cannot load the run: %w", err)
+	}
+	if now, err = s.applyTo(ctx, now, is(run.OutputSent{Attempt: attempt})); err != nil {
+		return s.refused(ctx, now, attempt, err, "record that the worker sends output")
+	}
+	return nil
+}
+
+// liveLogs stores the output of current attempts in the bucket that no worker can
+// write to.
+type liveLogs struct{ outputs port.Outputs }
+
+// head reads the newest chunks. Without an object the head and the ETag are zero.
+func (l liveLogs) head(ctx context.Context, r run.Run, attempt int) (livelog.Head, string, error) {
+	content, etag, err := l.read(ctx, limit.LiveLogHead(r.Tenant, r.TaskID, attempt))
+	if errors.Is(err, port.ErrNotFound) {
+		return livelog.Head{}, "", nil
+	}
+	if err != nil {
+		return livelog.Head{}, "", err
+	}
+	h, err := livelog.DecodeHead(content)
+	return h, etag, err
+}
+
+// segment reads older chunks.
+func (l liveLogs) segment(ctx context.Context, r run.Run, attempt int, s livelog.Segment) ([]livelog.Frame, error) {
+	content, _, err := l.read(ctx, limit.LiveLogSegment(r.Tenant, r.TaskID, attempt, s.First, s.Last))
+	if err != nil {
+		return nil, err
+	}
+	return livelog.DecodeFrames(content)
+}
+
+func (l liveLogs) read(ctx context.Context, key string) ([]byte, string, error) {
+	body, object, err := l.outputs.Open(ctx, port.Accepted, key, port.Span{})
+	if err != nil {
+		return nil, "", err
+	}
+	content, err := io.ReadAll(io.LimitReader(body, 2*limit.Log))
+	return content, object.ETag, errors.Join(err, body.Close())
+}
+
+// add stores a chunk of the current attempt and returns the head with it. Errors as for
+// livelog.Head.Accept.
+func (l liveLogs) add(ctx context.Context, r run.Run, chunk livelog.Frame) (livelog.Head, error) {
+	attempt := r.Attempt.Number
+	return l.replace(ctx, r, attempt, func(h livelog.Head) (livelog.Change, error) {
+		if known, err := l.known(ctx, r, h, chunk); known || err != nil {
+			return livelog.Change{Head: h}, err
+		}
+		return h.Accept(chunk, limit.Log)
+	})
+}
+
+// replace changes the head, and repeats the change after a conflict. It does not write an
+// unchanged head.
+func (l liveLogs) replace(ctx context.Context, r run.Run, attempt int, change func(livelog.Head) (livelog.Change, error)) (livelog.Head, error) {
+	for range commitTries {
+		h, etag, err := l.head(ctx, r, attempt)
+		if err != nil {
+			return h, err
+		}
+		c, err := change(h)
+		if err != nil || c.Head.Next == h.Next && c.Head.FollowedUntil.Equal(h.FollowedUntil) {
+			return h, err
+		}
+		if len(c.Closed) > 0 {
+			s := c.ClosedSegment()
+			key := limit.LiveLogSegment(r.Tenant, r.TaskID, attempt, s.First, s.Last)
+			if err := l.outputs.Put(ctx, port.Accepted, key, livelog.ContentType, livelog.EncodeFrames(c.Closed)); err != nil {
+				return h, err
+			}
+		}
+		err = l.outputs.Replace(ctx, port.Accepted, limit.LiveLogHead(r.Tenant, r.TaskID, attempt), livelog.ContentType, c.Head.Encode(), etag)
+		if errors.Is(err, port.ErrChanged) {
+			continue
+		}
+		if err != nil {
+			return h, err
+		}
+		_ = l.delete(ctx, r, attempt, c.Dropped) // a remaining object is deleted with the record
+		return c.Head, nil
+	}
+	return livelog.Head{}, fault.New(fault.Unavailable, "too many concurrent changes of the output; retry")
+}
+
+// known reports whether the chunk was accepted before. ErrContradiction if its sequence
+// was used for another one.
+func (l liveLogs) known(ctx context.Context, r run.Run, h livelog.Head, chunk livelog.Frame) (bool, error) {
+	place, f, s := h.Find(chunk.Sequence)
+	found := true
+	switch place {
+	case livelog.Unknown:
+		return false, nil
+	case livelog.Forgotten:
+		return true, nil
+	case livelog.Closed:
+		frames, err := l.segment(ctx, r, r.Attempt.Number, s)
+		if errors.Is(err, port.ErrNotFound) { // dropped meanwhile
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		f, found = livelog.Among(frames, chunk.Sequence)
+	}
+	if !found || !f.Same(chunk) {
+		return false, livelog.ErrContradiction
+	}
+	return true, nil
+}
+
+// follow records that a client follows the output.
+func (l liveLogs) follow(ctx context.Context, r run.Run, until time.Time) error {
+	_, err := l.replace(ctx, r, r.Attempt.Number, func(h livelog.Head) (livelog.Change, error) {
+		if until.After(h.FollowedUntil) {
+			h.FollowedUntil = until
+		}
+		return livelog.Change{Head: h}, nil
+	})
+	return err
+}
+
+// frames returns the chunks that a reader has not returned.
+func (l liveLogs) frames(ctx context.Context, r run.Run, attempt int, reader *livelog.Reader) ([]livelog.Frame, error) {
+	for range commitTries {
+		h, etag, err := l.head(ctx, r, attempt)
+		if err != nil || etag == "" {
+			return nil, err
+		}
+		var loaded [][]livelog.Frame
+		for _, s := range reader.Wants(h) {
+			var frames []livelog.Frame
+			if frames, err = l.segment(ctx, r, attempt, s); err != nil {
+				break
+			}
+			loaded = append(loaded, frames)
+		}
+		if errors.Is(err, port.ErrNotFound) { // dropped meanwhile: the head has changed
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return reader.Take(h, loaded), nil
+	}
+	return nil, fault.New(fault.Unavailable, "the output changes too fast; retry")
+}
+
+// remove deletes the objects of an attempt.
+func (l liveLogs) remove(ctx context.Context, r run.Run, attempt int) error {
+	h, etag, err := l.head(ctx, r, attempt)
+	if err != nil || etag == "" {
+		return err
+	}
+	if err := l.delete(ctx, r, attempt, h.Segments); err != nil {
+		return err
+	}
+	return l.outputs.Delete(ctx, port.Accepted, limit.LiveLogHead(r.Tenant, r.TaskID, attempt))
+}
+
+func (l liveLogs) delete(ctx context.Context, r run.Run, attempt int, segments []livelog.Segment) error {
+	for _, s := range segments {
+		if err := l.outputs.Delete(ctx, port.Accepted, limit.LiveLogSegment(r.Tenant, r.TaskID, attempt, s.First, s.Last)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

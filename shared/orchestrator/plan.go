@@ -1,0 +1,78 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/explain"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// PlanOnce explains what would become of a request for a run that no stored job defines.
+// Faults: those of Definitions.RunOnce for the definition.
+func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document []byte) (explain.Planned, error) {
+	r, _, err := s.once(ctx, who, document)
+	if err != nil {
+		return explain.Planned{}, err
+	}
+	return s.plan(ctx, r)
+}
+
+// PlanJob does the same for a run of a stored job. Faults: those of Jobs.RunJob for the
+// job, and Unprocessable for a firing that exists.
+func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.Planned, error) {
+	r, err := s.manual(ctx, in)
+	if err != nil {
+		return explain.Planned{}, err
+	}
+	if r.ID != "" {
+		_, err := s.store.Load(ctx, r.Ref())
+		if err == nil {
+			f := fault.New(fault.Unprocessable, "the job has a firing at this time: run %s; explain that run", r.ID)
+			f.Field = "scheduledAt"
+			return explain.Planned{}, f
+		}
+		if !isNotFound(err) {
+			return explain.Planned{}, fmt.Errorf("cannot read the firing: %w", err)
+		}
+	}
+	return s.plan(ctx, r)
+}
+
+func (s *Explanations) plan(ctx context.Context, r run.Run) (explain.Planned, error) {
+	if _, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool); err != nil {
+		return explain.Planned{}, err
+	}
+	planned := run.New(r, s.now()).Run
+	facts, err := s.facts(ctx, planned)
+	if err != nil {
+		return explain.Planned{}, err
+	}
+	return explain.Plan(planned, facts), nil
+}
+
+// explainedRuns is how many of the newest runs of a job its explanation reads.
+const explainedRuns = 50
+
+// ExplainedJob is a job with its explanation.
+type ExplainedJob struct {
+	Job job.Job
+	explain.JobExplanation
+}
+
+// ExplainJob explains a job of the caller's tenant. Fault: NotFound.
+func (s *Explanations) ExplainJob(ctx context.Context, who port.Identity, id string) (ExplainedJob, error) {
+	j, err := s.Job(ctx, who, id)
+	if err != nil {
+		return ExplainedJob{}, err
+	}
+	facts := explain.JobFacts{Now: s.now(), Slack: wakeSlack}
+	facts.Runs, _, err = s.store.List(ctx, who.Tenant, port.Page{JobID: id, Limit: explainedRuns})
+	if err != nil {
+		return ExplainedJob{}, fmt.Errorf("cannot list the runs of the job: %w", err)
+	}
+	return ExplainedJob{j, explain.Job(j, facts)}, nil
+}

@@ -1,0 +1,117 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Documents encode what events that no commit of a run has are about: resources as clients
+// see them, and output.
+type Documents struct {
+	Job  func(j job.Job) ([]byte, error)
+	Pool func(p run.Pool) ([]byte, error)
+	// Log returns the event of a chunk of the output of a run, which was accepted at a
+	// time.
+	Log LogEvent
+}
+
+// LogEvent is Documents.Log.
+type LogEvent func(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope
+
+// policyChange is a change of a resource.
+type policyChange struct {
+	tenant, workspace string
+	resource, id      string
+	// version is what clients see, revision counts all changes of the resource since it
+	// was created.
+	version, revision int64
+	created           time.Time
+	// before and after are documents; nil before it was created and after it was deleted.
+	before, after []byte
+}
+
+// note returns the event of the change by a caller.
+func (c policyChange) note(who port.Identity, at time.Time) (port.Note, error) {
+	by := actorOf(who)
+	p := &events.Policy{Resource: c.resource, ID: c.id, Version: c.version}
+	for _, side := range []struct {
+		digest   *string
+		document []byte
+	}{{&p.Before, c.before}, {&p.After, c.after}} {
+		if side.document == nil {
+			continue
+		}
+		digest, err := events.Digest(side.document)
+		if err != nil {
+			return port.Note{}, fmt.Errorf("cannot compute the digest of %s %s: %w", c.resource, c.id, err)
+		}
+		*side.digest = digest
+	}
+	// A resource that is created again has other keys than the one before it.
+	name := fmt.Sprintf("%s/%s/%d", c.resource, c.id, c.created.UnixNano())
+	key := events.ResourceKey(eventtype.PolicyUpdated, name, c.revision)
+	id := run.EventID(at, fmt.Sprintf("%q %s", c.tenant, key))
+	document, err := json.Marshal(events.Envelope{
+		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.PolicyUpdated, OccurredAt: at, IdempotencyKey: key,
+		TenantID: c.tenant, ProjectID: c.workspace, Actor: events.Actor{Subject: by.Name(), Scopes: by.Scopes}, Policy: p,
+	})
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode the event of %s %s: %w", c.resource, c.id, err)
+	}
+	return port.Note{Tenant: c.tenant, ID: id, At: at, Document: document}, nil
+}
+
+// note returns the event of a change of a job: nil before it is created, and after it is
+// deleted.
+func (s *Jobs) note(who port.Identity, before, after *job.Job) (note port.Note, err error) {
+	of := after
+	if after == nil {
+		of = before
+	}
+	c := policyChange{
+		tenant: of.Tenant, workspace: of.Workspace, resource: "job", id: of.ID,
+		version: of.Version, revision: of.Revision + 1, created: of.CreatedAt,
+	}
+	if before != nil {
+		c.before, err = s.document(*before)
+	}
+	if err == nil && after != nil {
+		c.after, err = s.document(*after)
+	}
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode job %s: %w", of.ID, err)
+	}
+	return c.note(who, s.now())
+}
+
+// note returns the event of a change of a pool: nil before it is created, and after it is
+// deleted.
+func (s *Pools) note(who port.Identity, before, after *run.Pool) (note port.Note, err error) {
+	of := after
+	if after == nil {
+		of = before
+	}
+	c := policyChange{
+		tenant: of.Tenant, resource: "pool", id: of.ID, version: of.Version + 1, revision: of.Version + 1, created: of.CreatedAt,
+	}
+	if before != nil {
+		c.before, err = s.document(*before)
+	}
+	if err == nil && after != nil {
+		stored := *after
+		stored.Version++
+		c.after, err = s.document(stored)
+	}
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode pool %s: %w", of.ID, err)
+	}
+	return c.note(who, s.now())
+}

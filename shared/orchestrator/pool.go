@@ -1,0 +1,270 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Pools serves operators who read and change pools.
+type Pools struct {
+	*Lifecycle
+	document func(p run.Pool) ([]byte, error)
+}
+
+// NewPools returns Pools. document is Documents.Pool.
+func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error)) *Pools {
+	return &Pools{life, document}
+}
+
+// PoolLimits are the limits of a pool.
+type PoolLimits struct {
+	Limit int
+	// QueueLimit is that of the deployment if it is nil.
+	QueueLimit *int
+}
+
+// PoolView is a pool with its use.
+type PoolView struct {
+	run.Pool
+	// Held and Queued count the runs with a slot and those in the queue. A pool without
+	// a limit has no slots.
+	Held, Queued int
+}
+
+// PoolTag is the entity tag of a version of a pool, with its quotes. A pool that was
+// deleted and created again has other tags.
+func PoolTag(p run.Pool) string {
+	if p.Version == 0 {
+		return `"0"`
+	}
+	return fmt.Sprintf(`"%d-%x"`, p.Version, p.CreatedAt.UnixNano())
+}
+
+func noPool() error { return fault.New(fault.NotFound, "no such pool") }
+
+// Put creates a pool or changes its limits, and starts queued runs within the new limits.
+// created is false for the default pool, which always exists. Faults: InvalidRequest with
+// the field, PreconditionFailed.
+func (s *Pools) Put(ctx context.Context, who port.Identity, id string, limits PoolLimits, required Precondition) (v PoolView, created bool, err error) {
+	if !limit.ValidName(id) {
+		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
+	}
+	queueLimit := s.pools.configured.QueueLimit
+	if limits.QueueLimit != nil {
+		queueLimit = *limits.QueueLimit
+	}
+	if limits.Limit < 0 || limits.Limit > limit.PoolSlots {
+		return v, false, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", limits.Limit, limit.PoolSlots)
+	}
+	if queueLimit < 0 || queueLimit > limit.PoolQueue {
+		return v, false, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue)
+	}
+	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
+		p := run.Pool{Tenant: who.Tenant, ID: id}
+		if stored != nil {
+			p = *stored
+		}
+		return p.Resized(limits.Limit, queueLimit, who.Subject, s.now()), nil
+	})
+	if err != nil {
+		return v, false, err
+	}
+	s.fillAll(ctx, p)
+	v, err = s.view(ctx, p)
+	return v, created, err
+}
+
+// Drain stops the admission of the pool: its runs stay in the queue and new ones join it.
+// Runs that hold a slot keep it. They are cancelled after a number of seconds; nil means
+// never. Draining again replaces the deadline. Faults: NotFound, InvalidRequest with the
+// field, PreconditionFailed.
+func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required Precondition) (PoolView, error) {
+	var by time.Time
+	if seconds != nil {
+		if *seconds < 0 || *seconds > int(limit.Duration/time.Second) {
+			return PoolView{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", *seconds, limit.Duration/time.Second)
+		}
+		by = s.now().Add(time.Duration(*seconds) * time.Second)
+	}
+	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Drain(by, who.Subject, s.now()) })
+	if err != nil {
+		return PoolView{}, err
+	}
+	if due := p.DrainDue(); !due.IsZero() && !due.After(s.now()) {
+		if err := s.inBudget(ctx, func(ctx context.Context) error { return s.endDrained(ctx, p.Ref()) }); err != nil {
+			s.log.WarnContext(ctx, "cannot end the runs of a drained pool; a sweep does", "pool", id, "error", err.Error())
+		}
+	}
+	return s.view(ctx, p)
+}
+
+// Resume restarts the admission, and starts queued runs. It is idempotent. Faults:
+// NotFound, PreconditionFailed.
+func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required Precondition) (PoolView, error) {
+	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Resume(who.Subject, s.now()) })
+	if err != nil {
+		return PoolView{}, err
+	}
+	s.fillAll(ctx, p)
+	return s.view(ctx, p)
+}
+
+// Reload swaps the model of a pool of an engine. Faults: NotFound, NoEngine.
+func (s *Pools) Reload(ctx context.Context, who port.Identity, id string) error {
+	if _, err := s.stored(ctx, who, id); err != nil {
+		return err
+	}
+	return fault.New(fault.NoEngine, "the pool %s has no engine to reload", id)
+}
+
+// stored reads a pool of the caller's tenant. Fault: NotFound.
+func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.Pool, error) {
+	p, err := s.pools.read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
+	if errors.Is(err, port.ErrNotFound) {
+		return run.Pool{}, noPool()
+	}
+	return p, err
+}
+
+// existing is change for a pool that exists.
+func (s *Pools) existing(ctx context.Context, who port.Identity, id string, required Precondition, decide func(run.Pool) run.Pool) (run.Pool, error) {
+	p, _, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
+		if stored == nil {
+			return run.Pool{}, noPool()
+		}
+		return decide(*stored), nil
+	})
+	return p, err
+}
+
+// change decides about the stored pool, nil if it does not exist, and saves the decision.
+// It repeats both after a conflict.
+func (s *Pools) change(
+	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *run.Pool) (run.Pool, error),
+) (p run.Pool, created bool, err error) {
+	ref := run.PoolRef{Tenant: who.Tenant, ID: id}
+	for range commitTries {
+		stored, err := s.pools.read(ctx, ref)
+		is, tag := &stored, PoolTag(stored)
+		if errors.Is(err, port.ErrNotFound) {
+			is, tag = nil, ""
+		} else if err != nil {
+			return run.Pool{}, false, err
+		}
+		if err := required.check("pool", tag); err != nil {
+			return run.Pool{}, false, err
+		}
+		if p, err = decide(is); err != nil {
+			return run.Pool{}, false, err
+		}
+		if is != nil && p == stored {
+			return p, false, nil
+		}
+		note, err := s.note(who, is, &p)
+		if err != nil {
+			return run.Pool{}, false, err
+		}
+		err = s.store.SavePool(ctx, p, note)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		s.pools.known.Delete(ref) // also if the change may have been applied
+		if err != nil {
+			return run.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
+		}
+		p.Version++
+		s.log.InfoContext(ctx, "pool changed", "pool", id, "version", p.Version, "limit", p.Limit, "queue_limit", p.QueueLimit,
+			"draining", p.Draining, "by", who.Subject)
+		return p, is == nil, nil
+	}
+	return run.Pool{}, false, tooManyPoolChanges()
+}
+
+func tooManyPoolChanges() error {
+	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
+}
+
+// fillAll grants every free slot to queued runs, as far as the time of ctx permits. The
+// sweep grants the rest.
+func (s *Pools) fillAll(ctx context.Context, p run.Pool) {
+	for more := !p.Draining; more && ctx.Err() == nil; {
+		more = s.fill(ctx, p.Tenant, p.ID)
+	}
+}
+
+// Delete removes a pool. Faults: NotFound, PreconditionFailed, PoolInUse for the default
+// pool and for one with runs that have not ended.
+func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
+	for range commitTries {
+		p, err := s.stored(ctx, who, id)
+		if err == nil {
+			err = required.check("pool", PoolTag(p))
+		}
+		if err != nil {
+			return err
+		}
+		if id == s.pools.configured.ID {
+			return fault.New(fault.PoolInUse, "the pool %s is the default of every run; it cannot be deleted", id)
+		}
+		if err := s.unused(ctx, p); err != nil {
+			return err
+		}
+		note, err := s.note(who, &p, nil)
+		if err != nil {
+			return err
+		}
+		err = s.store.DeletePool(ctx, p, note)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		s.pools.known.Delete(p.Ref())
+		if err != nil {
+			return fmt.Errorf("cannot delete the pool: %w", err)
+		}
+		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
+		return nil
+	}
+	return tooManyPoolChanges()
+}
+
+// unused returns a fault if a run of the pool has not ended. A run that is created
+// meanwhile waits until the pool exists again, at most its queue timeout.
+func (s *Pools) unused(ctx context.Context, p run.Pool) error {
+	return s.living(ctx, p.Tenant, run.States(), func(r run.Run) error {
+		if r.Slot.Pool != p.ID {
+			return nil
+		}
+		return fault.New(fault.PoolInUse, "run %s of the pool is %s; want a pool without runs that have not ended", r.ID, r.State)
+	})
+}
+
+// living calls do for the runs of a tenant in the states that have not ended, until it
+// returns an error.
+func (s *Lifecycle) living(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
+	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
+		page := port.Page{State: state, Limit: sweepPage}
+		for {
+			runs, next, err := s.store.List(ctx, tenant, page)
+			if err != nil {
+				return fmt.Errorf("cannot list the runs: %w", err)
+			}
+			for _, r := range runs {
+				if err := do(r); err != nil {
+					return err
+				}
+			}
+			if page.Cursor = next; next == "" {
+				break
+			}
+		}
+	}
+	return nil
+}

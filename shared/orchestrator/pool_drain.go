@@ -1,0 +1,96 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// withSlot are the states in which a run can hold a slot of its pool and does not release
+// it by itself.
+var withSlot = []run.State{
+	run.Pending, run.ConditionPending, run.ConditionRunning, run.ActionPending, run.ActionRunning, run.ContainerCreating, run.Running,
+}
+
+// endDrained requests the cancellation of the runs that hold a slot of a draining pool
+// after its deadline. It is idempotent. Once no such run remains, the pool is no longer
+// due.
+func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
+	p, err := s.store.LoadPool(ctx, ref)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read pool %s: %w", ref.ID, err)
+	}
+	if due := p.DrainDue(); due.IsZero() || due.After(s.now()) {
+		return nil
+	}
+	held, err := s.endHolders(ctx, p)
+	if err != nil || held > 0 {
+		return err
+	}
+	// Runs that got their slot while the pool had no limit are in no list of holders.
+	if err := s.living(ctx, p.Tenant, withSlot, func(r run.Run) error {
+		if !p.Holds(r) {
+			return nil
+		}
+		held++
+		return s.endHolder(ctx, p, r)
+	}); err != nil || held > 0 {
+		return err
+	}
+	p.Drained = true
+	if err := s.store.SavePool(ctx, p); err != nil && !errors.Is(err, port.ErrConflict) {
+		return fmt.Errorf("cannot store pool %s: %w", p.ID, err)
+	}
+	return nil
+}
+
+// endHolders requests the end of the runs with a lease, and returns their number.
+func (s *Lifecycle) endHolders(ctx context.Context, p run.Pool) (held int, err error) {
+	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the slots of pool %s: %w", p.ID, err)
+	}
+	for _, ref := range holders {
+		r, err := s.store.Load(ctx, ref)
+		if errors.Is(err, port.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("cannot read run %s: %w", ref.ID, err)
+		}
+		if err := s.endHolder(ctx, p, r); err != nil {
+			return 0, err
+		}
+	}
+	return len(holders), nil
+}
+
+// endHolder requests the end of a run with a slot of a drained pool.
+func (s *Lifecycle) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
+	if _, err := s.applyTo(ctx, r, is(run.Drained{Pool: p})); err != nil {
+		return fmt.Errorf("cannot request the end of run %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// sweepDrains ends the runs of draining pools whose deadline is over.
+func (s *Sweeper) sweepDrains(ctx context.Context) error {
+	return s.sweepRefs(ctx, "drains", func(after string) ([]run.Ref, string, error) {
+		due, next, err := s.store.DrainsDue(ctx, s.now(), after, sweepPage)
+		if err != nil {
+			err = fmt.Errorf("cannot read the draining pools: %w", err)
+		}
+		refs := make([]run.Ref, len(due))
+		for i, ref := range due {
+			refs[i] = run.Ref(ref) // sweepRefs returns tenants and ids only
+		}
+		return refs, next, err
+	}, func(limited context.Context, ref run.Ref) error { return s.endDrained(limited, run.PoolRef(ref)) })
+}

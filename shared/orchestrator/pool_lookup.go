@@ -1,0 +1,95 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// poolAge is how long a process uses the record of a pool after it read it.
+const poolAge = time.Second
+
+// poolLookup reads the pools of runs, each at most once in poolAge. It is safe for
+// concurrent use.
+type poolLookup struct {
+	store port.PoolStore
+	clock clock.Clock
+	// configured is the default pool while it has no record, without a tenant.
+	configured run.Pool
+	known      sync.Map // run.PoolRef -> knownPool
+}
+
+type knownPool struct {
+	run.Pool
+	readAt time.Time
+}
+
+func newPoolLookup(store port.PoolStore, c clock.Clock, config Config) *poolLookup {
+	return &poolLookup{store: store, clock: c, configured: run.Pool{
+		ID: config.Pool, Limit: config.MaxMachines, QueueLimit: config.QueueLimit,
+	}}
+}
+
+// ref identifies a pool by its name; empty is the default one.
+func (p *poolLookup) ref(tenant, name string) run.PoolRef {
+	return run.PoolRef{Tenant: tenant, ID: cmp.Or(name, p.configured.ID)}
+}
+
+// read reads a pool, or returns port.ErrNotFound. The default pool always exists.
+func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+	stored, err := p.store.LoadPool(ctx, ref)
+	switch {
+	case errors.Is(err, port.ErrNotFound) && ref.ID == p.configured.ID:
+		stored = p.configured
+		stored.Tenant = ref.Tenant
+	case errors.Is(err, port.ErrNotFound):
+		p.known.Delete(ref)
+		return run.Pool{}, err
+	case err != nil:
+		return run.Pool{}, fmt.Errorf("cannot read pool %s: %w", ref.ID, err)
+	}
+	p.known.Store(ref, knownPool{stored, p.clock.Now()})
+	return stored, nil
+}
+
+// pool returns a pool, read at most poolAge ago, or port.ErrNotFound.
+func (p *poolLookup) pool(ctx context.Context, tenant, name string) (run.Pool, error) {
+	ref := p.ref(tenant, name)
+	if found, ok := p.known.Load(ref); ok {
+		known := found.(knownPool) //nolint:forcetypeassert // the map has no other values
+		if age := p.clock.Now().Sub(known.readAt); age >= 0 && age < poolAge {
+			return known.Pool, nil
+		}
+	}
+	return p.read(ctx, ref)
+}
+
+// forRun returns the pool of a run. For a deleted pool it returns a draining one, so that
+// the run waits until the pool exists again.
+func (p *poolLookup) forRun(ctx context.Context, tenant, name string) (run.Pool, error) {
+	found, err := p.pool(ctx, tenant, name)
+	if errors.Is(err, port.ErrNotFound) {
+		return run.Pool{Tenant: tenant, ID: name, Draining: true}, nil
+	}
+	return found, err
+}
+
+// forNewRun returns the pool that a new run names. Fault: Unprocessable with the field
+// pool for an unknown one.
+func (p *poolLookup) forNewRun(ctx context.Context, tenant, name string) (run.Pool, error) {
+	found, err := p.pool(ctx, tenant, name)
+	if errors.Is(err, port.ErrNotFound) {
+		f := fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", name)
+		f.Field = "pool"
+		return run.Pool{}, f
+	}
+	return found, err
+}

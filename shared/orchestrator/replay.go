@@ -1,0 +1,330 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// Replays sends events of the streams of tenants again, to a webhook or to the bus.
+//
+// An accepted replay is a record of a stream of its own in the feed. HandOver gives those
+// to webhooks to their deliveries, Bus.Replay publishes those to the bus. Both continue
+// after a crash by cursors. Replays is safe for concurrent use, by any number of
+// processes.
+type Replays struct {
+	*Webhooks
+	bus bool
+}
+
+// NewReplays returns Replays. bus reports whether the deployment has a bus.
+func NewReplays(webhooks *Webhooks, bus bool) *Replays { return &Replays{webhooks, bus} }
+
+const (
+	// MaxReplay is the largest number of events in one replay.
+	MaxReplay = 10_000
+	// maxReplayScan is the number of positions that one request looks at: about two
+	// seconds of reading.
+	maxReplayScan = 20_000
+	// replayKeys is how long an idempotency key of a replay is looked for; a feed keeps no
+	// record longer.
+	replayKeys = 366 * 24 * time.Hour
+
+	replayStreams  = "replays/"
+	replayWebhooks = "webhooks/"
+)
+
+// Place is a place in a stream: behind the event at a position of an epoch. If At is set,
+// it is before the first event that occurred at that time or later. Events have the order
+// of their positions, from which that of their times may differ by some seconds.
+type Place struct {
+	Epoch    string
+	Position int64
+	At       time.Time
+}
+
+// ReplayRequest says which events to send again.
+type ReplayRequest struct {
+	// From and To limit the range; nil is the start and the end of the stream.
+	From, To *Place
+	Filter   events.Filter
+	// WebhookID is the webhook that gets those events of the range that its own filter
+	// selects too; empty is the bus.
+	WebhookID string
+	// Limit is the largest number of events, 1 to MaxReplay.
+	Limit int
+}
+
+// EventReplay is an accepted replay.
+type EventReplay struct {
+	ID        string        `json:"id"`
+	WebhookID string        `json:"webhookId,omitempty"`
+	Filter    events.Filter `json:"filter,omitzero"`
+	// Epoch and Range are the place of the events in the stream; Total is their number.
+	Epoch string `json:"epoch"`
+	webhook.Range
+	Total int `json:"total"`
+	// More: the requested range has further positions behind To.
+	More      bool      `json:"more,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	CreatedBy string    `json:"createdBy"`
+	Digest    string    `json:"digest"`
+	// Positions are those of the events for the bus: the differences, each as a varint.
+	Positions []byte `json:"positions,omitempty"`
+	// Sent is the number of events that were sent, or taken by the deliveries of the
+	// webhook.
+	Sent int `json:"-"`
+}
+
+// Replay accepts a replay. A repeat under the same idempotency key returns the replay with
+// its progress; existing is true then. An empty key is unique. Faults: InvalidRequest with
+// the field, NotFound for the webhook, IdempotencyMismatch, Unprocessable if no event is
+// selected, without a bus, or if the webhook has too many redeliveries.
+func (s *Replays) Replay(ctx context.Context, who port.Identity, in ReplayRequest, key, digest string) (r EventReplay, existing bool, err error) {
+	if err := checkKey(key); err != nil {
+		return r, false, err
+	}
+	if in.Limit < 1 || in.Limit > MaxReplay {
+		return r, false, fault.Invalid("limit", "limit: %d is out of range, want 1 to %d", in.Limit, MaxReplay)
+	}
+	id := "rpl_" + s.random.Hex(16)
+	if key != "" {
+		sum := sha256.Sum256([]byte(who.Tenant + "\x00" + key))
+		id = "rpl_" + hex.EncodeToString(sum[:16])
+	}
+	for range commitTries {
+		stream := replayStreams + who.Tenant
+		head, err := s.feed.Head(ctx, stream)
+		if err != nil {
+			return r, false, fmt.Errorf("cannot read the replays: %w", err)
+		}
+		if r, existing, err = s.known(ctx, who.Tenant, id, digest); err != nil || existing {
+			return r, existing, err
+		}
+		if r, err = s.plan(ctx, who, in); err != nil {
+			return r, false, err
+		}
+		r.ID, r.Digest, r.CreatedAt, r.CreatedBy = id, digest, s.now(), who.Subject
+		document, err := json.Marshal(r)
+		if err != nil {
+			return r, false, fmt.Errorf("cannot encode the replay: %w", err)
+		}
+		_, err = s.feed.Append(ctx, stream, port.Batch{After: head.Newest, Records: []port.FeedRecord{{ID: id, At: r.CreatedAt, Data: document}}})
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return r, false, fmt.Errorf("cannot store the replay: %w", err)
+		}
+		if err := s.HandOver(ctx, who.Tenant); err != nil {
+			s.log.WarnContext(ctx, "cannot begin a replay; a sweep does", "tenant", who.Tenant, "replay", id, "error", err.Error())
+		}
+		return r, false, nil
+	}
+	return r, false, fault.New(fault.Unavailable, "too many concurrent replays; retry")
+}
+
+// plan returns the replay of a request, without its id.
+func (s *Replays) plan(ctx context.Context, who port.Identity, in ReplayRequest) (r EventReplay, err error) {
+	filters := []events.Filter{in.Filter}
+	switch {
+	case in.WebhookID != "":
+		v, err := s.Webhook(ctx, who, in.WebhookID)
+		if err != nil {
+			return r, err
+		}
+		if len(v.Progress.Replays) >= webhook.MaxReplays {
+			return r, tooManyReplays(len(v.Progress.Replays))
+		}
+		filters = append(filters, v.Filter)
+	case !s.bus:
+		return r, fault.New(fault.Unprocessable, "target.bus: the deployment has no bus, want a webhook")
+	}
+	stream := StreamOf(who.Tenant)
+	head, err := s.feed.Head(ctx, stream)
+	if err != nil {
+		return r, fmt.Errorf("cannot read the stream of events: %w", err)
+	}
+	first, last := max(head.Oldest-1, 0), head.Newest
+	if first, err = s.position(ctx, stream, head, "from", in.From, first); err == nil {
+		last, err = s.position(ctx, stream, head, "to", in.To, last)
+	}
+	if err != nil {
+		return r, err
+	}
+	r = EventReplay{WebhookID: in.WebhookID, Filter: in.Filter, Epoch: head.Epoch, Range: webhook.Range{From: first + 1, To: last}}
+	if err := s.choose(ctx, stream, &r, in.Limit, filters); err != nil {
+		return r, err
+	}
+	if r.Total == 0 {
+		return r, fault.New(fault.Unprocessable, "no event from position %d to %d is selected, want another range or filter", r.From, r.To)
+	}
+	return r, nil
+}
+
+// choose counts the events of a replay, up to a limit, and cuts the range behind them.
+func (s *Replays) choose(ctx context.Context, stream string, r *EventReplay, limit int, filters []events.Filter) error {
+	begin, last, before := r.From-1, r.To, int64(0)
+	var positions []byte
+	for after := begin; after < last; {
+		records, err := s.feed.Read(ctx, stream, after, deliverPage)
+		if err != nil {
+			return fmt.Errorf("cannot read the stream of events: %w", err)
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		for _, record := range records {
+			if record.Position > last {
+				return nil
+			}
+			after = record.Position
+			if e, err := readEvent(record); err == nil && matchesAll(e.Envelope, filters) {
+				r.Total++
+				positions = binary.AppendUvarint(positions, uint64(after-before)) //nolint:gosec // positions grow
+				before = after
+			}
+			if r.WebhookID == "" {
+				r.Positions = positions
+			}
+			if r.Total == limit || after >= begin+maxReplayScan {
+				r.To, r.More = after, after < last
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func matchesAll(e events.Envelope, filters []events.Filter) bool {
+	for _, f := range filters {
+		if !f.Matches(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// position returns the position of a place; nil is fallback.
+func (s *Replays) position(ctx context.Context, stream string, head port.Head, field string, p *Place, fallback int64) (int64, error) {
+	switch {
+	case p == nil:
+		return fallback, nil
+	case p.At.IsZero():
+		if p.Epoch != head.Epoch || p.Position < head.Oldest-1 || p.Position > head.Newest {
+			return 0, fault.Invalid(field, "%s: the stream does not have this cursor, want one from %s-%d to %[2]s-%d",
+				field, head.Epoch, max(head.Oldest-1, 0), head.Newest)
+		}
+		return p.Position, nil
+	}
+	first, end := head.Oldest, head.Newest+1 // the first event at the time or later is in between
+	for first < end {
+		middle := first + (end-first)/2
+		records, err := s.feed.Read(ctx, stream, middle-1, 1)
+		if err != nil {
+			return 0, fmt.Errorf("cannot read the stream of events: %w", err)
+		}
+		if len(records) > 0 && records[0].At.Before(p.At) {
+			first = records[0].Position + 1
+		} else {
+			end = middle
+		}
+	}
+	return max(first-1, 0), nil
+}
+
+// known returns the replay with an id and its progress.
+func (s *Replays) known(ctx context.Context, tenant, id, digest string) (r EventReplay, ok bool, err error) {
+	stream := replayStreams + tenant
+	found, err := s.feed.Positions(ctx, stream, []port.FeedRecord{{ID: id, At: s.now().Add(-replayKeys)}})
+	if err != nil || len(found) == 0 {
+		return r, false, err
+	}
+	records, err := s.feed.Read(ctx, stream, found[id]-1, 1)
+	if err != nil || len(records) == 0 || records[0].ID != id {
+		return r, false, err
+	}
+	if err := json.Unmarshal(records[0].Data, &r); err != nil {
+		return r, false, fault.Wrap(err, fault.Internal, "unreadable replay %s", id)
+	}
+	if r.Digest != digest {
+		return r, false, fault.New(fault.IdempotencyMismatch, "the Idempotency-Key was used for another replay")
+	}
+	head, err := s.feed.Head(ctx, stream)
+	if err == nil {
+		r.Sent, err = s.sent(ctx, tenant, r, webhook.Place{Epoch: head.Epoch, Position: records[0].Position})
+	}
+	return r, true, err
+}
+
+// sent returns the number of sent events of a replay at a place of the stream of replays.
+func (s *Replays) sent(ctx context.Context, tenant string, r EventReplay, at webhook.Place) (int, error) {
+	if r.WebhookID == "" {
+		done, err := s.feed.Cursor(ctx, replayStreams+tenant, busConsumer+at.Epoch)
+		if err != nil || done >= at.Position {
+			return r.Total, err
+		}
+		sent, err := s.feed.Cursor(ctx, replayStreams+tenant, replaySent+r.ID)
+		return int(sent), err
+	}
+	p, err := s.store.Progress(ctx, webhook.Ref{Tenant: tenant, ID: r.WebhookID})
+	if errors.Is(err, port.ErrNotFound) {
+		return r.Total, nil // a deleted webhook gets no more
+	}
+	for _, one := range p.Replays {
+		if one.ID == r.ID {
+			return one.Sent, err
+		}
+	}
+	if !p.Took(at) {
+		return 0, err
+	}
+	return r.Total, err
+}
+
+// HandOver gives the replays of a tenant to the deliveries of their webhooks, each once.
+func (s *Subscriptions) HandOver(ctx context.Context, tenant string) error {
+	return handleReplays(ctx, s.feed, s.log, tenant, replayWebhooks, func(r EventReplay, at webhook.Place) error {
+		if r.WebhookID == "" {
+			return nil
+		}
+		ref := webhook.Ref{Tenant: tenant, ID: r.WebhookID}
+		for range commitTries {
+			p, err := s.store.Progress(ctx, ref)
+			if errors.Is(err, port.ErrNotFound) || err == nil && p.Took(at) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("cannot read the progress of the webhook: %w", err)
+			}
+			err = s.store.SaveDeliveries(ctx, p.Take(webhook.Replay{ID: r.ID, Range: r.Range, Filter: &r.Filter, Next: r.From, Total: r.Total}, at, s.now()))
+			if errors.Is(err, port.ErrConflict) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("cannot store the replay: %w", err)
+			}
+			s.wake(ctx, ref, 0)
+			return nil
+		}
+		return fault.New(fault.Unavailable, "too many concurrent changes of webhook %s", r.WebhookID)
+	})
+}
+
+// sweepReplays is HandOver for each tenant. It also deletes expired replays.
+func (s *Subscriptions) sweepReplays(ctx context.Context) error {
+	return eachStream(ctx, s.feed, replayStreams, func(tenant string) error {
+		_, err := s.feed.Trim(ctx, replayStreams+tenant, trimPage)
+		return errors.Join(s.HandOver(ctx, tenant), err)
+	})
+}

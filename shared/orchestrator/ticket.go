@@ -1,0 +1,50 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/token"
+)
+
+// TicketLife is the time for which a ticket is valid.
+const TicketLife = time.Hour
+
+// Ticket signs a ticket with which the streams of events can be read: those of the
+// caller's tenant that a query selects. A ticket cannot be revoked. The fault for a query
+// that does not fit into a ticket is InvalidRequest.
+func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (text string, expiresAt time.Time, err error) {
+	key, err := s.key(ctx)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	now := s.clock.Now().UTC().Truncate(time.Second)
+	expiresAt = now.Add(TicketLife)
+	text, err = token.MintTicket(key,
+		token.Ticket{TenantID: who.Tenant, WorkspaceID: who.Workspace, Holder: who.Subject, Query: query},
+		token.Use{ID: s.hex(16), IssuedAt: now, ExpiresAt: expiresAt})
+	if err == nil && len(text) > limit.Token {
+		err = fault.Invalid("types", "the filter makes a ticket of %d bytes, want one that fits into %d", len(text), limit.Token)
+	}
+	return text, expiresAt, err
+}
+
+// OpenTicket returns the identity of a ticket and its query. Its fault is
+// Unauthenticated.
+func (s *Tokens) OpenTicket(ctx context.Context, text string) (port.Identity, string, error) {
+	keys, err := s.published(ctx)
+	if err != nil {
+		return port.Identity{}, "", err
+	}
+	t, err := s.verifier.Ticket(text, keys)
+	if err != nil {
+		return port.Identity{}, "", err
+	}
+	return port.Identity{
+		Tenant: t.TenantID, Workspace: t.WorkspaceID, Subject: t.Holder, Scopes: []access.Scope{access.EventsRead},
+	}, t.Query, nil
+}

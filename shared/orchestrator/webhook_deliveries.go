@@ -1,0 +1,138 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// maxRedelivery is the number of positions in one redelivery.
+const maxRedelivery = 100_000
+
+// testReason is in the event that Test sends.
+const testReason webhook.Reason = "test"
+
+// Test sends an event that is in no stream, and returns the result. It is neither repeated
+// nor logged, and counts for nothing. Fault: NotFound.
+func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webhook.Attempt, error) {
+	v, err := s.Webhook(ctx, who, id)
+	if err != nil {
+		return webhook.Attempt{}, err
+	}
+	e := s.envelope(v.Webhook, actorOf(who), testReason)
+	e.Notifier = &events.Notifier{Channel: "orch.policy"}
+	body, err := bodyOf(e, nil)
+	if err != nil {
+		return webhook.Attempt{}, err
+	}
+	older, newer, err := signingKeys(v.Webhook, s.now())
+	if err != nil {
+		return webhook.Attempt{}, fmt.Errorf("cannot sign the event: %w", err)
+	}
+	reply, err := s.sender.Send(ctx, hook.Message{URL: v.URL, Body: body, Key: older, Newer: newer, ID: e.EventID, Timeout: webhook.AttemptTime})
+	if err != nil {
+		return webhook.Attempt{}, fault.Wrap(err, fault.Unavailable, "the test was interrupted")
+	}
+	return attemptOf(reply, s.now()), nil
+}
+
+// Deliveries returns a page of the log of a webhook, the newest events first: those with a
+// position below before. state selects a state; empty is each. Fault: NotFound.
+func (s *Webhooks) Deliveries(ctx context.Context, who port.Identity, id string, state webhook.State, before int64, most int) ([]webhook.Delivery, error) {
+	v, err := s.Webhook(ctx, who, id)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.store.Deliveries(ctx, v.Ref(), state, before, most)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the deliveries: %w", err)
+	}
+	return found, nil
+}
+
+// Redeliver sends the events of the webhook in a range of positions once more, also those
+// that were delivered. A paused or disabled webhook gets them when it is enabled. A range
+// that is redelivered already is not repeated. Faults: NotFound, InvalidRequest with the
+// field, Unprocessable for a range without events of the webhook, and for too many ranges.
+func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, r webhook.Range) (webhook.Replay, error) {
+	v, err := s.Webhook(ctx, who, id)
+	if err != nil {
+		return webhook.Replay{}, err
+	}
+	head, err := s.feed.Head(ctx, StreamOf(who.Tenant))
+	if err != nil {
+		return webhook.Replay{}, fmt.Errorf("cannot read the stream of events: %w", err)
+	}
+	switch {
+	case r.From < head.Oldest || r.From > head.Newest:
+		return webhook.Replay{}, fault.Invalid("from", "from: position %d is not stored, want %d to %d", r.From, head.Oldest, head.Newest)
+	case r.To < r.From || r.To > head.Newest:
+		return webhook.Replay{}, fault.Invalid("to", "to: %d is out of range, want %d to %d", r.To, r.From, head.Newest)
+	case r.To-r.From >= maxRedelivery:
+		return webhook.Replay{}, fault.Invalid("to", "to: got %d positions, want at most %d", r.To-r.From+1, maxRedelivery)
+	}
+	total, err := s.count(ctx, v.Webhook, r)
+	if err != nil {
+		return webhook.Replay{}, err
+	}
+	if total == 0 {
+		return webhook.Replay{}, fault.New(fault.Unprocessable, "no event from %d to %d is one of the webhook", r.From, r.To)
+	}
+	replay := webhook.Replay{Range: r, Next: r.From, Total: total}
+	for range commitTries {
+		p, err := s.store.Progress(ctx, v.Ref())
+		if errors.Is(err, port.ErrNotFound) {
+			return webhook.Replay{}, noWebhook()
+		}
+		if err != nil {
+			return webhook.Replay{}, fmt.Errorf("cannot read the progress of the webhook: %w", err)
+		}
+		if at := slices.IndexFunc(p.Replays, func(is webhook.Replay) bool { return is.Range == r && is.ID == "" }); at >= 0 {
+			return p.Replays[at], nil
+		}
+		if len(p.Replays) >= webhook.MaxReplays {
+			return webhook.Replay{}, tooManyReplays(len(p.Replays))
+		}
+		p.Replays, p.WakeAt = append(slices.Clone(p.Replays), replay), s.now()
+		err = s.store.SaveDeliveries(ctx, p)
+		if errors.Is(err, port.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return webhook.Replay{}, fmt.Errorf("cannot store the redelivery: %w", err)
+		}
+		s.wake(ctx, v.Ref(), 0)
+		return replay, nil
+	}
+	return webhook.Replay{}, fault.New(fault.Unavailable, "too many concurrent changes of the webhook; retry")
+}
+
+func tooManyReplays(n int) error {
+	return fault.New(fault.Unprocessable, "%d redeliveries of the webhook have not ended; want fewer", n)
+}
+
+// count returns the number of events of a webhook in a range.
+func (s *Webhooks) count(ctx context.Context, w webhook.Webhook, r webhook.Range) (total int, err error) {
+	for after := r.From - 1; after < r.To; {
+		records, err := s.feed.Read(ctx, StreamOf(w.Tenant), after, deliverPage)
+		if err != nil || len(records) == 0 {
+			return total, err
+		}
+		for _, record := range records {
+			if after = record.Position; after > r.To {
+				break
+			}
+			if e, err := readEvent(record); err == nil && w.Filter.Matches(e.Envelope) {
+				total++
+			}
+		}
+	}
+	return total, nil
+}

@@ -1,0 +1,187 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+func TestWebhookSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	for name, row := range map[string]struct {
+		change func(*orchestrator.WebhookSettings)
+		field  string
+		code   fault.Code
+	}{
+		"no URL":         {func(in *orchestrator.WebhookSettings) { in.URL = "" }, "url", fault.InvalidRequest},
+		"private":        {func(in *orchestrator.WebhookSettings) { in.URL = "https://10.0.0.1/" }, "url", fault.Unprocessable},
+		"plain":          {func(in *orchestrator.WebhookSettings) { in.URL = "http://hooks.example.org/" }, "url", fault.Unprocessable},
+		"port":           {func(in *orchestrator.WebhookSettings) { in.URL = "https://hooks.example.org:22/" }, "url", fault.Unprocessable},
+		"type":           {func(in *orchestrator.WebhookSettings) { in.Filter.Types = []string{"job.exploded"} }, "eventTypes", fault.InvalidRequest},
+		"job":            {func(in *orchestrator.WebhookSettings) { in.Filter.JobID = "a\x00" }, "jobId", fault.InvalidRequest},
+		"description":    {func(in *orchestrator.WebhookSettings) { in.Description = strings.Repeat("x", 501) }, "description", fault.InvalidRequest},
+		"rate":           {func(in *orchestrator.WebhookSettings) { in.RateLimit = 1001 }, "rateLimit", fault.InvalidRequest},
+		"negative rate":  {func(in *orchestrator.WebhookSettings) { in.RateLimit = -1 }, "rateLimit", fault.InvalidRequest},
+		"private by IP6": {func(in *orchestrator.WebhookSettings) { in.URL = "https://[::ffff:10.0.0.1]/" }, "url", fault.Unprocessable},
+	} {
+		in := orchestrator.WebhookSettings{URL: "https://hooks.example.org/"}
+		row.change(&in)
+		_, _, _, err := h.webhooks.Create(t.Context(), subscriber, in, "", "")
+		if f := fault.Of(err); f == nil || f.Code != row.code || f.Field != row.field {
+			t.Errorf("%s: got %v, want %s of %s", name, err, row.code, row.field)
+		}
+	}
+	if found, _, err := h.webhooks.List(t.Context(), subscriber, port.Page{Limit: 10}); err != nil || len(found) != 0 {
+		t.Errorf("got %v, %v, want nothing stored", found, err)
+	}
+}
+
+func TestWebhookIsCreatedOncePerKey(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	in := orchestrator.WebhookSettings{URL: "https://hooks.example.org/"}
+	first, secret, existing, err := h.webhooks.Create(t.Context(), subscriber, in, "key", "digest")
+	if err != nil || existing || !strings.HasPrefix(secret, "whsec_") {
+		t.Fatalf("got %v, %t, %v, want a new webhook", first, existing, err)
+	}
+	h.clock.Advance(time.Hour)
+	again, secret, existing, err := h.webhooks.Create(t.Context(), subscriber, in, "key", "digest")
+	if err != nil || !existing || secret != "" || again.ID != first.ID {
+		t.Errorf("got %v, %q, %t, %v, want the first webhook without its secret", again, secret, existing, err)
+	}
+	if _, _, _, err := h.webhooks.Create(t.Context(), subscriber, in, "key", "another"); !fault.Is(err, fault.IdempotencyMismatch) {
+		t.Errorf("got %v, want IDEMPOTENCY_MISMATCH", err)
+	}
+	other := subscriber
+	other.Tenant = "zenith"
+	if v, _, existing, err := h.webhooks.Create(t.Context(), other, in, "key", "digest"); err != nil || existing || v.ID == first.ID {
+		t.Errorf("got %v, %t, %v, want a webhook of the other tenant", v, existing, err)
+	}
+	if _, err := h.webhooks.Webhook(t.Context(), other, first.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v for a webhook of another tenant, want NOT_FOUND (EE-1.3)", err)
+	}
+}
+
+// TestChangesOfAWebhookAreEvents checks the digests and the actor of each (EE-3.7).
+func TestChangesOfAWebhookAreEvents(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	w := h.subscribe()
+	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+		in.Description = "changed"
+		return in, false, nil
+	})
+	h.ok(err)
+	_, _, err = h.webhooks.Rotate(t.Context(), subscriber, w.ID, orchestrator.Precondition{})
+	h.ok(err)
+	h.ok(h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}))
+	if err := h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v, want NOT_FOUND", err)
+	}
+	before, ids := "", map[string]bool{}
+	for i, e := range h.store.notes {
+		want := fmt.Sprintf("orch-policy.updated-webhook/%s-%d", w.ID, i+1)
+		if e.Policy.Before != before || (e.Policy.After == "") != (i == 3) || e.IdempotencyKey != want || e.Actor.Subject != subscriber.Subject || e.Policy.Version != int64(i+1) {
+			t.Errorf("event %d: got %+v with key %s by %s, want it behind %q with key %s", i, e.Policy, e.IdempotencyKey, e.Actor.Subject, before, want)
+		}
+		before, ids[e.EventID] = e.Policy.After, true
+	}
+	if len(ids) != 4 {
+		t.Errorf("got %d events, want 4", len(ids))
+	}
+}
+
+// TestPing sends an event that nothing counts.
+func TestPing(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	w := h.subscribe(func(in *orchestrator.WebhookSettings) { in.Paused = true })
+	h.receiver.answers(418)
+	a, err := h.webhooks.Test(t.Context(), subscriber, w.ID)
+	if err != nil || a.Status != 418 || a.Response != "an answer" {
+		t.Fatalf("got %+v, %v, want the answer", a, err)
+	}
+	e := h.receiver.got[0]
+	if e.EventType != "policy.updated" || e.Policy.Reason != "test" || e.Policy.ID != w.ID || h.receiver.headers[0].Get("Webhook-Id") != e.EventID {
+		t.Errorf("got %s, want an event about the webhook", h.receiver.bodies[0])
+	}
+	if v := h.view(w); v.Progress.Health.Failures != 0 || len(h.delivered(w)) != 0 {
+		t.Errorf("got %+v, want no trace", v.Progress)
+	}
+}
+
+// TestWebhookOfATaskIsDeletedWithIt removes the record of the task.
+func TestWebhookOfATaskIsDeletedWithIt(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	h.tasks["export_1"] = true
+	v, secret, err := h.webhooks.ForTask(t.Context(), subscriber, "export_1", orchestrator.WebhookSettings{URL: h.receiver.URL, Filter: events.Filter{Types: []string{"job.*"}}})
+	if err != nil || secret == "" || v.Filter.TaskID != "export_1" {
+		t.Fatalf("got %+v, %v, want a webhook of the task", v, err)
+	}
+	h.publish("export_1", "export_2")
+	h.pass(3 * time.Hour)
+	if got := h.receiver.tasks(); fmt.Sprint(got) != "[export_1]" {
+		t.Errorf("got %v, want the event of the task", got)
+	}
+	again, secret, err := h.webhooks.ForTask(t.Context(), subscriber, "export_1", orchestrator.WebhookSettings{URL: h.receiver.URL, Filter: events.Filter{Types: []string{"job.*"}}})
+	if err != nil || secret != "" || again.ID != v.ID {
+		t.Errorf("got %+v, %q, %v, want the same webhook without its secret", again, secret, err)
+	}
+	delete(h.tasks, "export_1")
+	h.pass(2 * time.Hour)
+	if _, err := h.webhooks.Webhook(t.Context(), subscriber, v.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("got %v after the task was deleted, want NOT_FOUND", err)
+	}
+}
+
+// TestDispatchWakesOnceForManyEvents: a webhook whose filter selects nothing is not
+// notified.
+func TestDispatchWakesOnceForManyEvents(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	w := h.subscribe(func(in *orchestrator.WebhookSettings) { in.Filter.TaskID = "a" })
+	h.subscribe(func(in *orchestrator.WebhookSettings) { in.Filter.TaskID = "b" })
+	h.publish("a", "c", "a")
+	if due := h.wakes.Due(); len(due) != 1 || due[0].Webhook != w.ID {
+		t.Errorf("got wakes %v, want one of %s", due, w.ID)
+	}
+	if position, err := h.dispatch.Position(t.Context(), subscriber.Tenant); err != nil || position != 3 {
+		t.Errorf("got position %d, %v, want 3", position, err)
+	}
+	h.append("b")
+	h.ok(h.dispatch.DispatchAll(t.Context()))
+	if due := h.wakes.Due(); len(due) != 1 || due[0].Webhook == w.ID {
+		t.Errorf("got wakes %v, want one of the other webhook", due)
+	}
+}
+
+// TestNewEpochRestartsTheCursor loses the stream: the new one is delivered from its start.
+func TestNewEpochRestartsTheCursor(t *testing.T) {
+	t.Parallel()
+	h := withWebhooks(t)
+	h.publish("old", "old", "old")
+	w := h.subscribe()
+	h.publish("one")
+	h.work()
+	h.feed.Lose(orchestrator.StreamOf(subscriber.Tenant))
+	h.append("two")
+	h.ok(h.delivery.Deliver(t.Context(), w.Ref()))
+	if got := h.receiver.tasks(); fmt.Sprint(got) != "[one two]" {
+		t.Errorf("got %v, want the event of the new stream", got)
+	}
+	if log := h.delivered(w); len(log) != 2 || log[0].State != webhook.Delivered {
+		t.Errorf("got %+v, want both deliveries", log)
+	}
+}
