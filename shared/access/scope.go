@@ -16,17 +16,23 @@ const (
 	JobsWrite Scope = "jobs:write"
 	// EventsRead allows reading the tenant's event stream.
 	EventsRead Scope = "events:read"
+	// WebhooksWrite allows changing and testing webhooks, which send events of the tenant
+	// to addresses of the caller's choice.
+	WebhooksWrite Scope = "webhooks:write"
+	// MetricsRead allows reading the metrics of the deployment, which count the runs of
+	// all tenants and name their pools.
+	MetricsRead Scope = "metrics:read"
 	// Admin allows operating pools and other resources of the deployment.
 	Admin Scope = "admin"
 	// Quota allows changing quotas and budgets.
 	Quota Scope = "orch:quota"
-	// Backfill allows runs for times in the past.
+	// Backfill allows runs for times in the past, and replays of events.
 	Backfill Scope = "orch:backfill"
 )
 
 // Scopes lists all scopes.
 func Scopes() []Scope {
-	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, Admin, Quota, Backfill}
+	return []Scope{RunsRead, RunsWrite, JobsWrite, EventsRead, WebhooksWrite, MetricsRead, Admin, Quota, Backfill}
 }
 
 // Known reports whether s is one of Scopes.

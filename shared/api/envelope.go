@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/trace"
 )
 
 // Environment encodes an assignment as the variables of the export contract, or those
@@ -25,7 +26,9 @@ func Environment(a orchestrator.Assignment) (map[string]string, error) {
 	if a.Run.Work.Program != nil {
 		env = jobVariables(a)
 	}
+	addBucket(env, a.Bucket)
 	env["TASK_ID"], env[contract.EnvelopeVariable] = a.Run.TaskID, string(envelope)
+	env[contract.TraceParentVariable] = trace.OfAttempt(a.Run).String()
 	return env, nil
 }
 
@@ -34,21 +37,25 @@ func exportVariables(a orchestrator.Assignment) map[string]string {
 		"BATCH_ID": batchOf(a.Run), "PI": a.Run.Work.PI, "EXPORT_FORMAT": a.Run.Work.Format,
 		"EXPORT_OPTIONS": string(a.Run.Work.Options), "CALLBACK_URL": a.CallbackURL, "SOURCE_API_URL": a.SourceURL,
 	}
-	if a.Bucket.AccessKeyID != "" {
-		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = a.Bucket.AccountID, a.Bucket.Bucket
-		env["R2_ACCESS_KEY_ID"], env["R2_SECRET_ACCESS_KEY"] = a.Bucket.AccessKeyID, a.Bucket.SecretAccessKey
-	}
-	if a.Bucket.Endpoint != "" {
-		env["R2_ENDPOINT"] = a.Bucket.Endpoint
-	}
-	if a.Bucket.Endpoint != "" && a.Bucket.Region != "" && a.Bucket.Region != limit.R2Region {
-		env["R2_REGION"] = a.Bucket.Region
-	}
 	return env
 }
 
-// jobVariables returns the environment of a job's program. One that has to report gets
-// the CALLBACK_URL of the export contract too; the others need no credentials.
+// addBucket adds the variables of a bucket; a zero bucket has none.
+func addBucket(env map[string]string, b orchestrator.WorkerBucket) {
+	if b.AccessKeyID != "" {
+		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = b.AccountID, b.Bucket
+		env["R2_ACCESS_KEY_ID"], env["R2_SECRET_ACCESS_KEY"] = b.AccessKeyID, b.SecretAccessKey
+	}
+	if b.Endpoint != "" {
+		env["R2_ENDPOINT"] = b.Endpoint
+	}
+	if b.Endpoint != "" && b.Region != "" && b.Region != limit.R2Region {
+		env["R2_REGION"] = b.Region
+	}
+}
+
+// jobVariables returns the environment of a job's program. A program that must report also
+// gets the CALLBACK_URL of the export contract.
 func jobVariables(a orchestrator.Assignment) map[string]string {
 	env := maps.Clone(a.Variables)
 	if env == nil {
@@ -100,7 +107,7 @@ func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 	}
 	return contract.TaskEnvelope{
 		TaskID: r.TaskID, RunID: r.ID, AssetID: r.Work.PI, TaskKey: key,
-		TenantID: r.Tenant, WorkspaceID: r.Workspace, CorrelationID: r.CorrelationID, Attempt: r.Attempt.Number,
+		TenantID: r.Tenant, WorkspaceID: r.Workspace, CorrelationID: r.CorrelationID, TraceParent: trace.OfAttempt(r).String(), Attempt: r.Attempt.Number,
 		Resources: contract.Resources{
 			CPUMillicores: int64(a.CPUs) * 1000, MemoryBytes: int64(a.MemoryMB) << 20,
 			TimeoutMS: r.Policy.TimeLimit.Milliseconds(),

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"encoding/json"
+
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // JobAnswer is the response of GET /v1/jobs/{job_id}: the members of the definition and
@@ -14,6 +18,24 @@ type JobAnswer struct {
 
 // Job returns the response for a job.
 func Job(j job.Job) JobAnswer { return JobAnswer{j.Definition, jobState(j)} }
+
+// Documents encode what events that no commit of a run has are about.
+func Documents() orchestrator.Documents {
+	return orchestrator.Documents{Job: JobDocument, Pool: PoolDocument, Log: LogEvent}
+}
+
+// JobDocument encodes a job for the digests of its events.
+func JobDocument(j job.Job) ([]byte, error) { return json.Marshal(Job(j)) }
+
+// PoolDocument encodes a pool without its use for the digests of its events.
+func PoolDocument(p run.Pool) ([]byte, error) {
+	return json.Marshal(Pool(orchestrator.PoolView{Pool: p}))
+}
+
+// RunAccepted returns the response to an accepted run.
+func RunAccepted(r run.Run) contract.RunAccepted {
+	return contract.RunAccepted{TaskID: r.TaskID, RunID: r.ID, State: string(r.State)}
+}
 
 // JobVersionAnswer is the response of GET /v1/jobs/{job_id}/versions/{version}.
 type JobVersionAnswer struct {
@@ -29,9 +51,13 @@ func JobVersion(j job.Job) JobVersionAnswer {
 // JobSummary returns an item of GET /v1/jobs.
 func JobSummary(j job.Job) contract.JobSummary {
 	d := j.Definition
-	return contract.JobSummary{
+	summary := contract.JobSummary{
 		ID: j.ID, Name: d.Name, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, TimeZone: d.TimeZone, JobState: jobState(j),
 	}
+	if d.Export != nil {
+		summary.Export = d.Export.Format
+	}
+	return summary
 }
 
 func jobState(j job.Job) contract.JobState {

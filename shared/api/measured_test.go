@@ -15,7 +15,8 @@ import (
 // TestFiguresOfARun shows a run that was skipped, and one that runs.
 func TestFiguresOfARun(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	now := begin
 	first := run.Run{
 		ID: "a", TaskID: "a", JobID: "nightly", Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
 		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 3}},
@@ -34,7 +35,12 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 	task := api.Task(orchestrator.View{Run: r, QueuePosition: -1, At: now.Add(time.Hour)})
 	wantViolations := []contract.Violation{{Constraint: "maxConcurrentRuns", Message: "all slots are held", Timestamp: violated.At}}
-	want := &contract.Measured{
+	want := contract.Measured{
+		RunID: "a", JobID: "nightly", FinalState: "Completed", Skipped: true,
+		StateTransitionTimestamps: map[string]time.Time{
+			"Pending": begin, "ConditionPending": begin.Add(4 * time.Second), "ConditionRunning": begin.Add(4 * time.Second),
+			"ActionPending": begin.Add(4 * time.Second), "ActionRunning": begin.Add(6 * time.Second), "Completed": begin.Add(8 * time.Second),
+		},
 		QueueSeconds: 2, ConstraintCheckSeconds: 2, ActionExecutionSeconds: 4, TotalSeconds: 8, StateTransitionCount: 5,
 		ConstraintsChecked: 1, ConstraintsViolated: 1, ActionsExecuted: 1, MaxRetries: 2,
 	}
@@ -47,7 +53,14 @@ func TestFiguresOfARun(t *testing.T) {
 	if running := api.Task(orchestrator.View{Run: run.New(first, now).Run, At: now.Add(time.Minute)}); running.Measured.QueueSeconds != 60 {
 		t.Errorf("got %+v of a queued run, want a minute in the queue", running.Measured)
 	}
-	if export := api.Task(view(func(r *run.Run) { r.Work.Kind = run.KindExport })); export.Measured != nil {
-		t.Errorf("got figures %+v of an export, want none", export.Measured)
+	export := view(func(r *run.Run) { r.Work.Kind, r.ID, r.State, r.Tally.Heartbeats = run.KindExport, "e", run.Running, 3 })
+	export.Heartbeat = &run.Heartbeat{Received: 4}
+	if m := api.Task(export).Measured; m.RunID != "e" || m.HeartbeatsSent != 7 || m.FinalState != "" {
+		t.Errorf("got figures %+v of a running export, want those of its run and 7 heartbeats", m)
+	}
+	r.Tally.ActedAfter = 1
+	end := run.Event{Type: run.EventCompleted, At: now, From: run.ActionRunning, State: run.Completed}
+	if diff := cmp.Diff(&want, api.Event(r, end).Measured); diff != "" {
+		t.Errorf("figures of the terminal event (-want +got):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,11 +60,34 @@ func TestProgressMessages(t *testing.T) {
 			Run: run.Run{State: run.ContainerCreating, Slot: run.Slot{State: run.SlotQueued}}, QueuePosition: 3,
 		}},
 		{"throttled", "after a failed try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
+		{"in the queue of its job", "waiting for a slot of job nightly, position 2 in the queue", orchestrator.View{
+			Run: run.Run{State: run.ActionRunning, JobID: "nightly", JobSlot: run.Slot{State: run.SlotQueued}}, QueuePosition: 2,
+		}},
+		{"retry_later", "checking again at 2026-01-02T03:04:05Z", view(func(r *run.Run) {
+			r.State, r.Acting = run.ActionRunning, &run.Acting{Type: run.ActionRetryLater, Waits: true, NotBefore: at}
+		})},
 		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
 		{"cancelled", "cancel requested", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
 	} {
 		if got := api.Status(row.view).Progress.Message; !strings.Contains(got, row.want) {
 			t.Errorf("%s: got message %q, want %q in it", row.name, got, row.want)
+		}
+	}
+}
+
+func TestProgressOfACompletedRun(t *testing.T) {
+	t.Parallel()
+	for skipped, want := range map[bool]string{false: "100 done", true: "none skipped: maxConcurrentRuns: all slots are held"} {
+		p := api.Status(view(func(r *run.Run) {
+			r.State, r.Skipped = run.Completed, skipped
+			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
+		})).Progress
+		percent := "none"
+		if p.Percent != nil {
+			percent = fmt.Sprint(*p.Percent)
+		}
+		if got := percent + " " + p.Message; got != want {
+			t.Errorf("skipped %t: got progress %q, want %q", skipped, got, want)
 		}
 	}
 }
@@ -88,7 +112,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		r.Fault = fault.Wrap(errors.New("dial 10.0.0.3"), fault.Internal, "it failed")
 		r.State = run.Failed
 	})
-	for _, shown := range []any{api.Status(v), api.Task(v), api.Event(run.Event{Fault: v.Run.Fault})} {
+	for _, shown := range []any{api.Status(v), api.Task(v), api.Event(v.Run, run.Event{Fault: v.Run.Fault})} {
 		text, err := json.Marshal(shown)
 		if err != nil || strings.Contains(string(text), "secret-token") || strings.Contains(string(text), "an-image") || strings.Contains(string(text), "10.0.0.3") {
 			t.Errorf("got %s, %v, want no token, image and address", text, err)

@@ -10,6 +10,7 @@ package api
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -67,12 +68,34 @@ func position(v orchestrator.View) *int {
 	return &v.QueuePosition
 }
 
+// done describes the end of a completed run: a skipped one has a reason.
+func done(r run.Run) string {
+	switch {
+	case r.Missed != nil:
+		return r.Missed.String()
+	case !r.Skipped:
+		return "done"
+	case r.Overflowed != nil:
+		return "skipped: " + r.Overflowed.String()
+	case len(r.Violations) == 0:
+		return "skipped"
+	}
+	texts := make([]string, len(r.Violations))
+	for i, violation := range r.Violations {
+		texts[i] = violation.String()
+	}
+	return "skipped: " + strings.Join(texts, "; ")
+}
+
 // progress returns the progress of a run; nil if it ended without success.
 func progress(v orchestrator.View) *contract.Progress {
 	switch {
 	case v.Run.State == run.Completed:
-		all := 100
-		return &contract.Progress{Percent: &all, Message: "done"}
+		p := &contract.Progress{Message: done(v.Run)}
+		if !v.Run.Skipped {
+			p.Percent = new(100)
+		}
+		return p
 	case v.Run.State.Terminal():
 		return nil
 	}
@@ -113,10 +136,21 @@ func stateMessage(r run.Run, position int) string {
 	case run.PreRun:
 		return "scheduled for " + r.ScheduledAt.Format(time.RFC3339)
 	case run.Pending:
+		if r.AwaitsKey() {
+			what := "waiting for a slot of key " + r.Concurrency.Key
+			return waiting(what, position, what)
+		}
 		return waiting("waiting for a machine", position, "waiting for admission")
 	case run.ConditionPending, run.ConditionRunning:
 		return "checking constraints"
 	case run.ActionPending, run.ActionRunning:
+		if r.AwaitsJobSlot() {
+			what := "waiting for a slot of job " + r.JobID
+			return waiting(what, position, what)
+		}
+		if a := r.Acting; a != nil && a.Waits && !a.NotBefore.IsZero() {
+			return "a constraint is violated; checking again at " + a.NotBefore.Format(time.RFC3339)
+		}
 		return "running the action of a violated constraint"
 	case run.ContainerCreating:
 		const limited = "waiting until the platform permits the start of a machine"

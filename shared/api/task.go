@@ -13,7 +13,7 @@ func Task(v orchestrator.View) contract.Task {
 	task := contract.Task{
 		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
 		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work),
-		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped,
+		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped, Priority: string(r.Priority),
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,
 		FailedAttempts: r.Spent.Attempts, FailedStarts: r.Spent.Starts,
 		QueuePosition: position(v), Progress: progress(v), Worker: workerOf(v), Fault: faultOf(r.Fault),
@@ -26,13 +26,20 @@ func Task(v orchestrator.View) contract.Task {
 	if m := r.Missed; m != nil {
 		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until}
 	}
+	if r.Concurrency != nil {
+		task.ConcurrencyKey = r.Concurrency.Key
+	}
+	if o := r.Overflowed; o != nil {
+		task.Overflowed = &contract.Overflowed{Rule: string(o.Rule), By: o.By, Queued: o.Queued}
+	}
 	for _, f := range r.Violations {
 		task.Violations = append(task.Violations, contract.Violation{
 			Constraint: string(f.Constraint), Message: f.Message, Timestamp: f.At, Unchecked: f.Unchecked,
 		})
 	}
-	if r.Work.Kind == run.KindJob {
-		task.Measured = measured(r.Metrics(v.At))
+	task.Measured = measured(r, r.Metrics(v.At))
+	if b := v.Heartbeat; b != nil && !r.State.Terminal() {
+		task.Measured.HeartbeatsSent += b.Received
 	}
 	if r.Attempt.MachineName != "" {
 		task.Machine = &contract.Machine{ID: r.Attempt.Machine.ID, Name: r.Attempt.MachineName, Exit: exitOf(r.Attempt.Exit)}
@@ -50,19 +57,6 @@ func Task(v orchestrator.View) contract.Task {
 		}
 	}
 	return task
-}
-
-func measured(m run.Metrics) *contract.Measured {
-	in := func(phase run.Phase) float64 { return m.Phases[phase].Seconds() }
-	return &contract.Measured{
-		PreRunSeconds: in(run.PhasePreRun), QueueSeconds: in(run.PhaseQueue), ConstraintCheckSeconds: in(run.PhaseConstraintCheck),
-		ActionExecutionSeconds: in(run.PhaseActionExecution), ContainerCreationSeconds: in(run.PhaseContainerCreation),
-		ExecutionSeconds: in(run.PhaseExecution), TerminationSeconds: in(run.PhaseTermination), RetryDelaySeconds: in(run.PhaseRetryDelay),
-		TotalSeconds: m.Total.Seconds(), StateTransitionCount: m.StateTransitions,
-		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
-		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
-		StartLatencySeconds: m.StartLatency.Seconds(), ExitCode: m.ExitCode, Success: m.Success,
-	}
 }
 
 // programShown returns the program of a job as clients see it; nil without one.
@@ -118,13 +112,18 @@ func workerOf(v orchestrator.View) *contract.Worker {
 	return worker
 }
 
-// Event returns an item of GET /v1/tasks/{task_id}/events.
-func Event(e run.Event) contract.TaskEvent {
-	return contract.TaskEvent{
+// Event returns an item of GET /v1/tasks/{task_id}/events. r is the record as of the event
+// or later.
+func Event(r run.Run, e run.Event) contract.TaskEvent {
+	event := contract.TaskEvent{
 		EventID: e.ID, Seq: e.Seq, Type: string(e.Type), OccurredAt: e.At,
 		From: string(e.From), State: string(e.State), Attempt: e.Attempt,
 		Message: e.Message, Fault: faultOf(e.Fault), Exit: exitOf(e.Exit),
 	}
+	if m, ended := r.EndMetrics(e); ended {
+		event.Measured = new(measured(r, m))
+	}
+	return event
 }
 
 func faultOf(f *fault.Fault) *contract.Fault {

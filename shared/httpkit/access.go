@@ -89,8 +89,9 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 		return nil
 	case ForAll:
 		return nil
+	case ForClients, ForReaders:
 	}
-	caller, err := s.authenticate(r)
+	caller, err := s.callerOf(t, r)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,16 @@ func (s *server) admit(x *exchange, t Route, r *http.Request) error {
 		return fault.New(fault.MissingScope, "the token does not have the scope %s", t.Scope)
 	}
 	return nil
+}
+
+// callerOf returns the caller of a route for clients or readers.
+func (s *server) callerOf(t Route, r *http.Request) (port.Identity, error) {
+	if t.Access == ForReaders {
+		if who, found, err := s.openTicket(r); found {
+			return who, err
+		}
+	}
+	return s.authenticate(r)
 }
 
 // authenticate returns the caller of a route for clients. Where no token is

@@ -19,6 +19,17 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return WriteBytes(w, status, "application/json", text)
 }
 
+// WriteAccepted responds to a request that creates something at a path: 202, or 200 if an
+// earlier request created it.
+func WriteAccepted(w http.ResponseWriter, existing bool, path string, v any) error {
+	status := http.StatusAccepted
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", path)
+	return WriteJSON(w, status, v)
+}
+
 // JSON encodes v without HTML escapes.
 func JSON(v any) ([]byte, error) {
 	var text bytes.Buffer

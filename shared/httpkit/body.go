@@ -39,7 +39,7 @@ func DecodeJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return parseJSON(body, v)
+	return ParseJSON(body, v)
 }
 
 // DecodeOptionalJSON does the same for an optional body. It leaves v unchanged
@@ -104,6 +104,9 @@ func readAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.InvalidRequest, "incomplete body")
 	}
+	if x := exchangeOf(r.Context()); x != nil {
+		x.body = body
+	}
 	return body, nil
 }
 
@@ -161,8 +164,8 @@ func peek(r *http.Request) []byte {
 	return start
 }
 
-// parseJSON decodes a body for DecodeJSON.
-func parseJSON(body []byte, v any) error {
+// ParseJSON decodes a body with the rules of DecodeJSON.
+func ParseJSON(body []byte, v any) error {
 	if !utf8.Valid(body) {
 		return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
 	}

@@ -18,9 +18,7 @@ func TestErrorsRepeatLittleOfTheBody(t *testing.T) {
 	digits := strings.Repeat("1", 1<<19)
 	for name, body := range map[string]string{
 		"number":        `{"pi":` + digits + `}`,
-		"option":        `{"pi":"a","options":{"maxDepth":` + digits + `}}`,
 		"fraction":      `{"pi":"a","options":{"maxDepth":0.` + digits + `}}`,
-		"exponent":      `{"pi":"a","options":{"maxDepth":1e` + digits + `}}`,
 		"unknown field": `{"` + digits + `":1}`,
 		"text":          `{"pi":"a","options":"` + digits + `"}`,
 	} {

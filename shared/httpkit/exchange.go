@@ -4,9 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/trace"
 )
 
 // exchange is a request with the state of its response. It is the
@@ -21,6 +24,8 @@ type exchange struct {
 	identity string
 	route    string
 	head     bool
+	// body is what was read of the request; nil before that.
+	body []byte
 
 	status int
 	bytes  int64
@@ -53,6 +58,31 @@ func CorrelationID(ctx context.Context) string {
 	return ""
 }
 
+// PayloadDigest returns the digest of the body that was read, that of {} without a body.
+// It is empty for a body without a canonical form.
+func PayloadDigest(ctx context.Context) string {
+	body := []byte("{}")
+	if x := exchangeOf(ctx); x != nil && len(x.body) > 0 {
+		body = x.body
+	}
+	digest, err := events.Digest(body)
+	if err != nil {
+		return ""
+	}
+	return digest
+}
+
+// TraceParent returns the W3C trace context of the request in the form of version 00;
+// empty without a valid one.
+func TraceParent(r *http.Request) string {
+	given := r.Header.Values("Traceparent")
+	if len(given) != 1 {
+		return ""
+	}
+	c, _ := trace.Parse(strings.TrimSpace(given[0]))
+	return c.String()
+}
+
 // Log returns the logger of the request, whose lines have the correlation id.
 // It discards everything outside a request.
 func Log(ctx context.Context) *slog.Logger {
@@ -64,7 +94,7 @@ func Log(ctx context.Context) *slog.Logger {
 
 // WriteHeader records the status.
 func (x *exchange) WriteHeader(status int) {
-	if x.status == 0 && status >= http.StatusOK {
+	if x.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		x.status = status
 	}
 	x.ResponseWriter.WriteHeader(status)

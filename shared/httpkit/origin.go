@@ -9,9 +9,9 @@ import (
 // What pages of other origins may send and read in addition to the defaults of
 // browsers.
 var (
-	sharedRequest = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Range", "X-Correlation-Id"}, ", ")
+	sharedRequest = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-ID", "Range", "Traceparent", "X-Correlation-Id"}, ", ")
 	sharedAnswer  = strings.Join([]string{
-		"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", "Location", "Retry-After", "X-Backoff-Ms", "X-Correlation-Id",
+		"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", "Location", "Retry-After", "X-Backoff-Ms", "X-Correlation-Id", "X-Next-Cursor",
 	}, ", ")
 )
 

@@ -67,7 +67,7 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	}
 	if refusal, ok := errors.AsType[*orchestrator.Refusal](cause); ok {
 		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
-		p.Body.State = string(refusal.State)
+		p.Body.State, p.Body.ExpectedSequence = string(refusal.State), refusal.ExpectedSequence
 	}
 	if wrong, ok := errors.AsType[*orchestrator.DefinitionProblems](cause); ok {
 		for _, each := range wrong.Problems {
@@ -108,6 +108,15 @@ func PreconditionFailed(detail string) *Problem {
 func RangeNotSatisfiable(size int64) *Problem {
 	p := onlyHTTP(codeRange, "Range", "the output has "+strconv.FormatInt(size, 10)+" bytes")
 	p.Header.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
+	return p
+}
+
+// UpgradeRequired returns the problem for a request that is not the handshake of a
+// WebSocket (426).
+func UpgradeRequired(detail string) *Problem {
+	p := onlyHTTP(codeUpgrade, "Upgrade", detail)
+	p.Header.Set("Upgrade", "websocket")
+	p.Header.Set("Connection", "Upgrade")
 	return p
 }
 

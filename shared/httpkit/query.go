@@ -23,6 +23,17 @@ func IntQuery(r *http.Request, name string, least, most, fallback int) (int, err
 	return n, nil
 }
 
+// BoolQuery returns a flag of the query, false if it is absent. Its fault is
+// InvalidRequest with the parameter's name.
+func BoolQuery(r *http.Request, name string) (bool, error) {
+	query := r.URL.Query()
+	value := query.Get(name)
+	if query.Has(name) && value != "true" && value != "false" {
+		return false, fault.Invalid(name, "invalid %s, want true or false", name)
+	}
+	return value == "true", nil
+}
+
 // IdempotencyKey returns the header Idempotency-Key; empty if absent. An empty
 // header is an error. The use case checks the length.
 func IdempotencyKey(r *http.Request) (string, error) {

@@ -19,6 +19,8 @@ const (
 	// ForClients requires a client token with the route's scope. Programs of the
 	// server's own host may omit it if none is configured.
 	ForClients Access = "client"
+	// ForReaders requires a ticket in the query, or what ForClients requires.
+	ForReaders Access = "reader"
 	// ForWorkers requires a worker's token, which the handler verifies.
 	ForWorkers Access = "worker"
 	// ForAll requires no token.
@@ -39,8 +41,10 @@ type Route struct {
 	Scope access.Scope
 	// Query lists the query parameters. Unknown and repeated parameters are
 	// rejected by name.
-	Query  []string
-	Handle Handler
+	Query []string
+	// OwnCorrelationID: the response has a new correlation id, whatever the request has.
+	OwnCorrelationID bool
+	Handle           Handler
 }
 
 // lookup returns a problem if no route matches the request.

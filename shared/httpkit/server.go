@@ -21,6 +21,8 @@ import (
 type Config struct {
 	// Tokens provides the client tokens; nil provides no token.
 	Tokens TokenSource
+	// Tickets opens tickets; nil takes none.
+	Tickets TicketSource
 	// Loopback means that only programs of this host reach the server. Unless
 	// Tokens requires a token, they may omit it.
 	Loopback bool
@@ -77,7 +79,7 @@ func New(config Config, routes ...Route) (http.Handler, error) {
 	return s, nil
 }
 
-func forClients(t Route) bool { return t.Access == ForClients }
+func forClients(t Route) bool { return t.Access == ForClients || t.Access == ForReaders }
 
 // mount adds a route. It returns the panic of ServeMux for conflicting patterns
 // as an error.
@@ -87,7 +89,7 @@ func (s *server) mount(t Route) (err error) {
 			err = fmt.Errorf("route %s %s: %v", t.Method, t.Pattern, r)
 		}
 	}()
-	if t.Handle == nil || (t.Access != ForClients && t.Access != ForWorkers && t.Access != ForAll) {
+	if t.Handle == nil || !slices.Contains([]Access{ForClients, ForReaders, ForWorkers, ForAll}, t.Access) {
 		return fmt.Errorf("route %s %s: missing handler or access", t.Method, t.Pattern)
 	}
 	if forClients(t) != t.Scope.Known() {
@@ -96,13 +98,16 @@ func (s *server) mount(t Route) (err error) {
 	s.mux.HandleFunc(t.Method+" "+t.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r.Context())
 		x.route = t.Pattern
+		if t.OwnCorrelationID {
+			s.identify(x, s.config.NewID())
+		}
 		if x.err = s.admit(x, t, r); x.err != nil {
 			return
 		}
 		if x.err = t.checkQuery(r); x.err != nil {
 			return
 		}
-		if s.config.MaxWrites > 0 && t.Access == ForClients && t.Method != http.MethodGet {
+		if s.config.MaxWrites > 0 && forClients(t) && t.Method != http.MethodGet {
 			select {
 			case s.writes <- struct{}{}:
 				defer func() { <-s.writes }()
@@ -123,11 +128,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id = s.config.NewID()
 	}
 	x := &exchange{
-		ResponseWriter: w, correlationID: id, log: s.config.Log.With("correlation_id", id),
-		began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
+		ResponseWriter: w, began: s.config.Clock.Now(), identity: "none", route: "none", head: r.Method == http.MethodHead,
 	}
 	r = r.WithContext(context.WithValue(orchestrator.WithEffectBudget(r.Context()), exchangeKey{}, x))
-	w.Header().Set("X-Correlation-Id", id)
+	s.identify(x, id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	body := s.timeBody(w, r)
 	defer func() {
@@ -154,6 +158,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(x, r)
+}
+
+// identify sets the correlation id of a request.
+func (s *server) identify(x *exchange, id string) {
+	x.correlationID, x.log = id, s.config.Log.With("correlation_id", id)
+	x.Header().Set("X-Correlation-Id", id)
 }
 
 // settle writes the error response if the handler has not started a response.

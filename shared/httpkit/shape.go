@@ -27,7 +27,7 @@ type shape struct {
 }
 
 // integer is the literal of an integer with a fraction or an exponent, such as
-// 36.0 or 1e3. JSON Schema counts it as an integer.
+// 36.0 or 1e3, which JSON Schema counts as an integer, or of one that is out of range.
 type integer struct {
 	start, end int64
 	value      int64
@@ -36,17 +36,29 @@ type integer struct {
 // exactLimit is 2^53. Above it float64 does not represent every integer.
 const exactLimit = 1 << 53
 
-// note records the literal that was just read if it is such an integer.
+// note records the literal that was just read if it is such an integer. One that is out
+// of range counts as the largest or smallest int64, so that the use case refuses it with
+// the range of the field.
 func (s *shape) note(literal string) {
-	value, err := strconv.ParseFloat(literal, 64)
-	if !strings.ContainsAny(literal, ".eE") || err != nil || value != math.Trunc(value) || math.Abs(value) > exactLimit {
+	if _, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		return
+	}
+	value, _ := strconv.ParseFloat(literal, 64) //nolint:errcheck // infinite if it is out of range
+	if value != math.Trunc(value) {
+		return
+	}
+	whole := int64(math.MaxInt64)
+	switch {
+	case value < -exactLimit:
+		whole = math.MinInt64
+	case value <= exactLimit:
+		whole = int64(value)
 	}
 	if mantissa := strings.FieldsFunc(literal, func(r rune) bool { return r == 'e' || r == 'E' })[0]; value == 0 && strings.ContainsAny(mantissa, "123456789") {
 		return // too small for float64
 	}
 	end := s.tokens.InputOffset()
-	s.integers = append(s.integers, integer{end - int64(len(literal)), end, int64(value)})
+	s.integers = append(s.integers, integer{end - int64(len(literal)), end, whole})
 }
 
 // rewrite returns the body with the noted integers in plain digits.
@@ -148,6 +160,10 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 			return fault.Invalid(path, "%s is %q, want a time such as 2026-01-02T03:04:05Z (RFC 3339)", path, limit.Cut(text, nameLimit))
 		}
 	}
+	// encoding/json reports a value of a map without its name.
+	if kind := tokenKind(token); t == reflect.TypeFor[string]() && kind != "" {
+		return fault.Invalid(path, "%s is %s, want a string", path, kind)
+	}
 	switch token {
 	case json.Delim('{'):
 		return s.object(t, path, depth+1)
@@ -166,9 +182,29 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 	return nil
 }
 
+// tokenKind returns the type of a value by its first token, in the words of
+// encoding/json; empty for a string and null.
+func tokenKind(token json.Token) string {
+	switch token {
+	case json.Delim('{'):
+		return "object"
+	case json.Delim('['):
+		return "array"
+	case true, false:
+		return "bool"
+	}
+	if _, ok := token.(json.Number); ok {
+		return "number"
+	}
+	return ""
+}
+
 // memberOf returns the type of a member by its exact name; nil if it is
 // unrestricted. known is false if the type has no such field.
 func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
+	if t != nil && t.Kind() == reflect.Map && t.Elem().Kind() == reflect.String {
+		return t.Elem(), true
+	}
 	if t == nil || t == reflect.TypeFor[json.RawMessage]() || t.Kind() != reflect.Struct {
 		return nil, true
 	}

@@ -13,6 +13,8 @@ const (
 	codeMethod    fault.Code = "METHOD_NOT_ALLOWED"
 	codeMediaType fault.Code = "UNSUPPORTED_MEDIA_TYPE"
 	codeRange     fault.Code = "RANGE_NOT_SATISFIABLE"
+	codeAccept    fault.Code = "NOT_ACCEPTABLE"
+	codeUpgrade   fault.Code = "UPGRADE_REQUIRED"
 )
 
 // answer is the HTTP representation of a code.
@@ -35,17 +37,24 @@ var answers = map[fault.Code]answer{
 	fault.MissingScope:        {status: http.StatusForbidden, title: "The token does not have the scope"},
 	fault.NotFound:            {status: http.StatusNotFound, title: "Not found"},
 	codeMethod:                {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
+	codeAccept:                {status: http.StatusNotAcceptable, title: "No such representation"},
 	fault.AttemptMismatch:     {status: http.StatusConflict, title: "Another attempt is current", word: contract.ErrorAttemptMismatch},
 	fault.TaskAlreadyTerminal: {status: http.StatusConflict, title: "The attempt has already ended", word: contract.ErrorTaskAlreadyTerminal},
 	fault.TaskMismatch:        {status: http.StatusConflict, title: "The callback is of another task", word: contract.ErrorTaskMismatch},
 	fault.WorkerMismatch:      {status: http.StatusConflict, title: "The attempt has another worker", word: contract.ErrorWorkerMismatch},
+	fault.SequenceGap:         {status: http.StatusConflict, title: "Output is missing", word: contract.ErrorSequenceGap},
+	fault.SequenceConflict:    {status: http.StatusConflict, title: "Other output has the sequence", word: contract.ErrorSequenceConflict},
 	fault.NotEnded:            {status: http.StatusConflict, title: "The task has not ended"},
+	fault.PoolInUse:           {status: http.StatusConflict, title: "The pool is in use"},
+	fault.NoEngine:            {status: http.StatusConflict, title: "The pool has no engine"},
 	fault.TaskExpired:         {status: http.StatusGone, title: "The attempt has timed out", word: contract.ErrorTaskExpired},
 	fault.OutputExpired:       {status: http.StatusGone, title: "The output has expired"},
 	fault.OutputDeleted:       {status: http.StatusGone, title: "The output was deleted"},
+	fault.CursorExpired:       {status: http.StatusGone, title: "The stream does not have the events"},
 	fault.PreconditionFailed:  {status: http.StatusPreconditionFailed, title: "Precondition failed"},
 	fault.TooLarge:            {status: http.StatusRequestEntityTooLarge, title: "Body too large"},
 	codeMediaType:             {status: http.StatusUnsupportedMediaType, title: "Unsupported media type"},
+	codeUpgrade:               {status: http.StatusUpgradeRequired, title: "Not a WebSocket"},
 	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "Range not satisfiable"},
 	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "Idempotency key used with another request"},
 	fault.RunnerNotAllowed:    {status: http.StatusUnprocessableEntity, title: "The image cannot run here"},

@@ -44,7 +44,7 @@ type verified struct {
 	run, task                      string
 	attempt                        int
 	issuedAt, notBefore, expiresAt int64 // Unix seconds, the resolution of a token
-	matched                        atomic.Bool
+	about                          atomic.Pointer[About]
 }
 
 func newCache() *cache {

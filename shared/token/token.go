@@ -19,6 +19,8 @@ const (
 	AudienceWorker = "sortie:worker"
 	// AudienceCanary is for the heartbeats that Sortie sends to itself.
 	AudienceCanary = "sortie:canary"
+	// AudienceTicket is for the streams of events, in the query of their routes.
+	AudienceTicket = "sortie:ticket"
 )
 
 // Claims name the attempt that a token authorizes.
@@ -67,14 +69,19 @@ type Key struct {
 
 // Mint signs a token.
 func Mint(key Key, claims Claims, use Use) (string, error) {
-	token := jwt.NewWithClaims(jwt.SigningMethodES256, all{
-		Claims: claims,
-		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: limit.Issuer, Audience: jwt.ClaimStrings{use.Audience}, Subject: claims.TaskID, ID: use.ID,
-			IssuedAt: jwt.NewNumericDate(use.IssuedAt), NotBefore: jwt.NewNumericDate(use.IssuedAt.Add(-tolerance)),
-			ExpiresAt: jwt.NewNumericDate(use.ExpiresAt),
-		},
-	})
+	return key.mint(all{claims, use.registered(claims.TaskID)})
+}
+
+func (u Use) registered(subject string) jwt.RegisteredClaims {
+	return jwt.RegisteredClaims{
+		Issuer: limit.Issuer, Audience: jwt.ClaimStrings{u.Audience}, Subject: subject, ID: u.ID,
+		IssuedAt: jwt.NewNumericDate(u.IssuedAt), NotBefore: jwt.NewNumericDate(u.IssuedAt.Add(-tolerance)),
+		ExpiresAt: jwt.NewNumericDate(u.ExpiresAt),
+	}
+}
+
+func (key Key) mint(claims jwt.Claims) (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
 	token.Header["kid"] = key.ID
 	text, err := token.SigningString()
 	if err != nil {

@@ -23,14 +23,29 @@ type Bearer struct {
 
 // Matched reports whether MarkMatched was called for this token: its claims were
 // compared with the record of their run.
-func (b Bearer) Matched() bool { return b.verified != nil && b.verified.matched.Load() }
+func (b Bearer) Matched() bool { return b.verified != nil && b.verified.about.Load() != nil }
 
 // MarkMatched records that the claims match the record of their run. A run never
 // changes its workspace or its task id, so later calls need not read it again.
-func (b Bearer) MarkMatched() {
+func (b Bearer) MarkMatched(about About) {
 	if b.verified != nil {
-		b.verified.matched.Store(true)
+		b.verified.about.Store(&about)
 	}
+}
+
+// About has the attributes of log lines about a run that are not claims of its token.
+type About struct {
+	// JobID and ScheduledAt are zero if the run has none.
+	JobID, CorrelationID string
+	ScheduledAt          time.Time
+}
+
+// About returns what MarkMatched recorded; its zero value before that.
+func (b Bearer) About() About {
+	if b.Matched() {
+		return *b.verified.about.Load()
+	}
+	return About{}
 }
 
 // Keys finds the public key of a kid; nil if it is not published.
@@ -67,25 +82,15 @@ func (v *Verifier) Verify(token, audience, taskID string, keys Keys) (Bearer, er
 
 // claims returns the claims of a token that is valid now for the audience.
 func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, error) {
-	rules := []jwt.ParserOption{
-		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(),
-		jwt.WithIssuer(limit.Issuer), jwt.WithAudience(audience), jwt.WithTimeFunc(v.clock.Now), jwt.WithStrictDecoding(),
-	}
+	rules := v.rules(audience)
 	if known := v.cache.find(token, keys); known != nil {
 		claims := known.claims()
-		return claims, known, errors.Join(jwt.NewValidator(rules...).Validate(claims), v.checkIssue(claims))
+		return claims, known, errors.Join(jwt.NewValidator(rules...).Validate(claims), v.checkIssue(claims.IssuedAt))
 	}
-	var by signer
 	claims := &all{}
-	_, err := jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
-		by.id, _ = t.Header["kid"].(string)
-		if by.public = keys(by.id); by.public == nil {
-			return nil, errors.New("unknown key")
-		}
-		return by.public, nil
-	}, rules...)
+	by, err := parse(token, claims, keys, rules)
 	if err == nil {
-		err = v.checkIssue(claims)
+		err = v.checkIssue(claims.IssuedAt)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -93,11 +98,30 @@ func (v *Verifier) claims(token, audience string, keys Keys) (*all, *verified, e
 	return claims, v.cache.add(token, by, claims), nil
 }
 
+func (v *Verifier) rules(audience string) []jwt.ParserOption {
+	return []jwt.ParserOption{
+		jwt.WithValidMethods([]string{jwt.SigningMethodES256.Alg()}), jwt.WithExpirationRequired(),
+		jwt.WithIssuer(limit.Issuer), jwt.WithAudience(audience), jwt.WithTimeFunc(v.clock.Now), jwt.WithStrictDecoding(),
+	}
+}
+
+// parse reads and verifies a token into claims.
+func parse(token string, claims jwt.Claims, keys Keys, rules []jwt.ParserOption) (by signer, err error) {
+	_, err = jwt.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		by.id, _ = t.Header["kid"].(string)
+		if by.public = keys(by.id); by.public == nil {
+			return nil, errors.New("unknown key")
+		}
+		return by.public, nil
+	}, rules...)
+	return by, err
+}
+
 // checkIssue refuses a token that is issued in the future. The library's check has
 // no tolerance of its own, only one that extends the expiry too.
-func (v *Verifier) checkIssue(claims *all) error {
-	if claims.IssuedAt.After(v.clock.Now().Add(tolerance)) {
-		return fmt.Errorf("issued at %s, which is in the future", claims.IssuedAt)
+func (v *Verifier) checkIssue(at *jwt.NumericDate) error {
+	if at.After(v.clock.Now().Add(tolerance)) {
+		return fmt.Errorf("issued at %s, which is in the future", at)
 	}
 	return nil
 }

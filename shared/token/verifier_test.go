@@ -186,8 +186,9 @@ func TestMatchedIsCached(t *testing.T) {
 	if err != nil || first.Matched() {
 		t.Fatalf("got matched %t and error %v, want a new bearer", first.Matched(), err)
 	}
-	first.MarkMatched()
-	if again, err := verifier.Verify(text, token.AudienceWorker, "t", published(k)); err != nil || !again.Matched() {
-		t.Errorf("got matched %t and error %v, want true", again.Matched(), err)
+	about := token.About{JobID: "j", CorrelationID: "c", ScheduledAt: epoch}
+	first.MarkMatched(about)
+	if again, err := verifier.Verify(text, token.AudienceWorker, "t", published(k)); err != nil || !again.Matched() || again.About() != about {
+		t.Errorf("got matched %t, about %+v and error %v, want true and %+v", again.Matched(), again.About(), err, about)
 	}
 }

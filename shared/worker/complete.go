@@ -55,7 +55,11 @@ func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalStat
 	if t.assignment.Envelope == nil {
 		return t.callback(ctx, r, failure)
 	}
+	lost := t.flushed(ctx)
 	body := t.report(ctx, r, failure, cause)
+	if lost > 0 {
+		body.Metrics = t.metrics(ctx, body.Metrics, map[string]int64{"outputBytesLost": lost})
+	}
 	err = t.retry(ctx, t.retryUntil(t.options.Clock.Now()), "completed", func(ctx context.Context) error {
 		a, err := t.call(ctx, "completed", body)
 		if err != nil {
@@ -76,6 +80,22 @@ func (t *Task) Complete(ctx context.Context, r Result, failure error) (finalStat
 		return "", fmt.Errorf("%w: %w", ErrUndelivered, err)
 	}
 	return finalState, nil
+}
+
+// flushed sends the rest of the output and returns how many bytes of it were lost.
+func (t *Task) flushed(ctx context.Context) (lost int64) {
+	if t.sender == nil {
+		return 0
+	}
+	if err := t.FlushOutput(ctx); err != nil {
+		t.options.Log.WarnContext(ctx, "output was not sent", "why", err.Error())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.logUploaded {
+		return 0
+	}
+	return t.flush.lost
 }
 
 // isCancelRequested reports whether a cancel was requested. After SIGTERM it

@@ -44,6 +44,14 @@
 // at most once a second; changes within that second are coalesced into one
 // heartbeat.
 //
+// # Output
+//
+// With Options.SendsOutput the work writes its output to Task.Stdout and Task.Stderr,
+// and clients read it while the work runs. It is sent every 2 seconds while a client
+// follows it, otherwise every 30 seconds, and before completed. Writes never wait for
+// a call: output that does not fit into 768 KiB replaces the oldest, and a line says
+// how many bytes are missing.
+//
 // # Delivery
 //
 // Every call may be sent more than once; the control plane treats repetitions as
@@ -62,6 +70,6 @@
 //
 // The package never logs a token, a presigned URL or CALLBACK_URL, nor an error
 // that contains one. It does not follow redirects. It depends on the standard
-// library and on the contract's types. A Task has two goroutines; Task.Close
-// waits for both.
+// library and on the contract's types. A Task has two goroutines, and one more for
+// output; Task.Close waits for them.
 package worker

@@ -34,6 +34,9 @@ type Options struct {
 	// Terminated returns such a channel. If it is not nil, started announces
 	// handlesSigterm.
 	Terminated <-chan struct{}
+	// SendsOutput: the work writes its output to Task.Stdout and Task.Stderr, so that
+	// clients can read it while the work runs.
+	SendsOutput bool
 	// Usage returns the resource figures that completed reports; nil selects the
 	// function Usage.
 	Usage func() contract.TaskMetrics

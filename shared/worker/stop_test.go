@@ -163,6 +163,29 @@ func testDeadline(t *testing.T, deadline, limit time.Duration) {
 	})
 }
 
+// TestDeadlineDuringStartedIsReported lets the first call take longer than the attempt.
+// Without a report, the control plane could not distinguish the timeout from an end of the
+// program.
+func TestDeadlineDuringStartedIsReported(t *testing.T) {
+	t.Parallel()
+	simulate(t, func(s *fixture) {
+		s.assignment.Envelope.Resources.TimeoutMS = (3 * time.Second).Milliseconds()
+		s.plane.on("started", func(n int) *http.Response {
+			if n < 4 {
+				return reply(http.StatusBadGateway, "")
+			}
+			return reply(http.StatusOK, "{}")
+		})
+		start := time.Now()
+		if err := s.run(lasting(time.Hour)); !errors.Is(err, worker.ErrDeadline) || time.Since(start) < 3*time.Second {
+			t.Errorf("got %v after %s, want ErrDeadline after the answer", err, time.Since(start))
+		}
+		if e := s.completed().Error; e == nil || e.Category != contract.CategoryTimeout {
+			t.Errorf("got error %+v, want TIMEOUT", e)
+		}
+	})
+}
+
 func TestWorkThatIgnoresCancelIsAbandonedWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	simulate(t, func(s *fixture) {

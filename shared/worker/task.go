@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // Task is one attempt at a task, from started to completed. Start returns it. Its
@@ -23,12 +24,15 @@ type Task struct {
 
 	ctx          context.Context //nolint:containedctx // the work's
 	cancel       context.CancelCauseFunc
-	background   context.Context //nolint:containedctx // of the two goroutines, until Close
+	background   context.Context //nolint:containedctx // of the goroutines, until Close
 	end          func()
 	goroutines   sync.WaitGroup
 	heartbeatNow chan struct{} // requests a heartbeat; holds at most one request
 	progressed   chan struct{} // the progress may have changed; holds at most one signal
 	answered     chan struct{} // closed by the answer to a heartbeat after SIGTERM
+	accepted     chan struct{} // closed when the control plane has answered started
+
+	sender *sender // nil if the work does not send its output
 
 	mu              sync.Mutex
 	grant           contract.TokenRenewal // the newest
@@ -37,6 +41,8 @@ type Task struct {
 	phase           string
 	cancelRequested bool
 	uploaded        *contract.TaskOutput
+	logUploaded     bool
+	flush           flushed
 }
 
 // Start sends started and begins to send heartbeats. It retries until the control
@@ -52,7 +58,7 @@ func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	t := &Task{
 		assignment: a, options: o, http: &client, timing: timingOf(a.Envelope),
-		heartbeatNow: make(chan struct{}, 1), progressed: make(chan struct{}, 1), answered: make(chan struct{}),
+		heartbeatNow: make(chan struct{}, 1), progressed: make(chan struct{}, 1), answered: make(chan struct{}), accepted: make(chan struct{}),
 		progress: progress{percent: -1}, delivered: progress{percent: -1},
 	}
 	if e := a.Envelope; e != nil {
@@ -61,6 +67,9 @@ func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
 	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	var end context.CancelFunc
 	t.background, end = context.WithCancel(context.WithoutCancel(ctx))
+	if a.Envelope != nil && o.SendsOutput {
+		t.sender = newSender(t.background)
+	}
 	t.end = func() {
 		end()
 		t.cancel(context.Canceled)
@@ -73,7 +82,11 @@ func Start(ctx context.Context, a Assignment, o Options) (*Task, error) {
 			t.Close()
 			return nil, fmt.Errorf("cannot start the work: %w", err)
 		}
+		close(t.accepted)
 		t.goroutines.Go(t.sendHeartbeats)
+		if t.sender != nil {
+			t.goroutines.Go(t.sendOutput)
+		}
 	}
 	return t, nil
 }
@@ -112,7 +125,7 @@ func (t *Task) Grace() time.Duration {
 	case abandoned(cause):
 		return min(grace, abortGrace)
 	case errors.Is(cause, ErrDeadline):
-		return min(grace, deadlineMargin/5*4)
+		return min(grace, limit.MaxReportMargin/5*4)
 	}
 	return grace
 }
@@ -120,9 +133,6 @@ func (t *Task) Grace() time.Duration {
 const (
 	// abortGrace is the grace period of work that is not reported any more.
 	abortGrace = time.Second
-	// deadlineMargin is the part of the attempt's time that is reserved for
-	// reporting the timeout.
-	deadlineMargin = 5 * time.Second
 	// minRetry is how long a result is retried at least, also if it came at the
 	// deadline.
 	minRetry = time.Minute
@@ -171,6 +181,7 @@ func (t *Task) started() error {
 	body := contract.TaskStarted{
 		Attempt: t.assignment.Envelope.Attempt, WorkerID: t.options.WorkerID,
 		StartedAt: now.UTC(), HandlesSigterm: t.options.Terminated != nil,
+		SendsOutput: t.sender != nil,
 	}
 	return t.retry(t.ctx, t.retryUntil(now), "started", func(ctx context.Context) error {
 		a, err := t.call(ctx, "started", body)
@@ -195,21 +206,24 @@ func (t *Task) retryUntil(now time.Time) time.Time {
 	return now.Add(t.options.ReportTimeout)
 }
 
-// watch ends the context of the work on SIGTERM and when the attempt's time is
-// over.
+// watch ends the context of the work on SIGTERM and at the attempt's deadline. It waits
+// for the response to started before, so that the timeout is reported.
 func (t *Task) watch() {
-	var limit <-chan time.Time
+	var limited, deadline <-chan time.Time
+	accepted := t.accepted
 	if left := t.timeLeft(); left > 0 {
-		timer, stop := t.options.Clock.NewTimer(left - min(deadlineMargin, left/10))
+		timer, stop := t.options.Clock.NewTimer(left - limit.ReportMargin(left))
 		defer stop()
-		limit = timer
+		limited = timer
 	}
 	terminated := t.options.Terminated
 	for {
 		select {
 		case <-t.background.Done():
 			return
-		case <-limit:
+		case <-accepted:
+			accepted, deadline = nil, limited
+		case <-deadline:
 			t.cancel(ErrDeadline)
 		case <-terminated:
 			terminated = nil

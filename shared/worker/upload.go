@@ -42,6 +42,9 @@ func (t *Task) UploadOutput(ctx context.Context, body io.ReaderAt, size int64, c
 // UploadOutput. A repeated call replaces the log.
 func (t *Task) UploadLog(ctx context.Context, body io.ReaderAt, size int64) error {
 	_, err := t.put(ctx, "log", func(g contract.TokenRenewal) *contract.Upload { return g.Log }, body, size, "text/plain; charset=utf-8")
+	t.mu.Lock()
+	t.logUploaded = t.logUploaded || err == nil
+	t.mu.Unlock()
 	return err
 }
 

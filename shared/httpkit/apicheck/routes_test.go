@@ -1,6 +1,8 @@
 package apicheck_test
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,19 +13,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
+	"github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/functions/webhooks"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
+	following "github.com/sortie-dev/sortie/shared/stream"
 )
 
 func load(t *testing.T) *apicheck.Document {
@@ -42,23 +53,28 @@ type described struct {
 }
 
 // frontDoors returns all routes of the API.
-func frontDoors(s *orchestrator.System, signer port.Signer) []httpkit.Route {
+func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
+	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
+	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
-		export.Routes(s.Requests), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
-		tasks.Routes(s.Queries, s.Runs, s.Logs, signer, ""), jobs.Routes(s.Jobs, s.Queries), runs.Routes(s.Definitions),
+		export.Routes(s.Requests, hooks), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
+		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
+		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
+		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
+		webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
 	)
 }
 
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := map[string]described{}
-	for _, route := range frontDoors(&orchestrator.System{}, nil) {
+	for _, route := range frontDoors(&orchestrator.System{}, nil, nil, nil, clock.NewVirtual(apitest.Began)) {
 		query := slices.Clone(route.Query)
 		slices.Sort(query)
 		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), string(route.Scope), query}
 	}
 	access := map[string]httpkit.Access{
-		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[workerToken workerTokenInQuery]": httpkit.ForWorkers, "[workerToken]": httpkit.ForWorkers,
+		"[]": httpkit.ForAll, "[ clientToken]": httpkit.ForClients, "[ clientToken ticketInQuery]": httpkit.ForReaders, "[workerToken workerTokenInQuery]": httpkit.ForWorkers, "[workerToken]": httpkit.ForWorkers,
 	}
 	written := map[string]described{}
 	for _, op := range load(t).Operations() {
@@ -76,24 +92,18 @@ func TestDocumentListsFormatsAndStates(t *testing.T) {
 	t.Parallel()
 	type enum struct{ Enum []string }
 	var document struct {
-		Paths map[string]map[string]struct {
-			Parameters []struct {
-				Name   string
-				Schema enum
-			}
-		}
 		Components struct {
 			Schemas struct {
-				State enum `yaml:"State"`
+				ExportFormat enum `yaml:"ExportFormat"`
+				State        enum `yaml:"State"`
 			}
 		}
 	}
 	if err := yaml.Unmarshal(contract.OpenAPI(), &document); err != nil {
 		t.Fatal(err)
 	}
-	format := document.Paths["/export/{format}"]["post"].Parameters[0]
-	if diff := cmp.Diff(limit.Formats(), format.Schema.Enum); diff != "" || format.Name != "format" {
-		t.Errorf("got %s (+), want the formats (-):\n%s", format.Name, diff)
+	if diff := cmp.Diff(limit.Formats(), document.Components.Schemas.ExportFormat.Enum); diff != "" {
+		t.Errorf("got ExportFormat (+), want the formats (-):\n%s", diff)
 	}
 	var states []string
 	for _, state := range run.States() {

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -15,6 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/stream/streamtest"
+	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // Tokens of the tests: the owner of the runs, and a token of another tenant.
@@ -46,7 +51,22 @@ func withTokens(t *testing.T) *apitest.Stage {
 		tokens = append(tokens, most, one)
 	}
 	parts := apitest.NewParts(t)
-	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route { return frontDoors(s, parts.Signer) },
+	feed := fake.NewFeed(parts.Clock, time.Hour, nil, func(err error) { t.Error(err) })
+	stream, err := streamtest.New(feed, apitest.Tenant, parts.Clock)
+	if err == nil {
+		err = stream.Add(t.Context(), false, eventtype.Accepted)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := apitest.NewWebhooks(t, parts).Webhooks
+	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
+	if _, _, _, err := hooks.Create(t.Context(), who, orchestrator.WebhookSettings{URL: "https://127.0.0.1:1/"}, ownKey, ""); err != nil {
+		t.Fatal(err)
+	}
+	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
+	},
 		func(s *apitest.Settings) { s.Server.Tokens = httpkit.FixedTokens(tokens...) })
 }
 
@@ -69,17 +89,30 @@ func forClients(t *testing.T, check func(t *testing.T, op apicheck.Operation)) {
 	}
 }
 
-// The ids of the owner's job and of no job.
+// The ids of the owner's job and pool, and an id that does not exist.
 const (
-	ownJob     = "own-job"
-	unknownJob = "unknown-job"
+	ownJob      = "own-job"
+	unknownJob  = "no-job"
+	ownPool     = "own-pool"
+	unknownPool = "no-pool"
 )
 
-// completed creates a run of the owner with an output and a log, and a job.
+// The ids of the owner's webhook, which has the key ownKey, and of none.
+const ownKey = "own"
+
+var (
+	ownWebhook     = webhook.ID(time.Time{}, "key", apitest.Tenant, ownKey)
+	unknownWebhook = webhook.ID(time.Time{}, "unknown")
+)
+
+// completed creates a run of the owner with an output and a log, a job and a pool.
 func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
 	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), orchestrator.Precondition{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolLimits{Limit: 1}, orchestrator.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
 	task = stage.Accept(t)
@@ -89,19 +122,25 @@ func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	return task
 }
 
+// bulkOfExports is the body of a bulk request.
+const bulkOfExports = `{"filter":{"kind":"export"}}`
+
 // call sends a valid request of an operation with a token.
 func call(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task, token string, headers ...string) apitest.Answer {
 	t.Helper()
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
-		"POST /v1/runs": `{"image":"a"}`,
+		"POST /v1/runs": `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
+		"POST /v1/runs:cancel": bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
+		"PUT /v1/pools/{pool_id}": `{"limit":1}`, "POST /v1/webhooks": `{"url":"https://127.0.0.1:1/"}`, "PATCH /v1/webhooks/{webhook_id}": `{}`,
+		"POST /v1/webhooks/{webhook_id}/redeliver": `{"position":1}`, "POST /v1/events:replay": `{"from":"earliest","target":{"bus":true}}`,
 	}[op.Method+" "+op.Path]
-	job := ownJob
+	job, pool, hook := ownJob, ownPool, ownWebhook
 	if task == unknownTask {
-		job = unknownJob
+		job, pool, hook = unknownJob, unknownPool, unknownWebhook
 	}
 	path := strings.NewReplacer(
-		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{version}", "1",
+		"{task_id}", task, "{run_id}", task, "{format}", "mods", "{job_id}", job, "{pool_id}", pool, "{webhook_id}", hook, "{version}", "1",
 	).Replace(op.Path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
@@ -130,7 +169,7 @@ func TestMissingScopeIsForbidden(t *testing.T) {
 		if len(op.Scopes) != 1 {
 			t.Fatalf("got the scopes %v, want one", op.Scopes)
 		}
-		if answer := call(t, stage, op, task, alone(access.Scope(op.Scopes[0]))); answer.Status >= http.StatusMultipleChoices {
+		if answer := call(t, stage, op, task, alone(access.Scope(op.Scopes[0]))); !succeeds(op, answer) {
 			t.Errorf("with %s alone: got %d %s, want a success", op.Scopes[0], answer.Status, answer.Body)
 		}
 	})
@@ -176,17 +215,41 @@ func TestOtherTenantsAreSeparate(t *testing.T) {
 		if diff := cmp.Diff(before, stage.Run(t, task)); diff != "" {
 			t.Errorf("got a changed run:\n%s", diff)
 		}
-		if answer := call(t, stage, op, task, owner); answer.Status >= http.StatusMultipleChoices {
+		if answer := call(t, stage, op, task, owner); !succeeds(op, answer) {
 			t.Errorf("own task: got %d %s, want a success", answer.Status, answer.Body)
 		}
 	})
 }
 
-// constant returns what two problems of one kind have in common.
+// succeeds reports whether the caller was permitted the operation: no pool has an engine.
+func succeeds(op apicheck.Operation, answer apitest.Answer) bool {
+	if op.Path == "/v1/pools/{pool_id}/reload" {
+		return answer.Status == http.StatusConflict && strings.Contains(answer.Body, `"NO_ENGINE"`)
+	}
+	if op.Path == "/v1/events/ws" {
+		return answer.Status == http.StatusUpgradeRequired
+	}
+	return answer.Status < http.StatusMultipleChoices
+}
+
+// noEvents checks that the response has no event. TestTicketIsForItsTenant of
+// functions/stream follows the streams of two tenants.
+func noEvents(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	for _, token := range []string{owner, stranger} {
+		if answer := call(t, stage, op, "", token); !succeeds(op, answer) || strings.Contains(answer.Body, "urn:orch") {
+			t.Errorf("%s: got %d %s, want no event", token, answer.Status, answer.Body)
+		}
+	}
+}
+
+// constant returns what two problems of one kind have in common: all but the id that was
+// asked for.
 func constant(t *testing.T, answer apitest.Answer) contract.Problem {
 	t.Helper()
 	p := decode[contract.Problem](t, answer)
 	p.Instance, p.CorrelationID = "", ""
+	p.Detail = strings.NewReplacer(ownJob, unknownJob, ownPool, unknownPool).Replace(p.Detail)
 	return p
 }
 
@@ -202,6 +265,30 @@ func decode[T any](t *testing.T, answer apitest.Answer) (v T) {
 var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string){
 	"POST /export/{format}": separateKeys,
 	"POST /v1/runs":         separateKeys,
+	"GET /v1/events": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if page := decode[contract.EventPage](t, call(t, stage, op, "", token)); len(page.Events) != want {
+				t.Errorf("%s: got %d events, want %d", token, len(page.Events), want)
+			}
+		}
+	},
+	"POST /v1/events:replay": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusAccepted, stranger: http.StatusUnprocessableEntity} { // who has no event
+			if answer := call(t, stage, op, "", token, "Idempotency-Key", "same"); answer.Status != want {
+				t.Errorf("%s: got %d %s, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
+	"GET /metrics": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+		t.Helper()
+		// The operation serves all tenants under a separate scope, and names no task.
+		if answer := call(t, stage, op, task, owner); answer.Status != http.StatusOK || strings.Contains(answer.Body, task) {
+			t.Errorf("got %d %s, want no task", answer.Status, answer.Body)
+		}
+	},
 	"PUT /v1/jobs/{job_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
@@ -222,8 +309,65 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 			}
 		}
 	},
-	"GET /v1/tasks": separateLists,
-	"GET /v1/runs":  separateLists,
+	"PUT /v1/pools/{pool_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		if answer := call(t, stage, op, "", stranger); answer.Status != http.StatusCreated {
+			t.Errorf("got %d %s for an id of another tenant, want 201", answer.Status, answer.Body)
+		}
+		own := call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner)
+		if p := decode[contract.Pool](t, own); p.Version != 1 {
+			t.Errorf("got %+v for the owner's pool, want it unchanged", p)
+		}
+	},
+	"GET /v1/pools": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 2, stranger: 1} {
+			if list := decode[contract.PoolList](t, call(t, stage, op, "", token)); len(list.Pools) != want {
+				t.Errorf("%s: got %+v, want %d pools", token, list, want)
+			}
+		}
+	},
+	"POST /v1/runs:plan": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
+			if answer := call(t, stage, op, "", token); answer.Status != want {
+				t.Errorf("%s: got %d %s for a plan of the owner's job, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"POST /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		// The owner has used the key for another request.
+		for token, want := range map[string]int{owner: http.StatusUnprocessableEntity, stranger: http.StatusCreated} {
+			if answer := call(t, stage, op, "", token, "Idempotency-Key", ownKey); answer.Status != want {
+				t.Errorf("%s: got %d %s for the owner's key, want %d", token, answer.Status, answer.Body, want)
+			}
+		}
+	},
+	"GET /v1/webhooks": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		for token, want := range map[string]int{owner: 1, stranger: 0} {
+			if list := decode[contract.WebhookList](t, call(t, stage, op, "", token)); len(list.Webhooks) != want {
+				t.Errorf("%s: got %+v, want %d webhooks", token, list, want)
+			}
+		}
+	},
+	"GET /v1/tasks":        separateLists,
+	"GET /v1/runs":         separateLists,
+	"POST /v1/runs:cancel": separateBulk,
+	"POST /v1/runs:retry":  separateBulk,
+}
+
+// separateBulk checks that a bulk request changes no runs of another tenant.
+func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+	t.Helper()
+	own := map[string]bool{stage.Accept(t): true, stage.Failure(t, "no"): true}
+	for token, want := range map[string]int{stranger: 0, owner: 1} {
+		answer := decode[contract.BulkAnswer](t, call(t, stage, op, "", token))
+		if len(answer.Runs) != want || want == 1 && !own[answer.Runs[0].TaskID] {
+			t.Errorf("%s: got %+v, want %d of the owner's runs", token, answer.Runs, want)
+		}
+	}
 }
 
 // separateLists checks that a list has no runs of another tenant.

@@ -106,7 +106,9 @@ func (s *Stage) Reconcile(t *testing.T, taskID string) {
 	if err := s.System.RecordReception(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.System.Reconcile(t.Context(), s.input(t, taskID, run.StepReconciling)); err != nil {
+	in := s.input(t, taskID, run.StepReconciling)
+	in.Carried.Generation = in.Generation
+	if _, err := s.System.Reconcile(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }

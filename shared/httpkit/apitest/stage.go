@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -106,7 +107,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
-		}), s.Secrets, orchestrator.NoHooks{}, api.Environment, settings.Service,
+		}), s.Secrets, fake.NoHooks{}, api.Environment, api.Documents(), settings.Service,
 	)
 	handler, err := httpkit.New(settings.Server, serve(s.System)...)
 	if err != nil {
@@ -206,6 +207,23 @@ func (s *Stage) Call(t *testing.T, method, path, body string, headers ...string)
 		t.Fatal(err)
 	}
 	return Answer{response.StatusCode, response.Header, string(text)}
+}
+
+// Decoded calls a stage, requires the status, and decodes the body. An empty body is the
+// zero value.
+func Decoded[T any](t *testing.T, s *Stage, method, path, body string, status int, headers ...string) (v T, header http.Header) {
+	t.Helper()
+	answer := s.Call(t, method, path, body, headers...)
+	if answer.Status != status {
+		t.Fatalf("%s %s %s: got %d %s, want %d", method, path, body, answer.Status, answer.Body, status)
+	}
+	if answer.Body == "" {
+		return v, answer.Header
+	}
+	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil {
+		t.Fatalf("%s %s: got %s: %v", method, path, answer.Body, err)
+	}
+	return v, answer.Header
 }
 
 // Logs returns the log as lines of JSON.

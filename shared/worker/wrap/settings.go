@@ -47,7 +47,8 @@ Flags:
   --final-exit LIST       exit codes after which no attempt is made
   --kill-after DURATION   time from SIGTERM to SIGKILL (three fifths of the
                           grace period)
-  --log-limit BYTES       size of the stored log, without its middle (1048576)
+  --log-limit BYTES       size of the stored log, without its middle (1048576);
+                          with less the output is not sent while CMD runs
   --no-log                leave CMD its own output: store no log, mask nothing
   --standalone            run CMD even if the environment has no task
   --verbose               log every step, not only failures; nothing is logged
@@ -58,8 +59,9 @@ LIST is a list of exit codes and ranges, such as 3,70-75. CATEGORY is USER_CODE,
 DATA_QUALITY, INFRASTRUCTURE, CONFIGURATION or TIMEOUT.
 
 Environment of CMD: that of sortie-exec without the secrets TASK_ENVELOPE and
-CALLBACK_URL, and with SORTIE_TASK_ID, SORTIE_ATTEMPT, SORTIE_PROGRESS_FD and,
-with --output, SORTIE_OUTPUT (the FILE).
+CALLBACK_URL, and with SORTIE_TASK_ID, SORTIE_ATTEMPT, SORTIE_PROGRESS_FD,
+TRACEPARENT (the W3C trace context of the attempt) and, with --output,
+SORTIE_OUTPUT (the FILE).
 
 Progress: CMD may write lines to the file descriptor SORTIE_PROGRESS_FD. A line is
 "45 reading page 9", or a JSON object with any of these members:
@@ -69,6 +71,10 @@ Progress: CMD may write lines to the file descriptor SORTIE_PROGRESS_FD. A line 
    "error":{"category":"DATA_QUALITY","message":"...","retryable":false}}
 
 A change is sent within a second. "error" is reported if CMD then fails.
+
+Output: what CMD writes to its standard output and error is sent every 2 seconds
+while a client follows it, otherwise every 30 seconds, and at the end. While Sortie
+cannot be reached, 768 KiB are held; a line says how many bytes are missing.
 
 Meaning of CMD's end, unless --exit changes it:
 
@@ -94,6 +100,9 @@ delivered.
 `
 
 const defaultLogLimit = 1 << 20
+
+// sendsOutput reports whether the program's output is sent while it runs.
+func (s settings) sendsOutput() bool { return !s.noLog && s.logLimit >= defaultLogLimit }
 
 // parse reads the flags. The error is flag.ErrHelp for --help.
 func parse(args []string) (settings, error) {

@@ -46,7 +46,7 @@ func setup(t *testing.T, answer func(c *conformance.Call, n int) *conformance.An
 func setupInterval(t *testing.T, interval time.Duration, answer func(c *conformance.Call, n int) *conformance.Answer) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
-		TaskID: "task-1", Attempt: 2, HeartbeatIntervalMS: interval.Milliseconds(), HeartbeatTimeoutMS: max(5000, 2*interval.Milliseconds()), CancelGracePeriodMS: 4000,
+		TaskID: "task-1", Attempt: 2, TraceParent: "00-of-the-envelope", HeartbeatIntervalMS: interval.Milliseconds(), HeartbeatTimeoutMS: max(5000, 2*interval.Milliseconds()), CancelGracePeriodMS: 4000,
 	}, answer)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func setupInterval(t *testing.T, interval time.Duration, answer func(c *conforma
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{t, plane, []string{variable, "TOKEN=" + plane.Envelope().TaskToken}}
+	return &fixture{t, plane, []string{variable, "TRACEPARENT=inherited", "TOKEN=" + plane.Envelope().TaskToken}}
 }
 
 // result is the exit code and the output of sortie-exec.
@@ -116,10 +116,12 @@ func (s *fixture) completed() map[string]any {
 	return calls[0].Fields
 }
 
-// log returns the uploaded log.
+// log returns the sent output, or the uploaded log if no output was sent.
 func (s *fixture) log() string {
-	text, _ := s.plane.Object(s.plane.Envelope().Log.Key)
-	return string(text)
+	if text, ok := s.plane.Object(s.plane.Envelope().Log.Key); ok {
+		return string(text)
+	}
+	return s.plane.Output("")
 }
 
 // file returns a path in a temporary folder.

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/worker"
 )
 
-// uploadLog stores the captured output. A failure is logged only. After a cancel
+// uploadLog stores the captured output, which could not be sent. A failure is logged only. After a cancel
 // the upload may take an eighth of the grace period.
 func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 	text := log.String()
@@ -33,7 +34,8 @@ func (w *wrapper) uploadLog(ctx context.Context, t *worker.Task, log *capture) {
 
 // uploadOutput stores the file that the program wrote.
 func (w *wrapper) uploadOutput(ctx context.Context, t *worker.Task) error {
-	file, err := os.Open(w.settings.output)
+	// A named pipe without a writer would block the open.
+	file, err := os.OpenFile(w.settings.output, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return worker.Fail(contract.CategoryUserCode, false, fmt.Errorf("the program succeeded without writing its output: %w", err))
 	}

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package wrap runs any program as a worker of Sortie. It is the whole of sortie-exec,
-// for programs that contain it: it makes the calls of the worker contract, captures and
-// masks the program's output, and reports its exit.
+// Package wrap runs any program as a worker of Sortie. It implements sortie-exec and can
+// be embedded in other programs. It makes the calls of the worker contract, masks the
+// program's output, sends it while the program runs, and reports the exit.
 package wrap
 
 import (
@@ -92,7 +92,9 @@ func wrap(args, environ []string, signals <-chan os.Signal) int {
 	if s.output != "" && (a.Envelope == nil || a.Envelope.Output == nil) {
 		return fail("--output needs a TASK_ENVELOPE with an output URL, and this task has none")
 	}
-	err = worker.Run(context.Background(), a, worker.Options{Log: log.With("task_id", a.TaskID), Terminated: terminated}, w.work)
+	err = worker.Run(context.Background(), a, worker.Options{
+		Log: log.With("task_id", a.TaskID), Terminated: terminated, SendsOutput: s.sendsOutput(),
+	}, w.work)
 	switch {
 	case err != nil && w.program == nil && errors.Is(err, worker.ErrTerminated):
 		return worker.ExitTerminated
@@ -247,8 +249,8 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 	to := streams{progress: func(r io.Reader) { readNotes(r, func(n note) { w.apply(t, n) }) }}
 	log, stderr := newCapture(w.settings.logLimit), newCapture(maxTrace)
 	if !w.settings.noLog {
-		to.stdout = w.redactor.Writer(io.MultiWriter(log, lenient{os.Stdout}))
-		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, lenient{os.Stderr}))
+		to.stdout = w.redactor.Writer(io.MultiWriter(log, t.Stdout(), lenient{os.Stdout}))
+		to.stderr = w.redactor.Writer(io.MultiWriter(log, stderr, t.Stderr(), lenient{os.Stderr}))
 	}
 	input, err := t.Input(ctx)
 	if err != nil {
@@ -259,6 +261,7 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 	if err != nil {
 		w.code = exitOf(err)
 		fail("%v", err)
+		fmt.Fprintf(t.Stderr(), "sortie-exec: %v\n", err)
 		return worker.Result{Exit: &contract.Exit{Code: w.code}}, worker.Fail(contract.CategoryConfiguration, false, fmt.Errorf("cannot run the program: %w", err))
 	}
 	w.program = p
@@ -270,7 +273,7 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 		return grace
 	})
 	w.code = e.code
-	if cause := context.Cause(ctx); !aborted(cause) {
+	if cause := context.Cause(ctx); !aborted(cause) && t.FlushOutput(ctx) != nil {
 		w.uploadLog(ctx, t, log)
 	}
 	return w.result(ctx, t, e, stderr.String())
@@ -362,17 +365,24 @@ func (w *wrapper) apply(t *worker.Task, n note) {
 // environment returns the environment of the program: that of the wrapper without
 // the task's secrets.
 func (w *wrapper) environment(t *worker.Task) []string {
-	var env []string
+	env := []string{"SORTIE_TASK_ID=" + t.ID()}
+	e, ok := t.Envelope()
+	if ok {
+		env = append(env, "SORTIE_ATTEMPT="+strconv.Itoa(e.Attempt))
+	}
+	if e.TraceParent != "" {
+		env = append(env, contract.TraceParentVariable+"="+e.TraceParent)
+	}
 	for _, entry := range w.environ {
 		switch name, _, _ := strings.Cut(entry, "="); name {
 		case contract.EnvelopeVariable, contract.CompletionVariable, "CALLBACK_URL":
+		case contract.TraceParentVariable:
+			if e.TraceParent == "" {
+				env = append(env, entry)
+			}
 		default:
 			env = append(env, entry)
 		}
-	}
-	env = append(env, "SORTIE_TASK_ID="+t.ID())
-	if e, ok := t.Envelope(); ok {
-		env = append(env, "SORTIE_ATTEMPT="+strconv.Itoa(e.Attempt))
 	}
 	if w.settings.output != "" {
 		env = append(env, "SORTIE_OUTPUT="+w.settings.output)

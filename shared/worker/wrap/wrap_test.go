@@ -5,6 +5,7 @@ package wrap
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,9 +24,9 @@ func TestProgramRunsAsTask(t *testing.T) {
 	name := file(t, "out.xml")
 	got := s.run("--output", name, "--content-type=application/xml", "sh", "-c", `
 		echo '{"progressPct":45.7,"message":"reading","rowCount":3,"metrics":{"pages":9}}' >&$SORTIE_PROGRESS_FD
-		echo "out $SORTIE_TASK_ID $SORTIE_ATTEMPT ${TASK_ENVELOPE-none}"; echo err >&2
+		echo "out $SORTIE_TASK_ID $SORTIE_ATTEMPT ${TASK_ENVELOPE-none} $TRACEPARENT"; echo err >&2
 		printf '<mods/>' > "$SORTIE_OUTPUT"; sleep 0.4`)
-	if got.code != 0 || got.stdout != "out task-1 2 none\n" || got.stderr != "err\n" {
+	if got.code != 0 || got.stdout != "out task-1 2 none 00-of-the-envelope\n" || got.stderr != "err\n" {
 		t.Errorf("got code %d, output %q and %q, want 0, the variables and err", got.code, got.stdout, got.stderr)
 	}
 	heartbeats := s.of("heartbeat")
@@ -174,14 +175,11 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 func TestOrphansAreReaped(t *testing.T) {
 	t.Parallel()
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("needs /proc of Linux")
-	}
 	s := setup(t, nil)
 	name := file(t, "pid")
 	// The grandchild loses its parent and ends.
 	got := s.run("sh", "-c", `sh -c 'sh -c "echo \$\$ > `+name+`" & exit 0'; while [ ! -s `+name+` ]; do sleep 0.01; done
-		i=0; while [ -e /proc/$(cat `+name+`) ] && [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done; [ ! -e /proc/$(cat `+name+`) ]`)
+		i=0; while kill -0 $(cat `+name+`) && [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done 2>/dev/null; ! kill -0 $(cat `+name+`) 2>/dev/null`)
 	if got.code != 0 {
 		t.Errorf("got code %d and a zombie, want 0", got.code)
 	}
@@ -238,12 +236,33 @@ func TestStandalone(t *testing.T) {
 	}
 }
 
-func TestMissingOutputFailsTheTask(t *testing.T) {
+func TestOutputIsRelativeToTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
-	s := setup(t, nil)
-	got := s.run("--output", file(t, "none"), "true")
-	if e, _ := s.completed()["error"].(map[string]any); got.code != exitSelf || e["category"] != "USER_CODE" || e["retryable"] != false {
-		t.Errorf("got code %d, completed %v, want 125, USER_CODE, final", got.code, s.completed())
+	root := t.TempDir()
+	for _, name := range []string{"out.csv", "../out.csv", filepath.Join(root, "out.csv")} {
+		s := setup(t, nil)
+		cmd, out := self(t, s.env, "--output", name, "sh", "-c", `printf "%s" "$SORTIE_OUTPUT" > "$SORTIE_OUTPUT"`)
+		cmd.Dir = t.TempDir()
+		if got := ended(t, cmd.Run(), out); got.code != 0 {
+			t.Errorf("%s: got %+v, want code 0", name, got)
+		}
+		if content, _ := s.plane.Object("exports/task-1/output"); string(content) != name {
+			t.Errorf("got output %q, want %q", content, name)
+		}
+	}
+}
+
+func TestOutputThatIsNoFileFailsTheTask(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{"missing": "true", "directory": `mkdir "$SORTIE_OUTPUT"`, "named pipe": `mkfifo "$SORTIE_OUTPUT"`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, nil)
+			got := s.run("--output", file(t, "none"), "sh", "-c", script)
+			if e, _ := s.completed()["error"].(map[string]any); got.code != exitSelf || e["category"] != "USER_CODE" || e["retryable"] != false {
+				t.Errorf("got code %d, completed %v, want 125, USER_CODE, final", got.code, s.completed())
+			}
+		})
 	}
 }
 
@@ -262,6 +281,55 @@ func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
 	got := s.run("sh", "-c", `echo "45 reading" >&$SORTIE_PROGRESS_FD; i=0; while [ ! -e `+name+` ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ]`)
 	if n := len(s.of("heartbeat")); got.code != 0 || n != 1 {
 		t.Errorf("got code %d, %d heartbeats, want 0, 1", got.code, n)
+	}
+}
+
+// The program ends only after the control plane has received its first line.
+func TestOutputIsSentWhileTheProgramRuns(t *testing.T) {
+	t.Parallel()
+	name := file(t, "go")
+	s := setup(t, func(c *conformance.Call, _ int) *conformance.Answer {
+		if c.Endpoint == "logs" {
+			if err := os.WriteFile(name, []byte("on\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
+	got := s.run("sh", "-c", `echo first; i=0; while [ ! -e `+name+` ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ] && echo last >&2`)
+	out, errs := s.plane.Output("stdout"), s.plane.Output("stderr")
+	if got.code != 0 || out != "first\n" || errs != "last\n" {
+		t.Errorf("got code %d, sent %q and %q, want 0, first and last", got.code, out, errs)
+	}
+	if _, uploaded := s.plane.Object(s.plane.Envelope().Log.Key); uploaded || s.of("started")[0].Fields["sendsOutput"] != true {
+		t.Errorf("got an uploaded log (%t) and started %v, want sendsOutput and no upload of what was sent", uploaded, s.of("started")[0].Fields)
+	}
+	if calls := s.plane.Calls(); calls[len(calls)-1].Endpoint != "completed" {
+		t.Errorf("got %s as the last call, want completed", calls[len(calls)-1].Endpoint)
+	}
+}
+
+// The control plane refuses output. A program without a log uploads nothing.
+func TestLogIsUploadedIfOutputIsNotTaken(t *testing.T) {
+	t.Parallel()
+	refuse := func(c *conformance.Call, _ int) *conformance.Answer {
+		if c.Endpoint == "logs" {
+			return &conformance.Answer{Status: http.StatusNotFound, Body: map[string]any{"code": "NOT_FOUND"}}
+		}
+		return nil
+	}
+	s := setup(t, refuse)
+	s.run("sh", "-c", "echo hello; echo err >&2")
+	metrics, _ := s.completed()["metrics"].(map[string]any)
+	if text, _ := s.plane.Object(s.plane.Envelope().Log.Key); len(text) != len("hello\nerr\n") || metrics["outputBytesLost"] != nil {
+		t.Errorf("got log %q and metrics %v, want both lines and nothing lost", text, metrics)
+	}
+	for _, args := range [][]string{{"--no-log"}, {"--log-limit=1000"}} {
+		s := setup(t, nil)
+		s.run(append(args, "sh", "-c", "echo hello")...)
+		if n := len(s.of("logs")); n != 0 || s.of("started")[0].Fields["sendsOutput"] != nil {
+			t.Errorf("%v: got %d calls with output, want none and no announcement", args, n)
+		}
 	}
 }
 

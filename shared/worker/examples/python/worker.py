@@ -2,9 +2,10 @@
 """A complete worker that needs only Python's standard library.
 
 It writes an XML file in thirty steps. Replace work(); the rest is the worker
-contract: started, heartbeats, cancellation, upload, completed.
+contract: started, heartbeats, output, cancellation, upload, completed.
 """
 
+import base64
 import datetime
 import http.client
 import json
@@ -28,6 +29,7 @@ def work(task):
     for step in range(1, STEPS + 1):
         task.check()
         time.sleep(0.1)
+        task.say("step %d of %d\n" % (step, STEPS))
         lines.append('  <step n="%d"/>' % step)
         task.progress = {"progressPct": 100 * step // STEPS, "message": "step %d of %d" % (step, STEPS)}
     return "\n".join(lines + ["</steps>", ""]).encode()
@@ -52,12 +54,36 @@ class Task:
         self.progress = {}
         self.stop = None  # the exception that ends the work
         self.finished = threading.Event()
+        self.output = bytearray()  # not sent yet
+        self.sequence = 1  # of the next chunk of output
+        self.silent = threading.Event()  # no more output
         self.heartbeats = threading.Thread(target=self.beat, daemon=True)
+        self.talking = threading.Thread(target=self.talk, daemon=True)
 
     def check(self):
         """Raise Cancelled or Aborted when the work has to stop."""
         if self.stop:
             raise self.stop
+
+    def say(self, text):
+        """Write to the task's output, which clients read while the work runs."""
+        self.output += text.encode()  # a worker that prints much limits what it holds
+
+    def talk(self):
+        """Send the output: every 2 seconds while a client follows it, or else every 30."""
+        interval = 2
+        while not self.silent.wait(interval) or self.output:
+            while self.output:
+                data = bytes(self.output[:24000])
+                chunk = {"stream": "stdout", "sequence": self.sequence, "data": base64.b64encode(data).decode()}
+                status, answer = repeat(lambda: self.post("logs", chunk))
+                if status != 200:
+                    return
+                del self.output[: len(data)]
+                self.sequence += 1
+                interval = 2 if answer.get("followed") else 30
+                if answer.get("shouldCancel"):
+                    self.stop = Cancelled(answer.get("cancelReason", ""))
 
     def post(self, endpoint, fields):
         path = "/v1/tasks/" + urllib.parse.quote(self.envelope["taskId"], safe=":") + "/" + endpoint
@@ -66,10 +92,11 @@ class Task:
         return send("POST", self.envelope["callbackBaseUrl"].rstrip("/") + path, json.dumps(fields).encode(), headers)
 
     def started(self):
-        status, _ = repeat(lambda: self.post("started", {"startedAt": now()}))
+        status, _ = repeat(lambda: self.post("started", {"startedAt": now(), "sendsOutput": True}))
         if status != 200:
             raise Aborted("started was answered with %d" % status)
         self.heartbeats.start()
+        self.talking.start()
 
     def beat(self):
         interval = self.envelope.get("heartbeatIntervalMs", 30000) / 1000
@@ -101,6 +128,8 @@ class Task:
 
     def completed(self, result):
         result = dict(result, completedAt=now(), metrics={"cpuTimeMs": int(time.process_time() * 1000)})
+        self.silent.set()
+        self.talking.join()
         status, _ = repeat(lambda: self.post("completed", result))
         self.finished.set()
         self.heartbeats.join()

@@ -1,0 +1,31 @@
+package api
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// measured returns the figures of a run as the API shows them.
+func measured(r run.Run, m run.Metrics) contract.Measured {
+	in := func(phase run.Phase) float64 { return m.Phases[phase].Seconds() }
+	figures := contract.Measured{
+		RunID: r.ID, JobID: r.JobID, ScheduledAt: r.ScheduledAt,
+		PreRunSeconds: in(run.PhasePreRun), QueueSeconds: in(run.PhaseQueue), ConstraintCheckSeconds: in(run.PhaseConstraintCheck),
+		ActionExecutionSeconds: in(run.PhaseActionExecution), ContainerCreationSeconds: in(run.PhaseContainerCreation),
+		ExecutionSeconds: in(run.PhaseExecution), TerminationSeconds: in(run.PhaseTermination), RetryDelaySeconds: in(run.PhaseRetryDelay),
+		TotalSeconds: m.Total.Seconds(), StateTransitionCount: m.StateTransitions, StateTransitionTimestamps: map[string]time.Time{},
+		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
+		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
+		StartLatencySeconds: m.StartLatency.Seconds(), ExitCode: m.ExitCode, HeartbeatsSent: m.Heartbeats,
+		Success: m.Success, Skipped: m.Skipped, ErrorMessage: m.ErrorMessage,
+	}
+	for state, at := range m.Entered {
+		figures.StateTransitionTimestamps[string(state)] = at
+	}
+	if m.State.Terminal() {
+		figures.FinalState = string(m.State)
+	}
+	return figures
+}

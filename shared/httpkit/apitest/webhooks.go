@@ -1,0 +1,75 @@
+package apitest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+)
+
+// Webhooks are the use cases of webhooks on the store of a stage. Receivers may be on
+// loopback.
+type Webhooks struct {
+	*orchestrator.Webhooks
+	Delivery *orchestrator.Delivery
+	Feed     *fake.Feed
+
+	parts    Parts
+	appended int
+}
+
+// NewWebhooks returns the use cases of webhooks. The stream of the tenant has one event.
+func NewWebhooks(t *testing.T, parts Parts) *Webhooks {
+	t.Helper()
+	policy, err := guard.Policy{}.WithRules("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, ok := parts.Store.(port.WebhookStore)
+	if !ok {
+		t.Fatalf("got a store %T without webhooks", parts.Store)
+	}
+	policy = policy.WithPlainLoopback()
+	w := &Webhooks{parts: parts, Feed: fake.NewFeed(parts.Clock, 24*time.Hour, nil, func(err error) { t.Error(err) })}
+	sender := hook.NewSender(hook.Config{Policy: policy, Clock: parts.Clock})
+	subscriptions := orchestrator.NewSubscriptions(
+		store, w.Feed, fake.NewWakes(parts.Clock, nil), api.WebhookDocument, parts.Clock, slog.New(slog.DiscardHandler), chance{},
+	)
+	w.Webhooks = orchestrator.NewWebhooks(subscriptions, sender, policy)
+	w.Delivery = orchestrator.NewDelivery(subscriptions, parts.Store, sender, chance{}.Float64, "worker")
+	w.Publish(t)
+	return w
+}
+
+// Publish appends an event to the stream of the tenant.
+func (w *Webhooks) Publish(t *testing.T) {
+	t.Helper()
+	w.appended++
+	e := events.Envelope{
+		SchemaVersion: events.SchemaVersion, EventID: events.ID(fmt.Sprintf("%026d", w.appended)), EventType: eventtype.PolicyUpdated,
+		OccurredAt: w.parts.Clock.Now(), TenantID: Tenant, Policy: &events.Policy{Resource: "pool", ID: "p", Version: int64(w.appended)},
+		Notifier: &events.Notifier{Channel: "orch.policy", Delivery: events.DeliveryDSSE},
+	}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := fmt.Sprintf(`{"payload":%q}`, base64.StdEncoding.EncodeToString(payload))
+	_, err = w.Feed.Append(t.Context(), orchestrator.StreamOf(Tenant), port.Batch{
+		After: int64(w.appended - 1), Records: []port.FeedRecord{{ID: e.EventID, At: e.OccurredAt, Data: []byte(data)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

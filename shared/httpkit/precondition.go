@@ -1,0 +1,26 @@
+package httpkit
+
+import (
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+// Precondition returns the precondition in If-Match and If-None-Match. Fault:
+// InvalidRequest for another If-None-Match than *.
+func Precondition(r *http.Request) (orchestrator.Precondition, error) {
+	var required orchestrator.Precondition
+	if list, given := r.Header["If-Match"]; given {
+		required.Present = true
+		required.Match = func(tag string) bool { return len(list) == 1 && Matches(list[0], tag, false) }
+	}
+	switch values := r.Header["If-None-Match"]; {
+	case len(values) == 0:
+	case len(values) == 1 && values[0] == "*":
+		required.Absent = true
+	default:
+		return required, fault.Invalid("If-None-Match", "malformed If-None-Match, want *")
+	}
+	return required, nil
+}

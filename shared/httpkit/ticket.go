@@ -1,0 +1,50 @@
+package httpkit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// ticketParameter is the query parameter with a ticket, for clients that cannot send a
+// header: EventSource and WebSocket of browsers.
+const ticketParameter = "ticket"
+
+// TicketSource opens tickets: it returns the identity that a ticket authorizes, and the
+// query parameters that it fixes. The error is returned to the client.
+type TicketSource func(ctx context.Context, text string) (who port.Identity, query string, err error)
+
+// openTicket authenticates a request by the ticket of its query. It replaces the ticket
+// by the parameters that it fixes. found is false for a request without a ticket.
+func (s *server) openTicket(r *http.Request) (who port.Identity, found bool, err error) {
+	sent := r.URL.Query()
+	if !sent.Has(ticketParameter) {
+		return port.Identity{}, false, nil
+	}
+	if s.config.Tickets == nil || len(sent[ticketParameter]) > 1 {
+		return port.Identity{}, true, fault.New(fault.Unauthenticated, "the server takes no tickets, or got more than one")
+	}
+	who, query, err := s.config.Tickets(r.Context(), sent.Get(ticketParameter))
+	if err != nil {
+		return port.Identity{}, true, err
+	}
+	fixed, err := url.ParseQuery(query)
+	if err != nil {
+		return port.Identity{}, true, fmt.Errorf("cannot read the query of a ticket: %w", err)
+	}
+	sent.Del(ticketParameter)
+	for name, values := range fixed {
+		if sent.Has(name) && sent.Get(name) != values[0] {
+			return port.Identity{}, true, fault.New(fault.Forbidden, "the ticket is for %s=%s", name, values[0])
+		}
+		sent[name] = values
+	}
+	narrowed := *r.URL
+	narrowed.RawQuery = sent.Encode()
+	r.URL = &narrowed
+	return who, true, nil
+}
