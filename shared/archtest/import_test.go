@@ -23,15 +23,22 @@ var importRules = []importRule{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/contract"}},
 	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/clock", "shared/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/worker", "shared/contract", "shared/port", "shared/fault", "shared/clock", "shared/limit", "shared/retry", "shared/adapter/r2"}},
-	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/api", "shared/clock"}},
+	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/run"},
+		folder: "functions", may: []string{"shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
+	{folder: "events/eventtype", standard: true},
+	{folder: "events", never: []string{"net/http", "os", "math/rand", "crypto/rand"}}, // readers of events import nothing else
 	{folder: "shared/retry", standard: true},
-	{folder: "shared/run", may: []string{"shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/run", may: []string{"events/eventtype", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/job", may: []string{"shared/hook/guard", "shared/run", "shared/fault", "shared/limit", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/webhook/examples", may: []string{"events"}},
+	{folder: "shared/webhook", may: []string{"events", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/explain", may: []string{"shared/job", "shared/run", "shared/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/access", standard: true},
+	{folder: "shared/trace", may: []string{"shared/fault", "shared/run"}},
+	{folder: "shared/series", may: []string{"shared/run"}},
 	{folder: "shared/private", standard: true},
 	{folder: "shared/fault"},
 	{folder: "shared/clock", standard: true},
@@ -39,30 +46,33 @@ var importRules = []importRule{
 	{folder: "shared/hook/guard", never: []string{"net", "net/http", "os"}},
 	{folder: "shared/hook", may: []string{"shared/clock", "shared/limit", "shared/retry"}, never: []string{"os", "github.com/aws/"}},
 	{folder: "shared/redact", standard: true},
+	{folder: "shared/stream", may: []string{"events", "shared/clock", "shared/fault", "shared/port"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
+	{folder: "shared/livelog", standard: true},
 	{folder: "shared/setting/service", may: []string{"shared/setting", "shared/orchestrator", "shared/run", "shared/limit", "shared/hook/guard"}, standard: true},
+	{folder: "shared/setting/otel", may: []string{"shared/setting", "shared/trace"}, standard: true},
 	{folder: "shared/setting", standard: true},
 	{folder: "shared/token", may: []string{"shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},
-	{folder: "shared/port", may: []string{"shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
+	{folder: "shared/port", may: []string{"events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/redact", "shared/token"},
+		folder: "shared/orchestrator", may: []string{"events", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
-	{folder: "shared/api", may: []string{"shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit"}, standard: true},
-	{folder: "shared/httpkit/apitest", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
-	{folder: "shared/httpkit", may: []string{"shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run"}, never: []string{"github.com/aws/"}},
+	{folder: "shared/api", may: []string{"shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
+	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a stage for tests
+	{folder: "shared/httpkit", may: []string{"events", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
-	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
+	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // for bootstraps alone
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
-	{folder: "shared/lambdakit/metric"},
+	{folder: "shared/lambdakit/metric", may: []string{"shared/series"}},
 	{
-		folder: "shared/lambdakit", may: []string{"shared/orchestrator", "shared/port", "shared/contract", "shared/fault", "shared/run"},
+		folder: "shared/lambdakit", may: []string{"shared/series", "shared/orchestrator", "shared/port", "shared/contract", "shared/fault", "shared/run"},
 		never: []string{"github.com/aws/"}, // every function links it
 	},
 	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
-	{folder: "shared/porttest", may: []string{"shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
+	{folder: "shared/porttest", may: []string{"events", "shared/webhook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/redact", "shared/retry"}, standard: true},
-	{folder: "shared/archtest", may: []string{"shared/run", "shared/setting", "statemachines"}},
+	{folder: "shared/archtest", may: []string{"shared/series", "shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
 }
 

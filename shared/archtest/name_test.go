@@ -12,6 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -116,9 +119,12 @@ func TestDocumentsAreFresh(t *testing.T) {
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
 		{"statemachines/README.md", "transitions", transitionTable()},
-		{"local/README.md", "settings", settingsTable()},
+		{"local/README.md", "settings", settingsTable(service.Settings())},
 		{"shared/README.md", "rules", ruleTable(t)},
+		{"shared/series/README.md", "series", seriesTable()},
+		{"shared/series/README.md", "trace settings", settingsTable(otel.Settings())},
 		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},
+		{"shared/webhook/README.md", "examples/go/main.go", goBlock(t, "shared/webhook/examples/go/main.go")},
 	} {
 		name := filepath.Join(root(t), filepath.FromSlash(part.file))
 		document, err := os.ReadFile(name)
@@ -145,6 +151,16 @@ func TestDocumentsAreFresh(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// seriesTable is the table of the metrics.
+func seriesTable() string {
+	var text strings.Builder
+	text.WriteString("| metric | kind | labels | what it is |\n|---|---|---|---|\n")
+	for _, f := range series.Families() {
+		fmt.Fprintf(&text, "| `%s` | %s | %s | %s |\n", f.Name, f.Kind, strings.Join(f.Labels, ", "), strings.TrimSuffix(f.Help, "."))
+	}
+	return text.String()
 }
 
 // goBlock is a fenced block with a Go file of the repository.
@@ -193,10 +209,10 @@ func transitionTable() string {
 	return text.String()
 }
 
-func settingsTable() string {
+func settingsTable(settings []setting.Setting) string {
 	var text strings.Builder
 	text.WriteString("| variable | default | meaning |\n|---|---|---|\n")
-	for _, s := range service.Settings() {
+	for _, s := range settings {
 		fallback := "`" + s.Default + "`"
 		if s.Default == "" {
 			fallback = "(empty)"

@@ -20,33 +20,17 @@ type ExportRequest struct {
 	Options *ExportOptions `json:"options,omitempty"`
 	BatchID *string        `json:"batch_id,omitempty"`
 	Policy  *Policy        `json:"policy,omitempty"`
+	// Webhook asks for a webhook of the events of the task.
+	Webhook *ExportWebhook `json:"webhook,omitempty"`
 }
 
-// ExportOptions selects what an export contains. WithDefaults fills in absent
-// members.
+// ExportOptions selects what an export contains. Absent members have defaults.
 type ExportOptions struct {
 	Recursive         *bool   `json:"recursive,omitempty"`
 	MaxDepth          *int    `json:"maxDepth,omitempty"`
 	ParallelBatchSize *int    `json:"parallelBatchSize,omitempty"`
 	IncludeOCR        *bool   `json:"includeOcr,omitempty"`
 	CheimarrosMode    *string `json:"cheimarrosMode,omitempty"`
-}
-
-// WithDefaults sets absent members to their defaults: not recursive, depth 5,
-// batches of 10, with OCR, the full graph.
-func (o ExportOptions) WithDefaults() ExportOptions {
-	return ExportOptions{
-		Recursive: orDefault(o.Recursive, false), MaxDepth: orDefault(o.MaxDepth, 5),
-		ParallelBatchSize: orDefault(o.ParallelBatchSize, 10), IncludeOCR: orDefault(o.IncludeOCR, true),
-		CheimarrosMode: orDefault(o.CheimarrosMode, "full"),
-	}
-}
-
-func orDefault[T any](given *T, fallback T) *T {
-	if given != nil {
-		return given
-	}
-	return &fallback
 }
 
 // BatchSingle is the batch_id of a task whose request has none.
@@ -64,6 +48,8 @@ type ExportAccepted struct {
 	TaskID  string `json:"task_id"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
+	// Webhook is that of the request.
+	Webhook *ExportWebhookCreated `json:"webhook,omitempty"`
 }
 
 // Callback is the body of POST /callback/{task_id}. Output and metrics belong

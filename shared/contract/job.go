@@ -25,10 +25,12 @@ type JobState struct {
 
 // JobSummary is a job in a list.
 type JobSummary struct {
-	ID       string `json:"id"`
-	Name     string `json:"name,omitempty"`
-	Pool     string `json:"pool,omitempty"`
-	Image    string `json:"image"`
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	Pool string `json:"pool,omitempty"`
+	// Export is the format of a job that exports; empty for another job.
+	Export   string `json:"export,omitempty"`
+	Image    string `json:"image,omitempty"`
 	Schedule string `json:"schedule,omitempty"`
 	TimeZone string `json:"timeZone,omitempty"`
 	JobState
@@ -46,6 +48,9 @@ type JobList struct {
 type JobRunRequest struct {
 	// Parameters are environment variables of this run. They replace those of the job.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Priority and ConcurrencyKey replace those of the job; absent keeps them.
+	Priority       string `json:"priority,omitempty"`
+	ConcurrencyKey string `json:"concurrencyKey,omitempty"`
 	// ScheduledAt makes the run a firing at that time; absent starts it now.
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
 }

@@ -15,7 +15,7 @@ import (
 func TestSamplesMatchTheJobSchema(t *testing.T) {
 	t.Parallel()
 	schema := jobSchema(t)
-	for _, name := range []string{"nightly-report.yaml", "every-field.yaml"} {
+	for _, name := range []string{"nightly-report.yaml", "nightly-export.yaml", "every-field.yaml"} {
 		document, err := os.ReadFile("../job/testdata/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func TestSamplesMatchTheJobSchema(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, text := range []string{`{}`, `{"image":"a","x":1}`, `{"image":"a","id":"A"}`, `{"image":"a","env":{"K":1}}`, `{"image":"a","jitter":"5 s"}`} {
+	for _, text := range []string{`{}`, `{"export":{"format":"mods"}}`, `{"export":{"format":"pdf","pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}}`, `{"image":"a","x":1}`, `{"image":"a","id":"A"}`, `{"image":"a","env":{"K":1}}`, `{"image":"a","jitter":"5 s"}`} {
 		if err := schema.Validate(value(t, []byte(text))); err == nil {
 			t.Errorf("%s matches the schema, want an error", text)
 		}

@@ -32,6 +32,8 @@ type Problem struct {
 	State           string `json:"state,omitempty"`
 	ExpectedAttempt int    `json:"expectedAttempt,omitempty"`
 	ReceivedAttempt int    `json:"receivedAttempt,omitempty"`
+	// ExpectedSequence is present with sequence_gap.
+	ExpectedSequence int `json:"expectedSequence,omitempty"`
 	// PolicyLabel, Retriable and RetryAfterMS are present with status 429 (DP-7.5).
 	PolicyLabel  string `json:"policy_label,omitempty"`
 	Retriable    bool   `json:"retriable,omitempty"`
@@ -56,4 +58,6 @@ const (
 	ErrorTaskAlreadyTerminal = "task_already_terminal"
 	ErrorTaskMismatch        = "task_mismatch"
 	ErrorWorkerMismatch      = "worker_mismatch"
+	ErrorSequenceGap         = "sequence_gap"
+	ErrorSequenceConflict    = "sequence_conflict"
 )

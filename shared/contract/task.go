@@ -24,17 +24,21 @@ type Task struct {
 	JobVersion int64  `json:"jobVersion,omitempty"`
 	// Trigger is what created the run of a job.
 	Trigger string `json:"trigger,omitempty"`
+	// Priority is absent for normal. ConcurrencyKey is absent without one.
+	Priority       string `json:"priority,omitempty"`
+	ConcurrencyKey string `json:"concurrencyKey,omitempty"`
+	// Overflowed is present if the run was skipped because the queue of its key was full.
+	Overflowed *Overflowed `json:"overflowed,omitempty"`
 	// Skipped: the run has completed without an attempt. Missed are the firings that it
 	// is the record of.
 	Skipped bool    `json:"skipped,omitempty"`
 	Missed  *Missed `json:"missed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
 	Violations []Violation `json:"violations,omitempty"`
-	// Measured is absent for an export.
-	Measured *Measured `json:"measured,omitempty"`
-	Policy   Policy    `json:"policy"`
-	State    string    `json:"state"`
-	Attempt  int       `json:"attempt"`
+	Measured   Measured    `json:"measured"`
+	Policy     Policy      `json:"policy"`
+	State      string      `json:"state"`
+	Attempt    int         `json:"attempt"`
 	// FailedAttempts and FailedStarts count towards the retry limits.
 	FailedAttempts int         `json:"failedAttempts"`
 	FailedStarts   int         `json:"failedStarts"`
@@ -78,23 +82,30 @@ type Violation struct {
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-// Measured are the figures of a run. The phases add up to TotalSeconds; the phase of a
-// run that has not ended counts until now.
+// Measured are the figures of a run, with those of its end in its terminal event. The
+// phases add up to TotalSeconds, to the millisecond; the phase of a run that has not ended
+// counts until now.
 type Measured struct {
-	PreRunSeconds            float64 `json:"preRunSeconds"`
-	QueueSeconds             float64 `json:"queueSeconds"`
-	ConstraintCheckSeconds   float64 `json:"constraintCheckSeconds"`
-	ActionExecutionSeconds   float64 `json:"actionExecutionSeconds"`
-	ContainerCreationSeconds float64 `json:"containerCreationSeconds"`
-	ExecutionSeconds         float64 `json:"executionSeconds"`
-	TerminationSeconds       float64 `json:"terminationSeconds"`
-	RetryDelaySeconds        float64 `json:"retryDelaySeconds"`
-	TotalSeconds             float64 `json:"totalSeconds"`
-	StateTransitionCount     int     `json:"stateTransitionCount"`
-	ConstraintsChecked       int     `json:"constraintsChecked"`
-	ConstraintsViolated      int     `json:"constraintsViolated"`
-	ActionsExecuted          int     `json:"actionsExecuted"`
-	ActionsFailed            int     `json:"actionsFailed"`
+	RunID string `json:"runId"`
+	// JobID and ScheduledAt are absent if the run has none.
+	JobID                    string    `json:"jobId,omitempty"`
+	ScheduledAt              time.Time `json:"scheduledAt,omitzero"`
+	PreRunSeconds            float64   `json:"preRunSeconds"`
+	QueueSeconds             float64   `json:"queueSeconds"`
+	ConstraintCheckSeconds   float64   `json:"constraintCheckSeconds"`
+	ActionExecutionSeconds   float64   `json:"actionExecutionSeconds"`
+	ContainerCreationSeconds float64   `json:"containerCreationSeconds"`
+	ExecutionSeconds         float64   `json:"executionSeconds"`
+	TerminationSeconds       float64   `json:"terminationSeconds"`
+	RetryDelaySeconds        float64   `json:"retryDelaySeconds"`
+	TotalSeconds             float64   `json:"totalSeconds"`
+	StateTransitionCount     int       `json:"stateTransitionCount"`
+	// StateTransitionTimestamps have the time of the last entry into each state.
+	StateTransitionTimestamps map[string]time.Time `json:"stateTransitionTimestamps"`
+	ConstraintsChecked        int                  `json:"constraintsChecked"`
+	ConstraintsViolated       int                  `json:"constraintsViolated"`
+	ActionsExecuted           int                  `json:"actionsExecuted"`
+	ActionsFailed             int                  `json:"actionsFailed"`
 	// RetryAttempt counts from 0.
 	RetryAttempt int `json:"retryAttempt"`
 	MaxRetries   int `json:"maxRetries"`
@@ -102,7 +113,13 @@ type Measured struct {
 	// start.
 	StartLatencySeconds float64 `json:"startLatencySeconds"`
 	ExitCode            *int    `json:"exitCode,omitempty"`
-	Success             bool    `json:"success"`
+	// HeartbeatsSent counts the heartbeats that were received from the worker.
+	HeartbeatsSent int `json:"heartbeatsSent"`
+	// FinalState is absent until the run ends.
+	FinalState   string `json:"finalState,omitempty"`
+	Success      bool   `json:"success"`
+	Skipped      bool   `json:"skipped"`
+	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
 // Program is the work of a task of kind job, as it was stored.
@@ -296,9 +313,9 @@ type RetryAccepted struct {
 }
 
 // KeySet is the response of GET /.well-known/jwks.json (RFC 7517): the public
-// keys that verify tokens.
+// keys that verify tokens, as Key, and those that verify events.
 type KeySet struct {
-	Keys []Key `json:"keys"`
+	Keys []json.RawMessage `json:"keys"`
 }
 
 // Key is a public ES256 key: a point on P-256 with base64url coordinates.
@@ -331,6 +348,8 @@ type TaskEvent struct {
 	Message    string    `json:"message,omitempty"`
 	Fault      *Fault    `json:"fault,omitempty"`
 	Exit       *Exit     `json:"exit,omitempty"`
+	// Measured is absent unless the event ends the run.
+	Measured *Measured `json:"measured,omitempty"`
 }
 
 // RunEvent is a task's event as it is published, with the ids of its owner.
@@ -354,4 +373,14 @@ type TaskEvents struct {
 type Health struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
+}
+
+// Overflowed is why a run was skipped: the queue of its key was full.
+type Overflowed struct {
+	// Rule is reject, keep_newest or keep_oldest.
+	Rule string `json:"rule"`
+	// By is the run that replaced it (keep_newest), or the first that was queued.
+	By string `json:"by,omitempty"`
+	// Queued is the number of runs that were queued.
+	Queued int `json:"queued"`
 }

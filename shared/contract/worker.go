@@ -18,13 +18,15 @@ type TaskEnvelope struct {
 	// AssetID is the subject of the task, for an export the PI.
 	AssetID string `json:"assetId,omitempty"`
 	// TaskKey is the kind of work, for an export "export/mods".
-	TaskKey       string    `json:"taskKey,omitempty"`
-	TenantID      string    `json:"tenantId"`
-	WorkspaceID   string    `json:"workspaceId"`
-	CorrelationID string    `json:"correlationId,omitempty"`
-	Attempt       int       `json:"attempt"` // from 1
-	Resources     Resources `json:"resources,omitzero"`
-	EnqueuedAt    time.Time `json:"enqueuedAt,omitzero"`
+	TaskKey       string `json:"taskKey,omitempty"`
+	TenantID      string `json:"tenantId"`
+	WorkspaceID   string `json:"workspaceId"`
+	CorrelationID string `json:"correlationId,omitempty"`
+	// TraceParent is the W3C trace context of the attempt: the parent of the worker's spans.
+	TraceParent string    `json:"traceparent,omitempty"`
+	Attempt     int       `json:"attempt"` // from 1
+	Resources   Resources `json:"resources,omitzero"`
+	EnqueuedAt  time.Time `json:"enqueuedAt,omitzero"`
 	// Deadline is when the attempt is killed. Nothing extends it. Zero means no
 	// deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -46,6 +48,10 @@ type TaskEnvelope struct {
 	// Program is present for a run of a job. sortie-exec reads it.
 	Program *EnvelopeProgram `json:"program,omitempty"`
 }
+
+// TraceParentVariable is the environment variable with the envelope's trace context, as
+// OpenTelemetry's programs read it.
+const TraceParentVariable = "TRACEPARENT"
 
 // CompletionVariable is the environment variable of a job's machine that says what
 // ends an attempt: "exit" or "callback".
@@ -117,6 +123,47 @@ type TaskStarted struct {
 	// HandlesSigterm says that the worker treats SIGTERM as a cancel: it stops
 	// its work and sends completed within the grace period.
 	HandlesSigterm bool `json:"handlesSigterm,omitempty"`
+	// SendsOutput: the worker sends its output while it runs; see TaskLog.
+	SendsOutput bool `json:"sendsOutput,omitempty"`
+}
+
+// TaskLog is the body of POST /v1/tasks/{task_id}/logs: a chunk of output. The tag
+// report is that of TaskCompleted.
+type TaskLog struct {
+	Attempt int `json:"attempt"`
+	// Stream is stdout or stderr.
+	Stream string `json:"stream"`
+	// Sequence numbers the chunks of an attempt without gaps, over both streams, from
+	// 0 or 1.
+	Sequence *int `json:"sequence"`
+	// Data is base64 of at most 32 KiB.
+	Data *string `json:"data"`
+}
+
+// LogAnswer is the response to a chunk of output.
+type LogAnswer struct {
+	Acknowledged
+	ShouldCancel bool `json:"shouldCancel"`
+	// CancelReason is present if ShouldCancel is true.
+	CancelReason string `json:"cancelReason,omitempty"`
+	// Followed: a client follows the output, so the worker sends it sooner.
+	Followed bool `json:"followed"`
+}
+
+// LogLine is a line of a followed log as application/x-ndjson.
+type LogLine struct {
+	Attempt int `json:"attempt,omitempty"`
+	// Stream is that of Data or Cut: stdout or stderr.
+	Stream string `json:"stream,omitempty"`
+	// Data is output, as base64 in JSON.
+	Data []byte `json:"data,omitempty"`
+	// Cut is the number of bytes that are missing here.
+	Cut int64 `json:"cut,omitempty"`
+	// Next is the offset in the attempt's log after this line.
+	Next int64 `json:"next"`
+	// Ended: this is the last line, and the run has ended. Without it, a client connects
+	// again with the last Attempt and Next.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // TaskHeartbeat is the body of POST /v1/tasks/{task_id}/heartbeat.

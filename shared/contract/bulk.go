@@ -1,0 +1,71 @@
+package contract
+
+import "time"
+
+// RunFilter selects runs that match each of its fields. An absent field matches all runs.
+type RunFilter struct {
+	JobID  string   `json:"jobId,omitempty"`
+	Pool   string   `json:"pool,omitempty"`
+	Kind   string   `json:"kind,omitempty"`
+	States []string `json:"states,omitempty"`
+	// FaultCode is the code of the run's failure.
+	FaultCode string `json:"faultCode,omitempty"`
+	// CreatedAfter and CreatedBefore are exclusive.
+	CreatedAfter  time.Time `json:"createdAfter,omitzero"`
+	CreatedBefore time.Time `json:"createdBefore,omitzero"`
+}
+
+// BulkRequest is the body of POST /v1/runs:retry.
+type BulkRequest struct {
+	Filter RunFilter `json:"filter"`
+	// DryRun changes nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Limit is the number of runs of a page, 1 to 100; absent is 100.
+	Limit *int `json:"limit,omitempty"`
+	// Cursor is the nextCursor of the previous page; empty is the first page.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// BulkCancelRequest is the body of POST /v1/runs:cancel: a BulkRequest with a reason.
+type BulkCancelRequest struct {
+	Filter RunFilter `json:"filter"`
+	DryRun bool      `json:"dryRun,omitempty"`
+	Limit  *int      `json:"limit,omitempty"`
+	Cursor string    `json:"cursor,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// BulkAnswer is a page of the results of a bulk request.
+type BulkAnswer struct {
+	DryRun bool      `json:"dryRun"`
+	Runs   []BulkRun `json:"runs"`
+	// NextCursor is the cursor of the next page; absent on the last one.
+	NextCursor string `json:"nextCursor,omitempty"`
+}
+
+// BulkRun is the result of a bulk request for one run.
+type BulkRun struct {
+	RunID  string `json:"runId"`
+	TaskID string `json:"taskId"`
+	JobID  string `json:"jobId,omitempty"`
+	State  string `json:"state"`
+	Result string `json:"result"`
+	// Message explains a cancel or a refusal.
+	Message string `json:"message,omitempty"`
+	// Code is that of a refusal.
+	Code string `json:"code,omitempty"`
+	// Retry is the new run of a retry.
+	Retry *RunAccepted `json:"retry,omitempty"`
+}
+
+// The results of a bulk request beside those of CancelAnswer.
+const (
+	// BulkSelected means that the request is a dry run.
+	BulkSelected = "selected"
+	// BulkCreated means that a new run retries the run, BulkExisting that a request
+	// before created it.
+	BulkCreated  = "created"
+	BulkExisting = "existing"
+	// BulkRefused means that the run was not changed.
+	BulkRefused = "refused"
+)

@@ -1,0 +1,71 @@
+package contract
+
+import "time"
+
+// PoolLimits is the body of PUT /v1/pools/{pool_id}.
+type PoolLimits struct {
+	// Limit is the number of runs that hold a slot at the same time; 0 is no limit.
+	Limit *int `json:"limit"`
+	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
+	// limit, absent the limit of the deployment.
+	QueueLimit *int `json:"queueLimit,omitempty"`
+}
+
+// PoolDrain is the body of POST /v1/pools/{pool_id}/drain.
+type PoolDrain struct {
+	// DeadlineSeconds is when the runs that still hold a slot are cancelled; absent is
+	// never.
+	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
+}
+
+// Pool is what GET /v1/pools/{pool_id} returns.
+type Pool struct {
+	ID         string `json:"id"`
+	Limit      int    `json:"limit"`
+	QueueLimit int    `json:"queueLimit"`
+	// Draining: no run gets a slot. DrainBy is when the remaining runs are cancelled.
+	Draining bool      `json:"draining"`
+	DrainBy  time.Time `json:"drainBy,omitzero"`
+	// Held and Queued count the runs with a slot and those in the queue.
+	Held   int `json:"held"`
+	Queued int `json:"queued"`
+	// Version counts the changes, from 1; 0 is the default pool before its first change.
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	UpdatedBy string    `json:"updatedBy,omitempty"`
+}
+
+// PoolList has the pools, ordered by id.
+type PoolList struct {
+	Pools []Pool `json:"pools"`
+}
+
+// PoolHealth is what GET /v1/pools/{pool_id}/health returns.
+type PoolHealth struct {
+	// Live: the pool can be read. Ready: it admits runs.
+	Live     bool `json:"live"`
+	Ready    bool `json:"ready"`
+	Draining bool `json:"draining"`
+	Held     int  `json:"held"`
+	Queued   int  `json:"queued"`
+	// Machines is the number of machines of the first 100 runs that hold a slot.
+	Machines int         `json:"machines"`
+	Metrics  PoolMetrics `json:"metrics"`
+	// LastError is the newest failure of an attempt of a run that holds a slot or waits;
+	// null without one.
+	LastError *PoolError `json:"lastError"`
+}
+
+// PoolMetrics are the figures of a pool.
+type PoolMetrics struct {
+	Limit              int     `json:"limit"`
+	QueueLimit         int     `json:"queueLimit"`
+	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
+}
+
+// PoolError is a failure of an attempt.
+type PoolError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}

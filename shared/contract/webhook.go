@@ -1,0 +1,144 @@
+package contract
+
+import "time"
+
+// WebhookSettings are what a client sets of a webhook: the body of POST /v1/webhooks.
+type WebhookSettings struct {
+	URL string `json:"url"`
+	// EventTypes are event types, in which "*" matches any characters. Without one,
+	// the webhook gets events of each type.
+	EventTypes  []string `json:"eventTypes,omitempty"`
+	ProjectID   string   `json:"projectId,omitempty"`
+	JobID       string   `json:"jobId,omitempty"`
+	TaskID      string   `json:"taskId,omitempty"`
+	BatchID     string   `json:"batchId,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Paused      bool     `json:"paused"`
+	Ordered     bool     `json:"ordered"`
+	// RateLimit is in attempts per second; 0 is no limit.
+	RateLimit int `json:"rateLimit"`
+}
+
+// The statuses of a webhook.
+const (
+	WebhookActive   = "active"
+	WebhookPaused   = "paused"
+	WebhookFailing  = "failing"
+	WebhookDisabled = "disabled"
+)
+
+// Webhook is a subscription to events.
+type Webhook struct {
+	ID string `json:"id"`
+	WebhookSettings
+	// OfTask: it is deleted with the record of its task.
+	OfTask bool `json:"ofTask,omitempty"`
+	// DisabledAt and DisabledReason are set if Sortie has disabled the webhook.
+	DisabledAt     time.Time             `json:"disabledAt,omitzero"`
+	DisabledReason string                `json:"disabledReason,omitempty"`
+	Secrets        []WebhookSecretExpiry `json:"secrets"`
+	Version        int64                 `json:"version"`
+	CreatedAt      time.Time             `json:"createdAt"`
+	CreatedBy      string                `json:"createdBy,omitempty"`
+	UpdatedAt      time.Time             `json:"updatedAt"`
+	UpdatedBy      string                `json:"updatedBy,omitempty"`
+}
+
+// WebhookSecretExpiry is a secret that signs, without its value.
+type WebhookSecretExpiry struct {
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// WebhookDetail is a webhook with the progress of its deliveries.
+type WebhookDetail struct {
+	Webhook
+	Status   string          `json:"status"`
+	Progress WebhookProgress `json:"progress"`
+	// Secret is shown once: when the webhook is created or its secret rotated.
+	Secret string `json:"secret,omitempty"`
+}
+
+// WebhookProgress is how far the deliveries of a webhook are.
+type WebhookProgress struct {
+	// Position is the position up to which events were taken from the stream.
+	Position      int64     `json:"position"`
+	Pending       int       `json:"pending"`
+	Failures      int       `json:"failures"`
+	HeldUntil     time.Time `json:"heldUntil,omitzero"`
+	LastSuccessAt time.Time `json:"lastSuccessAt,omitzero"`
+	LastFailureAt time.Time `json:"lastFailureAt,omitzero"`
+	// Missed are the newest ranges of positions that were not delivered because the
+	// webhook was paused or disabled.
+	Missed       []PositionRange `json:"missed"`
+	Redeliveries []Redelivery    `json:"redeliveries"`
+}
+
+// PositionRange is a range of positions with both ends.
+type PositionRange struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// RedeliverRequest is the body of POST /v1/webhooks/{id}/redeliver: one position, or a
+// range.
+type RedeliverRequest struct {
+	Position *int64 `json:"position,omitempty"`
+	From     *int64 `json:"from,omitempty"`
+	To       *int64 `json:"to,omitempty"`
+}
+
+// Redelivery is a range that is delivered again: Sent of Events events were taken.
+type Redelivery struct {
+	PositionRange
+	Events int `json:"events"`
+	Sent   int `json:"sent"`
+}
+
+// WebhookList is a page of webhooks.
+type WebhookList struct {
+	Webhooks   []Webhook `json:"webhooks"`
+	NextCursor string    `json:"nextCursor,omitempty"`
+}
+
+// WebhookAttempt is one attempt of a delivery.
+type WebhookAttempt struct {
+	At time.Time `json:"at"`
+	// Status is the HTTP status; absent without an answer, which Error explains.
+	Status    int    `json:"status,omitempty"`
+	LatencyMS int64  `json:"latencyMs"`
+	Error     string `json:"error,omitempty"`
+	// Response is the start of the answer's body, at most 4 KiB.
+	Response string `json:"response,omitempty"`
+}
+
+// WebhookDelivery is the delivery of one event to one webhook.
+type WebhookDelivery struct {
+	Position  int64  `json:"position"`
+	EventID   string `json:"eventId"`
+	EventType string `json:"eventType"`
+	TaskID    string `json:"taskId,omitempty"`
+	State     string `json:"state"`
+	// Tries counts the attempts since the event was published or redelivered.
+	Tries         int              `json:"tries"`
+	NextAttemptAt time.Time        `json:"nextAttemptAt,omitzero"`
+	Attempts      []WebhookAttempt `json:"attempts"`
+}
+
+// WebhookDeliveries is a page of the log of a webhook, the newest events first.
+type WebhookDeliveries struct {
+	Deliveries []WebhookDelivery `json:"deliveries"`
+	NextCursor string            `json:"nextCursor,omitempty"`
+}
+
+// ExportWebhook asks for a webhook of the events of an export.
+type ExportWebhook struct {
+	URL        string   `json:"url"`
+	EventTypes []string `json:"eventTypes,omitempty"`
+}
+
+// ExportWebhookCreated is the webhook of an export. Secret is shown once.
+type ExportWebhookCreated struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"`
+}
