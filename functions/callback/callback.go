@@ -1,16 +1,17 @@
-// Package callback serves the calls of workers: started, heartbeat and
+// Package callback serves the calls of workers: started, heartbeat, logs and
 // completed of the worker contract, and POST /callback/{task_id} of the export
 // contract.
 //
-// A 200 means that the report is committed. A token authorizes one worker for
-// one attempt and one of the two contracts. The token of CALLBACK_URL is a
-// query parameter; both tokens are accepted as Authorization: Bearer. Bodies
-// are decoded leniently, so that a malformed detail does not cost the result of
-// a worker, and a heartbeat whose body is refused is still a sign of life.
+// A 200 means that the report is committed. A token authorizes one worker for one attempt
+// and one of the two contracts. The token of CALLBACK_URL is a query parameter; both
+// tokens are accepted as Authorization: Bearer. Bodies are decoded leniently: a malformed
+// detail does not reject the result of a worker, and a heartbeat with a refused body still
+// counts as contact.
 package callback
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/api"
@@ -34,7 +35,7 @@ func Routes(svc *orchestrator.Workers) []httpkit.Route {
 			Query:  []string{"token"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return callback(svc, w, r) },
 		},
-		call("started", started), call("heartbeat", heartbeat), call("completed", completed),
+		call("started", started), call("heartbeat", heartbeat), call("logs", logs), call("completed", completed),
 	}
 }
 
@@ -72,8 +73,8 @@ func tokenOf(r *http.Request) string {
 func decode[T any](w http.ResponseWriter, r *http.Request, bearer orchestrator.Bearer) (body T, err error) {
 	ignored, err := httpkit.DecodeReport(w, r, &body)
 	if len(ignored) > 0 {
-		httpkit.Log(r.Context()).WarnContext(r.Context(), "unusable optional fields of a worker's call are ignored",
-			"run_id", bearer.RunID, "task_id", bearer.TaskID, "attempt", bearer.Attempt, "fields", ignored)
+		httpkit.Log(r.Context()).LogAttrs(r.Context(), slog.LevelWarn, "unusable optional fields of a worker's call are ignored",
+			append(orchestrator.WorkerAttributes(bearer), slog.Any("fields", ignored))...)
 	}
 	return body, err
 }

@@ -41,7 +41,8 @@ func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	at, err := svc.Started(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.HandlesSigterm)
+	at, err := svc.Started(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID},
+		orchestrator.Abilities{HandlesSigterm: body.HandlesSigterm, SendsOutput: body.SendsOutput})
 	if err != nil {
 		return fmt.Errorf("cannot record the start: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -158,7 +159,8 @@ func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d
 	}
 	w.WriteHeader(status)
 	if err := pass(w, body, p.span.Length); err != nil {
-		httpkit.Log(ctx).WarnContext(ctx, "download aborted", "task_id", d.Run.TaskID, "error", err.Error())
+		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "download aborted",
+			append(orchestrator.Attributes(d.Run), slog.String("error", err.Error()))...)
 		panic(http.ErrAbortHandler)
 	}
 	if p.last() && ctx.Err() == nil {
@@ -188,6 +190,7 @@ func note(ctx context.Context, svc *orchestrator.Downloads, d orchestrator.Downl
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
 	if err := svc.Downloaded(ctx, d); err != nil {
-		httpkit.Log(ctx).WarnContext(ctx, "cannot record a download", "task_id", d.Run.TaskID, "error", err.Error())
+		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "cannot record a download",
+			append(orchestrator.Attributes(d.Run), slog.String("error", err.Error()))...)
 	}
 }

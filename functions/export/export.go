@@ -1,10 +1,12 @@
-// Package export serves POST /export/{format}: it accepts a run (EC-1).
+// Package export serves POST /export/{format}: it accepts a run (EC-1), with a webhook for
+// its events if the request asks for one.
 //
 // A 202 means that the run is committed. A repeated request with the same
 // Idempotency-Key returns 200 and the same body, whatever the state of the run.
 package export
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -24,14 +26,14 @@ import (
 const accepted = "Export job started. Use task_id to check status."
 
 // Routes returns the route of exports.
-func Routes(svc *orchestrator.Requests) []httpkit.Route {
+func Routes(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients, Scope: access.RunsWrite,
-		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, w, r) },
+		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, webhooks, w, r) },
 	}}
 }
 
-func export(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) error {
+func export(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks, w http.ResponseWriter, r *http.Request) error {
 	format := r.PathValue("format")
 	if !slices.Contains(limit.Formats(), format) {
 		return unknownFormat()
@@ -49,19 +51,44 @@ func export(svc *orchestrator.Requests, w http.ResponseWriter, r *http.Request) 
 		return err
 	}
 	submission.Identity, submission.CorrelationID = httpkit.CallerOf(r.Context()), httpkit.CorrelationID(r.Context())
-	submission.IdempotencyKey = key
+	submission.IdempotencyKey, submission.PayloadDigest = key, httpkit.PayloadDigest(r.Context())
+	submission.TraceParent = httpkit.TraceParent(r)
+	hook := taskWebhook{TaskWebhooks: webhooks, in: api.ExportWebhook(request.Webhook)}
+	if hook.in != nil {
+		submission.Prepare = func(taskID string) error { return hook.create(r.Context(), taskID) }
+	}
 	run, existing, err := svc.Submit(r.Context(), submission)
+	if err == nil && existing && hook.in != nil {
+		err = hook.create(r.Context(), run.TaskID)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot accept the export: %w", err)
 	}
-	status := http.StatusAccepted
-	if existing {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/status/"+url.PathEscape(run.TaskID))
-	return httpkit.WriteJSON(w, status, contract.ExportAccepted{
-		TaskID: run.TaskID, Status: contract.StatusProcessing, Message: accepted,
+	return httpkit.WriteAccepted(w, existing, "/status/"+url.PathEscape(run.TaskID), contract.ExportAccepted{
+		TaskID: run.TaskID, Status: contract.StatusProcessing, Message: accepted, Webhook: hook.created,
 	})
+}
+
+// taskWebhook is the webhook of a request.
+type taskWebhook struct {
+	orchestrator.TaskWebhooks
+	in      *orchestrator.WebhookSettings
+	created *contract.ExportWebhookCreated
+}
+
+// create creates the webhook of a task, or finds it. One whose task was not stored is
+// deleted by itself.
+func (h *taskWebhook) create(ctx context.Context, taskID string) error {
+	v, secret, err := h.ForTask(ctx, httpkit.CallerOf(ctx), taskID, *h.in)
+	if f := fault.Of(err); f != nil && f.Field != "" {
+		named := *f
+		named.Field = "webhook." + f.Field
+		return &named
+	}
+	if err == nil {
+		h.created = &contract.ExportWebhookCreated{ID: v.ID, Secret: secret}
+	}
+	return err
 }
 
 // unknownFormat returns a 404 that lists the formats.

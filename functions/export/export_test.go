@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,7 +20,9 @@ const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests) })
+	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+	})
 }
 
 func accepted(t *testing.T, answer apitest.Answer) contract.ExportAccepted {
@@ -190,5 +193,61 @@ func TestUnknownFormatListsFormats(t *testing.T) {
 	p := problem(t, setup(t).Call(t, http.MethodPost, "/export/pdf", body))
 	if len(p.Formats) == 0 || p.Formats[0] != "mods" || !strings.Contains(p.Detail, "mods") {
 		t.Errorf("got formats %v: %s, want mods in both", p.Formats, p.Detail)
+	}
+}
+
+// TestExportWithAWebhook creates one webhook for its task, whose secret is shown once.
+func TestExportWithAWebhook(t *testing.T) {
+	t.Parallel()
+	parts := apitest.NewParts(t)
+	hooks := apitest.NewWebhooks(t, parts)
+	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests, hooks) })
+	post := func(hook string, status int, headers ...string) (accepted contract.ExportAccepted, problem contract.Problem) {
+		t.Helper()
+		answer := stage.Call(t, "POST", "/export/mods", `{"pi": "`+apitest.PI+`", "webhook": `+hook+`}`, headers...)
+		if answer.Status != status {
+			t.Fatalf("%s: got %d %s, want %d", hook, answer.Status, answer.Body, status)
+		}
+		into := any(&accepted)
+		if status >= 300 {
+			into = &problem
+		}
+		if err := json.Unmarshal([]byte(answer.Body), into); err != nil {
+			t.Fatal(err)
+		}
+		return accepted, problem
+	}
+	const hook = `{"url": "https://127.0.0.1:1/", "eventTypes": ["job.*"]}`
+	first, _ := post(hook, 202, "Idempotency-Key", "k")
+	again, _ := post(hook, 200, "Idempotency-Key", "k")
+	if first.Webhook == nil || again.Webhook == nil || again.TaskID != first.TaskID || again.Webhook.ID != first.Webhook.ID || first.Webhook.Secret == "" || again.Webhook.Secret != "" {
+		t.Errorf("got %+v, then %+v, want one webhook, and its secret once", first.Webhook, again.Webhook)
+	}
+	who := port.Identity{Tenant: apitest.Tenant}
+	v, err := hooks.Webhook(t.Context(), who, first.Webhook.ID)
+	if err != nil || v.TaskID != first.TaskID || v.Filter.TaskID != first.TaskID || v.Filter.Types[0] != "job.*" {
+		t.Errorf("got %+v, %v, want a webhook of the task", v, err)
+	}
+	if _, p := post(`{"url": "https://127.0.0.1:2/"}`, 422, "Idempotency-Key", "k"); p.Code != "IDEMPOTENCY_MISMATCH" {
+		t.Errorf("got %+v for another webhook, want IDEMPOTENCY_MISMATCH", p)
+	}
+	for hook, want := range map[string]string{
+		`{"url": "https://10.0.0.1/"}`: "422 webhook.url", `{}`: "400 webhook.url", `{"url": "https://127.0.0.1/", "eventTypes": ["x"]}`: "400 webhook.eventTypes",
+		`{"url": "https://127.0.0.1/", "secret": "x"}`: "400 webhook.secret", `7`: "400 webhook",
+	} {
+		var status int
+		var field string
+		if _, err := fmt.Sscan(want, &status, &field); err != nil {
+			t.Fatal(err)
+		}
+		if _, p := post(hook, status); p.Field != field {
+			t.Errorf("%s: got field %q, want %s", hook, p.Field, field)
+		}
+	}
+	page := port.Page{Limit: 100}
+	runs, _, err := parts.Store.List(t.Context(), apitest.Tenant, page)
+	found, _, listErr := hooks.List(t.Context(), who, page)
+	if err != nil || listErr != nil || len(runs) != 1 || len(found) != 1 {
+		t.Errorf("got %d runs and %d webhooks, %v, %v, want one of each", len(runs), len(found), err, listErr)
 	}
 }

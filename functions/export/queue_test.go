@@ -16,7 +16,9 @@ import (
 func TestFullQueueIsTooManyRequests(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t),
-		func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests) },
+		func(s *orchestrator.System) []httpkit.Route {
+			return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+		},
 		func(s *apitest.Settings) { s.Service.QueueLimit = 3 })
 	const room = 5
 	for i := range room {

@@ -30,7 +30,7 @@ const (
 )
 
 // Routes returns the routes of jobs.
-func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries) []httpkit.Route {
+func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries, explanations *orchestrator.Explanations) []httpkit.Route {
 	route := func(method, pattern string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query, Handle: handle,
@@ -41,13 +41,16 @@ func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries) []httpkit.Rou
 	}
 	return []httpkit.Route{
 		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit"),
-		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put)),
+		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put), "dryRun"),
 		route(http.MethodGet, "/v1/jobs/{job_id}", access.RunsRead, on(get)),
 		route(http.MethodPatch, "/v1/jobs/{job_id}", access.JobsWrite, on(patch)),
 		route(http.MethodDelete, "/v1/jobs/{job_id}", access.JobsWrite, on(remove)),
 		route(http.MethodGet, "/v1/jobs/{job_id}/versions/{version}", access.RunsRead, on(version)),
 		route(http.MethodPost, "/v1/jobs/{job_id}/pause", access.JobsWrite, on(pause)),
 		route(http.MethodPost, "/v1/jobs/{job_id}/resume", access.JobsWrite, on(resume)),
+		route(http.MethodGet, "/v1/jobs/{job_id}/explain", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+			return explained(explanations, w, r)
+		}),
 		route(http.MethodPost, "/v1/jobs/{job_id}/runs", access.RunsWrite, on(start)),
 		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			return runs(svc, queries, w, r)
@@ -64,23 +67,6 @@ func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries) []httpkit.Rou
 
 func idOf(r *http.Request) string { return r.PathValue("job_id") }
 
-// preconditionOf reads If-Match and If-None-Match.
-func preconditionOf(r *http.Request) (orchestrator.Precondition, error) {
-	var required orchestrator.Precondition
-	if list, given := r.Header["If-Match"]; given {
-		required.Present = true
-		required.Match = func(tag string) bool { return len(list) == 1 && httpkit.Matches(list[0], tag, false) }
-	}
-	switch values := r.Header["If-None-Match"]; {
-	case len(values) == 0:
-	case len(values) == 1 && values[0] == "*":
-		required.Absent = true
-	default:
-		return required, fault.Invalid("If-None-Match", "malformed If-None-Match, want *")
-	}
-	return required, nil
-}
-
 // answer writes a job with its tag.
 func answer(w http.ResponseWriter, status int, j job.Job) error {
 	w.Header().Set("ETag", orchestrator.JobTag(j))
@@ -88,7 +74,11 @@ func answer(w http.ResponseWriter, status int, j job.Job) error {
 }
 
 func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
-	required, err := preconditionOf(r)
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	dryRun, err := httpkit.BoolQuery(r, "dryRun")
 	if err != nil {
 		return err
 	}
@@ -96,7 +86,15 @@ func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, created, err := svc.Put(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), document, required)
+	who := httpkit.CallerOf(r.Context())
+	if dryRun {
+		j, err := svc.Preview(r.Context(), who, idOf(r), document, required)
+		if err != nil {
+			return fmt.Errorf("cannot check the job: %w", err)
+		}
+		return httpkit.WriteJSON(w, http.StatusOK, api.Job(j))
+	}
+	j, created, err := svc.Put(r.Context(), who, idOf(r), document, required)
 	if err != nil {
 		return fmt.Errorf("cannot store the job: %w", err)
 	}
@@ -109,7 +107,7 @@ func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 }
 
 func patch(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
-	required, err := preconditionOf(r)
+	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
 	}
@@ -146,7 +144,7 @@ func version(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) err
 }
 
 func remove(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
-	required, err := preconditionOf(r)
+	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // switched pauses or resumes a job.
 func switched(
 	change func(context.Context, port.Identity, string, orchestrator.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
 ) error {
-	required, err := preconditionOf(r)
+	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
 	}
@@ -44,17 +45,14 @@ func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 	}
 	created, existing, err := svc.RunJob(r.Context(), orchestrator.JobRunRequest{
 		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		TraceParent: httpkit.TraceParent(r),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot run the job: %w", err)
 	}
-	status := http.StatusAccepted
-	if existing {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/v1/runs/"+url.PathEscape(created.ID))
-	return httpkit.WriteJSON(w, status, contract.RunAccepted{TaskID: created.TaskID, RunID: created.ID, State: string(created.State)})
+	return httpkit.WriteAccepted(w, existing, "/v1/runs/"+url.PathEscape(created.ID), api.RunAccepted(created))
 }
 
 func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
@@ -62,10 +60,10 @@ func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.Response
 	if err != nil {
 		return err
 	}
-	who, page := httpkit.CallerOf(r.Context()), port.Page{JobID: idOf(r), Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	views, next, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{})
+	who, page := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
+	views, next, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r)})
 	if err == nil && len(views) == 0 && page.Cursor == "" {
-		_, err = svc.Job(r.Context(), who, page.JobID) // the runs of a deleted job are shown
+		_, err = svc.Job(r.Context(), who, idOf(r)) // the runs of a deleted job are shown
 	}
 	if err != nil {
 		return fmt.Errorf("cannot list the runs of the job: %w", err)
@@ -75,4 +73,12 @@ func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.Response
 		found.Runs = append(found.Runs, api.Task(v))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, found)
+}
+
+func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+	x, err := svc.ExplainJob(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
+	if err != nil {
+		return fmt.Errorf("cannot explain the job: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.JobExplanation(x))
 }

@@ -21,8 +21,8 @@ const stored = `{"image": "app", "command": ["x"], "env": {"LEVEL": "info", "KEY
 func TestManualRun(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
-	accepted, header := call[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 202, "Idempotency-Key", "k")
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	accepted, header := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 202, "Idempotency-Key", "k")
 	if header.Get("Location") != "/v1/runs/"+accepted.RunID || accepted.State != "Pending" || !strings.HasPrefix(accepted.TaskID, "job_") {
 		t.Errorf("got %+v at %s, want a pending run", accepted, header.Get("Location"))
 	}
@@ -32,83 +32,122 @@ func TestManualRun(t *testing.T) {
 		env["LEVEL"].Value != "debug" || env["MORE"].Value != "1" || env["KEY"].SecretRef != "key" || r.Policy.Retry.MaxAttempts != 5 || r.Constraints.MaxConcurrentRuns != 1 {
 		t.Errorf("got %+v with program %+v, want the run of the job with its parameters", r, r.Work.Program)
 	}
-	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "other"}`, 200)
-	again, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 200, "Idempotency-Key", "k")
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "other"}`, 200)
+	again, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug", "MORE": "1"}}`, 200, "Idempotency-Key", "k")
 	if again.RunID != accepted.RunID {
 		t.Errorf("got run %s for the same key, want %s", again.RunID, accepted.RunID)
 	}
-	p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "warn"}}`, 422, "Idempotency-Key", "k")
+	p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "warn"}}`, 422, "Idempotency-Key", "k")
 	if p.Code != "IDEMPOTENCY_MISMATCH" {
 		t.Errorf("got code %s, want IDEMPOTENCY_MISMATCH", p.Code)
 	}
-	if j, _ := call[map[string]any](t, stage, "GET", path, "", 200); j["env"] != nil {
+	if j, _ := apitest.Decoded[map[string]any](t, stage, "GET", path, "", 200); j["env"] != nil {
 		t.Errorf("got env %v, want the parameters in the run alone", j["env"])
+	}
+}
+
+// A retry has the version and the parameters of its run, even if the job has changed.
+func TestRetryOfARunOfAJob(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	first, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", `{"parameters": {"LEVEL": "debug"}}`, 202)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "other"}`, 200)
+	apitest.Decoded[contract.CancelAnswer](t, stage, "POST", "/v1/runs/"+first.RunID+"/cancel", "", 200)
+	again, _ := apitest.Decoded[contract.RetryAccepted](t, stage, "POST", "/v1/runs/"+first.RunID+"/retry", "", 202)
+	r := stage.Run(t, again.TaskID)
+	if r.RetryOf != first.TaskID || r.JobID != "nightly" || r.JobVersion != 1 || r.Trigger != run.TriggerManual || r.Parameters["LEVEL"] != "debug" ||
+		r.Work.Image != "app" || r.Work.Program.Env["LEVEL"].Value != "debug" || r.Work.Program.Input.Size != 5 || r.Constraints.MaxConcurrentRuns != 1 {
+		t.Errorf("got %+v with program %+v, want the first run again", r, r.Work.Program)
+	}
+	listed, _ := apitest.Decoded[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200)
+	if len(listed.Runs) != 2 || listed.Runs[0].RetryOf != first.TaskID {
+		t.Errorf("got runs %+v, want the retry and its run", listed.Runs)
 	}
 }
 
 func TestScheduledRunIsAFiring(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
 	at := stage.Clock.Now().Add(24 * time.Hour).Truncate(time.Second)
 	body := fmt.Sprintf(`{"scheduledAt": %q}`, at.Format(time.RFC3339))
-	first, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
+	first, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
 	if want := "nightly:" + at.UTC().Format("20060102T150405Z"); first.RunID != want || first.State != "PreRun" {
 		t.Errorf("got %+v, want run %s in PreRun", first, want)
 	}
 	local := fmt.Sprintf(`{"scheduledAt": %q}`, at.In(time.FixedZone("", 3600)).Format(time.RFC3339))
 	for _, same := range []string{body, local} {
-		if again, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", same, 200, "Idempotency-Key", "k"); again != first {
+		if again, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", same, 200, "Idempotency-Key", "k"); again != first {
 			t.Errorf("got %+v, want %+v", again, first)
 		}
 	}
 	other := strings.Replace(body, "{", `{"parameters": {"LEVEL": "debug"}, `, 1)
-	call[contract.Problem](t, stage, "POST", path+"/runs", other, 422)
+	apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", other, 422)
 	for name, wrong := range map[string]time.Time{
 		"past": at.Add(-24 * time.Hour), "31 days": at.Add(30 * 24 * time.Hour), "fraction": at.Add(time.Millisecond),
 	} {
 		body := fmt.Sprintf(`{"scheduledAt": %q}`, wrong.Format(time.RFC3339Nano))
-		if p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != "scheduledAt" {
+		if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != "scheduledAt" {
 			t.Errorf("%s: got field %q, want scheduledAt", name, p.Field)
 		}
+	}
+}
+
+func TestRunsOfAnExportJob(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	j, _ := apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"export": {"format": "dc", "pi": "01K9XVBAQZF9EHDRXGBEADTZYY"}, "schedule": "@daily"}`, 201)
+	list, _ := apitest.Decoded[contract.JobList](t, stage, "GET", "/v1/jobs", "", 200)
+	if j.Export == nil || j.Export.Format != "dc" || len(list.Jobs) != 1 || list.Jobs[0].Export != "dc" {
+		t.Errorf("got %+v and list %+v, want the export", j, list)
+	}
+	p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", `{"parameters": {"A": "1"}}`, 422)
+	if p.Field != "parameters" {
+		t.Errorf("got %+v, want a problem of parameters", p)
+	}
+	accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
+	shown, _ := apitest.Decoded[contract.Task](t, stage, "GET", "/v1/runs/"+accepted.RunID, "", 200)
+	if shown.Kind != run.KindExport || shown.Format != "dc" || shown.JobID != "nightly" || shown.JobVersion != 1 || shown.Program != nil {
+		t.Errorf("got %+v, want an export of the job", shown)
 	}
 }
 
 func TestRejectedRuns(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
 	for body, field := range map[string]string{
-		`{"parameters": {"A-B": "x"}}`: "parameters.A-B", `{"parameters": {"A": 1}}`: "parameters", `{"env": {}}`: "env",
+		`{"parameters": {"A-B": "x"}}`: "parameters.A-B", `{"parameters": {"A": 1}}`: "parameters.A", `{"env": {}}`: "env",
 		`{"scheduledAt": "tomorrow"}`: "scheduledAt", `{"parameters": {"A": "\u0000"}}`: "parameters.A",
 	} {
-		if p, _ := call[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != field {
+		if p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", body, 400); p.Field != field {
 			t.Errorf("%s: got field %q, want %s", body, p.Field, field)
 		}
 	}
-	call[contract.Problem](t, stage, "POST", "/v1/jobs/none/runs", "", 404)
-	call[contract.Problem](t, stage, "POST", path+"/runs", "", 400, "Idempotency-Key", strings.Repeat("k", 256))
+	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/jobs/none/runs", "", 404)
+	apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", "", 400, "Idempotency-Key", strings.Repeat("k", 256))
 }
 
 func TestRunsOfAJob(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
-	call[api.JobAnswer](t, stage, "PUT", "/v1/jobs/other", stored, 201)
-	if none, _ := call[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200); len(none.Runs) != 0 {
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", "/v1/jobs/other", stored, 201)
+	if none, _ := apitest.Decoded[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200); len(none.Runs) != 0 {
 		t.Errorf("got %v, want no runs", none.Runs)
 	}
 	var created []string
 	for range 3 {
 		stage.Clock.Advance(time.Second)
-		call[contract.RunAccepted](t, stage, "POST", "/v1/jobs/other/runs", "", 202)
-		accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
+		apitest.Decoded[contract.RunAccepted](t, stage, "POST", "/v1/jobs/other/runs", "", 202)
+		accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
 		created = append([]string{accepted.RunID}, created...)
 	}
-	call[struct{}](t, stage, http.MethodDelete, path, "", 204)
+	apitest.Decoded[struct{}](t, stage, http.MethodDelete, path, "", 204)
 	var found []string
 	for cursor := ""; ; {
-		list, _ := call[contract.JobRuns](t, stage, "GET", path+"/runs?limit=2&cursor="+cursor, "", 200)
+		list, _ := apitest.Decoded[contract.JobRuns](t, stage, "GET", path+"/runs?limit=2&cursor="+cursor, "", 200)
 		for _, r := range list.Runs {
 			found = append(found, r.RunID)
 		}
@@ -119,18 +158,18 @@ func TestRunsOfAJob(t *testing.T) {
 	if strings.Join(found, " ") != strings.Join(created, " ") {
 		t.Errorf("got runs %v, want %v", found, created)
 	}
-	call[contract.Problem](t, stage, "GET", "/v1/jobs/none/runs", "", 404)
+	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/jobs/none/runs", "", 404)
 }
 
 // TestWaitingRunGetsTheNewestDefinition changes a job while a firing waits for its time.
 func TestWaitingRunGetsTheNewestDefinition(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, stored, 201)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, stored, 201)
 	at := stage.Clock.Now().Add(time.Hour).Truncate(time.Second)
 	body := fmt.Sprintf(`{"scheduledAt": %q, "parameters": {"LEVEL": "debug"}}`, at.Format(time.RFC3339))
-	accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
-	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "newest", "env": {"LEVEL": "warn", "NEW": "1"}, "input": "other"}`, 200)
+	accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "newest", "env": {"LEVEL": "warn", "NEW": "1"}, "input": "other"}`, 200)
 	stage.Clock.Advance(time.Hour)
 	stage.Admit(t, accepted.TaskID)
 	r := stage.Run(t, accepted.TaskID)
@@ -143,8 +182,8 @@ func TestWaitingRunGetsTheNewestDefinition(t *testing.T) {
 func TestLaunchHasTheInputAndResources(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
-	call[api.JobAnswer](t, stage, "PUT", path, `{"image": "app", "input": "hello", "resources": {"cpus": 2, "memoryMB": 512}}`, 201)
-	accepted, _ := call[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "app", "input": "hello", "resources": {"cpus": 2, "memoryMB": 512}}`, 201)
+	accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
 	stage.Start(t, accepted.TaskID)
 	if got := stage.Objects.Content(port.Accepted, limit.InputKey(apitest.Tenant, accepted.TaskID)); got != "hello" {
 		t.Errorf("got input %q in the bucket after the launch, want hello", got)

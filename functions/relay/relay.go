@@ -1,11 +1,13 @@
-// Package relay publishes the events of committed changes from the outbox. The
-// table's stream invokes it with the changes of each run in order.
+// Package relay appends the events of committed changes to the streams of their tenants,
+// and publishes the streams to the bus. The table's stream invokes it with the changes of
+// each run in order.
 //
-// Its response names the changes that could not be published; the stream delivers
-// the first of them and all later ones again, for a day. Delivery is at least once.
-// A change that cannot be decoded, that the bus refuses for good, or that is nearly
-// a day old is set aside in the outbox and does not hold up the others. A schedule
-// and "sortie redrive" make the function publish what was set aside.
+// Its response names the changes that could not be appended; the stream delivers
+// the first of them and all later ones again, for a day. A stream of events has each
+// event once. A change that cannot be decoded, that the feed refuses for good, that holds
+// up others or that is nearly a day old is set aside in the outbox. A schedule and
+// "sortie redrive" make the function relay what was set aside. The schedule also
+// publishes what the bus has not got, and writes the last checkpoints.
 package relay
 
 import (
@@ -16,23 +18,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// Decode decodes the new image of a stream record, in DynamoDB's JSON: the run
-// after a commit and its events. There are no events if the record is not a
-// commit of a run.
-type Decode func(image json.RawMessage) (run.Run, []run.Event, error)
+// Decode decodes the new image of a stream record, in DynamoDB's JSON. There is nothing
+// in the change if the record is neither a commit with events nor has notes. With an
+// error it has only its tenant, in Run, if that is known.
+type Decode func(image json.RawMessage) (port.Change, error)
 
 // Batch is a batch of stream records, as Lambda delivers it.
 type Batch struct {
 	Records []json.RawMessage `json:"Records"`
-	// Redrive requests that the changes in the outbox are published instead.
+	// Redrive requests that the changes in the outbox are relayed instead.
 	Redrive bool `json:"redrive,omitempty"`
 	// DetailType is that of an event of EventBridge; scheduled ones request a redrive.
 	DetailType string `json:"detail-type,omitempty"`
@@ -41,8 +41,8 @@ type Batch struct {
 // scheduled is the type of a scheduled event (EventBridge events reference).
 const scheduled = "Scheduled Event"
 
-// record has the fields of a stream record that the relay uses.
-type record struct {
+// streamRecord has the fields of a record of the table's stream that the relay uses.
+type streamRecord struct {
 	Change struct {
 		Number string          `json:"SequenceNumber"`
 		At     float64         `json:"ApproximateCreationDateTime"` // seconds since 1970
@@ -53,8 +53,8 @@ type record struct {
 // Answer lists the records to deliver again.
 type Answer struct {
 	Failures []Failure `json:"batchItemFailures"`
-	// Redriven counts the changes that a redrive published, Left those that it
-	// could not publish.
+	// Redriven counts the changes that a redrive relayed, Left those that it could not
+	// relay.
 	Redriven int `json:"redriven,omitempty"`
 	Left     int `json:"left,omitempty"`
 }
@@ -64,12 +64,31 @@ type Failure struct {
 	Number string `json:"itemIdentifier"`
 }
 
-// Handler publishes the events of a batch, or of the outbox. It counts changes in the
-// metrics EventsRelayed, RelayFailures and RelaySetAside.
-func Handler(svc *orchestrator.Relay, outbox port.Outbox, decode Decode, now func() time.Time) lambdakit.TaskFunc {
-	h := handler{svc, outbox, decode, now}
+// Webhooks queues the webhooks that have something to do. *orchestrator.Dispatch implements
+// it.
+type Webhooks interface {
+	// DispatchTenants queues the webhooks for which the streams of tenants have new events,
+	// and returns the number of tenants that failed.
+	DispatchTenants(ctx context.Context, tenants []string) (failed int)
+	// Sweep does what was not done, for all tenants.
+	Sweep(ctx context.Context) error
+}
+
+// Handler relays a batch, or the outbox. It counts changes in the metrics EventsRelayed,
+// RelayFailures, RelaySetAside, BusFailures, DispatchFailures and TracesDropped, records the
+// samples of ended runs and of firings, and exports the traces: each change once, and again only if the
+// process ends before its response.
+func Handler(
+	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, outbox port.Outbox, decode Decode, traces port.Traces, now func() time.Time,
+) lambdakit.TaskFunc {
+	h := handler{svc, bus, hooks, outbox, decode, traces, now}
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
-		if batch.Redrive || batch.DetailType == scheduled {
+		defer h.flush(ctx)
+		switch {
+		case batch.DetailType == scheduled:
+			answer, err := h.redrive(ctx)
+			return answer, errors.Join(err, h.svc.Sweep(ctx), h.bus.Sweep(ctx), h.hooks.Sweep(ctx))
+		case batch.Redrive:
 			return h.redrive(ctx)
 		}
 		return h.relay(ctx, batch.Records)
@@ -78,83 +97,92 @@ func Handler(svc *orchestrator.Relay, outbox port.Outbox, decode Decode, now fun
 
 type handler struct {
 	svc    *orchestrator.Relay
+	bus    *orchestrator.Bus
+	hooks  Webhooks
 	outbox port.Outbox
 	decode Decode
+	traces port.Traces
 	now    func() time.Time
+}
+
+// flushLimit is how long a call waits for the traces, after its events were published.
+const flushLimit = 2 * time.Second
+
+// flush sends the traces, because the process does not run after the call.
+func (h handler) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
+	defer cancel()
+	h.traces.Flush(ctx)
+	if n := h.traces.Dropped(); n > 0 {
+		lambdakit.Count(ctx, "TracesDropped", n)
+	}
 }
 
 func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, error) {
 	changes := make([]orchestrator.Change, 0, len(records))
 	raw := map[string]json.RawMessage{}
-	events := 0
 	for _, record := range records {
 		change, err := read(record, h.decode)
 		if err != nil {
 			return Answer{}, lambdakit.InvalidInput{Cause: err}
 		}
 		changes, raw[change.ID] = append(changes, change), record
-		events += len(change.Events)
 	}
 	answer := Answer{Failures: []Failure{}}
-	again, aside := h.svc.Relay(ctx, changes, h.now())
-	for _, id := range aside {
+	done := h.svc.Relay(ctx, changes)
+	for _, id := range done.Aside {
 		if err := h.outbox.SetAside(ctx, port.StoredChange{ID: id, At: h.now(), Record: raw[id]}); err != nil {
 			return Answer{}, fmt.Errorf("cannot set aside a change: %w", err)
 		}
 	}
-	for _, id := range again {
+	for _, id := range done.Again {
 		answer.Failures = append(answer.Failures, Failure{id})
 	}
-	lambdakit.Count(ctx, "EventsRelayed", events)
-	if len(again) > 0 {
-		lambdakit.Count(ctx, "RelayFailures", len(again))
+	if failed := h.bus.PublishAll(ctx, done.Tenants); failed > 0 {
+		lambdakit.Count(ctx, "BusFailures", failed)
 	}
-	if len(aside) > 0 {
-		lambdakit.Count(ctx, "RelaySetAside", len(aside))
+	if failed := h.hooks.DispatchTenants(ctx, done.Tenants); failed > 0 {
+		lambdakit.Count(ctx, "DispatchFailures", failed)
+	}
+	for _, c := range changes {
+		if slices.Contains(done.Again, c.ID) {
+			break // the stream delivers it and all behind it again
+		}
+		if !slices.Contains(done.Aside, c.ID) {
+			h.record(ctx, c)
+		}
+	}
+	lambdakit.Count(ctx, "EventsRelayed", done.Events)
+	if len(done.Again) > 0 {
+		lambdakit.Count(ctx, "RelayFailures", len(done.Again))
+	}
+	if len(done.Aside) > 0 {
+		lambdakit.Count(ctx, "RelaySetAside", len(done.Aside))
 	}
 	return answer, nil
 }
 
-// redrivePage is how many changes of the outbox are published together.
-const redrivePage = 25
-
-// redrive publishes the changes in the outbox, page by page until ctx ends. Those
-// that fail stay there.
+// redrive relays the changes in the outbox, until ctx ends. Those that fail stay there.
 func (h handler) redrive(ctx context.Context) (Answer, error) {
-	answer := Answer{Failures: []Failure{}}
-	for after := ""; ; {
-		stored, next, err := h.outbox.Stored(ctx, after, redrivePage)
+	drained, err := h.svc.Drain(ctx, h.outbox, func(c port.StoredChange) orchestrator.Change {
+		change, err := read(c.Record, h.decode)
 		if err != nil {
-			return answer, err
+			change = orchestrator.Change{Err: err}
 		}
-		changes := make([]orchestrator.Change, len(stored))
-		for i, c := range stored {
-			if changes[i], err = read(c.Record, h.decode); err != nil {
-				changes[i] = orchestrator.Change{Err: err}
-			}
-			changes[i].ID = c.ID
-		}
-		again, aside := h.svc.Relay(ctx, changes, h.now())
+		change.ID = c.ID
+		return change
+	}, func(changes []orchestrator.Change) {
 		for _, c := range changes {
-			if slices.Contains(again, c.ID) || slices.Contains(aside, c.ID) {
-				answer.Left++
-				continue
-			}
-			if err := h.outbox.Published(ctx, c.ID); err != nil {
-				return answer, err
-			}
-			answer.Redriven++
+			h.record(ctx, c)
 		}
-		if after = next; after == "" || ctx.Err() != nil {
-			return answer, ctx.Err()
-		}
-	}
+	})
+	return Answer{Failures: []Failure{}, Redriven: drained.Relayed, Left: drained.Left}, err
 }
 
 // read decodes a record. It returns an error for a record without a sequence
 // number, which the response could not name.
 func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
-	var r record
+	var r streamRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return orchestrator.Change{}, fmt.Errorf("cannot decode a record: %w", err)
 	}
@@ -165,23 +193,17 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 	if r.Change.At > 0 {
 		change.At = time.Unix(int64(r.Change.At), 0)
 	}
-	if len(r.Change.Image) == 0 {
-		return change, nil // a deletion
-	}
-	of, events, err := decode(r.Change.Image)
-	for _, e := range events {
-		event := port.PublishedEvent{
-			Tenant: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, Event: e,
-		}
-		if err == nil {
-			event.Detail, err = json.Marshal(contract.RunEvent{
-				TenantID: of.Tenant, TaskID: of.TaskID, RunID: of.ID, CorrelationID: of.CorrelationID, TaskEvent: api.Event(e),
-			})
-		}
-		change.Events = append(change.Events, event)
-	}
-	if err != nil {
-		change.Events, change.Err = nil, err
+	if len(r.Change.Image) > 0 { // not a deletion
+		change.Change, change.Err = decode(r.Change.Image)
 	}
 	return change, nil
+}
+
+// record records the samples and the trace of a change whose events are in their stream,
+// and that the stream of the table does not deliver again.
+func (h handler) record(ctx context.Context, c orchestrator.Change) {
+	if len(c.Events) > 0 {
+		lambdakit.Record(ctx, c.Events[0].At, series.OfCommit(c.Run, c.Events))
+		h.traces.Committed(ctx, c.Run, c.Events)
+	}
 }

@@ -2,19 +2,21 @@ package relay_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
@@ -23,35 +25,41 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// stage is the relay with a publisher, its log and its metrics.
+// stage is the relay with a feed, a bus, its log and its metrics.
 type stage struct {
 	*testing.T
-	bus    *fake.Publisher
-	lost   []string // ids of events that the publisher fails to publish
-	log    bytes.Buffer
-	counts map[string]int
+	bus   *fake.Publisher
+	hooks hooks
+	// feedLost and busLost: the feed or the bus is not reachable.
+	feedLost, busLost bool
+	log               bytes.Buffer
+	counts            map[string]int
+	// runs are the samples of ended runs that were recorded, by their times.
+	runs   map[time.Time]float64
 	handle lambdakit.TaskFunc
 	outbox port.Outbox
-	now    time.Time
+	traces fake.Traces
+	clock  *clock.Virtual
 	// healed makes poison readable.
 	healed bool
 }
 
 // decode decodes an image; see the function decode.
-func (s *stage) decode(image json.RawMessage) (run.Run, []run.Event, error) {
+func (s *stage) decode(image json.RawMessage) (port.Change, error) {
 	if s.healed {
 		image = bytes.ReplaceAll(image, []byte("poison"), []byte("healed"))
 	}
 	return decode(image)
 }
 
-// redrive publishes the outbox and returns the response.
+// redrive relays the outbox, as the schedule does, and returns the response.
 func (s *stage) redrive() string {
 	s.Helper()
-	answer, err := s.handle(s.Context(), json.RawMessage(`{"version":"0","detail-type":"Scheduled Event","source":"aws.events","detail":{}}`))
-	if err != nil {
+	answer, err := s.handle(s.recording(s.Context()), json.RawMessage(`{"version":"0","detail-type":"Scheduled Event","source":"aws.events","detail":{}}`))
+	if err != nil && !s.feedLost && !s.busLost {
 		s.Fatal(err)
 	}
 	return string(answer)
@@ -61,21 +69,44 @@ func (s *stage) redrive() string {
 func (s *stage) ids() string {
 	var ids []string
 	for _, e := range s.bus.Events() {
-		ids = append(ids, e.Event.ID)
+		id, err := events.ULID(e.ID)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if e.Type != "relay.unreadable" {
+			ids = append(ids, id)
+		}
 	}
 	return strings.Join(ids, " ")
 }
 
+// recording returns a context whose samples are added to runs.
+func (s *stage) recording(ctx context.Context) context.Context {
+	return lambdakit.WithRecorder(ctx, func(at time.Time, samples []series.Sample) {
+		for _, sample := range samples {
+			if sample.Name == series.Runs {
+				s.runs[at] += sample.Value
+			}
+		}
+	})
+}
+
 func setup(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{T: t, counts: map[string]int{}, now: at}
-	s.bus = fake.NewPublisher(func(c fake.Call) fake.Fate {
-		if slices.Contains(s.lost, c.Subject) {
-			return fake.Lost
+	s := &stage{T: t, counts: map[string]int{}, runs: map[time.Time]float64{}, clock: clock.NewVirtual(at)}
+	unless := func(lost *bool) fake.Plan {
+		return func(fake.Call) fake.Fate {
+			if *lost {
+				return fake.Lost
+			}
+			return fake.Applied
 		}
-		return fake.Applied
-	})
-	service := orchestrator.NewRelay(s.bus, slog.New(slog.NewTextHandler(&s.log, nil)))
+	}
+	s.bus = fake.NewPublisher(unless(&s.busLost))
+	feed := fake.NewFeed(s.clock, 7*24*time.Hour, unless(&s.feedLost), func(err error) { t.Error(err) })
+	log := slog.New(slog.NewTextHandler(&s.log, nil))
+	keys := fake.NewEventKeys(nil)
+	service := orchestrator.NewRelay(feed, keys, s.clock, log, api.Published())
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
@@ -85,33 +116,32 @@ func setup(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.outbox = outbox
-	s.handle = relay.Handler(service, outbox, s.decode, func() time.Time { return s.now })
+	s.handle = relay.Handler(service, orchestrator.NewBus(feed, s.bus, keys, log), &s.hooks, outbox, s.decode, &s.traces, s.clock.Now)
 	return s
 }
 
 var at = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // decode decodes images of the form {"run": "r", "ids": ["a", "b"]}.
-func decode(image json.RawMessage) (run.Run, []run.Event, error) {
+func decode(image json.RawMessage) (port.Change, error) {
 	var content struct {
 		Run string
 		IDs []string
 	}
 	if err := json.Unmarshal(image, &content); err != nil {
-		return run.Run{}, nil, err
+		return port.Change{}, err
 	}
+	c := port.Change{Run: run.Run{Tenant: "default", ID: content.Run, TaskID: "task-" + content.Run, CorrelationID: "c", Work: run.Work{Kind: run.KindExport}}}
 	if content.Run == "poison" {
-		return run.Run{}, nil, errors.New("it is poison")
+		return c, errors.New("it is poison")
 	}
-	r := run.Run{Tenant: "default", ID: content.Run, TaskID: "task-" + content.Run, CorrelationID: "c"}
-	var events []run.Event
 	for i, id := range content.IDs {
-		events = append(events, run.Event{
+		c.Events = append(c.Events, run.Event{
 			ID: id, Seq: i + 1, Type: run.EventFailed, At: at, From: run.Terminating, State: run.Failed, Attempt: 2,
 			Fault: fault.New(fault.WorkerLost, "it is gone"),
 		})
 	}
-	return r, events, nil
+	return c, nil
 }
 
 // relay delivers records, numbered from 1, and returns the response.
@@ -121,7 +151,7 @@ func (s *stage) relay(images ...string) string {
 	for i, image := range images {
 		records = append(records, fmt.Sprintf(`{"eventID":"x","eventName":"MODIFY","dynamodb":{"SequenceNumber":"%d","ApproximateCreationDateTime":%d%s}}`, i+1, at.Unix(), image))
 	}
-	ctx := lambdakit.WithCounter(s.Context(), func(name string, n int) { s.counts[name] += n })
+	ctx := lambdakit.WithCounter(s.recording(s.Context()), func(name string, n int) { s.counts[name] += n })
 	answer, err := s.handle(ctx, json.RawMessage(`{"Records":[`+strings.Join(records, ",")+`]}`))
 	if err != nil {
 		s.Fatal(err)
@@ -150,40 +180,65 @@ func TestEventsArePublishedInOrder(t *testing.T) {
 	}
 }
 
-// TestPublishedEventMatchesTheAPI checks the event and the ids of its owner.
-func TestPublishedEventMatchesTheAPI(t *testing.T) {
+// TestRunIsRecordedOnce records the end of a run when its change leaves the stream: not
+// while it is delivered again, and not for a change that is set aside until a redrive.
+func TestRunIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.relay(image("r", "a"))
-	if got := s.ids(); got != "a" {
-		t.Fatalf("got events %q published, want %q", got, "a")
+	want := func(n float64) {
+		t.Helper()
+		if got := s.runs[at]; got != n {
+			t.Errorf("got %v runs, want %v", got, n)
+		}
 	}
-	event := s.bus.Events()[0]
-	if event.Tenant != "default" || event.RunID != "r" || event.TaskID != "task-r" || event.CorrelationID != "c" || event.Event.Type != run.EventFailed {
-		t.Errorf("got %+v, want the failed event of task-r", event)
-	}
-	const want = `{"tenantId":"default","taskId":"task-r","runId":"r","correlationId":"c","eventId":"a","seq":1,"type":"job.failed",` +
-		`"occurredAt":"2026-11-21T09:00:00Z","from":"Terminating","state":"Failed","attempt":2,` +
-		`"fault":{"code":"WORKER_LOST","category":"INFRASTRUCTURE","blame":"worker","retryable":true,"message":"it is gone"}}`
-	if diff := cmp.Diff(want, string(event.Detail)); diff != "" {
-		t.Error(diff)
-	}
+	s.feedLost = true
+	s.relay(image("a", "a"), image("b", "b"))
+	want(0)
+	s.feedLost = false
+	s.relay(image("a", "a"), image("b", "b"))
+	want(2)
+	s.feedLost = true
+	s.clock.Advance(21 * time.Hour)
+	s.relay(image("d", "d"))
+	want(2)
+	s.redrive()
+	want(2)
+	s.feedLost = false
+	s.redrive()
+	want(3)
+	s.redrive()
+	want(3)
 }
 
-func TestUnpublishedEventsAreReturned(t *testing.T) {
+// TestTraceIsExportedOnce exports a commit when its change leaves the stream, before the
+// call ends, and bounds the time for it.
+func TestTraceIsExportedOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.lost = []string{"c", "d"}
-	if answer := s.relay(image("r", "a"), image("r", "b", "c", "d"), image("r", "e")); answer != `{"batchItemFailures":[{"itemIdentifier":"2"}]}` {
-		t.Errorf("got response %s, want item 2 failed", answer)
+	want := func(runs string) {
+		t.Helper()
+		if got := strings.Join(s.traces.Sent, " "); got != runs || len(s.traces.Waiting) > 0 {
+			t.Errorf("got traces %q, and %v after the call, want %q", got, s.traces.Waiting, runs)
+		}
 	}
-	if log := s.log.String(); strings.Count(log, "was not published") != 2 || !strings.Contains(log, "run_id=r") || !strings.Contains(log, "the call was lost") {
-		t.Errorf("got log %s, want two events of run r that were not published", log)
+	s.relay(image("a", "a"), image("no run"))
+	want("a")
+	s.feedLost = true
+	s.relay(image("b", "b"), image("c", "c"))
+	want("a")
+	s.feedLost, s.traces.Lost = false, 7
+	s.relay(image("b", "b"), image("c", "c"))
+	want("a b c")
+	if s.counts["TracesDropped"] != 7 || s.traces.Limit <= 0 || s.traces.Limit > 2*time.Second {
+		t.Errorf("got metrics %v and a limit of %s, want 7 dropped traces and at most 2s", s.counts, s.traces.Limit)
 	}
-	s.lost = nil
-	if answer := s.relay(image("r", "b", "c", "d"), image("r", "e")); answer != none || s.counts["RelayFailures"] != 1 {
-		t.Errorf("got response %s, metrics %v, want %s and 1 failure", answer, s.counts, none)
-	}
+	s.feedLost, s.traces.Lost = true, 0
+	s.clock.Advance(21 * time.Hour)
+	s.relay(image("d", "d"))
+	want("a b c")
+	s.feedLost = false
+	s.redrive()
+	want("a b c d")
 }
 
 // TestUnreadableRecordIsSetAside also checks that the records behind it are
@@ -196,6 +251,9 @@ func TestUnreadableRecordIsSetAside(t *testing.T) {
 	}
 	if ids := s.ids(); ids != "a b" || !strings.Contains(s.log.String(), "change=2") || s.counts["RelaySetAside"] != 1 {
 		t.Errorf("got events %s, metrics %v and log %s, want a b and change 2", ids, s.counts, &s.log)
+	}
+	if published := s.bus.Events()[1]; published.Type != "relay.unreadable" || published.Position != 2 {
+		t.Errorf("got %s at position %d, want relay.unreadable at 2", published.Type, published.Position)
 	}
 	if answer := s.redrive(); answer != `{"batchItemFailures":[],"left":1}` {
 		t.Errorf("got response %s to a redrive, want 1 left", answer)
@@ -217,35 +275,45 @@ func TestRecordThatIsNoObjectIsSetAside(t *testing.T) {
 	}
 }
 
-// TestOutageOfTheBusLosesNothing checks that records are delivered again until they
-// are nearly a day old, are set aside then, and are published by a redrive.
-func TestOutageOfTheBusLosesNothing(t *testing.T) {
+// TestOutageOfTheFeedLosesNothing checks that records are delivered again until they
+// are nearly a day old, are set aside then, and are published by a redrive, in order.
+func TestOutageOfTheFeedLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.lost = []string{"a", "b"}
+	s.feedLost = true
 	const again = `{"batchItemFailures":[{"itemIdentifier":"1"},{"itemIdentifier":"2"}]}`
-	for _, age := range []time.Duration{0, time.Hour, 19 * time.Hour} {
-		s.now = at.Add(age)
+	for range 3 {
 		if answer := s.relay(image("r", "a"), image("r", "b")); answer != again {
-			t.Errorf("after %v: got response %s, want %s", age, answer, again)
+			t.Errorf("at %v: got response %s, want %s", s.clock.Now(), answer, again)
 		}
+		s.clock.Advance(9 * time.Hour)
 	}
-	s.now = at.Add(20 * time.Hour)
 	if answer := s.relay(image("r", "a"), image("r", "b")); answer != none {
-		t.Errorf("after %v: got response %s, want %s", 20*time.Hour, answer, none)
+		t.Errorf("at %v: got response %s, want %s", s.clock.Now(), answer, none)
 	}
-	s.now = at.Add(48 * time.Hour)
-	if answer := s.redrive(); answer != `{"batchItemFailures":[],"left":2}` {
-		t.Errorf("got response %s to a redrive during the outage, want 2 left", answer)
+	if answer, err := s.handle(t.Context(), json.RawMessage(`{"redrive":true}`)); string(answer) != `{"batchItemFailures":[],"left":2}` || err != nil {
+		t.Errorf("got response %s (%v) to a redrive during the outage, want 2 left", answer, err)
 	}
-	s.lost = nil
-	if answer := s.redrive(); answer != `{"batchItemFailures":[],"redriven":2}` {
-		t.Errorf("got response %s, want 2 redriven", answer)
+	s.feedLost = false
+	if answer := s.redrive(); answer != `{"batchItemFailures":[],"redriven":2}` || s.ids() != "a b" {
+		t.Errorf("got response %s and events %s, want 2 redriven, a and b", answer, s.ids())
 	}
-	got := strings.Fields(s.ids())
-	slices.Sort(got)
-	if !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("got events %v, want a and b", got)
+}
+
+// TestOutageOfTheBusHoldsUpNothing: the events are in their stream, and the schedule
+// publishes them later.
+func TestOutageOfTheBusHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.busLost = true
+	if answer := s.relay(image("r", "a"), image("r", "b")); answer != none || s.counts["BusFailures"] != 1 || s.counts["EventsRelayed"] != 2 {
+		t.Errorf("got response %s and metrics %v, want %s, a failure of the bus and two events", answer, s.counts, none)
+	}
+	s.redrive()
+	s.busLost = false
+	s.redrive()
+	if s.ids() != "a b" {
+		t.Errorf("got events %s, want a b", s.ids())
 	}
 }
 
@@ -264,8 +332,10 @@ func FuzzRelay(f *testing.F) {
 	f.Add(`{"Records":[{"dynamodb":{"SequenceNumber":"1","NewImage":{"run":"poison"}}},null]}`)
 	f.Add(`{"Records":null}`)
 	f.Fuzz(func(t *testing.T, input string) {
-		service := orchestrator.NewRelay(fake.NewPublisher(nil), slog.New(slog.DiscardHandler))
-		answer, err := relay.Handler(service, nil, decode, time.Now)(t.Context(), json.RawMessage(input))
+		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
+		keys := fake.NewEventKeys(nil)
+		service := orchestrator.NewRelay(feed, keys, clock.System{}, log, api.Published())
+		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, log), &hooks{}, nil, decode, &fake.Traces{}, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

@@ -1,4 +1,5 @@
-// Package runs serves POST /v1/runs: a run of a program that no stored job defines.
+// Package runs serves POST /v1/runs, a run of a program that no stored job defines; the
+// plan of a run, which creates none; and the explanation of a run.
 //
 // A 202 means that the run and its input are stored. A repeated request with the same
 // Idempotency-Key returns 200 and the same ids, whatever the state of the run.
@@ -14,19 +15,29 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// Routes returns the route of runs.
-func Routes(svc *orchestrator.Definitions) []httpkit.Route {
-	return []httpkit.Route{{
-		Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
-		Handle: func(w http.ResponseWriter, r *http.Request) error { return start(svc, w, r) },
-	}}
+// Routes returns the routes of runs.
+func Routes(svc *orchestrator.Definitions, explanations *orchestrator.Explanations) []httpkit.Route {
+	return []httpkit.Route{
+		{
+			Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return start(svc, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/runs:plan", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return plan(explanations, w, r) },
+		},
+		{
+			Method: http.MethodGet, Pattern: "/v1/runs/{run_id}/explain", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return explained(explanations, w, r) },
+		},
+	}
 }
 
 // bodyLimit is the size of a body: a definition and the base64 of an input.
@@ -47,17 +58,13 @@ func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request
 	}
 	created, existing, err := svc.RunOnce(r.Context(), orchestrator.RunOnceRequest{
 		Identity: httpkit.CallerOf(r.Context()), Document: document, Input: input,
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		TraceParent: httpkit.TraceParent(r),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot accept the run: %w", err)
 	}
-	status := http.StatusAccepted
-	if existing {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/v1/runs/"+url.PathEscape(created.ID))
-	return httpkit.WriteJSON(w, status, contract.RunAccepted{TaskID: created.TaskID, RunID: created.ID, State: string(created.State)})
+	return httpkit.WriteAccepted(w, existing, "/v1/runs/"+url.PathEscape(created.ID), api.RunAccepted(created))
 }
 
 // takeInput returns the document with an empty input, and its input. The document is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/access"
@@ -20,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -31,7 +34,7 @@ func setup(t *testing.T, exec bool) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
-		return append(runs.Routes(s.Definitions), tasks.Routes(s.Queries, s.Runs, s.Logs, parts.Signer, "")...)
+		return append(append(runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers)...), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")...)
 	}, func(s *apitest.Settings) {
 		s.Service.ExecImages = exec
 		s.Server.Tokens = optional{access.Full("dev", token, apitest.Tenant, "main")}
@@ -241,6 +244,35 @@ func TestDroppedLogIsNotStored(t *testing.T) {
 	}
 }
 
+// Output of a job that keeps no logs is accepted, also with a cancel request, and not stored.
+func TestSentOutputIsDropped(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	task := accepted(t, post(t, stage, "/v1/runs", `{"image":"a","logs":"drop"}`), http.StatusAccepted).TaskID
+	stage.Start(t, task)
+	worker := []string{"Authorization", "Bearer " + stage.Envelope(t, task).TaskToken}
+	send := func(sequence int) (answer contract.LogAnswer) {
+		t.Helper()
+		got := post(t, stage, "/v1/tasks/"+task+"/logs", fmt.Sprintf(`{"attempt":1,"stream":"stdout","sequence":%d,"data":"YQo="}`, sequence), worker...)
+		if err := json.Unmarshal([]byte(got.Body), &answer); err != nil || got.Status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", got.Status, got.Body)
+		}
+		return answer
+	}
+	post(t, stage, "/v1/tasks/"+task+"/started", `{"attempt":1,"workerId":"w","sendsOutput":true}`, worker...)
+	if send(1).ShouldCancel {
+		t.Error("got a cancel without a request")
+	}
+	post(t, stage, "/v1/tasks/"+task+"/cancel", "")
+	if !send(7).ShouldCancel {
+		t.Error("got no cancel after a request")
+	}
+	stage.LoseMachine(t, task)
+	if n := stage.Objects.Count(port.Accepted); n != 0 || stage.Run(t, task).RecordBytesLeft() {
+		t.Errorf("got %d stored objects, want none", n)
+	}
+}
+
 func TestFilterByKind(t *testing.T) {
 	t.Parallel()
 	stage := setup(t, false)
@@ -271,5 +303,56 @@ func TestFilterByKind(t *testing.T) {
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks?kind=inference", ""); answer.Status != http.StatusBadRequest || problem(t, answer).Field != "kind" {
 		t.Errorf("got %d %s, want 400 for the kind", answer.Status, answer.Body)
+	}
+}
+
+// TestRunIsExplainedAndPlanned explains a run over HTTP, and plans others without
+// creating them.
+func TestRunIsExplainedAndPlanned(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	read := func(answer apitest.Answer, into any) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(answer.Body), into); err != nil || answer.Status != http.StatusOK {
+			t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
+		}
+	}
+	created := accepted(t, post(t, stage, "/v1/runs", `{"image":"a"}`), http.StatusAccepted)
+	var x contract.Explanation
+	read(stage.Call(t, http.MethodGet, "/v1/runs/"+created.RunID+"/explain", ""), &x)
+	if x.RunID != created.RunID || x.State != created.State || x.Reason == "" || x.Message == "" || len(x.Limits) == 0 {
+		t.Errorf("got %+v, want why the run %+v waits", x, created)
+	}
+	if answer := stage.Call(t, http.MethodGet, "/v1/runs/unknown/explain", ""); answer.Status != http.StatusNotFound {
+		t.Errorf("got %d for an unknown run, want 404", answer.Status)
+	}
+	runs := func() int {
+		var list contract.TaskList
+		read(stage.Call(t, http.MethodGet, "/v1/runs", ""), &list)
+		return len(list.Tasks)
+	}
+	before := runs()
+	for body, want := range map[string]int{
+		`{"image":"a","input":"aGVsbG8="}`:    http.StatusOK,
+		`{"image":"a","input":"?"}`:           http.StatusBadRequest,
+		`{"image":""}`:                        http.StatusBadRequest,
+		`{"jobId":"unknown"}`:                 http.StatusNotFound,
+		`{"jobId":"unknown","image":"a"}`:     http.StatusBadRequest,
+		`{"jobId":"a","scheduledAt":"later"}`: http.StatusBadRequest,
+		`[]`:                                  http.StatusBadRequest,
+	} {
+		answer := post(t, stage, "/v1/runs:plan", body)
+		if answer.Status != want {
+			t.Errorf("%s: got %d %s, want %d", body, answer.Status, answer.Body, want)
+		}
+		if want == http.StatusOK {
+			var p contract.Plan
+			if read(answer, &p); !p.Accepted || p.Reason == "" || p.Expected == nil {
+				t.Errorf("%s: got %+v, want an accepted plan", body, p)
+			}
+		}
+	}
+	if after := runs(); after != before {
+		t.Errorf("got %d runs after the plans, want %d", after, before)
 	}
 }

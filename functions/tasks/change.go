@@ -59,17 +59,13 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 	}
 	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
-		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
+		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		TraceParent: httpkit.TraceParent(r),
 	})
 	if err != nil {
 		return fmt.Errorf("cannot retry the task: %w", err)
 	}
-	status := http.StatusAccepted
-	if existing {
-		status = http.StatusOK
-	}
-	w.Header().Set("Location", "/v1/tasks/"+url.PathEscape(again.TaskID))
-	return httpkit.WriteJSON(w, status, contract.RetryAccepted{
+	return httpkit.WriteAccepted(w, existing, "/v1/tasks/"+url.PathEscape(again.TaskID), contract.RetryAccepted{
 		TaskID: again.TaskID, RetryOf: again.RetryOf, State: string(again.State),
 	})
 }

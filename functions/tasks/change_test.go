@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -13,11 +14,7 @@ import (
 
 func post[T any](t *testing.T, stage *apitest.Stage, path, body string, status int, headers ...string) T {
 	t.Helper()
-	answer := stage.Call(t, http.MethodPost, path, body, headers...)
-	var v T
-	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != status {
-		t.Fatalf("%s: got %d %s, %v, want %d", path, answer.Status, answer.Body, err, status)
-	}
+	v, _ := apitest.Decoded[T](t, stage, http.MethodPost, path, body, status, headers...)
 	return v
 }
 
@@ -165,7 +162,15 @@ func TestKeysAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := get[contract.KeySet](t, stage, "/.well-known/jwks.json")
-	if len(set.Keys) != len(keys) || set.Keys[0].KeyID != keys[0].ID {
-		t.Errorf("got keys %+v, want the %d published keys", set.Keys, len(keys))
+	var first contract.Key
+	if err := json.Unmarshal(set.Keys[0], &first); err != nil || len(set.Keys) != len(keys)+1 || first.KeyID != keys[0].ID {
+		t.Errorf("got keys %s (%v), want the %d published keys and one of events", set.Keys, err, len(keys))
+	}
+	document, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ofEvents, err := events.ParseKeys(document); err != nil || len(ofEvents) != 1 {
+		t.Errorf("got %d keys of events (%v), want 1", len(ofEvents), err)
 	}
 }

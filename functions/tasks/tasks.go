@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -36,7 +37,7 @@ const (
 // Routes returns the routes of tasks and of the server. version is the
 // program's version for /healthz.
 func Routes(
-	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *orchestrator.Logs, signer port.Signer, version string,
+	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *orchestrator.Logs, keys Keys, version string,
 ) []httpkit.Route {
 	routes := []httpkit.Route{
 		{
@@ -46,7 +47,7 @@ func Routes(
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"attempt"},
+			Query:  []string{"attempt", "stream", "offset", "follow"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(texts, w, r) },
 		},
 		{
@@ -55,8 +56,16 @@ func Routes(
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return updates(queries, w, r) },
 		},
 		{
+			Method: http.MethodPost, Pattern: "/v1/runs:cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancelAll(runs, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/runs:retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return retryAll(runs, w, r) },
+		},
+		{
 			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(signer, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(keys, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/healthz", Access: httpkit.ForAll,
@@ -78,7 +87,7 @@ func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one stri
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "kind", "cursor", "limit"},
+			Query:  []string{"state", "kind", "jobId", "pool", "faultCode", "createdAfter", "createdBefore", "cursor", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
@@ -104,17 +113,12 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	state, err := stateOf(query)
+	filter, err := filterInQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	filter := orchestrator.Filter{Kind: query.Get("kind")}
-	if kinds := []string{run.KindExport, run.KindJob}; query.Has("kind") && !slices.Contains(kinds, filter.Kind) {
-		return fault.Invalid("kind", "unknown kind, want one of %v", kinds)
-	}
 	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
-		State: state, Cursor: query.Get("cursor"), Limit: limit,
+		Cursor: r.URL.Query().Get("cursor"), Limit: limit,
 	}, filter)
 	if err != nil {
 		return fmt.Errorf("cannot list the tasks: %w", err)
@@ -126,18 +130,35 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }
 
-// stateOf reads the filter by state, whatever its case.
-func stateOf(query url.Values) (run.State, error) {
-	name := query.Get("state")
-	if !query.Has("state") {
-		return "", nil
+// filterInQuery reads the filter of a list.
+func filterInQuery(query url.Values) (orchestrator.Filter, error) {
+	filter := orchestrator.Filter{
+		JobID: query.Get("jobId"), Pool: query.Get("pool"), Kind: query.Get("kind"), Fault: fault.Code(query.Get("faultCode")),
 	}
-	states := run.States()
-	i := slices.IndexFunc(states, func(s run.State) bool { return strings.EqualFold(string(s), name) })
-	if i < 0 {
-		return "", fault.Invalid("state", "unknown state, want one of %v", states)
+	for name, values := range query {
+		if name != "cursor" && values[0] == "" {
+			return filter, fault.Invalid(name, "empty value, want a value or no parameter")
+		}
 	}
-	return states[i], nil
+	for name, to := range map[string]*time.Time{"createdAfter": &filter.CreatedAfter, "createdBefore": &filter.CreatedBefore} {
+		if !query.Has(name) {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, query.Get(name))
+		if err != nil {
+			return filter, fault.Invalid(name, "malformed time, want RFC 3339 such as 2027-03-01T08:00:00Z")
+		}
+		*to = at
+	}
+	if query.Has("state") {
+		states := run.States()
+		i := slices.IndexFunc(states, func(s run.State) bool { return strings.EqualFold(string(s), query.Get("state")) })
+		if i < 0 {
+			return filter, fault.Invalid("state", "unknown state, want one of %v", states)
+		}
+		filter.States = states[i : i+1]
+	}
+	return filter, checkFilter(filter, "")
 }
 
 func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
@@ -157,13 +178,13 @@ func events(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	page, more, err := svc.Events(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), after, limit)
+	of, page, more, err := svc.Events(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), after, limit)
 	if err != nil {
 		return fmt.Errorf("cannot read the events: %w", err)
 	}
 	answer := contract.TaskEvents{Events: make([]contract.TaskEvent, 0, len(page))}
 	for _, e := range page {
-		answer.Events = append(answer.Events, api.Event(e))
+		answer.Events = append(answer.Events, api.Event(of, e))
 	}
 	if more {
 		answer.NextAfter = page[len(page)-1].Seq

@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
 func setup(t *testing.T) *apitest.Stage {
@@ -28,17 +29,13 @@ func setup(t *testing.T) *apitest.Stage {
 // routes returns the routes under test.
 func routes(signer port.Signer) func(*orchestrator.System) []httpkit.Route {
 	return func(s *orchestrator.System) []httpkit.Route {
-		return tasks.Routes(s.Queries, s.Runs, s.Logs, signer, "v1.2.3")
+		return tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, "v1.2.3")
 	}
 }
 
 func get[T any](t *testing.T, stage *apitest.Stage, path string) T {
 	t.Helper()
-	answer := stage.Call(t, http.MethodGet, path, "")
-	var v T
-	if err := json.Unmarshal([]byte(answer.Body), &v); err != nil || answer.Status != http.StatusOK {
-		t.Fatalf("%s: got %d %s, %v, want 200 and valid JSON", path, answer.Status, answer.Body, err)
-	}
+	v, _ := apitest.Decoded[T](t, stage, http.MethodGet, path, "", http.StatusOK)
 	return v
 }
 

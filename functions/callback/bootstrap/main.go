@@ -3,6 +3,7 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -15,5 +16,5 @@ func main() {
 	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	objects, _ := deployed.Outputs(p)
-	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(life, tokens, objects, config)), nil)
+	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(life, tokens, objects, api.LogEvent, config)), nil)
 }

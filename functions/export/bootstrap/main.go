@@ -10,8 +10,6 @@ import (
 
 func main() {
 	p := process.Start("export")
-	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	p.ServeHTTP(export.Routes(orchestrator.NewRequests(life, p.Hex, config)), deployed.ClientTokens(p))
+	life, config := deployed.Lifecycle(p)
+	p.ServeHTTP(export.Routes(orchestrator.NewRequests(life, p.Hex, config), deployed.Webhooks(p, deployed.Store(p), config)), deployed.ClientTokens(p))
 }

@@ -10,8 +10,6 @@ import (
 
 func main() {
 	p := process.Start("fire")
-	config := p.Settings()
-	life := orchestrator.NewLifecycle(orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log), deployed.Executions(p), config)
-	objects, _ := deployed.Outputs(p)
-	p.ServeEvent(fire.Handler(orchestrator.NewFiring(life, deployed.Schedules(p), objects, p.Hex, config)))
+	life, _ := deployed.Lifecycle(p)
+	p.ServeEvent(fire.Handler(orchestrator.NewFiring(life, deployed.Schedules(p))))
 }

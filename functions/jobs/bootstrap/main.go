@@ -3,6 +3,7 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -10,11 +11,10 @@ import (
 
 func main() {
 	p := process.Start("jobs")
-	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	objects, _ := deployed.Outputs(p)
-	firing := orchestrator.NewFiring(life, deployed.Schedules(p), objects, p.Hex, config)
-	runs := orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects)
-	p.ServeHTTP(jobs.Routes(orchestrator.NewJobs(orchestrator.NewDefinitions(runs, config), firing), orchestrator.NewQueries(records)), deployed.ClientTokens(p))
+	programs, config := deployed.Runs(p)
+	definitions := orchestrator.NewDefinitions(programs, config)
+	firing := orchestrator.NewFiring(programs.Lifecycle, deployed.Schedules(p))
+	p.ServeHTTP(jobs.Routes(
+		orchestrator.NewJobs(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), orchestrator.NewExplanations(definitions),
+	), deployed.ClientTokens(p))
 }

@@ -5,7 +5,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/traces"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -14,5 +16,11 @@ func main() {
 	p := process.Start("relay")
 	bus, err := eventbridge.New(p.AWS(), p.Need("SORTIE_BUS"))
 	p.Check(err)
-	p.ServeEvent(relay.Handler(orchestrator.NewRelay(bus, p.Log), deployed.Store(p), dynamo.NewEvents, p.Clock().Now))
+	store := deployed.Store(p)
+	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
+	p.ServeEvent(relay.Handler(
+		orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published()),
+		orchestrator.NewBus(feed, bus, keys, p.Log),
+		orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())), store, dynamo.ChangeOf, traces.Exporter(p), p.Clock().Now,
+	))
 }

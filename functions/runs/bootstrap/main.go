@@ -10,10 +10,6 @@ import (
 
 func main() {
 	p := process.Start("runs")
-	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	objects, _ := deployed.Outputs(p)
-	programs := orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects)
-	p.ServeHTTP(runs.Routes(orchestrator.NewDefinitions(programs, config)), deployed.ClientTokens(p))
+	definitions := orchestrator.NewDefinitions(deployed.Runs(p))
+	p.ServeHTTP(runs.Routes(definitions, orchestrator.NewExplanations(definitions)), deployed.ClientTokens(p))
 }

@@ -24,7 +24,7 @@ func main() {
 	orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
 	machines := orchestrator.NewMachines(life, runner.New(p))
 	objects, _ := deployed.Outputs(p)
-	firing := orchestrator.NewFiring(life, deployed.Schedules(p), objects, p.Hex, config)
+	firing := orchestrator.NewFiring(life, deployed.Schedules(p))
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
 		machines, orchestrator.NewOutputs(records, objects), firing, deployed.Reception(p, records, config), config,
 	)))

@@ -11,12 +11,11 @@ import (
 
 func main() {
 	p := process.Start("tasks")
-	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
+	life, config := deployed.Lifecycle(p)
 	objects, bucket := deployed.Outputs(p)
-	p.ServeHTTP(tasks.Routes(
-		orchestrator.NewQueries(records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
-		orchestrator.NewLogs(records, runner.New(p), objects, bucket, deployed.Secrets(p)), deployed.Signer(p), p.Version(),
+	p.ServeStream(tasks.Routes(
+		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(orchestrator.NewRequests(life, p.Hex, config), objects),
+		orchestrator.NewLogs(life.Records, runner.New(p), objects, bucket, deployed.Secrets(p)),
+		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, deployed.Store(p))}, p.Version(),
 	), deployed.ClientTokens(p))
 }

@@ -1,0 +1,16 @@
+// The function control: the routes of /v1/pools.
+package main
+
+import (
+	"github.com/sortie-dev/sortie/functions/control"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func main() {
+	p := process.Start("control")
+	life, _ := deployed.Lifecycle(p)
+	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument)), deployed.ClientTokens(p))
+}

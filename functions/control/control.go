@@ -1,0 +1,157 @@
+// Package control serves /v1/pools: the limits of pools, their drain and their state.
+//
+// A change is committed before the response, and conditional on If-Match and
+// If-None-Match.
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Routes returns the routes of pools.
+func Routes(svc *orchestrator.Pools) []httpkit.Route {
+	route := func(method, pattern string, scope access.Scope, serve func(*orchestrator.Pools, http.ResponseWriter, *http.Request) error) httpkit.Route {
+		return httpkit.Route{
+			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
+		}
+	}
+	return []httpkit.Route{
+		route(http.MethodGet, "/v1/pools", access.RunsRead, list),
+		route(http.MethodPut, "/v1/pools/{pool_id}", access.Admin, put),
+		route(http.MethodGet, "/v1/pools/{pool_id}", access.RunsRead, get),
+		route(http.MethodDelete, "/v1/pools/{pool_id}", access.Admin, remove),
+		route(http.MethodPost, "/v1/pools/{pool_id}/drain", access.Admin, drain),
+		route(http.MethodPost, "/v1/pools/{pool_id}/resume", access.Admin, resume),
+		route(http.MethodPost, "/v1/pools/{pool_id}/reload", access.Admin, reload),
+		route(http.MethodGet, "/v1/pools/{pool_id}/health", access.RunsRead, health),
+	}
+}
+
+// request returns the context, the caller and the pool id of a request.
+func request(r *http.Request) (ctx context.Context, who port.Identity, id string) {
+	return r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("pool_id")
+}
+
+// answer writes a pool and its entity tag.
+func answer(w http.ResponseWriter, status int, v orchestrator.PoolView) error {
+	w.Header().Set("ETag", orchestrator.PoolTag(v.Pool))
+	return httpkit.WriteJSON(w, status, api.Pool(v))
+}
+
+func list(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	views, err := svc.Pools(r.Context(), httpkit.CallerOf(r.Context()))
+	if err != nil {
+		return fmt.Errorf("cannot list the pools: %w", err)
+	}
+	found := contract.PoolList{Pools: make([]contract.Pool, len(views))}
+	for i, v := range views {
+		found.Pools[i] = api.Pool(v)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, found)
+}
+
+func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	var body contract.PoolLimits
+	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+		return err
+	}
+	if body.Limit == nil {
+		return fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit")
+	}
+	ctx, who, id := request(r)
+	v, created, err := svc.Put(ctx, who, id, orchestrator.PoolLimits{Limit: *body.Limit, QueueLimit: body.QueueLimit}, required)
+	if err != nil {
+		return fmt.Errorf("cannot store the pool: %w", err)
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", "/v1/pools/"+v.ID)
+	}
+	return answer(w, status, v)
+}
+
+func get(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	v, err := svc.Pool(request(r))
+	if err != nil {
+		return fmt.Errorf("cannot read the pool: %w", err)
+	}
+	return answer(w, http.StatusOK, v)
+}
+
+func remove(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	if err := svc.Delete(ctx, who, id, required); err != nil {
+		return fmt.Errorf("cannot delete the pool: %w", err)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	var body contract.PoolDrain
+	if err := httpkit.DecodeOptionalJSON(w, r, &body); err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	v, err := svc.Drain(ctx, who, id, body.DeadlineSeconds, required)
+	if err != nil {
+		return fmt.Errorf("cannot drain the pool: %w", err)
+	}
+	return answer(w, http.StatusAccepted, v)
+}
+
+func resume(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	v, err := svc.Resume(ctx, who, id, required)
+	if err != nil {
+		return fmt.Errorf("cannot resume the pool: %w", err)
+	}
+	return answer(w, http.StatusOK, v)
+}
+
+func reload(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	return svc.Reload(request(r))
+}
+
+func health(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+	h, err := svc.Health(request(r))
+	if err != nil {
+		return fmt.Errorf("cannot read the state of the pool: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.PoolHealth(h))
+}

@@ -1,0 +1,172 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/control"
+	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/runs"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func setup(t *testing.T) *apitest.Stage {
+	t.Helper()
+	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+		return append(append(control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations)...), jobs.Routes(s.Jobs, s.Queries, s.Explanations)...)
+	})
+}
+
+const path = "/v1/pools/reports"
+
+func TestPoolIsCreatedChangedAndDeleted(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[contract.Problem](t, stage, "GET", path, "", 404)
+	p, header := apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 4, "queueLimit": 9}`, 201)
+	if p.ID != "reports" || p.Limit != 4 || p.QueueLimit != 9 || p.Version != 1 || header.Get("Location") != path {
+		t.Errorf("got %+v with headers %v, want the pool and its path", p, header)
+	}
+	tag := header.Get("ETag")
+	if _, again := apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 4, "queueLimit": 9}`, 200); again.Get("ETag") != tag {
+		t.Errorf("the same limits: got tag %s, want %s", again.Get("ETag"), tag)
+	}
+	if p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 0}`, 200, "If-Match", tag); p.Limit != 0 || p.QueueLimit != 0 || p.Version != 2 {
+		t.Errorf("got %+v, want no limit and the queue limit of the deployment", p)
+	}
+	for _, change := range [][2]string{{"PUT", path}, {"DELETE", path}, {"POST", path + "/drain"}, {"POST", path + "/resume"}} {
+		body := map[string]string{"PUT": `{"limit": 5}`}[change[0]]
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, change[0], change[1], body, 412, "If-Match", tag); f.Code != "PRECONDITION_FAILED" {
+			t.Errorf("%v with an old tag: got %+v", change, f)
+		}
+	}
+	apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"limit": 5}`, 412, "If-None-Match", "*")
+	apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/pools/other", `{"limit": 5}`, 412, "If-Match", "*")
+	apitest.Decoded[any](t, stage, "DELETE", path, "", 204)
+	apitest.Decoded[contract.Problem](t, stage, "GET", path, "", 404)
+	apitest.Decoded[contract.Problem](t, stage, "DELETE", path, "", 404)
+}
+
+func TestDefaultPoolAlwaysExists(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	p, header := apitest.Decoded[contract.Pool](t, stage, "GET", "/v1/pools/default", "", 200)
+	if p.Limit != 2 || p.Version != 0 {
+		t.Errorf("got %+v, want the limits of the deployment", p)
+	}
+	if list, _ := apitest.Decoded[contract.PoolList](t, stage, "GET", "/v1/pools", "", 200); len(list.Pools) != 1 || list.Pools[0] != p {
+		t.Errorf("got %+v, want the default pool", list)
+	}
+	apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/default", `{"limit": 7}`, 200, "If-Match", header.Get("ETag"))
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "DELETE", "/v1/pools/default", "", 409); f.Code != "POOL_IN_USE" {
+		t.Errorf("got %+v, want POOL_IN_USE", f)
+	}
+}
+
+func TestHugeLimitIsRefusedWithTheRange(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	for _, value := range []string{"100001", "1e30", "-1e400", strings.Repeat("9", 1000)} {
+		p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"limit": `+value+`}`, 400)
+		if p.Field != "limit" || !strings.Contains(p.Detail, "out of range, want 0 (no limit) to 100000") || len(p.Detail) > 100 {
+			t.Errorf("%.20s: got %q of field %q, want the range of limit", value, p.Detail, p.Field)
+		}
+	}
+}
+
+func TestInvalidPoolsAreRefused(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 201)
+	for _, row := range []struct{ method, path, body, field string }{
+		{"PUT", path, `{}`, "limit"},
+		{"PUT", path, `{"limit": -1}`, "limit"},
+		{"PUT", path, `{"limit": 100001}`, "limit"},
+		{"PUT", path, `{"limit": 1.5}`, "limit"},
+		{"PUT", path, `{"limit": "4"}`, "limit"},
+		{"PUT", path, `{"limit": 1, "queueLimit": -1}`, "queueLimit"},
+		{"PUT", path, `{"limit": 1, "queueLimit": 10000001}`, "queueLimit"},
+		{"PUT", path, `{"limit": 1, "runner": "fly"}`, "runner"},
+		{"PUT", "/v1/pools/Reports", `{"limit": 1}`, "pool_id"},
+		{"PUT", "/v1/pools/-a", `{"limit": 1}`, "pool_id"},
+		{"PUT", "/v1/pools/job%2Fnightly", `{"limit": 1}`, "pool_id"},
+		{"POST", path + "/drain", `{"deadlineSeconds": -1}`, "deadlineSeconds"},
+		{"POST", path + "/drain", `{"deadlineSeconds": 2592001}`, "deadlineSeconds"},
+		{"POST", path + "/drain", `{"seconds": 1}`, "seconds"},
+		{"POST", path + "/resume", `{"limit": 1}`, "limit"},
+	} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, row.method, row.path, row.body, 400); f.Field != row.field {
+			t.Errorf("%s %s %s: got field %q (%s), want %s", row.method, row.path, row.body, f.Field, f.Detail, row.field)
+		}
+	}
+	if p, _ := apitest.Decoded[contract.Pool](t, stage, "GET", path, "", 200); p.Version != 1 || p.Draining {
+		t.Errorf("got %+v, want it unchanged", p)
+	}
+}
+
+func TestDrainAndResumeAreInTheHealth(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 201)
+	var tasks []string
+	for range 2 {
+		accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", "/v1/runs", `{"image": "app", "pool": "reports"}`, 202)
+		tasks = append(tasks, accepted.TaskID)
+		stage.Admit(t, accepted.TaskID)
+	}
+	stage.Clock.Advance(90 * time.Second)
+	health, _ := apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200)
+	want := contract.PoolHealth{Live: true, Ready: true, Held: 1, Queued: 1, Metrics: contract.PoolMetrics{Limit: 1, LongestWaitSeconds: 90}}
+	if health != want {
+		t.Errorf("got %+v, want %+v", health, want)
+	}
+	stage.Start(t, tasks[0])
+	p, _ := apitest.Decoded[contract.Pool](t, stage, "POST", path+"/drain", `{"deadlineSeconds": 60}`, 202)
+	if by := stage.Clock.Now().Add(time.Minute); !p.Draining || !p.DrainBy.Equal(by) {
+		t.Errorf("got %+v, want it to drain by %s", p, by)
+	}
+	if health, _ = apitest.Decoded[contract.PoolHealth](t, stage, "GET", path+"/health", "", 200); health.Ready || !health.Draining || health.Machines != 1 {
+		t.Errorf("got %+v, want it not ready, with a machine", health)
+	}
+	if p, _ = apitest.Decoded[contract.Pool](t, stage, "POST", path+"/drain", "", 202); !p.DrainBy.IsZero() {
+		t.Errorf("got %+v, want no deadline", p)
+	}
+	apitest.Decoded[contract.Problem](t, stage, "DELETE", path, "", 409)
+	if p, _ = apitest.Decoded[contract.Pool](t, stage, "POST", path+"/resume", "", 200); p.Draining {
+		t.Errorf("got %+v, want it to admit runs", p)
+	}
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "POST", path+"/reload", "", 409); f.Code != "NO_ENGINE" {
+		t.Errorf("got %+v, want NO_ENGINE", f)
+	}
+	for _, unknown := range []string{"/drain", "/resume", "/reload"} {
+		apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/pools/unknown"+unknown, "", 404)
+	}
+	apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/pools/unknown/health", "", 404)
+}
+
+func TestFullQueueOfAPoolIsTooManyRequests(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1, "queueLimit": 1}`, 201)
+	apitest.Decoded[map[string]any](t, stage, "PUT", "/v1/jobs/nightly", `{"image": "app", "pool": "reports"}`, 201)
+	for range 2 {
+		apitest.Decoded[contract.RunAccepted](t, stage, "POST", "/v1/runs", `{"image": "app", "pool": "reports"}`, 202)
+	}
+	for _, path := range []string{"/v1/runs", "/v1/jobs/nightly/runs"} {
+		body := map[string]string{"/v1/runs": `{"image": "app", "pool": "reports"}`}[path]
+		f, header := apitest.Decoded[contract.Problem](t, stage, "POST", path, body, 429)
+		if f.Code != "ADMISSION_REJECT" || header.Get("Retry-After") != "1" || header.Get("X-Backoff-Ms") != "1000" {
+			t.Errorf("%s: got %+v with headers %v, want ADMISSION_REJECT, Retry-After 1 and X-Backoff-Ms 1000", path, f, header)
+		}
+	}
+	apitest.Decoded[contract.RunAccepted](t, stage, "POST", "/v1/runs", `{"image": "app"}`, 202)
+	for _, unknown := range [][2]string{{"PUT", "/v1/jobs/other"}, {"POST", "/v1/runs"}} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, unknown[0], unknown[1], `{"image": "app", "pool": "tiny"}`, 422); f.Field != "pool" {
+			t.Errorf("%v: got %+v, want a fault of the field pool", unknown, f)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package relay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// hooks records the tenants whose webhooks are queued.
+type hooks struct {
+	tenants []string
+	sweeps  int
+	// fails: the queue is not reachable.
+	fails bool
+}
+
+func (h *hooks) DispatchTenants(_ context.Context, tenants []string) int {
+	h.tenants = append(h.tenants, tenants...)
+	if h.fails {
+		return len(tenants)
+	}
+	return 0
+}
+
+func (h *hooks) Sweep(context.Context) error {
+	h.sweeps++
+	if h.fails {
+		return errors.New("the queue does not respond")
+	}
+	return nil
+}
+
+// The webhooks of new events are queued at once. If that fails, the table's stream does not
+// deliver the records again: a sweep queues the webhooks.
+func TestNewEventsWakeWebhooks(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for i, fails := range []bool{false, true} {
+		s.hooks = hooks{fails: fails}
+		answer := s.relay(image(fmt.Sprintf("r%d", i), fmt.Sprintf("a%d", i)))
+		if len(s.hooks.tenants) != 1 || answer != `{"batchItemFailures":[]}` || s.counts["DispatchFailures"] != i {
+			t.Errorf("fails %t: got the tenants %v, %s, counts %v, want one tenant and no failed record", fails, s.hooks.tenants, answer, s.counts)
+		}
+	}
+	s.hooks = hooks{fails: true}
+	_, err := s.handle(s.Context(), json.RawMessage(`{"detail-type":"Scheduled Event"}`))
+	if err == nil || !strings.Contains(err.Error(), "the queue does not respond") || s.hooks.sweeps != 1 {
+		t.Errorf("got %v after %d sweeps, want the error of one", err, s.hooks.sweeps)
+	}
+}

@@ -1,0 +1,57 @@
+package runs
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+	x, err := svc.ExplainRun(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("run_id"))
+	if err != nil {
+		return fmt.Errorf("cannot explain the run: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.Explanation(x))
+}
+
+// plan explains a run without creating it. The body has a definition or names a stored
+// job.
+func plan(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+	body, err := httpkit.ReadDocument(w, r, bodyLimit, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	planned, err := planOf(svc, r, body)
+	if err != nil {
+		return fmt.Errorf("cannot plan the run: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, planned)
+}
+
+func planOf(svc *orchestrator.Explanations, r *http.Request, body []byte) (contract.Plan, error) {
+	who := httpkit.CallerOf(r.Context())
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) == nil && members["jobId"] != nil {
+		var request contract.PlanJobRequest
+		if err := httpkit.ParseJSON(body, &request); err != nil {
+			return contract.Plan{}, err
+		}
+		planned, err := svc.PlanJob(r.Context(), orchestrator.JobRunRequest{
+			Identity: who, JobID: request.JobID, Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
+			Override: run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
+		})
+		return api.Plan(planned), err
+	}
+	document, _, err := takeInput(body)
+	if err != nil {
+		return contract.Plan{}, err
+	}
+	planned, err := svc.PlanOnce(r.Context(), who, document)
+	return api.Plan(planned), err
+}

@@ -1,0 +1,80 @@
+package stream
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+)
+
+// writeLimit is how long a reader may take for one write. A slower one is cut off; it
+// continues at its cursor when it connects again.
+const writeLimit = 20 * time.Second
+
+// watch cuts off connections whose reader does not read. One goroutine looks at all of
+// them, and runs while there are any.
+type watch struct {
+	clock clock.Clock
+
+	mu   sync.Mutex
+	open map[*writing]struct{}
+}
+
+// writing is a connection of a watch.
+type writing struct {
+	clock clock.Clock
+	// since is when the current write began, in Unix nanoseconds; 0 without one.
+	since atomic.Int64
+	cut   func()
+}
+
+func newWatch(c clock.Clock) *watch { return &watch{clock: c, open: map[*writing]struct{}{}} }
+
+// add watches a connection until end is called. cut makes its write fail.
+func (w *watch) add(cut func()) (conn *writing, end func()) {
+	conn = &writing{clock: w.clock, cut: cut}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[conn] = struct{}{}
+	if len(w.open) == 1 {
+		go w.run()
+	}
+	return conn, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.open, conn)
+	}
+}
+
+// run looks at the connections while there are any.
+func (w *watch) run() {
+	for {
+		due, stop := w.clock.NewTimer(writeLimit / 2)
+		<-due
+		stop()
+		if !w.look() {
+			return
+		}
+	}
+}
+
+// look returns false without a connection.
+func (w *watch) look() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := w.clock.Now().Add(-writeLimit).UnixNano()
+	for conn := range w.open {
+		if since := conn.since.Load(); since != 0 && since <= limit {
+			conn.cut()
+		}
+	}
+	return len(w.open) > 0
+}
+
+// write calls do, which the watch can make fail.
+func (c *writing) write(do func() error) error {
+	c.since.Store(c.clock.Now().UnixNano())
+	defer c.since.Store(0)
+	return do()
+}

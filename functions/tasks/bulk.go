@@ -1,0 +1,144 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// cancelAll serves a page of POST /v1/runs:cancel.
+func cancelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+	var asked contract.BulkCancelRequest
+	if err := httpkit.DecodeJSON(w, r, &asked); err != nil {
+		return err
+	}
+	request := contract.BulkRequest{Filter: asked.Filter, DryRun: asked.DryRun, Limit: asked.Limit, Cursor: asked.Cursor}
+	in, err := bulkOf(r, request, run.State.Terminal, "has ended, want a state of runs that have not")
+	if err != nil {
+		return err
+	}
+	in.Reason = asked.Reason
+	return bulk(w, r, in, svc.CancelAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+		shown.Result, shown.Message = cancelled(result.Run)
+	})
+}
+
+// retryAll serves a page of POST /v1/runs:retry.
+func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	var request contract.BulkRequest
+	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
+		return err
+	}
+	in, err := bulkOf(r, request, func(s run.State) bool { return !s.Terminal() }, "has not ended, want a state of runs that have")
+	if err != nil {
+		return err
+	}
+	in.IdempotencyKey = key
+	return bulk(w, r, in, svc.RetryAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+		shown.Result, shown.Retry = contract.BulkCreated, new(api.RunAccepted(*result.Retry))
+		if result.Existing {
+			shown.Result = contract.BulkExisting
+		}
+	})
+}
+
+// bulkOf reads a request and refuses the states that wrong selects.
+func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State) bool, problem string) (orchestrator.Bulk, error) {
+	in := orchestrator.Bulk{
+		Identity: httpkit.CallerOf(r.Context()), CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		TraceParent: httpkit.TraceParent(r), DryRun: request.DryRun, Cursor: request.Cursor, Limit: limit.BulkPage,
+	}
+	var err error
+	if in.Filter, err = filterOf(request.Filter); err != nil {
+		return in, err
+	}
+	if i := slices.IndexFunc(in.Filter.States, wrong); i >= 0 {
+		return in, fault.Invalid("filter.states."+strconv.Itoa(i), "a run in %s %s", in.Filter.States[i], problem)
+	}
+	if request.Limit != nil {
+		in.Limit = *request.Limit
+	}
+	if in.Limit < 1 || in.Limit > limit.BulkPage {
+		return in, fault.Invalid("limit", "%d is out of range, want 1 to %d", in.Limit, limit.BulkPage)
+	}
+	return in, nil
+}
+
+// bulk changes the runs of a page and returns the results.
+func bulk(
+	w http.ResponseWriter, r *http.Request, in orchestrator.Bulk,
+	change func(context.Context, orchestrator.Bulk) ([]orchestrator.BulkResult, string, error),
+	show func(orchestrator.BulkResult, *contract.BulkRun),
+) error {
+	results, next, err := change(r.Context(), in)
+	if err != nil {
+		return fmt.Errorf("cannot select the runs: %w", err)
+	}
+	answer := contract.BulkAnswer{DryRun: in.DryRun, Runs: make([]contract.BulkRun, 0, len(results)), NextCursor: next}
+	for _, result := range results {
+		of := result.Run
+		shown := contract.BulkRun{RunID: of.ID, TaskID: of.TaskID, JobID: of.JobID, State: string(of.State), Result: contract.BulkSelected}
+		switch {
+		case result.Err != nil:
+			p := httpkit.ProblemOf(result.Err).Body
+			shown.Result, shown.Code, shown.Message = contract.BulkRefused, p.Code, p.Detail
+		case !in.DryRun:
+			show(result, &shown)
+		}
+		answer.Runs = append(answer.Runs, shown)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, answer)
+}
+
+// filterOf reads the filter of a bulk request.
+func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
+	if reflect.ValueOf(asked).IsZero() || asked.States != nil && len(asked.States) == 0 {
+		return orchestrator.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
+	}
+	filter := orchestrator.Filter{
+		JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Fault: fault.Code(asked.FaultCode),
+		CreatedAfter: asked.CreatedAfter, CreatedBefore: asked.CreatedBefore,
+	}
+	for i, name := range asked.States {
+		state, states := run.State(name), run.States()
+		if !slices.Contains(states, state) {
+			return filter, fault.Invalid("filter.states."+strconv.Itoa(i), "unknown state, want one of %v", states)
+		}
+		filter.States = append(filter.States, state)
+	}
+	return filter, checkFilter(filter, "filter.")
+}
+
+// checkFilter refuses malformed values. in is the path of the fields.
+func checkFilter(f orchestrator.Filter, in string) error {
+	for name, text := range map[string]string{"jobId": f.JobID, "pool": f.Pool} {
+		if text != "" && !limit.ValidName(text) {
+			return fault.Invalid(in+name, "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", limit.Cut(text, limit.FileName))
+		}
+	}
+	if kinds := []string{run.KindExport, run.KindJob}; f.Kind != "" && !slices.Contains(kinds, f.Kind) {
+		return fault.Invalid(in+"kind", "unknown kind, want one of %v", kinds)
+	}
+	if f.Fault != "" && !f.Fault.Known() {
+		return fault.Invalid(in+"faultCode", "unknown code, want one such as %s", fault.ProgramExit)
+	}
+	if !f.CreatedBefore.IsZero() && !f.CreatedAfter.Before(f.CreatedBefore) {
+		return fault.Invalid(in+"createdBefore", "%s is not after createdAfter", f.CreatedBefore.Format("2006-01-02T15:04:05.999Z07:00"))
+	}
+	return nil
+}

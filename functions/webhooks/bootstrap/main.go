@@ -1,0 +1,16 @@
+// The function webhooks: the routes of /v1/webhooks, and replays.
+package main
+
+import (
+	"github.com/sortie-dev/sortie/functions/webhooks"
+	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func main() {
+	p := process.Start("webhooks")
+	hooks := deployed.Webhooks(p, deployed.Store(p), p.Settings())
+	routes := append(webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true))...)
+	p.ServeHTTP(routes, deployed.ClientTokens(p))
+}

@@ -1,0 +1,222 @@
+// Package webhooks serves /v1/webhooks: subscriptions to events, their deliveries, and
+// redeliveries.
+//
+// A change is committed before the response, and conditional on If-Match. A secret is
+// in the response of the request that has created it, and in no other one.
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// Page lengths.
+const (
+	pageLimit   = 1000
+	pageDefault = 50
+)
+
+// settingsSize is the largest size of the settings of a webhook.
+const settingsSize = 64 << 10
+
+// Routes returns the routes of webhooks.
+func Routes(svc *orchestrator.Webhooks) []httpkit.Route {
+	route := func(
+		method, pattern string, scope access.Scope, serve func(*orchestrator.Webhooks, http.ResponseWriter, *http.Request) error, query ...string,
+	) httpkit.Route {
+		return httpkit.Route{
+			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
+		}
+	}
+	return []httpkit.Route{
+		route(http.MethodPost, "/v1/webhooks", access.WebhooksWrite, create),
+		route(http.MethodGet, "/v1/webhooks", access.EventsRead, list, "cursor", "limit"),
+		route(http.MethodGet, "/v1/webhooks/{webhook_id}", access.EventsRead, get),
+		route(http.MethodPatch, "/v1/webhooks/{webhook_id}", access.WebhooksWrite, patch),
+		route(http.MethodDelete, "/v1/webhooks/{webhook_id}", access.WebhooksWrite, remove),
+		route(http.MethodPost, "/v1/webhooks/{webhook_id}/rotate", access.WebhooksWrite, rotate),
+		route(http.MethodPost, "/v1/webhooks/{webhook_id}/test", access.WebhooksWrite, test),
+		route(http.MethodGet, "/v1/webhooks/{webhook_id}/deliveries", access.EventsRead, deliveries, "cursor", "limit", "state"),
+		route(http.MethodPost, "/v1/webhooks/{webhook_id}/redeliver", access.WebhooksWrite, redeliver),
+	}
+}
+
+// request returns the context, the caller and the webhook id of a request.
+func request(r *http.Request) (ctx context.Context, who port.Identity, id string) {
+	return r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("webhook_id")
+}
+
+// answer writes a webhook with its tag.
+func answer(w http.ResponseWriter, status int, v orchestrator.WebhookView, secret string) error {
+	w.Header().Set("ETag", orchestrator.WebhookTag(v.Webhook))
+	return httpkit.WriteJSON(w, status, api.WebhookDetail(v, secret))
+}
+
+func create(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	key, err := httpkit.IdempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	var body contract.WebhookSettings
+	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+		return err
+	}
+	ctx, who, _ := request(r)
+	v, secret, existing, err := svc.Create(ctx, who, api.WebhookSettings(body), key, httpkit.PayloadDigest(ctx))
+	if err != nil {
+		return fmt.Errorf("cannot create the webhook: %w", err)
+	}
+	status := http.StatusCreated
+	if existing {
+		status = http.StatusOK
+	}
+	w.Header().Set("Location", "/v1/webhooks/"+url.PathEscape(v.ID))
+	return answer(w, status, v, secret)
+}
+
+func list(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	ctx, who, _ := request(r)
+	found, next, err := svc.List(ctx, who, port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most})
+	if err != nil {
+		return fmt.Errorf("cannot list the webhooks: %w", err)
+	}
+	page := contract.WebhookList{Webhooks: make([]contract.Webhook, len(found)), NextCursor: next}
+	for i, each := range found {
+		page.Webhooks[i] = api.Webhook(each)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, page)
+}
+
+func get(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	v, err := svc.Webhook(request(r))
+	if err != nil {
+		return fmt.Errorf("cannot read the webhook: %w", err)
+	}
+	return answer(w, http.StatusOK, v, "")
+}
+
+func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	document, err := httpkit.ReadDocument(w, r, settingsSize, httpkit.TypePatch, httpkit.TypeJSON)
+	if err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	v, err := svc.Change(ctx, who, id, required, func(stored orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+		return api.PatchWebhook(stored, document, httpkit.ParseJSON)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot change the webhook: %w", err)
+	}
+	return answer(w, http.StatusOK, v, "")
+}
+
+func remove(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	if err := svc.Delete(ctx, who, id, required); err != nil {
+		return fmt.Errorf("cannot delete the webhook: %w", err)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	v, secret, err := svc.Rotate(ctx, who, id, required)
+	if err != nil {
+		return fmt.Errorf("cannot rotate the secret of the webhook: %w", err)
+	}
+	return answer(w, http.StatusOK, v, secret)
+}
+
+func test(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	a, err := svc.Test(request(r))
+	if err != nil {
+		return fmt.Errorf("cannot test the webhook: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.WebhookAttempt(a))
+}
+
+func deliveries(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
+	if err != nil {
+		return err
+	}
+	state := webhook.State(r.URL.Query().Get("state"))
+	if state != "" && !slices.Contains(webhook.States(), state) {
+		return fault.Invalid("state", "unknown state %.40q, want one of %v", state, webhook.States())
+	}
+	before := int64(math.MaxInt64)
+	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
+		if before, err = strconv.ParseInt(cursor, 10, 64); err != nil || before < 1 {
+			return fault.Invalid("cursor", "malformed cursor, want nextCursor of the previous page")
+		}
+	}
+	ctx, who, id := request(r)
+	found, err := svc.Deliveries(ctx, who, id, state, before, most)
+	if err != nil {
+		return fmt.Errorf("cannot read the deliveries of the webhook: %w", err)
+	}
+	page := contract.WebhookDeliveries{Deliveries: make([]contract.WebhookDelivery, len(found))}
+	for i, d := range found {
+		page.Deliveries[i] = api.WebhookDelivery(d)
+	}
+	if len(found) == most {
+		page.NextCursor = strconv.FormatInt(found[most-1].Position, 10)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, page)
+}
+
+func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+	var body contract.RedeliverRequest
+	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
+		return err
+	}
+	positions, err := api.RedeliveryRange(body)
+	if err != nil {
+		return err
+	}
+	ctx, who, id := request(r)
+	replay, err := svc.Redeliver(ctx, who, id, positions)
+	if err != nil {
+		return fmt.Errorf("cannot redeliver events: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusAccepted, api.Redelivery(replay))
+}
