@@ -90,7 +90,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		{
 			id: "RelayFails", above: 0, periods: 2, metrics: lambda("Errors", "Sum", "relay"),
 			meaning: "the relay fails: events are published late",
-			action:  "read its log; it retries for a day and then sets events aside, which are published each hour or with sortie redrive",
+			action:  "read its log; it retries for a day and then sets events aside, which are published each minute or with sortie redrive",
 		},
 		{
 			id: "RelayLate", above: 60_000, periods: 2, metrics: lambda("IteratorAge", "Maximum", "relay"),
@@ -100,8 +100,14 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 		{
 			id: "DeadLetters", above: 0, periods: 1,
 			metrics: []metric{{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", map[string]string{"QueueName": b.dead.name}}},
-			meaning: "the dead-letter queue has messages: batches of the stream, events for the sweep, or wake-ups of jobs that could not be processed",
-			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; a wake-up names its job, which the sweep fires; delete the messages afterwards",
+			meaning: "the dead-letter queue has messages: batches of the stream, events for the sweep, wake-ups of jobs, or webhooks that could not be processed",
+			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; a wake-up names its job, which the sweep fires; a webhook is queued again when it is due; delete the messages afterwards",
+		},
+		{
+			id: "DeliveriesLate", above: 1800, periods: 2,
+			metrics: []metric{{"AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", map[string]string{"QueueName": b.deliveries.name}}},
+			meaning: "webhooks wait for their deliveries for half an hour; a message may be delayed by 15 minutes",
+			action:  "look in the log of deliver for failures (a receiver that fails raises no alarm), and for throttling: each ten webhooks that have something to do need a concurrent execution",
 		},
 		{
 			id: "Throttled", above: 0, periods: 2, metrics: []metric{{"AWS/Lambda", "Throttles", "Sum", nil}},

@@ -132,9 +132,9 @@ func (b *builder) addRoutes(api awsapigateway.RestApi) {
 			ScopePermissionToMethod: jsii.Bool(false),
 			Timeout:                 awscdk.Duration_Millis(num(bufferedTimeout)),
 		}
-		if name == "download" && b.settings.Stream {
+		if b.settings.streamed(name) {
 			options.ResponseTransferMode = awsapigateway.ResponseTransferMode_STREAM
-			options.Timeout = awscdk.Duration_Seconds(num(streamTimeout + 1))
+			options.Timeout = awscdk.Duration_Seconds(num(b.settings.timeout(name) + 1))
 		}
 		doors[name] = awsapigateway.NewLambdaIntegration(b.callable(name), options)
 	}

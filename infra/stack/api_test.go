@@ -57,6 +57,9 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 		}
 		described["ANY "+op.Path] = true
 	}
+	for _, method := range []string{http.MethodGet, http.MethodHead, "ANY"} {
+		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket
+	}
 	behind := methods(t, deployed(t))
 	served := map[string]bool{}
 	for method := range behind {
@@ -68,7 +71,7 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 	for method, function := range map[string]string{
 		"POST /export/{format}": "export", "POST /callback/{task_id}": "callback", "GET /status/{task_id}": "status",
 		"GET /download/{task_id}": "download", "GET /v1/tasks": "tasks",
-		"GET /v1/runs": "tasks", "POST /v1/runs": "runs",
+		"GET /v1/runs": "tasks", "POST /v1/runs": "runs", "GET /v1/events": "events", "GET /v1/events/stream": "streamreaders", "PATCH /v1/webhooks/{webhook_id}": "webhooks",
 	} {
 		if behind[method] != function {
 			t.Errorf("%s: got function %q, want %s", method, behind[method], function)
@@ -76,12 +79,13 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 	}
 }
 
-func TestDownloadsAreStreamed(t *testing.T) {
+func TestDownloadsLogsAndEventsAreStreamed(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]template.Template{"STREAM": deployed(t), "": synth(t, map[string]any{"stream": false})} {
 		found := 0
 		for _, m := range made.Of("ApiGateway::Method") {
-			if !strings.Contains(m.Text("Integration", "Uri"), "${Download") {
+			uri := m.Text("Integration", "Uri")
+			if !slices.ContainsFunc([]string{"${Download", "${Tasks", "LiveTasks", "${Stream"}, func(of string) bool { return strings.Contains(uri, of) }) {
 				if m.Text("Integration", "ResponseTransferMode") != "" {
 					t.Errorf("%s: got STREAM, want no transfer mode", m.ID)
 				}
@@ -94,7 +98,7 @@ func TestDownloadsAreStreamed(t *testing.T) {
 			}
 		}
 		if found == 0 {
-			t.Error("got no method of download")
+			t.Error("got no streamed method")
 		}
 	}
 }

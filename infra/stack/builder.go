@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -27,10 +28,13 @@ type builder struct {
 	machine machine
 	dead    deadLetters
 	wakes   wakeUps
+	// deliveries is the queue of webhooks.
+	deliveries deliveries
 	// url is the API's address, with the stage.
 	url       string
 	functions map[string]awslambda.Function
 	aliases   map[string]awslambda.Alias
+	logs      []awslogs.CfnLogGroup // of the functions
 	alarmed   alarmed
 }
 
@@ -61,6 +65,7 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addOutputs()
 	b.addKeys()
 	b.addBus()
+	b.addDeliveries()
 	b.nameMachine()
 	api := b.newAPI()
 	b.addWakeUps()
@@ -70,9 +75,13 @@ func New(app constructs.Construct, s Settings) (awscdk.Stack, error) {
 	b.addEvents()
 	b.addSchedules()
 	b.addFire()
+	b.addDeliver()
 	b.addCanary()
 	b.allowDeadLetters()
 	b.addAlarms(api)
+	if err := b.addDashboard(); err != nil {
+		return nil, err
+	}
 	b.addGradual()
 	b.addFirewall(api)
 	b.addBackup()

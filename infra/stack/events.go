@@ -44,10 +44,14 @@ func (b *builder) addBus() {
 	b.dead = deadLetters{arn: *queue.AttrArn(), name: *queue.AttrQueueName(), url: *queue.Ref()}
 }
 
+// tableStream is the id of the mapping of the table's stream. AWS does not permit a second
+// mapping with the same function, so another id could not be deployed.
+const tableStream = "Stream"
+
 // addEvents connects the table's stream to the relay, and executions that failed to
 // the sweep. An execution that succeeded has ended its run before.
 func (b *builder) addEvents() {
-	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String("Stream"), &awslambda.CfnEventSourceMappingProps{
+	awslambda.NewCfnEventSourceMapping(b.stack, jsii.String(tableStream), &awslambda.CfnEventSourceMappingProps{
 		FunctionName: b.callable("relay").FunctionArn(), EventSourceArn: jsii.String(b.table.stream),
 		StartingPosition: jsii.String("TRIM_HORIZON"), BatchSize: num(relayBatch),
 		FilterCriteria: &awslambda.CfnEventSourceMapping_FilterCriteriaProperty{Filters: []any{
@@ -75,7 +79,7 @@ func (b *builder) addSchedules() {
 	b.invoked("sweep", "SweepInvoke", &awslambda.CfnEventInvokeConfigProps{
 		MaximumRetryAttempts: num(sweepRetries), MaximumEventAgeInSeconds: num(sweepMaxAge),
 	})
-	b.toFunction("relay", "Redrive", "the relay, each hour, for what it has set aside", nil, "rate(1 hour)", sweepRetries)
+	b.toFunction("relay", "Redrive", "the relay, each minute, for checkpoints and for what was not published", nil, "rate(1 minute)", sweepRetries)
 }
 
 // invoked sets what happens to asynchronous calls of a function that fail.

@@ -6,12 +6,17 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
+	"github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
@@ -25,12 +30,17 @@ const (
 	relay kind = "relay" // the table's stream
 	probe kind = "probe" // a schedule
 	timer kind = "timer" // the wake-ups of jobs
+	queue kind = "queue" // the queue of webhooks
 )
 
 // timeouts are in seconds and shorter than the caller waits: API Gateway 29 s (15 min
 // for a streamed answer), the schedule a minute. A step waits up to 10 s for a
 // machine, and the effects of its commit may take 2 s.
-var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60}
+var timeouts = map[kind]int{front: int(httpTimeout.Seconds()), step: 60, sweep: 55, relay: 30, probe: 60, timer: 60, queue: deliverTimeout}
+
+// deliverTimeout leaves time for more than two attempts of 15 s, one after another. Then the
+// webhook is queued again.
+const deliverTimeout = 60
 
 // hookTimeout is that of functions that call hooks: three tries of 30 s with pauses of
 // 5 s, and the rest of a step.
@@ -41,40 +51,51 @@ var hooks = []string{"constrain", "act", "terminate"}
 
 // memories are in MB, for functions that need more than defaultMemory. The sweep holds a
 // page of records and of machines for each of its workers.
-var memories = map[string]int{"sweep": 256}
+// Ten webhooks are delivered to at once, with up to ten events of 64 KiB each.
+var memories = map[string]int{"sweep": 256, "deliver": 256}
 
-// streamTimeout is the timeout of a streamed download in seconds: 8 MiB at 140 kB/s,
-// the rate of a slow phone. Larger outputs are redirected to the bucket.
+// streamTimeout is the timeout of a streamed answer in seconds: a download of 8 MiB at
+// 140 kB/s, the rate of a slow phone. Larger outputs are redirected to the bucket, and a
+// client that follows a log connects again.
 const streamTimeout = 60
+
+// streamTimeouts are the timeouts of functions with longer streams, in seconds. API
+// Gateway ends an answer after 15 minutes.
+var streamTimeouts = map[string]int{"stream": 899}
 
 // use is one thing that a function uses. uses.go has its variables and permissions.
 type use string
 
 const (
-	configured use = "configured" // the settings of the service
-	shares     use = "shares"     // CORS
-	streams    use = "streams"    // streamed answers
-	versioned  use = "versioned"  // shows the deployed version
-	reads      use = "reads"      // the table
-	writes     use = "writes"     // the table
-	lists      use = "lists"      // the table's runs by tenant
-	surveys    use = "surveys"    // the table's runs by due time and by machine
-	starts     use = "starts"     // executions
-	completes  use = "completes"  // the tokens of executions
-	heartbeats use = "heartbeats" // the heartbeats of those tokens
-	stops      use = "stops"      // executions
-	verifies   use = "verifies"   // public keys of tokens
-	signs      use = "signs"      // tokens
-	clients    use = "clients"    // the tokens of clients
-	machines   use = "machines"   // the Machines API
-	outputs    use = "outputs"    // the object store
-	valued     use = "valued"     // the named secrets of tenants
-	addressed  use = "addressed"  // the API's own URL
-	publishes  use = "publishes"  // the bus
-	consumes   use = "consumes"   // the table's stream
-	deadLetter use = "deadLetter" // the dead-letter queue
-	exports    use = "exports"    // as a client, an entity
-	wakes      use = "wakes"      // the wake-ups of jobs
+	configured  use = "configured"  // the settings of the service
+	shares      use = "shares"      // CORS
+	streams     use = "streams"     // streamed answers
+	versioned   use = "versioned"   // shows the deployed version
+	reads       use = "reads"       // the table
+	writes      use = "writes"      // the table
+	lists       use = "lists"       // the table's runs by tenant
+	surveys     use = "surveys"     // the table's runs by due time and by machine
+	starts      use = "starts"      // executions
+	completes   use = "completes"   // the tokens of executions
+	heartbeats  use = "heartbeats"  // the heartbeats of those tokens
+	stops       use = "stops"       // executions
+	verifies    use = "verifies"    // public keys of tokens
+	signs       use = "signs"       // tokens
+	signsEvents use = "signsEvents" // events
+	clients     use = "clients"     // the tokens of clients
+	machines    use = "machines"    // the Machines API
+	outputs     use = "outputs"     // the object store
+	valued      use = "valued"      // the named secrets of tenants
+	addressed   use = "addressed"   // the API's own URL
+	publishes   use = "publishes"   // the bus
+	consumes    use = "consumes"    // the table's stream
+	deadLetter  use = "deadLetter"  // the dead-letter queue
+	exports     use = "exports"     // as a client, an entity
+	wakes       use = "wakes"       // the wake-ups of jobs
+	traced      use = "traced"      // the exporter of traces
+	seated      use = "seated"      // the seats of readers, in the table
+	queues      use = "queues"      // the queue of webhooks
+	receives    use = "receives"    // its messages
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the
@@ -91,23 +112,29 @@ type function struct {
 // functions has every function. A test compares the variables of each with
 // those that its program reads.
 var functions = map[string]function{
-	"export":    {kind: front, uses: []use{configured, shares, writes, starts, clients}, routes: export.Routes(nil)},
+	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, signs, outputs}, routes: callback.Routes(nil)},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
-	"tasks":     {kind: front, uses: []use{configured, shares, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, nil, "")},
-	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil)},
-	"runs":      {kind: front, uses: []use{configured, shares, writes, starts, outputs, clients}, routes: runs.Routes(nil)},
-	"admit":     {kind: step, uses: []use{configured, writes, completes, stops}},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, tasks.Keys{}, "")},
+	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
+	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, clients}, routes: control.Routes(nil)},
+	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
+	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
+	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},
+	"stream":    {kind: front, uses: []use{configured, shares, streams, reads, seated, verifies, clients}, routes: stream.Routes(nil, nil)},
+	"webhooks":  {kind: front, uses: []use{configured, shares, writes, lists, queues, clients}, routes: append(webhooks.Routes(nil), webhooks.ReplayRoutes(nil)...)},
+	"deliver":   {kind: queue, uses: []use{configured, writes, queues, receives}},
+	"admit":     {kind: step, uses: []use{configured, writes, lists, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, completes, stops, valued}},
 	"act":       {kind: step, uses: []use{configured, writes, completes, stops, valued}},
 	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, valued}},
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes}},
-	"fire":      {kind: timer, uses: []use{configured, writes, starts, outputs, wakes, deadLetter}},
+	"fire":      {kind: timer, uses: []use{configured, writes, starts, wakes, deadLetter}},
 	"canary":    {kind: probe, uses: []use{addressed, exports}, wanted: func(s Settings) bool { return s.CanaryPI != "" }},
-	"relay":     {kind: relay, uses: []use{consumes, publishes, writes, surveys, deadLetter}},
+	"relay":     {kind: relay, uses: []use{configured, consumes, publishes, writes, lists, surveys, signs, signsEvents, queues, deadLetter, traced}},
 }
 
 // Program is the folder of the function's program below functions. All step
@@ -153,13 +180,18 @@ func named(k kind) []string {
 
 // timeout is the time limit of a function in seconds.
 func (s Settings) timeout(name string) int {
-	if name == "download" && s.Stream {
-		return streamTimeout
+	if s.streamed(name) {
+		return cmp.Or(streamTimeouts[name], streamTimeout)
 	}
 	if slices.Contains(hooks, name) {
 		return hookTimeout
 	}
 	return timeouts[functions[name].kind]
+}
+
+// streamed reports whether the answers of a function are streamed.
+func (s Settings) streamed(name string) bool {
+	return s.Stream && slices.Contains(functions[name].uses, streams)
 }
 
 // memory is the memory of a function in MB.

@@ -18,6 +18,7 @@ func (b *builder) addFunctions() {
 			env["SORTIE_STEP"] = name
 		}
 		logs := b.newLogGroup("Logs"+capital(name), "")
+		b.logs = append(b.logs, logs)
 		allow := []statement{{[]string{"logs:CreateLogStream", "logs:PutLogEvents"}, []string{*logs.AttrArn()}}}
 		for _, u := range functions[name].uses {
 			maps.Copy(env, grants[u].env)
@@ -59,7 +60,11 @@ func (b *builder) newFunction(name string, env map[string]string, allow []statem
 	if n, ok := b.settings.Reserved[name]; ok {
 		props.ReservedConcurrentExecutions = num(n)
 	}
-	return awslambda.NewFunction(b.stack, jsii.String(capital(name)), props)
+	id := capital(name)
+	if id == tableStream {
+		id += "Readers"
+	}
+	return awslambda.NewFunction(b.stack, jsii.String(id), props)
 }
 
 // newLogGroup adds a log group; CloudFormation names it if name is empty. CloudWatch

@@ -25,6 +25,8 @@ type OptionSettings struct {
 	CanaryPI string
 	// Backup copies the table to a vault each day and keeps the copy for 35 days.
 	Backup bool
+	// TraceHeaders makes a secret with headers for the exporter of traces.
+	TraceHeaders bool
 	// Budget is the cost in US dollars a month above which AlarmEmail gets a mail;
 	// 0 is no budget.
 	Budget int
@@ -47,6 +49,7 @@ func (s *OptionSettings) settings() []setting.Setting {
 		setting.Integer(&s.ClientLimit, "clientLimit", "0", "requests of one client token in five minutes that the firewall admits; 0 is no limit", 0, mostClientLimit),
 		setting.Pattern(&s.CanaryPI, "canary", "", "the entity that a canary exports and downloads every 15 minutes; empty is no canary", entity),
 		setting.Bool(&s.Backup, "backup", "false", "whether AWS Backup copies the table each day, for 35 days"),
+		setting.Bool(&s.TraceHeaders, "traceHeaders", "false", "whether the exporter of traces sends the headers of the secret traces"),
 		setting.Integer(&s.Budget, "budget", "0", "dollars a month above which alarmEmail gets a mail; 0 is no budget", 0, mostBudget),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
@@ -24,7 +25,7 @@ type Given func(key string) (value any, ok bool)
 // does not have. A stage other than dev must have an entry in "stages", and may have
 // its settings nowhere else. The error joins every problem.
 func ReadSettings(given Given) (Settings, error) {
-	s := Settings{Service: maps.Clone(deployed)}
+	s := Settings{Service: maps.Clone(deployed), Traces: map[string]string{}}
 	stage, problems := stageOf(given)
 	problems = append(problems, strays(given)...)
 	_, err := setting.Read(func(key string) (string, bool) {
@@ -122,6 +123,8 @@ func (s *Settings) readService(given, stage Given) []error {
 			switch {
 			case slices.Contains(own, name):
 				problems = append(problems, fmt.Errorf("settings.%s: the stack sets it; see domain", name))
+			case otel.Variable(name):
+				s.Traces[name] = fmt.Sprint(value)
 			case !slices.Contains(names, name):
 				problems = append(problems, unknown("settings."+name, setting.Nearest(name, names)))
 			default:
@@ -137,7 +140,7 @@ func (s *Settings) readService(given, stage Given) []error {
 	if _, err := service.Read(setting.Map(s.Service)); err != nil {
 		problems = append(problems, fmt.Errorf("settings: %w", err))
 	}
-	return problems
+	return append(problems, s.tracesProblems()...)
 }
 
 // contradictions are problems of keys that are well-formed by themselves.
@@ -167,7 +170,7 @@ func (s *Settings) contradictions() []error {
 	if n := len(s.OutputsKeys); n < 1 || n > mostAccessKeys {
 		problems = append(problems, fmt.Errorf("outputsKeys: got %d names, want 1 or %d", n, mostAccessKeys))
 	}
-	problems = append(problems, names("signingKeys", s.SigningKeys), names("outputsKeys", s.OutputsKeys))
+	problems = append(problems, names("signingKeys", s.SigningKeys), names("outputsKeys", s.OutputsKeys), s.readersProblem())
 	return append(problems, s.OptionSettings.contradictions(s)...)
 }
 

@@ -20,6 +20,7 @@ func complete() map[string]any {
 		"outputs": "s3", "domain": "sortie.example.org", "certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one",
 		"alarmEmail": "watch@example.org", "origins": "https://pages.example.org", "signingKeys": "2,1", "outputsKeys": "1,2",
 		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
+		"traceHeaders": true, "settings": map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.org"},
 		"logDays": 90, "flyApps": "one,two", "account": "111122223333", "region": "eu-west-1",
 	}
 }
@@ -67,11 +68,12 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 		{map[string]any{"firewall": nil, "clientLimit": nil}, []string{"firewall"}, nil},
 		{map[string]any{"canary": nil}, []string{"alarms", "gradual", "logs", "schedules", "secrets"}, nil},
 		{map[string]any{"backup": nil}, []string{"backup"}, nil},
+		{map[string]any{"traceHeaders": nil}, []string{"secrets"}, nil},
 		{map[string]any{"budget": nil}, []string{"budget"}, nil},
 		{map[string]any{"origins": nil}, []string{"origins"}, nil},
 		{map[string]any{"flyApps": "two"}, []string{"flyApps"}, nil},
 		{map[string]any{"tableStream": restored}, []string{"table"}, []string{"tableStream"}},
-		{map[string]any{"clientRate": 7, "workerRate": 8, "tracing": true, "memory": "sweep=512", "reserved": "callback=2", "version": "v9", "stream": false}, nil, nil},
+		{map[string]any{"clientRate": 7, "workerRate": 8, "readers": 9, "tracing": true, "memory": "sweep=512", "reserved": "callback=2", "version": "v9", "stream": false}, nil, nil},
 	} {
 		t.Run(strings.Join(sortedKeys(row.lost), " "), func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +93,7 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 func TestEverySettingIsCompared(t *testing.T) {
 	t.Parallel()
 	harmless := []string{
-		"stage", "account", "region", "arch", "localstack", "clientRate", "workerRate", "stream", "version", "tracing", "memory", "reserved",
+		"stage", "account", "region", "arch", "localstack", "clientRate", "workerRate", "stream", "readers", "version", "tracing", "memory", "reserved",
 		"tableStream", "retain", // compared with another value than that of complete
 		"outputsEndpoint", "uploadsBucket", "acceptedBucket", "flyUrl", // compared below
 	}

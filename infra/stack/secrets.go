@@ -12,21 +12,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
+// eventsSecret is the kind of the secret that the platform fills with seedLength random
+// letters and digits.
+const (
+	eventsSecret = "events"
+	seedLength   = 64
+)
+
 // addSecrets adds a secret without a value for each kind of shared/adapter/secrets.
-// "sortie secrets put" stores the values, so that no template contains them. The
+// "sortie secrets put" stores the values, so that no template contains them. The key of
+// events is random. The
 // secrets are deleted with the stack even if data is retained: their values can be
 // issued again, and a remaining secret would block its name for the next deployment.
 func (b *builder) addSecrets() {
 	b.secrets = map[string]awssecretsmanager.CfnSecret{}
 	meanings := secrets.Meanings()
 	for _, kind := range secrets.Kinds() {
-		if kind == canarySecret && b.settings.CanaryPI == "" {
+		if kind == canarySecret && b.settings.CanaryPI == "" || kind == tracesSecret && !b.settings.TraceHeaders {
 			continue
 		}
 		name := secrets.Name(b.settings.Stage, kind)
 		b.secrets[kind] = awssecretsmanager.NewCfnSecret(b.stack, jsii.String("Secret"+capital(kind)), &awssecretsmanager.CfnSecretProps{
 			Name: jsii.String(name), Description: jsii.String(meanings[kind]),
 		})
+		if kind == eventsSecret {
+			b.secrets[kind].SetGenerateSecretString(&awssecretsmanager.CfnSecret_GenerateSecretStringProperty{
+				SecretStringTemplate: jsii.String("{}"), GenerateStringKey: jsii.String("seed"), PasswordLength: num(seedLength), ExcludePunctuation: true,
+			})
+		}
 		b.result(capital(kind)+"Secret", name, "the secret with "+meanings[kind])
 	}
 }

@@ -60,14 +60,17 @@ type Settings struct {
 	ClientRate, WorkerRate int
 	// Stream streams downloads; otherwise they are buffered.
 	Stream bool
+	// Readers is how many event streams a tenant can have open.
+	Readers int
 	// Version is shown by /healthz; empty means Lambda's number.
 	Version string
 	// Tracing enables X-Ray.
 	Tracing bool
 	RunnerSettings
 	OptionSettings
-	// Service has settings of service.Settings for the functions, by name.
-	Service map[string]string
+	// Service has settings of service.Settings for the functions, by name. Traces has those
+	// of otel.Settings.
+	Service, Traces map[string]string
 	// Build is the folder of the built programs: Build/Arch/NAME/bootstrap.
 	Build string
 }
@@ -157,6 +160,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.Integer(&s.ClientRate, "clientRate", "200", "requests/s of each method for clients; twice as many in a burst", 1, mostRate),
 		setting.Integer(&s.WorkerRate, "workerRate", "2000", "requests/s of each method for workers; twice as many in a burst", 1, mostRate),
 		setting.Bool(&s.Stream, "stream", "true", "whether downloads are streamed; otherwise they are buffered"),
+		setting.Integer(&s.Readers, "readers", "50", "event streams that a tenant can have open; each is a concurrent execution of the function stream", 1, mostReserved),
 		setting.Pattern(&s.Version, "version", "", "the version shown by /healthz, such as a tag; empty is Lambda's number", version),
 		setting.Bool(&s.Tracing, "tracing", "false", "whether X-Ray traces calls"),
 	}, slices.Concat(s.RunnerSettings.settings(), s.OptionSettings.settings())...)

@@ -58,10 +58,11 @@ func (b *builder) grants() map[use]grant {
 		heartbeats: {machine, []statement{{[]string{"states:SendTaskHeartbeat"}, onMachine}}},
 		stops:      {machine, []statement{{[]string{"states:StopExecution"}, onExecutions}}},
 
-		verifies: {keys, []statement{public}},
-		signs:    {keys, []statement{public, {[]string{"kms:Sign"}, b.keys}}},
-		clients:  b.secretGrant("clients", nil),
-		machines: b.machinesGrant(),
+		verifies:    {keys, []statement{public}},
+		signs:       {keys, []statement{public, {[]string{"kms:Sign"}, b.keys}}},
+		signsEvents: b.secretGrant(eventsSecret, nil),
+		clients:     b.secretGrant("clients", nil),
+		machines:    b.machinesGrant(),
 		outputs: b.secretGrant("outputs", map[string]string{
 			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
@@ -73,8 +74,16 @@ func (b *builder) grants() map[use]grant {
 			{[]string{"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"}, []string{b.table.stream}},
 			{[]string{"dynamodb:ListStreams"}, []string{b.table.arn + "/stream/*"}},
 		}},
-		exports:    b.exportsGrant(),
-		wakes:      b.wakesGrant(),
+		exports: b.exportsGrant(),
+		wakes:   b.wakesGrant(),
+		traced:  b.tracesGrant(),
+		queues:  {map[string]string{"SORTIE_DELIVERIES": b.deliveries.url}, []statement{{[]string{"sqs:SendMessage"}, []string{b.deliveries.arn}}}},
+		receives: {nil, []statement{
+			{[]string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, []string{b.deliveries.arn}},
+		}},
+		seated: {b.settings.readers(), []statement{
+			{[]string{"dynamodb:DeleteItem", "dynamodb:PutItem"}, onTable},
+		}},
 		deadLetter: {nil, []statement{{[]string{"sqs:SendMessage"}, []string{b.dead.arn}}}},
 	}
 }
