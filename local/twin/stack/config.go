@@ -7,10 +7,12 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/setting/otel"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
@@ -56,10 +58,14 @@ type Settings struct {
 	Tokens []string
 	// Service configures the use cases. The stack adds its addresses.
 	Service orchestrator.Config
+	// Traces configures the export of traces.
+	Traces otel.Config
+	// Bus configures the server that gets the events; without a URL none does.
+	Bus nats.Config
 }
 
-// SettingsFrom reads AUTH_TOKEN (several tokens with commas between them) and the
-// variables of service.Read. environ is the whole environment
+// SettingsFrom reads AUTH_TOKEN (several tokens with commas between them), SORTIE_BUS with
+// SORTIE_BUS_CREDENTIALS, and the variables of service.Read and otel.Read. environ is the whole environment
 // ("NAME=value"), in which misspelt variables are problems. The error joins every
 // problem.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
@@ -70,13 +76,15 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	if tokensErr != nil {
 		err = errors.Join(err, tokensErr)
 	}
-	return Settings{Tokens: tokens, Service: service}, err
+	traces, tracesErr := otel.Read(lookup)
+	bus, busErr := readBus(lookup)
+	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus}, errors.Join(err, tracesErr, busErr)
 }
 
 // variables lists the SORTIE_ variables of the local system, of the command line and
 // of workers.
 func variables() []string {
-	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD"}
+	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD", busURL, busCredentials}
 	for _, s := range service.Settings() {
 		names = append(names, s.Name)
 	}

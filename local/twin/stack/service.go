@@ -15,19 +15,27 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/events"
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
+	readers "github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/otlp"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
+	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/hook"
@@ -36,6 +44,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/stream"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -92,9 +101,20 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.wireWebhooks(ctx, config); err != nil {
+		return nil, err
+	}
 	if err := s.startEngine(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.wireRelay(); err != nil {
+		return nil, err
+	}
+	if err := s.wireBus(config); err != nil {
+		return nil, err
+	}
+	s.streams = stream.New(s.feed, s.clock, s.config.Log, chance{}.Float64, stream.Config{Life: config.StreamLife, Readers: config.StreamReaders})
+	tickets := orchestrator.NewTokens(signer, s.clock, randomHex)
 	executions.Engine = s.engine
 	tokens, required, err := s.openTokens()
 	if err != nil {
@@ -105,14 +125,16 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
 	routes := slices.Concat(
-		export.Routes(s.system.Requests), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
+		export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		runs.Routes(s.system.Definitions),
-		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, signer, s.config.Version),
-		jobs.Routes(s.system.Jobs, s.system.Queries),
+		runs.Routes(s.system.Definitions, s.system.Explanations),
+		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
+		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
+		metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
+		events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
 	handler, err := httpkit.New(httpkit.Config{
-		Tokens: tokens, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
+		Tokens: tokens, Tickets: tickets.OpenTicket, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
 		Local: port.Identity{Tenant: s.memory.Tenant, Workspace: s.memory.Tenant, Scopes: access.Scopes()},
 		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
 	}, routes...)
@@ -168,11 +190,32 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
+	s.metrics = prometheus.New(orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config).Read)
+	observers := []port.Observer{s.metrics}
+	if traces := s.config.Settings.Traces; traces.Endpoint != "" {
+		s.traces = otlp.New(otlp.Config{Config: traces, Version: s.config.Version, Clock: s.clock, Log: s.config.Log})
+		observers = append(observers, s.traces)
+	}
 	s.system = orchestrator.NewSystem(
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, secrets, hooks, api.Environment, config,
+		bucket, secrets, hooks, api.Environment, api.Documents(), config, observers...,
 	)
 	return signer, nil
+}
+
+// wireWebhooks makes the use cases of webhooks.
+func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (err error) {
+	if s.feed, err = sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: config.EventRetention}); err != nil {
+		return fmt.Errorf("cannot open the streams of events: %w", err)
+	}
+	s.wakes = newDeliverer(s.clock, s.config.Log)
+	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
+	subscriptions := orchestrator.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
+	// One process has the folder, and continues with the leases of the one before.
+	delivery := orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local")
+	s.wakes.deliver = delivery.Deliver
+	s.dispatch, s.webhooks = orchestrator.NewDispatch(delivery), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
+	return nil
 }
 
 // startEngine connects the functions of the state machine to their handlers.

@@ -14,7 +14,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-func TestMain(m *testing.M) { stacktest.Main(m, os.Args, os.Environ(), nil) }
+func TestMain(m *testing.M) {
+	stacktest.AtOnce(8)
+	stacktest.Main(m, os.Args, os.Environ(), nil)
+}
 
 // served configures the stack of a test.
 type served = stacktest.Config

@@ -19,6 +19,10 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/nats"
+	"github.com/sortie-dev/sortie/shared/adapter/otlp"
+	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -28,6 +32,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/stream"
 )
 
 // The names of the parts with an address, and of the secrets of a folder.
@@ -39,10 +44,11 @@ const (
 )
 
 // RecordsFile has the records of a data folder, KeysFile the keys that sign
-// tokens, SecretsFolder the named secrets of tenants.
+// tokens, EventKeysFile those that sign events, SecretsFolder the named secrets of tenants.
 const (
 	RecordsFile   = "sortie.db"
 	KeysFile      = "keys.pem"
+	EventKeysFile = "event-keys.pem"
 	SecretsFolder = "secrets"
 )
 
@@ -59,8 +65,20 @@ type Stack struct {
 	bucket    *s3.Server
 	machines  *flymachines.Server
 	system    *orchestrator.System
+	metrics   *prometheus.Registry
+	traces    *otlp.Exporter // nil exports nothing
 	engine    *engine.Engine
 	schedules *timer.Schedules
+	eventKeys *keyfile.EventKeys
+	feed      *sqlite.Feed
+	relay     *orchestrator.Relay
+	publisher *nats.Publisher   // nil without a bus
+	bus       *orchestrator.Bus // nil without a bus
+	streams   *stream.Streams
+	wakes     *deliverer
+	dispatch  *orchestrator.Dispatch
+	webhooks  *orchestrator.Webhooks
+	replays   *orchestrator.Replays
 	servers   []*http.Server
 
 	stopLoops context.CancelFunc
@@ -123,9 +141,17 @@ func (s *Stack) Stop(ctx context.Context) error {
 func (s *Stack) stop(ctx context.Context) error {
 	s.stopLoops()
 	s.loops.Wait()
+	if s.publisher != nil {
+		s.publisher.Close()
+	}
 	var failed []error
 	if s.machines != nil {
 		failed = append(failed, s.machines.Stop(ctx))
+	}
+	if s.streams != nil {
+		within, cancel := context.WithTimeout(ctx, shutdownGrace)
+		failed = append(failed, s.endStreams(within))
+		cancel()
 	}
 	for i := range s.servers {
 		failed = append(failed, shutdown(s.servers[len(s.servers)-1-i]))
@@ -138,6 +164,11 @@ func (s *Stack) stop(ctx context.Context) error {
 	if s.db != nil {
 		failed = append(failed, s.db.Close())
 	}
+	if s.traces != nil {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
+		s.traces.Flush(within)
+		cancel()
+	}
 	return errors.Join(failed...)
 }
 
@@ -147,6 +178,8 @@ func (s *Stack) stop(ctx context.Context) error {
 const (
 	shutdownGrace = 700 * time.Millisecond
 	shutdownLimit = 3 * time.Second
+	// flushLimit is how long the last traces may take.
+	flushLimit = 2 * time.Second
 )
 
 func shutdown(server *http.Server) error {
@@ -203,31 +236,6 @@ func (s *Stack) chooseTenant(ctx context.Context) error {
 		s.memory.Tenant = earlierTenant
 	}
 	return err
-}
-
-func (s *Stack) startBucket(ctx context.Context) error {
-	listener, err := s.memory.listen(partS3, "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	// The server listens itself. This listener only finds a free port.
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return fmt.Errorf("cannot release the port of the object store: %w", err)
-	}
-	s.bucket, err = s3.Start(ctx, s3.Config{
-		Dir: filepath.Join(s.addresses.Data, "s3"), Addr: addr, Uploads: bucketUploads, Accepted: bucketAccepted,
-		Owner: s.bucketKeys(secretOwner), Worker: s.bucketKeys(secretWorker), Clock: s.clock, Log: s.config.Log,
-	})
-	if err != nil {
-		return fmt.Errorf("cannot start the object store: %w", err)
-	}
-	s.addresses.S3, s.addresses.Bucket = s.bucket.URL(), bucketUploads
-	return nil
-}
-
-func (s *Stack) bucketKeys(name string) s3.Keys {
-	return s3.Keys{ID: s.memory.secret(name+"-id", 10), Secret: s.memory.secret(name+"-secret", 20)}
 }
 
 func (s *Stack) startSource(context.Context) error {
@@ -296,6 +304,15 @@ func (s *Stack) startLoops(ctx context.Context) {
 	s.loops.Go(func() { s.schedules.Run(ctx, maxFirings, s.fire) })
 	s.loops.Go(func() { s.sweep(ctx) })
 	s.loops.Go(func() { s.receive(ctx) })
+	s.loops.Go(func() { s.relayChanges(ctx) })
+	s.loops.Go(func() { s.sweepStreams(ctx) })
+	if s.bus != nil {
+		s.loops.Go(func() { s.publishEvents(ctx) })
+	}
+	s.deliverEvents(ctx)
+	if s.traces != nil {
+		s.loops.Go(func() { s.traces.Run(ctx) })
+	}
 }
 
 // maxFirings is how many jobs fire at once; their commits share the writes of the store.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/sortie-dev/sortie/shared/fault"
 )
 
 // Log is a buffer that is safe for concurrent use.
@@ -27,11 +29,11 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Secrets returns an error with the surrounding text if the log contains a
-// secret.
-func (l *Log) Secrets() error {
-	text := l.String()
-	for _, secret := range []string{"eyJ", "X-Amz-Signature", "token=", "SECRET"} {
+// Secrets returns an error with the surrounding text if the log contains a secret or one
+// of others.
+func (l *Log) Secrets(others ...string) error {
+	text := strings.ReplaceAll(l.String(), string(fault.SecretMissing), "")
+	for _, secret := range append([]string{"eyJ", "X-Amz-Signature", "token=", "SECRET"}, others...) {
 		if at := strings.Index(text, secret); at >= 0 {
 			return fmt.Errorf("secret in the log: %.200s", text[max(at-80, 0):])
 		}

@@ -3,11 +3,13 @@ package stacktest
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +29,14 @@ const (
 // Program is a program in a test binary. It receives its arguments and its
 // environment and returns the exit code.
 type Program func(words []string, env map[string]string) int
+
+// AtOnce sets the number of tests that run in parallel. Tests that mostly wait for
+// processes can exceed the number of processors. The flag -parallel overrides it.
+func AtOnce(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
+}
 
 // Main runs the program that args name, or the tests, and exits. args and environ
 // are those of the process; more has further programs, by the names of

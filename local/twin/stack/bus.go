@@ -1,0 +1,87 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/adapter/nats"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// The variables of the bus. In a deployment the first one has the name of its bus; the
+// local system has an address in it.
+const (
+	busURL         = "SORTIE_BUS"
+	busCredentials = "SORTIE_BUS_CREDENTIALS" //nolint:gosec // the name of a variable
+)
+
+// readBus reads the configuration of the bus; its URL is empty without one.
+func readBus(lookup func(string) (string, bool)) (c nats.Config, err error) {
+	if c.URL, _ = lookup(busURL); !strings.Contains(c.URL, "://") {
+		return nats.Config{}, nil
+	}
+	c.Credentials, _ = lookup(busCredentials)
+	if err := c.Check(); err != nil {
+		return nats.Config{}, fmt.Errorf("%s: %w", busURL, err)
+	}
+	return c, nil
+}
+
+// wireBus connects the bus, if there is one, and makes the use cases of replays.
+func (s *Stack) wireBus(config orchestrator.Config) error {
+	c := s.config.Settings.Bus
+	s.replays = orchestrator.NewReplays(s.webhooks, c.URL != "")
+	if c.URL == "" {
+		return nil
+	}
+	c.Retention, c.Log = config.EventRetention, s.config.Log
+	publisher, err := nats.Connect(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", busURL, err)
+	}
+	s.publisher, s.bus = publisher, orchestrator.NewBus(s.feed, publisher, s.eventKeys, s.config.Log)
+	return nil
+}
+
+// publishEvents publishes the streams of tenants to the bus, as soon as they have events,
+// and the replays at each sweep, until the stack stops.
+func (s *Stack) publishEvents(ctx context.Context) {
+	known := map[string]bool{}
+	for {
+		tenants, err := s.dispatch.Tenants(ctx)
+		for _, tenant := range tenants {
+			if !known[tenant] {
+				known[tenant] = true
+				s.loops.Go(func() { s.publishTenant(ctx, tenant) })
+			}
+			if err == nil {
+				err = s.bus.Replay(ctx, tenant)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot replay events to the bus; it is repeated", "error", err.Error())
+		}
+		if !s.sleep(ctx) {
+			return
+		}
+	}
+}
+
+// publishTenant publishes the events of a tenant.
+func (s *Stack) publishTenant(ctx context.Context, tenant string) {
+	for ctx.Err() == nil {
+		position, err := s.bus.Position(ctx, tenant)
+		if err == nil {
+			err = s.feed.Wait(ctx, port.EventStream(tenant), position)
+		}
+		if err == nil {
+			err = s.bus.Publish(ctx, tenant)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "the bus did not get all events; it is repeated", "tenant", tenant, "error", err.Error())
+			s.sleep(ctx)
+		}
+	}
+}

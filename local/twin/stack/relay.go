@@ -1,0 +1,119 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+const (
+	// relayPause is the time before the next try, after changes could not be relayed.
+	relayPause = time.Second
+	// relaySweep is the interval of the relay's sweeps, which write the last checkpoints.
+	relaySweep = 15 * time.Second
+)
+
+// wireRelay opens the keys of events.
+func (s *Stack) wireRelay() error {
+	var err error
+	if s.eventKeys, err = keyfile.OpenEvents(filepath.Join(s.addresses.Data, EventKeysFile)); err != nil {
+		return fmt.Errorf("cannot open the keys of events: %w", err)
+	}
+	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, api.Published())
+	return nil
+}
+
+// relayChanges appends the events of commits to their streams, until the stack stops.
+func (s *Stack) relayChanges(ctx context.Context) {
+	outbox := &patientOutbox{CommitOutbox: s.store, clock: s.clock, until: map[string]time.Time{}}
+	for ctx.Err() == nil {
+		drained, err := s.relay.Drain(ctx, outbox, readChange, nil)
+		if err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot relay events; they are relayed later", "error", err.Error())
+		}
+		outbox.leave(drained.Unreadable)
+		wait, done := ctx, func() {}
+		if err != nil || drained.Left > len(drained.Unreadable) {
+			wait, done = s.within(ctx, relayPause)
+		}
+		if err := s.store.Wait(wait, outbox.last); err != nil && wait.Err() == nil {
+			s.config.Log.WarnContext(ctx, "cannot wait for commits", "error", err.Error())
+			_ = clock.Sleep(ctx, s.clock, relayPause) //nolint:errcheck // ctx has ended
+		}
+		done()
+	}
+}
+
+// unreadablePause is the time before the next try of a change that could not be read.
+const unreadablePause = time.Hour
+
+// patientOutbox leaves out the changes that could not be read a short time ago.
+type patientOutbox struct {
+	port.CommitOutbox
+	clock clock.Clock
+	until map[string]time.Time
+	// last is the id of the last change that was stored.
+	last string
+}
+
+// leave leaves changes out for some time.
+func (o *patientOutbox) leave(ids []string) {
+	for _, id := range ids {
+		o.until[id] = o.clock.Now().Add(unreadablePause)
+	}
+}
+
+// Stored implements port.Outbox.
+func (o *patientOutbox) Stored(ctx context.Context, after string, limit int) ([]port.StoredChange, string, error) {
+	changes, next, err := o.CommitOutbox.Stored(ctx, after, limit)
+	if len(changes) > 0 {
+		o.last = changes[len(changes)-1].ID
+	}
+	now := o.clock.Now()
+	return slices.DeleteFunc(changes, func(c port.StoredChange) bool { return now.Before(o.until[c.ID]) }), next, err
+}
+
+// within returns a context that ends after a time of the stack's clock.
+func (s *Stack) within(ctx context.Context, d time.Duration) (context.Context, func()) {
+	limited, cancel := context.WithCancel(ctx)
+	go func() {
+		_ = clock.Sleep(limited, s.clock, d) //nolint:errcheck // limited has ended
+		cancel()
+	}()
+	return limited, cancel
+}
+
+func readChange(c port.StoredChange) orchestrator.Change {
+	change := orchestrator.Change{ID: c.ID, At: c.At}
+	change.Change, change.Err = sqlite.ChangeOf(c.Record)
+	return change
+}
+
+// sweepStreams writes the last checkpoints and deletes expired events, until the stack
+// stops.
+func (s *Stack) sweepStreams(ctx context.Context) {
+	for clock.Sleep(ctx, s.clock, relaySweep) == nil {
+		if err := s.relay.Sweep(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			s.config.Log.WarnContext(ctx, "a sweep of the streams failed; the next one repeats it", "error", err.Error())
+		}
+	}
+}
+
+// endStreams asks the readers of events to connect again. A reader that does not take
+// its last message in time is disconnected with its server.
+func (s *Stack) endStreams(ctx context.Context) error {
+	if err := s.streams.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
