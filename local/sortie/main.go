@@ -44,7 +44,7 @@ func main() {
 	}
 	os.Exit(command.Main(ctx, command.Program{
 		Name: name(os.Args[0], executable), Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr),
+		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr), Size: size(os.Stdout),
 		AWS:        func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },
 		Executable: []string{executable},
 	}))
@@ -62,17 +62,30 @@ func name(typed, executable string) string {
 	return filepath.Base(typed)
 }
 
-// columns returns a function for the width of the terminal file; nil if file is
-// not a terminal, or one that cannot erase a line.
+// columns returns a function for the width of the terminal file. It is nil if that of size
+// is.
 func columns(file *os.File) func() int {
-	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+	of := size(file)
+	if of == nil {
 		return nil
 	}
 	return func() int {
-		width, _, err := term.GetSize(int(file.Fd()))
-		if err != nil || width < 1 {
-			return 80
-		}
+		width, _ := of()
 		return width
+	}
+}
+
+// size returns a function for the columns and rows of the terminal file; nil if file is
+// not a terminal, or one that cannot erase a line.
+func size(file *os.File) func() (columns, rows int) {
+	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	return func() (columns, rows int) {
+		columns, rows, err := term.GetSize(int(file.Fd()))
+		if err != nil || columns < 1 || rows < 1 {
+			return 80, 24
+		}
+		return columns, rows
 	}
 }

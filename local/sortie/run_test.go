@@ -42,8 +42,8 @@ func TestProgramRunsOnce(t *testing.T) {
 	}{
 		"output":                {[]string{"exec:/bin/echo", "--", "hello", "--json"}, 0, "hello --json\n", "exit code 0\n"},
 		"a failure":             {[]string{"exec:false"}, 1, "", "exit code 1\n"},
-		"standard error":        {[]string{"exec:/bin/sh", "--", "-c", "echo err >&2; exit 3"}, 1, "err\n", "exit code 3\n"},
-		"an unknown program":    {[]string{"exec:/no/such/program"}, 1, "sortie-exec: exec: \"/no/such/program\": stat /no/such/program: no such file or directory\n", "exit code 127\n"},
+		"standard error":        {[]string{"exec:/bin/sh", "--", "-c", "echo out; echo err >&2; exit 3"}, 1, "out\n", "err\nexit code 3\n"},
+		"an unknown program":    {[]string{"exec:/no/such/program"}, 1, "", "sortie-exec: exec: \"/no/such/program\": stat /no/such/program: no such file or directory\nexit code 127\n"},
 		"a bound image":         {[]string{"shell", "--", "-c", "false; true"}, 1, "", "exit code 1\n"},
 		"input":                 {[]string{"exec:sort", "--input", "names.txt"}, 0, "a\nb\n", ""},
 		"variables":             {[]string{"exec:/bin/sh", "--env", "A=b=c", "--", "-c", `echo "$A"`}, 0, "b=c\n", ""},
@@ -88,5 +88,27 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 	s.signal(t, syscall.SIGINT)
 	if code := s.exit(t); code != 7 || !strings.Contains(s.stderr.String(), "was cancelled") {
 		t.Errorf("got exit code %d and %s, want 7 and the cancellation", code, s.stderr)
+	}
+}
+
+// The program waits for a file that the test writes once it has seen the first lines.
+func TestOutputOfAProgramIsFollowed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0")
+	name := filepath.Join(dir, "go")
+	script := `echo first; echo problem >&2; while [ ! -e ` + name + ` ]; do sleep 0.05; done; printf last`
+	s := start(t, dir, "run", "--url", url, "exec:/bin/sh", "--", "-c", script)
+	s.stdout.next(t, "first")
+	write(t, dir, "go", "")
+	if code := s.exit(t); code != 0 || s.stdout.String() != "first\nlast" || !strings.Contains(s.stderr.String(), "problem\n") {
+		t.Errorf("got %d, %q and %q, want 0, first and last, and problem", code, s.stdout, s.stderr)
+	}
+	task, _, _ := strings.Cut(s.stderr.String(), "\n")
+	for args, want := range map[string]string{"-f": "first\n", "--stream stderr": "problem\n", "--stream stdout --tail 1": "last"} {
+		logs := start(t, dir, append([]string{"logs", "--url", url, task}, strings.Fields(args)...)...)
+		if code := logs.exit(t); code != 0 || !strings.Contains(logs.stdout.String(), want) {
+			t.Errorf("logs %s: got %d and %q, want 0 and %q", args, code, logs.stdout, want)
+		}
 	}
 }

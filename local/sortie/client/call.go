@@ -110,11 +110,11 @@ func (c *Client) request(ctx context.Context, what call) (*http.Request, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the request: %w", err)
 	}
+	req.Header.Set("Accept", "application/json, */*;q=0.5")
 	maps.Copy(req.Header, what.header)
 	if what.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("Accept", "application/json, */*;q=0.5")
 	if c.agent != "" {
 		req.Header.Set("User-Agent", c.agent)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -29,28 +28,22 @@ func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryA
 	return answer, err
 }
 
-// Log is the output that a worker has written so far.
-type Log struct {
-	Attempt int
-	Text    []byte
-	// Ended reports that the log is complete.
-	Ended bool
+// CancelAll requests the end of a page of the runs that a filter selects. The call is
+// safe to repeat.
+func (c *Client) CancelAll(ctx context.Context, request contract.BulkCancelRequest) (contract.BulkAnswer, error) {
+	var answer contract.BulkAnswer
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "v1/runs:cancel", body: request, repeat: true}, &answer)
+	return answer, err
 }
 
-// Log reads the log of an attempt, 0 for the latest.
-func (c *Client) Log(ctx context.Context, taskID string, attempt int) (Log, error) {
-	what := call{method: http.MethodGet, path: taskPath(taskID, "logs"), repeat: true}
-	if attempt > 0 {
-		what.query = url.Values{"attempt": {strconv.Itoa(attempt)}}
-	}
-	var log Log
-	header, err := c.do(ctx, what, &log.Text)
-	if err != nil {
-		return Log{}, err
-	}
-	log.Ended = header.Get("X-Log-Ended") == "true"
-	log.Attempt, _ = strconv.Atoi(header.Get("X-Attempt")) //nolint:errcheck // 0 is unknown
-	return log, nil
+// RetryAll retries a page of the runs that a filter selects. key is the Idempotency-Key
+// of all pages, which makes the call safe to repeat.
+func (c *Client) RetryAll(ctx context.Context, request contract.BulkRequest, key string) (contract.BulkAnswer, error) {
+	var answer contract.BulkAnswer
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: "v1/runs:retry", header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
+	}, &answer)
+	return answer, err
 }
 
 func taskPath(taskID, what string) string { return "v1/tasks/" + url.PathEscape(taskID) + "/" + what }

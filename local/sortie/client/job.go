@@ -33,13 +33,24 @@ func (c *Client) JobVersion(ctx context.Context, id string, version int64) (api.
 // empty tag means that there must be none. The call is safe to repeat, because the
 // same definition again changes nothing, but its precondition fails then.
 func (c *Client) PutJob(ctx context.Context, id string, document []byte, contentType, tag string) (Job, error) {
+	return c.job(ctx, putJob(id, document, contentType, tag))
+}
+
+// PreviewJob returns the job as PutJob would store it, without a tag, and stores nothing.
+func (c *Client) PreviewJob(ctx context.Context, id string, document []byte, contentType, tag string) (Job, error) {
+	what := putJob(id, document, contentType, tag)
+	what.query, what.repeat = url.Values{"dryRun": {"true"}}, true
+	return c.job(ctx, what)
+}
+
+func putJob(id string, document []byte, contentType, tag string) call {
 	header := http.Header{"Content-Type": {contentType}}
 	if tag == "" {
 		header.Set("If-None-Match", "*")
 	} else {
 		header.Set("If-Match", tag)
 	}
-	return c.job(ctx, call{method: http.MethodPut, path: jobPath(id), header: header, raw: document})
+	return call{method: http.MethodPut, path: jobPath(id), header: header, raw: document}
 }
 
 // PauseJob stops the schedule of a job, ResumeJob starts it again.

@@ -44,11 +44,11 @@ func (c *Client) status(ctx context.Context, taskID string, wait time.Duration) 
 	return status, header, err
 }
 
-// Page selects a page of tasks. The zero value is the first page, of the
+// Page selects a page of a list. The zero value is the first page, of the
 // server's default size.
 type Page struct {
-	// State selects the tasks in this state; empty selects all.
-	State  string
+	// Filter selects tasks, with at most one state. Other lists have none.
+	Filter contract.RunFilter
 	Limit  int
 	Cursor string
 }
@@ -61,16 +61,28 @@ func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error
 }
 
 func (p Page) query() url.Values {
-	query := url.Values{}
-	if p.State != "" {
-		query.Set("state", p.State)
+	query, f := url.Values{}, p.Filter
+	set := func(name, value string) {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for _, state := range f.States {
+		set("state", state)
+	}
+	set("jobId", f.JobID)
+	set("pool", f.Pool)
+	set("kind", f.Kind)
+	set("faultCode", f.FaultCode)
+	for name, at := range map[string]time.Time{"createdAfter": f.CreatedAfter, "createdBefore": f.CreatedBefore} {
+		if !at.IsZero() {
+			set(name, at.Format(time.RFC3339Nano))
+		}
 	}
 	if p.Limit > 0 {
-		query.Set("limit", strconv.Itoa(p.Limit))
+		set("limit", strconv.Itoa(p.Limit))
 	}
-	if p.Cursor != "" {
-		query.Set("cursor", p.Cursor)
-	}
+	set("cursor", p.Cursor)
 	return query
 }
 

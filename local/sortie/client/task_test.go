@@ -231,7 +231,7 @@ func TestTasksRequestsThePage(t *testing.T) {
 		}
 		answer(w, 200, contract.TaskList{NextCursor: "next"})
 	})})
-	list, err := c.Tasks(t.Context(), client.Page{State: "Running", Limit: 5, Cursor: "abc"})
+	list, err := c.Tasks(t.Context(), client.Page{Filter: contract.RunFilter{States: []string{"Running"}}, Limit: 5, Cursor: "abc"})
 	if err != nil || list.NextCursor != "next" {
 		t.Errorf("got %+v, error %v", list, err)
 	}

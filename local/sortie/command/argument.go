@@ -10,6 +10,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// assignments returns the values of a repeatable flag of the form NAME=VALUE by their
+// names. A later value replaces an earlier one of its name.
+func assignments(flag string, texts []string) (map[string]string, error) {
+	values := make(map[string]string, len(texts))
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, wrong("--%s: malformed value %q, want NAME=VALUE", flag, text)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
 // exactly accepts one argument for each of the names, and demands the required
 // flags.
 func exactly(names ...string) cobra.PositionalArgs {

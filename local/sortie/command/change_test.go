@@ -1,11 +1,14 @@
 package command_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
+
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // responses is a server with a response for each path.
@@ -35,7 +38,14 @@ func logOf(text, attempt, ended string) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		w.Header().Set("X-Attempt", attempt)
 		w.Header().Set("X-Log-Ended", ended)
-		_, _ = w.Write([]byte(text))
+		n, err := strconv.Atoi(attempt)
+		lines := json.NewEncoder(w)
+		if err == nil && text != "" {
+			err = lines.Encode(contract.LogLine{Attempt: n, Stream: "stdout", Data: []byte(text), Next: int64(len(text))})
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	}
 }
 
@@ -81,23 +91,33 @@ func TestLogsAreEscaped(t *testing.T) {
 	}
 }
 
-func TestLogIsFollowedToTheEndOfItsAttempt(t *testing.T) {
+// TestLogIsFollowed follows a log over streams that end early, each from the position
+// after the last line, until the run ends.
+func TestLogIsFollowed(t *testing.T) {
 	t.Parallel()
 	const path = "GET /v1/tasks/" + taskID + "/logs"
-	var asked atomic.Int64
-	first := func(w http.ResponseWriter) {
-		if asked.Add(1) == 1 {
-			jsonOf(404, `{"status":404,"code":"NOT_FOUND","detail":"no log yet"}`)(w)
-			return
+	var asked []string
+	lines := func(name, text string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			asked = append(asked, name)
+			_, _ = w.Write([]byte(text))
 		}
-		logOf("one\n", "2", "false")(w)
 	}
 	env := responses(t, map[string]func(http.ResponseWriter){
-		path:                    first,
-		"GET /status/" + taskID: jsonOf(200, `{"task_id":"`+taskID+`","status":"processing","state":"Running"}`),
-		path + "?attempt=2":     logOf("one\n[3 bytes are cut out here]\ntwo\n", "2", "true"),
+		path + "?follow=true": lines("first", `{"attempt":1,"stream":"stdout","data":"b25lCsM=","next":5}
+{"attempt":1,"stream":"stdout","data":"qQo=","next":7}
+{"attempt":1,"stream":"std`),
+		path + "?attempt=1&follow=true&offset=7": lines("second", `{"attempt":2,"stream":"stderr","data":"dHdvCg==","next":4}
+{"attempt":2,"stream":"stdout","cut":3,"next":7}
+`),
+		path + "?attempt=2&follow=true&offset=7": lines("third", `{"attempt":2,"next":7,"ended":true}
+`),
 	})
-	if got := sortie(t, env, "", "logs", "-f", taskID); got.code != 0 || got.stdout != "one\n[3 bytes are cut out here]\ntwo\n" {
-		t.Errorf("got %+v", got)
+	got := sortie(t, env, "", "logs", "-f", taskID)
+	if got.code != 0 || got.stdout != "one\né\ntwo\n\n[3 bytes are cut out here]\n" || strings.Join(asked, " ") != "first second third" {
+		t.Errorf("got %+v with the streams %q", got, asked)
+	}
+	if got := sortie(t, env, "", "logs", taskID, "--stream", "both"); got.code != 2 || !strings.Contains(got.stderr, "--stream") {
+		t.Errorf("got %+v, want a usage error", got)
 	}
 }

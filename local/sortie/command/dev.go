@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -233,7 +234,7 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 		return
 	}
 	for _, state := range []run.State{run.ContainerCreating, run.Running} {
-		list, err := c.Tasks(ctx, client.Page{State: string(state), Limit: 1000})
+		list, err := c.Tasks(ctx, client.Page{Filter: contract.RunFilter{States: []string{string(state)}}, Limit: 1000})
 		if err != nil {
 			log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
 			return

@@ -11,11 +11,12 @@ import (
 )
 
 func (a *app) events() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "events TASK",
-		Short: "Show the events of a run",
+		Short: "Show the events of a run, or the tenant's stream",
 		Long: `Show the events of a run, in order and numbered without gaps. A fault is written
-out once; the following events of the same fault have its code.`,
+out once; the following events of the same fault have its code. The subcommands show
+and save the stream of all events of the tenant.`,
 		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
 		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
 		RunE: does(func(ctx context.Context, args []string) error {
@@ -48,4 +49,10 @@ out once; the following events of the same fault have its code.`,
 			return err
 		}),
 	}
+	for _, stream := range []*cobra.Command{a.eventsTail(), a.eventsList(), a.eventsExport(), a.eventsReplay()} {
+		a.serverFlags(stream)
+		c.AddCommand(stream)
+	}
+	c.AddCommand(a.eventsVerify())
+	return c
 }

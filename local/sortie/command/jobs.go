@@ -19,7 +19,7 @@ import (
 
 func (a *app) jobs() *cobra.Command {
 	commands := []*cobra.Command{
-		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsPause(), a.jobsResume(), a.jobsDelete(),
+		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsDelete(),
 	}
 	for _, c := range commands {
 		a.serverFlags(c)
@@ -30,6 +30,9 @@ func (a *app) jobs() *cobra.Command {
 func (a *app) jobsList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the jobs, by id",
+		Long: `List the stored jobs, by id. Exports by a schedule are jobs with the field export.
+An export by "sortie export", or a program by "sortie run", is a run of no stored
+job: "sortie runs" lists it.`,
 		Example: "  sortie jobs list\n  sortie jobs list --json",
 		Args:    exactly(),
 		RunE: does(func(ctx context.Context, _ []string) error {
@@ -140,8 +143,9 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 }
 
 func (a *app) jobsRun() *cobra.Command {
-	var parameters map[string]string
-	var at, key string
+	var given []string
+	var at, key, priority, concurrencyKey string
+	var plan bool
 	c := &cobra.Command{
 		Use: "run JOB", Short: "Run a job, now or at a time",
 		Long: `Create a run of a job. Standard output has the id of the run. A run at a time is
@@ -151,18 +155,33 @@ the firing of the job at that time, of which there is one.`,
 		Args: exactly("JOB"),
 	}
 	flags := c.Flags()
-	flags.StringToStringVar(&parameters, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
+	flags.StringArrayVar(&given, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
+	flags.StringVar(&priority, "priority", "", "priority of this run: interactive, normal or batch; by default that of the job")
+	flags.StringVar(&concurrencyKey, "concurrency-key", "", "concurrency key of this run; by default that of the job")
 	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
+	flags.BoolVar(&plan, "plan", false, planHelp)
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		request := contract.JobRunRequest{Parameters: parameters}
-		var err error
+		parameters, err := assignments("param", given)
+		if err != nil {
+			return err
+		}
+		request := contract.JobRunRequest{Parameters: parameters, Priority: priority, ConcurrencyKey: concurrencyKey}
 		if request.ScheduledAt, err = timeFlag("at", at, time.Time{}); err != nil {
 			return err
 		}
 		c, err := a.client()
 		if err != nil {
 			return err
+		}
+		if plan {
+			p, err := c.Plan(ctx, contract.PlanJobRequest{
+				JobID: args[0], Parameters: parameters, ScheduledAt: request.ScheduledAt, Priority: priority, ConcurrencyKey: concurrencyKey,
+			})
+			if err != nil {
+				return err
+			}
+			return a.showPlan(p)
 		}
 		if key == "" {
 			key = uuid.NewString()
@@ -189,54 +208,6 @@ func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 		return at, wrong("--%s: malformed time %q, want RFC 3339, such as 2027-03-01T08:00:00Z", name, text)
 	}
 	return at, nil
-}
-
-func (a *app) jobsHistory() *cobra.Command {
-	limit := 20
-	c := &cobra.Command{
-		Use: "history JOB", Short: "List the runs of a job, newest first",
-		Example: "  sortie jobs history nightly-report --limit 100",
-		Args:    exactly("JOB"),
-	}
-	c.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		if limit < 1 || limit > 1000 {
-			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
-		}
-		c, err := a.client()
-		if err != nil {
-			return err
-		}
-		list, err := c.JobRuns(ctx, args[0], client.Page{Limit: limit})
-		if err != nil {
-			return err
-		}
-		return a.showHistory(list)
-	})
-	return c
-}
-
-func (a *app) showHistory(list contract.JobRuns) error {
-	if a.json {
-		return a.print(list)
-	}
-	t := display.NewTable("RUN", "STATE", "TRIGGER", "VERSION", "AGE", "FAULT")
-	for _, r := range list.Runs {
-		code := ""
-		if r.Fault != nil {
-			code = r.Fault.Code
-		}
-		state := r.State
-		if r.Skipped {
-			state += " (skipped)"
-		}
-		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), code)
-	}
-	if len(list.Runs) == 0 {
-		a.note("No runs.")
-	}
-	_, err := t.WriteTo(a.Stdout)
-	return err
 }
 
 func (a *app) jobsPause() *cobra.Command {

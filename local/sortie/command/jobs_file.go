@@ -53,10 +53,14 @@ func (a *app) readJob(name string) (jobFile, error) {
 	return f, wrong("%s", strings.Join(lines, "\n"))
 }
 
-// at describes a problem of the file in the form of a compiler.
+// at describes a problem of the file in the form of a compiler. A definition of the
+// command line has no name and no lines.
 func (f jobFile) at(line int, field, problem string) string {
 	if field != "" {
 		problem = field + ": " + problem
+	}
+	if f.name == "" {
+		return problem
 	}
 	return fmt.Sprintf("%s:%d: %s", f.name, line, problem)
 }
@@ -111,7 +115,7 @@ the fields that change: + new, - removed, ~ changed. The command is idempotent.`
 		Args:    exactly(),
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `job file in YAML or JSON, "-" for standard input (required)`)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "let the server check the job, show what would change, and change nothing")
 	require(c, "file")
 	if err := c.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
 		panic(err) // the flag is defined above
@@ -155,10 +159,14 @@ func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (appl
 	if len(changes) == 0 {
 		result.Result = "unchanged"
 	}
-	if len(changes) == 0 || dryRun {
+	if len(changes) == 0 {
 		return result, nil
 	}
-	after, err := c.PutJob(ctx, id, f.document, f.contentType(), before.Tag)
+	put := c.PutJob
+	if dryRun {
+		put = c.PreviewJob
+	}
+	after, err := put(ctx, id, f.document, f.contentType(), before.Tag)
 	result.Version, result.NextAt = after.Version, after.NextAt
 	return result, err
 }
@@ -175,7 +183,7 @@ func (a *app) showApplied(r applied) error {
 	if r.Version > 0 {
 		text += fmt.Sprintf(", version %d", r.Version)
 	}
-	if !r.NextAt.IsZero() && !r.DryRun {
+	if !r.NextAt.IsZero() {
 		text += ", next firing " + moment(r.NextAt)
 	}
 	for _, change := range r.Changes {

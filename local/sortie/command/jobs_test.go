@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,7 @@ actions: {onConstraintViolation: {type: wait, parameters: {limit: 90s}}}
 // jobServer serves the routes of jobs and returns the environment of a command.
 func jobServer(t *testing.T) map[string]string {
 	t.Helper()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries, s.Explanations) })
 	return map[string]string{"SORTIE_URL": stage.URL}
 }
 
@@ -46,11 +47,11 @@ func TestApplyShowsWhatChanges(t *testing.T) {
 		more     []string
 		want     string
 	}{
-		{jobFile, []string{"--dry-run"}, "would create nightly\n  + actions.onConstraintViolation.parameters.limit: \"90s\"\n"},
+		{jobFile, []string{"--dry-run"}, "would create nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n  + actions.onConstraintViolation.parameters.limit: \"90s\"\n"},
 		{jobFile, nil, "created nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n  + actions."},
 		{jobFile, nil, "unchanged nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n"},
-		{"# another form\n" + jobFile, []string{"--dry-run"}, "unchanged nightly, version 1\n"},
-		{changed, []string{"--dry-run"}, "would change nightly, version 1\n"},
+		{"# another form\n" + jobFile, []string{"--dry-run"}, "unchanged nightly, version 1, next firing 2026-01-02 03:30:00 UTC\n"},
+		{changed, []string{"--dry-run"}, "would change nightly, version 2, next firing 2026-01-02 03:30:00 UTC\n"},
 		{changed, nil, `changed nightly, version 2, next firing 2026-01-02 03:30:00 UTC
   ~ actions.onConstraintViolation.parameters.limit: "90s" -> "2m"
   ~ image: "registry.example.org/app:1" -> "registry.example.org/app:2"
@@ -87,8 +88,10 @@ func TestApplyNamesFileAndLine(t *testing.T) {
 		}
 	}
 	remote := written(t, "id: a\nimage: b\nconstraints:\n  preRunHook: {url: \"https://10.0.0.1/\"}\n")
-	if got := sortie(t, env, "", "jobs", "apply", "-f", remote); got.code != 2 || !strings.Contains(got.stderr, remote+":4: constraints.preRunHook.url: ") {
-		t.Errorf("got %+v, want a problem of the server with its line", got)
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		if got := sortie(t, env, "", append([]string{"jobs", "apply", "-f", remote}, more...)...); got.code != 2 || !strings.Contains(got.stderr, remote+":4: constraints.preRunHook.url: ") {
+			t.Errorf("%v: got %+v, want a problem of the server with its line", more, got)
+		}
 	}
 	if got := sortie(t, env, "", "jobs", "apply", "-f", filepath.Join(t.TempDir(), "none")); got.code == 0 {
 		t.Errorf("got %+v for a missing file, want an error", got)
@@ -134,6 +137,9 @@ func TestJobCommands(t *testing.T) {
 		{"jobs show nightly", 0, `\n# Paused since 2026-01-02`},
 		{"jobs resume nightly", 0, `^nightly: Next firing 2026-01-02 03:30:00 UTC\n$`},
 		{"jobs run nightly --param A=1 --param B=x=y", 0, `^job_[0-9A-Z]{26}\n$`},
+		{"jobs run nightly --param A=1,B=2 --at 2026-01-04T00:00:00Z", 0, `^nightly:20260104T000000Z\n$`},
+		{"jobs history nightly --json", 0, `"A": "1,B=2"`},
+		{"jobs run nightly --param A", 2, ``},
 		{"jobs run nightly --at 2026-01-03T00:00:00Z", 0, `^nightly:20260103T000000Z\n$`},
 		{"jobs run nightly --at 2026-01-03T00:00:00Z --json", 0, `"runId": "nightly:20260103T000000Z"`},
 		{"jobs history nightly", 0, `nightly:20260103T000000Z +PreRun +manual +1 `},
@@ -145,9 +151,39 @@ func TestJobCommands(t *testing.T) {
 		{"jobs run nightly", 4, ``},
 	} {
 		got := sortie(t, env, "", strings.Fields(step.args)...)
+		if named := strings.Contains(got.stderr, `no such job: "nightly"`); step.code == 4 && !strings.Contains(step.args, "version") && !named {
+			t.Errorf("%s: got %q on standard error, want the job", step.args, got.stderr)
+		}
 		if got.code != step.code || !regexp.MustCompile(step.want).MatchString(got.stdout) {
 			t.Errorf("%s: got %+v, want exit code %d and %s", step.args, got, step.code, step.want)
 		}
+	}
+}
+
+func TestHistoryShowsFirings(t *testing.T) {
+	t.Parallel()
+	env := responses(t, map[string]func(http.ResponseWriter){
+		"GET /v1/jobs/nightly/runs?limit=20": jsonOf(200, `{"runs":[
+			{"runId":"nightly:4","state":"Running","trigger":"manual","jobVersion":2},
+			{"runId":"nightly:3","state":"Completed","skipped":true,"trigger":"schedule","jobVersion":1,"missed":{"reason":"missed","count":12,"until":"2026-01-03T00:00:00Z"},"endedAt":"2026-01-03T00:00:00Z"},
+			{"runId":"nightly:2","state":"Completed","skipped":true,"trigger":"schedule","jobVersion":1,"violations":[{"constraint":"maxConcurrentRuns"}],"endedAt":"2026-01-03T00:00:00Z"},
+			{"runId":"nightly:1","state":"Failed","trigger":"catch_up","jobVersion":1,"fault":{"code":"PROGRAM_EXIT"},"endedAt":"2026-01-03T00:00:00Z","measured":{"totalSeconds":62.5,"preRunSeconds":60}}]}`),
+		"GET /v1/jobs/nightly": jsonOf(200, `{"id":"nightly","image":"a","version":2,"nextAt":"2026-01-04T02:00:00Z"}`),
+	})
+	got := sortie(t, env, "", "jobs", "history", "nightly")
+	for _, want := range []string{
+		`nightly:4 +Running +manual +2 +\d+d\n`, `nightly:3 +Completed \(skipped\) +schedule +1 +\d+d +missed, 12 firings until 2026-01-03 00:00:00 UTC\n`,
+		`nightly:2 +Completed \(skipped\) +schedule +1 +\d+d +maxConcurrentRuns\n`, `nightly:1 +Failed +catch_up +1 +\d+d +2.5 s +PROGRAM_EXIT\n`,
+	} {
+		if got.code != 0 || !regexp.MustCompile(want).MatchString(got.stdout) {
+			t.Errorf("got %+v, want %s", got, want)
+		}
+	}
+	if want := "13 Completed (skipped), 1 Failed, 1 Running. Next firing 2026-01-04 02:00:00 UTC.\n"; got.stderr != want {
+		t.Errorf("got %q, want %q", got.stderr, want)
+	}
+	if got := sortie(t, env, "", "jobs", "history", "nightly", "--json"); !strings.Contains(got.stdout, `"nextAt": "2026-01-04T02:00:00Z"`) || !strings.Contains(got.stdout, `"count": 12`) {
+		t.Errorf("got %+v, want the runs and the next firing", got)
 	}
 }
 

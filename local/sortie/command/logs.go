@@ -5,25 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/livelog"
 )
-
-// logInterval is the interval at which a followed log is read.
-const logInterval = time.Second
 
 // logFlags select a part of a log.
 type logFlags struct {
 	attempt, tail int
-	since         string
+	since, stream string
 	follow        bool
 }
 
@@ -33,7 +32,8 @@ func (a *app) logs() *cobra.Command {
 		Use:   "logs TASK",
 		Short: "Show the output of a run's worker",
 		Long: `Show the output of a run's worker: of its last attempt, or of the one that
---attempt names. With -f the command continues until the attempt ends.
+--attempt names. With -f the command continues with that attempt and all later ones
+until the run ends. It connects again by itself.
 
 --since needs lines with an RFC 3339 time, as most log libraries write it; a line
 without one belongs to the line before it.`,
@@ -47,13 +47,17 @@ without one belongs to the line before it.`,
 	flags.IntVar(&f.attempt, "attempt", 0, "number of the attempt; 0 is the last one")
 	flags.IntVar(&f.tail, "tail", -1, "only the last lines, so many; -1 is all")
 	flags.StringVar(&f.since, "since", "", "only lines since then: a duration such as 10m, or an RFC 3339 time")
-	flags.BoolVarP(&f.follow, "follow", "f", false, "continue until the attempt ends")
+	flags.BoolVarP(&f.follow, "follow", "f", false, "continue until the run ends")
+	flags.StringVar(&f.stream, "stream", "", "only stdout or stderr; by default both")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if f.attempt < 0 {
 			return wrong("--attempt: %d is out of range, want 1 or more, or 0 for the last", f.attempt)
 		}
 		if f.tail < -1 {
 			return wrong("--tail: %d is out of range, want 0 or more, or -1 for all", f.tail)
+		}
+		if f.stream != "" && f.stream != "stdout" && f.stream != "stderr" {
+			return wrong("--stream: unknown stream %q, want stdout or stderr", f.stream)
 		}
 		since, err := sinceTime(f.since, a.Clock.Now())
 		if err != nil {
@@ -86,12 +90,12 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 // showLog writes a log, and while it is followed what is added. A followed log
 // that does not exist yet is awaited.
 func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logFlags, since time.Time) error {
-	var shown []byte
-	attempt, first := f.attempt, true
-	for {
-		log, err := c.Log(ctx, task, attempt)
+	from := client.LogPosition{Attempt: f.attempt, Stream: f.stream}
+	out := newOutput(a.Stdout)
+	if !f.follow || f.tail >= 0 || !since.IsZero() {
+		log, err := c.Log(ctx, task, from)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
-			if err = a.noLog(ctx, c, task, attempt, err); err != nil && !(f.follow && exitCode(err) == ExitRunning) {
+			if err = a.noLog(ctx, c, task, f.attempt, err); err != nil && !(f.follow && exitCode(err) == ExitRunning) {
 				return err
 			}
 			err = nil
@@ -99,25 +103,71 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		if err != nil {
 			return err
 		}
-		text := added(shown, log.Text)
-		if first && log.Attempt > 0 {
-			if text, err = part(text, f.tail, since); err != nil {
-				return err
-			}
-		}
-		if _, err := a.Stdout.Write(display.Escape(text)); err != nil {
+		text, err := part(textOf(log.Lines), f.tail, since)
+		if err != nil {
 			return err
 		}
-		if log.Attempt > 0 { // the log exists
-			shown, attempt, first = log.Text, log.Attempt, false
-		}
-		if !f.follow || log.Ended {
-			return nil
-		}
-		if err := clock.Sleep(ctx, a.Clock, logInterval); err != nil {
+		if err := out.write(text); err != nil {
 			return err
+		}
+		if n := len(log.Lines); n > 0 {
+			from.Attempt, from.Offset = log.Lines[n-1].Attempt, log.Lines[n-1].Next
 		}
 	}
+	if !f.follow {
+		return out.close()
+	}
+	c = c.WithRetry(outage, nil)
+	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.write(lineText(line)) })
+	return errors.Join(err, out.close())
+}
+
+// textOf returns the text of lines.
+func textOf(lines []contract.LogLine) []byte {
+	var text []byte
+	for _, line := range lines {
+		text = append(text, lineText(line)...)
+	}
+	return text
+}
+
+// lineText returns the text of a line, or a remark in place of missing bytes.
+func lineText(line contract.LogLine) []byte {
+	if line.Cut > 0 {
+		return livelog.CutMark(line.Cut)
+	}
+	return line.Data
+}
+
+// output writes the output of a program safely to a terminal. A character that is split
+// over two writes is written with the second.
+type output struct {
+	to   io.Writer
+	held []byte
+}
+
+func newOutput(to io.Writer) *output { return &output{to: to} }
+
+func (o *output) write(text []byte) error {
+	text = append(o.held, text...)
+	whole := len(text)
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if first := text[len(text)-n]; utf8.RuneStart(first) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				whole -= n
+			}
+			break
+		}
+	}
+	o.held = bytes.Clone(text[whole:])
+	_, err := o.to.Write(display.Escape(text[:whole]))
+	return err
+}
+
+func (o *output) close() error {
+	_, err := o.to.Write(display.Escape(o.held))
+	o.held = nil
+	return err
 }
 
 // noLog returns the error for a log that does not exist: it may come later if
@@ -170,20 +220,4 @@ func part(log []byte, tail int, since time.Time) ([]byte, error) {
 		lines = lines[len(lines)-tail:]
 	}
 	return bytes.Join(lines, nil), nil
-}
-
-// overlap is the length of the text that is searched for in a log whose middle
-// was cut since it was shown.
-const overlap = 4 << 10
-
-// added returns the part of a log that was not shown before.
-func added(shown, log []byte) []byte {
-	if bytes.HasPrefix(log, shown) {
-		return log[len(shown):]
-	}
-	last := shown[max(0, len(shown)-overlap):]
-	if at := bytes.LastIndex(log, last); at >= 0 {
-		return log[at+len(last):]
-	}
-	return log
 }

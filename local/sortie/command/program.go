@@ -37,6 +37,9 @@ type Program struct {
 	// Width returns the columns of the terminal at Stderr; nil if it is not a
 	// terminal.
 	Width func() int
+	// Size returns the columns and rows of the terminal at Stdout; nil if it is not a
+	// terminal.
+	Size func() (columns, rows int)
 	// AWS loads the caller's account, region and credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
 	// Executable starts this program again: its path, and arguments before the
@@ -109,7 +112,7 @@ started in the current folder they find its token.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
 		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()},
-		"client": {a.run(), a.export(), a.status(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs()},
+		"client": {a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs(), a.pools(), a.webhooks()},
 		"stage":  {a.stage(), a.redrive()},
 	} {
 		for _, c := range commands {

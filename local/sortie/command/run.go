@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -18,15 +19,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // runFlags are the flags of a run of a program.
 type runFlags struct {
 	file, input, outputPath, key string
+	priority, concurrencyKey     string
 	to                           target
 	env                          []string
 	retries                      int
-	detach                       bool
+	detach, plan                 bool
 }
 
 func (a *app) run() *cobra.Command {
@@ -35,7 +38,8 @@ func (a *app) run() *cobra.Command {
 		Use:   "run IMAGE [-- ARG...]",
 		Short: "Run any program once, and follow it",
 		Long: `Run the program of an image once, without a stored job, and follow it. What it
-writes appears on standard output, its exit code on standard error. The command
+writes to its standard output and error appears on those of the command while it
+runs, and at the end its exit code on standard error. The command
 exits with 0 if the program succeeded, with 1 if it failed. Ctrl-C requests the
 cancellation of the run and waits for its end; a second Ctrl-C leaves the run
 alone.
@@ -67,7 +71,10 @@ the member log.`,
 	f.to.flags(c)
 	flags.StringVar(&f.outputPath, "output-path", "", "path of the file that the program writes")
 	flags.IntVar(&f.retries, "retries", 0, "further attempts after a failure; by default none")
+	flags.StringVar(&f.priority, "priority", "", "interactive, normal or batch; by default normal")
+	flags.StringVar(&f.concurrencyKey, "concurrency-key", "", "key whose runs share a limit, by default of one run")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
+	flags.BoolVar(&f.plan, "plan", false, planHelp)
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the run's id and return")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return does(func(ctx context.Context, args []string) error {
@@ -77,6 +84,12 @@ the member log.`,
 			}
 			if f.file == "" || flags.Changed("retries") {
 				d.RetryConfig = &job.RetryConfig{MaxRetries: &f.retries}
+			}
+			if flags.Changed("priority") {
+				d.Priority = run.Priority(f.priority)
+			}
+			if flags.Changed("concurrency-key") {
+				d.ConcurrencyKey = f.concurrencyKey
 			}
 			return a.runProgram(ctx, d, f)
 		})(cmd, args)
@@ -107,17 +120,18 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	if d.Image, err = execImage(d.Image); err != nil {
 		return d, err
 	}
-	for _, each := range f.env {
-		name, value, ok := strings.Cut(each, "=")
-		if !ok || name == "" {
-			return d, wrong("--env: malformed value %q, want NAME=VALUE", each)
-		}
+	env, err := assignments("env", f.env)
+	if err != nil {
+		return d, err
+	}
+	for name, value := range env {
 		if d.Env == nil {
 			d.Env = map[string]job.Variable{}
 		}
 		d.Env[name] = job.Variable{Value: value}
 	}
 	switch {
+	case d.Export != nil: // its output is the file
 	case f.outputPath != "":
 		d.Output = &job.Output{Path: f.outputPath}
 	case f.to.path == "-" && d.Output == nil:
@@ -138,14 +152,37 @@ func readDefinition(name string) (job.Definition, error) {
 	var found []string
 	for _, p := range problems {
 		if p.Field != "id" || d.ID != "" { // a single run needs none
-			found = append(found, fmt.Sprintf("%s: %s", name, p))
+			found = append(found, jobFile{name: name}.at(p.Line, p.Field, p.Problem))
 		}
 	}
 	if len(found) > 0 {
 		return d, wrong("%s", strings.Join(found, "\n"))
 	}
+	return single(d), nil
+}
+
+// single leaves out what only a stored job has: its id, its schedule, and the constraints
+// that compare its runs, with their actions.
+func single(d job.Definition) job.Definition {
 	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
-	return d, nil
+	if d.Constraints != nil {
+		c := *d.Constraints
+		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""
+		d.Constraints = &c
+	}
+	if d.Actions == nil {
+		return d
+	}
+	actions := *d.Actions
+	if of := actions.OnConstraintViolation; of != nil && (of.Type == run.ActionWait || of.Type == run.ActionKillOld) {
+		actions.OnConstraintViolation = nil
+	}
+	actions.OnViolationOf = maps.Clone(actions.OnViolationOf)
+	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow} {
+		delete(actions.OnViolationOf, name)
+	}
+	d.Actions = &actions
+	return d
 }
 
 // execImage returns the image with the absolute path of its program, which is a path or
@@ -206,12 +243,19 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if err != nil {
 		return err
 	}
+	if f.plan {
+		p, err := c.Plan(ctx, json.RawMessage(document))
+		if err != nil {
+			return jobFile{}.explained(err)
+		}
+		return a.showPlan(p)
+	}
 	if f.key == "" {
 		f.key = uuid.NewString()
 	}
 	accepted, err := c.Run(ctx, document, f.key)
 	if err != nil {
-		return err
+		return jobFile{}.explained(err)
 	}
 	if f.detach {
 		if a.json {
@@ -231,7 +275,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if status.Status != contract.StatusSuccess {
 		return a.runEnded(status)
 	}
-	if d.Output == nil || f.to.path == "" {
+	if d.Output == nil && d.Export == nil || f.to.path == "" {
 		return nil
 	}
 	follow := &follower{app: a, client: c}

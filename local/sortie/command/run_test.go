@@ -3,6 +3,7 @@ package command_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func TestRunRefusesAWrongCommandLine(t *testing.T) {
 		"a malformed variable":  {"run a --env A", "want NAME=VALUE"},
 		"an unknown program":    {"run exec:no-such-program-here", "cannot find the program"},
 		"no file":               {"run -f no-such-file", "does not exist"},
-		"a field of the file":   {"run -f " + file, "line 3: schedul"},
+		"a field of the file":   {"run -f " + file, "job.yaml:3: schedul"},
 		"no input":              {"run a --input no-such-file", "does not exist"},
 		"output without a path": {"run a -o -", "missing --output-path"},
 	} {
@@ -43,10 +44,31 @@ func TestRunSendsTheDefinition(t *testing.T) {
 	if err := os.WriteFile(file, []byte("id: a\nimage: b\nschedule: '@daily'\ncommand: [c]\ninput: text\nenv: {LEVEL: info, OLD: x}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	folder := t.TempDir()
+	constrained, exported := filepath.Join(folder, "constrained.yaml"), filepath.Join(folder, "export.yaml")
+	for name, text := range map[string]string{
+		constrained: "id: a\nimage: b\nschedule: '@daily'\nconstraints: {maxConcurrentRuns: 1, catchUp: true, catchUpWindow: 6h, maxAllowedRunTime: 1h}\n" +
+			"actions: {onConstraintViolation: {type: wait}, onViolationOf: {catchUpWindow: {type: skip}}, onSuccess: {type: trigger_job, parameters: {jobId: c}}}\n",
+		exported: "id: a\nexport: {format: dc, pi: " + pi + "}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, row := range map[string]struct {
 		args        []string
 		stdin, want string
 	}{
+		"a job with constraints on its runs": {
+			[]string{"run", "-f", constrained, "--detach"},
+			"",
+			`{"image":"b","constraints":{"maxAllowedRunTime":"1h"},"actions":{"onSuccess":{"type":"trigger_job","parameters":{"jobId":"c"}}}}`,
+		},
+		"an export": {
+			[]string{"run", "-f", exported, "-o", "out.xml", "--detach"},
+			"",
+			`{"export":{"format":"dc","pi":"` + pi + `"}}`,
+		},
 		"an image": {
 			[]string{"run", "a", "--env", "A=b=c", "--retries", "2", "--output-path", "out/x", "--detach", "--", "-v"},
 			"",
@@ -73,6 +95,18 @@ func TestRunSendsTheDefinition(t *testing.T) {
 				t.Errorf("got request %s with key %q, want %s and a key", got, a.key, want)
 			}
 		})
+	}
+}
+
+// The definition of a command line is no document of the user.
+func TestRunNamesNoLine(t *testing.T) {
+	t.Parallel()
+	problem := jsonOf(400, `{"status":400,"code":"INVALID_REQUEST","detail":"line 1: priority: wrong","field":"priority","problems":[{"field":"priority","line":1,"problem":"wrong"}]}`)
+	env := responses(t, map[string]func(http.ResponseWriter){"POST /v1/runs": problem, "POST /v1/runs:plan": problem})
+	for _, more := range []string{"--detach", "--plan"} {
+		if got := sortie(t, env, "", "run", "a", "--priority", "high", more); got.code != 2 || got.stderr != "sortie: priority: wrong\n" {
+			t.Errorf("%s: got %+v, want exit code 2 and the field without a line", more, got)
+		}
 	}
 }
 

@@ -3,7 +3,8 @@ package command
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +22,10 @@ const (
 
 // runsFlags select and format a list of runs.
 type runsFlags struct {
-	state, batch, pi, format string
-	since                    time.Duration
-	limit                    int
-	all                      bool
+	runsFilter
+	batch, pi, format string
+	limit             int
+	all, watch        bool
 }
 
 func (a *app) runs() *cobra.Command {
@@ -33,40 +34,44 @@ func (a *app) runs() *cobra.Command {
 		Use:   "runs",
 		Short: "List runs, newest first",
 		Long: `List runs, newest first. The table fits 80 columns; the wide format has all
-columns. --state selects on the server, the other filters select from the runs
-that it lists.`,
+columns. --batch, --pi and several states select from the runs that the server
+lists, the other filters select on the server.
+
+--watch shows the newest runs and the pools until it is interrupted: on a terminal
+as a table that is drawn again, elsewhere as a line for each change, and with
+--json as an object for each change. It waits for a server that restarts.`,
 		Example: `  sortie runs
   sortie runs --state running --since 2h
+  sortie runs --job nightly-report --fault PROGRAM_EXIT
   sortie runs --batch nightly --format wide
-  sortie runs --all --format json`,
+  sortie runs --all --format json
+  sortie runs --watch`,
 		Args: exactly(),
 	}
+	f.define(c)
 	flags := c.Flags()
-	flags.StringVar(&f.state, "state", "", "only runs in this state, such as Running")
 	flags.StringVar(&f.batch, "batch", "", "only runs of this batch")
 	flags.StringVar(&f.pi, "pi", "", "only exports of this record")
-	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
 	flags.StringVar(&f.format, "format", formatTable, "table, wide or json")
 	flags.IntVar(&f.limit, "limit", 20, "how many, 1 to 1000")
 	flags.BoolVar(&f.all, "all", false, "all of them")
-	complete(c, "state", "", states())
+	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
 	complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
+	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns()} {
+		a.serverFlags(of)
+		c.AddCommand(of)
+	}
 	return c
 }
 
 func (a *app) listRuns(ctx context.Context, f runsFlags) error {
-	var err error
 	if f.limit < 1 || f.limit > 1000 {
 		return wrong("--limit: %d is out of range, want 1 to 1000", f.limit)
 	}
-	if f.since < 0 {
-		return wrong("--since: %s is negative, want a duration such as 2h", f.since)
-	}
-	if f.state != "" {
-		if f.state, err = choice("--state", f.state, states()); err != nil {
-			return err
-		}
+	filter, err := f.runsFilter.read(a.Clock.Now())
+	if err != nil {
+		return err
 	}
 	if f.format, err = choice("--format", f.format, []string{formatTable, formatWide, formatJSON}); err != nil {
 		return err
@@ -78,33 +83,44 @@ func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 	if err != nil {
 		return err
 	}
-	list, err := f.read(ctx, c, a.Clock.Now())
+	if f.watch {
+		if f.format == formatJSON {
+			a.json = true
+		}
+		return a.watchRuns(ctx, c, f, filter)
+	}
+	list, err := f.read(ctx, c, filter)
 	if err != nil {
 		return err
 	}
 	return a.showRuns(list, f)
 }
 
+// selects applies the filters that the server does not support.
+func (f runsFlags) selects(task contract.Task) bool {
+	return (f.batch == "" || task.BatchID == f.batch) && (f.pi == "" || task.PI == f.pi) &&
+		(len(f.states) < 2 || slices.ContainsFunc(f.states, func(state string) bool { return strings.EqualFold(state, task.State) }))
+}
+
 // read reads pages until the limit is reached.
-func (f runsFlags) read(ctx context.Context, c *client.Client, now time.Time) (contract.TaskList, error) {
-	page := client.Page{State: f.state, Limit: f.limit}
-	if f.batch == "" && f.pi == "" && f.since == 0 && !f.all {
-		return c.Tasks(ctx, page)
+func (f runsFlags) read(ctx context.Context, c *client.Client, filter contract.RunFilter) (contract.TaskList, error) {
+	local := f.batch != "" || f.pi != "" || len(f.states) > 1
+	if len(filter.States) > 1 {
+		filter.States = nil
 	}
-	page.Limit = 1000
 	list := contract.TaskList{Tasks: []contract.Task{}}
-	for {
+	for page := (client.Page{Filter: filter}); ; {
+		page.Limit = 1000
+		if !local && !f.all {
+			page.Limit = f.limit - len(list.Tasks)
+		}
 		next, err := c.Tasks(ctx, page)
 		if err != nil {
 			return list, err
 		}
 		list.NextCursor = next.NextCursor
 		for _, task := range next.Tasks {
-			if f.since > 0 && task.CreatedAt.Before(now.Add(-f.since)) { // all others are older
-				list.NextCursor = ""
-				return list, nil
-			}
-			if f.batch != "" && task.BatchID != f.batch || f.pi != "" && task.PI != f.pi {
+			if !f.selects(task) {
 				continue
 			}
 			if !f.all && len(list.Tasks) == f.limit {
@@ -120,27 +136,32 @@ func (f runsFlags) read(ctx context.Context, c *client.Client, now time.Time) (c
 	}
 }
 
+// stateReason returns why a run failed or was skipped.
+func stateReason(task contract.Task) string {
+	if task.Skipped {
+		return strings.TrimSuffix("skipped: "+reasonOf(task), ": ")
+	}
+	return reasonOf(task)
+}
+
 func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	if f.format == formatJSON {
 		return a.print(list)
 	}
-	t := display.NewTable("TASK", "STATE", "AGE", "FAULT")
+	t := display.NewTable("TASK", "STATE", "AGE", "REASON")
 	if f.format == formatWide {
-		t = display.NewTable("TASK", "STATE", "ATTEMPT", "FORMAT", "PI", "BATCH", "CREATED", "AGE", "TOOK", "FAULT")
+		t = display.NewTable("TASK", "STATE", "ATTEMPT", "FORMAT", "PI", "BATCH", "CREATED", "AGE", "TOOK", "REASON")
 	}
 	for _, task := range list.Tasks {
-		took, code := "", ""
+		took := ""
 		if !task.EndedAt.IsZero() {
 			took = display.Duration(task.EndedAt.Sub(task.CreatedAt))
 		}
-		if task.Fault != nil {
-			code = task.Fault.Code
-		}
 		old := age(a.Clock.Now().Sub(task.CreatedAt))
 		if f.format == formatWide {
-			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), task.Format, task.PI, task.BatchID, moment(task.CreatedAt), old, took, code)
+			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), task.Format, task.PI, task.BatchID, moment(task.CreatedAt), old, took, stateReason(task))
 		} else {
-			t.Row(task.TaskID, task.State, old, code)
+			t.Row(task.TaskID, task.State, old, stateReason(task))
 		}
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {

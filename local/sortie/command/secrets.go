@@ -58,6 +58,7 @@ checked before it is written:
             "accessKeyId": "...", "secretAccessKey": "...",              both buckets
             "workerAccessKeyId": "...", "workerSecretAccessKey": "..."}  uploads alone
   canary   {"token": "..."}            the client token of the canary, if the stage has one
+  traces   {"headers": {"...": "..."}} of the requests that export traces, with traceHeaders
 
 Of their values only the fingerprint is printed: the first six digits of the
 SHA-256. Account, region and credentials are those of the AWS command line.`, limit.Secret),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,12 +49,24 @@ func sortieUntil(ctx context.Context, env map[string]string, stdin string, args 
 // sortieOn is sortieUntil with an AWS configuration.
 func sortieOn(ctx context.Context, reach func(context.Context) (aws.Config, error), env map[string]string, stdin string, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := command.Main(ctx, command.Program{
-		Args: args, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
-		Env:   func(name string) (string, bool) { value, ok := env[name]; return value, ok },
-		Clock: clock.System{}, Random: func() uint64 { return 4 }, AWS: reach, Executable: []string{os.Args[0]},
-	})
+	p := program(env, args...)
+	p.Stdin, p.Stdout, p.Stderr, p.AWS = strings.NewReader(stdin), &stdout, &stderr, reach
+	code := command.Main(ctx, p)
 	return result{code, stdout.String(), stderr.String()}
+}
+
+// sortieTo runs a command whose results are read while it runs.
+func sortieTo(ctx context.Context, stdout io.Writer, env map[string]string, args ...string) (code int) {
+	p := program(env, args...)
+	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), stdout, io.Discard
+	return command.Main(ctx, p)
+}
+
+func program(env map[string]string, args ...string) command.Program {
+	return command.Program{
+		Args: args, Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		Clock: clock.System{}, Random: func() uint64 { return 4 }, Executable: []string{os.Args[0]},
+	}
 }
 
 // api is a fake server with one task.
@@ -129,7 +142,9 @@ func (a *api) tasks(w http.ResponseWriter, r *http.Request) {
 		TaskID: taskID, State: "Failed", Attempt: 3, PI: pi, Format: "mods", BatchID: "nightly", CreatedAt: begin, EndedAt: begin.Add(90 * time.Second),
 		Fault: &contract.Fault{Code: "WORKER_LOST"},
 	}}}
-	if !r.URL.Query().Has("cursor") {
+	if after := r.URL.Query().Get("createdAfter"); after > begin.Format(time.RFC3339) {
+		list.Tasks = nil
+	} else if !r.URL.Query().Has("cursor") {
 		list.NextCursor = "next"
 	}
 	a.answer(w, 200, list)

@@ -72,11 +72,15 @@ func (a *app) showStatus(s contract.Status) error {
 		row("queued before it", display.Count(int64(*s.QueuePosition)))
 	}
 	if s.Progress != nil {
+		name := "progress"
+		if !s.CompletedAt.IsZero() {
+			name = "result"
+		}
 		text := s.Progress.Message
 		if s.Progress.Percent != nil {
 			text = strings.TrimSpace(fmt.Sprintf("%d %% %s", *s.Progress.Percent, text))
 		}
-		row("progress", text)
+		row(name, text)
 	}
 	if s.Format != "" {
 		row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))

@@ -25,6 +25,14 @@ func TestStatusShowsTheRun(t *testing.T) {
 			nil, 0,
 			[]string{"processing", "queued before it  3"},
 		},
+		"skipped": {
+			contract.Status{
+				TaskID: taskID, Status: "success", State: "Completed", CompletedAt: begin,
+				Progress: &contract.Progress{Message: "skipped: maxConcurrentRuns: 1 of 1 slots are held"},
+			},
+			nil, 0,
+			[]string{"result  skipped: maxConcurrentRuns: 1 of 1 slots are held\n"},
+		},
 		"failed":                    {failed(), nil, 0, []string{"404 Not Found", "WORKER_ERROR"}},
 		"failed, and waited for":    {failed(), []string{"--wait"}, 1, []string{"404 Not Found"}},
 		"cancelled, and waited for": {cancelled(), []string{"--wait"}, 7, []string{"Cancelled"}},
@@ -88,8 +96,8 @@ func TestRunsReadsPages(t *testing.T) {
 	t.Parallel()
 	a := &api{}
 	env := a.start(t)
-	got := sortie(t, env, "", "runs", "--state", "failed")
-	if got.code != 0 || !strings.Contains(got.stdout, taskID) || !strings.Contains(got.stderr, "--all") {
+	got := sortie(t, env, "", "runs", "--state", "failed", "--limit", "2")
+	if got.code != 0 || strings.Count(got.stdout, taskID) != 2 || !strings.Contains(got.stderr, "--all") {
 		t.Errorf("got %+v, want the task and a note that there are more", got)
 	}
 	all := sortie(t, env, "", "runs", "--all", "--json")
@@ -97,7 +105,7 @@ func TestRunsReadsPages(t *testing.T) {
 	if err := json.Unmarshal([]byte(all.stdout), &list); err != nil || len(list.Tasks) != 2 {
 		t.Errorf("got %+v, error %v", all, err)
 	}
-	want := "GET /v1/tasks?limit=20&state=Failed GET /v1/tasks?limit=1000 GET /v1/tasks?cursor=next&limit=1000"
+	want := "GET /v1/tasks?limit=2&state=Failed GET /v1/tasks?cursor=next&limit=1&state=Failed GET /v1/tasks?limit=1000 GET /v1/tasks?cursor=next&limit=1000"
 	if got := strings.Join(a.requests, " "); got != want {
 		t.Errorf("got requests %s, want %s", got, want)
 	}

@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/tmaxmax/go-sse"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+const (
+	pathEvents = "/v1/events"
+	// signedEvents is the content type of events with their signatures.
+	signedEvents = "application/vnd.dsse+x-ndjson"
+	// longestEvent is the size of an event in a stream, in bytes.
+	longestEvent = 1 << 20
+	// longestPause is between two tries to open a stream.
+	longestPause = 30 * time.Second
+)
+
+// EventPage reads at most limit events behind a cursor that a filter selects; 0 is the
+// server's limit.
+func (c *Client) EventPage(ctx context.Context, filter url.Values, after string, limit int) (page contract.EventPage, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: pathEvents, query: pageQuery(filter, after, limit), repeat: true}, &page)
+	return page, err
+}
+
+// SignedEvents reads events and checkpoints behind a cursor, one on each line. next
+// equals after at the end of the stream.
+func (c *Client) SignedEvents(ctx context.Context, after string) (lines []byte, next string, err error) {
+	const most = 1000
+	header, err := c.do(ctx, call{
+		method: http.MethodGet, path: pathEvents, query: pageQuery(nil, after, most), repeat: true,
+		header: http.Header{"Accept": {signedEvents}},
+	}, &lines)
+	return lines, header.Get("X-Next-Cursor"), err
+}
+
+func pageQuery(filter url.Values, after string, limit int) url.Values {
+	query := url.Values{"after": {after}}
+	maps.Copy(query, filter)
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return query
+}
+
+// FollowEvents calls each with the events that a filter selects as they come, and with
+// the gap of a cursor that the stream does not have. It opens the stream again where it
+// ended, until ctx ends or each returns an error, which it returns. after is changed to
+// the place behind the last message.
+func (c *Client) FollowEvents(ctx context.Context, filter url.Values, after *string, each func(event json.RawMessage) error) error {
+	for {
+		if err := c.retry(ctx, func() error { return c.streamEvents(ctx, filter, after, each) }); err != nil {
+			return err
+		}
+	}
+}
+
+// streamEvents reads the stream until it cannot be continued, or nothing came for
+// streamIdle.
+func (c *Client) streamEvents(ctx context.Context, filter url.Values, after *string, each func(json.RawMessage) error) error {
+	open, cut := context.WithCancel(ctx)
+	defer cut()
+	idle := time.AfterFunc(streamIdle, cut)
+	defer idle.Stop()
+	req, err := c.request(open, call{method: http.MethodGet, path: pathEvents + "/stream", query: pageQuery(filter, *after, 0)})
+	if err != nil {
+		return err
+	}
+	var failed error
+	streams := sse.Client{
+		HTTPClient: c.http,
+		Backoff:    sse.Backoff{MaxInterval: longestPause},
+		OnRetry: func(err error, _ time.Duration) {
+			idle.Reset(streamIdle + longestPause)
+			if lost, ok := errors.AsType[*sse.ConnectionError](err); ok && c.onRetry != nil && lost.Reason == "connection to server failed" {
+				c.onRetry(unreachable(req.URL, lost.Err))
+			}
+		},
+		ResponseValidator: func(resp *http.Response) error {
+			if resp.StatusCode != http.StatusOK {
+				failed = problem(resp)
+			} else if failed = sse.DefaultValidator(resp); failed != nil {
+				failed = &Problem{Status: resp.StatusCode, Message: notSortie(resp), Foreign: true}
+			}
+			return failed
+		},
+	}
+	connection := streams.NewConnection(req)
+	connection.Buffer(nil, longestEvent)
+	connection.SubscribeToAll(func(m sse.Event) {
+		idle.Reset(streamIdle)
+		switch {
+		case open.Err() != nil: // the connection is being closed
+		case m.Data != "" && !json.Valid([]byte(m.Data)): // the connection was cut within an event
+			cut()
+		default:
+			if m.Data != "" {
+				failed = each(json.RawMessage(m.Data))
+			}
+			if failed != nil {
+				cut()
+			} else if m.LastEventID != "" {
+				*after = m.LastEventID
+			}
+		}
+	})
+	err = connection.Connect()
+	switch {
+	case failed != nil:
+		return failed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case open.Err() != nil:
+		return nil // it is opened again
+	}
+	return fmt.Errorf("cannot follow the events: %w", err)
+}

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// Pool is a pool with its entity tag.
+type Pool struct {
+	contract.Pool
+	Tag string `json:"-"`
+}
+
+// Pools reads the pools, ordered by id. The list of a server without pools is empty.
+func (c *Client) Pools(ctx context.Context) (contract.PoolList, error) {
+	list := contract.PoolList{Pools: []contract.Pool{}}
+	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/pools", repeat: true}, &list)
+	if p, ok := errors.AsType[*Problem](err); ok && p.Status == http.StatusNotFound {
+		return list, nil
+	}
+	return list, err
+}
+
+// Pool reads a pool.
+func (c *Client) Pool(ctx context.Context, id string) (Pool, error) {
+	return c.pool(ctx, call{method: http.MethodGet, path: poolPath(id), repeat: true})
+}
+
+// PutPool sets the limits of a pool if the stored pool has the tag; an empty tag requires
+// that the pool does not exist.
+func (c *Client) PutPool(ctx context.Context, id string, limits contract.PoolLimits, tag string) (Pool, error) {
+	header := http.Header{"If-None-Match": {"*"}}
+	if tag != "" {
+		header = http.Header{"If-Match": {tag}}
+	}
+	return c.pool(ctx, call{method: http.MethodPut, path: poolPath(id), header: header, body: limits})
+}
+
+// DrainPool stops the admission of a pool.
+func (c *Client) DrainPool(ctx context.Context, id string, drain contract.PoolDrain) (Pool, error) {
+	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "drain"), body: drain, repeat: true})
+}
+
+// ResumePool restarts the admission.
+func (c *Client) ResumePool(ctx context.Context, id string) (Pool, error) {
+	return c.pool(ctx, call{method: http.MethodPost, path: poolPath(id, "resume"), body: struct{}{}, repeat: true})
+}
+
+// DeletePool removes a pool.
+func (c *Client) DeletePool(ctx context.Context, id string) error {
+	var none []byte
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: poolPath(id)}, &none)
+	return err
+}
+
+// PoolHealth reads the state of a pool.
+func (c *Client) PoolHealth(ctx context.Context, id string) (contract.PoolHealth, error) {
+	var health contract.PoolHealth
+	_, err := c.do(ctx, call{method: http.MethodGet, path: poolPath(id, "health"), repeat: true}, &health)
+	return health, err
+}
+
+func (c *Client) pool(ctx context.Context, what call) (Pool, error) {
+	var pool Pool
+	header, err := c.do(ctx, what, &pool)
+	if err == nil {
+		pool.Tag = header.Get("ETag")
+	}
+	return pool, err
+}
+
+func poolPath(id string, more ...string) string {
+	path := "v1/pools/" + url.PathEscape(id)
+	for _, part := range more {
+		path += "/" + part
+	}
+	return path
+}

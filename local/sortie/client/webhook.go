@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// CreateWebhook subscribes an address to events. key is the Idempotency-Key, which makes
+// the call safe to repeat.
+func (c *Client) CreateWebhook(ctx context.Context, settings contract.WebhookSettings, key string) (w contract.WebhookDetail, err error) {
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: "v1/webhooks", header: http.Header{"Idempotency-Key": {key}}, body: settings, repeat: true,
+	}, &w)
+	return w, err
+}
+
+// Webhooks reads a page of the webhooks, ordered by id.
+func (c *Client) Webhooks(ctx context.Context, cursor string) (list contract.WebhookList, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/webhooks", query: url.Values{"cursor": {cursor}}, repeat: true}, &list)
+	return list, err
+}
+
+// Webhook reads a webhook.
+func (c *Client) Webhook(ctx context.Context, id string) (w contract.WebhookDetail, err error) {
+	_, err = c.do(ctx, call{method: http.MethodGet, path: webhookPath(id), repeat: true}, &w)
+	return w, err
+}
+
+// RotateWebhook adds a secret to a webhook.
+func (c *Client) RotateWebhook(ctx context.Context, id string) (w contract.WebhookDetail, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: struct{}{}}, &w)
+	return w, err
+}
+
+// TestWebhook sends a test event.
+func (c *Client) TestWebhook(ctx context.Context, id string) (attempt contract.WebhookAttempt, err error) {
+	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "test"), body: struct{}{}}, &attempt)
+	return attempt, err
+}
+
+// WebhookDeliveries reads a page of the log, the newest events first. state may be empty.
+func (c *Client) WebhookDeliveries(ctx context.Context, id, state string, limit int) (log contract.WebhookDeliveries, err error) {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	if state != "" {
+		query.Set("state", state)
+	}
+	_, err = c.do(ctx, call{method: http.MethodGet, path: webhookPath(id, "deliveries"), query: query, repeat: true}, &log)
+	return log, err
+}
+
+// Redeliver sends the events in a range of positions again.
+func (c *Client) Redeliver(ctx context.Context, id string, from, to int64) (again contract.Redelivery, err error) {
+	body := contract.RedeliverRequest{From: &from, To: &to}
+	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "redeliver"), body: body}, &again)
+	return again, err
+}
+
+// DeleteWebhook removes a webhook.
+func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
+	var none []byte
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: webhookPath(id)}, &none)
+	return err
+}
+
+func webhookPath(id string, what ...string) string {
+	path := "v1/webhooks/" + url.PathEscape(id)
+	for _, each := range what {
+		path += "/" + each
+	}
+	return path
+}
+
+// Replay sends events of the stream again. key is the Idempotency-Key, which makes the
+// call safe to repeat.
+func (c *Client) Replay(ctx context.Context, request contract.ReplayRequest, key string) (r contract.Replay, err error) {
+	_, err = c.do(ctx, call{
+		method: http.MethodPost, path: "v1/events:replay", header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
+	}, &r)
+	return r, err
+}

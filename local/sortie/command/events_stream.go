@@ -1,0 +1,301 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// The names of places in a stream.
+const (
+	earliest = "earliest"
+	latest   = "latest"
+)
+
+// eventFlags select events.
+type eventFlags struct {
+	types  []string
+	filter events.Filter
+	after  string
+}
+
+func (f *eventFlags) add(c *cobra.Command, after string) {
+	f.addFilter(c)
+	c.Flags().StringVar(&f.after, "after", after, "begin behind this cursor, or at earliest or latest")
+}
+
+func (f *eventFlags) addFilter(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.types, "type", nil, "only these types, such as job.failed or schedule.*")
+	flags.StringVar(&f.filter.TaskID, "task", "", "only events of this run")
+	flags.StringVar(&f.filter.JobID, "job", "", "only events of this stored job")
+	flags.StringVar(&f.filter.ProjectID, "project", "", "only events of this project")
+}
+
+func (f *eventFlags) query() (url.Values, error) {
+	f.filter.Types = f.types
+	if err := f.filter.Check(); err != nil {
+		return nil, wrong("--type: %v", err)
+	}
+	return api.FilterQuery(f.filter), nil
+}
+
+func (a *app) eventsTail() *cobra.Command {
+	var f eventFlags
+	c := &cobra.Command{
+		Use: "tail", Short: "Show events as they come",
+		Long: `Show the events of the tenant as they come, until an interrupt. The command connects
+again by itself, and continues where it was. With --json each line is an envelope.`,
+		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --task export_mods_1704857234567_a3f8c2d1 --after earliest",
+		Args:    exactly(),
+	}
+	f.add(c, latest)
+	c.RunE = does(func(ctx context.Context, _ []string) error {
+		query, err := f.query()
+		if err != nil {
+			return err
+		}
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		// Events after this request are shown, even if the stream opens later.
+		page, err := client.EventPage(ctx, query, latest, 1)
+		if err != nil {
+			return err
+		}
+		at := f.after
+		if at == latest {
+			at = page.Next
+		}
+		retrying := client.WithRetry(math.MaxInt64, func(err error) { a.note("%v; trying again", err) })
+		err = retrying.FollowEvents(ctx, query, &at, a.showEvent)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // an interrupt ends the command
+		}
+		return err
+	})
+	return c
+}
+
+// showEvent prints an event, or the gap of a stream.
+func (a *app) showEvent(document json.RawMessage) error {
+	var gap contract.Gap
+	if err := json.Unmarshal(document, &gap); err == nil && gap.EventType == contract.StreamGap {
+		a.note("the events after %s are gone; continuing with the oldest, %s", display.Clean(gap.Asked), display.Clean(gap.Oldest))
+		return nil
+	}
+	if a.json {
+		return a.say("%s\n", display.EscapeJSON(document))
+	}
+	e, err := events.Parse(document)
+	if err != nil {
+		return fmt.Errorf("cannot read an event: %w", err)
+	}
+	return a.say("%s\n", strings.Join(describeEvent(e), "  "))
+}
+
+// describeEvent returns the time, the type, the subject and the details of an event.
+func describeEvent(e events.Envelope) []string {
+	about, details := "", ""
+	switch {
+	case e.Job != nil:
+		about, details = fmt.Sprintf("%s #%d", e.Job.ID, e.Job.Attempt), e.Job.Message
+		if e.Job.Fault != nil {
+			details = e.Job.Fault.Code + ": " + e.Job.Fault.Message
+		}
+	case e.Schedule != nil:
+		about, details = e.Schedule.DefinitionID, e.Schedule.Reason
+	case e.Policy != nil:
+		about, details = e.Policy.Resource+" "+e.Policy.ID, e.Actor.Subject
+	}
+	return []string{e.OccurredAt.UTC().Format("2006-01-02 15:04:05.000"), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
+}
+
+func (a *app) eventsList() *cobra.Command {
+	var f eventFlags
+	var limit int
+	c := &cobra.Command{
+		Use: "list", Short: "List events, oldest first",
+		Long:    "List a page of the tenant's events. The cursor of the next page is on standard error, and in the JSON.",
+		Example: "  sortie events list --type job.failed --limit 20\n  sortie events list --after CURSOR",
+		Args:    exactly(),
+	}
+	f.add(c, earliest)
+	c.Flags().IntVar(&limit, "limit", 100, "number of events, 1 to 1000")
+	c.RunE = does(func(ctx context.Context, _ []string) error {
+		query, err := f.query()
+		if err != nil {
+			return err
+		}
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		page, err := client.EventPage(ctx, query, f.after, limit)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(page)
+		}
+		t := display.NewTable("TIME", "EVENT", "ABOUT", "")
+		for _, document := range page.Events {
+			e, err := events.Parse(document)
+			if err != nil {
+				return fmt.Errorf("cannot read an event: %w", err)
+			}
+			t.Row(describeEvent(e)...)
+		}
+		_, err = t.WriteTo(a.Stdout)
+		a.note("next page: --after %s", display.Clean(page.Next))
+		return err
+	})
+	return c
+}
+
+func (a *app) eventsExport() *cobra.Command {
+	after := earliest
+	c := &cobra.Command{
+		Use: "export FILE", Short: "Save signed events to a file",
+		Long: `Save the signed events of the tenant with the checkpoints of the stream to a file, one
+on each line, up to the newest event. "sortie events verify" proves that the file is
+complete. FILE may be -, standard output. The last checkpoint of a stream is written
+within a minute after its last event.`,
+		Example: "  sortie events export events.ndjson",
+		Args:    exactly("FILE"),
+	}
+	c.Flags().StringVar(&after, "after", earliest, "begin behind this cursor")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		export := func(to io.Writer) (count int, err error) {
+			for at := after; ; {
+				lines, next, err := client.SignedEvents(ctx, at)
+				if err != nil {
+					return count, err
+				}
+				if next == at {
+					return count, nil
+				}
+				if _, err := to.Write(lines); err != nil {
+					return count, fmt.Errorf("cannot write %s: %w", args[0], err)
+				}
+				at, count = next, count+strings.Count(string(lines), "\n")
+			}
+		}
+		if args[0] == "-" {
+			_, err := export(a.Stdout)
+			return err
+		}
+		count, err := writeWhole(args[0], export)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(map[string]any{"file": args[0], "lines": count})
+		}
+		return a.say("%s: %d lines\n", args[0], count)
+	})
+	return c
+}
+
+// writeWhole writes a file that appears complete or not at all.
+func writeWhole(path string, write func(io.Writer) (int, error)) (count int, err error) {
+	partial, err := os.Create(path + ".partial")
+	if err != nil {
+		return 0, fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	defer func() { _ = os.Remove(partial.Name()) }() // it is renamed after a success
+	count, err = write(partial)
+	if err = errors.Join(err, partial.Close()); err != nil {
+		return count, err
+	}
+	return count, os.Rename(partial.Name(), path)
+}
+
+func (a *app) eventsVerify() *cobra.Command {
+	var keys string
+	c := &cobra.Command{
+		Use: "verify FILE", Short: "Prove that a file of events is complete",
+		Long: `Check the signatures of a file that "sortie events export" has saved, and that nothing
+was changed, removed, inserted or moved between its first and its last checkpoint.
+The keys are a JSON Web Key set: a file, or the address of /.well-known/jwks.json. With a
+file the command needs no network.`,
+		Example: "  sortie events verify events.ndjson --keys keys.json\n  sortie events verify events.ndjson --keys http://127.0.0.1:8080/.well-known/jwks.json",
+		Args:    exactly("FILE"),
+	}
+	c.Flags().StringVar(&keys, "keys", "", "file or address of the public keys (required)")
+	require(c, "keys")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		document, err := readKeys(ctx, keys)
+		if err != nil {
+			return err
+		}
+		known, err := events.ParseKeys(document)
+		if err != nil {
+			return fmt.Errorf("cannot use the keys of %s: %w", keys, err)
+		}
+		file, err := os.Open(args[0])
+		if err != nil {
+			return fmt.Errorf("cannot read the events: %w", err)
+		}
+		defer func() { _ = file.Close() }() // it is only read
+		proof, err := events.Verify(ctx, file, known)
+		if err != nil {
+			return fmt.Errorf("%s is not proved: %w", args[0], err)
+		}
+		if a.json {
+			return a.print(proof)
+		}
+		text := fmt.Sprintf("%s: the events %d to %d of %s are complete and unchanged", args[0], proof.From+1, proof.To, proof.Origin)
+		if proof.Outside > 0 {
+			text += fmt.Sprintf("; %d more are signed, but are not between two checkpoints", proof.Outside)
+		}
+		return a.say("%s\n", display.Clean(text))
+	})
+	return c
+}
+
+// keyLimit is the size of a key set in bytes.
+const keyLimit = 1 << 20
+
+// readKeys reads a key set from a file or an address.
+func readKeys(ctx context.Context, from string) ([]byte, error) {
+	if !strings.HasPrefix(from, "http://") && !strings.HasPrefix(from, "https://") {
+		document, err := os.ReadFile(from)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the keys: %w", err)
+		}
+		return document, nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, wrong("--keys: malformed address, want http://HOST:PORT/.well-known/jwks.json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the keys: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("cannot read the keys: %s answered %d, want 200", from, resp.StatusCode)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, keyLimit))
+}

@@ -1,0 +1,119 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// history is the runs of a job with its next firing.
+type history struct {
+	contract.JobRuns
+	// NextAt is zero if no firing follows.
+	NextAt time.Time `json:"nextAt,omitzero"`
+}
+
+func (a *app) jobsHistory() *cobra.Command {
+	limit := 20
+	c := &cobra.Command{
+		Use: "history JOB", Short: "List the firings and the other runs of a job, newest first",
+		Long: `List the firings and the other runs of a job, newest first: how each ended, how
+long it took, and why it was skipped or failed. Firings that were missed together
+are one line with their number. A summary and the next firing follow.`,
+		Example: "  sortie jobs history nightly-report --limit 100",
+		Args:    exactly("JOB"),
+	}
+	c.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if limit < 1 || limit > 1000 {
+			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
+		}
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		list, err := c.JobRuns(ctx, args[0], client.Page{Limit: limit})
+		if err != nil {
+			return err
+		}
+		j, err := c.Job(ctx, args[0])
+		next := scheduleLine(j.JobAnswer)
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
+			next, err = "The job was deleted", nil
+		}
+		if err != nil {
+			return err
+		}
+		return a.showHistory(history{list, j.NextAt}, next)
+	})
+	return c
+}
+
+func (a *app) showHistory(h history, next string) error {
+	if a.json {
+		return a.print(h)
+	}
+	t := display.NewTable("RUN", "STATE", "TRIGGER", "VERSION", "AGE", "TOOK", "WHY")
+	outcomes := map[string]int{}
+	for _, r := range h.Runs {
+		state, took := r.State, ""
+		if r.Skipped {
+			state += " (skipped)"
+		} else if !r.EndedAt.IsZero() {
+			seconds := r.Measured.TotalSeconds - r.Measured.PreRunSeconds
+			took = display.Duration(time.Duration(seconds * float64(time.Second)))
+		}
+		outcomes[state] += firings(r)
+		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), took, reasonOf(r))
+	}
+	if _, err := t.WriteTo(a.Stdout); err != nil {
+		return err
+	}
+	counts := []string{"No runs"}
+	for i, outcome := range slices.Sorted(maps.Keys(outcomes)) {
+		counts = append(counts[:i], fmt.Sprintf("%d %s", outcomes[outcome], outcome))
+	}
+	a.note("%s. %s.", strings.Join(counts, ", "), next)
+	return nil
+}
+
+// firings is the number of firings that a run records: those that were missed
+// together are one run.
+func firings(r contract.Task) int {
+	if r.Missed != nil {
+		return r.Missed.Count
+	}
+	return 1
+}
+
+// reasonOf returns why a run failed or was skipped; empty for another run.
+func reasonOf(r contract.Task) string {
+	switch {
+	case r.Missed != nil && r.Missed.Count > 1:
+		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, moment(r.Missed.Until))
+	case r.Missed != nil:
+		return r.Missed.Reason
+	case r.Overflowed != nil:
+		return "full queue of its key, " + r.Overflowed.Rule
+	case r.Skipped:
+		var violated []string
+		for _, v := range r.Violations {
+			violated = append(violated, v.Constraint)
+		}
+		return strings.Join(violated, ", ")
+	case r.Fault != nil:
+		return r.Fault.Code
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/functions/control"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+)
+
+func TestPoolsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
+	env := map[string]string{"SORTIE_URL": stage.URL}
+	for _, step := range []struct {
+		args string
+		code int
+		want string // in the output, of an error in its message
+	}{
+		{"list", 0, "POOL     HELD  LIMIT  QUEUED  QUEUE LIMIT  STATE\ndefault  0     2      0       no limit     open\n"},
+		{"set default --limit 4 --queue-limit 100", 0, "default: open, 0 of 4 slots held, 0 queued of 100\n"},
+		{"set default --limit 5", 0, "default: open, 0 of 5 slots held, 0 queued of 100\n"},
+		{"set default", 2, "want --limit, --queue-limit or both"},
+		{"set reports --queue-limit 3", 2, "--limit: missing"},
+		{"set reports --limit 1 --queue-limit 3", 0, "reports: open, 0 of 1 slots held, 0 queued of 3\n"},
+		{"set reports --limit -1", 2, "limit: -1 is out of range"},
+		{"drain reports --deadline 10m", 0, "reports: draining until 2026-01-02 03:14:05 UTC, "},
+		{"drain reports --deadline 500ms", 2, "want whole seconds"},
+		{"drain reports", 0, "reports: draining, "},
+		{"show reports", 0, "reports: draining\nslots: 0 of 1 held, 0 with a machine\nqueue: 0 of 3\nversion 3, of 2026-01-02 03:04:05 UTC, by "},
+		{"resume reports", 0, "reports: open, "},
+		{"delete default", 2, "cannot be deleted"},
+		{"delete reports", 0, "deleted reports\n"},
+		{"show reports", 4, "no such pool"},
+	} {
+		got := sortie(t, env, "", append([]string{"pools"}, strings.Fields(step.args)...)...)
+		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.want) {
+			t.Errorf("pools %s: got exit code %d with\n%s%s\nwant %d with\n%s", step.args, got.code, got.stdout, got.stderr, step.code, step.want)
+		}
+	}
+	var list contract.PoolList
+	got := sortie(t, env, "", "pools", "list", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || len(list.Pools) != 1 || list.Pools[0].Limit != 5 {
+		t.Errorf("got %s, %v, want the default pool with limit 5", got.stdout, err)
+	}
+}

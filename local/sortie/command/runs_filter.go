@@ -1,0 +1,59 @@
+package command
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// runsFilter are the flags that select runs.
+type runsFilter struct {
+	job, pool, kind, fault, before string
+	states                         []string
+	since                          time.Duration
+}
+
+// define adds the flags.
+func (f *runsFilter) define(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.job, "job", "", "only runs of this job")
+	flags.StringSliceVar(&f.states, "state", nil, "only runs in these states, such as Pending,Running")
+	flags.StringVar(&f.pool, "pool", "", "only runs of this pool")
+	flags.StringVar(&f.kind, "kind", "", "only runs of this kind: "+strings.Join(kinds(), " or "))
+	flags.StringVar(&f.fault, "fault", "", "only runs with this failure, such as PROGRAM_EXIT")
+	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
+	flags.StringVar(&f.before, "before", "", "only runs that were created before this time (RFC 3339)")
+	completeList(c, "state", states())
+	complete(c, "kind", "", kinds())
+}
+
+func kinds() []string { return []string{run.KindExport, run.KindJob} }
+
+// read returns the filter that the flags describe at the time now.
+func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {
+	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault)}
+	for _, name := range f.states {
+		state, err := choice("--state", name, states())
+		if err != nil {
+			return filter, err
+		}
+		filter.States = append(filter.States, state)
+	}
+	if f.kind != "" {
+		if filter.Kind, err = choice("--kind", f.kind, kinds()); err != nil {
+			return filter, err
+		}
+	}
+	if f.since < 0 {
+		return filter, wrong("--since: %s is negative, want a duration such as 2h", f.since)
+	}
+	if f.since > 0 {
+		filter.CreatedAfter = now.Add(-f.since).UTC()
+	}
+	filter.CreatedBefore, err = timeFlag("before", f.before, time.Time{})
+	return filter, err
+}

@@ -1,0 +1,268 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+const (
+	// watchLeast is the time between two polls of the server after a change. It grows to
+	// watchMost while nothing changes.
+	watchLeast = 2 * time.Second
+	watchMost  = 10 * time.Second
+	// watchFrame is the time between two refreshes of a terminal, which update the ages
+	// and the size.
+	watchFrame = time.Second
+	// watchRuns is the number of runs that a poll reads in one page. Of the runs that have
+	// left the page it reads at most watchReads one by one.
+	watchRuns  = 100
+	watchReads = 20
+	// watchPools is how many pools a terminal shows.
+	watchPools = 5
+)
+
+// watcher shows changes of runs and pools.
+type watcher struct {
+	*app
+	client *client.Client
+	flags  runsFlags
+	filter contract.RunFilter
+	view   *display.View // nil without a terminal
+	// newest are the runs of the last page; known are these and the others that have not
+	// ended, by run id, nil before the first poll.
+	newest []contract.Task
+	known  map[string]contract.Task
+	pools  []contract.Pool
+	// turn selects the next of the known runs that are read one by one.
+	turn int
+	// trouble is the error of the last poll; empty if it succeeded.
+	trouble string
+}
+
+// watchRuns shows the newest runs and the pools until ctx ends, and then returns nil.
+func (a *app) watchRuns(ctx context.Context, c *client.Client, f runsFlags, filter contract.RunFilter) error {
+	w := &watcher{app: a, flags: f, filter: filter}
+	if len(filter.States) > 1 {
+		w.filter.States = nil
+	}
+	w.client = c.WithRetry(math.MaxInt64, w.retrying)
+	if a.Size != nil && !a.json {
+		w.view = display.NewView(a.Stdout, a.Size)
+	}
+	err := w.loop(ctx)
+	if w.view != nil {
+		err = errors.Join(err, w.view.Close())
+	}
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // an interrupt ends the view
+	}
+	return err
+}
+
+func (w *watcher) loop(ctx context.Context) error {
+	for pause := watchLeast; ; {
+		changed, err := w.look(ctx)
+		if err != nil {
+			return err
+		}
+		if pause = min(pause*3/2, watchMost); changed {
+			pause = watchLeast
+		}
+		for rest := pause; rest > 0; {
+			frame := rest
+			if w.view != nil {
+				frame = min(rest, watchFrame)
+				if err := w.view.Draw(w.page()); err != nil {
+					return err
+				}
+			}
+			if err := clock.Sleep(ctx, w.Clock, frame); err != nil {
+				return err
+			}
+			rest -= frame
+		}
+	}
+}
+
+// retrying shows that a poll failed.
+func (w *watcher) retrying(err error) {
+	first := w.trouble == ""
+	w.trouble = err.Error()
+	switch {
+	case w.view != nil:
+		_ = w.view.Draw(w.page()) // the next refresh reports the failure
+	case first:
+		w.note("%s; waiting for the server", w.trouble)
+	}
+}
+
+// look polls the runs and the pools, and shows the changes. The first poll shows the runs
+// that have not ended.
+func (w *watcher) look(ctx context.Context) (changed bool, err error) {
+	list, err := w.client.Tasks(ctx, client.Page{Filter: w.filter, Limit: watchRuns})
+	if err != nil {
+		return false, err
+	}
+	w.newest = slices.DeleteFunc(list.Tasks, func(t contract.Task) bool { return !w.flags.selects(t) })
+	before := w.known
+	w.known = map[string]contract.Task{}
+	for _, t := range slices.Backward(w.newest) { // in the order of their creation
+		w.known[t.RunID] = t
+		old, seen := before[t.RunID]
+		if seen && same(old, t) || before == nil && ended(t) {
+			continue
+		}
+		changed = true
+		if err := w.showRun(t); err != nil {
+			return false, err
+		}
+	}
+	left, err := w.lookAtOthers(ctx, before)
+	if err != nil {
+		return false, err
+	}
+	pools, err := w.lookAtPools(ctx)
+	w.trouble = ""
+	return changed || left || pools, err
+}
+
+// lookAtOthers reads runs that have left the page and had not ended.
+func (w *watcher) lookAtOthers(ctx context.Context, before map[string]contract.Task) (changed bool, err error) {
+	var ids []string
+	for id, old := range before {
+		if _, listed := w.known[id]; !listed && !ended(old) {
+			ids = append(ids, id)
+			w.known[id] = old
+		}
+	}
+	slices.Sort(ids)
+	for range min(len(ids), watchReads) {
+		w.turn++
+		id := ids[w.turn%len(ids)]
+		t, err := w.client.Task(ctx, id)
+		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
+			delete(w.known, id)
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if !same(before[id], t) {
+			changed = true
+			if err := w.showRun(t); err != nil {
+				return false, err
+			}
+		}
+		if w.known[id] = t; ended(t) || len(w.flags.states) > 0 && !slices.ContainsFunc(w.flags.states, func(s string) bool { return strings.EqualFold(s, t.State) }) {
+			delete(w.known, id)
+		}
+	}
+	return changed, nil
+}
+
+func (w *watcher) lookAtPools(ctx context.Context) (changed bool, err error) {
+	list, err := w.client.Pools(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range list.Pools {
+		if slices.Contains(w.pools, p) {
+			continue
+		}
+		changed = true
+		if err := w.showPool(p); err != nil {
+			return false, err
+		}
+	}
+	w.pools = list.Pools
+	return changed, nil
+}
+
+func ended(t contract.Task) bool { return run.State(t.State).Terminal() }
+
+// same reports whether two records of a run are shown in the same way.
+func same(a, b contract.Task) bool {
+	return a.State == b.State && a.Attempt == b.Attempt && (a.Cancel == nil) == (b.Cancel == nil)
+}
+
+// showRun shows a change of a run: as a line, or as an object with --json.
+func (w *watcher) showRun(t contract.Task) error {
+	switch {
+	case w.view != nil:
+		return nil
+	case w.json:
+		return w.printLine(map[string]any{"run": t})
+	}
+	words := []string{moment(w.Clock.Now()), t.RunID, t.State}
+	if t.Attempt > 1 {
+		words = append(words, fmt.Sprintf("attempt %d", t.Attempt))
+	}
+	if t.Cancel != nil && !ended(t) {
+		words = append(words, "cancel requested")
+	}
+	if reason := stateReason(t); reason != "" {
+		words = append(words, reason)
+	}
+	return w.say("%s\n", display.Clean(strings.Join(words, "  ")))
+}
+
+func (w *watcher) showPool(p contract.Pool) error {
+	switch {
+	case w.view != nil:
+		return nil
+	case w.json:
+		return w.printLine(map[string]any{"pool": p})
+	}
+	return w.say("%s\n", display.Clean(moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
+}
+
+// poolUse describes how full a pool is.
+func poolUse(p contract.Pool) string {
+	use := fmt.Sprintf("%d running, %d queued", p.Held, p.Queued)
+	if p.Limit > 0 {
+		use = fmt.Sprintf("%d of %d running, %d queued", p.Held, p.Limit, p.Queued)
+	}
+	if p.Draining {
+		use += ", draining"
+	}
+	return use
+}
+
+// page returns the lines for a terminal.
+func (w *watcher) page() []string {
+	now := w.Clock.Now()
+	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, moment(now))}
+	if w.trouble != "" {
+		lines[0] = w.trouble + "; waiting for the server"
+	}
+	for _, p := range w.pools[:min(len(w.pools), watchPools)] {
+		lines = append(lines, "pool "+p.ID+": "+poolUse(p))
+	}
+	if more := len(w.pools) - watchPools; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more pools", more))
+	}
+	t := display.NewTable("RUN", "STATE", "ATTEMPT", "QUEUE", "AGE", "REASON")
+	for _, r := range w.newest[:min(len(w.newest), max(w.view.Rows()-len(lines)-2, 0))] {
+		queue := ""
+		if r.QueuePosition != nil {
+			queue = fmt.Sprint(*r.QueuePosition)
+		}
+		t.Row(r.RunID, r.State, fmt.Sprint(r.Attempt), queue, age(now.Sub(r.CreatedAt)), stateReason(r))
+	}
+	var table bytes.Buffer
+	_, _ = t.WriteTo(&table) // a buffer accepts everything
+	return append(append(lines, ""), strings.Split(strings.TrimRight(table.String(), "\n"), "\n")...)
+}

@@ -1,0 +1,264 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (a *app) webhooks() *cobra.Command {
+	commands := []*cobra.Command{
+		a.webhooksCreate(), a.webhooksList(), a.webhooksShow(), a.webhooksTest(), a.webhooksRotate(), a.webhooksDeliveries(),
+		a.webhooksRedeliver(), a.webhooksDelete(), a.webhooksListen(),
+	}
+	for _, c := range commands {
+		a.serverFlags(c)
+	}
+	return group("webhooks", "Subscribe addresses to events, and look at deliveries", commands...)
+}
+
+// withClient adapts an action that needs a client.
+func (a *app) withClient(action func(context.Context, *client.Client, []string) error) func(*cobra.Command, []string) error {
+	return does(func(ctx context.Context, args []string) error {
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		return action(ctx, c, args)
+	})
+}
+
+func (a *app) webhooksCreate() *cobra.Command {
+	var in contract.WebhookSettings
+	c := &cobra.Command{
+		Use: "create URL", Short: "Subscribe an address to events",
+		Long: `Subscribe an address to the events of the tenant from now on. The command prints the
+secret that signs the deliveries; it is not shown again.`,
+		Example: "  sortie webhooks create https://hooks.example.org/sortie --type job.completed,job.failed",
+		Args:    exactly("URL"),
+	}
+	flags := c.Flags()
+	flags.StringSliceVar(&in.EventTypes, "type", nil, "only these types, such as job.failed or schedule.*")
+	flags.StringVar(&in.TaskID, "task", "", "only events of this run")
+	flags.StringVar(&in.JobID, "job", "", "only events of this stored job")
+	flags.StringVar(&in.BatchID, "batch", "", "only events of runs of this batch")
+	flags.StringVar(&in.ProjectID, "project", "", "only events of this project")
+	flags.StringVar(&in.Description, "description", "", "a text for people")
+	flags.BoolVar(&in.Ordered, "ordered", false, "send the events of a task one after another")
+	flags.IntVar(&in.RateLimit, "rate-limit", 0, "attempts per second; 0 is no limit")
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		in.URL = args[0]
+		w, err := c.CreateWebhook(ctx, in, uuid.NewString())
+		if err != nil {
+			return err
+		}
+		return a.webhookSecret(w)
+	})
+	return c
+}
+
+// webhookSecret prints a webhook with its new secret.
+func (a *app) webhookSecret(w contract.WebhookDetail) error {
+	if a.json {
+		return a.print(w)
+	}
+	a.note("the secret is shown this once")
+	return a.say("%s\n%s\n", w.ID, w.Secret)
+}
+
+func (a *app) webhooksList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the webhooks, by id", Example: "  sortie webhooks list", Args: exactly(),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+			all := contract.WebhookList{Webhooks: []contract.Webhook{}}
+			for cursor := ""; ; {
+				list, err := c.Webhooks(ctx, cursor)
+				if err != nil {
+					return err
+				}
+				all.Webhooks = append(all.Webhooks, list.Webhooks...)
+				if cursor = list.NextCursor; cursor == "" {
+					break
+				}
+			}
+			if a.json {
+				return a.print(all)
+			}
+			t := display.NewTable("WEBHOOK", "STATUS", "EVENTS", "URL", "DESCRIPTION")
+			for _, w := range all.Webhooks {
+				status := contract.WebhookActive
+				switch {
+				case w.DisabledReason != "":
+					status = contract.WebhookDisabled
+				case w.Paused:
+					status = contract.WebhookPaused
+				}
+				t.Row(w.ID, status, eventTypes(w), display.Clean(w.URL), display.Clean(w.Description))
+			}
+			_, err := t.WriteTo(a.Stdout)
+			return err
+		}),
+	}
+}
+
+func eventTypes(w contract.Webhook) string {
+	if len(w.EventTypes) == 0 {
+		return "all"
+	}
+	return display.Clean(strings.Join(w.EventTypes, ","))
+}
+
+func (a *app) webhooksShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
+		Args: exactly("WEBHOOK"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			w, err := c.Webhook(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(w)
+			}
+			p := w.Progress
+			text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
+			if w.DisabledReason != "" {
+				text += fmt.Sprintf("\ndisabled since %s: %s", moment(w.DisabledAt), w.DisabledReason)
+			}
+			if p.Failures > 0 {
+				text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, moment(p.LastFailureAt))
+			}
+			for _, r := range p.Missed {
+				text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
+			}
+			return a.say("%s\n", text)
+		}),
+	}
+}
+
+func (a *app) webhooksTest() *cobra.Command {
+	return &cobra.Command{
+		Use: "test WEBHOOK", Short: "Send a test event", Example: "  sortie webhooks test whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			attempt, err := c.TestWebhook(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(attempt)
+			}
+			if attempt.Status < 200 || attempt.Status > 299 {
+				return fmt.Errorf("the receiver did not accept the event: %s", result(attempt))
+			}
+			return a.say("%s\n", result(attempt))
+		}),
+	}
+}
+
+// result describes an attempt.
+func result(attempt contract.WebhookAttempt) string {
+	if attempt.Status == 0 {
+		return display.Clean(attempt.Error)
+	}
+	return fmt.Sprintf("answered %d in %d ms", attempt.Status, attempt.LatencyMS)
+}
+
+func (a *app) webhooksRotate() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate WEBHOOK", Short: "Add a secret to a webhook",
+		Long: `Add a secret to a webhook, which the command prints once. The older secret signs for 24
+hours more.`,
+		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			w, err := c.RotateWebhook(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.webhookSecret(w)
+		}),
+	}
+}
+
+func (a *app) webhooksDeliveries() *cobra.Command {
+	var state string
+	var limit int
+	c := &cobra.Command{
+		Use: "deliveries WEBHOOK", Short: "Show the newest deliveries of a webhook",
+		Example: "  sortie webhooks deliveries whk_01KJM74XY0H3ZZ5T605S8SXKKV --state failed", Args: exactly("WEBHOOK"),
+	}
+	c.Flags().StringVar(&state, "state", "", "only those that are pending, delivered or failed")
+	c.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		log, err := c.WebhookDeliveries(ctx, args[0], state, limit)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(log)
+		}
+		t := display.NewTable("POSITION", "EVENT", "TASK", "STATE", "TRIES", "NEXT", "LAST RESULT")
+		for _, d := range log.Deliveries {
+			next, last := "", ""
+			if !d.NextAttemptAt.IsZero() {
+				next = moment(d.NextAttemptAt)
+			}
+			if n := len(d.Attempts); n > 0 {
+				last = result(d.Attempts[n-1])
+			}
+			t.Row(strconv.FormatInt(d.Position, 10), d.EventType, d.TaskID, d.State, strconv.Itoa(d.Tries), next, last)
+		}
+		_, err = t.WriteTo(a.Stdout)
+		return err
+	})
+	return c
+}
+
+func (a *app) webhooksRedeliver() *cobra.Command {
+	return &cobra.Command{
+		Use: "redeliver WEBHOOK FROM TO", Short: "Send events again, by their positions",
+		Long: `Send the events of a webhook in a range of positions once more, also those that were
+delivered or missed. The command deliveries shows positions, the command show those that
+were missed.`,
+		Example: "  sortie webhooks redeliver whk_01KJM74XY0H3ZZ5T605S8SXKKV 17 17", Args: exactly("WEBHOOK", "FROM", "TO"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			var ends [2]int64
+			for i, text := range args[1:] {
+				var err error
+				if ends[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+					return wrong("malformed position %q, want a number", text)
+				}
+			}
+			again, err := c.Redeliver(ctx, args[0], ends[0], ends[1])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(again)
+			}
+			return a.say("%d events are sent again\n", again.Events)
+		}),
+	}
+}
+
+func (a *app) webhooksDelete() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete WEBHOOK", Short: "Delete a webhook with its log", Example: "  sortie webhooks delete whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := c.DeleteWebhook(ctx, args[0]); err != nil {
+				return err
+			}
+			if a.json {
+				return a.print(map[string]any{"deleted": args[0]})
+			}
+			return a.say("deleted %s\n", args[0])
+		}),
+	}
+}
