@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
@@ -18,6 +19,7 @@ import (
 type awsHome struct {
 	w      *world
 	db     *awsfake.DynamoDB
+	store  *dynamo.Store
 	steps  *awsfake.StepFunctions
 	engine *engine.Engine
 	calls  port.Executions
@@ -65,15 +67,27 @@ func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
 // simulation itself.
 func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
 	return func(c awsfake.Call) awsfake.Fate {
-		if h.w.time.current == nil || h.w.time.current.call == nil {
+		if h.w.time.current == nil || h.w.time.current.call == nil || h.w.settling {
 			return awsfake.Applied
 		}
 		return plan(c)
 	}
 }
 
-func (h *awsHome) open(context.Context) (port.Store, error) {
-	return dynamo.Open(h.db.AWS(), dynamo.Config{Table: tableName, Clock: hostClock{h.w}, Random: h.w.random.Uint64, Concurrency: 1})
+func (h *awsHome) open(context.Context) (database, error) {
+	var err error
+	h.store, err = dynamo.Open(h.db.AWS(), dynamo.Config{Table: tableName, Clock: hostClock{h.w}, Random: h.w.random.Uint64, Concurrency: 1})
+	return h.store, err
+}
+
+func (h *awsHome) feed(context.Context) (port.Feed, error) {
+	return dynamo.NewFeed(h.store, dynamo.FeedConfig{Retention: eventRetention})
+}
+
+// changes uses the filter of the relay's event source: records of commits with events, and
+// of notes.
+func (h *awsHome) changes(handled int) ([]json.RawMessage, int, error) {
+	return h.db.StreamRecords(tableName, "fresh", handled)
 }
 
 func (h *awsHome) start(context.Context) error { return nil }

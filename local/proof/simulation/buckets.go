@@ -84,6 +84,14 @@ func (b *buckets) Put(ctx context.Context, bucket port.Bucket, key, _ string, co
 	return b.maybeLost(ctx, "response to put")
 }
 
+// Replace implements port.Outputs.
+func (b *buckets) Replace(ctx context.Context, bucket port.Bucket, key, kind string, content []byte, etag string) error {
+	if object, _ := b.head(bucket, key); object.ETag != etag { //nolint:errcheck // no object has no ETag
+		return port.ErrChanged
+	}
+	return b.Put(ctx, bucket, key, kind, content)
+}
+
 // Open implements port.Outputs.
 func (b *buckets) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
 	object, err := b.head(bucket, key)

@@ -118,6 +118,8 @@ type attemptFacts struct {
 	// succeeded: a success was acknowledged. defectiveOutput: the upload
 	// differs from its report.
 	succeeded, defectiveOutput bool
+	// exitedZero: a machine of the attempt ended with exit code 0.
+	exitedZero bool
 	// machines counts the machines that were created. strangers stopped some of
 	// them.
 	machines, strangers int

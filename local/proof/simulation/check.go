@@ -3,6 +3,7 @@ package simulation
 import (
 	"bytes"
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -18,7 +19,10 @@ func (w *world) check() {
 	if w.process.crashed || w.broken != nil {
 		return
 	}
+	w.events.refresh()
+	w.refreshJobs()
 	changed := w.refresh()
+	w.checkFirings(changed)
 	for _, r := range changed {
 		w.checkChange(w.last[r.ID], r)
 	}
@@ -33,29 +37,48 @@ func (w *world) check() {
 	w.checkSlots()
 	w.checkMachines()
 	w.checkPrompt()
+	w.checkDueJobs()
 }
 
-// checkSlots compares the pool's leases with the records.
-func (w *world) checkSlots() {
-	held, queued := 0, 0
+// use is how many slots of a pool runs hold and queue for.
+type use struct{ held, queued int }
+
+// poolUse counts the slots of each pool by the records. A slot without a limit has no
+// lease.
+func (w *world) poolUse() map[string]use {
+	pools := map[string]use{}
 	for _, r := range w.records.ordered {
-		switch r.PoolState() {
-		case run.SlotHeld:
-			held++
-		case run.SlotQueued:
-			queued++
+		for _, s := range []run.Slot{r.Slot, r.JobSlot, r.KeySlot} {
+			of := pools[s.Pool]
+			switch {
+			case r.State.Terminal():
+				continue
+			case s.State == run.SlotQueued:
+				of.queued++
+			case s.State == run.SlotHeld && s.Limit > 0:
+				of.held++
+			default:
+				continue
+			}
+			pools[s.Pool] = of
 		}
 	}
-	if limit := w.config.MaxMachines; limit > 0 && held > limit {
-		w.fail("got %d held slots, want at most %d", held, limit)
-	}
+	return pools
+}
+
+// checkSlots compares the leases of the pools with the records.
+func (w *world) checkSlots() {
+	pools := w.poolUse()
 	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit
 		w.readPools()
 	}
-	same := true
+	leased := map[string]use{}
 	for _, p := range w.records.pools {
-		same = same && (w.config.MaxMachines == 0 || p.Held == held && p.Queued == queued)
+		if p.Held+p.Queued > 0 {
+			leased[p.Pool] = use{p.Held, p.Queued}
+		}
 	}
+	same := maps.Equal(leased, pools)
 	switch {
 	case same:
 		w.leasesDifferSince = time.Time{}
@@ -65,7 +88,7 @@ func (w *world) checkSlots() {
 	// The sweep corrects differences.
 	bound := 2*w.config.SweepInterval + time.Minute
 	if late := w.overdue(w.leasesDifferSince, bound, bound+20*w.config.SweepInterval); late > 0 || !same && !w.home.survivesCrash() {
-		w.fail("got the pools %v, want %d held and %d queued by the records", w.records.pools, held, queued)
+		w.fail("got the pools %v, want %v by the records", w.records.pools, pools)
 	}
 }
 
@@ -79,8 +102,14 @@ func (w *world) checkEnd(ctx context.Context) {
 	}
 	w.checkList(ctx)
 	records := w.records.ordered
-	if len(records) > w.requests+w.retried {
-		w.fail("got %d runs for %d requests", len(records), w.requests)
+	exports := 0
+	for _, r := range records {
+		if r.Work.Kind == run.KindExport {
+			exports++
+		}
+	}
+	if exports > w.requests+w.retried {
+		w.fail("got %d exports for %d requests", exports, w.requests)
 	}
 	for _, r := range records {
 		w.checkRun(ctx, r)
@@ -98,7 +127,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	// removes those.
 	allowed, left := w.unknownMachines, len(w.buckets.buckets[port.Uploads])
 	for _, r := range records {
-		if report := r.Attempt.Report; r.State == run.Completed && report.Upload == nil {
+		if report := r.Attempt.Report; r.State == run.Completed && (report == nil || report.Upload == nil) {
 			left -= w.uploads(r.TaskID) // uploads that a worker does not report are not removed
 		}
 		if r.State == run.Orphaned && !w.calm() {
@@ -144,6 +173,9 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 			ends++
 		}
 	}
+	if r.Missed != nil { // the record of skipped times has one event
+		ends += len(events)
+	}
 	if ends != 1 || len(events) != r.EventCount {
 		w.fail("%s: got %d terminal events in %d events, want 1 in %d", r.ID, ends, len(events), r.EventCount)
 	}
@@ -151,6 +183,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		w.fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
 	}
 	w.checkOutcome(r)
+	w.checkActions(ctx, r)
 	var output []byte
 	accepted := false
 	for key, body := range w.buckets.buckets[port.Accepted] {
@@ -166,9 +199,16 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		w.fail("%s: got output %q, want that of accepted attempt %d", r.ID, output, r.Attempt.Number)
 	case r.Output == nil && accepted:
 		w.fail("%s has an accepted object without an output", r.ID)
-	case r.State == run.Completed && !w.attempt(r.TaskID, r.Attempt.Number).succeeded && !w.mayLoseResponses():
+	case r.State == run.Completed && !w.succeeded(r) && !w.mayLoseResponses():
 		w.fail("%s is Completed without an acknowledged success", r.ID)
 	}
+}
+
+// succeeded reports whether the last attempt of a run was seen to succeed, or whether
+// the run needed none.
+func (w *world) succeeded(r *run.Run) bool {
+	of := w.attempt(r.TaskID, r.Attempt.Number)
+	return r.Skipped || of.succeeded || of.exitedZero && r.Work.Program != nil
 }
 
 // mayLoseResponses reports whether a commit can succeed without a response.
@@ -193,6 +233,9 @@ func (w *world) checkOutcome(r *run.Run) {
 	for n := 1; n <= r.Attempt.Number; n++ {
 		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
 			continue
+		}
+		if r.Fault != nil && r.Fault.Code == fault.HookRefused && r.Constraints.PostRunHook.Critical {
+			continue // a critical hook may refuse a success
 		}
 		if r.State != run.Completed || r.Attempt.Number != n {
 			w.fail("attempt %d of %s was acknowledged as %s, and the run ended as %s in attempt %d: %v",

@@ -49,6 +49,9 @@ var template = sync.OnceValues(func() (file []byte, err error) {
 			return err
 		}
 		_, err = sqlite.NewStore(ctx, db, clock.NewVirtual(start))
+		if err == nil {
+			_, err = sqlite.NewFeed(ctx, db, sqlite.FeedConfig{Clock: clock.NewVirtual(start), Retention: eventRetention})
+		}
 		// Close checkpoints the write-ahead log.
 		if err = errors.Join(err, engine.Migrate(ctx, db), db.Close()); err == nil {
 			file, err = os.ReadFile(path) //nolint:gosec // the path is from withTempDir

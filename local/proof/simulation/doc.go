@@ -20,14 +20,40 @@
 // Strangers stop machines. Services fail for seconds or hours, the clocks of
 // hosts are wrong, and contexts end in the middle of calls.
 //
+// Half of the worlds have jobs (jobs.go). Their owners create, change, pause, run and
+// delete them; schedules fire by wake-ups that are late, lost and repeated; hooks
+// allow, refuse, fail and hang; jobs trigger one another in chains and circles. An
+// operator drains the pool, resumes it and changes its limits.
+//
+// A relay makes the stream of events of what is committed, and up to three clients have
+// webhooks (relays.go, subscribers.go). Locally the relay and the deliveries are part of
+// the process. On AWS each call has a process of its own, which keeps its memory for later
+// calls unless it is killed; the table's stream and the queue repeat calls, and two relays
+// get the same changes. All of them are killed before and after each call of the streams
+// and of the webhooks' store, whose answers are also lost. Receivers accept, answer 500,
+// 429 and 410, hang, and cut the connection after they have taken an event, some for hours
+// and some for good. Readers are cut and continue behind their last event.
+//
 // After every event the invariants are checked. Facts never change
 // (invariants.go): only one worker per attempt is accepted; the pool's limit and
 // the order of its queue hold; a limit is never applied early; a machine that a
 // run needs is not destroyed; attempts do not overlap; acknowledged calls are
-// not lost. Every wait has an end (prompt.go): a bound for worlds in which
-// Sortie and its services do not fail, and a wider one for others. At the end
-// (check.go) a run has ended once, its events have no gaps, the output is that
-// of the accepted attempt, and nothing else is left.
+// not lost. Each due time of a schedule has one record, by a second computation
+// of its times (firings.go); limits of jobs and keys hold, constraints and
+// actions do what the stored definition says, as events, messages and triggered
+// runs show (constraints.go); queues serve by urgency, turn and age (queues.go).
+// Every wait has an end (prompt.go): a bound for worlds in which Sortie and its
+// services do not fail, and a wider one for others. At the end (check.go) a run
+// has ended once, its events have no gaps, the output is that of the accepted
+// attempt, and nothing else is left.
+//
+// The stream has no gap, each fact has one event in it, and the events of a run are in
+// their order (events.go). When the last run has ended, faults end too, except those of
+// receivers that never work, and time passes until nothing is left to deliver. Then
+// (settle.go) the stream has all committed events and no others, its checkpoints prove
+// the exported file, and each receiver has accepted each event of its webhook, unless all
+// attempts failed or the webhook was paused or disabled; for an ordered webhook one after
+// another in each task.
 //
 // Calls run as coroutines on one thread: while a call waits, others run.
 package simulation

@@ -30,6 +30,8 @@ type Outcome struct {
 	// Calls counts the calls of workers, Renewals their renewed tokens.
 	Calls, Renewals int
 	Took            time.Duration
+	// Events counts the events of the stream, Deliveries those that receivers got.
+	Events, Deliveries int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -63,6 +65,9 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	for i := range w.requests {
 		w.time.after(w.upTo(time.Minute), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
+	w.startJobs()
+	w.startOperator()
+	w.startSubscribers()
 	w.planOutages()
 	w.time.spawn(true, func() { w.sweep(restartHorizon) })
 	w.scheduleSweep()
@@ -75,9 +80,13 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 			w.fail("still active after %s and %d steps: %s", w.time.now.Sub(start), w.steps, w.active())
 		}
 	}
+	if len(w.problems) == 0 && w.broken == nil {
+		w.settleEvents()
+	}
 	w.time.abandon()
 	if len(w.problems) == 0 && w.broken == nil {
 		w.checkEnd(ctx)
+		w.checkEvents(ctx)
 	}
 	return w.outcome(), errors.Join(w.broken, w.home.close())
 }
@@ -122,6 +131,9 @@ func (w *world) step(ctx context.Context) {
 // scheduleSweep schedules the next sweep.
 func (w *world) scheduleSweep() {
 	w.time.push(w.config.SweepInterval, true, func() {
+		if w.settling {
+			return
+		}
 		w.scheduleSweep()
 		w.time.spawn(true, func() { w.sweep(0) })
 	})
@@ -140,11 +152,11 @@ func (w *world) sweep(early time.Duration) {
 
 // quiet reports whether nothing is left to happen but sweeps.
 func (w *world) quiet() bool {
-	if w.time.busy > 0 || w.process.crashed {
+	if w.time.busy > 0 || w.process.crashed || !w.jobsQuiet() {
 		return false
 	}
 	for _, r := range w.records.ordered {
-		if !r.State.Terminal() {
+		if !r.State.Terminal() || actionsPending(r) != "" {
 			return false
 		}
 	}
@@ -183,6 +195,10 @@ func (w *world) outcome() Outcome {
 	o := Outcome{
 		Problems: w.problems, Trace: w.trace.String(), Starts: w.starts, Machines: w.machines.created, Steps: w.steps,
 		Calls: w.calls, Renewals: w.renewals, Took: w.time.now.Sub(start), Ends: map[run.State]int{},
+	}
+	o.Events = int(w.events.newest)
+	for _, s := range w.subscribers {
+		o.Deliveries += s.count
 	}
 	for _, r := range w.records.ordered {
 		o.Runs++

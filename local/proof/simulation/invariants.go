@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -16,6 +17,13 @@ type runFacts struct {
 	terminatingAt time.Time
 	// queuedAt is when the run was first seen in the queue, of its last stay.
 	queuedAt time.Time
+	// jobQueuedAt is the same for the queue of its job. enteredAt is when the run was
+	// first seen in its state, actingAt when its action was seen to begin.
+	jobQueuedAt, enteredAt, actingAt time.Time
+	// keyQueuedAt is the same for the queue of its key.
+	keyQueuedAt time.Time
+	// machines counts the machines of all attempts.
+	machines int
 	// missing is the position of an execution that has not started.
 	missing      position
 	missingStart int
@@ -34,10 +42,25 @@ func (w *world) checkChange(before, r *run.Run) {
 	if before != nil {
 		w.checkOrder(before, r)
 		w.checkAttempt(before, r)
+	} else {
+		w.checkRoom(r)
 	}
 	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued) {
 		facts.queuedAt = w.time.now
 	}
+	if r.JobSlot.State == run.SlotQueued && (before == nil || before.JobSlot.State != run.SlotQueued) {
+		facts.jobQueuedAt = w.time.now
+	}
+	if r.KeySlot.State == run.SlotQueued && (before == nil || before.KeySlot.State != run.SlotQueued) {
+		facts.keyQueuedAt = w.time.now
+	}
+	if before == nil || before.State != r.State {
+		facts.enteredAt = w.time.now
+	}
+	if r.Acting != nil && (before == nil || before.Acting == nil) {
+		facts.actingAt = w.time.now
+	}
+	w.checkJobRun(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
 		facts.terminatingAt = w.time.now
 	}
@@ -84,7 +107,9 @@ func (w *world) checkOrder(before, r *run.Run) {
 // known, and that a slot is granted in the order of the queue.
 func (w *world) checkAttempt(before, r *run.Run) {
 	if r.Slot.State == run.SlotHeld && before.Slot.State != run.SlotHeld {
-		w.checkGrant(before, r)
+		w.checkGrant(r)
+		w.checkDrained(r)
+		w.checkLimit(r)
 	}
 	was, is := before.Attempt, r.Attempt
 	if was.Number != is.Number {
@@ -111,38 +136,10 @@ func (w *world) checkAttempt(before, r *run.Run) {
 	}
 }
 
-// checkGrant checks that a run does not take a slot before a run that was
-// queued before it. A grant is decided before a slow commit: runs that queue
-// meanwhile do not count.
-func (w *world) checkGrant(before, r *run.Run) {
-	for _, other := range w.records.ordered {
-		was := w.last[other.ID]
-		if other.ID == r.ID || other.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || other.Attempt.Number != was.Attempt.Number {
-			continue
-		}
-		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).queuedAt) < 2*slowest {
-			continue
-		}
-		if other.Attempt.Throttles != was.Attempt.Throttles {
-			continue // it had its slot, and returned it after a throttled start
-		}
-		since := other.Slot.Since
-		// A run can be queued and get its slot between two checks. By the clock of its
-		// host, it may have been queued first.
-		place := r.Slot.Asked
-		if before.Slot.State == run.SlotQueued {
-			place = before.Slot.Since
-		}
-		if since.Before(place) {
-			w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, since.Sub(start))
-		}
-	}
-}
-
 // checkFault checks that a limit is not applied early.
 func (w *world) checkFault(r *run.Run) {
 	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout {
+	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout && r.Fault.Code != fault.ActionTimeout {
 		return
 	}
 	of.faultChecked = true
@@ -156,9 +153,13 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.HeartbeatTimeout:
 		w.checkHeartbeatTimeout(r, of)
 	case fault.RunTimeout:
-		early(r.Policy.TimeLimit, r.Attempt.EndedAt.Sub(r.Attempt.StartedAt))
+		// A worker stops its program earlier, to report that.
+		early(r.Policy.TimeLimit-limit.ReportMargin(r.Policy.TimeLimit), r.Attempt.EndedAt.Sub(r.Attempt.StartedAt))
 	case fault.QueueTimeout:
 		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
+	case fault.ActionTimeout:
+		least, _ := waitLimits(r)
+		early(least, r.EndedAt.Sub(r.Acting.At))
 	case fault.StartTimeout:
 		if machine == nil || machine.alive() {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
@@ -217,6 +218,9 @@ func (w *world) checkStateTimeout(ref run.Ref) {
 // checkLaunch checks that a machine is created only when the machine of the
 // previous attempt is gone or was unreachable for ten minutes, and once.
 func (w *world) checkLaunch(m *machine) {
+	if r := w.records.byID[m.spec.Owner.RunID]; r != nil {
+		w.factsOf(r).machines++
+	}
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if facts.machines++; facts.machines > 1 && w.calm() && facts.strangers == 0 {
 		w.fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)

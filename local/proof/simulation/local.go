@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -16,9 +17,14 @@ import (
 type home interface {
 	// open opens the store for a new process, start starts the executions after
 	// it. close releases what a process has opened.
-	open(ctx context.Context) (port.Store, error)
+	open(ctx context.Context) (database, error)
 	start(ctx context.Context) error
 	close() error
+	// feed returns the streams of events for a process that relays, delivers or reads.
+	feed(ctx context.Context) (port.Feed, error)
+	// changes returns the records of the table's stream behind the first handled ones that
+	// have events, and the number of all records. The local home has no such stream.
+	changes(handled int) (records []json.RawMessage, all int, err error)
 	// executions are the executions that the processes use. states are the same
 	// without faults and quotas.
 	executions() port.Executions
@@ -34,6 +40,13 @@ type home interface {
 	survivesCrash() bool
 }
 
+// database is a store with the webhooks, and the changes to be relayed.
+type database interface {
+	port.Store
+	port.WebhookStore
+	port.Outbox
+}
+
 // localHome is SQLite and the local engine, in the process itself.
 type localHome struct {
 	w      *world
@@ -47,13 +60,19 @@ func newLocalHome(w *world) (*localHome, error) {
 	return h, copyTemplate(h.path)
 }
 
-func (h *localHome) open(ctx context.Context) (port.Store, error) {
+func (h *localHome) open(ctx context.Context) (database, error) {
 	var err error
 	if h.db, err = sqlite.Open(ctx, h.path); err != nil {
 		return nil, err
 	}
 	return sqlite.NewStore(ctx, h.db, hostClock{h.w})
 }
+
+func (h *localHome) feed(ctx context.Context) (port.Feed, error) {
+	return sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: hostClock{h.w}, Retention: eventRetention, Random: h.w.random.Uint64})
+}
+
+func (h *localHome) changes(int) ([]json.RawMessage, int, error) { return nil, 0, nil }
 
 func (h *localHome) start(ctx context.Context) error {
 	machine, err := stateMachine()

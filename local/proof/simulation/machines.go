@@ -232,6 +232,9 @@ func (r *machines) end(m *machine, exit port.Exit) {
 		exit.At = r.w.time.now
 		m.exit = &exit
 	}
+	if exit.Code == 0 {
+		r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).exitedZero = true
+	}
 	r.w.note("%s is gone, code %d", m.id, exit.Code)
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -26,12 +25,14 @@ type processCrash struct{}
 // process is one start of Sortie with its memory.
 type process struct {
 	w         *world
-	store     port.Store
+	store     database
 	api       http.Handler
 	functions map[string]lambdakit.TaskFunc
 	crashed   bool
 	// clockOffset is the offset of its host's clock.
 	clockOffset time.Duration
+	// hosts are processes that wait for a call. local: one is for all calls.
+	hosts []*host
 }
 
 // startProcess starts Sortie with the stored data.
@@ -45,14 +46,18 @@ func (w *world) startProcess(ctx context.Context) error {
 	}
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = orchestrator.NewSystem(
-		&crashingStore{store, w}, &executions{w}, fake.NewSchedules(nil), crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
-		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), orchestrator.NoHooks{}, api.Environment, w.config,
+		&crashingStore{store, w}, &executions{w}, w.wakeUps, crashingRunner{w.machines, w}, w.buckets, w.signer, hostClock{w}, w.log,
+		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err
 	}
 	p.functions = stack.Functions(w.system)
-	return w.home.start(ctx)
+	if err := w.home.start(ctx); err != nil {
+		return err
+	}
+	w.startEvents()
+	return nil
 }
 
 // storeFaults decides the fate of a call of the store.
@@ -126,6 +131,7 @@ func (w *world) function(name string, payload json.RawMessage) (answer json.RawM
 	case !ok:
 		panic(processCrash{})
 	case err != nil:
+		w.note("%s fails: %v", name, err)
 		return nil, &engine.InvokeError{Name: lambdakit.ErrorName(err), Cause: err.Error()}
 	}
 	return answer, nil

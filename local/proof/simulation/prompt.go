@@ -37,8 +37,10 @@ func (w *world) checkPrompt() {
 	for _, r := range w.records.ordered {
 		w.checkExecution(r)
 		if r.State.Terminal() {
+			w.checkEndActions(r)
 			continue
 		}
+		w.checkExpected(r)
 		what, end, kind := w.limitOf(r)
 		if late := w.overdue(end, kind, kind+w.patience()); late > 0 {
 			w.fail("%s waits %s too long for the end of %s", r.ID, late, what)
@@ -59,10 +61,19 @@ func (w *world) checkPrompt() {
 func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	switch r.State {
 	case run.Pending:
-		if r.Slot.State == run.SlotQueued {
+		if r.Slot.State == run.SlotQueued || r.KeySlot.State == run.SlotQueued {
 			return "the queue timeout", r.QueueBy(), 3 * time.Second
 		}
+		if r.Slot.State == run.SlotHeld {
+			return "its constraints", r.Slot.Since, hookTime + 2*time.Second
+		}
 		return "its admission", r.EnteredAt, 2 * time.Second
+	case run.PreRun:
+		return "the time that it is for", r.ScheduledAt, 3 * time.Second
+	case run.ConditionPending, run.ConditionRunning:
+		return "its constraints", w.factsOf(r).enteredAt, hookTime + 2*time.Second
+	case run.ActionPending, run.ActionRunning:
+		return w.actionLimitOf(r)
 	case run.ContainerCreating:
 		if r.Slot.State == run.SlotQueued { // its start was throttled, or deferred
 			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
@@ -84,11 +95,39 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if w.plan.stuck+w.plan.invisible > 0 {
 			cleanup += unreachable + 2*time.Minute
 		}
+		if r.Constraints != nil && r.Constraints.PostRunHook != nil {
+			cleanup += hookTime
+		}
 		return "the cleanup", w.factsOf(r).terminatingAt, cleanup
 	case run.Retrying:
 		return "the delay", r.RetryAt, 3 * time.Second
 	}
 	return "", time.Time{}, 0
+}
+
+// actionLimitOf is limitOf for a run that acts on a violated constraint.
+func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
+	facts := w.factsOf(r)
+	switch {
+	case r.Slot.State == run.SlotQueued:
+		return "the queue timeout", r.QueueBy(), 3 * time.Second
+	case r.Acting == nil || !r.Acting.Waits && !r.Acting.Done:
+		return "its action", facts.enteredAt, hookTime + 2*time.Second
+	}
+	_, most := waitLimits(r)
+	return "the wait of its action", facts.actingAt.Add(most), hookTime + 3*time.Second
+}
+
+// checkEndActions checks that the actions that follow the end of a run are carried out.
+func (w *world) checkEndActions(r *run.Run) {
+	pending := actionsPending(r)
+	if pending == "" {
+		return
+	}
+	bound := 4*hookTime + 2*w.config.SweepInterval + 2*time.Minute
+	if late := w.overdue(w.factsOf(r).endedAt, bound, bound+w.patience()); late > 0 {
+		w.fail("%s has ended, and %s is pending %s too long", r.ID, pending, late)
+	}
 }
 
 // checkExecution checks that the execution of a run is where its record is.
@@ -156,6 +195,9 @@ func (w *world) checkCancel(r *run.Run) {
 	if w.attempt(r.TaskID, r.Attempt.Number).longStart {
 		most += r.Policy.Retry.MaxDelay
 	}
+	if !r.Attempt.CreateBy.IsZero() { // its machine is awaited
+		most += 2 * time.Minute
+	}
 	if late := w.overdue(r.Cancel.At, most, most+w.patience()); late > 0 {
 		w.fail("cancel of %s takes %s longer than its grace", r.ID, late)
 	}
@@ -189,7 +231,8 @@ func (w *world) checkIdle() {
 			queued++
 		}
 	}
-	if queued == 0 || held >= w.config.MaxMachines || w.plan.throttles > 0 || w.down(throttling) { // a throttled start queues too
+	limit, _ := w.limits()
+	if queued == 0 || held >= limit || w.draining() || w.plan.throttles > 0 || w.down(throttling) { // a throttled start queues too
 		w.idleSince = time.Time{}
 		return
 	}
@@ -197,7 +240,7 @@ func (w *world) checkIdle() {
 		w.idleSince = w.time.now
 	}
 	if late := w.overdue(w.idleSince, time.Second, 2*time.Minute+20*w.config.SweepInterval); late > 0 {
-		w.fail("%d runs are queued with %d of %d slots held", queued, held, w.config.MaxMachines)
+		w.fail("%d runs are queued with %d of %d slots held", queued, held, limit)
 	}
 }
 

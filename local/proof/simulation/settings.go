@@ -28,6 +28,9 @@ type plan struct {
 	// serviceFaults is the chance that a service of AWS throttles a call, or
 	// answers in parts.
 	serviceFaults float64
+	// lostWakeUps is the chance that a wake-up of a job is lost, and that it comes twice,
+	// or after it was replaced.
+	lostWakeUps float64
 	// outages is the number of long failures.
 	outages int
 	// skew limits the offset of a host's clock.
@@ -55,7 +58,7 @@ func (w *world) drawPlan() plan {
 		throttles: some(0.5), noCapacity: some(0.2), invisible: some(0.5), stuck: some(0.2),
 		neverStart: some(0.3), immediate: some(0.6), lost: some(0.3), late: some(0.2), lostExits: some(0.5), cancels: some(0.4),
 		workerContract: []float64{0, 0.5, 1, 1}[w.random.IntN(4)], clones: some(0.3), freezes: some(0.5), ignoreSignals: some(0.5),
-		strangers: some(0.2), retries: some(0.2), interrupts: some(0.02) * float64(w.random.IntN(2)),
+		strangers: some(0.2), retries: some(0.2), lostWakeUps: some(0.3), interrupts: some(0.02) * float64(w.random.IntN(2)),
 	}
 	if w.chance(0.1) {
 		p.neverStart = 1

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var runs, attempts, starts, machines, steps, calls, renewals int
+	var runs, attempts, starts, machines, steps, calls, renewals, streamed, deliveries int
 	traced, started := false, time.Now()
 	ends := map[run.State]int{}
 	next := make(chan uint64)
@@ -61,6 +61,7 @@ func TestInvariants(t *testing.T) {
 					t.Logf("seed %d; repeat with: go test ./local/proof/simulation -seed=%[1]d -seeds=1 -trace\n%s", seed, o.Trace)
 				}
 				runs, attempts, starts, machines = runs+o.Runs, attempts+o.Attempts, starts+o.Starts, machines+o.Machines
+				streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
 				steps, calls, renewals = steps+o.Steps, calls+o.Calls, renewals+o.Renewals
 				for state, n := range o.Ends {
 					ends[state] += n
@@ -85,8 +86,8 @@ func TestInvariants(t *testing.T) {
 	}
 	took := time.Since(started).Seconds()
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; ends: %v",
-		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, ends)
+		"%d calls of workers, %d renewed tokens; %d events in streams, %d calls of receivers; ends: %v",
+		*seeds, float64(*seeds)/took, steps, runs, attempts, machines, starts, calls, renewals, streamed, deliveries, ends)
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

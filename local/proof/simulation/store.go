@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -18,22 +19,43 @@ type crashingStore struct {
 }
 
 // Create implements port.Store.
-func (s *crashingStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s *crashingStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	s.w.maybeCrash()
-	existing, err := s.Store.Create(ctx, first, key)
+	existing, err := s.Store.Create(ctx, first, key, with...)
 	s.w.maybeCrash()
 	return existing, err
 }
 
-// Commit implements port.Store.
-func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error {
+// SaveJob implements port.Store.
+func (s *crashingStore) SaveJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.around(func() error { return s.Store.SaveJob(ctx, j, notes...) })
+}
+
+// FireJob implements port.Store.
+func (s *crashingStore) FireJob(ctx context.Context, j job.Job, firings ...port.Write) error {
+	return s.around(func() error { return s.Store.FireJob(ctx, j, firings...) })
+}
+
+// DeleteJob implements port.Store.
+func (s *crashingStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.around(func() error { return s.Store.DeleteJob(ctx, j, notes...) })
+}
+
+// around makes a commit that may be slow, between two times at which the process can
+// crash.
+func (s *crashingStore) around(commit func() error) error {
 	s.w.maybeCrash()
 	if s.w.chance(s.w.plan.slowCommits) {
 		s.w.time.sleep(s.w.upTo(slowest))
 	}
-	err := s.Store.Commit(ctx, writes...)
+	err := commit()
 	s.w.maybeCrash()
 	return err
+}
+
+// Commit implements port.Store.
+func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error {
+	return s.around(func() error { return s.Store.Commit(ctx, writes...) })
 }
 
 // observedStore notes which records may have changed.
@@ -43,12 +65,15 @@ type observedStore struct {
 }
 
 // Create implements port.Store.
-func (s observedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey) (*run.Run, error) {
+func (s observedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
 	if err := interrupted(ctx); err != nil {
 		return nil, err
 	}
-	existing, err := s.Store.Create(ctx, first, key)
-	s.w.records.touch(first.Run.Ref())
+	existing, err := s.Store.Create(ctx, first, key, with...)
+	for _, each := range append(with, first) {
+		s.w.records.touch(each.Run.Ref())
+	}
+	s.w.events.written(err)
 	return existing, err
 }
 
@@ -61,6 +86,46 @@ func (s observedStore) Commit(ctx context.Context, writes ...port.Write) error {
 	for _, each := range writes {
 		s.w.records.touch(each.Run.Ref())
 	}
+	s.w.events.written(err)
+	return err
+}
+
+// SavePool implements port.Store.
+func (s observedStore) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	err := s.Store.SavePool(ctx, p, notes...)
+	s.w.events.written(err, notes...)
+	return err
+}
+
+// SaveJob implements port.Store.
+func (s observedStore) SaveJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.observeJob(ctx, j, func() error { return s.Store.SaveJob(ctx, j, notes...) }, notes...)
+}
+
+// FireJob implements port.Store.
+func (s observedStore) FireJob(ctx context.Context, j job.Job, firings ...port.Write) error {
+	err := s.observeJob(ctx, j, func() error { return s.Store.FireJob(ctx, j, firings...) })
+	for _, each := range firings {
+		s.w.records.touch(each.Run.Ref())
+	}
+	return err
+}
+
+// DeleteJob implements port.Store.
+func (s observedStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.Note) error {
+	return s.observeJob(ctx, j, func() error { return s.Store.DeleteJob(ctx, j, notes...) }, notes...)
+}
+
+func (s observedStore) observeJob(ctx context.Context, j job.Job, commit func() error, notes ...port.Note) error {
+	if err := interrupted(ctx); err != nil {
+		return err
+	}
+	err := commit()
+	s.w.touchJob(j.ID)
+	s.w.events.written(err, notes...)
 	return err
 }
 

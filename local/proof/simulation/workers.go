@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // worker is one process in a machine. It uses the worker contract, or the
@@ -18,8 +19,10 @@ type worker struct {
 	// name is its workerId.
 	name           string
 	workerContract bool
-	envelope       contract.TaskEnvelope
-	token          string
+	// exits: the exit code of the process is its report.
+	exits    bool
+	envelope contract.TaskEnvelope
+	token    string
 	// A worker that ignoresSignals does not stop on SIGTERM or a refusal. A
 	// silent one makes no more calls.
 	ignoresSignals, silent bool
@@ -50,6 +53,7 @@ func (w *world) startWorkers(m *machine) {
 	modern := w.chance(w.plan.workerContract)
 	for i := range count {
 		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.chance(w.plan.ignoreSignals)}
+		p.exits = !modern && m.spec.Env[contract.CompletionVariable] == string(run.CompletionExit)
 		p.handlesSigterm = modern && w.chance(0.5)
 		p.obeysDeadline, p.patient = w.chance(0.5), w.chance(0.3)
 		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
@@ -179,6 +183,8 @@ func (p *worker) endWork() {
 		w.note("%s does not end", p.name)
 	case p.workerContract:
 		p.complete(p.result())
+	case p.exits:
+		p.exit([]int{0, 0, 0, 0, 1, 2, 75}[w.random.IntN(7)])
 	case draw < w.plan.lost+0.11:
 		p.report(contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
 	case draw < w.plan.lost+0.14:

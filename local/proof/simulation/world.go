@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
@@ -28,11 +29,38 @@ type world struct {
 	machines *machines
 	buckets  *buckets
 	signer   port.Signer
+	wakeUps  *schedules
+	hooks    *hooks
 	config   orchestrator.Config
 	// longest limits the durations of the world's policies, requests is the
 	// number of runs that clients submit.
 	longest  time.Duration
 	requests int
+	// jobIDs are the jobs of the world, horizon is how long their schedules fire, and
+	// schedules are the times of the schedules that clients sent.
+	jobIDs    []string
+	horizon   time.Duration
+	schedules map[scheduleKey]nominal
+	// jobs is what was seen of the jobs, touchedJobs may have changed, and abandoned
+	// are times that a change may have lost. ownersDone counts the owners that ended.
+	jobs        map[string]*jobModel
+	touchedJobs map[string]bool
+	abandoned   []abandonedTime
+	ownersDone  int
+	// served is when a key of a pool last got a slot, and when it did before.
+	served map[turn]lastTurns
+	// drains are what the operator of the pool knows.
+	drains drains
+	// resizes are the changes of its limits, after its first limits.
+	resizes []resize
+	// results are the ends of the runs of each job, in their order.
+	results map[string][]result
+
+	// events is what was seen of the stream of events, subscribers have webhooks.
+	events      *streamModel
+	subscribers []*subscriber
+	// settling: nothing fails any more, and events are delivered until none is left.
+	settling bool
 
 	home    home
 	process *process
@@ -84,7 +112,8 @@ func newWorld(seed uint64, dir string) *world {
 		time: &timeline{now: start, parked: map[*task]bool{}}, trace: &bytes.Buffer{},
 		attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{},
 		records: records{touched: map[run.Ref]bool{}, byID: map[string]*run.Run{}}, runs: map[string]*runFacts{}, positions: map[string]*position{},
-		last: map[string]*run.Run{}, tokens: map[string]int{},
+		last: map[string]*run.Run{}, tokens: map[string]int{}, schedules: map[scheduleKey]nominal{},
+		served: map[turn]lastTurns{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{}, results: map[string][]result{},
 	}
 	w.log = slog.New(slog.NewTextHandler(w.trace, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -97,9 +126,14 @@ func newWorld(seed uint64, dir string) *world {
 	}}))
 	w.machines = &machines{w: w, byID: map[string]*machine{}}
 	w.buckets = newBuckets(w)
+	w.wakeUps = &schedules{w: w, wakeUps: map[job.Ref]int{}}
+	w.hooks = newHooks(w)
 	w.signer = fake.NewSigner(nil, "simulation")
 	w.plan = w.drawPlan()
 	w.config = w.drawConfig()
+	w.drawJobs()
+	w.events = newStreamModel(w)
+	w.drawSubscribers()
 	return w
 }
 

@@ -1,0 +1,243 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/stream"
+)
+
+// streamName is the stream of the only tenant.
+var streamName = port.EventStream(client.Tenant)
+
+// streamModel is what was seen of the stream of the tenant's events, which is read after
+// each step that may have changed it. It is also the bus and the queue of the webhooks.
+type streamModel struct {
+	w    *world
+	keys *fake.EventKeys
+	relays
+	// touched: the stream may have changed.
+	touched bool
+	epoch   string
+	newest  int64
+	// all are the events by position, from 1; positions are by ULID, tasks by task.
+	all       []events.Envelope
+	positions map[string]int64
+	tasks     map[string][]int64
+	// facts are the events by idempotency key, seqs the last event of each run.
+	facts map[string]string
+	seqs  map[string]int
+	// notes are the ids of notes: true if their change was committed, false if it may
+	// have been.
+	notes map[string]bool
+	// published counts the events of the bus by position.
+	published map[int64]int
+	// read counts the events that readers got.
+	read int
+
+	// mu guards found, which receivers add to.
+	mu    sync.Mutex
+	found string
+}
+
+func newStreamModel(w *world) *streamModel {
+	return &streamModel{
+		w: w, keys: fake.NewEventKeys(nil), positions: map[string]int64{}, tasks: map[string][]int64{}, facts: map[string]string{},
+		seqs: map[string]int{}, notes: map[string]bool{}, published: map[int64]int{},
+	}
+}
+
+// problem records what a receiver has found. It is safe for concurrent use.
+func (m *streamModel) problem(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.found == "" {
+		m.found = fmt.Sprintf(format, args...)
+	}
+}
+
+// written notes a write of the store, and schedules the relay.
+func (m *streamModel) written(err error, notes ...port.Note) {
+	for _, n := range notes {
+		m.notes[n.ID] = m.notes[n.ID] || err == nil
+	}
+	if m.w.process != nil && !m.w.process.crashed {
+		m.relayAfter(m.w.upTo(2 * time.Second))
+	}
+}
+
+// refresh reads the events behind the last known one, and checks that positions have no
+// gaps, that each fact has one event, and that the events of a run are in their order.
+func (m *streamModel) refresh() {
+	if m.mu.Lock(); m.found != "" {
+		m.w.fail("%s", m.found)
+	}
+	m.mu.Unlock()
+	if !m.touched {
+		return
+	}
+	m.touched = false
+	head, records := m.tail()
+	if m.epoch != "" && head.Epoch != m.epoch {
+		m.w.fail("the stream has epoch %s, want %s", head.Epoch, m.epoch)
+	}
+	m.epoch = head.Epoch
+	for _, r := range records {
+		m.add(r)
+	}
+	if head.Newest != m.newest {
+		m.w.fail("the stream ends at %d, and its newest event is at %d", head.Newest, m.newest)
+	}
+}
+
+// tail returns the head of the stream and the records behind the last known one.
+func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
+	feed, err := m.w.home.feed(context.Background())
+	if err != nil {
+		m.w.broken = err
+		return head, nil
+	}
+	m.w.observe(func() {
+		if head, err = feed.Head(context.Background(), streamName); err != nil {
+			return
+		}
+		for at := m.newest; at < head.Newest; {
+			var page []port.FeedRecord
+			if page, err = feed.Read(context.Background(), streamName, at, 1000); err != nil || len(page) == 0 {
+				return
+			}
+			records, at = append(records, page...), page[len(page)-1].Position
+		}
+	})
+	if err != nil {
+		m.w.fail("cannot read the stream: %v", err)
+	}
+	return head, records
+}
+
+func (m *streamModel) add(r port.FeedRecord) {
+	e, _, err := events.Unverified(r.Data)
+	if err != nil || e.EventID != events.ID(r.ID) || e.Job == nil && e.Policy == nil && e.Schedule == nil {
+		m.w.fail("record %d of the stream is not event %s: %v", r.Position, r.ID, err)
+	}
+	if r.Position != m.newest+1 {
+		m.w.fail("the stream has position %d behind %d", r.Position, m.newest)
+	}
+	if before, has := m.positions[r.ID]; has {
+		m.w.fail("event %s is at %d and at %d", r.ID, before, r.Position)
+	}
+	if other, has := m.facts[e.IdempotencyKey]; has {
+		m.w.fail("events %s and %s are about %s", other, r.ID, e.IdempotencyKey)
+	}
+	if e.Job != nil && e.Job.Seq > 0 {
+		if last := m.seqs[e.Job.RunID]; e.Job.Seq != last+1 {
+			m.w.fail("event %d of run %s is behind event %d", e.Job.Seq, e.Job.RunID, last)
+		}
+		m.seqs[e.Job.RunID] = e.Job.Seq
+	}
+	if e.Job != nil {
+		m.tasks[e.Job.ID] = append(m.tasks[e.Job.ID], r.Position)
+	}
+	m.newest, m.all = r.Position, append(m.all, e)
+	m.positions[r.ID], m.facts[e.IdempotencyKey] = r.Position, r.ID
+}
+
+// Publish implements port.Publisher.
+func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent) (failed []int, err error) {
+	w := m.w
+	w.maybeCrash()
+	for i, e := range published {
+		if w.chance(w.plan.lostCalls) {
+			failed = append(failed, i)
+			continue
+		}
+		m.published[e.Position]++
+	}
+	w.maybeCrash()
+	if len(failed) > 0 {
+		return failed, fault.New(fault.Unavailable, "the bus is slow")
+	}
+	return nil, nil
+}
+
+// follow is a reader of the whole stream. Its connection is cut, and it continues behind
+// the last event that it has got.
+func (w *world) follow() {
+	m, at, got := w.events, "0", int64(0)
+	for {
+		w.time.sleep(w.upTo(5 * time.Minute))
+		page, err := stream.Page{}, error(nil)
+		ok := w.onHost(func(ctx context.Context, h *host) {
+			page, err = h.streams.Page(ctx, client, stream.PageQuery{After: at, Limit: 1 + w.random.IntN(20)})
+		})
+		if !ok || err != nil || w.chance(w.plan.lostCalls) {
+			continue
+		}
+		next := page.Next.String()
+		for _, e := range page.Events {
+			if w.chance(w.plan.lostCalls) {
+				next = at // the connection is cut
+				break
+			}
+			if e.Position != got+1 {
+				w.fail("a reader got the event at %d behind that at %d", e.Position, got)
+			}
+			got, at = e.Position, stream.Cursor{Epoch: m.epoch, Position: e.Position}.String()
+			m.read++
+		}
+		at = next
+	}
+}
+
+// file returns the stream as it is exported, with its checkpoints.
+func (m *streamModel) file(ctx context.Context) ([]byte, error) {
+	var file []byte
+	feed, err := m.w.home.feed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := feed.Marks(ctx, streamName, 0, 100_000)
+	if err != nil {
+		return nil, err
+	}
+	for at := int64(0); at < m.newest; {
+		records, err := feed.Read(ctx, streamName, at, 1000)
+		if err != nil || len(records) == 0 {
+			return nil, err
+		}
+		for _, r := range records {
+			file = append(append(file, r.Data...), '\n')
+			at = r.Position
+			for _, mark := range marks {
+				if mark.Position == at {
+					line, err := json.Marshal(events.CheckpointLine{Checkpoint: string(mark.Data)})
+					if err != nil {
+						return nil, err
+					}
+					file = append(append(file, line...), '\n')
+				}
+			}
+		}
+	}
+	return file, nil
+}
+
+// verifiers returns the keys that verify the stream.
+func (m *streamModel) verifiers(ctx context.Context) (events.Keys, error) {
+	all, err := m.keys.Published(ctx)
+	if err != nil {
+		return nil, err
+	}
+	document, err := json.Marshal(map[string]any{"keys": all})
+	if err != nil {
+		return nil, err
+	}
+	return events.ParseKeys(document)
+}

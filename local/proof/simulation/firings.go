@@ -1,0 +1,362 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// nominal are the times of a schedule: every interval, at one time, or at each minute
+// of the hour that is minute or a multiple of step, by a clock that is offset minutes
+// ahead of UTC.
+type nominal struct {
+	every        time.Duration
+	at           time.Time
+	step, minute int
+	offset       int
+}
+
+// next returns the first time after a time of a schedule that counts from since.
+func (n nominal) next(after, since time.Time) (time.Time, bool) {
+	if after.Before(since) {
+		after = since
+	}
+	switch {
+	case n.every > 0:
+		return after.Add(n.every - after.Sub(since)%n.every), true
+	case n.step > 0:
+		for t := after.Truncate(time.Minute).Add(time.Minute); ; t = t.Add(time.Minute) {
+			if minute := (int(t.Unix()/60) + n.offset) % 60; (minute-n.minute)%n.step == 0 {
+				return t, true
+			}
+		}
+	}
+	return n.at, n.at.After(after)
+}
+
+// between counts the times from the first to the last, both included.
+func (n nominal) between(first, last, since time.Time) (count int) {
+	for t, ok := n.next(first.Add(-1), since); ok && !t.After(last); t, ok = n.next(t, since) {
+		count++
+	}
+	return count
+}
+
+// jobModel is what was seen of a job.
+type jobModel struct {
+	id string
+	// record is nil if the job does not exist.
+	record *job.Job
+	// definitions are those of the job's versions, by the time of its creation.
+	definitions map[jobVersion]job.Definition
+	// epoch is the current schedule; nil without one.
+	epoch *epoch
+	// recorded has the run that is the record of a time, by seconds.
+	recorded map[int64]*run.Run
+	deleted  bool
+}
+
+type jobVersion struct {
+	createdAt int64
+	version   int64
+}
+
+// epoch is the life of one schedule of a job.
+type epoch struct {
+	times nominal
+	since time.Time
+	// next is the first time without a record; zero if none follows. It is awaited
+	// from dueSince at the earliest.
+	next, dueSince time.Time
+}
+
+// onTime is how late a firing may be, after its jitter, before it is missed.
+const onTime = 5 * time.Minute
+
+// maxCatchUp is how many missed firings a job catches up at once.
+const maxCatchUp = 100
+
+// touchJob notes that a job may have changed.
+func (w *world) touchJob(id string) { w.touchedJobs[id] = true }
+
+// refreshJobs reads the jobs that may have changed.
+func (w *world) refreshJobs() {
+	for _, id := range w.jobIDs {
+		if !w.touchedJobs[id] || w.process.crashed {
+			continue
+		}
+		delete(w.touchedJobs, id)
+		now, err := w.process.store.LoadJob(context.Background(), client.Tenant, id)
+		switch {
+		case errors.Is(err, port.ErrNotFound):
+			w.jobChanged(id, nil)
+		case err != nil:
+			w.fail("cannot read job %s: %v", id, err)
+		default:
+			w.jobChanged(id, &now)
+		}
+	}
+}
+
+// jobChanged follows a change of a job's record.
+func (w *world) jobChanged(id string, now *job.Job) {
+	m := w.jobs[id]
+	if m == nil {
+		m = &jobModel{id: id, definitions: map[jobVersion]job.Definition{}, recorded: map[int64]*run.Run{}}
+		w.jobs[id] = m
+	}
+	before := m.record
+	m.record = now
+	if now == nil {
+		m.deleted = m.deleted || before != nil
+		m.epoch = nil
+		return
+	}
+	if before != nil && before.CreatedAt.Equal(now.CreatedAt) && now.Revision < before.Revision {
+		w.fail("%s went back from revision %d to %d", id, before.Revision, now.Revision)
+	}
+	m.definitions[jobVersion{now.CreatedAt.UnixNano(), now.Version}] = now.Definition
+	same := before != nil && before.CreatedAt.Equal(now.CreatedAt) && before.Definition.Schedule == now.Definition.Schedule &&
+		before.Definition.TimeZone == now.Definition.TimeZone && before.Since.Equal(now.Since)
+	if !same {
+		if before != nil && before.CreatedAt.Equal(now.CreatedAt) {
+			w.checkAbandoned(m, before, now.UpdatedAt)
+		}
+		w.beginEpoch(m)
+		return
+	}
+	if m.epoch == nil {
+		return
+	}
+	if now.Paused && !before.Paused && !catchesUp(now.Definition) {
+		w.checkAbandoned(m, before, now.PausedAt)
+	}
+	if !now.ResumedAt.Equal(before.ResumedAt) {
+		m.epoch.dueSince = w.time.now
+		if !catchesUp(now.Definition) { // the times of the pause are no firings
+			m.epoch.pass(now.ResumedAt)
+		}
+	}
+}
+
+func catchesUp(d job.Definition) bool {
+	return d.Constraints != nil && d.Constraints.CatchUp != nil && *d.Constraints.CatchUp
+}
+
+// jitterOf returns the largest delay of a firing.
+func jitterOf(d job.Definition) time.Duration {
+	jitter, _ := time.ParseDuration(string(d.Jitter))
+	return jitter
+}
+
+// windowOf returns how late a firing may be caught up; 0 is no limit.
+func windowOf(d job.Definition) time.Duration {
+	if d.Constraints == nil {
+		return 0
+	}
+	window, _ := time.ParseDuration(string(d.Constraints.CatchUpWindow))
+	return window
+}
+
+// beginEpoch begins the schedule of a job's record.
+func (w *world) beginEpoch(m *jobModel) {
+	j := m.record
+	m.epoch = nil
+	times, known := w.schedules[scheduleKey{j.Definition.Schedule, j.Definition.TimeZone}]
+	if !known {
+		if j.Definition.Schedule != "" {
+			w.fail("%s has the schedule %q, which no client has sent", j.ID, j.Definition.Schedule)
+		}
+		return
+	}
+	if j.Since.After(j.UpdatedAt) || j.Since.Before(j.UpdatedAt.Add(-time.Second)) {
+		w.fail("the schedule of %s counts from %s, want its change at %s", j.ID, j.Since, j.UpdatedAt)
+	}
+	m.epoch = &epoch{times: times, since: j.Since, dueSince: w.time.now}
+	m.epoch.pass(j.Since)
+}
+
+// pass moves to the first time after a time.
+func (e *epoch) pass(until time.Time) {
+	if !e.next.IsZero() && e.next.After(until) {
+		return
+	}
+	next, ok := e.times.next(until, e.since)
+	if !ok {
+		next = time.Time{}
+	}
+	e.next = next
+}
+
+// skipRecorded moves over the times that have a record.
+func (m *jobModel) skipRecorded() {
+	for e := m.epoch; e != nil && !e.next.IsZero() && m.recorded[e.next.Unix()] != nil; {
+		e.pass(e.next)
+	}
+}
+
+// checkAbandoned checks that a change of the schedule, or a pause, drops no time that
+// was due before it.
+func (w *world) checkAbandoned(m *jobModel, before *job.Job, at time.Time) {
+	m.skipRecorded()
+	e := m.epoch
+	if e == nil || e.next.IsZero() || before.Paused {
+		return
+	}
+	slack := 2 * w.plan.skew
+	if w.plan.slowCommits > 0 { // times that are due while the change is committed
+		slack += 10 * slowest
+	}
+	if due := e.next.Add(jitterOf(before.Definition)); due.Before(at.Add(-slack)) {
+		w.abandoned = append(w.abandoned, abandonedTime{m, e.next})
+	}
+}
+
+// abandonedTime is a time that has to be recorded by the end of the event.
+type abandonedTime struct {
+	m  *jobModel
+	at time.Time
+}
+
+// firingOf returns the nominal time of a run that its job's schedule may have created;
+// ok is false for another run.
+func firingOf(r *run.Run) (at time.Time, ok bool) {
+	return r.ScheduledAt, r.JobID != "" && r.ID != r.TaskID
+}
+
+// checkFirings follows the new firings of an event, and checks that each due time has
+// one record.
+func (w *world) checkFirings(changed []*run.Run) {
+	for _, r := range changed {
+		if _, ok := firingOf(r); ok && w.last[r.ID] == nil {
+			w.recordFiring(r)
+		}
+	}
+	for _, a := range w.abandoned {
+		if a.m.recorded[a.at.Unix()] == nil {
+			w.fail("%s lost the time %s, which was due before its schedule changed or paused", a.m.id, a.at.Sub(start))
+		}
+	}
+	w.abandoned = w.abandoned[:0]
+}
+
+// recordFiring notes the times of which a new run is the record.
+func (w *world) recordFiring(r *run.Run) {
+	m := w.jobs[r.JobID]
+	if m == nil {
+		w.fail("%s is a run of a job that was never seen", r.ID)
+		return
+	}
+	last := r.ScheduledAt
+	if r.Missed != nil {
+		last = r.Missed.Until
+	}
+	e := m.epoch
+	inEpoch := e != nil && r.ScheduledAt.After(e.since)
+	for at, ok := r.ScheduledAt, true; ok && !at.After(last); {
+		if other := m.recorded[at.Unix()]; other != nil && other.Trigger != run.TriggerManual && r.Trigger != run.TriggerManual && w.plan.skew == 0 {
+			w.fail("%s and %s are the records of one time", other.ID, r.ID)
+		}
+		m.recorded[at.Unix()] = r
+		if !inEpoch {
+			break
+		}
+		at, ok = e.times.next(at, e.since)
+	}
+	if r.Trigger == run.TriggerManual {
+		return
+	}
+	w.checkFiring(m, r)
+	m.skipRecorded()
+	if inEpoch && !e.next.IsZero() && e.next.Before(r.ScheduledAt) {
+		w.fail("%s fired for %s, and the earlier time %s has no record", r.JobID, r.ScheduledAt.Sub(start), e.next.Sub(start))
+	}
+}
+
+// checkFiring checks that a firing belongs to its schedule and follows the rules of
+// missed times. What the store has recorded is compared with the definition of its
+// version.
+func (w *world) checkFiring(m *jobModel, r *run.Run) {
+	if m.record == nil {
+		return
+	}
+	d, known := m.definitions[jobVersion{m.record.CreatedAt.UnixNano(), r.JobVersion}]
+	times, scheduled := w.schedules[scheduleKey{d.Schedule, d.TimeZone}]
+	if !known || !scheduled || m.epoch == nil || d.Schedule != m.record.Definition.Schedule {
+		return // the job has changed since
+	}
+	since, first := m.epoch.since, r.ScheduledAt
+	if at, ok := times.next(first.Add(-1), since); !ok || !at.Equal(first) {
+		w.fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(start), d.Schedule)
+		return
+	}
+	late, jitter, window := r.FiredAt.Sub(first), jitterOf(d), windowOf(d)
+	if late < 0 {
+		w.fail("%s fired %s early", r.ID, -late)
+	}
+	if r.Missed == nil {
+		switch {
+		case !catchesUp(d) && late > onTime+jitter:
+			w.fail("%s fired %s late, want it to be skipped", r.ID, late)
+		case catchesUp(d) && window > 0 && late > window:
+			w.fail("%s fired %s late, want at most %s", r.ID, late, window)
+		}
+		return
+	}
+	last := r.Missed.Until
+	if n := times.between(first, last, since); n != r.Missed.Count {
+		w.fail("%s counts %d skipped times, want %d", r.ID, r.Missed.Count, n)
+	}
+	late = r.FiredAt.Sub(last)
+	switch reason := r.Missed.Reason; {
+	case reason == run.SkipQueueFull && r.Missed.Count == 1 && w.queueLimited():
+	case !catchesUp(d) && (reason != run.SkipMissed || late <= onTime):
+		w.fail("%s was skipped (%s) %s after its time", r.ID, reason, late)
+	case catchesUp(d) && reason == run.SkipWindow && late > window && window > 0:
+	case catchesUp(d) && reason == run.SkipLimit && times.between(last, r.FiredAt, since) > maxCatchUp:
+	case catchesUp(d):
+		w.fail("%s was skipped (%s) %s after its time, want it to be caught up", r.ID, reason, late)
+	}
+}
+
+// checkDueJobs checks that each due time is recorded in time.
+func (w *world) checkDueJobs() {
+	for _, id := range w.jobIDs {
+		m := w.jobs[id]
+		if m == nil || m.record == nil || m.epoch == nil || m.record.Paused {
+			continue
+		}
+		m.skipRecorded()
+		if m.epoch.next.IsZero() {
+			continue
+		}
+		due := m.epoch.next.Add(jitterOf(m.record.Definition))
+		if due.Before(m.epoch.dueSince) {
+			due = m.epoch.dueSince
+		}
+		kind, mean := promised+5*time.Second, 2*w.patience()
+		if w.plan.skew > 0 || !w.home.survivesCrash() && w.starts > 1 || w.plan.lostWakeUps > 0 {
+			kind += 2*time.Minute + 2*w.config.SweepInterval
+		}
+		if late := w.overdue(due, kind, mean); late > 0 {
+			w.fail("%s lost the time %s: it has no record %s after its limit", id, m.epoch.next.Sub(start), late)
+		}
+	}
+}
+
+// jobsQuiet reports whether no schedule fires any more.
+func (w *world) jobsQuiet() bool {
+	if w.ownersDone < len(w.jobIDs) {
+		return false
+	}
+	for _, id := range w.jobIDs {
+		if m := w.jobs[id]; m != nil && m.record != nil && m.epoch != nil && !m.record.Paused && !m.epoch.next.IsZero() {
+			return false
+		}
+	}
+	return true
+}

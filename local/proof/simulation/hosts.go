@@ -1,0 +1,218 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// eventRetention is longer than a simulation.
+const eventRetention = 400 * 24 * time.Hour
+
+// host is a process that relays and delivers events, with what it remembers of the
+// stream. On AWS one call at a time uses it. Locally it is a part of Sortie's process.
+type host struct {
+	relay    *orchestrator.Relay
+	function lambdakit.TaskFunc
+	delivery *orchestrator.Delivery
+	dispatch *orchestrator.Dispatch
+	webhooks *orchestrator.Webhooks
+	streams  *stream.Streams
+}
+
+// newHost starts a process. Its name is that of its leases.
+func (w *world) newHost(name string) (*host, error) {
+	own, err := w.home.feed(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
+	store := faultyWebhooks{w.process.store, w}
+	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, api.Published())
+	h.function = relay.Handler(h.relay, orchestrator.NewBus(feed, w.events, w.events.keys, w.log), noWebhooks{}, w.process.store, dynamo.ChangeOf, &fake.Traces{}, clock.Now)
+	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
+	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name)
+	h.dispatch = orchestrator.NewDispatch(h.delivery)
+	h.webhooks = orchestrator.NewWebhooks(subscriptions, nil, guard.Policy{})
+	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{})
+	return h, nil
+}
+
+// onHost calls a host. It returns false if the host has crashed: then it is not called
+// again.
+func (w *world) onHost(do func(context.Context, *host)) bool {
+	p := w.process
+	var h *host
+	if last := len(p.hosts) - 1; last >= 0 {
+		h = p.hosts[last]
+		if w.home.survivesCrash() {
+			p.hosts = p.hosts[:last]
+		}
+	} else {
+		name := "local" // the next process continues with the leases
+		if w.home.survivesCrash() {
+			name = w.hex(4)
+		}
+		var err error
+		if h, err = w.newHost(name); err != nil {
+			w.broken = err
+			return false
+		}
+		if !w.home.survivesCrash() {
+			p.hosts = append(p.hosts, h)
+		}
+	}
+	ok := w.call(func(ctx context.Context) {
+		w.time.current.call.lasting = !w.home.survivesCrash()
+		do(ctx, h)
+	})
+	if ok && w.home.survivesCrash() {
+		p.hosts = append(p.hosts, h)
+	}
+	return ok
+}
+
+// errKilled is the result of a call of a process that was killed.
+var errKilled = fault.New(fault.Unavailable, "the process was killed")
+
+// during makes a call of the streams or the webhooks. It may be slow, fail, or fail after
+// it was made, and the process can crash before and after it. The call of a crashed
+// process returns an error, because a goroutine of the process may make it.
+func during[T any](ctx context.Context, w *world, write bool, do func() (T, error)) (result T, err error) {
+	var none T
+	defer func() {
+		switch reason := recover(); reason {
+		case nil:
+		case processCrash{}:
+			result, err = none, errKilled
+		default:
+			panic(reason)
+		}
+	}()
+	w.maybeCrash()
+	if err := interrupted(ctx); err != nil {
+		return none, err
+	}
+	if write && w.chance(w.plan.slowCommits) {
+		w.time.sleep(w.upTo(slowest))
+	}
+	fate := w.storeFaults(fake.Call{})
+	if fate == fake.Lost {
+		return none, fault.New(fault.Unavailable, "request lost")
+	}
+	result, err = do()
+	if write {
+		w.events.touched = true
+	}
+	w.maybeCrash()
+	if fate == fake.Unsure && err == nil {
+		return none, fault.New(fault.Unavailable, "response lost")
+	}
+	return result, err
+}
+
+// change is during for a write without a result.
+func change(ctx context.Context, w *world, do func() error) error {
+	_, err := during(ctx, w, true, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// faultyFeed is a feed whose calls fail.
+type faultyFeed struct {
+	port.Feed
+	w *world
+}
+
+// Head implements port.Feed.
+func (f faultyFeed) Head(ctx context.Context, stream string) (port.Head, error) {
+	return during(ctx, f.w, false, func() (port.Head, error) { return f.Feed.Head(ctx, stream) })
+}
+
+// Append implements port.Feed.
+func (f faultyFeed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
+	return during(ctx, f.w, true, func() (port.Head, error) { return f.Feed.Append(ctx, stream, b) })
+}
+
+// Positions implements port.Feed.
+func (f faultyFeed) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
+	return during(ctx, f.w, false, func() (map[string]int64, error) { return f.Feed.Positions(ctx, stream, records) })
+}
+
+// Read implements port.Feed.
+func (f faultyFeed) Read(ctx context.Context, stream string, after int64, limit int) ([]port.FeedRecord, error) {
+	return during(ctx, f.w, false, func() ([]port.FeedRecord, error) { return f.Feed.Read(ctx, stream, after, limit) })
+}
+
+// Cursor implements port.Feed.
+func (f faultyFeed) Cursor(ctx context.Context, stream, consumer string) (int64, error) {
+	return during(ctx, f.w, false, func() (int64, error) { return f.Feed.Cursor(ctx, stream, consumer) })
+}
+
+// MoveCursor implements port.Feed.
+func (f faultyFeed) MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error {
+	return change(ctx, f.w, func() error { return f.Feed.MoveCursor(ctx, stream, consumer, from, to) })
+}
+
+// faultyWebhooks is a store of webhooks whose calls fail.
+type faultyWebhooks struct {
+	port.WebhookStore
+	w *world
+}
+
+// SaveWebhook implements port.WebhookStore.
+func (s faultyWebhooks) SaveWebhook(ctx context.Context, hook webhook.Webhook, p *webhook.Progress, notes ...port.Note) error {
+	return change(ctx, s.w, func() error {
+		err := s.WebhookStore.SaveWebhook(ctx, hook, p, notes...)
+		s.w.events.written(err, notes...)
+		if hook.Version == 0 {
+			s.w.begun(hook.Ref(), p.Cursor)
+		}
+		return err
+	})
+}
+
+// LoadWebhook implements port.WebhookStore.
+func (s faultyWebhooks) LoadWebhook(ctx context.Context, ref webhook.Ref) (webhook.Webhook, error) {
+	return during(ctx, s.w, false, func() (webhook.Webhook, error) { return s.WebhookStore.LoadWebhook(ctx, ref) })
+}
+
+// Progress implements port.WebhookStore.
+func (s faultyWebhooks) Progress(ctx context.Context, ref webhook.Ref) (webhook.Progress, error) {
+	return during(ctx, s.w, false, func() (webhook.Progress, error) { return s.WebhookStore.Progress(ctx, ref) })
+}
+
+// SaveDeliveries implements port.WebhookStore. The attempts before it have taken as long as
+// the receiver hung.
+func (s faultyWebhooks) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveries ...webhook.Delivery) error {
+	return change(ctx, s.w, func() error {
+		if hung := s.w.subscriberOf(p.Ref()).hung(); hung > 0 {
+			s.w.time.sleep(hung)
+		}
+		return s.WebhookStore.SaveDeliveries(ctx, p, deliveries...)
+	})
+}
+
+// PendingDeliveries implements port.WebhookStore.
+func (s faultyWebhooks) PendingDeliveries(ctx context.Context, ref webhook.Ref, limit int) ([]webhook.Delivery, error) {
+	return during(ctx, s.w, false, func() ([]webhook.Delivery, error) { return s.WebhookStore.PendingDeliveries(ctx, ref, limit) })
+}
+
+// noWebhooks are the webhooks of a relay whose tenants have none.
+type noWebhooks struct{}
+
+// DispatchTenants implements relay.Webhooks.
+func (noWebhooks) DispatchTenants(context.Context, []string) int { return 0 }
+
+// Sweep implements relay.Webhooks.
+func (noWebhooks) Sweep(context.Context) error { return nil }

@@ -1,0 +1,373 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// maxJobs limits the jobs of a world.
+const maxJobs = 3
+
+// chained reports whether the jobs of the world trigger one another in a row that is
+// longer than permitted.
+func (w *world) chained() bool { return w.seed%50 == 19 || w.seed%50 == 44 }
+
+// drawJobs draws how many jobs the world has and how long their schedules fire.
+func (w *world) drawJobs() {
+	if w.chained() {
+		w.requests, w.horizon = 0, 2*time.Minute
+		for i := range maxLineage + 2 {
+			w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
+		}
+		return
+	}
+	if w.requests > 10 || w.chance(0.4) {
+		return
+	}
+	w.requests = w.random.IntN(3)
+	w.horizon = w.between(time.Minute, min(2*w.longest, 2*time.Hour))
+	for i := range 1 + w.random.IntN(maxJobs) {
+		w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
+	}
+}
+
+// startJobs schedules the clients of the jobs.
+func (w *world) startJobs() {
+	for _, id := range w.jobIDs {
+		w.time.after(w.upTo(30*time.Second), func() { w.ownJob(id) })
+	}
+}
+
+// ownJob is the client that owns a job. It creates the job, changes, pauses and runs
+// it, and ends its schedule at the horizon.
+func (w *world) ownJob(id string) {
+	until := start.Add(w.horizon)
+	w.putJob(id)
+	if w.chained() {
+		if id == w.jobIDs[0] {
+			for w.time.sleep(until.Sub(w.time.now)); len(w.records.ordered) == 0; w.time.sleep(w.upTo(5 * time.Second)) {
+				w.runJob(id)
+			}
+		}
+		w.ownersDone++
+		return
+	}
+	for range w.random.IntN(6) {
+		pause := w.upTo(w.horizon / 2)
+		if !w.time.now.Add(pause).Before(until) {
+			break
+		}
+		w.time.sleep(pause)
+		switch w.random.IntN(8) {
+		case 0, 1:
+			w.putJob(id)
+		case 2, 3:
+			w.jobCall("pause "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, true) })
+		case 4:
+			w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
+		case 5:
+			w.deleteJob(id)
+		default:
+			w.runJob(id)
+		}
+	}
+	w.time.sleep(until.Sub(w.time.now))
+	if w.chance(0.5) {
+		w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
+		w.time.sleep(w.upTo(time.Minute))
+	}
+	if w.chance(0.5) {
+		w.deleteJob(id)
+	} else {
+		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
+			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"constraints":{"catchUp":null}}`), orchestrator.Precondition{})
+			return err
+		})
+	}
+	w.ownersDone++
+}
+
+// jobCall makes a call of an owner until it is answered. A job that does not exist is
+// an answer.
+func (w *world) jobCall(what string, do func(context.Context) error) {
+	for {
+		err := w.clientCall(do)
+		w.note("%s: %v", what, err)
+		f, known := errors.AsType[*fault.Fault](err)
+		switch {
+		case err == nil, known && f.Code == fault.NotFound:
+			return
+		case known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable):
+			w.broken = fmt.Errorf("%s: %w", what, err)
+			return
+		}
+		w.time.sleep(w.upTo(5 * time.Second))
+	}
+}
+
+func (w *world) putJob(id string) {
+	document, err := json.Marshal(w.drawDefinition(id))
+	if err != nil {
+		w.broken = fmt.Errorf("definition: %w", err)
+		return
+	}
+	w.jobCall(fmt.Sprintf("definition of %s: %s", id, document), func(ctx context.Context) error {
+		_, _, err := w.system.Jobs.Put(ctx, client, id, document, orchestrator.Precondition{})
+		return err
+	})
+}
+
+func (w *world) pauseJob(ctx context.Context, id string, pause bool) error {
+	change := w.system.Jobs.Resume
+	if pause {
+		change = w.system.Jobs.Pause
+	}
+	j, err := change(ctx, client, id, orchestrator.Precondition{})
+	if err == nil && j.Paused != pause {
+		w.fail("acknowledged change of %s: got paused %v, want %v", id, j.Paused, pause)
+	}
+	return err
+}
+
+func (w *world) deleteJob(id string) {
+	w.jobCall("deletion of "+id, func(ctx context.Context) error {
+		return w.system.Jobs.Delete(ctx, client, id, orchestrator.Precondition{})
+	})
+}
+
+// runJob requests a run of a job, now or at a time at which its schedule may fire.
+func (w *world) runJob(id string) {
+	in := orchestrator.JobRunRequest{Identity: client, JobID: id, CorrelationID: "manual " + id}
+	if w.chance(0.7) {
+		in.IdempotencyKey = fmt.Sprintf("manual %s at %s", id, w.time.now.Sub(start))
+	}
+	if w.chance(0.5) {
+		in.ScheduledAt = w.time.now.Add(time.Minute + w.upTo(w.horizon/4)).Truncate(time.Second)
+		if m := w.jobs[id]; m != nil && m.epoch != nil && w.chance(0.7) {
+			if at, ok := m.epoch.times.next(in.ScheduledAt, m.epoch.since); ok {
+				in.ScheduledAt = at
+			}
+		}
+	}
+	var accepted run.Run
+	err := w.clientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+		return err
+	})
+	if err != nil { // a request without a key is not repeated
+		w.note("run of %s: %v", id, err)
+		return
+	}
+	w.accepted(in.CorrelationID, accepted)
+}
+
+// drawDefinition draws a definition, and remembers the times of its schedule.
+func (w *world) drawDefinition(id string) map[string]any {
+	d := map[string]any{
+		"id": id, "image": "worker", "command": []string{"work"},
+		"completion": []run.Completion{run.CompletionExit, run.CompletionExit, run.CompletionCallback}[w.random.IntN(3)],
+	}
+	constraints := map[string]any{}
+	if w.chained() {
+		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
+		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next}
+		return d
+	}
+	w.drawSchedule(d, constraints)
+	w.drawConstraints(constraints)
+	d["constraints"] = constraints
+	if w.chance(0.8) {
+		d["actions"] = w.drawActions(id, constraints)
+	}
+	if w.chance(0.5) {
+		d["priority"] = []run.Priority{run.PriorityInteractive, run.PriorityNormal, run.PriorityBatch}[w.random.IntN(3)]
+	}
+	if w.chance(0.4) {
+		w.drawKey(d)
+	}
+	if w.chance(0.5) {
+		d["retryConfig"] = map[string]any{"maxRetries": w.random.IntN(3), "initialDelay": "5s"}
+	}
+	if w.chance(0.3) {
+		d["exitCodes"] = map[string]any{"retry": []int{75}, "fail": []int{2}}
+		if d["completion"] == run.CompletionCallback {
+			delete(d, "exitCodes")
+		}
+	}
+	return d
+}
+
+// nextJob returns the job that a job of a chain triggers; the last one triggers one that
+// does not exist.
+func (w *world) nextJob(id string) string {
+	i := slices.Index(w.jobIDs, id) + 1
+	if i == len(w.jobIDs) {
+		return "job-0"
+	}
+	return w.jobIDs[i]
+}
+
+// drawKey draws a concurrency key, which jobs may share, with its limits.
+func (w *world) drawKey(d map[string]any) {
+	d["concurrencyKey"] = fmt.Sprintf("customer-%d", 1+w.random.IntN(2))
+	limits := map[string]any{"limit": 1 + w.random.IntN(2)}
+	if w.chance(0.6) {
+		limits["queueLimit"] = 1 + w.random.IntN(3)
+		limits["overflow"] = []run.Overflow{run.OverflowReject, run.OverflowKeepNewest, run.OverflowKeepOldest}[w.random.IntN(3)]
+	}
+	d["concurrency"] = limits
+}
+
+// drawSchedule draws a schedule: an interval, a cron expression, a single time or none.
+func (w *world) drawSchedule(d, constraints map[string]any) {
+	var times nominal
+	zone := ""
+	switch draw := w.random.IntN(10); {
+	case draw == 0:
+		return
+	case draw == 1:
+		times.at = start.Add(w.upTo(w.horizon)).Truncate(time.Second)
+		d["schedule"] = "@at " + times.at.Format(time.RFC3339)
+	case draw <= 4 && w.horizon >= 20*time.Minute:
+		zone = []string{"", "Asia/Kathmandu", "America/St_Johns"}[w.random.IntN(3)]
+		times.offset = map[string]int{"Asia/Kathmandu": 345, "America/St_Johns": -210}[zone]
+		if step := []int{5, 10, 15, 20}[w.random.IntN(4)]; w.chance(0.7) && w.horizon/time.Duration(step) <= 12*time.Minute {
+			times.step = step
+			d["schedule"] = fmt.Sprintf("*/%d * * * *", step)
+		} else {
+			times.step, times.minute = 60, w.random.IntN(60)
+			d["schedule"] = fmt.Sprintf("%d * * * *", times.minute)
+		}
+		if zone != "" {
+			d["timeZone"] = zone
+		}
+	default:
+		times.every = w.between(max(time.Second, (w.horizon/10).Truncate(time.Second)), max(2*time.Second, w.horizon/2))
+		d["schedule"] = "@every " + times.every.String()
+	}
+	if w.chance(0.3) {
+		most := time.Hour
+		if times.every > 0 {
+			most = times.every - time.Second
+		}
+		if jitter := min(w.between(time.Second, w.horizon/4+2*time.Second), most); jitter >= time.Second {
+			d["jitter"] = jitter.String()
+		}
+	}
+	if w.chance(0.5) {
+		constraints["catchUp"] = true
+	}
+	w.schedules[scheduleKey{d["schedule"].(string), zone}] = times //nolint:forcetypeassert // set above
+}
+
+// scheduleKey is a schedule and its time zone as a definition states them.
+type scheduleKey struct{ schedule, zone string }
+
+func (w *world) drawConstraints(c map[string]any) {
+	if w.chance(0.6) {
+		c["maxConcurrentRuns"] = 1 + w.random.IntN(2)
+	}
+	if w.chance(0.2) {
+		c["requirePreviousSuccess"] = true
+	}
+	if w.chance(0.3) {
+		c["catchUpWindow"] = w.between(10*time.Second, w.horizon+time.Minute).String()
+	}
+	if w.chance(0.2) {
+		c["preRunHook"] = w.drawHook()
+	}
+	if w.chance(0.2) {
+		c["postRunHook"] = w.drawHook()
+	}
+	if w.chance(0.5) {
+		allowed := w.between(30*time.Second, max(w.longest/4, time.Minute))
+		c["maxAllowedRunTime"] = allowed.String()
+		if w.chance(0.5) {
+			c["maxExpectedRunTime"] = w.between(time.Second, allowed/2).String()
+		}
+	}
+}
+
+func (w *world) drawHook() map[string]any {
+	h := map[string]any{"url": []string{hookAllows, hookAllows, hookRefuses, hookFails, hookHangs, hookVaries}[w.random.IntN(6)]}
+	if w.chance(0.3) {
+		h["critical"] = true
+	}
+	if w.chance(0.5) {
+		h["onUnavailable"] = job.UnavailableAllow
+	}
+	return h
+}
+
+// drawActions draws the actions of a job. Those that name a job may build chains and
+// cycles.
+func (w *world) drawActions(id string, constraints map[string]any) map[string]any {
+	_, limited := constraints["maxConcurrentRuns"]
+	actions := map[string]any{}
+	if w.chance(0.8) {
+		actions["onConstraintViolation"] = w.drawAction(id, limited, false)
+	}
+	single := map[run.Constraint]any{}
+	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
+		if _, has := constraints[string(name)]; has && w.chance(0.3) {
+			single[name] = w.drawAction(id, limited, false)
+		}
+	}
+	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
+		if _, has := constraints[string(name)]; has && w.chance(0.3) {
+			single[name] = w.drawAction(id, limited, true)
+		}
+	}
+	if len(single) > 0 {
+		actions["onViolationOf"] = single
+	}
+	for _, name := range []string{"onSuccess", "onFailure"} {
+		if w.chance(0.4) {
+			actions[name] = w.drawAction(id, limited, true)
+		}
+	}
+	return actions
+}
+
+// drawAction draws an action; one that follows a run is a webhook or trigger_job.
+func (w *world) drawAction(id string, limited, after bool) map[string]any {
+	types := []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
+	if !after {
+		types = append(types, run.ActionSkip, run.ActionRetryLater)
+	}
+	if !after && limited {
+		types = append(types, run.ActionWait, run.ActionKillOld, run.ActionWait, run.ActionKillOld)
+	}
+	kind, parameters := types[w.random.IntN(len(types))], map[string]any{}
+	switch kind {
+	case run.ActionWebhook:
+		parameters["url"] = w.drawHook()["url"]
+	case run.ActionTriggerJob:
+		parameters["jobId"] = fmt.Sprintf("job-%d", 1+w.random.IntN(maxJobs))
+		if parameters["jobId"] == id {
+			parameters["jobId"] = "job-0" // it does not exist
+		}
+	case run.ActionRetryLater:
+		limit := w.between(10*time.Second, max(w.longest/8, 20*time.Second))
+		parameters["limit"], parameters["delay"] = limit.String(), w.between(time.Second, limit/2).String()
+	case run.ActionWait:
+		parameters["limit"] = w.between(10*time.Second, max(w.longest/8, 20*time.Second)).String()
+	}
+	a := map[string]any{"type": kind, "parameters": parameters}
+	if len(parameters) == 0 {
+		delete(a, "parameters")
+	}
+	if w.chance(0.2) && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
+		a["critical"] = true
+	}
+	return a
+}

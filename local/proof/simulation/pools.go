@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// lookupAge is how long a process uses the record of a pool that it has read.
+const lookupAge = time.Second
+
+// drains are the times at which the pool was drained and resumed, as its operator knows
+// them. The zero value is before the first drain.
+type drains struct {
+	// beganAt is when the last drain was requested, drainedAt when it was acknowledged.
+	beganAt, drainedAt time.Time
+	// resumedAt is when its end was requested, doneAt when that was acknowledged. They
+	// are zero until then.
+	resumedAt, doneAt time.Time
+}
+
+// resize is a change of the pool's limits, as its operator knows it.
+type resize struct {
+	limit, queueLimit int
+	// doneAt is when the change was acknowledged, zero until then.
+	doneAt time.Time
+}
+
+// startOperator schedules the operator of the pool in some worlds, who drains it or
+// changes its limits.
+func (w *world) startOperator() {
+	w.resizes = []resize{{limit: w.config.MaxMachines, doneAt: start}}
+	if !w.chance(0.4) {
+		return
+	}
+	resizes := w.config.MaxMachines > 0 && w.chance(0.6)
+	w.time.after(w.upTo(w.longest/2), func() {
+		for range 1 + w.random.IntN(4) {
+			if resizes && w.chance(0.7) {
+				w.resize()
+			} else {
+				w.drain()
+				w.time.sleep(w.upTo(w.longest / 2))
+				w.undrain()
+			}
+			w.time.sleep(w.upTo(w.longest / 2))
+		}
+	})
+}
+
+// resize changes the limits of the pool, sometimes with one of its queue.
+func (w *world) resize() {
+	r := resize{limit: 1 + w.random.IntN(2*w.config.MaxMachines)}
+	if w.chance(0.3) {
+		r.queueLimit = 1 + w.random.IntN(3)
+	}
+	w.resizes = append(w.resizes, r)
+	w.jobCall(fmt.Sprintf("limits of the pool: %+v", r), func(ctx context.Context) error {
+		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolLimits{Limit: r.limit, QueueLimit: &r.queueLimit}, orchestrator.Precondition{})
+		return err
+	})
+	w.resizes[len(w.resizes)-1].doneAt = w.time.now
+}
+
+// inForce returns the limits of the pool that a call may use now: the last acknowledged
+// ones, those of a change under way, and those before it while processes use them.
+func (w *world) inForce() []resize {
+	first := 0
+	for i, r := range w.resizes {
+		if !r.doneAt.IsZero() && r.doneAt.Add(w.lookupSlack()).Before(w.time.now) {
+			first = i
+		}
+	}
+	return w.resizes[first:]
+}
+
+// limits returns the least and the largest limit of the pool that is in force.
+func (w *world) limits() (least, most int) {
+	forced := w.inForce()
+	least, most = forced[0].limit, forced[0].limit
+	for _, r := range forced[1:] {
+		least, most = min(least, r.limit), max(most, r.limit)
+	}
+	return least, most
+}
+
+// checkLimit checks that a run which gets a slot of the pool does so within its limit. A
+// lowered limit ends no run.
+func (w *world) checkLimit(r *run.Run) {
+	if _, most := w.limits(); most > 0 {
+		if held := w.poolUse()[w.config.Pool].held; held > most {
+			w.fail("%s got one of %d held slots, want at most %d", r.ID, held, most)
+		}
+	}
+}
+
+// checkRoom checks that no new run of the pool is accepted while its queue has been full
+// for so long that every process has counted it.
+func (w *world) checkRoom(r *run.Run) {
+	most := 0
+	for _, one := range w.inForce() {
+		if one.queueLimit == 0 {
+			return
+		}
+		most = max(most, one.queueLimit)
+	}
+	queued, since := 0, w.time.now.Add(-w.lookupSlack()-countAge)
+	for _, other := range w.records.ordered {
+		if other.ID != r.ID && other.Slot.Pool == w.config.Pool && w.waitsLong(other, since) {
+			queued++
+		}
+	}
+	if r.Missed == nil && r.Slot.State == "" && queued >= most {
+		w.fail("%s was accepted with %d runs in the queue of its pool, want at most %d", r.ID, queued, most)
+	}
+}
+
+// queueLimited reports whether the queue of the pool may have a limit.
+func (w *world) queueLimited() bool {
+	return slices.ContainsFunc(w.inForce(), func(r resize) bool { return r.queueLimit > 0 })
+}
+
+// countAge is how long a process uses the length of a queue that it has counted.
+const countAge = 2 * time.Second
+
+// lookupSlack is how much later than a change of the pool a grant may follow its older
+// record.
+func (w *world) lookupSlack() time.Duration {
+	slack := lookupAge + 2*w.plan.skew
+	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
+		slack += 2 * slowest
+	}
+	return slack
+}
+
+// drain drains the pool, sometimes with a deadline.
+func (w *world) drain() {
+	var deadline *int
+	if w.chance(0.4) {
+		deadline = new(w.random.IntN(600))
+	}
+	w.drains = drains{beganAt: w.time.now}
+	w.jobCall("drain of the pool", func(ctx context.Context) error {
+		_, err := w.system.Pools.Drain(ctx, client, w.config.Pool, deadline, orchestrator.Precondition{})
+		return err
+	})
+	w.drains.drainedAt = w.time.now
+}
+
+// undrain resumes the pool.
+func (w *world) undrain() {
+	w.drains.resumedAt = w.time.now
+	w.jobCall("resume of the pool", func(ctx context.Context) error {
+		_, err := w.system.Pools.Resume(ctx, client, w.config.Pool, orchestrator.Precondition{})
+		return err
+	})
+	w.drains.doneAt = w.time.now
+}
+
+// draining reports whether the pool may drain now.
+func (w *world) draining() bool {
+	return !w.drains.beganAt.IsZero() && w.drains.doneAt.IsZero()
+}
+
+// checkDrained checks that a pool which drains grants nothing. A grant may have been
+// decided by an older record of the pool.
+func (w *world) checkDrained(r *run.Run) {
+	if at := w.drains.drainedAt; !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
+		w.fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(start))
+	}
+}

@@ -1,0 +1,168 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// turnKey is what shares a pool's queue fairly: the concurrency key of a run, or its job.
+func turnKey(r *run.Run) string {
+	switch {
+	case r.Concurrency != nil:
+		return "key/" + r.Concurrency.Key
+	case r.JobID != "":
+		return "job/" + r.JobID
+	}
+	return ""
+}
+
+// urgency orders the priorities, the most urgent one first.
+func urgency(r *run.Run) int {
+	switch r.Priority {
+	case run.PriorityInteractive:
+		return 0
+	case run.PriorityBatch:
+		return 2
+	}
+	return 1
+}
+
+// turn is a key of a pool's queue at a priority.
+type turn struct {
+	pool, key string
+	urgency   int
+}
+
+func turnOf(r *run.Run) turn { return turn{r.Slot.Pool, turnKey(r), urgency(r)} }
+
+// checkKey checks that a run with a key takes a slot of it within the limit and in the
+// order of its queue, joins the queue within its limit, and is skipped by the rule of
+// overflow alone.
+func (w *world) checkKey(before, r *run.Run) {
+	c := r.Concurrency
+	if c == nil {
+		return
+	}
+	now := run.SlotState("")
+	if before != nil {
+		now = before.KeySlot.State
+	}
+	held, queued := 0, 0
+	for _, other := range w.records.ordered {
+		switch {
+		case other.Concurrency == nil || other.Concurrency.Key != c.Key || other.State.Terminal():
+		case other.KeySlot.State == run.SlotHeld && w.tookKeyAfter(other, c.Limit):
+		case other.KeySlot.State == run.SlotHeld:
+			held++
+		case other.KeySlot.State == run.SlotQueued:
+			queued++
+		}
+	}
+	if !r.State.Terminal() && r.KeySlot.State == run.SlotHeld && now != run.SlotHeld {
+		if held > c.Limit {
+			w.fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, c.Limit)
+		}
+		w.checkKeyGrant(before, r)
+	}
+	if r.KeySlot.State == run.SlotQueued && now == "" && c.QueueLimit > 0 && queued > c.QueueLimit && r.KeySlot.QueueLimit > 0 {
+		w.fail("%s joined the queue of key %s with %d others, want at most %d in all", r.ID, c.Key, queued-1, c.QueueLimit)
+	}
+	if r.Overflowed != nil && (before == nil || before.Overflowed == nil) {
+		w.checkOverflow(before, r)
+	}
+}
+
+// tookKeyAfter reports whether a run can have taken its slot of the key after one whose
+// job allows limit: since the last check, with a larger limit of its own job.
+func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
+	was := w.last[r.ID]
+	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.Concurrency.Limit > limit
+}
+
+// checkKeyGrant checks that a run does not take a slot of its key before a more urgent
+// one, or an older one of its priority, that is queued for it.
+func (w *world) checkKeyGrant(before, r *run.Run) {
+	for _, other := range w.records.ordered {
+		was := w.last[other.ID]
+		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != run.SlotQueued || was == nil || was.KeySlot.State != run.SlotQueued {
+			continue
+		}
+		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).keyQueuedAt) < 2*slowest {
+			continue
+		}
+		theirs, mine := urgency(other), urgency(r)
+		older := before == nil || before.KeySlot.State != run.SlotQueued || other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.plan.skew))
+		if theirs < mine || theirs == mine && older {
+			w.fail("%s got a slot of key %s before %s, which is queued since %s", r.ID, r.Concurrency.Key, other.ID, other.KeySlot.Since.Sub(start))
+		}
+	}
+}
+
+// checkOverflow checks that a skipped run names another one of its key: one that has
+// joined the queue and replaces it (keep_newest), or one that was queued before it.
+func (w *world) checkOverflow(before, r *run.Run) {
+	o, c := r.Overflowed, r.Concurrency
+	by := w.records.byID[o.By]
+	joins := before == nil || before.KeySlot.State != run.SlotQueued
+	switch {
+	case !r.Skipped || o.Key != c.Key:
+		w.fail("%s was skipped for key %s in %s, want Completed, skipped for %s", r.ID, o.Key, r.State, c.Key)
+	case o.By == "" && o.Rule != run.OverflowKeepNewest: // the queue was empty when it was read
+	case by == nil || by.Concurrency == nil || by.Concurrency.Key != c.Key || by.ID == r.ID:
+		w.fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
+	case o.Rule == run.OverflowKeepNewest && by.Concurrency.Overflow != run.OverflowKeepNewest:
+		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
+	case o.Rule != run.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
+		w.fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
+	}
+	if c.QueueLimit == 0 && o.Rule != run.OverflowKeepNewest || o.Queued < 1 {
+		w.fail("%s was skipped with %d runs in the queue of key %s, whose limit is %d", r.ID, o.Queued, c.Key, c.QueueLimit)
+	}
+}
+
+// waitsLong reports whether a run is queued, was so at the last check, and for so long
+// that every grant since has been decided with it in the queue.
+func (w *world) waitsLong(r *run.Run, at time.Time) bool {
+	was := w.last[r.ID]
+	if r.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || r.Attempt.Number != was.Attempt.Number {
+		return false
+	}
+	if r.Attempt.Throttles != was.Attempt.Throttles {
+		return false // it had its slot, and returned it after a throttled start
+	}
+	slack := time.Duration(0)
+	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
+		slack = 2 * slowest
+	}
+	return !w.factsOf(r).queuedAt.Add(slack).After(at)
+}
+
+// lastTurns are the times of a key's last two turns, zero without one.
+type lastTurns struct{ last, before time.Time }
+
+// checkGrant checks that a run does not take a slot of its pool before a more urgent
+// one, before an older one of its key, or a third time while another key has waited for
+// its turn: the last turn of a round and the first of the next can be of one key.
+func (w *world) checkGrant(r *run.Run) {
+	mine := turnOf(r)
+	served := w.served[mine]
+	w.served[mine] = lastTurns{last: w.time.now, before: served.last}
+	if w.plan.throttles > 0 {
+		return // a throttled start returns to its earlier place
+	}
+	for _, other := range w.records.ordered {
+		theirs := turnOf(other)
+		if other.ID == r.ID || theirs.pool != mine.pool || !w.waitsLong(other, w.time.now) {
+			continue
+		}
+		switch asked := r.Slot.Asked; {
+		case theirs.urgency < mine.urgency:
+			w.fail("%s got a slot before the more urgent %s", r.ID, other.ID)
+		case theirs == mine && other.Slot.Since.Before(asked.Add(-2*w.plan.skew)):
+			w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, other.Slot.Since.Sub(start))
+		case theirs.urgency == mine.urgency && !served.before.IsZero() && w.waitsLong(other, served.before) && w.served[theirs].last.Before(served.before):
+			w.fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, served.before.Sub(start), other.ID)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+const (
+	// eventSweep is the interval of the sweeps of streams and webhooks.
+	eventSweep = time.Minute
+	// twins is the chance that two relays get the same changes.
+	twins = 0.2
+)
+
+// relays are the calls of the relay that are scheduled or run.
+type relays struct {
+	// scheduled and running are of the process with the number start.
+	scheduled, running bool
+	start              int
+	// handled is the number of records of the table's stream that were relayed.
+	handled int
+	swept   time.Time
+	// turns are the webhooks that are delivered to in the local process; true if one is
+	// to be looked at again.
+	turns map[webhook.Ref]bool
+}
+
+// startEvents schedules the relay of a new process, and its first sweep.
+func (w *world) startEvents() {
+	w.events.relays = relays{start: w.starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
+	w.events.relayAfter(w.upTo(time.Second))
+	w.time.push(0, true, func() { w.time.spawn(true, func() { w.sweepEvents(webhook.LeaseTime) }) })
+}
+
+// relayAfter schedules the relay, unless it is scheduled.
+func (m *streamModel) relayAfter(d time.Duration) {
+	if m.scheduled {
+		return
+	}
+	w, start := m.w, m.start
+	m.scheduled = true
+	w.time.push(d, true, func() {
+		if m.start != start {
+			return
+		}
+		m.scheduled = false
+		if m.running {
+			m.relayAfter(time.Second)
+			return
+		}
+		w.time.spawn(true, w.relay)
+	})
+}
+
+// relay relays what was committed, and again after a pause if that fails.
+func (w *world) relay() {
+	m := w.events
+	if w.process.crashed {
+		return
+	}
+	start := m.start
+	m.running = true
+	call := w.relayOutbox
+	if w.home.survivesCrash() {
+		call = w.invokeRelay
+	}
+	again := call()
+	if m.start != start {
+		return
+	}
+	if m.running = false; again {
+		m.relayAfter(time.Second)
+	}
+	w.time.push(w.upTo(time.Second), true, func() { w.time.spawn(true, w.dispatch) })
+}
+
+// relayOutbox relays the outbox of the local process.
+func (w *world) relayOutbox() (again bool) {
+	drain := func() bool {
+		left := true
+		w.onHost(func(ctx context.Context, h *host) {
+			drained, err := h.relay.Drain(ctx, w.process.store, func(c port.StoredChange) orchestrator.Change {
+				change := orchestrator.Change{ID: c.ID, At: c.At}
+				change.Change, change.Err = sqlite.ChangeOf(c.Record)
+				return change
+			}, nil)
+			left = err != nil || drained.Left > 0
+		})
+		return left
+	}
+	if w.chance(twins) {
+		w.time.push(w.upTo(time.Second), true, func() { w.time.spawn(true, func() { drain() }) })
+	}
+	return drain()
+}
+
+// invokeRelay calls the function with a batch of the table's stream. What fails is
+// delivered again, and so is what succeeded, sometimes.
+func (w *world) invokeRelay() (again bool) {
+	m := w.events
+	records, all, err := w.home.changes(m.handled)
+	if err != nil {
+		w.broken = err
+		return false
+	}
+	if len(records) == 0 {
+		m.handled = all
+		return false
+	}
+	size := 1 + w.random.IntN(40)
+	if more := len(records) > size; more {
+		records = records[:size]
+	}
+	if w.chance(twins) {
+		batch := slices.Clone(records)
+		pause := w.upTo([]time.Duration{2 * time.Second, time.Minute}[w.random.IntN(2)])
+		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.invokeWith(relay.Batch{Records: batch}) }) })
+	}
+	answer, ok := w.invokeWith(relay.Batch{Records: records})
+	if !ok {
+		return true
+	}
+	m.handled = numberOf(records[len(records)-1])
+	for _, failed := range answer.Failures {
+		for _, record := range records {
+			if n := numberOf(record); failed.Number == sequence(record) {
+				m.handled = min(m.handled, n-1)
+			}
+		}
+	}
+	return m.handled < all
+}
+
+// invokeWith calls the function of the relay.
+func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
+	payload, err := json.Marshal(batch)
+	if err != nil {
+		w.broken = err
+		return answer, false
+	}
+	var out json.RawMessage
+	ok = w.onHost(func(ctx context.Context, h *host) { out, err = h.function(ctx, payload) })
+	if !ok || err != nil {
+		return answer, false
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		w.fail("cannot decode the answer of the relay: %v", err)
+		return answer, false
+	}
+	return answer, true
+}
+
+// dispatch wakes the webhooks that have new events.
+func (w *world) dispatch() {
+	w.onHost(func(ctx context.Context, h *host) {
+		if err := h.dispatch.Dispatch(ctx, client.Tenant); err != nil {
+			w.note("dispatch: %v", err)
+		}
+	})
+}
+
+// sweepEvents writes the last checkpoints, publishes what the bus has not got, and wakes
+// webhooks.
+func (w *world) sweepEvents(ahead time.Duration) {
+	w.events.swept = w.time.now
+	if w.home.survivesCrash() {
+		w.invokeWith(relay.Batch{DetailType: "Scheduled Event"})
+	}
+	w.onHost(func(ctx context.Context, h *host) {
+		var err error
+		if !w.home.survivesCrash() {
+			err = h.relay.Sweep(ctx)
+		}
+		w.note("sweep of events: %v, %v, %v", err, h.dispatch.WakeDue(ctx, ahead), h.dispatch.DispatchAll(ctx))
+	})
+}
+
+// Wake implements port.Wakes: a queue on AWS, which delivers some wakes twice, and the
+// memory of the process otherwise.
+func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
+	w, start := m.w, m.start
+	if w.home.survivesCrash() && w.chance(w.plan.lostCalls) {
+		return fault.New(fault.Unavailable, "request lost")
+	}
+	for _, wake := range wakes {
+		ref := webhook.Ref{Tenant: wake.Tenant, ID: wake.Webhook}
+		deliver := func() {
+			if m.start == start {
+				w.time.spawn(true, func() { w.deliver(ref) })
+			}
+		}
+		w.time.push(wake.Delay, true, deliver)
+		if w.home.survivesCrash() && w.chance(twins/2) {
+			w.time.push(wake.Delay+w.upTo(time.Minute), true, deliver)
+		}
+	}
+	return nil
+}
+
+// deliver delivers to a webhook. The local process has one turn of it at a time; the
+// queue of AWS repeats a call that fails.
+func (w *world) deliver(ref webhook.Ref) {
+	m, start := w.events, w.events.start
+	local := !w.home.survivesCrash()
+	if _, running := m.turns[ref]; local && running {
+		m.turns[ref] = true
+		return
+	}
+	m.turns[ref] = false
+	var err error
+	ok := w.onHost(func(ctx context.Context, h *host) { err = h.delivery.Deliver(ctx, ref) })
+	if m.start != start {
+		return
+	}
+	again := local && m.turns[ref]
+	delete(m.turns, ref)
+	if again || !local && (!ok || err != nil) {
+		pause := time.Duration(0)
+		if !again {
+			pause = eventSweep
+		}
+		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.deliver(ref) }) })
+	}
+}
+
+// sequence returns the sequence number of a record of the table's stream.
+func sequence(record json.RawMessage) string {
+	var r struct {
+		Change struct {
+			Number string `json:"SequenceNumber"`
+		} `json:"dynamodb"`
+	}
+	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
+	return r.Change.Number
+}
+
+func numberOf(record json.RawMessage) (n int) {
+	for _, digit := range sequence(record) {
+		n = 10*n + int(digit-'0')
+	}
+	return n
+}

@@ -1,0 +1,199 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// settleTime is longer than all attempts of an event, and than a receiver may fail.
+const settleTime = 12 * 24 * time.Hour
+
+// settleEvents ends all faults but those of dead receivers, and delivers what is left.
+func (w *world) settleEvents() {
+	before := w.plan
+	w.plan.lostCalls, w.plan.lostCommits, w.plan.crashes, w.plan.interrupts, w.plan.slowCommits, w.plan.serviceFaults = 0, 0, 0, 0, 0, 0
+	w.settling, w.outages = true, [outageKinds]time.Time{}
+	defer func() { w.plan = before }()
+	until, done := w.time.now.Add(settleTime), false
+	var look func()
+	look = func() {
+		w.sweepEvents(0)
+		w.events.relayAfter(0)
+		var next time.Time
+		if next, done = w.eventsSettled(); !done {
+			w.time.push(max(next.Sub(w.time.now), time.Second), true, func() { w.time.spawn(true, look) })
+		}
+	}
+	w.time.push(0, true, func() { w.time.spawn(true, look) })
+	for ; !done && len(w.problems) == 0 && w.broken == nil; w.steps++ {
+		w.time.step()
+		w.events.refresh()
+		if w.time.now.After(until) {
+			w.fail("events are not delivered after %s", settleTime)
+		}
+	}
+}
+
+// eventsSettled reports whether all events are relayed and delivered, or when to look
+// again.
+func (w *world) eventsSettled() (next time.Time, done bool) {
+	done, next = true, w.time.now.Add(webhook.Housekeeping)
+	w.observe(func() {
+		ctx := context.Background()
+		if left, _, err := w.process.store.Stored(ctx, "", 1); err != nil || len(left) > 0 {
+			done, next = false, w.time.now
+		}
+		if left, _, err := w.home.changes(w.events.handled); err != nil || len(left) > 0 {
+			done, next = false, w.time.now
+		}
+		for _, s := range w.subscribers {
+			hook, err := w.process.store.LoadWebhook(ctx, s.ref)
+			if err != nil || !hook.Live() {
+				continue
+			}
+			p, err := w.process.store.Progress(ctx, s.ref)
+			if err != nil || p.Cursor < w.events.newest || p.Pending > 0 {
+				done = false
+			}
+			if p.WakeAt.Before(next) {
+				next = p.WakeAt
+			}
+		}
+	})
+	return next, done && w.events.sealed()
+}
+
+// sealed reports whether the last checkpoint has all events, and whether the bus has them.
+func (m *streamModel) sealed() bool {
+	feed, err := m.w.home.feed(context.Background())
+	if err != nil || m.newest == 0 {
+		return m.newest == 0
+	}
+	sealed := false
+	m.w.observe(func() {
+		marks, err := feed.Marks(context.Background(), streamName, m.newest-1, 1)
+		sealed = err == nil && len(marks) > 0
+	})
+	return sealed && (!m.w.home.survivesCrash() || len(m.published) == int(m.newest))
+}
+
+// checkEvents checks that the stream has each event of each run once, that its signatures
+// and checkpoints verify, and that each event was delivered or set aside.
+func (w *world) checkEvents(ctx context.Context) {
+	m := w.events
+	known := map[string]bool{}
+	for _, r := range w.records.ordered {
+		w.checkRunEvents(ctx, r, known)
+	}
+	for id, committed := range m.notes {
+		if _, has := m.positions[id]; has {
+			known[id] = true
+		} else if committed {
+			w.fail("the stream misses the note %s", id)
+		}
+	}
+	for id, position := range m.positions {
+		if !known[id] {
+			w.fail("the stream has event %s at %d, which was not committed: %s", id, position, m.all[position-1].IdempotencyKey)
+		}
+	}
+	if m.newest > 0 {
+		w.checkProof(ctx)
+	}
+	for _, s := range w.subscribers {
+		w.checkDelivered(ctx, s)
+	}
+}
+
+// checkRunEvents checks that the events of a run are in the stream, and those that follow
+// from them.
+func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
+	m := w.events
+	all, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	if err != nil {
+		w.fail("cannot read the events of %s: %v", r.ID, err)
+	}
+	for _, e := range all {
+		if known[e.ID] = true; m.positions[e.ID] == 0 {
+			w.fail("the stream misses event %d of %s, %s", e.Seq, r.ID, e.Type)
+		}
+	}
+	fired, outputs := 0, 0
+	for id, position := range m.positions {
+		switch e := m.all[position-1]; {
+		case e.Schedule != nil && e.Schedule.RunID == r.ID:
+			known[id] = true
+			fired++
+		case e.Job != nil && e.Job.RunID == r.ID && slices.Contains([]eventtype.Type{eventtype.ExportCompleted, eventtype.PackRunArtifact}, e.EventType):
+			known[id] = true
+			outputs++
+		}
+	}
+	wantFired, wantOutputs := 0, 0
+	if !r.FiredAt.IsZero() {
+		wantFired = 1
+	}
+	if r.State == run.Completed && r.Output != nil {
+		wantOutputs = 1
+	}
+	if fired != wantFired || outputs != wantOutputs {
+		w.fail("the stream has %d firings and %d outputs of %s, want %d and %d", fired, outputs, r.ID, wantFired, wantOutputs)
+	}
+}
+
+// checkProof verifies the exported stream.
+func (w *world) checkProof(ctx context.Context) {
+	m := w.events
+	file, err := m.file(ctx)
+	if err != nil {
+		w.fail("cannot export the stream: %v", err)
+		return
+	}
+	keys, err := m.verifiers(ctx)
+	if err != nil {
+		w.broken = err
+		return
+	}
+	proof, err := events.Verify(ctx, bytes.NewReader(file), keys)
+	if err != nil || proof.From != 0 || proof.To != m.newest || proof.Events != m.newest {
+		w.fail("the stream of %d events is proved as %+v, %v", m.newest, proof, err)
+	}
+}
+
+// checkDelivered checks that a receiver got each event of its webhook, unless all attempts
+// failed or the webhook was paused or disabled.
+func (w *world) checkDelivered(ctx context.Context, s *subscriber) {
+	hook, err := w.process.store.LoadWebhook(ctx, s.ref)
+	if err != nil {
+		w.fail("%s has no webhook: %v", s.name, err)
+		return
+	}
+	if hook.Disabled != nil && !s.gone && !s.dead && s.failures < 1 {
+		w.fail("%s is disabled: %s", s.name, hook.Disabled.Reason)
+	}
+	p, err := w.process.store.Progress(ctx, s.ref)
+	if err != nil {
+		w.fail("%s has no progress: %v", s.name, err)
+	}
+	for i, e := range w.events.all[max(s.begin, 0):] {
+		position := max(s.begin, 0) + int64(i) + 1
+		missed := slices.ContainsFunc(p.Missed, func(r webhook.Range) bool { return r.From <= position && position <= r.To })
+		switch delivery, err := w.process.store.Delivery(ctx, s.ref, position); {
+		case !s.settings.Filter.Matches(e):
+		case err == nil && delivery.State == webhook.Delivered && s.accepted[position] == 0:
+			w.fail("the event at %d is Delivered to %s, which did not accept it", position, s.name)
+		case s.accepted[position] > 0, missed && s.paused:
+		case hook.Disabled != nil && (position > p.Cursor || err == nil && delivery.State == webhook.Pending):
+		case err == nil && delivery.State == webhook.Failed && s.ended(position):
+		default:
+			w.fail("%s did not get the event at %d after %d attempts: delivery %+v, %v; progress %+v", s.name, position, s.tries[position], delivery, err, p)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/webhook"
+)
+
+// subscriber is a client with a webhook, and the receiver at its address. The receiver is
+// called by several goroutines at once, so that its answers depend on the message alone.
+type subscriber struct {
+	w        *world
+	name     string
+	ref      webhook.Ref
+	settings orchestrator.WebhookSettings
+	// failures is the share of attempts that fail, until the time working. A dead
+	// receiver never works; one that is gone says so at some event.
+	failures   float64
+	working    time.Time
+	dead, gone bool
+	// begin is the cursor that the webhook began with; -1 before it was stored.
+	begin int64
+	// paused: the client pauses the webhook for a while.
+	paused, done bool
+
+	mu sync.Mutex
+	// tries and accepted count the attempts and the accepted ones of each event, by
+	// position. refused are those that were answered by 410.
+	tries, accepted map[int64]int
+	refused         map[int64]bool
+	count           int
+	waited          time.Duration
+}
+
+// drawSubscribers draws the webhooks of the world.
+func (w *world) drawSubscribers() {
+	for i := range w.random.IntN(4) {
+		s := &subscriber{w: w, name: fmt.Sprintf("subscriber-%d", i+1), begin: -1, tries: map[int64]int{}, accepted: map[int64]int{}, refused: map[int64]bool{}}
+		s.ref = webhook.Ref{Tenant: client.Tenant, ID: webhook.ID(time.Time{}, "key", client.Tenant, s.name)}
+		s.settings = orchestrator.WebhookSettings{URL: "https://hooks.example.org/" + s.name, Ordered: w.chance(0.5)}
+		if w.chance(0.3) {
+			s.settings.RateLimit = 1 + w.random.IntN(5)
+		}
+		s.failures = []float64{0, 0.1, 0.5, 1}[w.random.IntN(4)]
+		s.working = start.Add(w.upTo(3 * time.Hour))
+		s.settings.Filter.Types = [][]string{nil, nil, {"job.*"}, {"policy.updated", "schedule.*"}}[w.random.IntN(4)]
+		switch w.random.IntN(10) {
+		case 0:
+			s.dead, s.failures, s.settings.Filter.Types = true, 1, []string{"job.completed", "job.failed"}
+		case 1:
+			s.gone = true
+		}
+		s.paused = w.chance(0.3)
+		w.subscribers = append(w.subscribers, s)
+	}
+}
+
+// startSubscribers schedules the clients.
+func (w *world) startSubscribers() {
+	for _, s := range w.subscribers {
+		w.time.after(w.upTo(time.Minute), func() {
+			s.call("create", func(ctx context.Context, h *host) error {
+				_, _, _, err := h.webhooks.Create(ctx, client, s.settings, s.name, "digest")
+				return err
+			})
+			if s.paused {
+				w.time.sleep(w.upTo(w.longest))
+				s.pause(true)
+				w.time.sleep(w.upTo(w.longest))
+				s.pause(false)
+			}
+			s.done = true
+		})
+	}
+	for range w.random.IntN(3) {
+		w.time.push(0, true, func() { w.time.spawn(true, w.follow) })
+	}
+}
+
+func (s *subscriber) pause(pause bool) {
+	s.call(fmt.Sprintf("pause %t", pause), func(ctx context.Context, h *host) error {
+		_, err := h.webhooks.Change(ctx, client, s.ref.ID, orchestrator.Precondition{},
+			func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+				in.Paused = pause
+				return in, true, nil
+			})
+		return err
+	})
+}
+
+// call makes a call of the client until it is answered.
+func (s *subscriber) call(what string, do func(context.Context, *host) error) {
+	for {
+		var err error = errUnreachable
+		if !s.w.down(networkOutage) && s.w.onHost(func(ctx context.Context, h *host) { err = do(ctx, h) }) && s.w.chance(s.w.plan.lostCalls) {
+			err = errUnreachable
+		}
+		s.w.note("%s: %s: %v", s.name, what, err)
+		if err == nil {
+			return
+		}
+		if f, known := errors.AsType[*fault.Fault](err); known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable || f.Code == fault.NotFound) {
+			s.w.broken = fmt.Errorf("%s: %w", what, err)
+			return
+		}
+		s.w.time.sleep(s.w.upTo(5 * time.Second))
+	}
+}
+
+func (w *world) subscriberOf(ref webhook.Ref) *subscriber {
+	for _, s := range w.subscribers {
+		if s.ref == ref {
+			return s
+		}
+	}
+	return nil
+}
+
+// begun notes the cursor with which a webhook was stored.
+func (w *world) begun(ref webhook.Ref, cursor int64) {
+	s := w.subscriberOf(ref)
+	s.begin = max(s.begin, cursor)
+}
+
+// hung returns how long the last attempts took.
+func (s *subscriber) hung() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.waited
+	s.waited = 0
+	return d
+}
+
+// Send implements orchestrator.Sender.
+func (m *streamModel) Send(ctx context.Context, message hook.Message) (hook.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return hook.Reply{}, err
+	}
+	for _, s := range m.w.subscribers {
+		if s.settings.URL == message.URL {
+			return s.receive(message), nil
+		}
+	}
+	m.problem("a message is sent to %s", message.URL)
+	return hook.Reply{Problem: "unknown"}, nil
+}
+
+// receive is an attempt.
+func (s *subscriber) receive(message hook.Message) hook.Reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.w.events
+	event, err := events.Parse(message.Body)
+	id, _ := events.ULID(event.EventID) //nolint:errcheck // compared with known ids
+	position, known := m.positions[id]
+	if err != nil || !known || event.EventID != message.ID || event.Notifier == nil || event.Notifier.Delivery != events.DeliveryHMAC {
+		m.problem("%s got a message that is not of the stream, %v: %.200s", s.name, err, message.Body)
+		return hook.Reply{Status: http.StatusBadRequest}
+	}
+	if !s.settings.Filter.Matches(event) {
+		m.problem("%s got %s, which its filter does not select", s.name, event.EventType)
+	}
+	if s.settings.Ordered && !s.paused && event.Job != nil {
+		for _, earlier := range m.tasks[event.Job.ID] {
+			if earlier > s.begin && earlier < position && s.begin >= 0 && s.settings.Filter.Matches(m.all[earlier-1]) && !s.ended(earlier) {
+				m.problem("%s got the event at %d of %s before that at %d", s.name, position, event.Job.ID, earlier)
+			}
+		}
+	}
+	s.count++
+	s.tries[position]++
+	reply, taken := s.answer(id, position)
+	if taken {
+		s.accepted[position]++
+	}
+	s.waited = max(s.waited, reply.Latency)
+	return reply
+}
+
+// ended reports whether an event was accepted, or attempted as often as it is.
+func (s *subscriber) ended(position int64) bool {
+	return s.accepted[position] > 0 || s.refused[position] || s.tries[position] >= webhook.Attempts()
+}
+
+// answer returns the answer to an attempt, and whether the receiver has taken the event.
+func (s *subscriber) answer(id string, position int64) (reply hook.Reply, taken bool) {
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%d %s %s %d", s.w.seed, s.name, id, s.tries[position])
+	draw := rand.New(rand.NewPCG(hash.Sum64(), s.w.seed)) //nolint:gosec // the seed must determine everything
+	latency := time.Duration(draw.IntN(3000)) * time.Millisecond
+	switch {
+	case s.gone && draw.IntN(20) == 0:
+		s.refused[position] = true
+		return hook.Reply{Status: http.StatusGone, Latency: latency}, false
+	case !s.dead && (s.w.settling || s.w.time.now.After(s.working) || draw.Float64() >= s.failures):
+		return hook.Reply{Status: http.StatusNoContent, Latency: latency}, true
+	}
+	switch draw.IntN(5) {
+	case 0:
+		return hook.Reply{Status: http.StatusTooManyRequests, RetryAfter: time.Duration(draw.IntN(60)) * time.Second, Latency: latency}, false
+	case 1:
+		return hook.Reply{Problem: "no answer", Latency: webhook.AttemptTime}, false
+	case 2: // it has taken the event, and the connection is cut
+		return hook.Reply{Problem: "connection cut", Latency: latency}, !s.dead
+	}
+	return hook.Reply{Status: http.StatusInternalServerError, Latency: latency}, false
+}
