@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,11 +18,12 @@ import (
 
 // inspect checks what remains after all runs have ended: records, processes,
 // and, after a restart, bucket and disk.
-func (w *world) inspect(ctx context.Context) error {
+func (w *world) inspect(ctx context.Context, delivered []string) error {
 	tasks, err := w.tasks(ctx)
 	if err != nil {
 		return err
 	}
+	tasks = slices.DeleteFunc(tasks, func(t contract.Task) bool { return t.JobID != "" }) // endJobs has checked them
 	outputs := map[string]int64{}
 	for _, t := range tasks {
 		w.checkTask(ctx, t)
@@ -39,6 +41,9 @@ func (w *world) inspect(ctx context.Context) error {
 	w.server.down(syscall.SIGTERM)
 	if now, err := findProcesses(w.folder); err != nil || now.count() > 0 {
 		w.fail("got processes %+v after the stop (%v), want none", now, err)
+	}
+	if err := w.checkStream(ctx, delivered); err != nil {
+		return err
 	}
 	if err := w.server.up(ctx); err != nil {
 		return err

@@ -34,7 +34,7 @@ func newServer(w *world) *server {
 		}
 	}
 	c := stacktest.Config{Data: w.folder, Program: workerProgram, Words: w.config.Foreign, Settings: map[string]string{
-		"SORTIE_MAX_MACHINES": strconv.Itoa(machines),
+		"SORTIE_MAX_MACHINES": strconv.Itoa(machines), "SORTIE_HOOK_ALLOW": "127.0.0.1",
 		// Exactly as many as there are faults that may cost an attempt.
 		"SORTIE_MAX_ATTEMPTS": strconv.Itoa(1 + costly), "SORTIE_FURTHER_STARTS": strconv.Itoa(costly),
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",

@@ -23,6 +23,11 @@ const workerProgram = "chaos-worker"
 // collection of that kind.
 func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 	return func(words []string, env map[string]string) int {
+		if length, err := time.ParseDuration(env[jobWork]); err == nil {
+			done, _ := clock.NewTimer(length)
+			<-done
+			return 0
+		}
 		if env["BATCH_ID"] == kindTiny {
 			return callBack(env, clock)
 		}

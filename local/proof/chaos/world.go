@@ -59,6 +59,7 @@ type world struct {
 	allInjected chan struct{} // closed after the last fault
 	server      *server
 	clients     sync.WaitGroup
+	receivers   []*receiver
 
 	mu       sync.Mutex
 	outcome  Outcome
@@ -124,6 +125,10 @@ func (w *world) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(w.co
 
 func (w *world) close() {
 	w.server.kill()
+	for _, r := range w.receivers {
+		r.server.CloseClientConnections()
+		r.server.Close()
+	}
 	if w.source != nil {
 		w.source.Close()
 	}
@@ -138,6 +143,8 @@ func (w *world) run(ctx context.Context) error {
 	if err := w.startFirst(ctx); err != nil {
 		return err
 	}
+	w.startReceivers(ctx)
+	w.clients.Go(func() { w.startJobs(ctx) })
 	for i := range uint64(clients) {
 		w.clients.Go(func() { w.client(ctx, i) })
 	}
@@ -149,7 +156,17 @@ func (w *world) run(ctx context.Context) error {
 	over, stop := w.config.Clock.NewTimer(w.config.Timeout)
 	defer stop()
 	ended := make(chan struct{})
-	go func() { w.clients.Wait(); close(ended) }()
+	var delivered []string // the events of all runs
+	go func() {
+		defer close(ended)
+		w.clients.Wait()
+		if ctx.Err() == nil {
+			w.endJobs(ctx)
+		}
+		if ctx.Err() == nil {
+			delivered = w.awaitDeliveries(ctx)
+		}
+	}()
 	if injected != nil {
 		cancel()
 	}
@@ -163,7 +180,7 @@ func (w *world) run(ctx context.Context) error {
 	if injected != nil {
 		return injected
 	}
-	return w.inspect(ctx)
+	return w.inspect(ctx, delivered)
 }
 
 // wait waits for d. It returns false if the context ends first.
