@@ -3,9 +3,12 @@
 package acceptance
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/local/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/localstack/server"
 	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -44,6 +48,7 @@ func TestMain(m *testing.M) {
 func TestDeployed(t *testing.T) {
 	w := newWorld(t)
 	t.Run("the suite", func(t *testing.T) { suite.Run(t, w.target) })
+	t.Run("no log has the secrets of jobs", w.hidesSecrets)
 	t.Run("another release is deployed during runs", w.redeploys)
 	t.Run("the stage is drained, restored and emptied", w.operates)
 }
@@ -102,8 +107,27 @@ func newWorld(t *testing.T) *world {
 	if w.target.MaxMachines, err = strconv.Atoi(Settings()["SORTIE_MAX_MACHINES"]); err != nil {
 		t.Fatal(err)
 	}
+	if w.target.Certificate, err = suite.Certificate(w.server.Trusted()); err != nil {
+		t.Fatal(err)
+	}
 	w.begin(t, fixtures.Config{Machines: machines, Source: source, Token: token})
 	return w
+}
+
+// hidesSecrets searches the log of the functions.
+func (w *world) hidesSecrets(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(w.server.Dir, "functions.log"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("LocalStack runs in a container: run it in Python, with LOCALSTACK=python")
+	}
+	if err != nil || !bytes.Contains(text, []byte("job.completed")) {
+		t.Fatalf("got %d bytes, %v, want the log of the functions", len(text), err)
+	}
+	for secret, value := range clients.Secrets() {
+		if bytes.Contains(text, []byte(value)) {
+			t.Errorf("got the value of %s in the log of the functions", secret)
+		}
+	}
 }
 
 // begin starts the fixtures and the sweep.

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"mime"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // maxSkew is the greatest difference between a worker's time and the kit's.
@@ -61,6 +64,8 @@ func (st *session) checkCalls() {
 		}
 		return ""
 	})
+	st.each(reqOutput, st.calls("logs"), st.wrongOutput())
+	ours = slices.DeleteFunc(ours, func(c *Call) bool { return c.Endpoint == "logs" })
 	st.each(reqWorkerID, ours, func(c *Call) string {
 		if id, _ := c.Fields["workerId"].(string); id == "" || id != ours[0].Fields["workerId"] {
 			return fmt.Sprintf("%s has %v, the first call %v", c.Endpoint, c.Fields["workerId"], ours[0].Fields["workerId"])
@@ -136,6 +141,29 @@ func wrongProgress(c *Call) string {
 		}
 	}
 	return ""
+}
+
+// wrongOutput returns a check of calls that send output, in their order: a call is the
+// next one, or the last one again.
+func (st *session) wrongOutput() func(c *Call) string {
+	var last *Call
+	return func(c *Call) string {
+		stream, _ := c.Fields["stream"].(string)
+		sequence, _ := c.Fields["sequence"].(float64)
+		data, isText := c.Fields["data"].(string)
+		content, err := base64.StdEncoding.DecodeString(data)
+		switch {
+		case stream != "stdout" && stream != "stderr":
+			return fmt.Sprintf("stream is %v", c.Fields["stream"])
+		case !isText || err != nil || len(content) > limit.LogChunk:
+			return fmt.Sprintf("data is no base64 of at most %d bytes", limit.LogChunk)
+		case last == nil && sequence != 0 && sequence != 1,
+			last != nil && sequence != last.Fields["sequence"].(float64)+1 && !bytes.Equal(c.Body, last.Body): //nolint:forcetypeassert // it was checked
+			return fmt.Sprintf("sequence is %v, want the next number, or the same call again", c.Fields["sequence"])
+		}
+		last = c
+		return ""
+	}
 }
 
 func wrongError(c *Call) string {

@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 			}
 		}))
 	}
+	stacktest.AtOnce(6)
 	goleak.VerifyTestMain(m)
 }
 
@@ -153,6 +154,8 @@ func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 		"unknown-category":        {"work", "error"},
 		"heartbeats-after-end":    {"work", "completed-once"},
 		"never-ends":              {"work", "ends"},
+		"output-gap":              {"work", "output"},
+		"output-not-base64":       {"work", "output"},
 	} {
 		checks.Go(func() {
 			report := check(t, nil, []string{row.scenario}, program, "testdata/worker.py", seconds, "--broken", mistake)
@@ -269,7 +272,7 @@ func TestWorkerGetsTheEnvironmentOfAMachine(t *testing.T) {
 	got := report.Failures()[0].Detail
 	want := "BATCH_ID CALLBACK_URL EXPORT_FORMAT EXPORT_OPTIONS EXTRA FLY_ALLOC_ID FLY_APP_NAME FLY_IMAGE_REF FLY_MACHINE_ID FLY_MACHINE_VERSION " +
 		"FLY_PRIVATE_IP FLY_PROCESS_GROUP FLY_REGION FLY_VM_MEMORY_MB HOME PATH PI PRIMARY_REGION PWD R2_ACCESS_KEY_ID R2_ACCOUNT_ID R2_BUCKET " +
-		"R2_ENDPOINT R2_REGION R2_SECRET_ACCESS_KEY SORTIE_CHECK SOURCE_API_URL TASK_ENVELOPE TASK_ID TMPDIR"
+		"R2_ENDPOINT R2_REGION R2_SECRET_ACCESS_KEY SORTIE_CHECK SOURCE_API_URL TASK_ENVELOPE TASK_ID TMPDIR TRACEPARENT"
 	if got = strings.ReplaceAll(strings.ReplaceAll(got, "OLDPWD ", ""), "SHLVL ", ""); !strings.Contains(got, want) || !strings.Contains(got, "in "+flymachines.DefaultPath) {
 		t.Errorf("got %q, want %s and PATH %s", got, want, flymachines.DefaultPath)
 	}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,8 +32,8 @@ type Call struct {
 	At     time.Time
 	Method string
 	Path   string
-	// Endpoint is started, heartbeat, completed, callback or put; empty for anything
-	// else.
+	// Endpoint is started, heartbeat, logs, completed, callback or put; empty for
+	// anything else.
 	Endpoint string
 	Header   http.Header
 	Body     []byte
@@ -106,6 +107,9 @@ func NewPlane(clock clock.Clock, envelope contract.TaskEnvelope, answer func(c *
 			URL: address + "/bucket/" + to.key + "?X-Amz-Signature=" + signature, Key: to.key, ExpiresAt: clock.Now().Add(time.Hour),
 		}
 	}
+	if envelope.TraceParent == "" {
+		envelope.TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	}
 	p.envelope = envelope
 	p.server.Start()
 	return p, nil
@@ -166,6 +170,27 @@ func (p *Plane) Object(key string) ([]byte, bool) {
 	defer p.mu.Unlock()
 	body, ok := p.objects[key]
 	return body, ok
+}
+
+// Output returns the output of a stream that was accepted; an empty stream means both,
+// in the order in which it came. A chunk that was repeated counts once.
+func (p *Plane) Output(stream string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var text strings.Builder
+	taken := map[any]bool{}
+	for _, c := range p.calls {
+		if c.Endpoint != "logs" || c.Status != http.StatusOK || taken[c.Fields["sequence"]] || stream != "" && c.Fields["stream"] != stream {
+			continue
+		}
+		taken[c.Fields["sequence"]] = true
+		data, _ := c.Fields["data"].(string)
+		content, err := base64.StdEncoding.DecodeString(data)
+		if err == nil {
+			text.Write(content)
+		}
+	}
+	return text.String()
 }
 
 func (p *Plane) secret(prefix string) string {
@@ -230,7 +255,7 @@ func (p *Plane) endpoint(r *http.Request) string {
 	if r.URL.RequestURI() == strings.TrimPrefix(p.callbackURL, p.address) {
 		return endpointCallback
 	}
-	for _, name := range []string{"started", "heartbeat", "completed"} {
+	for _, name := range []string{"started", "heartbeat", "logs", "completed"} {
 		if r.Method == http.MethodPost && r.URL.Path == "/edge/v1/tasks/"+p.envelope.TaskID+"/"+name {
 			return name
 		}
@@ -268,6 +293,8 @@ func (p *Plane) answer(c *Call, n int) Answer {
 	switch c.Endpoint {
 	case "heartbeat":
 		body["shouldCancel"] = false
+	case "logs":
+		body["shouldCancel"], body["followed"] = false, false
 	case endpointCallback:
 		body = map[string]any{"received": true}
 	case "completed":

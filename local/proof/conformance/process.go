@@ -109,7 +109,8 @@ func variables(plane *Plane, scenario string, more []string) (map[string]string,
 		"R2_ACCOUNT_ID":  "local", "R2_ACCESS_KEY_ID": plane.keyID, "R2_SECRET_ACCESS_KEY": plane.key,
 		"R2_BUCKET": bucketName, "R2_ENDPOINT": plane.address + "/s3", "R2_REGION": "auto",
 		"CALLBACK_URL": plane.callbackURL, "SOURCE_API_URL": plane.address + "/source", "SORTIE_CHECK": scenario,
-		contract.EnvelopeVariable: strings.TrimPrefix(envelope, contract.EnvelopeVariable+"="),
+		contract.TraceParentVariable: plane.envelope.TraceParent,
+		contract.EnvelopeVariable:    strings.TrimPrefix(envelope, contract.EnvelopeVariable+"="),
 	}
 	for _, entry := range more {
 		name, value, _ := strings.Cut(entry, "=")

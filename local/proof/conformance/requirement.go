@@ -37,6 +37,7 @@ var (
 	reqUnchanged      = Requirement{"completed-unchanged", "WC-3.3.13", "A completed that is repeated has the same result."}
 	reqRefused        = Requirement{"completed-409", "WC-3.3.14", "A worker does not repeat completed after 409."}
 	reqError          = Requirement{"error", "WC-6.1", "FAILED has an error with a category of the contract and a message."}
+	reqOutput         = Requirement{"output", "WC-10.2", "A worker that sends output numbers its chunks without gaps, each base64 of at most 32 KiB of one stream."}
 	reqEnds           = Requirement{"ends", "WC-3.3.14", "The process ends after completed was answered."}
 )
 

@@ -152,7 +152,8 @@ func answerExpired(st *session, c *Call, n int) *Answer {
 	if c.Endpoint == "completed" {
 		st.stopWithin(st.config.Abort)
 	}
-	if c.Endpoint == "started" || c.Endpoint == "heartbeat" && n < eventHeartbeat || st.event.IsZero() && c.Endpoint == "completed" {
+	if c.Endpoint == "started" || c.Endpoint == "heartbeat" && n < eventHeartbeat ||
+		st.event.IsZero() && (c.Endpoint == "completed" || c.Endpoint == "logs") {
 		return nil
 	}
 	st.markEvent()

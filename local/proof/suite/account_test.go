@@ -29,6 +29,7 @@ func TestAccount(t *testing.T) {
 			suite.ScriptedWorkers: "its machines run the published worker",
 			suite.Programs:        "its machines run the published worker",
 			suite.Bash:            "its machines run the published worker",
+			suite.Hooks:           "the receiver of the tests is on a private address",
 			suite.Faults:          "Fly's API has no fault injection",
 			suite.SeeObjects:      "the test has no credentials of the buckets",
 			suite.SampleSource:    "its workers read the deployment's own collection",

@@ -2,6 +2,7 @@
 // passes. The tests know a base URL and a machines API and nothing behind them.
 //
 //	suite ──HTTP──► Target ──► machines API ──► Scripts: the tests' own workers
+//	  │               └──hooks──► receiver, which verifies their signatures
 //	  └────────── inspects ────┴──► object store
 //
 // Run runs all tests against a Target: the local stack, the stack deployed in
@@ -10,7 +11,7 @@
 // log. Tests run in parallel on one deployment with one set of settings
 // (Settings). Each test uses its own batch ids, which select the machines for
 // injected faults and the scripts for workers. Tests that require the
-// deployment for themselves run first, one after the other.
+// deployment for themselves run last, one after the other.
 //
 // To add a theme, add a file with its tests and a line in Tests.
 package suite

@@ -31,6 +31,8 @@ type faultCase struct {
 	// startTimeout is in seconds; 0 uses Settings, whose timeout is longer than
 	// any injected delay.
 	startTimeout int
+	// exclusive is Test.Exclusive.
+	exclusive bool
 }
 
 func machineFaults() []Test {
@@ -38,7 +40,7 @@ func machineFaults() []Test {
 	for _, l := range append(generalFaults(), startTimeouts()...) {
 		list = append(list, Test{
 			Name: "machines API fault: " + l.name, Requires: []Capability{Faults, SeeMachines, SampleSource},
-			Faults: map[string][]faults.Rule{"one": l.rules}, Run: func(c *Case) { c.checkFault(l) },
+			Exclusive: l.exclusive, Faults: map[string][]faults.Rule{"one": l.rules}, Run: func(c *Case) { c.checkFault(l) },
 		})
 	}
 	return list
@@ -57,7 +59,7 @@ func generalFaults() []faultCase {
 	// The outcome of the creation is unknown; the next try adopts the machine.
 	const unclear = "(start_refused:UNAVAILABLE ?)*"
 	list := []faultCase{
-		{name: "throttled", rules: []faults.Rule{{Kind: faults.Throttle, Times: 3}}, events: "(start_refused:THROTTLED ?){3}"},
+		{name: "throttled", rules: []faults.Rule{{Kind: faults.Throttle, Times: 3}}, events: "(start_refused:THROTTLED ?){3}", exclusive: true},
 		{
 			name: "no capacity", rules: []faults.Rule{{Kind: faults.Capacity}}, state: "Failed", code: "CAPACITY",
 			events: "start_refused:CAPACITY " + notRetried("CAPACITY"),

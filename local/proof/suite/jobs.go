@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -17,8 +18,11 @@ func jobs() []Test {
 	return []Test{
 		{Name: "job is stored, changed, paused and deleted", Run: jobIsStored},
 		{Name: "job change is conditional", Run: jobIsConditional},
+		{Name: "dry run of a job change stores nothing", Run: jobIsPreviewed},
 		{Name: "job definition is refused with all problems", Run: jobProblems},
 		{Name: "scheduled run of a job exists once", Run: jobFiring},
+		{Name: "runs of a job are cancelled and retried by a filter", Run: bulkOfAJob},
+		{Name: "job exports by its schedule and triggers another", Requires: []Capability{SampleSource}, Run: jobExports},
 	}
 }
 
@@ -97,6 +101,25 @@ func jobIsConditional(c *Case) {
 	}
 }
 
+func jobIsPreviewed(c *Case) {
+	path := c.jobPath("previewed")
+	dry := path + "?dryRun=true"
+	defer c.Call(http.MethodDelete, path, "")
+	if j, _ := send[api.JobAnswer](c, "PUT", dry, `{"image": "a"}`, 200); j.Version != 1 || j.Image != "a" {
+		c.T.Errorf("got %+v, want image a in version 1", j)
+	}
+	send[contract.Problem](c, "GET", path, "", 404)
+	_, header := send[api.JobAnswer](c, "PUT", path, `{"image": "a"}`, 201)
+	if j, _ := send[api.JobAnswer](c, "PUT", dry, `{"image": "b"}`, 200, "If-Match", header.Get("ETag")); j.Version != 2 || j.Image != "b" {
+		c.T.Errorf("got %+v, want image b in version 2", j)
+	}
+	send[contract.Problem](c, "PUT", dry, `{"image": "b"}`, 412, "If-None-Match", "*")
+	send[contract.Problem](c, "PUT", dry, `{"image": "b", "pool": "none-`+c.round+`"}`, 422)
+	if j := outside.Get[api.JobAnswer](c.Client, path); j.Image != "a" || j.Version != 1 {
+		c.T.Errorf("got %+v, want image a in version 1", j)
+	}
+}
+
 func jobProblems(c *Case) {
 	path := c.jobPath("problems")
 	p, _ := send[contract.Problem](c, "PUT", path, "image: a\nlogs: all\nconstraint: {}\nschedule: 61 * * * *\n", 400, "Content-Type", "application/yaml")
@@ -110,6 +133,7 @@ func jobProblems(c *Case) {
 	for _, body := range []string{
 		`{"image": "a", "actions": {"onFailure": {"type": "skip"}}}`,
 		`{"image": "a", "actions": {"onConstraintViolation": {"type": "wait"}}}`,
+		`{"image": "a", "actions": {"onConstraintViolation": {"type": "skip", "critical": true}}}`,
 		`{"image": "a", "constraints": {"maxAllowedRunTime": "1h"}, "policy": {"timeLimitSeconds": 60}}`,
 		`{"image": "a", "podSpec": {}}`,
 	} {
@@ -145,3 +169,50 @@ func jobFiring(c *Case) {
 		c.T.Errorf("got state %s, want Cancelled", r.State)
 	}
 }
+
+// jobExports fires a job that exports. Its success triggers another one.
+func jobExports(c *Case) {
+	path, next := c.jobPath("exports"), c.jobPath("exports-next")
+	defer c.Call(http.MethodDelete, path, "")
+	defer c.Call(http.MethodDelete, next, "")
+	export := fmt.Sprintf(`"export": {"format": "dc", "pi": %q}, "constraints": {"maxConcurrentRuns": 1}`, samples.SampleRoot)
+	send[api.JobAnswer](c, "PUT", next, "{"+export+"}", 201)
+	action := fmt.Sprintf(`"actions": {"onSuccess": {"type": "trigger_job", "parameters": {"jobId": %q}}}`, strings.TrimPrefix(next, "/v1/jobs/"))
+	stored, _ := send[api.JobAnswer](c, "PUT", path, "{"+export+", "+action+"}", 201)
+	at := stored.CreatedAt.Add(5 * time.Second).Truncate(time.Second)
+	send[api.JobAnswer](c, "PATCH", path, fmt.Sprintf(`{"schedule": "@at %s"}`, at.Format(time.RFC3339)), 200)
+	fired := c.firstRun(path)
+	if status := c.End(fired.TaskID); status.Status != contract.StatusSuccess || status.Format != "dc" || fired.Trigger != "schedule" || !fired.ScheduledAt.Equal(at) {
+		c.T.Fatalf("got %+v of %+v, want a success by the schedule at %s", status, fired, at)
+	}
+	if file := c.Call(http.MethodGet, "/download/"+fired.TaskID, ""); file.Status != http.StatusOK || file.Header.Get("Content-Type") != "application/xml" {
+		c.T.Errorf("GET /download: got %d %v, want an XML file", file.Status, file.Header)
+	}
+	triggered := c.firstRun(next)
+	if status := c.End(triggered.TaskID); status.Status != contract.StatusSuccess || triggered.Trigger != "trigger_job" || triggered.Kind != "export" {
+		c.T.Errorf("got %+v of %+v, want a success by trigger_job", status, triggered)
+	}
+}
+
+// firstRun waits for the first run of a job.
+func (c *Case) firstRun(path string) contract.Task {
+	c.T.Helper()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	over := time.After(firingLimit)
+	for {
+		if runs := outside.Get[contract.JobRuns](c.Client, path+"/runs").Runs; len(runs) > 0 {
+			c.tasks.add(runs[0].TaskID)
+			return runs[0]
+		}
+		select {
+		case <-look.C:
+		case <-over:
+			c.T.Fatalf("%s: got no run within %s, want one", path, firingLimit)
+		}
+	}
+}
+
+// firingLimit is how long a firing may take. EventBridge Scheduler is precise to the
+// minute.
+const firingLimit = 3 * time.Minute

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
@@ -23,6 +24,8 @@ func programs() []Test {
 		{Name: "exit codes of a program are mapped", Requires: needs, Run: programCodes},
 		{Name: "program is cancelled", Requires: needs, Run: programCancelled},
 		{Name: "program reads its input and delivers its output and log", Requires: needs, Run: programDelivers},
+		{Name: "program's output is followed", Requires: needs, Run: programFollowed},
+		{Name: "program gets the trace context of its attempt", Requires: needs, Run: programTraced},
 		{Name: "repeated request is one run of a program", Requires: needs, Run: programOnce},
 		{Name: "program of the host is refused elsewhere", Requires: []Capability{NoHostPrograms}, Run: programOfTheHost},
 	}
@@ -117,6 +120,35 @@ func programCodes(c *Case) {
 	}
 }
 
+// programTraced prints the trace context of two attempts, which differ in the span alone.
+// Without a client's context the run has a trace of its own.
+func programTraced(c *Case) {
+	const client = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for header, want := range map[string]string{"00-" + client + "-00f067aa0ba902b7-01": client, "00-" + client + "-0000000000000000-01": ""} {
+		d := script(`echo "$TRACEPARENT"; exit 7`).with("logs", "keep").with("exitCodes", map[string]any{"fail": []int{9}}).
+			with("retryConfig", map[string]any{"maxRetries": 1, "initialDelay": "1s"})
+		answer := c.Call(http.MethodPost, "/v1/runs", string(outside.Encode(c.T, d)), "Traceparent", header)
+		if answer.Status != http.StatusAccepted {
+			c.T.Fatalf("POST /v1/runs: got %d %s, want 202", answer.Status, answer.Body)
+		}
+		accepted := outside.Decode[contract.RunAccepted](c.T, answer.Body)
+		c.tasks.add(accepted.TaskID)
+		c.ended(accepted)
+		var contexts []string
+		for attempt := 1; attempt <= 2; attempt++ {
+			log := c.Call(http.MethodGet, "/v1/tasks/"+accepted.TaskID+"/logs?attempt="+strconv.Itoa(attempt), "")
+			contexts = append(contexts, strings.TrimSpace(string(log.Body)))
+		}
+		first, second := contexts[0], contexts[1]
+		if len(first) != 55 || len(second) != 55 || first[:35] != second[:35] || first == second {
+			c.T.Fatalf("got contexts %q, want two spans of one trace", contexts)
+		}
+		if trace := first[3:35]; trace != want && (want != "" || trace == client) {
+			c.T.Errorf("%s: got trace %s, want %s", header, trace, want)
+		}
+	}
+}
+
 func programCancelled(c *Case) {
 	accepted := c.startProgram(script("sleep 600").with("policy", map[string]any{"cancelGraceSeconds": 10}))
 	c.Running(accepted.TaskID)
@@ -149,6 +181,29 @@ func programDelivers(c *Case) {
 	file := c.Call(http.MethodGet, "/download/"+run.TaskID, "")
 	if string(file.Body) != "<b>bold</b>" || file.Header.Get("Content-Type") != "text/html" || !strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment") {
 		c.T.Errorf("got %d %q as %q, %q, want the file as an attachment", file.Status, file.Body, file.Header.Get("Content-Type"), file.Header.Get("Content-Disposition"))
+	}
+}
+
+// programFollowed reads the output over as many connections as the target needs.
+func programFollowed(c *Case) {
+	run := c.startProgram(script("echo one; echo two >&2; sleep 3; echo three"))
+	path, text := "/v1/tasks/"+run.TaskID+"/logs?attempt=1&stream=stdout&follow=true&offset=", ""
+	for ended, tries := false, 0; !ended; tries++ {
+		answer := c.Call(http.MethodGet, path+strconv.Itoa(len(text)), "")
+		if answer.Status != http.StatusOK || answer.Header.Get("X-Attempt") != "1" || tries == 100 {
+			c.T.Fatalf("got %d %s after %d answers and %q, want the end", answer.Status, answer.Body, tries, text)
+		}
+		text += string(answer.Body)
+		ended = answer.Header.Get("X-Log-Ended") == "true"
+	}
+	if text != "one\nthree\n" {
+		c.T.Errorf("got standard output %q, want one and three", text)
+	}
+	if state := c.ended(run).State; state != "Completed" {
+		c.T.Errorf("got %s, want Completed", state)
+	}
+	if log := c.Call(http.MethodGet, "/v1/tasks/"+run.TaskID+"/logs?stream=stderr", ""); string(log.Body) != "two\n" {
+		c.T.Errorf("got standard error %d %q, want two", log.Status, log.Body)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
@@ -23,8 +24,9 @@ type Test struct {
 	Name string
 	// Requires lists the capabilities that the target must have.
 	Requires []Capability
-	// Exclusive tests run while no other test does. RealLimits enables the real
-	// rate limits of the machines API for such a test.
+	// Exclusive tests run after the others, one at a time. A test whose starts are
+	// throttled is exclusive, because Sortie then paces all starts of the pool.
+	// RealLimits enables the real rate limits of the machines API for such a test.
 	Exclusive, RealLimits bool
 	// Faults are injected into the machines of the test's batches, by batch
 	// name.
@@ -34,7 +36,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), machineFaults(), pools(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets())
 }
 
 // Case is the context of one test: its target's client and batch names of its
@@ -45,6 +47,9 @@ type Case struct {
 
 	name, round string
 	tasks       *tasks
+	hooks       *receiver
+	// stored are the paths of the jobs that the test has stored.
+	stored []string
 }
 
 // tasks collects the ids of all started tasks.
@@ -66,21 +71,16 @@ const leftoversTest = "no leftovers"
 // behind. The log ends with what the target cannot do.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	tests, started := Tests(), &tasks{}
+	tests, started, hooks := Tests(), &tasks{}, newReceiver(t, target.Certificate)
 	number := make([]byte, 4)
 	if _, err := rand.Read(number); err != nil {
 		t.Fatal(err)
 	}
 	newCase := func(t *testing.T, test Test) *Case {
 		client := &outside.Client{T: t, URL: target.URL, Token: target.Token, Gateway: target.Gateway, Remapped: target.Remapped, Timeout: target.Timeout}
-		return &Case{client, target, test.Name, hex.EncodeToString(number), started}
+		return &Case{Client: client, Target: target, name: test.Name, round: hex.EncodeToString(number), tasks: started, hooks: hooks}
 	}
 	t.Cleanup(func() { target.logLimitations(t, tests) })
-	for _, test := range tests {
-		if test.Exclusive {
-			t.Run(test.Name, func(t *testing.T) { newCase(t, test).run(test, plan{RealLimits: test.RealLimits}) })
-		}
-	}
 	var shared plan
 	for _, test := range tests {
 		if !test.Exclusive {
@@ -100,6 +100,11 @@ func Run(t *testing.T, target Target) {
 			}
 		}
 	})
+	for _, test := range tests {
+		if test.Exclusive {
+			t.Run(test.Name, func(t *testing.T) { newCase(t, test).run(test, plan{RealLimits: test.RealLimits}) })
+		}
+	}
 	t.Run(leftoversTest, func(t *testing.T) { newCase(t, Test{}).checkLeftovers() })
 }
 
@@ -114,8 +119,30 @@ func (c *Case) run(test Test, faultPlan ...plan) {
 			c.T.Fatal(err)
 		}
 	}
+	defer c.removeJobs()
 	test.Run(c)
 }
+
+// eventually calls look until it returns true, and fails the test after the timeout.
+func (c *Case) eventually(what string, look func() bool) {
+	c.T.Helper()
+	limit := time.NewTimer(cmp.Or(c.Timeout, outside.DefaultTimeout))
+	defer limit.Stop()
+	pause := time.NewTicker(lookPause)
+	defer pause.Stop()
+	for !look() {
+		select {
+		case <-pause.C:
+		case <-limit.C:
+			c.T.Fatalf("got no %s in time", what)
+		case <-c.T.Context().Done():
+			c.T.Fatalf("got no %s: %v", what, c.T.Context().Err())
+		}
+	}
+}
+
+// lookPause is the time between two calls of look.
+const lookPause = 300 * time.Millisecond
 
 // rules returns the test's faults, limited to the machines of its batches.
 func (c *Case) rules(test Test) []faults.Rule {

@@ -2,12 +2,12 @@ package suite_test
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
@@ -16,18 +16,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
 	"github.com/sortie-dev/sortie/shared/private"
 )
 
-// atOnce is the number of tests that run in parallel. They mostly wait, so it
-// exceeds the number of processors.
-const atOnce = "16"
-
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", atOnce); err != nil {
-		panic(err)
-	}
+	stacktest.AtOnce(16)
 	environ := os.Environ()
 	stacktest.Main(m, os.Args, environ, map[string]stacktest.Program{suite.ScriptedWorkerName: suite.ScriptedWorker(environ)})
 }
@@ -51,6 +46,12 @@ func TestLocalStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folder := secretfile.Folder(filepath.Join(data, stack.SecretsFolder))
+	for name, value := range clients.Secrets() {
+		if err := folder.Put(access.Default, name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
 	config, err := stacktest.Config{Data: data, Settings: settings}.Stack(slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestLocalStack(t *testing.T) {
 		if t.Failed() {
 			t.Logf("the stack's log:\n%s", log)
 		}
-		if err := log.Secrets(); err != nil {
+		if err := log.Secrets(slices.Collect(maps.Values(clients.Secrets()))...); err != nil {
 			t.Error(err)
 		}
 	})

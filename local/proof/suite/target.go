@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"crypto/tls"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,9 @@ const (
 	Programs Capability = "run the programs of jobs"
 	// NoHostPrograms: images cannot name programs of the host.
 	NoHostPrograms Capability = "refuse programs of the host"
+	// Hooks: Sortie can call a receiver on the host of the tests, and has the secrets of
+	// package clients.
+	Hooks Capability = "call hooks of the suite and read its secrets"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )
@@ -69,6 +73,9 @@ type Target struct {
 	Scripts *Scripts
 	// MaxMachines is the pool's limit.
 	MaxMachines int
+	// Certificate is that of the receiver of hooks. If it is nil, the receiver serves
+	// HTTP.
+	Certificate *tls.Certificate
 	// Timeout limits one wait for a task; 0 is the client's default.
 	Timeout time.Duration
 	// Lacks holds the reason for each capability that the target does not have.
@@ -84,6 +91,7 @@ func Settings() map[string]string {
 		"SORTIE_FURTHER_STARTS": "1", "SORTIE_MAX_ATTEMPTS": "2",
 		"SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "2s",
 		"SORTIE_REDIRECT_OVER": "8388608",
+		"SORTIE_HOOK_ALLOW":    "127.0.0.1",
 	}
 }
 

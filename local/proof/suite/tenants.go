@@ -3,9 +3,11 @@ package suite
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -13,6 +15,8 @@ func tenants() []Test {
 	return []Test{
 		{Name: "another tenant's task is unknown", Requires: []Capability{OtherTokens, AnySource}, Run: foreignTask},
 		{Name: "a key of another tenant is another key", Requires: []Capability{OtherTokens, ScriptedWorkers}, Run: foreignKey},
+		{Name: "another tenant's job is unknown", Requires: []Capability{OtherTokens}, Run: foreignJob},
+		{Name: "a missing scope for a job is 403", Requires: []Capability{OtherTokens}, Run: missingJobScope},
 		{Name: "a missing scope is 403", Requires: []Capability{OtherTokens, AnySource}, Run: missingScope},
 	}
 }
@@ -97,5 +101,46 @@ func missingScope(c *Case) {
 	refused(http.MethodPost, "/export/mods", string(outside.Encode(c.T, contract.ExportRequest{PI: c.root()})))
 	for _, w := range writes {
 		refused(w.method, w.path, "")
+	}
+}
+
+// jobCalls are the calls that name a job. Calls that change something have a scope.
+var jobCalls = []struct{ method, path, body, scope string }{
+	{http.MethodGet, "", "", ""},
+	{http.MethodGet, "/versions/1", "", ""},
+	{http.MethodGet, "/runs", "", ""},
+	{http.MethodPatch, "", `{"image": "b"}`, "jobs:write"},
+	{http.MethodPost, "/pause", "", "jobs:write"},
+	{http.MethodPost, "/resume", "", "jobs:write"},
+	{http.MethodPost, "/runs", "{}", "runs:write"},
+	{http.MethodDelete, "", "", "jobs:write"},
+}
+
+func foreignJob(c *Case) {
+	path, stranger := c.job("own", document{"image": "a"}), c.as(c.Target.Others.Stranger)
+	for _, call := range jobCalls {
+		answer := stranger.Call(call.method, path+call.path, call.body)
+		if answer.Status != http.StatusNotFound || answer.Problem(c.T).Code != "NOT_FOUND" {
+			c.T.Errorf("%s %s as another tenant: got %d %s, want 404", call.method, call.path, answer.Status, answer.Body)
+		}
+	}
+	if jobs := outside.Get[contract.JobList](stranger, "/v1/jobs?limit=1000").Jobs; slices.ContainsFunc(jobs, func(j contract.JobSummary) bool { return j.ID == jobID(path) }) {
+		c.T.Error("got the job in another tenant's list")
+	}
+	if j := outside.Get[api.JobAnswer](c.Client, path); j.Version != 1 || j.Image != "a" {
+		c.T.Errorf("got %+v afterwards, want the job unchanged", j)
+	}
+}
+
+func missingJobScope(c *Case) {
+	path, reader := c.job("scoped", document{"image": "a"}), c.as(c.Target.Others.Reader)
+	for _, call := range append(slices.Clone(jobCalls), struct{ method, path, body, scope string }{http.MethodPut, "-new", `{"image": "a"}`, "jobs:write"}) {
+		if call.scope == "" {
+			continue
+		}
+		answer := reader.Call(call.method, path+call.path, call.body)
+		if p := answer.Problem(c.T); answer.Status != http.StatusForbidden || p.Code != "MISSING_SCOPE" || !strings.Contains(p.Detail, call.scope) {
+			c.T.Errorf("%s %s with runs:read: got %d %s, want 403 for %s", call.method, call.path, answer.Status, answer.Body, call.scope)
+		}
 	}
 }

@@ -6,6 +6,7 @@ Sortie's: it keeps the contract's text.
 """
 
 import argparse
+import base64
 import datetime
 import http.client
 import json
@@ -24,7 +25,7 @@ own-interval gives-up-heartbeats hammers ignores-410 ignores-cancel
 cancel-as-success ignores-sigterm token-in-address prints-token
 local-time completed-forever two-outcomes no-completed
 unknown-category text-progress heartbeats-after-end token-to-bucket
-no-content-type never-ends crashes""".split()
+no-content-type never-ends crashes output-gap output-not-base64""".split()
 
 
 class Aborted(Exception):
@@ -46,6 +47,7 @@ class Worker:
         self.finished = threading.Event()  # no more calls
         self.why = None
         self.progress = 0
+        self.sequence = 0
 
     # post makes one call and returns the status and the answer. It raises OSError
     # if there is no answer.
@@ -88,6 +90,21 @@ class Worker:
             if status < 500:
                 return
             self.pause(failures, 0.1, 5)
+
+    # output sends a chunk until it is answered; the worker does not need that.
+    def output(self, stream, text):
+        self.sequence += 2 if self.broken == "output-gap" else 1
+        data = base64.b64encode(text.encode()).decode()
+        if self.broken == "output-not-base64":
+            data = text
+        for failures in range(5):
+            try:
+                status, _ = self.post("logs", {"stream": stream, "sequence": self.sequence, "data": data})
+                if status < 500:
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            self.pause(failures, 0.1, 1)
 
     def heartbeats(self):
         interval = self.envelope.get("heartbeatIntervalMs", 30000) / 1000
@@ -189,6 +206,9 @@ class Worker:
             print("token", self.token, file=sys.stderr)
         if self.broken != "no-started":
             self.started()
+        if not self.plain:
+            self.output("stdout", "working\n")
+            self.output("stderr", "slowly\n")
         if self.broken == "crashes":
             raise KeyError("missing configuration")
         heartbeats = threading.Thread(target=self.heartbeats, daemon=True)

@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -27,12 +28,12 @@ type Client struct {
 	// Remapped names headers of Sortie that the gateway renames to
 	// "X-Amzn-Remapped-" and their name. They are checked under their own names.
 	Remapped []string
-	// Timeout limits one call of Await; 0 is five minutes.
+	// Timeout limits one call of Await; 0 is DefaultTimeout.
 	Timeout time.Duration
 }
 
-// defaultTimeout is much longer than any task of a test.
-const defaultTimeout = 5 * time.Minute
+// DefaultTimeout is much longer than any task of a test.
+const DefaultTimeout = 5 * time.Minute
 
 // Answer is a response with its whole body.
 type Answer struct {
@@ -113,11 +114,7 @@ func (c *Client) Export(format string, request contract.ExportRequest) (task str
 // fails with the last status if neither happens in time.
 func (c *Client) Await(task string, enough func(contract.Status) bool) contract.Status {
 	c.T.Helper()
-	limit := c.Timeout
-	if limit == 0 {
-		limit = defaultTimeout
-	}
-	ctx, cancel := context.WithTimeout(c.T.Context(), limit)
+	ctx, cancel := context.WithTimeout(c.T.Context(), cmp.Or(c.Timeout, DefaultTimeout))
 	defer cancel()
 	var last Answer
 	for wait := ""; ; wait = "?wait=5" {
@@ -144,9 +141,15 @@ func (c *Client) End(task string) contract.Status {
 // Running waits until the task is Running.
 func (c *Client) Running(task string) {
 	c.T.Helper()
-	status := c.Await(task, func(s contract.Status) bool { return s.State == "Running" })
-	if status.State != "Running" {
-		c.T.Fatalf("got %+v, want Running", status)
+	c.Reach(task, "Running")
+}
+
+// Reach waits until the task is in the state.
+func (c *Client) Reach(task, state string) {
+	c.T.Helper()
+	status := c.Await(task, func(s contract.Status) bool { return s.State == state })
+	if status.State != state {
+		c.T.Fatalf("got %+v, want %s", status, state)
 	}
 }
 

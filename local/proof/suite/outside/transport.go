@@ -17,6 +17,15 @@ import (
 // document is the parsed OpenAPI document.
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
+// CheckSchema checks a JSON text against a schema of the OpenAPI document.
+func CheckSchema(name string, text []byte) error {
+	described, err := document()
+	if err != nil {
+		return err
+	}
+	return described.CheckSchema(name, text)
+}
+
 // wire leaves responses as they are sent.
 var wire = func() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own

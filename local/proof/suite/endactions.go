@@ -1,0 +1,119 @@
+package suite
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func endActions() []Test {
+	needs, hooks := []Capability{Programs}, []Capability{Programs, Hooks}
+	return []Test{
+		{Name: "success and failure have their own actions", Requires: hooks, Run: ownEndActions},
+		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
+	}
+}
+
+func ownEndActions(c *Case) {
+	path := c.job("ends", script(holdScript).with("actions", document{
+		"onSuccess": c.webhook("success", http.StatusOK), "onFailure": c.webhook("failure", http.StatusOK),
+	}))
+	good, bad := c.endOf(path, nil), c.endOf(path, map[string]string{"CODE": "2"})
+	for topic, want := range map[string]contract.Task{"success": good, "failure": bad} {
+		hook := map[string]string{"success": "onSuccess", "failure": "onFailure"}[topic]
+		calls := c.received(topic, 1)
+		if len(calls) != 1 || calls[0].Hook != hook || calls[0].Run.RunID != want.RunID || calls[0].Run.State != want.State {
+			c.T.Errorf("got %+v, want %s of %s", calls, hook, want.RunID)
+		}
+		c.eventually("event of "+hook, func() bool {
+			events := c.messages(want.TaskID, "job.action_executed")
+			return len(events) == 1 && strings.HasPrefix(events[0], hook+": webhook")
+		})
+	}
+	if bad.Fault == nil || bad.Fault.Code != "PROGRAM_EXIT" || bad.Machine.Exit.Code != 2 {
+		c.T.Errorf("got %+v, want a failure with exit code 2", bad)
+	}
+}
+
+// circle has two jobs of which each triggers the other one.
+func circle(c *Case) {
+	trigger := func(path string) document {
+		return document{"onSuccess": document{"type": "trigger_job", "parameters": document{"jobId": jobID(path)}}}
+	}
+	one, two := c.jobPath("circle-one"), c.jobPath("circle-two")
+	c.job("circle-one", script("true").with("actions", trigger(two)))
+	c.job("circle-two", script("true").with("actions", trigger(one)))
+	c.endOf(one, nil)
+	second := c.runsThat(two, 1, hasEnded)[0]
+	c.eventually("event of the circle", func() bool {
+		events := c.messages(second.TaskID, "job.action_failed")
+		return len(events) == 1 && strings.Contains(events[0], "circle")
+	})
+	for _, path := range []string{one, two} {
+		if runs := c.runs(path); len(runs) != 1 {
+			c.T.Errorf("%s: got %d runs, want 1", path, len(runs))
+		}
+	}
+}
+
+func hooks() []Test {
+	return []Test{
+		{Name: "hook without a secret is not signed", Requires: []Capability{Programs, Hooks}, Run: unsignedHook},
+		{Name: "hook to a private address is refused", Run: privateHook},
+	}
+}
+
+func unsignedHook(c *Case) {
+	hook := document{"url": c.hooks.URL + "/" + c.topic("plain") + "/200/unsigned"}
+	run := c.endOf(c.job("unsigned", script("true").with("constraints", document{"preRunHook": hook})), nil)
+	if call := c.received("plain", 1)[0]; run.State != "Completed" || call.Run.RunID != run.RunID {
+		c.T.Errorf("got %s and %+v, want a completed run that the hook allows", run.State, call)
+	}
+}
+
+func privateHook(c *Case) {
+	path := c.jobPath("private")
+	for _, address := range []string{"https://10.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/", "https://[fd00::1]/", "https://0x7f.1/", "http://example.org/"} {
+		for field, d := range map[string]document{
+			"constraints.preRunHook.url": {"constraints": document{"preRunHook": document{"url": address}}},
+			"actions.onFailure.parameters.url": {
+				"actions": document{"onFailure": document{"type": "webhook", "parameters": document{"url": address}}},
+			},
+		} {
+			answer := c.Call(http.MethodPut, path, string(outside.Encode(c.T, d.with("image", "a"))))
+			if p := answer.Problem(c.T); answer.Status < 400 || answer.Status >= 500 || len(p.Problems) != 1 || p.Problems[0].Field != field {
+				c.T.Errorf("%s: got %d %s, want an error of the field %s", address, answer.Status, answer.Body, field)
+			}
+		}
+	}
+	send[contract.Problem](c, http.MethodGet, path, "", http.StatusNotFound)
+}
+
+func secrets() []Test {
+	return []Test{{Name: "secret reaches its program and nothing else", Requires: []Capability{Programs, Hooks}, Run: secretIsMasked}}
+}
+
+// secretIsMasked runs a program that writes its secret, which is checked by its length.
+func secretIsMasked(c *Case) {
+	secret := clients.Secrets()[clients.PasswordSecret]
+	path := c.job("secret", script(`echo "length ${#PASSWORD}"; echo "the value is $PASSWORD"; echo "$PASSWORD" >&2`).
+		with("env", document{"PASSWORD": document{"secretRef": clients.PasswordSecret}}))
+	run := c.endOf(path, nil)
+	log := c.log(run.TaskID)
+	if run.State != "Completed" || !strings.Contains(log, "length 24\n") || !strings.Contains(log, "the value is ") {
+		c.T.Errorf("got %s with log %q, want a program that has the secret", run.State, log)
+	}
+	for _, shown := range []string{path, path + "/runs", path + "/versions/1", "/v1/tasks/" + run.TaskID, "/v1/tasks/" + run.TaskID + "/events", "/v1/runs/" + run.RunID + "/updates", "/v1/tasks/" + run.TaskID + "/logs"} {
+		if answer := c.Call(http.MethodGet, shown, ""); answer.Status != http.StatusOK || strings.Contains(string(answer.Body), secret) {
+			c.T.Errorf("GET %s: got %d with the secret in %s", shown, answer.Status, answer.Body)
+		}
+	}
+	send[api.JobAnswer](c, http.MethodPatch, path, `{"env": {"PASSWORD": {"secretRef": "unknown-name"}}}`, http.StatusOK)
+	if run := c.endOf(path, nil); run.State != "Failed" || run.Fault == nil || run.Fault.Code != "SECRET_MISSING" || strings.Contains(c.log(run.TaskID), secret) {
+		c.T.Errorf("got %s with %+v, want Failed with SECRET_MISSING", run.State, run.Fault)
+	}
+}

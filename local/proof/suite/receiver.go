@@ -1,0 +1,215 @@
+package suite
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/clients"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// receiver receives the hooks of the suite's jobs. It shares no code with Sortie: it
+// verifies signatures as shared/hook/README.md describes them. The path of a hook is
+// /TOPIC/STATUS, or /TOPIC/STATUS/unsigned: the answer has that status.
+type receiver struct {
+	*httptest.Server
+	t *testing.T
+
+	mu sync.Mutex
+	// calls are the requests of each topic, in the order of their arrival.
+	calls map[string][]hookCall
+}
+
+// hookCall is a request whose signature is valid.
+type hookCall struct {
+	contract.HookBody
+	// Message is the id of the message.
+	Message string
+}
+
+// refusal is the reason of an answer that refuses a run.
+const refusal = "frozen until Monday"
+
+// newReceiver starts a receiver, which serves HTTPS if it has a certificate.
+func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
+	t.Helper()
+	h := &receiver{t: t, calls: map[string][]hookCall{}}
+	h.Server = httptest.NewUnstartedServer(h)
+	if certificate == nil {
+		h.Start()
+	} else {
+		h.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*certificate}}
+		h.StartTLS()
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	topic, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	answer, unsigned := strings.CutSuffix(rest, "/unsigned")
+	status, err := strconv.Atoi(answer)
+	if err != nil {
+		h.t.Errorf("got a hook at %s, want /TOPIC/STATUS", r.URL.Path)
+		status = http.StatusNotFound
+	}
+	call, err := h.read(r, !unsigned)
+	if err != nil {
+		h.t.Errorf("hook at %s: %v", r.URL.Path, err)
+	}
+	h.mu.Lock()
+	h.calls[topic] = append(h.calls[topic], call)
+	h.mu.Unlock()
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"detail": "`+refusal+`"}`)
+}
+
+func (h *receiver) read(r *http.Request, signed bool) (call hookCall, err error) {
+	call.Message = r.Header.Get("Webhook-Id")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return call, err
+	}
+	if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+		return call, fmt.Errorf("got %s of %q, want POST of application/json", r.Method, r.Header.Get("Content-Type"))
+	}
+	if err := errors.Join(outside.CheckSchema("HookBody", body), json.Unmarshal(body, &call.HookBody)); err != nil {
+		return call, err
+	}
+	if !signed {
+		if r.Header.Get("X-Orchestrator-Signature") != "" || r.Header.Get("Webhook-Signature") != "" {
+			return call, errors.New("got a signature without secretRef, want none")
+		}
+		return call, nil
+	}
+	return call, verifySignatures(r.Header, body, clients.Secrets()[clients.HookSecret], clock.System{}.Now())
+}
+
+// verifySignatures checks both signatures of a message and its time.
+func verifySignatures(header http.Header, body []byte, secret string, now time.Time) error {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return err
+	}
+	sum := func(text []byte) []byte {
+		mac := hmac.New(sha256.New, key)
+		mac.Write(text)
+		return mac.Sum(nil)
+	}
+	timestamp := header.Get("Webhook-Timestamp")
+	content := append([]byte(header.Get("Webhook-Id")+"."+timestamp+"."), body...)
+	for name, want := range map[string]string{
+		"X-Orchestrator-Signature": "sha256=" + hex.EncodeToString(sum(body)),
+		"X-Orchestrator-Timestamp": timestamp,
+		"Webhook-Signature":        "v1," + base64.StdEncoding.EncodeToString(sum(content)),
+	} {
+		if got := header.Get(name); !hmac.Equal([]byte(got), []byte(want)) {
+			return fmt.Errorf("got %s %q, want %q", name, got, want)
+		}
+	}
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if age := now.Sub(time.Unix(seconds, 0)); err != nil || header.Get("Webhook-Id") == "" || age.Abs() > time.Minute {
+		return fmt.Errorf("got message %q of %q, want an id and a current time", header.Get("Webhook-Id"), timestamp)
+	}
+	return nil
+}
+
+// topic is the topic of the test's hooks of that name.
+func (c *Case) topic(name string) string { return c.Batch(name) }
+
+// hook returns a hook of the topic whose answer has the status, with further members.
+func (c *Case) hook(topic string, status int, members ...document) document {
+	h := document{"url": c.hooks.URL + "/" + path.Join(c.topic(topic), strconv.Itoa(status)), "secretRef": clients.HookSecret}
+	for _, each := range members {
+		maps.Copy(h, each)
+	}
+	return h
+}
+
+// webhook is the action that calls a hook.
+func (c *Case) webhook(topic string, status int) document {
+	return document{"type": "webhook", "parameters": c.hook(topic, status)}
+}
+
+// received waits until the topic has n calls, and returns all.
+func (c *Case) received(topic string, n int) (calls []hookCall) {
+	c.T.Helper()
+	c.eventually(fmt.Sprintf("%d calls of the hook %s", n, topic), func() bool {
+		c.hooks.mu.Lock()
+		defer c.hooks.mu.Unlock()
+		calls = append([]hookCall(nil), c.hooks.calls[c.topic(topic)]...)
+		return len(calls) >= n
+	})
+	return calls
+}
+
+// Certificate returns the certificate of a receiver on 127.0.0.1 from a PEM file with
+// its key, which it creates if it is missing. A target that trusts the file's
+// certificate can call the receiver.
+func Certificate(file string) (*tls.Certificate, error) {
+	_, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = createCertificate(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a certificate: %w", err)
+	}
+	pair, err := tls.LoadX509KeyPair(file, file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the certificate: %w", err)
+	}
+	return &pair, nil
+}
+
+func createCertificate(file string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	now := clock.System{}.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 1, 0),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})...)
+	return os.WriteFile(file, text, 0o600)
+}
