@@ -25,6 +25,8 @@ func main() {
 			os.Exit(serve(os.Args[2:]))
 		case "sweep":
 			os.Exit(sweepOnce(os.Args[2], os.Args[3]))
+		case "streams":
+			os.Exit(serveStreams())
 		case "source":
 			os.Exit(source(os.Args[2]))
 		}
@@ -53,6 +55,10 @@ func measurements() []measurement {
 		{"slowbodies", measureSlowBodies},
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},
+		{"firings", measureFirings},
+		{"admissions", measureAdmissions},
+		{"feed", measureFeed},
+		{"streams", measureStreams},
 		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},

@@ -189,7 +189,7 @@ func sweepOnce(url, living string) int {
 	records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
 	life := orchestrator.NewLifecycle(records, executions, config)
 	machines := orchestrator.NewMachines(life, listOnly{living: n})
-	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil), nil, nil, config)
+	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil))
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
 	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), firing, reception, config)
