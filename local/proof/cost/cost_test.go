@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestPrices(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{
 		APIRequests, LambdaRequests, LambdaGBs, Transitions, WriteUnits, ReadUnits, Signatures, Events, SecretCalls,
-		BucketWrites, BucketReads, QueueRequests, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
+		BucketWrites, BucketReads, QueueRequests, WakeUps, LogGB, OutGB, KeyMonths, SecretMonths, AlarmMonths, MetricMonths,
 		FirewallMonths, RuleMonths, FirewallRequests, BackupGBMonths, Traces,
 	} {
 		if prices[kind] <= 0 {
@@ -149,5 +150,19 @@ func TestEmptyReadIsBilled(t *testing.T) {
 		if got := counted["sweep"][ReadUnits]; got != row.want {
 			t.Errorf("%s %s: got %v read units, want %v", row.operation, row.body, got, row.want)
 		}
+	}
+}
+
+func TestJobsAreBilledPerFiring(t *testing.T) {
+	t.Parallel()
+	m := Measured{Rows: []Row{{Name: RowPlain, Usage: Usage{Transitions: 6, WriteUnits: 58, LambdaRequests: 16}}}}
+	want := []string{
+		"| a scheduled run with constraints, at most | 70 | 7 | 1 | 17 | 223.15 |",
+		"| a skipped firing, at most | 16 | 0 | 1 | 1 | 12.33 |",
+		"| a month of a job that does not fire | 0 | 0 | 0 | 0 | 0.00 |",
+	}
+	got := strings.Split(strings.TrimSpace(m.Jobs()), "\n")[2:]
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -18,6 +18,7 @@ var prices = map[Kind]float64{
 	BucketWrites:   4.50 / 1e6,
 	BucketReads:    0.36 / 1e6,
 	QueueRequests:  0.40 / 1e6,
+	WakeUps:        1.00 / 1e6,
 	LogGB:          0.50,
 	OutGB:          0.09, // from AWS; R2 is free
 

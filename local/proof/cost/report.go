@@ -22,6 +22,8 @@ func (m Measured) Report() string {
 	for _, row := range m.Rows {
 		m.itemise(&text, row)
 	}
+	text.WriteString("\nJobs; what is not counted here is that of an export:\n\n" + m.Jobs())
+	text.WriteString("\nEvents; an export has about ten:\n\n" + eventTable())
 	text.WriteString("\nParts that a stage may do without, by their setting:\n\n" + m.Options())
 	m.compare(&text)
 	text.WriteString("\nAssumed, not counted:\n\n")

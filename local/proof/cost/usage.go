@@ -22,6 +22,7 @@ const (
 	BucketWrites   Kind = "object store writes and lists" // R2's class A
 	BucketReads    Kind = "object store reads"            // R2's class B
 	QueueRequests  Kind = "SQS requests"
+	WakeUps        Kind = "EventBridge Scheduler invocations"
 	TaskHeartbeats Kind = "Step Functions task heartbeats"
 	LogGB          Kind = "CloudWatch Logs, GB taken in"
 	OutGB          Kind = "GB sent out"
