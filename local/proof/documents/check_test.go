@@ -158,7 +158,7 @@ func sortie(args []string, whole bool) error {
 		return err
 	}
 	rest = cmd.Flags().Args()
-	if cmd.HasSubCommands() && len(rest) > 0 {
+	if takesNone := !strings.Contains(cmd.Use, " "); takesNone && cmd.HasSubCommands() && len(rest) > 0 {
 		return fmt.Errorf("sortie %s: got no subcommand %s", strings.Join(args, " "), rest[0])
 	}
 	if whole {

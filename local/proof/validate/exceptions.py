@@ -17,13 +17,29 @@ FORM = "the document describes the form of a definition, not the ranges and gram
 PATCH = "the document describes the definition that results from a patch, not the patch"
 AHEAD = "a time must be ahead of now, by 30 days at most"
 
+TYPES = "a pattern must match a known type of events"
+CODE = "the codes of faults are an open list for clients, and the server knows all of them"
+RANGE = "a range of times must not be empty"
+
 REASONS = {
     ("listTasks", "cursor"): CURSOR,
     ("listRuns", "cursor"): CURSOR,
+    ("listTasks", "faultCode"): CODE,
+    ("listRuns", "faultCode"): CODE,
+    ("listTasks", "createdBefore"): RANGE,
+    ("listRuns", "createdBefore"): RANGE,
+    ("cancelRuns", "filter"): CODE,
+    ("cancelRuns", "cursor"): CURSOR,
+    ("retryRuns", "filter"): CODE,
+    ("retryRuns", "cursor"): CURSOR,
+    ("planRun", ANY): FORM,
     ("listJobs", "cursor"): CURSOR,
     ("listJobRuns", "cursor"): CURSOR,
     ("runJob", "scheduledAt"): AHEAD,
     ("createRun", ANY): FORM,
+    ("listEvents", "types"): TYPES,
+    ("listEvents", "after"): "a position has at most 63 bits",
+    ("createEventTicket", "types"): TYPES,
     ("putJob", ANY): FORM,
     ("patchJob", ANY): PATCH,
     ("export", "policy"): POLICY,

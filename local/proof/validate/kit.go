@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/sortie-dev/sortie/local/localstack/cache"
 	"github.com/sortie-dev/sortie/local/localstack/components"
@@ -40,6 +42,7 @@ type kit struct {
 	installed, work string
 	tools           prerequisites.Tools
 	servers         []*server
+	programs        []*exec.Cmd
 }
 
 // prepare installs the validators and builds the command line.
@@ -65,11 +68,14 @@ func (k *kit) prepare(ctx context.Context) error {
 	return k.exec(ctx, "build the command line", call{args: []string{k.tools.Go, "build", "-o", k.sortie(), "./local/sortie"}})
 }
 
-// close ends the servers and removes the work folder.
+// close ends the servers and removes the work folder. The programs were killed.
 func (k *kit) close() error {
+	for _, each := range k.programs {
+		_ = each.Wait() // a program that was killed fails
+	}
 	var failed []error
 	for _, s := range k.servers {
-		failed = append(failed, s.end())
+		failed = append(failed, s.end(syscall.SIGINT))
 	}
 	return errors.Join(append(failed, os.RemoveAll(k.work))...)
 }
@@ -86,40 +92,44 @@ func (k *kit) jar() string {
 	return filepath.Join(k.installed, "openapi-generator-cli-"+generator+".jar")
 }
 
-// install fills the folder of these lock files and versions, once.
-func (k *kit) install(ctx context.Context) error {
+// part returns a folder of the cache, which fill fills once for each state of the lock
+// files and of the other pinned versions.
+func (k *kit) part(ctx context.Context, name, pinned string, locks []string, fill func(dir string) error) (string, error) {
 	caches, ok := k.lookup("XDG_CACHE_HOME")
 	if !ok || caches == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return fmt.Errorf("cannot find the cache: %w", err)
+			return "", fmt.Errorf("cannot find the cache: %w", err)
 		}
 		caches = filepath.Join(user, ".cache")
 	}
-	pinned := []byte(generatorSHA256)
-	locks := []string{"requirements.lock", "package.json", "package-lock.json"}
-	for _, name := range locks {
-		text, err := os.ReadFile(k.config(name))
+	texts := map[string][]byte{}
+	digested := []byte(pinned)
+	for _, lock := range locks {
+		text, err := os.ReadFile(k.config(lock))
 		if err != nil {
-			return fmt.Errorf("cannot read a lock file: %w", err)
+			return "", fmt.Errorf("cannot read a lock file: %w", err)
 		}
-		pinned = append(pinned, text...)
+		texts[lock], digested = text, append(digested, text...)
 	}
 	store := cache.Cache{
 		Dir: filepath.Join(caches, "sortie"), Tools: k.tools, Environ: k.environ, Clock: clock.System{},
 		Say: func(format string, args ...any) { fmt.Printf(format+"\n", args...) },
 	}
-	var err error
-	k.installed, err = store.Part(ctx, "validate", components.Digest(pinned), func(dir string) error {
-		for _, name := range locks {
-			text, err := os.ReadFile(k.config(name))
-			if err != nil {
-				return fmt.Errorf("cannot read a lock file: %w", err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+	return store.Part(ctx, name, components.Digest(digested), func(dir string) error {
+		for lock, text := range texts {
+			if err := os.WriteFile(filepath.Join(dir, lock), text, 0o600); err != nil {
 				return fmt.Errorf("cannot copy a lock file: %w", err)
 			}
 		}
+		return fill(dir)
+	})
+}
+
+// install installs what most checks use.
+func (k *kit) install(ctx context.Context) error {
+	var err error
+	k.installed, err = k.part(ctx, "validate", generatorSHA256, []string{"requirements.lock", "package.json", "package-lock.json"}, func(dir string) error {
 		return k.fill(ctx, dir)
 	})
 	return err

@@ -12,8 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/shared/clock"
 )
 
 // token is the client token of every server.
@@ -27,50 +29,59 @@ const startLimit = time.Minute
 
 // server is a `sortie dev` with a data folder of its own.
 type server struct {
-	URL     string `json:"url"`
-	dir     string
-	command *exec.Cmd
+	URL      string `json:"url"`
+	dir      string
+	args     []string
+	settings []string // variables of its environment, as NAME=VALUE
+	command  *exec.Cmd
 }
 
 // start runs a server until close. With a worker, runs start that program.
-func (k *kit) start(ctx context.Context, name, worker string) (*server, error) {
-	s := &server{dir: filepath.Join(k.work, name)}
+func (k *kit) start(ctx context.Context, name, worker string, settings ...string) (*server, error) {
+	s := &server{dir: filepath.Join(k.work, name), settings: settings}
+	if worker != "" {
+		s.args = []string{"--image", image + "=" + worker}
+	}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create a folder: %w", err)
 	}
-	log, err := os.Create(filepath.Join(s.dir, "server.log"))
+	k.servers = append(k.servers, s)
+	return s, k.serve(ctx, s, "127.0.0.1:0")
+}
+
+// serve starts a server at an address.
+func (k *kit) serve(ctx context.Context, s *server, addr string) error {
+	log, err := os.OpenFile(filepath.Join(s.dir, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("cannot create a log: %w", err)
+		return fmt.Errorf("cannot create a log: %w", err)
 	}
 	defer func() { _ = log.Close() }() // the server keeps its own descriptor
-	args := []string{"dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"), "--json"}
-	if worker != "" {
-		args = append(args, "--image", image+"="+worker)
-	}
-	s.command = exec.Command(k.sortie(), args...)
-	s.command.Env, s.command.Stderr = slices.Concat(k.environ, []string{"AUTH_TOKEN=" + token}), log
+	s.command = exec.Command(k.sortie(), append([]string{"dev", "--addr", addr, "--data", filepath.Join(s.dir, "data"), "--json"}, s.args...)...)
+	s.command.Env, s.command.Stderr = slices.Concat(k.environ, s.settings, []string{"AUTH_TOKEN=" + token}), log
 	output, err := s.command.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the server's output: %w", err)
+		return fmt.Errorf("cannot read the server's output: %w", err)
 	}
 	if err := s.command.Start(); err != nil {
-		return nil, fmt.Errorf("cannot start a server: %w", err)
+		return fmt.Errorf("cannot start a server: %w", err)
 	}
-	k.servers = append(k.servers, s)
 	context.AfterFunc(ctx, func() { _ = output.Close() })
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("got %q from the server, want its addresses: %w", line, err)
+		return fmt.Errorf("got %q from the server, want its addresses: %w", line, err)
 	}
-	return s, nil
+	return nil
 }
 
 // end stops the server and its workers.
-func (s *server) end() error {
-	if err := s.command.Process.Signal(syscall.SIGINT); err != nil {
+func (s *server) end(signal os.Signal) error {
+	if s.command.ProcessState != nil {
+		return nil
+	}
+	if err := s.command.Process.Signal(signal); err != nil {
 		return fmt.Errorf("cannot stop a server: %w", err)
 	}
 	_ = s.command.Wait() // a server that was interrupted fails
@@ -79,6 +90,37 @@ func (s *server) end() error {
 
 // env reports a program where the server is and how it authenticates.
 func (s *server) env() []string { return []string{"SORTIE_URL=" + s.URL, "SORTIE_TOKEN=" + token} }
+
+// client returns the client of the command line.
+func (s *server) client() (*client.Client, error) {
+	c, err := client.New(client.Config{URL: s.URL, Token: token, Clock: clock.System{}})
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a client: %w", err)
+	}
+	return c, nil
+}
+
+// post sends a request that the client of the command line does not have.
+func (s *server) post(ctx context.Context, path string, body []byte, want int, result any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("cannot post to %s: %w", path, err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot post to %s: %w", path, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != want {
+		return fmt.Errorf("post to %s: got %s, want %d", path, answer.Status, want)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(result); err != nil {
+		return fmt.Errorf("post to %s: %w", path, err)
+	}
+	return nil
+}
 
 // attempt is what a worker knows about its attempt.
 type attempt struct{ taskID, callbackToken, workerToken string }
@@ -107,22 +149,11 @@ func (k *kit) submit(ctx context.Context, s *server, pi string) (attempt, error)
 	defer cancel()
 	const policy = `{"timeLimitSeconds":7000,"heartbeatTimeoutSeconds":6000,"heartbeatIntervalSeconds":3000}`
 	body := fmt.Sprintf(`{"pi":%q,"policy":%s}`, pi, policy)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/export/mods", bytes.NewReader([]byte(body)))
-	if err != nil {
-		return attempt{}, fmt.Errorf("cannot submit an export: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return attempt{}, fmt.Errorf("cannot submit an export: %w", err)
-	}
-	defer func() { _ = answer.Body.Close() }()
 	var accepted struct {
 		TaskID string `json:"task_id"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&accepted); err != nil || answer.StatusCode != http.StatusAccepted {
-		return attempt{}, fmt.Errorf("submit an export: got %s (%w), want 202", answer.Status, err)
+	if err := s.post(ctx, "/export/mods", []byte(body), http.StatusAccepted, &accepted); err != nil {
+		return attempt{}, err
 	}
 	return k.environment(ctx, accepted.TaskID)
 }
