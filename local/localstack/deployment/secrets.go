@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
+	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
@@ -20,8 +21,8 @@ const (
 // Others are the further clients of a deployment.
 var Others = clients.Others{Stranger: "localstack-stranger", Reader: "localstack-reader"}
 
-// Fill stores the secrets that others issue. The stack itself stores that of
-// the outputs.
+// Fill stores the secrets that third parties issue, and those of the suite's jobs. The
+// stack itself stores the secret of the outputs.
 func (d Deployment) Fill(ctx context.Context) error {
 	cfg := aws.Config{
 		BaseEndpoint: aws.String(d.Server), Region: Region,
@@ -31,6 +32,11 @@ func (d Deployment) Fill(ctx context.Context) error {
 		secrets.Clients{Tokens: []string{ClientToken}, Records: Others.Records()}, secrets.Fly{Token: MachinesToken},
 	} {
 		if _, err := secrets.Put(ctx, cfg, d.Stage, document); err != nil {
+			return err
+		}
+	}
+	for name, value := range clients.Secrets() {
+		if err := secrets.PutNamed(ctx, cfg, d.Stage, access.Default, name, value); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ import (
 
 // Host is the machine on which programs are looked up.
 type Host struct {
-	// Env looks up PATH, HOME, PYTHON313, PYENV_ROOT and JAVA_HOME.
+	// Env looks up PATH, HOME, PYTHON313, PYTHON27, PYENV_ROOT and JAVA_HOME.
 	Env func(string) (string, bool)
 	// Environ is the environment of the programs, as NAME=VALUE.
 	Environ []string

@@ -198,6 +198,19 @@ func TestWrongPYTHON313(t *testing.T) {
 	}
 }
 
+func TestPython27(t *testing.T) {
+	t.Parallel()
+	host, bin := machine(t, map[string]string{"python3": "echo 'pip 24.0 from /lib (python 3.13)'"})
+	if file, err := host.Python27(t.Context()); err == nil || !strings.Contains(err.Error(), "pyenv install 2.7") {
+		t.Errorf("got %q, %v, want how to install it", file, err)
+	}
+	want := filepath.Join(bin, "python2.7")
+	install(t, want, "echo 'pip 19.2.3 from /lib (python 2.7)'")
+	if file, err := host.Python27(t.Context()); err != nil || file != want {
+		t.Errorf("got %q, %v, want %q", file, err, want)
+	}
+}
+
 func set(host *Host, name, value string) {
 	before := host.Env
 	host.Env = func(asked string) (string, bool) {

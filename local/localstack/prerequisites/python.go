@@ -1,6 +1,7 @@
 package prerequisites
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ func (s *search) python() string {
 		}
 		return named
 	}
-	for _, file := range s.pythons() {
+	for _, file := range s.pythons("3.13") {
 		if text, err := s.run(file, "-c", question); err == nil && strings.TrimSpace(text) == "3.13" {
 			return file
 		}
@@ -27,10 +28,27 @@ func (s *search) python() string {
 	return ""
 }
 
-// pythons returns the files that may be a Python 3.13, the most likely first.
-func (s *search) pythons() []string {
+// Python27 returns a Python 2.7 with pip, for programs that run on no newer one. PYTHON27
+// may name its file.
+func (h Host) Python27(ctx context.Context) (string, error) {
+	s := &search{h, ctx, nil}
+	files := s.pythons("2.7")
+	if named, ok := h.Env("PYTHON27"); ok && named != "" {
+		files = []string{named}
+	}
+	for _, file := range files {
+		if text, err := s.run(file, "-m", "pip", "--version"); err == nil && strings.Contains(text, "(python 2.7)") {
+			return file, nil
+		}
+	}
+	s.lack("Python 2.7 with pip: pyenv install 2.7; PYTHON27 may name its file")
+	return "", s.result()
+}
+
+// pythons returns the files that may be a Python of a version, the most likely first.
+func (s *search) pythons(version string) []string {
 	var files []string
-	for _, name := range []string{"python3.13", "python3"} {
+	for _, name := range []string{"python" + version, "python3"} {
 		if file, found := s.look(name); found {
 			files = append(files, file)
 		}
@@ -41,11 +59,11 @@ func (s *search) pythons() []string {
 		root = filepath.Join(home, ".pyenv")
 	}
 	// The newest patch version is the last; the pattern is valid.
-	versions, _ := filepath.Glob(filepath.Join(root, "versions", "3.13*", "bin", "python"))
+	versions, _ := filepath.Glob(filepath.Join(root, "versions", version+"*", "bin", "python"))
 	slices.Reverse(versions)
 	files = append(files, versions...)
 	if uv, found := s.look("uv"); found {
-		if text, err := s.run(uv, "python", "find", "--no-python-downloads", "3.13"); err == nil {
+		if text, err := s.run(uv, "python", "find", "--no-python-downloads", version); err == nil {
 			files = append(files, firstLine(text))
 		}
 	}

@@ -37,6 +37,7 @@ func (d Docker) args(s Server, name string) []string {
 	args := []string{
 		"run", "--detach", "--rm", "--name", name, "--network", "host",
 		"--volume", d.Plugin + ":" + mounted + ":ro", "--env", "PYTHONPATH=" + mounted,
+		"--volume", s.Dir + ":" + s.Dir + ":ro",
 	}
 	for _, each := range s.settings() {
 		args = append(args, "--env", each)

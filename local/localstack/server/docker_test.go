@@ -13,16 +13,16 @@ import (
 // engine.
 func TestContainerArguments(t *testing.T) {
 	t.Parallel()
-	got := Docker{Plugin: "/cache/plugin"}.args(Server{Port: 4599}, "sortie-localstack-4599")
+	got := Docker{Plugin: "/cache/plugin"}.args(Server{Port: 4599, Dir: "/cache/server"}, "sortie-localstack-4599")
 	want := []string{
 		"run", "--detach", "--rm", "--name", "sortie-localstack-4599", "--network", "host",
-		"--volume", "/cache/plugin:/opt/sortie:ro", "--env", "PYTHONPATH=/opt/sortie",
+		"--volume", "/cache/plugin:/opt/sortie:ro", "--env", "PYTHONPATH=/opt/sortie", "--volume", "/cache/server:/cache/server:ro",
 		"--env", "GATEWAY_LISTEN=127.0.0.1:4599",
 		"--env", "DISABLE_EVENTS=1", "--env", "SKIP_SSL_CERT_DOWNLOAD=1", "--env", "DNS_ADDRESS=0", "--env", "TZ=UTC",
 		"--env", "LAMBDA_RUNTIME_EXECUTOR=local-process", "--env", "LAMBDA_SYNCHRONOUS_CREATE=1", "--env", "LAMBDA_RETRY_BASE_DELAY=1",
 		"--env", "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC=0.1", "--env", "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC=1",
 		"--env", "S3_SKIP_SIGNATURE_VALIDATION=0", "--env", "PROVIDER_OVERRIDE_DYNAMODB=v2", "--env", "DYNAMODB_IN_MEMORY=1",
-		"--env", "DYNAMODB_LOCAL_PORT=5601", "--env", "DYNAMODB_SHARE_DB=1", "--env", "LS_LOG=warning",
+		"--env", "DYNAMODB_LOCAL_PORT=5601", "--env", "DYNAMODB_SHARE_DB=1", "--env", "LS_LOG=warning", "--env", "SORTIE_FUNCTIONS_TRUST=/cache/server/trusted.pem",
 		"localstack/localstack:4.14.0",
 	}
 	if !slices.Equal(got, want) {

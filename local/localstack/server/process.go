@@ -84,6 +84,7 @@ func (s Server) settings() []string {
 		"DYNAMODB_LOCAL_PORT=" + strconv.Itoa(s.Port+tableAbove), "DYNAMODB_SHARE_DB=1",
 		// A log line per call is a tenth of the call's cost.
 		"LS_LOG=warning",
+		"SORTIE_FUNCTIONS_TRUST=" + s.Trusted(),
 	}
 }
 

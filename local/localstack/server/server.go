@@ -61,6 +61,11 @@ func (s Server) URL() string { return "http://127.0.0.1:" + strconv.Itoa(s.Port)
 // Log returns the path of the server's log.
 func (s Server) Log() string { return filepath.Join(s.Dir, "log") }
 
+// Trusted returns the path of a file with certificates that functions trust, such as
+// that of a test's receiver of hooks. Functions read it before their first connection
+// with TLS.
+func (s Server) Trusted() string { return filepath.Join(s.Dir, "trusted.pem") }
+
 func (s Server) stateFile() string { return filepath.Join(s.Dir, "server.json") }
 
 // startLimit is ten times the duration of a start on two busy cores.

@@ -196,8 +196,9 @@ class LocalProcessExecutor(RuntimeExecutor):
         host = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         # The table is called directly: most calls are for it, and each would cost LocalStack 5 ms.
         table = {"AWS_ENDPOINT_URL_DYNAMODB": f"http://127.0.0.1:{config.DYNAMODB_LOCAL_PORT}"} if config.DYNAMODB_LOCAL_PORT else {}
+        trust = {"SSL_CERT_FILE": os.environ["SORTIE_FUNCTIONS_TRUST"]} if "SORTIE_FUNCTIONS_TRUST" in os.environ else {}
         given = {k: str(v) for k, v in env_vars.items()}
-        self._env = {**host, "LANG": "en_US.UTF-8", **table, **given, "LAMBDA_TASK_ROOT": str(code)}
+        self._env = {**host, "LANG": "en_US.UTF-8", **table, **trust, **given, "LAMBDA_TASK_ROOT": str(code)}
         self._start()  # if it takes too long, LocalStack calls stop
 
     def _start(self, patience=None):
