@@ -27,8 +27,8 @@ dev: ## build and run the whole system on http://127.0.0.1:8080
 	@bin/sortie dev
 
 .PHONY: test
-test: ## all tests that need Go alone
-	$(GO) test ./...
+test: ## all tests that need Go alone; packages that wait for processes overlap with others
+	$(GO) test -p 4 ./...
 
 .PHONY: test-aws
 test-aws: ## run the suite against URL=..., with a client token in SORTIE_TOKEN
