@@ -19,7 +19,7 @@ var _ port.Seats = (*Store)(nil)
 
 // The items of seats have no tenant: a room is any text.
 const (
-	seatPrefix = "#seats#"
+	seatPrefix = schema.SeatPartitions
 	sortSeat   = "seat#"
 	attrHolder = "holder"
 	attrUntil  = "until" // in nanoseconds; the TTL is later

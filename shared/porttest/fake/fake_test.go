@@ -40,6 +40,19 @@ func TestSeats(t *testing.T) {
 	})
 }
 
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	porttest.Connections(t, func(*testing.T) port.Connections { return fake.NewConnections(nil) })
+}
+
+func TestSockets(t *testing.T) {
+	t.Parallel()
+	porttest.Sockets(t, func(*testing.T) porttest.SocketsHarness {
+		s := fake.NewSockets(nil)
+		return porttest.SocketsHarness{Sockets: s, Connect: s.Connect, Sent: s.Sent, Open: s.Open}
+	})
+}
+
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	porttest.Secrets(t, func(*testing.T) porttest.SecretsHarness {

@@ -51,6 +51,14 @@ func Indexes() []Index {
 	}
 }
 
+// The prefixes of the partition keys of items that functions without write access to the
+// rest of the table write: SeatPartitions those of seats, ConnectionPartitions those of
+// connections.
+const (
+	SeatPartitions       = "#seats#"
+	ConnectionPartitions = "#connection-"
+)
+
 // TTL is the attribute by which DynamoDB deletes items, in Unix seconds.
 const TTL = "expires_at"
 

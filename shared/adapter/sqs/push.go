@@ -1,0 +1,63 @@
+package sqs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Pushes sends to one FIFO queue, with a message group for each tenant: SQS gives the
+// messages of a group to one receiver at a time. A message is the JSON of a Push. It is
+// safe for concurrent use.
+type Pushes struct {
+	client *sqs.Client
+	url    string
+}
+
+var _ port.Pushes = (*Pushes)(nil)
+
+// Push is the body of a message.
+type Push struct {
+	Tenant string `json:"tenant"`
+}
+
+// NewPushes returns the queue with a URL. It makes no call.
+func NewPushes(cfg aws.Config, url string) (*Pushes, error) {
+	if !strings.HasSuffix(url, ".fifo") {
+		return nil, errors.New("cannot use the queue of connections: want the URL of a FIFO queue, which ends with .fifo")
+	}
+	return &Pushes{sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.RetryMaxAttempts = maxTries }), url}, nil
+}
+
+// Push implements port.Pushes. SQS drops a message whose tenant and reason it has got in the
+// last five minutes.
+func (p *Pushes) Push(ctx context.Context, tenant, reason string) error {
+	body, err := json.Marshal(Push{tenant})
+	if err != nil {
+		return fmt.Errorf("cannot encode a push: %w", err)
+	}
+	_, err = p.client.SendMessage(ctx, &sqs.SendMessageInput{
+		QueueUrl: &p.url, MessageBody: aws.String(string(body)),
+		MessageGroupId: aws.String(digest(tenant)), MessageDeduplicationId: aws.String(digest(tenant + "\x00" + reason)),
+	})
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "the queue of connections is unavailable")
+	}
+	return nil
+}
+
+// digest makes an id of any text: SQS permits 128 characters of ASCII.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
