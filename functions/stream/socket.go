@@ -116,19 +116,8 @@ func (s *socket) send(b stream.Batch) error {
 			return err
 		}
 	}
-	message := contract.StreamMessage{RetryMS: b.Retry.Milliseconds()}
-	if placed(b) {
-		message.ID = b.Cursor.String()
-	}
-	switch {
-	case b.End:
-		message.Type = contract.MessageEnd
-	case b.Gap != nil:
-		gap := gapOf(*b.Gap)
-		message.Type, message.Gap = contract.MessageGap, &gap
-	case placed(b):
-		message.Type = contract.MessageCursor
-	default:
+	message, ok := messageOf(b)
+	if !ok {
 		return nil
 	}
 	text, err := json.Marshal(message)
@@ -156,4 +145,40 @@ func (s *socket) text(message []byte) error {
 func appendEvent(text []byte, at stream.Cursor, plain []byte) []byte {
 	text = append(append(append(text, `{"type":"`+contract.MessageEvent+`","id":"`...), at.String()...), `","event":`...)
 	return append(append(text, plain...), '}')
+}
+
+// messageOf returns the message of a batch that follows its events. ok is false without one.
+func messageOf(b stream.Batch) (m contract.StreamMessage, ok bool) {
+	m.RetryMS = b.Retry.Milliseconds()
+	if placed(b) {
+		m.ID = b.Cursor.String()
+	}
+	switch {
+	case b.End:
+		m.Type = contract.MessageEnd
+	case b.Gap != nil:
+		gap := gapOf(*b.Gap)
+		m.Type, m.Gap = contract.MessageGap, &gap
+	case placed(b):
+		m.Type = contract.MessageCursor
+	}
+	return m, m.Type != ""
+}
+
+// Messages returns the messages of a batch, as WebSockets send them.
+func Messages(b stream.Batch) (all [][]byte, err error) {
+	at := stream.Cursor{Epoch: b.Cursor.Epoch}
+	for _, e := range b.Events {
+		at.Position = e.Position
+		all = append(all, appendEvent(nil, at, e.Plain))
+	}
+	message, ok := messageOf(b)
+	if !ok {
+		return all, nil
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a message: %w", err)
+	}
+	return append(all, text), nil
 }

@@ -13,4 +13,13 @@
 // Follow sends each reader its own messages, as fast as the reader takes them, and keeps
 // nothing for it but its cursor. It ends each stream after a random time, so that
 // readers do not come back all at once.
+//
+// Where no process runs while readers wait, a gateway keeps their connections:
+//
+//	gateway ──▶ Reception ──▶ connections, with the cursors of their readers
+//	writer  ──▶ Waker ──▶ queue of tenants ──▶ Pusher ──▶ gateway
+//
+// The writer of a stream wakes its tenant after each append, if the tenant has a connection,
+// and a sweep wakes all of them once a minute. A Pusher sends the messages that Follow would
+// send, from the cursor of each connection, and stores the cursor behind them.
 package stream

@@ -94,8 +94,10 @@ func (s *Streams) Follow(ctx context.Context, who port.Identity, q Query, send f
 }
 
 // retry is random, so that readers whose streams end at once do not come back at once.
-func (s *Streams) retry() time.Duration {
-	return retryLeast + time.Duration(s.random()*float64(retryMost-retryLeast))
+func (s *Streams) retry() time.Duration { return randomRetry(s.random) }
+
+func randomRetry(random func() float64) time.Duration {
+	return retryLeast + time.Duration(random()*float64(retryMost-retryLeast))
 }
 
 // life is the time of one stream.

@@ -1,0 +1,183 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// The quotas of WebSockets in Amazon API Gateway ("Quotas for configuring and running a
+// WebSocket API"). None but SocketRate can be raised.
+const (
+	// SocketLife is the longest time that a connection is open.
+	SocketLife = 2 * time.Hour
+	// SocketIdle is after what time without a message a connection is closed.
+	SocketIdle = 10 * time.Minute
+	// SocketFrame is the size of a frame: the gateway splits a longer message, and each
+	// frame that has begun is counted as a message. SocketMessage is that of a message.
+	SocketFrame   = 32 << 10
+	SocketMessage = 128 << 10
+	// SocketRate is the number of new connections a second, of an account in a region.
+	SocketRate = 500
+)
+
+const (
+	// SweepInterval is how often Waker.Sweep is called.
+	SweepInterval = time.Minute
+	// keepAlive is after what time without a message a reader gets its cursor: so early
+	// that two sweeps in a row can be late.
+	keepAlive = SocketIdle - 2*SweepInterval
+	// gatewayLife is the longest time that a reader follows a stream, of which three sweeps
+	// are left to end it. Each stream ends at a random time of the last seventh.
+	gatewayLife = SocketLife - 3*SweepInterval
+	// handshakeTime is how long the gateway may not have a new connection yet.
+	handshakeTime = 10 * time.Second
+)
+
+// Reception stores the connections that a gateway reports. It is safe for concurrent use.
+type Reception struct {
+	feed        port.Feed
+	connections port.Connections
+	pushes      port.Pushes
+	seats       port.Seats
+	readers     int
+
+	clock  clock.Clock
+	random func() float64
+}
+
+// NewReception returns a Reception. A tenant can have a number of readers at a time.
+// random returns a number, 0 <= n < 1.
+func NewReception(
+	feed port.Feed, connections port.Connections, pushes port.Pushes, seats port.Seats, readers int, c clock.Clock, random func() float64,
+) *Reception {
+	return &Reception{feed, connections, pushes, seats, readers, c, random}
+}
+
+// Open stores a connection whose handshake is not over: a Pusher sends the caller what a
+// query selects. A tenant with too many connections gets one that ends at once. The errors
+// are those of Page.
+func (r *Reception) Open(ctx context.Context, who port.Identity, q Query, id string) error {
+	from, err := parsePlace(q.After, q.Parameter)
+	if err != nil {
+		return err
+	}
+	head, err := r.feed.Head(ctx, port.EventStream(who.Tenant))
+	if err != nil {
+		return fmt.Errorf("cannot read the end of the stream: %w", err)
+	}
+	at, ok := from.in(head)
+	if !ok && q.FailOnGap {
+		return expired(head)
+	}
+	now := r.clock.Now().UTC()
+	const share = 7
+	c := port.Connection{
+		ID: id, Tenant: who.Tenant, Filter: q.Filter, Epoch: at.Epoch, Position: at.Position, OpenedAt: now,
+		EndsAt: now.Add(gatewayLife - time.Duration(r.random()*float64(gatewayLife)/share)),
+	}
+	if !ok {
+		c.Asked = from.cursor.String()
+	}
+	seat, seated, err := r.seats.TakeSeat(ctx, "sockets/"+who.Tenant, r.readers, now.Add(SocketLife))
+	if err != nil {
+		return fmt.Errorf("cannot count the connections: %w", err)
+	}
+	c.Seat, c.Refused = seat, !seated
+	if err = r.connections.AddConnection(ctx, c); err == nil {
+		err = r.pushes.Push(ctx, who.Tenant, "opened "+id)
+	}
+	if err != nil {
+		// The gateway refuses the connection. What stays ends by itself.
+		_ = leave(context.WithoutCancel(ctx), r.connections, r.seats, id)
+		if seated {
+			_ = r.seats.LeaveSeat(context.WithoutCancel(ctx), seat)
+		}
+		return fmt.Errorf("cannot store the connection: %w", err)
+	}
+	return nil
+}
+
+// Leave forgets a connection that is closed, if it is known.
+func (r *Reception) Leave(ctx context.Context, id string) error {
+	return leave(ctx, r.connections, r.seats, id)
+}
+
+// leave removes a connection and gives its seat back.
+func leave(ctx context.Context, connections port.Connections, seats port.Seats, id string) error {
+	was, err := connections.RemoveConnection(ctx, id)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err == nil && was.Seat.Room != "" {
+		err = seats.LeaveSeat(ctx, was.Seat)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot forget a connection: %w", err)
+	}
+	return nil
+}
+
+// Waker queues the tenants whose connections have something to get. It is safe for
+// concurrent use.
+type Waker struct {
+	connections port.Connections
+	pushes      port.Pushes
+	clock       clock.Clock
+	log         *slog.Logger
+	random      func() float64
+}
+
+// NewWaker returns a Waker. random returns a number, 0 <= n < 1.
+func NewWaker(connections port.Connections, pushes port.Pushes, c clock.Clock, log *slog.Logger, random func() float64) *Waker {
+	return &Waker{connections, pushes, c, log, random}
+}
+
+// Wake queues those tenants that have a connection. The writer of their streams calls it
+// after its append. It returns the number of tenants that failed: the sweep queues them.
+func (w *Waker) Wake(ctx context.Context, tenants []string) (failed int) {
+	for _, tenant := range tenants {
+		connected, err := w.connections.Connected(ctx, tenant)
+		if err == nil && connected {
+			err = w.pushes.Push(ctx, tenant, unique(w.clock, w.random))
+		}
+		if err != nil {
+			failed++
+			w.log.WarnContext(ctx, "cannot queue the connections of new events; a sweep does", "tenant", tenant, "error", err.Error())
+		}
+	}
+	return failed
+}
+
+// Sweep queues all tenants that have a connection. It is called once in SweepInterval, and
+// makes up for what a process that ended has not done.
+func (w *Waker) Sweep(ctx context.Context) error {
+	const page = 100
+	reason := "sweep " + strconv.FormatInt(w.clock.Now().Unix()/int64(SweepInterval.Seconds()), 10)
+	var failed []error
+	for after := ""; ; {
+		tenants, err := w.connections.ConnectedTenants(ctx, after, page)
+		for _, tenant := range tenants {
+			failed = append(failed, w.pushes.Push(ctx, tenant, reason))
+			after = tenant
+		}
+		if err != nil || len(tenants) < page {
+			if err = errors.Join(append(failed, err)...); err != nil {
+				err = fmt.Errorf("cannot queue the connections: %w", err)
+			}
+			return err
+		}
+	}
+}
+
+// unique is a reason that no other push has.
+func unique(c clock.Clock, random func() float64) string {
+	const base, bits = 36, 1 << 53
+	return strconv.FormatInt(c.Now().UnixNano(), base) + " " + strconv.FormatUint(uint64(random()*bits), base)
+}
