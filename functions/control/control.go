@@ -1,4 +1,4 @@
-// Package control serves /v1/pools: the limits of pools, their drain and their state.
+// Package control serves /v1/pools: the runners and limits of pools, their drain and their state.
 //
 // A change is committed before the response, and conditional on If-Match and
 // If-None-Match.
@@ -12,7 +12,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -66,15 +65,16 @@ func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	var body contract.PoolLimits
+	var body contract.PoolDefinition
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
 	}
-	if body.Limit == nil {
-		return fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit")
+	d, err := api.PoolDefinition(body)
+	if err != nil {
+		return fmt.Errorf("cannot use the definition of the pool: %w", err)
 	}
 	ctx, who, id := request(r)
-	v, created, err := svc.Put(ctx, who, id, orchestrator.PoolLimits{Limit: *body.Limit, QueueLimit: body.QueueLimit}, required)
+	v, created, err := svc.Put(ctx, who, id, d, required)
 	if err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}

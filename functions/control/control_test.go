@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,13 @@ func TestInvalidPoolsAreRefused(t *testing.T) {
 		{"PUT", path, `{"limit": "4"}`, "limit"},
 		{"PUT", path, `{"limit": 1, "queueLimit": -1}`, "queueLimit"},
 		{"PUT", path, `{"limit": 1, "queueLimit": 10000001}`, "queueLimit"},
-		{"PUT", path, `{"limit": 1, "runner": "fly"}`, "runner"},
+		{"PUT", path, `{"limit": 1, "runner": "moon"}`, "runner"},
+		{"PUT", path, `{"limit": 1, "settings": {}}`, "settings"},
+		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"zones": ["a"]}}`, "settings.zones"},
+		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"namespace": "a"}}`, "settings.namespace"},
+		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"regions": ["ams", "Fra"]}}`, "settings.regions.1"},
+		{"PUT", path, `{"limit": 1, "runner": "kubernetes", "settings": {"namespace": "A"}}`, "settings.namespace"},
+		{"PUT", path, `{"limit": 1, "runner": "kubernetes", "settings": {"podDefaults": []}}`, "settings.podDefaults"},
 		{"PUT", "/v1/pools/Reports", `{"limit": 1}`, "pool_id"},
 		{"PUT", "/v1/pools/-a", `{"limit": 1}`, "pool_id"},
 		{"PUT", "/v1/pools/job%2Fnightly", `{"limit": 1}`, "pool_id"},
@@ -105,6 +112,30 @@ func TestInvalidPoolsAreRefused(t *testing.T) {
 	}
 	if p, _ := apitest.Decoded[contract.Pool](t, stage, "GET", path, "", 200); p.Version != 1 || p.Draining {
 		t.Errorf("got %+v, want it unchanged", p)
+	}
+}
+
+func TestRunnerOfAPoolIsOneOfTheDeployment(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const body = `{"limit": 1, "runner": "fly", "settings": {"apps": ["app-b"], "regions": ["fra", "ams"]}}`
+	for _, status := range []int{201, 200} {
+		p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", path, body, status)
+		if s := p.Settings; p.Version != 1 || p.Runner != "fly" || s == nil || !slices.Equal(s.Apps, []string{"app-b"}) || !slices.Equal(s.Regions, []string{"fra", "ams"}) {
+			t.Fatalf("got %+v with settings %+v", p, s)
+		}
+	}
+	for _, row := range []struct{ body, code, field string }{
+		{`{"limit": 1, "runner": "process"}`, "RUNNER_NOT_ALLOWED", "runner"},
+		{`{"limit": 1, "runner": "container"}`, "RUNNER_NOT_ALLOWED", "runner"},
+		{`{"limit": 1, "runner": "fly", "settings": {"apps": ["other"]}}`, "UNPROCESSABLE", "settings.apps.0"},
+	} {
+		if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, row.body, 422); f.Code != row.code || f.Field != row.field {
+			t.Errorf("%s: got %s of field %q (%s), want %s of %s", row.body, f.Code, f.Field, f.Detail, row.code, row.field)
+		}
+	}
+	if p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 200); p.Runner != "" || p.Settings != nil || p.Version != 2 {
+		t.Errorf("got %+v, want the runner of the deployment", p)
 	}
 }
 

@@ -84,6 +84,7 @@ const (
 	signsEvents use = "signsEvents" // events
 	clients     use = "clients"     // the tokens of clients
 	machines    use = "machines"    // the Machines API
+	offers      use = "offers"      // what pools can name
 	outputs     use = "outputs"     // the object store
 	valued      use = "valued"      // the named secrets of tenants
 	addressed   use = "addressed"   // the API's own URL
@@ -118,7 +119,7 @@ var functions = map[string]function{
 	"download":  {kind: front, uses: []use{configured, shares, streams, writes, outputs, clients}, routes: download.Routes(nil)},
 	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, starts, completes, stops, machines, outputs, valued, verifies, clients}, routes: tasks.Routes(nil, nil, nil, tasks.Keys{}, "")},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, wakes, clients}, routes: jobs.Routes(nil, nil, nil)},
-	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, clients}, routes: control.Routes(nil)},
+	"control":   {kind: front, uses: []use{configured, shares, writes, lists, starts, completes, stops, offers, clients}, routes: control.Routes(nil)},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, surveys, clients}, routes: metrics.Routes(nil)},
 	"runs":      {kind: front, uses: []use{configured, shares, writes, lists, starts, outputs, clients}, routes: runs.Routes(nil, nil)},
 	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},

@@ -31,6 +31,11 @@ func (s *RunnerSettings) contradictions() []error {
 	return nil
 }
 
+// offers are the variables with what pools can name.
+func (b *builder) offers() map[string]string {
+	return map[string]string{"SORTIE_FLY_APPS": strings.Join(b.settings.FlyApps, ",")}
+}
+
 // machinesGrant is what a function needs for calls to the runner.
 func (b *builder) machinesGrant() grant {
 	return b.secretGrant("fly", map[string]string{

@@ -63,6 +63,7 @@ func (b *builder) grants() map[use]grant {
 		signsEvents: b.secretGrant(eventsSecret, nil),
 		clients:     b.secretGrant("clients", nil),
 		machines:    b.machinesGrant(),
+		offers:      {b.offers(), nil},
 		outputs: b.secretGrant("outputs", map[string]string{
 			"SORTIE_UPLOADS_BUCKET": b.buckets.uploads, "SORTIE_ACCEPTED_BUCKET": b.buckets.accepted,
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,

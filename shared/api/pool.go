@@ -1,14 +1,80 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/run"
 )
+
+// PoolDefinition returns the definition of a pool of a request. Fault: InvalidRequest with
+// the field.
+func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition, err error) {
+	if body.Limit == nil {
+		return d, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit")
+	}
+	d.Limit, d.QueueLimit = *body.Limit, body.QueueLimit
+	d.Placement, err = placement(body.Runner, body.Settings)
+	return d, err
+}
+
+// placement returns the placement of a pool. Fault: InvalidRequest for settings of another
+// runner.
+func placement(runner string, s *contract.PoolSettings) (where run.Placement, err error) {
+	where.Runner = runner
+	if s == nil {
+		return where, nil
+	}
+	if runner == "" {
+		return where, fault.Invalid("settings", "settings without a runner, want the field runner too")
+	}
+	for _, member := range []struct {
+		name, runner string
+		given        bool
+	}{
+		{"apps", run.RunnerFly, s.Apps != nil},
+		{"regions", run.RunnerFly, s.Regions != nil},
+		{"cluster", run.RunnerKubernetes, s.Cluster != ""},
+		{"namespace", run.RunnerKubernetes, s.Namespace != ""},
+		{"podDefaults", run.RunnerKubernetes, s.PodDefaults != nil},
+		{"socket", run.RunnerContainer, s.Socket != ""},
+		{"network", run.RunnerContainer, s.Network != ""},
+	} {
+		if member.given && slices.Contains(run.Runners(), runner) && member.runner != runner {
+			return where, fault.Invalid("settings."+member.name, "a setting of the runner %s, want none with the runner %s", member.runner, runner)
+		}
+	}
+	switch runner {
+	case run.RunnerFly:
+		where.Fly = &run.FlySettings{Apps: s.Apps, Regions: s.Regions}
+	case run.RunnerKubernetes:
+		where.Kubernetes = &run.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults}
+	case run.RunnerContainer:
+		where.Container = &run.ContainerSettings{Socket: s.Socket, Network: s.Network}
+	}
+	return where, nil
+}
+
+// poolSettings returns the settings of a placement; nil without settings.
+func poolSettings(where run.Placement) *contract.PoolSettings {
+	switch {
+	case where.Fly != nil:
+		return &contract.PoolSettings{Apps: where.Fly.Apps, Regions: where.Fly.Regions}
+	case where.Kubernetes != nil:
+		k := where.Kubernetes
+		return &contract.PoolSettings{Cluster: k.Cluster, Namespace: k.Namespace, PodDefaults: k.PodDefaults}
+	case where.Container != nil:
+		return &contract.PoolSettings{Socket: where.Container.Socket, Network: where.Container.Network}
+	}
+	return nil
+}
 
 // Pool returns the response for a pool.
 func Pool(v orchestrator.PoolView) contract.Pool {
 	return contract.Pool{
-		ID: v.ID, Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
+		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
 	}
 }

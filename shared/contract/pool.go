@@ -1,14 +1,37 @@
 package contract
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
-// PoolLimits is the body of PUT /v1/pools/{pool_id}.
-type PoolLimits struct {
+// PoolDefinition is the body of PUT /v1/pools/{pool_id}.
+type PoolDefinition struct {
+	// Runner is where the machines of the runs are created: fly, kubernetes, container or
+	// process; absent is the runner of the deployment.
+	Runner string `json:"runner,omitempty"`
+	// Settings are those of Runner; absent members are those of the deployment.
+	Settings *PoolSettings `json:"settings,omitempty"`
 	// Limit is the number of runs that hold a slot at the same time; 0 is no limit.
 	Limit *int `json:"limit"`
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
 	// limit, absent the limit of the deployment.
 	QueueLimit *int `json:"queueLimit,omitempty"`
+}
+
+// PoolSettings are the settings of the runner of a pool.
+type PoolSettings struct {
+	// Apps and Regions are of the runner fly, in the order of preference.
+	Apps    []string `json:"apps,omitempty"`
+	Regions []string `json:"regions,omitempty"`
+	// Cluster, Namespace and PodDefaults, a pod specification, are of the runner
+	// kubernetes.
+	Cluster     string          `json:"cluster,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"`
+	PodDefaults json.RawMessage `json:"podDefaults,omitempty"`
+	// Socket and Network are of the runner container.
+	Socket  string `json:"socket,omitempty"`
+	Network string `json:"network,omitempty"`
 }
 
 // PoolDrain is the body of POST /v1/pools/{pool_id}/drain.
@@ -20,9 +43,12 @@ type PoolDrain struct {
 
 // Pool is what GET /v1/pools/{pool_id} returns.
 type Pool struct {
-	ID         string `json:"id"`
-	Limit      int    `json:"limit"`
-	QueueLimit int    `json:"queueLimit"`
+	ID string `json:"id"`
+	// Runner and Settings are as in PoolDefinition.
+	Runner     string        `json:"runner,omitempty"`
+	Settings   *PoolSettings `json:"settings,omitempty"`
+	Limit      int           `json:"limit"`
+	QueueLimit int           `json:"queueLimit"`
 	// Draining: no run gets a slot. DrainBy is when the remaining runs are cancelled.
 	Draining bool      `json:"draining"`
 	DrainBy  time.Time `json:"drainBy,omitzero"`

@@ -57,7 +57,7 @@ var answers = map[fault.Code]answer{
 	codeUpgrade:               {status: http.StatusUpgradeRequired, title: "Not a WebSocket"},
 	codeRange:                 {status: http.StatusRequestedRangeNotSatisfiable, title: "Range not satisfiable"},
 	fault.IdempotencyMismatch: {status: http.StatusUnprocessableEntity, title: "Idempotency key used with another request"},
-	fault.RunnerNotAllowed:    {status: http.StatusUnprocessableEntity, title: "The image cannot run here"},
+	fault.RunnerNotAllowed:    {status: http.StatusUnprocessableEntity, title: "The image or the runner is not allowed here"},
 	fault.Unprocessable:       {status: http.StatusUnprocessableEntity, title: "Contradicting fields"},
 	fault.AdmissionReject:     {status: http.StatusTooManyRequests, title: "Queue full", backoff: time.Second},
 	fault.Throttled:           {status: http.StatusTooManyRequests, title: "Too many requests", backoff: time.Second},

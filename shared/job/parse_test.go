@@ -23,6 +23,7 @@ func deployment() *job.Deployment {
 			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
 		},
 		HasPool: func(name string) bool { return name == "default" || name == "large" }, NoBucketKeys: true,
+		OnKubernetes: func(name string) bool { return name == "large" },
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "127.0.0.1") {
 				return errors.New("loopback address")
@@ -236,6 +237,7 @@ func TestMeaninglessCombinations(t *testing.T) {
 		"export with a log rule":       {"export: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\nlogs: keep", "logs"},
 		"exit code twice":              {"exitCodes: {success: [3], fail: [3]}", "exitCodes.fail.0"},
 		"exit codes of a callback":     {"completion: callback\nexitCodes: {retry: [1]}", "exitCodes"},
+		"pod in another pool":          {"pool: default\npodSpec: {containers: []}", "podSpec"},
 		"pod without Kubernetes":       {"podSpec: {containers: []}", "podSpec"},
 		"keys of no worker":            {"bucketCredentials: variables", "bucketCredentials"},
 		"unknown pool":                 {"pool: tiny", "pool"},

@@ -21,6 +21,8 @@ type Deployment struct {
 	Policy run.Policy
 	// HasPool reports whether a pool exists; nil allows every one.
 	HasPool func(name string) bool
+	// OnKubernetes reports whether the machines of a pool are pods; nil means none.
+	OnKubernetes func(pool string) bool
 	// CheckURL returns why a hook must not call the address; nil allows every one.
 	CheckURL func(url string) error
 	// ID is the id that the definition must have, and gets if it has none; empty allows
@@ -80,8 +82,8 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	if limit.ValidName(d.Pool) && deployment.HasPool != nil && !deployment.HasPool(d.Pool) {
 		p.clash("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
 	}
-	if d.PodSpec != nil {
-		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out")
+	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
+		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
 	}
 	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {
 		p.clash("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)

@@ -53,6 +53,7 @@ func (d Definition) work() run.Work {
 	} else {
 		work.Program = d.program()
 	}
+	work.PodSpec = d.PodSpec
 	work.Image, work.BucketCredentials, work.Resources.Region = d.Image, d.BucketCredentials, d.Region
 	if r := d.Resources; r != nil && r.CPUs != nil {
 		work.Resources.CPUs = *r.CPUs

@@ -19,6 +19,8 @@ type Config struct {
 	// QueueLimit is the number of queued runs of the pool above which new ones are
 	// refused; 0 is no limit.
 	QueueLimit int
+	// Runners is what pools can name.
+	Runners run.RunnerOffer
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.
 	MaxEvents int

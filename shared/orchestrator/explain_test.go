@@ -124,11 +124,11 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		s.ok(err)
 		s.step()
 	case "raise":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolLimits{Limit: slots}, orchestrator.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots}, orchestrator.Precondition{})
 		s.ok(err)
 		s.step()
 	case "deleted":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "other", orchestrator.PoolLimits{Limit: 1}, orchestrator.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1}, orchestrator.Precondition{})
 		s.ok(err)
 		s.createJob("nightly", "pool: other\n")
 		r, _, err := s.service.Jobs.RunJob(s.Context(), orchestrator.JobRunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})

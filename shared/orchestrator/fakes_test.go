@@ -221,12 +221,12 @@ func (h *fixture) limitStarts(burst int) {
 }
 
 // StartLimits implements port.StartLimits.
-func (r *runner) StartLimits() []run.StartPace {
+func (r *runner) StartLimits(run.Placement) []run.StartPace {
 	return []run.StartPace{{App: "app", Interval: 1050 * time.Millisecond}}
 }
 
 // AppOf implements port.StartLimits.
-func (r *runner) AppOf(string) string { return "app" }
+func (r *runner) AppOf(run.Placement, string) string { return "app" }
 
 // take takes a token of the platform's limit.
 func (r *runner) take() bool {

@@ -120,6 +120,10 @@ func (s *Definitions) parse(
 		failed = err
 		return true
 	}
+	deployment.OnKubernetes = func(name string) bool {
+		p, err := s.pools.pool(ctx, who.Tenant, name)
+		return err == nil && p.Placement.Runner == run.RunnerKubernetes
+	}
 	d, problems := job.Parse(document, &deployment)
 	if failed != nil {
 		return job.Definition{}, failed

@@ -195,6 +195,7 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		command = r.Work.Program.Command
 	}
 	return port.LaunchSpec{
+		Placement: r.Attempt.Place(), JobID: r.JobID, ScheduledAt: r.ScheduledAt, PodSpec: r.Work.PodSpec,
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
 		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
 	}, nil

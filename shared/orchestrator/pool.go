@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -17,18 +18,20 @@ import (
 type Pools struct {
 	*Lifecycle
 	document func(p run.Pool) ([]byte, error)
+	offer    run.RunnerOffer
 }
 
 // NewPools returns Pools. document is Documents.Pool.
-func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error)) *Pools {
-	return &Pools{life, document}
+func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
+	return &Pools{life, document, config.Runners}
 }
 
-// PoolLimits are the limits of a pool.
-type PoolLimits struct {
+// PoolDefinition is what an operator sets of a pool.
+type PoolDefinition struct {
 	Limit int
 	// QueueLimit is that of the deployment if it is nil.
 	QueueLimit *int
+	Placement  run.Placement
 }
 
 // PoolView is a pool with its use.
@@ -50,29 +53,33 @@ func PoolTag(p run.Pool) string {
 
 func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 
-// Put creates a pool or changes its limits, and starts queued runs within the new limits.
-// created is false for the default pool, which always exists. Faults: InvalidRequest with
-// the field, PreconditionFailed.
-func (s *Pools) Put(ctx context.Context, who port.Identity, id string, limits PoolLimits, required Precondition) (v PoolView, created bool, err error) {
+// Put creates a pool or changes its definition, and starts queued runs within the new
+// limits. A new placement applies to machines that are created from then on. created is
+// false for the default pool, which always exists. Faults: those of run.Placement.Check,
+// InvalidRequest with the field, PreconditionFailed.
+func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required Precondition) (v PoolView, created bool, err error) {
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
 	}
 	queueLimit := s.pools.configured.QueueLimit
-	if limits.QueueLimit != nil {
-		queueLimit = *limits.QueueLimit
+	if d.QueueLimit != nil {
+		queueLimit = *d.QueueLimit
 	}
-	if limits.Limit < 0 || limits.Limit > limit.PoolSlots {
-		return v, false, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", limits.Limit, limit.PoolSlots)
+	if d.Limit < 0 || d.Limit > limit.PoolSlots {
+		return v, false, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots)
 	}
 	if queueLimit < 0 || queueLimit > limit.PoolQueue {
 		return v, false, fault.Invalid("queueLimit", "queueLimit: %d is out of range, want 0 (no limit) to %d", queueLimit, limit.PoolQueue)
+	}
+	if f := d.Placement.Check(s.offer); f != nil {
+		return v, false, f
 	}
 	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
 		p := run.Pool{Tenant: who.Tenant, ID: id}
 		if stored != nil {
 			p = *stored
 		}
-		return p.Resized(limits.Limit, queueLimit, who.Subject, s.now()), nil
+		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()), nil
 	})
 	if err != nil {
 		return v, false, err
@@ -165,7 +172,7 @@ func (s *Pools) change(
 		if p, err = decide(is); err != nil {
 			return run.Pool{}, false, err
 		}
-		if is != nil && p == stored {
+		if is != nil && reflect.DeepEqual(p, stored) {
 			return p, false, nil
 		}
 		note, err := s.note(who, is, &p)

@@ -16,7 +16,7 @@ import (
 // put sets the limit of a pool and runs everything that is due.
 func (h *fixture) put(id string, limit int) {
 	h.Helper()
-	_, _, err := h.service.Pools.Put(h.Context(), client, id, orchestrator.PoolLimits{Limit: limit}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, id, orchestrator.PoolDefinition{Limit: limit}, orchestrator.Precondition{})
 	h.ok(err)
 	h.step()
 }
@@ -246,7 +246,7 @@ func TestPoolIsChangedByOneOfTwoClients(t *testing.T) {
 	before, err := pools.Pool(t.Context(), client, "default")
 	h.ok(err)
 	required := orchestrator.Precondition{Present: true, Match: func(tag string) bool { return tag == orchestrator.PoolTag(before.Pool) }}
-	_, created, err := pools.Put(t.Context(), client, "default", orchestrator.PoolLimits{Limit: 7}, required)
+	_, created, err := pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 7}, required)
 	if err != nil || created {
 		t.Fatalf("got created %t, %v, want a change of the default pool", created, err)
 	}
@@ -310,7 +310,7 @@ func TestPoolsHaveQueueLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	two := 2
-	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", orchestrator.PoolLimits{Limit: 1, QueueLimit: &two}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &two}, orchestrator.Precondition{})
 	h.ok(err)
 	for range 3 { // one slot, two places; nothing is admitted yet
 		h.ok(h.once("reports"))

@@ -17,14 +17,18 @@ const unknownInterval = time.Second
 // places returns the apps of the runner with their intervals, and the app that a
 // launch of the run's attempt uses.
 func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
+	where := r.Attempt.Place()
 	limits, ok := s.runner.(port.StartLimits)
+	if ok {
+		apps = limits.StartLimits(where)
+	}
 	switch {
-	case !ok:
+	case len(apps) == 0:
 		return []run.StartPace{{Interval: unknownInterval}}, ""
 	case r.Attempt.App != "":
-		return limits.StartLimits(), r.Attempt.App
+		return apps, r.Attempt.App
 	}
-	return limits.StartLimits(), limits.AppOf(r.Attempt.MachineName)
+	return apps, limits.AppOf(where, r.Attempt.MachineName)
 }
 
 // awaitPermit waits until the permitted start of a run that was granted one, and

@@ -136,6 +136,11 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 		return r, false, s.executions.Stop(ctx, in.Execution, "another execution has taken over this run")
 	}
 	stored := run.TokenStored{Step: in.Step, Generation: in.Generation, Token: in.Token, Swept: s.crowded(ctx, in.Step)}
+	if in.Step == run.StepContainerCreating {
+		if stored.Placement, err = s.placement(ctx, r); err != nil {
+			return r, false, again(err)
+		}
+	}
 	r, err = s.applyTo(ctx, r, in.visited(is(stored)))
 	if err != nil {
 		return r, false, fmt.Errorf("cannot store the token: %w", err)
@@ -144,6 +149,16 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 		return r, true, nil
 	}
 	return r, false, s.complete(ctx, r, in.Step, in.Token)
+}
+
+// placement returns the placement of the run's pool. A deleted pool leaves that of the
+// attempt.
+func (s *Lifecycle) placement(ctx context.Context, r run.Run) (run.Placement, error) {
+	pool, err := s.pools.pool(ctx, r.Tenant, r.Slot.Pool)
+	if errors.Is(err, port.ErrNotFound) {
+		return r.Attempt.Place(), nil
+	}
+	return pool.Placement, err
 }
 
 // wait is enterWait for states whose handler only stores the token.

@@ -59,7 +59,7 @@ func NewSystem(
 		Definitions:  definitions,
 		Jobs:         NewJobs(definitions, firing, documents.Job),
 		Explanations: NewExplanations(definitions),
-		Pools:        NewPools(life, documents.Pool),
+		Pools:        NewPools(life, documents.Pool, config),
 		Firing:       firing,
 		Queries:      NewQueries(records),
 		Downloads:    NewDownloads(objects, config),

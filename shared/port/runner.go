@@ -2,6 +2,7 @@ package port
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/run"
@@ -44,6 +45,8 @@ type Runner interface {
 
 // LaunchSpec describes the machine of an attempt.
 type LaunchSpec struct {
+	// Placement is the runner and its settings; zero is the default runner with its own.
+	run.Placement
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string
@@ -61,6 +64,13 @@ type LaunchSpec struct {
 	// itself stops the machine.
 	StopGrace time.Duration
 	Owner     MachineOwner
+	// JobID is the job of the run; empty for another run. ScheduledAt is the time of its
+	// firing; zero without one.
+	JobID       string
+	ScheduledAt time.Time
+	// PodSpec is the pod specification of the job, a JSON object; empty without one. It
+	// has a meaning on Kubernetes only.
+	PodSpec json.RawMessage
 }
 
 // MachineOwner is the attempt that a machine belongs to. The platform stores it
@@ -108,12 +118,12 @@ type Exit = run.Exit
 // StartLimits is a capability of a Runner whose platform limits how often machines
 // are created in each of its places.
 type StartLimits interface {
-	// StartLimits returns the places, at least one, with the time between two
-	// creations. It is constant.
-	StartLimits() []run.StartPace
+	// StartLimits returns the places of a placement with the time between two
+	// creations; none if its platform documents no limit. It is constant.
+	StartLimits(where run.Placement) []run.StartPace
 	// AppOf returns the place that a launch without an App uses for the machine
-	// name.
-	AppOf(machineName string) string
+	// name; empty without places.
+	AppOf(where run.Placement, machineName string) string
 }
 
 // MachineLogs is a capability of a Runner: it reads the output of a machine's

@@ -8,6 +8,9 @@ type Attempt struct {
 	Number int `json:"number"`
 	// MachineName is committed before the machine is created.
 	MachineName string `json:"machineName,omitempty"`
+	// Placement is where the machine is created: that of the pool before the first
+	// create call. It is nil for the zero value.
+	Placement *Placement `json:"placement,omitempty"`
 	// Machine is zero until it is known.
 	Machine Machine `json:"machine,omitzero"`
 	// IntentAt is when the machine was first requested.

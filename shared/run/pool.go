@@ -15,6 +15,8 @@ type Pool struct {
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
 	// limit.
 	QueueLimit int `json:"queueLimit"`
+	// Placement is where the machines of the runs are created.
+	Placement Placement `json:"placement,omitzero"`
 	// Draining: no run gets a slot. Runs join the queue and stay in it.
 	Draining bool `json:"draining,omitempty"`
 	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
@@ -41,6 +43,15 @@ func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 		return p
 	}
 	p.Limit, p.QueueLimit = limit, queueLimit
+	return p.changed(by, now)
+}
+
+// Placed returns the pool with the placement. It is unchanged if it has it.
+func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
+	if p.Placement.Equal(where) {
+		return p
+	}
+	p.Placement = where
 	return p.changed(by, now)
 }
 

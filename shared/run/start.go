@@ -17,6 +17,10 @@ type TokenStored struct {
 	Token      string
 	// Swept, in ContainerCreating: heartbeats of the attempt are not forwarded.
 	Swept bool
+	// Placement, in ContainerCreating, is that of the run's pool. It is committed before
+	// the first create call, and again while it is known that no call has created a
+	// machine: every call for a machine that may exist has the same placement.
+	Placement Placement
 }
 
 func (f TokenStored) acted(r Run) bool { return f.Generation == r.Wait.Generation }
@@ -39,10 +43,29 @@ func (f TokenStored) apply(d *draft) error {
 	case StepContainerCreating:
 		if !d.Attempt.Machine.Known() {
 			d.Attempt.Unsure = d.Attempt.Unsure || !d.Attempt.CreateBy.IsZero()
+			if !d.Attempt.Unsure {
+				d.place(f.Placement)
+			}
 			d.Attempt.CreateBy = d.now.Add(createLimit)
 		}
 	}
 	return nil
+}
+
+// place sets the placement of the attempt.
+func (d *draft) place(where Placement) {
+	d.Attempt.Placement = nil
+	if !where.Equal(Placement{}) {
+		d.Attempt.Placement = &where
+	}
+}
+
+// Place returns the placement of the attempt's machine.
+func (a Attempt) Place() Placement {
+	if a.Placement == nil {
+		return Placement{}
+	}
+	return *a.Placement
 }
 
 // createLimit is how long a create call may take after the entry into

@@ -16,6 +16,8 @@ type Work struct {
 	Program *Program `json:"program,omitempty"`
 	// Resources are the required resources of the machine.
 	Resources Resources `json:"resources,omitzero"`
+	// PodSpec is a pod specification of Kubernetes, a JSON object; empty without one.
+	PodSpec json.RawMessage `json:"podSpec,omitempty"`
 	// BucketCredentials is how the worker reaches the uploads bucket; empty is
 	// BucketEnvelope for a program and the setting of the deployment for an export.
 	BucketCredentials string `json:"bucketCredentials,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 func main() {
 	p := process.Start("control")
-	life, _ := deployed.Lifecycle(p)
-	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument)), deployed.ClientTokens(p))
+	life, config := deployed.Lifecycle(p)
+	config.Runners = deployed.RunnerOffer(p)
+	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, config)), deployed.ClientTokens(p))
 }

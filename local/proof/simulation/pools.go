@@ -60,7 +60,7 @@ func (w *world) resize() {
 	}
 	w.resizes = append(w.resizes, r)
 	w.jobCall(fmt.Sprintf("limits of the pool: %+v", r), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolLimits{Limit: r.limit, QueueLimit: &r.queueLimit}, orchestrator.Precondition{})
+		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolDefinition{Limit: r.limit, QueueLimit: &r.queueLimit}, orchestrator.Precondition{})
 		return err
 	})
 	w.resizes[len(w.resizes)-1].doneAt = w.time.now

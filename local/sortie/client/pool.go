@@ -32,7 +32,7 @@ func (c *Client) Pool(ctx context.Context, id string) (Pool, error) {
 
 // PutPool sets the limits of a pool if the stored pool has the tag; an empty tag requires
 // that the pool does not exist.
-func (c *Client) PutPool(ctx context.Context, id string, limits contract.PoolLimits, tag string) (Pool, error) {
+func (c *Client) PutPool(ctx context.Context, id string, limits contract.PoolDefinition, tag string) (Pool, error) {
 	header := http.Header{"If-None-Match": {"*"}}
 	if tag != "" {
 		header = http.Header{"If-Match": {tag}}

@@ -26,20 +26,30 @@ type jobFile struct {
 	definition job.Definition
 }
 
-// readJob reads and checks a job file; "-" is standard input.
-func (a *app) readJob(name string) (jobFile, error) {
+// readFile reads a file, of which it reads one byte more than a document can have; "-" is
+// standard input.
+func (a *app) readFile(name string) ([]byte, error) {
 	source := a.Stdin
 	if name != "-" {
 		opened, err := os.Open(name)
 		if err != nil {
-			return jobFile{}, missing(name, err)
+			return nil, missing(name, err)
 		}
 		defer func() { _ = opened.Close() }()
 		source = opened
 	}
 	document, err := io.ReadAll(io.LimitReader(source, limit.JobDocument+1))
 	if err != nil {
-		return jobFile{}, fmt.Errorf("cannot read %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return document, nil
+}
+
+// readJob reads and checks a job file; "-" is standard input.
+func (a *app) readJob(name string) (jobFile, error) {
+	document, err := a.readFile(name)
+	if err != nil {
+		return jobFile{}, err
 	}
 	d, problems := job.Parse(document, nil)
 	f := jobFile{name, document, d}

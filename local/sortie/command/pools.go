@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,11 +16,11 @@ import (
 )
 
 func (a *app) pools() *cobra.Command {
-	commands := []*cobra.Command{a.poolsList(), a.poolsShow(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsDelete()}
+	commands := []*cobra.Command{a.poolsList(), a.poolsShow(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsDelete()}
 	for _, c := range commands {
 		a.serverFlags(c)
 	}
-	return group("pools", "Look at the pools of runs, and change their limits", commands...)
+	return group("pools", "Look at the pools of runs, and change them", commands...)
 }
 
 func (a *app) poolsList() *cobra.Command {
@@ -92,7 +93,7 @@ func (a *app) poolsShow() *cobra.Command {
 					Health contract.PoolHealth `json:"health"`
 				}{p.Pool, health})
 			}
-			text := fmt.Sprintf("%s: %s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, admission(p.Pool),
+			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
 				health.Held, bound(p.Limit), health.Machines, health.Queued, bound(p.QueueLimit))
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
@@ -106,6 +107,32 @@ func (a *app) poolsShow() *cobra.Command {
 			return a.say("%s\n", text)
 		}),
 	}
+}
+
+// placement describes the runner of the pool and its settings.
+func placement(p contract.Pool) string {
+	if p.Runner == "" {
+		return ""
+	}
+	text := "\nrunner: " + p.Runner
+	s := p.Settings
+	if s == nil {
+		return text
+	}
+	for _, setting := range []struct{ name, value string }{
+		{"apps", strings.Join(s.Apps, ", ")},
+		{"regions", strings.Join(s.Regions, ", ")},
+		{"cluster", s.Cluster},
+		{"namespace", s.Namespace},
+		{"pod defaults", string(s.PodDefaults)},
+		{"socket", s.Socket},
+		{"network", s.Network},
+	} {
+		if setting.value != "" {
+			text += "\n  " + setting.name + ": " + display.Clean(setting.value)
+		}
+	}
+	return text
 }
 
 func (a *app) poolsSet() *cobra.Command {
@@ -133,7 +160,7 @@ starts queued runs at once, a lower one ends no run.`,
 		if err != nil {
 			return err
 		}
-		limits := contract.PoolLimits{Limit: &stored.Limit}
+		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Limit: &stored.Limit}
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {

@@ -12,6 +12,33 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
+const europe = `
+id: europe
+limit: 2
+queueLimit: 5
+runner: fly
+settings: {apps: [app-a, app-b], regions: [ams, fra]}
+`
+
+func TestPoolFilesAreChecked(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
+	for text, want := range map[string]string{
+		"limit: 1":                           "missing id",
+		"{id: a, limits: 1}":                 `unknown field "limits"`,
+		"id: [":                              "malformed YAML",
+		"{id: a}":                            "missing limit",
+		"{id: a, limit: 1, runner: moon}":    `unknown runner "moon"`,
+		"{id: a, limit: 1, runner: process}": "the deployment has no runner process, want fly",
+		"{id: a, limit: 1, runner: fly, settings: {apps: [x]}}": `the app "x"`,
+	} {
+		got := sortie(t, map[string]string{"SORTIE_URL": stage.URL}, text, "pools", "apply", "-f", "-")
+		if got.code != 2 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: got exit code %d with %s, want 2 with %s", text, got.code, got.stderr, want)
+		}
+	}
+}
+
 func TestPoolsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
@@ -36,8 +63,15 @@ func TestPoolsFromTheCommandLine(t *testing.T) {
 		{"delete default", 2, "cannot be deleted"},
 		{"delete reports", 0, "deleted reports\n"},
 		{"show reports", 4, "no such pool"},
+		{"apply -f -", 0, "created europe: open, 2 slots, queue of 5\nrunner: fly\n  apps: app-a, app-b\n  regions: ams, fra\n"},
+		{"apply -f -", 0, "unchanged europe: "},
+		{"show europe", 0, "europe: open\nrunner: fly\n  apps: app-a, app-b\n  regions: ams, fra\nslots: 0 of 2 held"},
+		{"set europe --limit 3", 0, "europe: open, 0 of 3 slots held"},
+		{"show europe", 0, "\n  regions: ams, fra\n"},
+		{"apply -f -", 0, "changed europe: "},
+		{"delete europe", 0, "deleted europe"},
 	} {
-		got := sortie(t, env, "", append([]string{"pools"}, strings.Fields(step.args)...)...)
+		got := sortie(t, env, europe, append([]string{"pools"}, strings.Fields(step.args)...)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.want) {
 			t.Errorf("pools %s: got exit code %d with\n%s%s\nwant %d with\n%s", step.args, got.code, got.stdout, got.stderr, step.code, step.want)
 		}

@@ -156,6 +156,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.ExecImages = true
+	config.Runners = runnerOffer()
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }
@@ -177,7 +178,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	}
 	runner := s.config.Runner
 	if runner == nil {
-		if runner, err = s.flyRunner(); err != nil {
+		if runner, err = s.openRunner(); err != nil {
 			return nil, fmt.Errorf("cannot reach the machines: %w", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/superfly/fly-go"
 	"github.com/superfly/fly-go/flaps"
@@ -25,10 +26,13 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot launch the machine: %v", err)
 	}
 	app := spec.App
-	if !slices.Contains(r.cfg.Apps, app) {
-		app = r.AppOf(spec.Name)
+	if !slices.Contains(r.apps(spec.Placement), app) {
+		app = r.AppOf(spec.Placement, spec.Name)
 	}
-	regions := r.regions(spec.Region)
+	if !slices.Contains(r.cfg.Apps, app) { // its machines would be in no list
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot launch the machine: unknown app %q of the pool, want %s", app, strings.Join(r.cfg.Apps, " or "))
+	}
+	regions := r.regions(spec.Placement, spec.Region)
 	for i, region := range regions {
 		if err := r.pace(ctx, app); err != nil {
 			return port.MachineStatus{}, err

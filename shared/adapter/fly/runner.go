@@ -80,32 +80,45 @@ func (r *Runner) Close() { r.idle() }
 // of several processes whose calls take different times stays below the limit.
 const startMargin = 1.05
 
+// apps returns the apps of a placement.
+func (r *Runner) apps(where run.Placement) []string {
+	if where.Fly != nil && len(where.Fly.Apps) > 0 {
+		return where.Fly.Apps
+	}
+	return r.cfg.Apps
+}
+
 // StartLimits implements port.StartLimits. Without a configured pace the limit is
 // one creation per second.
-func (r *Runner) StartLimits() []run.StartPace {
+func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 	perSecond := r.cfg.CreatesPerSecond
 	if perSecond == 0 {
 		perSecond = 1
 	}
 	interval := time.Duration(startMargin / perSecond * float64(time.Second))
-	paces := make([]run.StartPace, len(r.cfg.Apps))
-	for i, app := range r.cfg.Apps {
+	apps := r.apps(where)
+	paces := make([]run.StartPace, len(apps))
+	for i, app := range apps {
 		paces[i] = run.StartPace{App: app, Interval: interval}
 	}
 	return paces
 }
 
 // AppOf distributes machines over the apps by name.
-func (r *Runner) AppOf(name string) string {
+func (r *Runner) AppOf(where run.Placement, name string) string {
+	apps := r.apps(where)
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
-	return r.cfg.Apps[int64(hash.Sum32())%int64(len(r.cfg.Apps))]
+	return apps[int64(hash.Sum32())%int64(len(apps))]
 }
 
 // regions returns the regions to try, at least one; "" leaves the choice to
 // Fly.
-func (r *Runner) regions(first string) []string {
+func (r *Runner) regions(where run.Placement, first string) []string {
 	regions := slices.Clone(r.cfg.Regions)
+	if where.Fly != nil && len(where.Fly.Regions) > 0 {
+		regions = slices.Clone(where.Fly.Regions)
+	}
 	if first != "" {
 		regions = slices.DeleteFunc(regions, func(region string) bool { return region == first })
 		regions = slices.Insert(regions, 0, first)

@@ -112,7 +112,7 @@ func completed(t *testing.T, stage *apitest.Stage) (task string) {
 	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), orchestrator.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolLimits{Limit: 1}, orchestrator.Precondition{}); err != nil {
+	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, orchestrator.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
 	task = stage.Accept(t)

@@ -28,7 +28,7 @@ type machine struct {
 	changed   chan struct{}
 }
 
-func newMachine(id string, spec port.LaunchSpec, clock clock.Clock) *machine {
+func newMachine(kind, id string, spec port.LaunchSpec, clock clock.Clock) *machine {
 	region := spec.Region
 	if region == "" {
 		region = "local"

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -28,6 +29,8 @@ type Process struct {
 
 // RunnerConfig configures a Runner. Programs and Clock are required.
 type RunnerConfig struct {
+	// Kind is the Runner of the machines; empty is "fake".
+	Kind string
 	// Programs maps each image to its program.
 	Programs map[string]Program
 	Clock    clock.Clock
@@ -63,6 +66,7 @@ func NewRunner(cfg RunnerConfig) *Runner {
 	if cfg.Complain == nil {
 		cfg.Complain = func(string, ...any) {}
 	}
+	cfg.Kind = cmp.Or(cfg.Kind, "fake")
 	return &Runner{cfg: cfg, calls: calls{plan: cfg.Plan}, refusals: map[string]error{}}
 }
 
@@ -172,12 +176,9 @@ func (r *Runner) launch(spec port.LaunchSpec) (port.MachineStatus, error) {
 	return created, nil
 }
 
-// kind is the Runner of the machines of this fake.
-const kind = "fake"
-
 func (r *Runner) add(spec port.LaunchSpec) *machine {
 	r.next++
-	m := newMachine(fmt.Sprintf("%06d", r.next), spec, r.cfg.Clock)
+	m := newMachine(r.cfg.Kind, fmt.Sprintf("%06d", r.next), spec, r.cfg.Clock)
 	r.machines = append(r.machines, m)
 	return m
 }
@@ -185,7 +186,7 @@ func (r *Runner) add(spec port.LaunchSpec) *machine {
 func (r *Runner) find(at port.Machine) *machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.machines, func(m *machine) bool { return at.Runner == kind && m.id == at.ID })
+	i := slices.IndexFunc(r.machines, func(m *machine) bool { return at.Runner == r.cfg.Kind && m.id == at.ID })
 	if i < 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Package runner makes the Runner of a deployed function.
+// Package runner makes the runners of a deployed function.
 package runner
 
 import (
@@ -6,17 +6,27 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	dispatch "github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
-// New returns the Fly Machines of SORTIE_FLY_APPS, with the token of
+// New returns the runners that pools can name; see deployed.RunnerOffer. The default one
+// is fly.
+func New(p *process.Process) port.Runner {
+	all, err := dispatch.New(run.RunnerFly, map[string]port.Runner{run.RunnerFly: flyMachines(p)})
+	p.Check(err)
+	return all
+}
+
+// flyMachines returns the Fly Machines of SORTIE_FLY_APPS, with the token of
 // SORTIE_SECRET_FLY; SORTIE_FLY_URL is the Machines API, by default Fly's own. It
 // creates at most one machine per second and app with a burst of 3, which is Fly's
 // limit. Other processes of the function do the same, so Fly may still throttle.
-func New(p *process.Process) port.Runner {
+func flyMachines(p *process.Process) port.Runner {
 	secret, err := secrets.Open[secrets.Fly](p.AWS(), p.Need("SORTIE_SECRET_FLY"), secrets.Config{Clock: p.Clock(), Log: p.Log})
 	p.Check(err)
 	runner, err := fly.New(fly.Config{

@@ -1,0 +1,56 @@
+package fly_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/adapter/fly"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// TestPlacementChoosesAppsAndRegions launches on a full platform: each region of the pool
+// is tried in its order, in an app of the pool.
+func TestPlacementChoosesAppsAndRegions(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var tried []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			_, _ = w.Write([]byte("[]"))
+			return
+		}
+		var machine struct {
+			Region string `json:"region"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&machine); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		tried = append(tried, strings.Split(r.URL.Path, "/")[3]+" "+machine.Region)
+		mu.Unlock()
+		http.Error(w, `{"error":"insufficient resources available to fulfill request"}`, http.StatusUnprocessableEntity)
+	}))
+	defer web.Close()
+	p := setup(t, func(c *fly.Config) {
+		c.BaseURL, c.Apps, c.Regions = web.URL, []string{"app-a", "app-b"}, []string{"iad"}
+	})
+	s := spec("r-x")
+	s.Region = "fra"
+	s.Placement = run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Apps: []string{"app-b"}, Regions: []string{"ams", "fra", "lhr"}}}
+	if _, err := p.launch(t, s); !fault.Is(err, fault.Capacity) {
+		t.Fatalf("got %v, want Capacity", err)
+	}
+	if want := []string{"app-b fra", "app-b ams", "app-b lhr"}; !slices.Equal(tried, want) {
+		t.Errorf("got creations in %v, want %v", tried, want)
+	}
+	s.Fly.Apps = []string{"other"}
+	if _, err := p.launch(t, s); !fault.Is(err, fault.LaunchRefused) || len(tried) != 3 {
+		t.Errorf("app outside of the lists: got %v and %v, want LaunchRefused without a call", err, tried)
+	}
+}

@@ -1,0 +1,182 @@
+// Package runner implements port.Runner on several runners. Each pool names the one that
+// creates its machines, and each machine the one that created it.
+//
+// A machine of a runner that is not configured is unreachable, not gone: its calls return
+// an Unavailable fault.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Runner dispatches to the configured runners. It is safe for concurrent use if they are.
+type Runner struct {
+	standard string
+	runners  map[string]port.Runner
+}
+
+var (
+	_ port.Runner      = (*Runner)(nil)
+	_ port.StartLimits = (*Runner)(nil)
+	_ port.MachineLogs = (*Runner)(nil)
+)
+
+// New returns a Runner. The keys of runners are the names in placements and in machines;
+// a runner may have several. standard is the name of the runner of launches without one,
+// and of machines that were recorded without one.
+func New(standard string, runners map[string]port.Runner) (*Runner, error) {
+	if runners[standard] == nil {
+		return nil, fmt.Errorf("cannot use the default runner %q: want one of %s", standard, names(runners))
+	}
+	return &Runner{standard, maps.Clone(runners)}, nil
+}
+
+// names lists the configured names.
+func names(runners map[string]port.Runner) string {
+	return strings.Join(slices.Sorted(maps.Keys(runners)), ", ")
+}
+
+// named returns a runner; nil if it is not configured.
+func (r *Runner) named(name string) port.Runner {
+	if name == "" {
+		name = r.standard
+	}
+	return r.runners[name]
+}
+
+// of returns the runner of a machine. Fault: Unavailable.
+func (r *Runner) of(m port.Machine) (port.Runner, error) {
+	if one := r.named(m.Runner); one != nil {
+		return one, nil
+	}
+	return nil, fault.New(fault.Unavailable, "cannot reach the runner %q of the machine: it is not configured, there is %s", m.Runner, names(r.runners))
+}
+
+// Launch implements port.Runner.
+func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	one := r.named(spec.Runner)
+	if one == nil {
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the runner %q of the pool is not configured, want %s", spec.Runner, names(r.runners))
+	}
+	return one.Launch(ctx, spec)
+}
+
+// Inspect implements port.Runner.
+func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatus, error) {
+	one, err := r.of(m)
+	if err != nil {
+		return port.MachineStatus{}, err
+	}
+	return one.Inspect(ctx, m)
+}
+
+// Wait implements port.Runner.
+func (r *Runner) Wait(ctx context.Context, m port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+	one, err := r.of(m)
+	if err != nil {
+		return port.MachineStatus{}, err
+	}
+	return one.Wait(ctx, m, phase, limit)
+}
+
+// List implements port.Runner: it reads all runners at the same time, so that a slow one
+// does not use up the time of the others.
+func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var mu sync.Mutex
+	stopped := false
+	take := func(m port.MachineStatus) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped && !each(m) {
+			stopped = true
+			stop()
+		}
+		return !stopped
+	}
+	parts := r.parts()
+	failed := make([]error, len(parts))
+	var lists sync.WaitGroup
+	for i, name := range parts {
+		lists.Go(func() {
+			if err := r.runners[name].List(reading, take); err != nil {
+				failed[i] = fmt.Errorf("runner %s: %w", name, err)
+			}
+		})
+	}
+	lists.Wait()
+	if stopped {
+		return nil
+	}
+	return errors.Join(failed...)
+}
+
+// parts returns one name of each runner, sorted.
+func (r *Runner) parts() []string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(r.runners)) {
+		if !slices.ContainsFunc(parts, func(other string) bool { return r.runners[other] == r.runners[name] }) {
+			parts = append(parts, name)
+		}
+	}
+	return parts
+}
+
+// Stop implements port.Runner.
+func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
+	one, err := r.of(m)
+	if err != nil {
+		return err
+	}
+	return one.Stop(ctx, m, grace)
+}
+
+// Destroy implements port.Runner.
+func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
+	one, err := r.of(m)
+	if err != nil {
+		return err
+	}
+	return one.Destroy(ctx, m)
+}
+
+// StartLimits implements port.StartLimits. A runner without the capability has no places.
+func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
+	if limits, ok := r.named(where.Runner).(port.StartLimits); ok {
+		return limits.StartLimits(where)
+	}
+	return nil
+}
+
+// AppOf implements port.StartLimits.
+func (r *Runner) AppOf(where run.Placement, machineName string) string {
+	if limits, ok := r.named(where.Runner).(port.StartLimits); ok {
+		return limits.AppOf(where, machineName)
+	}
+	return ""
+}
+
+// Logs implements port.MachineLogs. It returns ErrNotFound if the runner keeps no logs.
+func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
+	one, err := r.of(m)
+	if err != nil {
+		return nil, err
+	}
+	logs, ok := one.(port.MachineLogs)
+	if !ok {
+		return nil, fmt.Errorf("the runner %s keeps no logs: %w", m.Runner, port.ErrNotFound)
+	}
+	return logs.Logs(ctx, m)
+}

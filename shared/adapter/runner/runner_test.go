@@ -1,0 +1,203 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/adapter/runner"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/porttest/fake"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func program(p fake.Process) int {
+	return porttest.RunnerProgram(func(key string) string { return p.Env[key] }, p.Terminated, p.Killed)
+}
+
+// waits runs until its machine is killed.
+func waits(p fake.Process) int {
+	<-p.Killed
+	return 1
+}
+
+// platforms are two fakes behind one Runner. The first one is the default.
+type platforms struct {
+	*runner.Runner
+	first, second *fake.Runner
+}
+
+func setup(t *testing.T, plan fake.Plan) platforms {
+	t.Helper()
+	one := func(kind string) *fake.Runner {
+		r := fake.NewRunner(fake.RunnerConfig{
+			Kind: kind, Programs: map[string]fake.Program{"program": program, "waits": waits}, Clock: clock.System{}, Complain: t.Errorf, Plan: plan,
+		})
+		t.Cleanup(r.Close)
+		return r
+	}
+	p := platforms{first: one("first"), second: one("second")}
+	var err error
+	p.Runner, err = runner.New("alias", map[string]port.Runner{"first": p.first, "alias": p.first, "second": p.second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// on is a Runner whose launches name the runner.
+type on struct {
+	*runner.Runner
+	name string
+}
+
+func (o on) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	spec.Runner = o.name
+	return o.Runner.Launch(ctx, spec)
+}
+
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "alias", "first", "second"} {
+		t.Run("runner "+name, func(t *testing.T) {
+			t.Parallel()
+			porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
+				next := fake.Applied // the fate of the next launch
+				p := setup(t, func(c fake.Call) fake.Fate {
+					if c.Method != "Launch" {
+						return fake.Applied
+					}
+					fate := next
+					next = fake.Applied
+					return fate
+				})
+				used, kind := p.first, "first"
+				if name == "second" {
+					used, kind = p.second, "second"
+				}
+				return porttest.RunnerHarness{
+					Runner: on{p.Runner, name}, Image: "program", NoImage: "nothing", Unknown: port.Machine{Runner: kind, ID: "999999"},
+					Occupy:   func(_ *testing.T, name string) { used.Occupy(name) },
+					FailPart: func(_ *testing.T, m port.MachineStatus) { used.FailPart(m.Name) },
+					Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
+						switch how {
+						case porttest.RunnerThrottles:
+							used.Refuse(name, fault.New(fault.Throttled, "too many"))
+						case porttest.RunnerIsFull:
+							used.Refuse(name, fault.New(fault.Capacity, "no room"))
+						case porttest.RunnerLosesRequest:
+							next = fake.Lost
+						case porttest.RunnerLosesAnswer:
+							next = fake.Unsure
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+func launch(t *testing.T, p platforms, on, name string) port.MachineStatus {
+	t.Helper()
+	m, err := p.Launch(limited(t), port.LaunchSpec{
+		Placement: run.Placement{Runner: on}, Name: name, Image: "waits", MemoryMB: 256, Owner: port.MachineOwner{Tenant: "acme", RunID: name, Attempt: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestListHasTheMachinesOfAllRunners(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	launch(t, p, "", "a")
+	launch(t, p, "second", "b")
+	list := func() (names []string, err error) {
+		err = p.List(limited(t), func(m port.MachineStatus) bool {
+			names = append(names, m.Runner+" "+m.Name)
+			return true
+		})
+		slices.Sort(names)
+		return names, err
+	}
+	if got, err := list(); err != nil || !slices.Equal(got, []string{"first a", "second b"}) {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	p.first.FailPart("a")
+	got, err := list()
+	if !slices.Equal(got, []string{"second b"}) || !fault.Is(err, fault.Unavailable) || strings.Count(err.Error(), "runner alias: ") != 1 {
+		t.Errorf("a runner fails: got %v, %v", got, err)
+	}
+	p.second.FailPart("b")
+	if got, err := list(); len(got) > 0 || err == nil || !strings.Contains(err.Error(), "runner alias: ") || !strings.Contains(err.Error(), "runner second: ") {
+		t.Errorf("both runners fail: got %v, %v", got, err)
+	}
+}
+
+func TestUnknownRunnerProvesNothing(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	ctx := limited(t)
+	_, err := p.Launch(ctx, port.LaunchSpec{Placement: run.Placement{Runner: "moon"}, Name: "a", Image: "program"})
+	if !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), "alias, first, second") {
+		t.Errorf("Launch: got %v, want LaunchRefused with the configured runners", err)
+	}
+	of := port.Machine{Runner: "moon", ID: "1"}
+	_, inspect := p.Inspect(ctx, of)
+	_, wait := p.Wait(ctx, of, port.MachineGone, time.Second)
+	_, logs := p.Logs(ctx, of)
+	for call, err := range map[string]error{"Inspect": inspect, "Wait": wait, "Logs": logs, "Stop": p.Stop(ctx, of, 0), "Destroy": p.Destroy(ctx, of)} {
+		if !fault.Is(err, fault.Unavailable) || errors.Is(err, port.ErrNotFound) {
+			t.Errorf("%s: got %v, want Unavailable", call, err)
+		}
+	}
+	if _, err := runner.New("moon", map[string]port.Runner{"first": p.first}); err == nil {
+		t.Error("unknown default: got no error")
+	}
+}
+
+// able is a runner with all capabilities.
+type able struct{ *fake.Runner }
+
+func (able) StartLimits(where run.Placement) []run.StartPace {
+	return []run.StartPace{{App: where.Fly.Apps[0], Interval: time.Second}}
+}
+
+func (able) AppOf(where run.Placement, name string) string { return where.Fly.Apps[0] + name }
+
+func (able) Logs(context.Context, port.Machine) ([]byte, error) { return []byte("text"), nil }
+
+func TestCapabilitiesAreThoseOfTheRunner(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	both, err := runner.New("first", map[string]port.Runner{"first": p.first, "able": able{p.second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := run.Placement{Runner: "able", Fly: &run.FlySettings{Apps: []string{"app"}}}
+	if got := both.StartLimits(where); len(got) != 1 || got[0].App != "app" || both.AppOf(where, "1") != "app1" {
+		t.Errorf("got %v, %q", got, both.AppOf(where, "1"))
+	}
+	if got := both.StartLimits(run.Placement{}); len(got) != 0 || both.AppOf(run.Placement{}, "1") != "" {
+		t.Errorf("a runner without limits: got %v", got)
+	}
+	if text, err := both.Logs(t.Context(), port.Machine{Runner: "able", ID: "1"}); err != nil || string(text) != "text" {
+		t.Errorf("got log %q, %v", text, err)
+	}
+	if _, err := both.Logs(t.Context(), port.Machine{Runner: "first", ID: "1"}); !errors.Is(err, port.ErrNotFound) {
+		t.Errorf("a runner without logs: got %v, want ErrNotFound", err)
+	}
+}

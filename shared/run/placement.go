@@ -1,0 +1,205 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// The names of runners.
+const (
+	RunnerFly        = "fly"        // Fly Machines, or their local API
+	RunnerKubernetes = "kubernetes" // Kubernetes Jobs
+	RunnerContainer  = "container"  // a container engine beside the server
+	RunnerProcess    = "process"    // processes of the server's host
+)
+
+// Runners lists the names of all runners.
+func Runners() []string {
+	return []string{RunnerFly, RunnerKubernetes, RunnerContainer, RunnerProcess}
+}
+
+// Placement is where the machines of a pool are created: a runner and its settings. The
+// zero value is the runner of the deployment with its settings. At most the settings of
+// Runner are set; nil is the settings of the deployment.
+type Placement struct {
+	Runner     string              `json:"runner,omitempty"`
+	Fly        *FlySettings        `json:"fly,omitempty"`
+	Kubernetes *KubernetesSettings `json:"kubernetes,omitempty"`
+	Container  *ContainerSettings  `json:"container,omitempty"`
+}
+
+// FlySettings are the settings of RunnerFly. Empty lists are those of the deployment.
+type FlySettings struct {
+	// Apps have the machines.
+	Apps []string `json:"apps,omitempty"`
+	// Regions are tried in this order, after the region of the job.
+	Regions []string `json:"regions,omitempty"`
+}
+
+// KubernetesSettings are the settings of RunnerKubernetes. Empty texts are those of the
+// deployment.
+type KubernetesSettings struct {
+	// Cluster is the deployment's name of a cluster.
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// PodDefaults is a pod specification, a JSON object, on which those of jobs are laid.
+	PodDefaults json.RawMessage `json:"podDefaults,omitempty"`
+}
+
+// ContainerSettings are the settings of RunnerContainer. Empty texts are those of the
+// deployment.
+type ContainerSettings struct {
+	// Socket is the absolute path of the engine's socket. The deployment must allow it.
+	Socket string `json:"socket,omitempty"`
+	// Network is the name of the engine's network that the containers join.
+	Network string `json:"network,omitempty"`
+}
+
+// Equal reports whether both are the same.
+func (p Placement) Equal(other Placement) bool { return reflect.DeepEqual(p, other) }
+
+// RunnerOffer is what pools of a deployment can name.
+type RunnerOffer struct {
+	// Runners are the names of the runners. The first one is that of pools without a
+	// runner.
+	Runners []string
+	// FlyApps, Clusters and Sockets are the values that settings can have.
+	FlyApps, Clusters, Sockets []string
+}
+
+// Default returns the runner of pools without one; empty if the deployment has none.
+func (o RunnerOffer) Default() string {
+	if len(o.Runners) == 0 {
+		return ""
+	}
+	return o.Runners[0]
+}
+
+// The limits of settings.
+const (
+	maxApps        = 100
+	maxRegions     = 100
+	maxPodDefaults = 32 << 10
+)
+
+var (
+	appName       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
+	regionName    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	networkName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+)
+
+// Check returns the fault of a placement that a pool of the deployment cannot have: with
+// the field, InvalidRequest for a malformed value, RunnerNotAllowed for a runner that the
+// deployment does not offer, and Unprocessable for settings that it does not offer. It
+// returns nil for a valid placement.
+func (p Placement) Check(o RunnerOffer) *fault.Fault {
+	if p.Runner == "" {
+		return nil
+	}
+	if !slices.Contains(Runners(), p.Runner) {
+		return fault.Invalid("runner", "unknown runner %q, want %s", limit.Cut(p.Runner, limit.FileName), strings.Join(Runners(), " or "))
+	}
+	if !slices.Contains(o.Runners, p.Runner) {
+		f := fault.New(fault.RunnerNotAllowed, "the deployment has no runner %s, want %s", p.Runner, listed(o.Runners, "no runner"))
+		f.Field = "runner"
+		return f
+	}
+	switch {
+	case p.Fly != nil:
+		return p.Fly.check(o)
+	case p.Kubernetes != nil:
+		return p.Kubernetes.check(o)
+	case p.Container != nil:
+		return p.Container.check(o)
+	}
+	return nil
+}
+
+func (s FlySettings) check(o RunnerOffer) *fault.Fault {
+	if f := checkNames("settings.apps", s.Apps, maxApps, appName, "1 to 63 letters, digits, _ and -"); f != nil {
+		return f
+	}
+	if f := checkNames("settings.regions", s.Regions, maxRegions, regionName, "1 to 32 lower-case letters, digits and hyphens"); f != nil {
+		return f
+	}
+	for i, app := range s.Apps {
+		if f := offered("settings.apps."+strconv.Itoa(i), "app", app, o.FlyApps); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (s KubernetesSettings) check(o RunnerOffer) *fault.Fault {
+	if s.Namespace != "" && !namespaceName.MatchString(s.Namespace) {
+		return fault.Invalid("settings.namespace", "malformed namespace %q, want 1 to 63 lower-case letters, digits and hyphens, the first and the last no hyphen",
+			limit.Cut(s.Namespace, limit.FileName))
+	}
+	if len(s.PodDefaults) > maxPodDefaults {
+		return fault.Invalid("settings.podDefaults", "%d bytes, want at most %d", len(s.PodDefaults), maxPodDefaults)
+	}
+	if s.PodDefaults != nil && (!json.Valid(s.PodDefaults) || bytes.TrimSpace(s.PodDefaults)[0] != '{') {
+		return fault.Invalid("settings.podDefaults", "malformed pod specification, want a JSON object")
+	}
+	if s.Cluster == "" {
+		return nil
+	}
+	return offered("settings.cluster", "cluster", s.Cluster, o.Clusters)
+}
+
+func (s ContainerSettings) check(o RunnerOffer) *fault.Fault {
+	if s.Network != "" && !networkName.MatchString(s.Network) {
+		return fault.Invalid("settings.network", "malformed network %q, want 1 to 128 letters, digits, '_', '.' and '-'", limit.Cut(s.Network, limit.FileName))
+	}
+	if s.Socket == "" {
+		return nil
+	}
+	if !path.IsAbs(s.Socket) || path.Clean(s.Socket) != s.Socket || !limit.Printable(s.Socket) {
+		return fault.Invalid("settings.socket", "malformed socket %q, want an absolute path", limit.Cut(s.Socket, limit.FileName))
+	}
+	return offered("settings.socket", "socket", s.Socket, o.Sockets)
+}
+
+// checkNames returns the fault of a list of names without repetitions.
+func checkNames(field string, names []string, most int, form *regexp.Regexp, want string) *fault.Fault {
+	if len(names) > most {
+		return fault.Invalid(field, "%d entries, want at most %d", len(names), most)
+	}
+	for i, name := range names {
+		at := field + "." + strconv.Itoa(i)
+		if !form.MatchString(name) {
+			return fault.Invalid(at, "malformed name %q, want %s", limit.Cut(name, limit.FileName), want)
+		}
+		if slices.Contains(names[:i], name) {
+			return fault.Invalid(at, "repeated name %q, want each once", name)
+		}
+	}
+	return nil
+}
+
+// offered returns the fault of a value that the deployment does not offer.
+func offered(field, what, value string, values []string) *fault.Fault {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	f := fault.New(fault.Unprocessable, "the deployment does not offer the %s %q, want %s", what, limit.Cut(value, limit.FileName), listed(values, "no "+what))
+	f.Field = field
+	return f
+}
+
+func listed(values []string, none string) string {
+	if len(values) == 0 {
+		return none
+	}
+	return strings.Join(values, " or ")
+}
