@@ -77,7 +77,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters chaos-localstack ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate race test-localstack test-adapters test-containers chaos-localstack ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
 
@@ -103,6 +103,12 @@ test-localstack: ## deploy to LocalStack, run the suite there, and deploy again 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters of AWS with LocalStack and DynamoDB Local
 	@$(LOCALSTACK_RUN) adapters
+
+# It needs Linux and root, or an engine in DOCKER_HOST. The command fetches Podman if it is
+# missing, and starts one of its own.
+.PHONY: test-containers
+test-containers: ## run the tests with a real container engine (DOCKER_HOST, or a Podman of their own)
+	@CGO_ENABLED=0 $(GO) run ./local/twin/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 ./shared/adapter/container
 
 .PHONY: chaos-localstack
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions

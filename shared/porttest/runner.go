@@ -40,7 +40,8 @@ type RunnerHarness struct {
 	Occupy func(t *testing.T, name string)
 	// Fault makes the next launch under the name fail in this way, once.
 	Fault func(t *testing.T, name string, how RunnerFault)
-	// FailPart makes lists fail for the part of the platform that has the machine.
+	// FailPart makes lists fail for the part of the platform that has the machine; nil for
+	// a platform without parts.
 	FailPart func(t *testing.T, m port.MachineStatus)
 }
 

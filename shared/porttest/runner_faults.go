@@ -61,6 +61,9 @@ func runnerListStops(t *testing.T, h RunnerHarness) {
 // runnerListPart: a part of the platform that cannot be listed is reported and does
 // not hide the machines of other parts. Its machines can be inspected.
 func runnerListPart(t *testing.T, h RunnerHarness) {
+	if h.FailPart == nil {
+		return // the platform has no parts
+	}
 	var machines []port.MachineStatus
 	for _, name := range []string{"r-a", "r-b", "r-c", "r-d", "r-e"} {
 		machines = append(machines, h.launch(t, h.spec(name, "rest")))

@@ -1,0 +1,80 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// List implements port.Runner for the containers with the labels of this Sortie. Without
+// an engine there is nothing to list.
+func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+	const what = "list the containers"
+	e, err := r.connected(ctx)
+	if fault.Is(err, fault.Image) {
+		return nil
+	}
+	if err != nil {
+		return failure(ctx, err, what)
+	}
+	found, err := r.list(ctx, e)
+	if err != nil {
+		return failure(ctx, err, what)
+	}
+	for _, c := range found {
+		if now := phase(c.State); now != port.MachineGone && !each(listed(c, now)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *Runner) list(ctx context.Context, e *engine) ([]container.Summary, error) {
+	filters := client.Filters{}.Add("label", keyCluster+"="+r.cfg.Cluster)
+	found, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return nil, err
+	}
+	return found.Items, nil
+}
+
+func listed(c container.Summary, now port.MachinePhase) port.MachineStatus {
+	return port.MachineStatus{
+		Machine: port.Machine{Runner: kind, ID: c.ID}, Name: c.Labels[keyName], Owner: owner(c.Labels),
+		Phase: now, CreatedAt: time.Unix(c.Created, 0).UTC(),
+	}
+}
+
+// Prune removes the containers whose machines were destroyed longer than Config.Kept ago,
+// and the notes about containers that the engine does not have.
+func (r *Runner) Prune(ctx context.Context) error {
+	if !r.found() {
+		return nil
+	}
+	const what = "remove old containers"
+	e, err := r.reach(ctx, what)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	over := r.cfg.Clock.Now().Add(-r.cfg.Kept)
+	for id, n := range r.notes.all() {
+		if n.DestroyedAt.IsZero() || n.DestroyedAt.After(over) {
+			continue
+		}
+		_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err != nil && !errdefs.IsNotFound(err) {
+			failed = append(failed, failure(ctx, err, what))
+			continue
+		}
+		failed = append(failed, r.notes.remove(id))
+	}
+	return errors.Join(failed...)
+}
