@@ -215,6 +215,9 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 	}
 	ctx, who, id := request(r)
 	replay, err := svc.Redeliver(ctx, who, id, positions)
+	if f := fault.Of(err); f != nil && body.Position != nil && f.Field == "from" {
+		err = fault.Invalid("position", "%s", f.Message)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot redeliver events: %w", err)
 	}

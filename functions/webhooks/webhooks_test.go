@@ -186,6 +186,7 @@ func TestDeliveriesAreLogged(t *testing.T) {
 	}
 	for body, field := range map[string]string{
 		`{}`: "from", `{"from": 1}`: "to", `{"position": 1, "to": 2}`: "position", `{"from": 0, "to": 1}`: "from", `{"from": 3, "to": 2}`: "to", `{"from": 1, "to": 99}`: "to",
+		`{"position": 0}`: "position", `{"position": 99}`: "position",
 	} {
 		if p, _ := call[contract.Problem](t, s, "POST", path+"/redeliver", body, 400); p.Field != field {
 			t.Errorf("%s: got field %s, want %s", body, p.Field, field)

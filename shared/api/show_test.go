@@ -105,6 +105,23 @@ func TestFailedStatusHasAnError(t *testing.T) {
 	}
 }
 
+// TestSkippedExportIsAnError: an export that was skipped has no file. Another skipped run
+// is a success (EC-6.4).
+func TestSkippedExportIsAnError(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string][3]string{
+		run.KindExport: {"error", "SKIPPED", "skipped: maxConcurrentRuns: all slots are held"}, run.KindJob: {"success", "", ""},
+	} {
+		got := api.Status(view(func(r *run.Run) {
+			r.State, r.Skipped, r.Work.Kind = run.Completed, true, kind
+			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
+		}))
+		if got.Status != want[0] || got.ErrorCode != want[1] || got.Error != want[2] || got.State != "Completed" {
+			t.Errorf("%s: got %s with code %q and error %q, want %v", kind, got.Status, got.ErrorCode, got.Error, want)
+		}
+	}
+}
+
 func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	v := view(func(r *run.Run) {

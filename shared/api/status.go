@@ -45,16 +45,21 @@ func Status(v orchestrator.View) contract.Status {
 		if r.Fault != nil {
 			status.Error = r.Fault.Message
 			status.ErrorCode, status.ErrorCategory = string(r.Fault.Code), string(r.Fault.Category)
+		} else if r.Skipped {
+			status.Error, status.ErrorCode = done(r), contract.CodeSkipped
 		}
 	}
 	return status
 }
 
-// statusOf returns the status of the export contract for the state of a run.
+// statusOf returns the status of the export contract for the state of a run. An export
+// that was skipped has no file, so it is an error (EC-6.4).
 func statusOf(r run.Run) string {
 	switch {
 	case !r.State.Terminal():
 		return contract.StatusProcessing
+	case r.Skipped && r.Work.Kind == run.KindExport:
+		return contract.StatusError
 	case r.State == run.Completed:
 		return contract.StatusSuccess
 	}

@@ -43,6 +43,9 @@ const (
 	StatusError      = "error"
 )
 
+// CodeSkipped is the error code of an export that was skipped (EC-6.4).
+const CodeSkipped = "SKIPPED"
+
 // ExportAccepted is the response to an accepted export.
 type ExportAccepted struct {
 	TaskID  string `json:"task_id"`

@@ -245,7 +245,7 @@ func TestPausedEventsAreRedelivered(t *testing.T) {
 	if log := h.delivered(w); len(log) != 4 || len(log[0].Log) != 2 {
 		t.Errorf("got %+v, want both attempts of the first event", log)
 	}
-	for name, r := range map[string]webhook.Range{"from": {From: 9, To: 9}, "to": {From: 2, To: 1}} {
+	for name, r := range map[string]webhook.Range{"position 9": {From: 9, To: 9}, "to": {From: 2, To: 1}} {
 		if _, err := h.webhooks.Redeliver(t.Context(), subscriber, w.ID, r); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%+v: got %v, want a problem of %s", r, err, name)
 		}

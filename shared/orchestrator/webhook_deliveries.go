@@ -72,7 +72,7 @@ func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, 
 	}
 	switch {
 	case r.From < head.Oldest || r.From > head.Newest:
-		return webhook.Replay{}, fault.Invalid("from", "from: position %d is not stored, want %d to %d", r.From, head.Oldest, head.Newest)
+		return webhook.Replay{}, fault.Invalid("from", "position %d is not stored, want %d to %d", r.From, head.Oldest, head.Newest)
 	case r.To < r.From || r.To > head.Newest:
 		return webhook.Replay{}, fault.Invalid("to", "to: %d is out of range, want %d to %d", r.To, r.From, head.Newest)
 	case r.To-r.From >= maxRedelivery:

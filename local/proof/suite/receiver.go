@@ -37,7 +37,8 @@ import (
 
 // receiver receives the hooks of the suite's jobs. It shares no code with Sortie: it
 // verifies signatures as shared/hook/README.md describes them. The path of a hook is
-// /TOPIC/STATUS, or /TOPIC/STATUS/unsigned: the answer has that status.
+// /TOPIC/STATUS, or /TOPIC/STATUS/unsigned: the answer has that status. That of a webhook
+// is /events/TOPIC.
 type receiver struct {
 	*httptest.Server
 	t *testing.T
@@ -45,6 +46,8 @@ type receiver struct {
 	mu sync.Mutex
 	// calls are the requests of each topic, in the order of their arrival.
 	calls map[string][]hookCall
+	// inboxes have the events of webhooks by topic.
+	inboxes map[string]*inbox
 }
 
 // hookCall is a request whose signature is valid.
@@ -60,7 +63,7 @@ const refusal = "frozen until Monday"
 // newReceiver starts a receiver, which serves HTTPS if it has a certificate.
 func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
 	t.Helper()
-	h := &receiver{t: t, calls: map[string][]hookCall{}}
+	h := &receiver{t: t, calls: map[string][]hookCall{}, inboxes: map[string]*inbox{}}
 	h.Server = httptest.NewUnstartedServer(h)
 	if certificate == nil {
 		h.Start()
@@ -75,6 +78,10 @@ func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
 // ServeHTTP implements http.Handler.
 func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	topic, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if topic == inboxFolder {
+		h.serveEvent(rest, w, r)
+		return
+	}
 	answer, unsigned := strings.CutSuffix(rest, "/unsigned")
 	status, err := strconv.Atoi(answer)
 	if err != nil {
@@ -111,26 +118,33 @@ func (h *receiver) read(r *http.Request, signed bool) (call hookCall, err error)
 		}
 		return call, nil
 	}
-	return call, verifySignatures(r.Header, body, clients.Secrets()[clients.HookSecret], clock.System{}.Now())
+	return call, verifySignatures(r.Header, body, clock.System{}.Now(), clients.Secrets()[clients.HookSecret])
 }
 
-// verifySignatures checks both signatures of a message and its time.
-func verifySignatures(header http.Header, body []byte, secret string, now time.Time) error {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-	if err != nil {
-		return err
-	}
-	sum := func(text []byte) []byte {
-		mac := hmac.New(sha256.New, key)
-		mac.Write(text)
-		return mac.Sum(nil)
-	}
+// verifySignatures checks both signatures of a message and its time. Several secrets,
+// the oldest first, are those of a rotation.
+func verifySignatures(header http.Header, body []byte, now time.Time, secrets ...string) error {
 	timestamp := header.Get("Webhook-Timestamp")
 	content := append([]byte(header.Get("Webhook-Id")+"."+timestamp+"."), body...)
+	var older string
+	var all []string
+	for i, secret := range secrets {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		if err != nil {
+			return err
+		}
+		sum := func(text []byte) []byte {
+			mac := hmac.New(sha256.New, key)
+			mac.Write(text)
+			return mac.Sum(nil)
+		}
+		if i == 0 {
+			older = "sha256=" + hex.EncodeToString(sum(body))
+		}
+		all = append(all, "v1,"+base64.StdEncoding.EncodeToString(sum(content)))
+	}
 	for name, want := range map[string]string{
-		"X-Orchestrator-Signature": "sha256=" + hex.EncodeToString(sum(body)),
-		"X-Orchestrator-Timestamp": timestamp,
-		"Webhook-Signature":        "v1," + base64.StdEncoding.EncodeToString(sum(content)),
+		"X-Orchestrator-Signature": older, "X-Orchestrator-Timestamp": timestamp, "Webhook-Signature": strings.Join(all, " "),
 	} {
 		if got := header.Get(name); !hmac.Equal([]byte(got), []byte(want)) {
 			return fmt.Errorf("got %s %q, want %q", name, got, want)

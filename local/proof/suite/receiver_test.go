@@ -23,7 +23,7 @@ func TestSignaturesAreVerified(t *testing.T) {
 		if changed != "" {
 			header.Set(changed, value)
 		}
-		return verifySignatures(header, []byte(text), secret, time.Unix(1700000030, 0))
+		return verifySignatures(header, []byte(text), time.Unix(1700000030, 0), secret)
 	}
 	if err := verify("", "", body); err != nil {
 		t.Errorf("valid message: got %v", err)

@@ -36,7 +36,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), eventStreams(), webhooks(), webhookLog())
 }
 
 // Case is the context of one test: its target's client and batch names of its
@@ -50,6 +50,8 @@ type Case struct {
 	hooks       *receiver
 	// stored are the paths of the jobs that the test has stored.
 	stored []string
+	// subscribed are the paths of its webhooks.
+	subscribed []string
 }
 
 // tasks collects the ids of all started tasks.
@@ -120,6 +122,7 @@ func (c *Case) run(test Test, faultPlan ...plan) {
 		}
 	}
 	defer c.removeJobs()
+	defer c.removeWebhooks()
 	test.Run(c)
 }
 

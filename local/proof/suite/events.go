@@ -1,0 +1,279 @@
+package suite
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func eventLists() []Test {
+	return []Test{
+		{Name: "pages of events follow each other", Requires: []Capability{AnySource}, Run: eventsInPages},
+		{Name: "events are selected by filters", Requires: []Capability{AnySource}, Run: eventsByFilter},
+		{Name: "cursor of events is refused", Run: eventCursors},
+		{Name: "another tenant's events are unknown", Requires: []Capability{OtherTokens, AnySource}, Run: foreignEvents},
+		{Name: "exported stream is proved complete", Requires: []Capability{OtherTokens, ScriptedWorkers}, Run: exportIsProved},
+	}
+}
+
+// The content types of events.
+const (
+	eventLines       = "application/x-ndjson"
+	signedEventLines = "application/vnd.dsse+x-ndjson"
+)
+
+// newestCursor returns the cursor of the end of the stream.
+func newestCursor(c *outside.Client) string {
+	c.T.Helper()
+	return outside.Get[contract.EventPage](c, "/v1/events?after=latest&limit=1").Next
+}
+
+// eventsAfter returns the events behind a cursor that a filter selects, with pages of a
+// length.
+func eventsAfter(c *outside.Client, after string, limit int, filter url.Values) (found []events.Envelope) {
+	c.T.Helper()
+	for {
+		query := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
+		for name, values := range filter {
+			query[name] = values
+		}
+		page := outside.Get[contract.EventPage](c, "/v1/events?"+query.Encode())
+		if len(page.Events) > limit {
+			c.T.Fatalf("got a page of %d events, want at most %d", len(page.Events), limit)
+		}
+		for _, document := range page.Events {
+			found = append(found, envelope(c, document))
+		}
+		if page.Next == after {
+			return found
+		}
+		after = page.Next
+	}
+}
+
+// envelope checks an event against the schema and reads it.
+func envelope(c *outside.Client, document []byte) events.Envelope {
+	c.T.Helper()
+	if err := outside.CheckSchema("Event", document); err != nil {
+		c.T.Errorf("event %s: %v", document, err)
+	}
+	e, err := events.Parse(document)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return e
+}
+
+// publishedUntil returns the events of a filter behind a cursor, once each of the tasks
+// has one of the type.
+func (c *Case) publishedUntil(kind eventtype.Type, after string, filter url.Values, tasks ...string) (found []events.Envelope) {
+	c.T.Helper()
+	c.eventually(string(kind)+" of each task", func() bool {
+		found = eventsAfter(c.Client, after, 1000, filter)
+		return !slices.ContainsFunc(tasks, func(task string) bool {
+			return !slices.ContainsFunc(found, func(e events.Envelope) bool { return e.EventType == kind && e.Job != nil && e.Job.ID == task })
+		})
+	})
+	return found
+}
+
+func eventIDs(found []events.Envelope) (ids []string) {
+	for _, e := range found {
+		ids = append(ids, e.EventID)
+	}
+	return ids
+}
+
+func eventsInPages(c *Case) {
+	after := newestCursor(c.Client)
+	task := c.StartShort("one")
+	c.End(task)
+	filter := url.Values{"taskId": {task}}
+	found := c.publishedUntil(eventtype.Completed, after, filter, task)
+	known := map[string]bool{}
+	for i, e := range found {
+		if e.Job.Seq != i+1 || e.Job.RunID != task || e.TenantID == "" || e.Notifier == nil || e.Notifier.Delivery != events.DeliveryPlain || known[e.EventID] {
+			c.T.Errorf("event %d of the task: got %+v of %+v, want number %d, for delivery without a signature", i, e, e.Job, i+1)
+		}
+		known[e.EventID] = true
+	}
+	if first := found[0]; first.EventType != eventtype.Accepted || first.Job.PayloadDigest == "" || first.Job.BatchID != c.Batch("one") {
+		c.T.Errorf("got the first event %+v of %+v, want job.accepted with the digest of the request", first, first.Job)
+	}
+	want := eventIDs(found)
+	for _, limit := range []int{1, 3} {
+		if got := eventIDs(eventsAfter(c.Client, after, limit, filter)); !slices.Equal(got, want) {
+			c.T.Errorf("pages of %d: got %v, want %v", limit, got, want)
+		}
+	}
+	lines := c.Call(http.MethodGet, "/v1/events?limit=1000&after="+after+"&taskId="+task, "", "Accept", eventLines)
+	var got []string
+	for line := range strings.Lines(string(lines.Body)) {
+		got = append(got, envelope(c.Client, []byte(line)).EventID)
+	}
+	if lines.Header.Get("Content-Type") != eventLines || len(got) == 0 || !slices.Equal(got, want[:len(got)]) {
+		c.T.Errorf("got %v of type %s, want one event of %v on each line", got, lines.Header.Get("Content-Type"), want)
+	}
+	if answer := c.Call(http.MethodGet, "/v1/events", "", "Accept", "text/html"); answer.Status != http.StatusNotAcceptable {
+		c.T.Errorf("text/html: got %d %s, want 406", answer.Status, answer.Body)
+	}
+}
+
+func eventsByFilter(c *Case) {
+	after := newestCursor(c.Client)
+	task := c.StartShort("one")
+	c.End(task)
+	all := c.publishedUntil(eventtype.Completed, after, url.Values{"batchId": {c.Batch("one")}}, task)
+	of := func(types ...eventtype.Type) (want []string) {
+		for _, e := range all {
+			if slices.Contains(types, e.EventType) {
+				want = append(want, e.EventID)
+			}
+		}
+		return want
+	}
+	for _, row := range []struct {
+		name   string
+		filter url.Values
+		want   []string
+	}{
+		{"task", url.Values{"taskId": {task}}, eventIDs(all)},
+		{"two types", url.Values{"taskId": {task}, "types": {"job.accepted,job.completed"}}, of(eventtype.Accepted, eventtype.Completed)},
+		{"wildcard", url.Values{"taskId": {task}, "types": {"job.comp*"}}, of(eventtype.Completed)},
+		{"another kind", url.Values{"taskId": {task}, "types": {"schedule.*"}}, nil},
+		{"project", url.Values{"taskId": {task}, "projectId": {all[0].ProjectID}}, eventIDs(all)},
+		{"another project", url.Values{"taskId": {task}, "projectId": {"none"}}, nil},
+		{"job", url.Values{"taskId": {task}, "jobId": {"none"}}, nil},
+		{"another batch", url.Values{"taskId": {task}, "batchId": {c.Batch("none")}}, nil},
+	} {
+		if got := eventIDs(eventsAfter(c.Client, after, 1000, row.filter)); !slices.Equal(got, row.want) || row.name == "wildcard" && len(got) != 1 {
+			c.T.Errorf("%s: got %v, want %v", row.name, got, row.want)
+		}
+	}
+	for query, field := range map[string]string{"types=job.none": "types", "limit=0": "limit", "limit=1001": "limit", "taskId=": "taskId", "since=1": "since"} {
+		c.wantProblem(http.StatusBadRequest, field, http.MethodGet, "/v1/events?"+query, "")
+	}
+}
+
+func eventCursors(c *Case) {
+	for _, cursor := range []string{"x", "-1", "E1-1", "e1-01", "a-b"} {
+		c.wantProblem(http.StatusBadRequest, "after", http.MethodGet, "/v1/events?after="+cursor, "")
+	}
+	if answer := c.Call(http.MethodGet, "/v1/events?after=other-5", ""); answer.Status != http.StatusGone || answer.Problem(c.T).Code != "CURSOR_EXPIRED" {
+		c.T.Errorf("cursor of another stream: got %d %s, want 410", answer.Status, answer.Body)
+	}
+	for _, place := range []string{"0", "earliest", "latest"} {
+		if answer := c.Call(http.MethodGet, "/v1/events?limit=1&after="+place, ""); answer.Status != http.StatusOK || answer.Header.Get("X-Next-Cursor") == "" {
+			c.T.Errorf("%s: got %d %s, want 200 with the next cursor", place, answer.Status, answer.Body)
+		}
+	}
+}
+
+func foreignEvents(c *Case) {
+	after := newestCursor(c.Client)
+	task := c.StartShort("own")
+	c.End(task)
+	c.publishedUntil(eventtype.Completed, after, url.Values{"taskId": {task}}, task)
+	stranger := c.as(c.Target.Others.Stranger)
+	if found := eventsAfter(stranger, "earliest", 1000, url.Values{"taskId": {task}}); len(found) > 0 {
+		c.T.Errorf("got %d events of the task in another tenant's stream, want none", len(found))
+	}
+	reader := c.as(c.Target.Others.Reader)
+	for _, call := range [][2]string{{http.MethodGet, "/v1/events"}, {http.MethodPost, "/v1/events/tickets"}, {http.MethodGet, "/v1/webhooks"}} {
+		answer := reader.Call(call[0], call[1], "")
+		if p := answer.Problem(c.T); answer.Status != http.StatusForbidden || p.Code != "MISSING_SCOPE" || !strings.Contains(p.Detail, "events:read") {
+			c.T.Errorf("%s %s with runs:read: got %d %s, want 403 for events:read", call[0], call[1], answer.Status, answer.Body)
+		}
+	}
+}
+
+// exportIsProved exports the stream of the other tenant, which is short.
+func exportIsProved(c *Case) {
+	stranger := c.as(c.Target.Others.Stranger)
+	c.Target.Scripts.Set(c.T, c.Batch("one"), "success")
+	task := stranger.Export("mods", contract.ExportRequest{PI: c.root(), BatchID: new(c.Batch("one"))})
+	stranger.End(task)
+	keys, err := events.ParseKeys(stranger.Call(http.MethodGet, "/.well-known/jwks.json", "", "Authorization", "").Body)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	var file []string
+	last := -1 // where the last event of the task is
+	c.eventually("checkpoint behind the end of the task", func() bool {
+		file = untilCheckpoint(signedEvents(stranger))
+		last = slices.IndexFunc(file, func(line string) bool {
+			e, _, err := keys.Open(c.T.Context(), []byte(line))
+			return err == nil && e.EventType == eventtype.Completed && e.Job.ID == task
+		})
+		return last > 0
+	})
+	verify := func(lines []string) (events.Proof, error) {
+		return events.Verify(c.T.Context(), strings.NewReader(strings.Join(lines, "")), keys)
+	}
+	if proof, err := verify(file); err != nil || proof.To-proof.From < 2 || proof.Events != proof.To-proof.From+proof.Outside {
+		c.T.Fatalf("got %+v, %v, want a proof of the events up to the last checkpoint", proof, err)
+	}
+	pair := last // it and its predecessor are events
+	for ; pair > 0 && (isCheckpoint(file[pair]) || isCheckpoint(file[pair-1])); pair-- {
+	}
+	for name, change := range map[string]func([]string) []string{
+		"removed":   func(lines []string) []string { return slices.Delete(lines, last, last+1) },
+		"repeated":  func(lines []string) []string { return slices.Insert(lines, last, lines[last]) },
+		"reordered": func(lines []string) []string { lines[pair-1], lines[pair] = lines[pair], lines[pair-1]; return lines },
+		"changed":   func(lines []string) []string { lines[last] = c.changedEvent(lines[last]); return lines },
+	} {
+		if proof, err := verify(change(slices.Clone(file))); err == nil {
+			c.T.Errorf("%s event: got the proof %+v, want an error", name, proof)
+		}
+	}
+}
+
+// signedEvents returns the lines of the whole stream.
+func signedEvents(c *outside.Client) (lines []string) {
+	c.T.Helper()
+	for after := "earliest"; ; {
+		answer := c.Call(http.MethodGet, "/v1/events?limit=1000&after="+after, "", "Accept", signedEventLines)
+		next := answer.Header.Get("X-Next-Cursor")
+		if answer.Status != http.StatusOK || answer.Header.Get("Content-Type") != signedEventLines || next == "" {
+			c.T.Fatalf("got %d %v %.500s, want signed events", answer.Status, answer.Header, answer.Body)
+		}
+		if next == after {
+			return lines
+		}
+		lines, after = append(lines, slices.Collect(strings.Lines(string(answer.Body)))...), next
+	}
+}
+
+func isCheckpoint(line string) bool { return strings.HasPrefix(line, `{"checkpoint":`) }
+
+// untilCheckpoint returns the lines up to the last checkpoint.
+func untilCheckpoint(lines []string) []string {
+	for len(lines) > 0 && !isCheckpoint(lines[len(lines)-1]) {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// changedEvent returns a signed event whose payload is another one.
+func (c *Case) changedEvent(line string) string {
+	c.T.Helper()
+	signed := outside.Decode[struct {
+		PayloadType string          `json:"payloadType"`
+		Payload     []byte          `json:"payload"`
+		Signatures  json.RawMessage `json:"signatures"`
+	}](c.T, []byte(line))
+	text := strings.Replace(string(signed.Payload), string(eventtype.Completed), string(eventtype.Failed), 1)
+	if text == string(signed.Payload) {
+		c.T.Fatalf("got the event %s, want %s", signed.Payload, eventtype.Completed)
+	}
+	signed.Payload = []byte(text)
+	return string(outside.Encode(c.T, signed)) + "\n"
+}
