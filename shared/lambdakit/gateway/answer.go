@@ -128,7 +128,7 @@ func isText(contentType string) bool {
 	switch {
 	case err != nil:
 		return false
-	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"):
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "+json"), strings.HasSuffix(kind, "+xml"), strings.HasSuffix(kind, "x-ndjson"):
 		return true
 	}
 	return kind == "application/json" || kind == "application/xml" || kind == "application/x-www-form-urlencoded"

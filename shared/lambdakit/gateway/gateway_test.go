@@ -78,6 +78,8 @@ func TestAnswersAreUnchanged(t *testing.T) {
 		{"JSON", "GET", writes(`{"a":"<ü>"}`, "content-type", "application/json"), 200, `{"a":"<ü>"}`, "application/json", false},
 		{"XML", "GET", writes(`<a/>`, "Content-Type", "application/xml; charset=utf-8"), 200, `<a/>`, "application/xml; charset=utf-8", false},
 		{"a problem", "GET", writes(`{}`, "Content-Type", "application/problem+json"), 200, `{}`, "application/problem+json", false},
+		{"lines of JSON", "GET", writes("{}\n", "Content-Type", "application/x-ndjson"), 200, "{}\n", "application/x-ndjson", false},
+		{"signed lines", "GET", writes("{}\n", "Content-Type", "application/vnd.dsse+x-ndjson"), 200, "{}\n", "application/vnd.dsse+x-ndjson", false},
 		{"bytes", "GET", writes("\x00\xff", "Content-Type", "application/octet-stream"), 200, "\x00\xff", "application/octet-stream", true},
 		{"invalid text", "GET", writes("a\xff", "Content-Type", "text/plain"), 200, "a\xff", "text/plain", true},
 		{"compressed", "GET", writes("abc", "Content-Type", "text/plain", "Content-Encoding", "gzip"), 200, "abc", "text/plain", true},
