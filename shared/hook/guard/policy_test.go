@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/hook/guard/guardtest"
 )
 
 func parse(t *testing.T, allow ...string) guard.Policy {
@@ -207,8 +208,8 @@ func TestHeaders(t *testing.T) {
 // FuzzCheckURL checks that a permitted URL leads to the host that the error messages and
 // the connection check see.
 func FuzzCheckURL(f *testing.F) {
-	for _, row := range attacks {
-		f.Add(row.url)
+	for _, row := range guardtest.Attacks() {
+		f.Add(row.URL)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		target, err := guard.Policy{}.Target(text)

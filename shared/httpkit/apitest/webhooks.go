@@ -18,8 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/porttest/fake"
 )
 
-// Webhooks are the use cases of webhooks on the store of a stage. Receivers may be on
-// loopback.
+// Webhooks are the use cases of webhooks on the store of a stage.
 type Webhooks struct {
 	*orchestrator.Webhooks
 	Delivery *orchestrator.Delivery
@@ -30,9 +29,13 @@ type Webhooks struct {
 }
 
 // NewWebhooks returns the use cases of webhooks. The stream of the tenant has one event.
-func NewWebhooks(t *testing.T, parts Parts) *Webhooks {
+// Receivers may be on loopback, or only on the allowed hosts if there are any.
+func NewWebhooks(t *testing.T, parts Parts, allowed ...string) *Webhooks {
 	t.Helper()
-	policy, err := guard.Policy{}.WithRules("127.0.0.1")
+	if len(allowed) == 0 {
+		allowed = []string{"127.0.0.1"}
+	}
+	policy, err := guard.Policy{}.WithRules(allowed...)
 	if err != nil {
 		t.Fatal(err)
 	}
