@@ -167,7 +167,7 @@ func (a *app) goTest(ctx context.Context, p place, output io.Writer, env []strin
 	started := a.Clock.Now()
 	what := strings.Join(packages, " ")
 	err := step.Run(ctx, "run the tests of "+what, step.Program{
-		Path: p.cache.Tools.Go, Args: append([]string{"test", "-tags", "localstack", "-count", "1", "-timeout", "15m"}, packages...),
+		Path: p.cache.Tools.Go, Args: append([]string{"test", "-tags", "localstack", "-count", "1", "-timeout", "30m"}, packages...),
 		Dir: p.repository, Env: step.Environ(a.Environ, append(env, "SORTIE_LOCALSTACK_PROGRAM="+a.Executable)...), Output: output,
 	})
 	a.say("tested %s in %.1f s", what, a.Clock.Now().Sub(started).Seconds())

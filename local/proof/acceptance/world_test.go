@@ -95,8 +95,9 @@ func newWorld(t *testing.T) *world {
 			},
 			Gateway: []string{"X-Amzn-Requestid", "X-Amzn-Trace-Id", "X-Amz-Apigw-Id", "X-Localstack", "Server"},
 			Lacks: map[suite.Capability]string{
-				suite.OwnNotFound: "API Gateway answers itself if there is no route",
-				suite.OwnEncoding: "LocalStack decompresses a body with Content-Encoding and fails if it is not compressed",
+				suite.OwnNotFound:   "API Gateway answers itself if there is no route",
+				suite.NoticeLeaving: "a function and its seat are held until the end of a stream, as on AWS",
+				suite.OwnEncoding:   "LocalStack decompresses a body with Content-Encoding and fails if it is not compressed",
 			},
 		},
 	}

@@ -29,6 +29,7 @@ func TestAccount(t *testing.T) {
 			suite.ScriptedWorkers: "its machines run the published worker",
 			suite.Programs:        "its machines run the published worker",
 			suite.Bash:            "its machines run the published worker",
+			suite.NoticeLeaving:   "a function and its seat are held until the end of a stream",
 			suite.Hooks:           "the receiver of the tests is on a private address",
 			suite.Faults:          "Fly's API has no fault injection",
 			suite.SeeObjects:      "the test has no credentials of the buckets",

@@ -19,7 +19,7 @@ import (
 
 func eventStreams() []Test {
 	return []Test{
-		{Name: "stream of events continues where it was cut", Requires: []Capability{Streams, ScriptedWorkers}, Run: streamIsCut},
+		{Name: "stream of events continues where it was cut", Requires: []Capability{Streams, NoticeLeaving, ScriptedWorkers}, Run: streamIsCut},
 		{Name: "ticket opens a stream of its filter", Requires: []Capability{Streams, AnySource}, Run: ticketOpensAStream},
 		{Name: "ticket is for streams alone", Run: ticketIsRefused},
 		{Name: "unknown cursor of a stream is a gap", Requires: []Capability{Streams, AnySource}, Run: streamHasAGap},

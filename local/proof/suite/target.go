@@ -47,6 +47,8 @@ const (
 	Hooks Capability = "call hooks of the suite and read its secrets"
 	// Streams: an answer of the API is sent as it is written, and can last for minutes.
 	Streams Capability = "stream answers"
+	// NoticeLeaving: the stream of a reader that has disconnected ends.
+	NoticeLeaving Capability = "notice that the reader of a stream has left"
 	// Bash: machines have bash and curl.
 	Bash Capability = "run bash and curl in a machine"
 )

@@ -185,8 +185,13 @@ func exportWithAWebhook(c *Case) {
 func foreignWebhook(c *Case) {
 	s, stranger := c.subscribe("in", contract.WebhookSettings{TaskID: "none"}), c.as(c.Target.Others.Stranger)
 	for _, call := range [][3]string{
-		{http.MethodGet, "", ""}, {http.MethodGet, "/deliveries", ""}, {http.MethodPatch, "", `{"paused": true}`}, {http.MethodPost, "/test", ""},
-		{http.MethodPost, "/rotate", ""}, {http.MethodPost, "/redeliver", `{"position": 1}`}, {http.MethodDelete, "", ""},
+		{http.MethodGet, "", ""},
+		{http.MethodGet, "/deliveries", ""},
+		{http.MethodPatch, "", `{"paused": true}`},
+		{http.MethodPost, "/test", ""},
+		{http.MethodPost, "/rotate", ""},
+		{http.MethodPost, "/redeliver", `{"position": 1}`},
+		{http.MethodDelete, "", ""},
 	} {
 		answer := stranger.Call(call[0], s.path+call[1], call[2])
 		if answer.Status != http.StatusNotFound || answer.Problem(c.T).Code != "NOT_FOUND" {
