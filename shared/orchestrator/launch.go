@@ -197,8 +197,17 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	return port.LaunchSpec{
 		Placement: r.Attempt.Place(), JobID: r.JobID, ScheduledAt: r.ScheduledAt, PodSpec: r.Work.PodSpec,
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
-		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, Owner: ownerOf(r),
+		Region: cmp.Or(size.Region, s.config.Region), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
 	}, nil
+}
+
+// lifeMargin is added to the limits of an attempt in the limit of its machine's life.
+const lifeMargin = 10 * time.Minute
+
+// maxLife is longer than every limit of an attempt: with it the platform ends a machine
+// that Sortie has lost.
+func maxLife(p run.Policy) time.Duration {
+	return p.StartTimeout + p.TimeLimit + p.CancelGrace + lifeMargin
 }
 
 // givesKeys reports whether the worker gets the key pair of the uploads bucket. The

@@ -63,7 +63,10 @@ type LaunchSpec struct {
 	// StopGrace is the time between SIGTERM and SIGKILL when the platform
 	// itself stops the machine.
 	StopGrace time.Duration
-	Owner     MachineOwner
+	// MaxLife is when the platform ends the machine if nothing else has, counted from
+	// its creation: a backstop above every limit of the attempt. 0 is never.
+	MaxLife time.Duration
+	Owner   MachineOwner
 	// JobID is the job of the run; empty for another run. ScheduledAt is the time of its
 	// firing; zero without one.
 	JobID       string

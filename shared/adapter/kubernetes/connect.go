@@ -1,0 +1,44 @@
+package kubernetes
+
+import (
+	"fmt"
+
+	clients "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Client-side limits of the calls to a cluster, a second and in a burst. The defaults of
+// client-go, 5 and 10, delay every start.
+const (
+	CallsPerSecond = 50
+	CallBurst      = 100
+)
+
+// Connect returns a client of the cluster of a kubeconfig file and a context in it. An
+// empty context is the file's current one. An empty file is the cluster that this process
+// runs in, with its service account. It makes no call.
+func Connect(kubeconfig, context string) (clients.Interface, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+			&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot configure the client of Kubernetes: %w", err)
+	}
+	return ConnectWith(config)
+}
+
+// ConnectWith is Connect with a configuration.
+func ConnectWith(config *rest.Config) (clients.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.UserAgent = CallsPerSecond, CallBurst, "sortie"
+	config.WarningHandlerWithContext = rest.NoWarnings{} // they would go to the standard error
+	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	client, err := clients.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the client of Kubernetes: %w", err)
+	}
+	return client, nil
+}

@@ -1,0 +1,133 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Stop implements port.Runner: it deletes the pod with the grace, or, if there is no pod,
+// suspends the Job so that it gets none.
+func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) error {
+	return r.end(ctx, m, grace, keyStopped, "stop the machine")
+}
+
+// Destroy implements port.Runner: it suspends the Job, deletes its pod with the shortest
+// grace, one second, and marks the Job, so that its name is free once the pod has ended.
+// List deletes the Job later.
+func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
+	return r.end(ctx, m, 0, keyDestroyed, "destroy the machine")
+}
+
+func (r *Runner) end(ctx context.Context, m port.Machine, grace time.Duration, mark, what string) error {
+	p, at := r.find(m)
+	if p == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return failure(ctx, ctx.Err(), what)
+	}
+	o, err := r.fetch(ctx, at)
+	if err != nil {
+		return failure(ctx, err, what)
+	}
+	live := slices.DeleteFunc(slices.Clone(o.pods), ended)
+	if o.job != nil && (mark == keyDestroyed && !destroyed(o.job) || len(live) == 0 && !finished(o.job) && !withdrawn(o.job)) {
+		if err := r.mark(ctx, at, mark, !finished(o.job)); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return failure(ctx, err, what)
+		}
+	}
+	for _, pod := range live {
+		if err := r.deletePod(ctx, pod, grace); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return failure(ctx, err, what)
+		}
+	}
+	return nil
+}
+
+// mark sets an annotation of a Job, and suspends it.
+func (r *Runner) mark(ctx context.Context, at place, mark string, suspend bool) error {
+	change := map[string]any{"metadata": map[string]any{
+		"uid": at.uid, "annotations": map[string]string{mark: r.cfg.Clock.Now().UTC().Format(time.RFC3339)},
+	}}
+	if suspend {
+		change["spec"] = map[string]any{"suspend": true}
+	}
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	_, err = r.cfg.Client.BatchV1().Jobs(at.namespace).Patch(ctx, at.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// release removes the finalizer of a pod.
+func (r *Runner) release(ctx context.Context, p *corev1.Pod) error {
+	if !slices.Contains(p.Finalizers, finalizer) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{finalizer},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = r.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// goneSince has the time since when this process has seen each Job gone. Its own clock
+// decides, because that of the cluster can differ.
+type goneSince map[types.UID]time.Time
+
+// due updates the times and returns the places that have been gone for keep.
+func (g goneSince) due(gone []place, now time.Time, keep time.Duration) (due []place) {
+	present := make(map[types.UID]bool, len(gone))
+	for _, at := range gone {
+		present[at.uid] = true
+		since, known := g[at.uid]
+		switch {
+		case !known:
+			g[at.uid] = now
+		case now.Sub(since) >= keep:
+			due = append(due, at)
+		}
+	}
+	for uid := range g {
+		if !present[uid] {
+			delete(g, uid)
+		}
+	}
+	return due
+}
+
+// reapLimit and reapTime limit what one List deletes.
+const (
+	reapLimit = 20
+	reapTime  = 5 * time.Second
+)
+
+// reap deletes the Jobs that have been gone for a while.
+func (r *Runner) reap(ctx context.Context, p *part, gone []place) {
+	p.mu.Lock()
+	due := p.gone.due(gone, r.cfg.Clock.Now(), r.cfg.Keep)
+	p.mu.Unlock()
+	if len(due) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reapTime)
+	defer cancel()
+	for _, at := range due[:min(len(due), reapLimit)] {
+		if err := r.remove(ctx, at, p.seen(at.uid)); err != nil && ctx.Err() == nil {
+			r.cfg.Log.Info("cannot delete the Job of a machine that is gone; it is tried again", "machine", at.name, "namespace", at.namespace, "error", err)
+		}
+	}
+}

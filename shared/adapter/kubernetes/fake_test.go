@@ -1,0 +1,348 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+var (
+	jobsKind = batchv1.SchemeGroupVersion.WithResource("jobs")
+	podsKind = corev1.SchemeGroupVersion.WithResource("pods")
+)
+
+const (
+	image   = "registry.example.org/program:v1"
+	noImage = "registry.example.org/unknown:none"
+)
+
+// cluster plays the job controller and a node on client-go's fake. Programs are
+// goroutines.
+type cluster struct {
+	*fake.Clientset
+	t  *testing.T
+	mu sync.Mutex
+	// faults are by name of the Job, broken are namespaces that cannot be watched.
+	faults   map[string]porttest.RunnerFault
+	broken   map[string]bool
+	watches  map[string][]watch.Interface
+	programs map[types.UID]*program // by UID of the pod
+	ended    sync.WaitGroup
+}
+
+type program struct {
+	terminated chan struct{}
+	killed     chan struct{}
+	kill       func()
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{
+		Clientset: fake.NewClientset(), t: t, faults: map[string]porttest.RunnerFault{}, broken: map[string]bool{},
+		watches: map[string][]watch.Interface{}, programs: map[types.UID]*program{},
+	}
+	for verb, react := range map[string]func(clienttesting.Action) (bool, runtime.Object, error){
+		"create jobs": c.createJob, "patch jobs": c.patchJob, "delete jobs": c.deleteJob, "create secrets": c.createSecret,
+		"delete pods": c.deletePod, "patch pods": c.patchPod, "list jobs": c.refuse, "list pods": c.refuse,
+	} {
+		verb, resource, _ := strings.Cut(verb, " ")
+		c.PrependReactor(verb, resource, react)
+	}
+	c.PrependWatchReactor("*", c.watch)
+	t.Cleanup(func() {
+		c.mu.Lock()
+		for _, p := range c.programs {
+			p.kill()
+		}
+		c.mu.Unlock()
+		c.ended.Wait()
+	})
+	return c
+}
+
+// take returns the fault of the next launch of a name.
+func (c *cluster) take(name string) porttest.RunnerFault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	how := c.faults[name]
+	delete(c.faults, name)
+	return how
+}
+
+func (c *cluster) createJob(a clienttesting.Action) (bool, runtime.Object, error) {
+	job := a.(clienttesting.CreateAction).GetObject().(*batchv1.Job).DeepCopy()
+	how := c.take(job.Name)
+	switch how {
+	case porttest.RunnerThrottles:
+		return true, nil, apierrors.NewTooManyRequests("too many requests, please try again later", 1)
+	case porttest.RunnerLosesRequest:
+		return true, nil, apierrors.NewInternalError(fmt.Errorf("connection refused"))
+	}
+	job.UID, job.CreationTimestamp = uuid.NewUUID(), metav1.Now()
+	if err := c.Tracker().Create(jobsKind, job, job.Namespace); err != nil {
+		return true, nil, err
+	}
+	c.createPod(job, how == porttest.RunnerIsFull)
+	if how == porttest.RunnerLosesAnswer {
+		return true, nil, apierrors.NewTimeoutError("the request timed out", 1)
+	}
+	return true, job, nil
+}
+
+// createPod is the job controller.
+func (c *cluster) createPod(job *batchv1.Job, full bool) {
+	p := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	p.Namespace, p.Name, p.UID, p.CreationTimestamp = job.Namespace, job.Name+"-x", uuid.NewUUID(), metav1.Now()
+	p.Labels[labelJobName], p.Labels[labelJobUID] = job.Name, string(job.UID)
+	p.Status.Phase, p.Spec.NodeName = corev1.PodPending, "node"
+	if full {
+		p.Spec.NodeName = ""
+		p.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available",
+		}}
+	}
+	reason, message := "CreateContainerConfigError", `secret "`+secretOf(job)+`" not found`
+	if p.Spec.Containers[0].Image == noImage {
+		reason, message = "ErrImagePull", "manifest unknown"
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}}
+	c.check(c.Tracker().Create(podsKind, p, p.Namespace))
+}
+
+// createSecret starts the pod that needs the Secret.
+func (c *cluster) createSecret(a clienttesting.Action) (bool, runtime.Object, error) {
+	secret := a.(clienttesting.CreateAction).GetObject().(*corev1.Secret)
+	if err := c.Tracker().Create(corev1.SchemeGroupVersion.WithResource("secrets"), secret, secret.Namespace); err != nil {
+		return true, nil, err
+	}
+	p := c.pod(secret.Namespace, secret.OwnerReferences[0].Name+"-x")
+	if p == nil || p.Spec.Containers[0].Image != image || len(p.Status.Conditions) > 0 || p.DeletionTimestamp != nil {
+		return true, secret, nil
+	}
+	var once sync.Once
+	run := &program{make(chan struct{}), make(chan struct{}), nil}
+	run.kill = func() { once.Do(func() { close(run.killed) }) }
+	c.mu.Lock()
+	c.programs[p.UID] = run
+	c.mu.Unlock()
+	p.Status.Phase, p.Status.ContainerStatuses[0].State = corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	c.check(c.Tracker().Update(podsKind, p, p.Namespace))
+	c.ended.Go(func() {
+		code := porttest.RunnerProgram(func(name string) string { return secret.StringData[name] }, run.terminated, run.killed)
+		c.exit(p, code)
+	})
+	return true, secret, nil
+}
+
+// exit is what the node reports of a program that ended.
+func (c *cluster) exit(p *corev1.Pod, code int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p = c.pod(p.Namespace, p.Name); p == nil {
+		return
+	}
+	p.Status.Phase = corev1.PodFailed
+	if code == 0 {
+		p.Status.Phase = corev1.PodSucceeded
+	}
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: int32(code), FinishedAt: metav1.Now(), //nolint:gosec // G115: below 256
+	}}
+	c.check(c.Tracker().Update(podsKind, p, p.Namespace))
+}
+
+// pod returns a copy of a pod; nil if it does not exist.
+func (c *cluster) pod(namespace, name string) *corev1.Pod {
+	found, err := c.Tracker().Get(podsKind, namespace, name)
+	if err != nil {
+		return nil
+	}
+	return found.(*corev1.Pod).DeepCopy()
+}
+
+func (c *cluster) deletePod(a clienttesting.Action) (bool, runtime.Object, error) {
+	deletion := a.(clienttesting.DeleteActionImpl)
+	grace := deletion.DeleteOptions.GracePeriodSeconds
+	c.endPod(deletion.GetNamespace(), deletion.Name, *grace)
+	return true, nil, nil
+}
+
+// endPod marks a pod as deleted, and stops its program.
+func (c *cluster) endPod(namespace, name string, grace int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pod(namespace, name)
+	if p == nil {
+		return
+	}
+	first := p.DeletionTimestamp == nil
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(time.Now().Add(time.Duration(grace)*time.Second))), &grace
+	run := c.programs[p.UID]
+	switch {
+	case len(p.Finalizers) == 0 && (run == nil || ended(p)):
+		c.check(c.Tracker().Delete(podsKind, namespace, name))
+		return
+	case run == nil:
+		p.Status.Phase = corev1.PodFailed
+	}
+	c.check(c.Tracker().Update(podsKind, p, namespace))
+	if run != nil {
+		if first {
+			close(run.terminated)
+		}
+		time.AfterFunc(time.Duration(grace)*time.Second, run.kill)
+	}
+}
+
+// patchJob is also the job controller, which deletes the pods of a suspended Job.
+func (c *cluster) patchJob(a clienttesting.Action) (bool, runtime.Object, error) {
+	_, changed, err := clienttesting.ObjectReaction(c.Tracker())(a)
+	if err != nil {
+		return true, nil, err
+	}
+	job := changed.(*batchv1.Job).DeepCopy()
+	if is(job.Spec.Suspend) && condition(job, batchv1.JobSuspended) == nil {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
+		c.check(c.Tracker().Update(jobsKind, job, job.Namespace))
+		c.endPod(job.Namespace, job.Name+"-x", 30)
+	}
+	return true, job, nil
+}
+
+// patchPod removes a pod whose last finalizer is removed.
+func (c *cluster) patchPod(a clienttesting.Action) (bool, runtime.Object, error) {
+	_, changed, err := clienttesting.ObjectReaction(c.Tracker())(a)
+	if p, ok := changed.(*corev1.Pod); ok && err == nil && len(p.Finalizers) == 0 && p.DeletionTimestamp != nil && ended(p) {
+		err = c.Tracker().Delete(podsKind, p.Namespace, p.Name)
+	}
+	return true, changed, err
+}
+
+// deleteJob is also the garbage collector.
+func (c *cluster) deleteJob(a clienttesting.Action) (bool, runtime.Object, error) {
+	deletion := a.(clienttesting.DeleteActionImpl)
+	if policy := deletion.DeleteOptions.PropagationPolicy; policy == nil || *policy != metav1.DeletePropagationBackground {
+		c.t.Errorf("got Job %s deleted with propagation %v, want Background: its pod would continue", deletion.Name, policy)
+	}
+	err := c.Tracker().Delete(jobsKind, deletion.GetNamespace(), deletion.Name)
+	c.endPod(deletion.GetNamespace(), deletion.Name+"-x", 30)
+	return true, nil, err
+}
+
+func (c *cluster) isBroken(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken[namespace]
+}
+
+// refuse fails the lists of the informers of a broken namespace.
+func (c *cluster) refuse(a clienttesting.Action) (bool, runtime.Object, error) {
+	informers := strings.Contains(a.(clienttesting.ListActionImpl).GetListOptions().LabelSelector, labelOwner)
+	if informers && c.isBroken(a.GetNamespace()) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	}
+	return false, nil, nil
+}
+
+// watch opens watches that breakNamespace can end.
+func (c *cluster) watch(a clienttesting.Action) (bool, watch.Interface, error) {
+	if c.isBroken(a.GetNamespace()) {
+		return true, nil, apierrors.NewServiceUnavailable("down")
+	}
+	var options metav1.ListOptions
+	if w, ok := a.(clienttesting.WatchActionImpl); ok {
+		options = w.ListOptions
+	}
+	w, err := c.Tracker().Watch(a.GetResource(), a.GetNamespace(), options)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watches[a.GetNamespace()] = append(c.watches[a.GetNamespace()], w)
+	if err != nil || options.LabelSelector == "" {
+		return true, w, err
+	}
+	return true, own(w), nil
+}
+
+// own passes on what is about objects of this Sortie: the fake ignores the selector.
+func own(w watch.Interface) watch.Interface {
+	out := make(chan watch.Event)
+	filtered := watch.NewProxyWatcher(out)
+	go func() {
+		defer close(out)
+		defer w.Stop()
+		for {
+			select {
+			case e, more := <-w.ResultChan():
+				if !more {
+					return
+				}
+				if about, err := meta.Accessor(e.Object); err == nil && about.GetLabels()[labelOwner] != "sortie" {
+					continue
+				}
+				select {
+				case out <- e:
+				case <-filtered.StopChan():
+					return
+				}
+			case <-filtered.StopChan():
+				return
+			}
+		}
+	}()
+	return filtered
+}
+
+// breakNamespace cuts the watches of a namespace and refuses further ones.
+func (c *cluster) breakNamespace(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken[namespace] = true
+	for _, w := range c.watches[namespace] {
+		w.Stop()
+	}
+}
+
+func (c *cluster) check(err error) {
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.t.Errorf("the fake cluster failed: %v", err)
+	}
+}
+
+// calls returns the calls of a verb and a resource, such as "create jobs".
+func (c *cluster) calls(what string) int {
+	verb, resource, _ := strings.Cut(what, " ")
+	n := 0
+	for _, a := range c.Actions() {
+		if a.Matches(verb, resource) {
+			n++
+		}
+	}
+	return n
+}
+
+// occupy creates a Job without Sortie's labels.
+func (c *cluster) occupy(t *testing.T, namespace, name string) {
+	t.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uuid.NewUUID()}}
+	if err := c.Tracker().Create(jobsKind, job, namespace); err != nil {
+		t.Fatal(err)
+	}
+}

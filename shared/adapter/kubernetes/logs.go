@@ -1,0 +1,80 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Logs implements port.MachineLogs with the log that the node has of the container. The
+// middle of a log over twice the limit of a stored one is left out.
+func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
+	const what = "read the machine's log"
+	none := fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
+	p, at := r.find(m)
+	if p == nil {
+		return nil, none
+	}
+	o := p.seen(at.uid)
+	if len(o.pods) == 0 {
+		var err error
+		if o, err = r.fetch(ctx, at); err != nil {
+			return nil, failure(ctx, err, what)
+		}
+	}
+	pod := o.pod()
+	if pod == nil {
+		return nil, none
+	}
+	stream, err := r.cfg.Client.CoreV1().Pods(at.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsBadRequest(err): // gone, or not started
+		return nil, none
+	case err != nil:
+		return nil, failure(ctx, err, what)
+	}
+	defer stream.Close()
+	text, err := readEnds(stream, limit.Log)
+	if err != nil {
+		return nil, failure(ctx, err, what)
+	}
+	return text, nil
+}
+
+// readEnds reads the first and the last size bytes, with a mark between them for what is
+// left out.
+func readEnds(from io.Reader, size int) ([]byte, error) {
+	begin, err := io.ReadAll(io.LimitReader(from, int64(size)))
+	if err != nil || len(begin) < size {
+		return begin, err
+	}
+	var end []byte
+	missing := int64(0)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		end = append(end, buffer[:n]...)
+		if over := len(end) - size; over > size || err != nil && over > 0 {
+			missing += int64(over)
+			end = append(end[:0], end[over:]...)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if missing == 0 {
+		return append(begin, end...), nil
+	}
+	return bytes.Join([][]byte{begin, end}, livelog.CutMark(missing)), nil
+}

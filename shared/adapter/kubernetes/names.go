@@ -1,0 +1,122 @@
+package kubernetes
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Labels and annotations of the Jobs, pods and Secrets of an attempt. A label holds a
+// value that Kubernetes accepts, the annotation of the same name the full one.
+const (
+	keyJob         = "job-id"
+	keyRun         = "run-id"
+	keyScheduledAt = "scheduled-at"
+	// labelOwner distinguishes the Sorties that share a cluster.
+	labelOwner = "sortie/orchestrator"
+	keyTenant  = "sortie/tenant"
+	keyAttempt = "sortie/attempt"
+	// keyStopped marks a Job whose machine was stopped before it had a pod, keyDestroyed
+	// one that was destroyed: its name is free once its pod has ended.
+	keyStopped   = "sortie/stopped"
+	keyDestroyed = "sortie/destroyed"
+	// finalizer keeps the status of a pod that was deleted.
+	finalizer = "sortie/outcome"
+	// labelJobUID is the label with which the job controller marks the pods of a Job.
+	labelJobUID  = "batch.kubernetes.io/controller-uid"
+	labelJobName = "batch.kubernetes.io/job-name"
+	// container is the name of the worker's container.
+	container = "worker"
+)
+
+// kind is the Runner of the machines of this adapter.
+const kind = run.RunnerKubernetes
+
+const labelLimit = 63
+
+var (
+	labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+	jobName    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	nameSpace  = jobName
+	objectUID  = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+)
+
+// label returns the value if a label can have it, otherwise a name that starts with its
+// readable part and ends with 60 bits of its hash.
+func label(value string) string {
+	if labelValue.MatchString(value) {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	tail := "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
+	readable := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_':
+			return c
+		}
+		return '-'
+	}, value)
+	readable = strings.Trim(readable[:min(len(readable), labelLimit-len(tail))], "-._")
+	return strings.Trim(readable+tail, "-")
+}
+
+// scheduled formats the time of a firing as a run's id does.
+func scheduled(at time.Time) string { return at.UTC().Format("20060102T150405Z") }
+
+// marks returns the labels and annotations of an attempt.
+func marks(orchestrator string, spec port.LaunchSpec) (labels, annotations map[string]string) {
+	labels = map[string]string{labelOwner: orchestrator, keyRun: label(spec.Owner.RunID)}
+	annotations = map[string]string{
+		keyTenant: spec.Owner.Tenant, keyRun: spec.Owner.RunID, keyAttempt: fmt.Sprint(spec.Owner.Attempt),
+	}
+	if spec.JobID != "" {
+		labels[keyJob], annotations[keyJob] = label(spec.JobID), spec.JobID
+	}
+	if !spec.ScheduledAt.IsZero() {
+		labels[keyScheduledAt] = scheduled(spec.ScheduledAt)
+		annotations[keyScheduledAt] = spec.ScheduledAt.UTC().Format(time.RFC3339)
+	}
+	return labels, annotations
+}
+
+// owner returns the attempt of an object; zero if it has none.
+func owner(o metav1.Object) port.MachineOwner {
+	a := o.GetAnnotations()
+	attempt := 0
+	if _, err := fmt.Sscanf(a[keyAttempt], "%d", &attempt); err != nil {
+		return port.MachineOwner{}
+	}
+	return port.MachineOwner{Tenant: a[keyTenant], RunID: a[keyRun], Attempt: attempt}
+}
+
+// place identifies a Job.
+type place struct {
+	namespace, name string
+	uid             types.UID
+}
+
+// id is the part of a place in port.Machine.ID: the name of the Job and its UID, which
+// distinguishes it from later Jobs of the name.
+func (p place) id() string { return p.name + "." + string(p.uid) }
+
+// placeOf returns the place of a machine; false if it cannot be one of this cluster.
+func placeOf(cluster string, m port.Machine) (place, bool) {
+	name, uid, ok := strings.Cut(m.ID, ".")
+	ok = ok && m.Cluster == cluster && nameSpace.MatchString(m.App) && jobName.MatchString(name) && objectUID.MatchString(uid)
+	return place{namespace: m.App, name: name, uid: types.UID(uid)}, ok
+}
+
+// jobOf returns the place of the Job that a pod belongs to.
+func jobOf(p *corev1.Pod) place {
+	return place{namespace: p.Namespace, name: p.Labels[labelJobName], uid: types.UID(p.Labels[labelJobUID])}
+}

@@ -1,0 +1,211 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// parsePod decodes a pod specification. Unknown fields are errors. Its container, if it
+// has one, is the worker's and gets its name.
+func parsePod(field string, document json.RawMessage) (corev1.PodSpec, error) {
+	var spec corev1.PodSpec
+	if len(document) == 0 {
+		return spec, nil
+	}
+	strict, err := kjson.UnmarshalStrict(document, &spec)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return spec, fmt.Errorf("%s: %w", field, err)
+	}
+	if n := len(spec.Containers); n > 1 {
+		return spec, fmt.Errorf("%s.containers: %d containers, want one, the worker's; "+
+			"a helper is an init container with restartPolicy Always, which ends with the worker", field, n)
+	}
+	for i := range spec.Containers {
+		spec.Containers[i].Name = container
+	}
+	return spec, nil
+}
+
+// CheckPodSpec returns what is wrong with the pod specification of a job, with the
+// field's path; nil if it can be used.
+func CheckPodSpec(document json.RawMessage) error {
+	spec, err := parsePod("podSpec", document)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	refuse := func(is bool, field, why string) {
+		if is {
+			problems = append(problems, fmt.Errorf("podSpec.%s: %s", field, why))
+		}
+	}
+	const host, operator = "not allowed, it reaches the node", "not allowed, the operator of the pool chooses it"
+	refuse(spec.HostNetwork, "hostNetwork", host)
+	refuse(spec.HostPID, "hostPID", host)
+	refuse(spec.HostIPC, "hostIPC", host)
+	refuse(spec.NodeName != "", "nodeName", "not allowed, want a nodeSelector or an affinity")
+	refuse(spec.ServiceAccountName != "" || spec.DeprecatedServiceAccount != "", "serviceAccountName", operator)
+	refuse(len(spec.EphemeralContainers) > 0, "ephemeralContainers", "not allowed in a job")
+	for _, v := range spec.Volumes {
+		refuse(v.HostPath != nil, "volumes."+v.Name+".hostPath", host)
+		refuse(v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+			return s.ServiceAccountToken != nil
+		}), "volumes."+v.Name+".projected.serviceAccountToken", operator)
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		refuse(c.SecurityContext != nil && is(c.SecurityContext.Privileged), "containers."+c.Name+".securityContext.privileged", host)
+	}
+	return errors.Join(problems...)
+}
+
+// overlay lays the pod specification of a later layer on that of an earlier one, as
+// "kubectl patch" does: objects are merged, and so are lists whose entries have a key.
+func overlay(base, over corev1.PodSpec) (corev1.PodSpec, error) {
+	original, err := json.Marshal(base)
+	if err != nil {
+		return base, err
+	}
+	patch, err := json.Marshal(over)
+	if err != nil {
+		return base, err
+	}
+	patch = []byte(strings.Replace(string(patch), `"containers":null`, `"containers":[]`, 1))
+	merged, err := strategicpatch.StrategicMergePatch(original, patch, corev1.PodSpec{})
+	if err != nil {
+		return base, err
+	}
+	var spec corev1.PodSpec
+	return spec, json.Unmarshal(merged, &spec)
+}
+
+// podSpec returns the pod of an attempt: the defaults of the deployment, on which those
+// of the pool and then the job's are laid. What Sortie must set replaces what they set.
+// secret is the Secret with the environment.
+func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (corev1.PodSpec, error) {
+	pod, err := parsePod("podDefaults", defaults)
+	if err != nil {
+		return pod, err
+	}
+	layers := map[string]json.RawMessage{"podSpec": spec.PodSpec}
+	if spec.Kubernetes != nil {
+		layers["settings.podDefaults"] = spec.Kubernetes.PodDefaults
+	}
+	if err := CheckPodSpec(spec.PodSpec); err != nil {
+		return pod, err
+	}
+	for _, field := range []string{"settings.podDefaults", "podSpec"} {
+		layer, err := parsePod(field, layers[field])
+		if err == nil && len(layers[field]) > 0 {
+			pod, err = overlay(pod, layer)
+		}
+		if err != nil {
+			return pod, err
+		}
+	}
+	if len(pod.Containers) == 0 {
+		pod.Containers = []corev1.Container{{}}
+	}
+	setWorker(&pod.Containers[0], spec, secret)
+	setPod(&pod, spec)
+	for i := range pod.InitContainers {
+		restrict(&pod.InitContainers[i])
+	}
+	restrict(&pod.Containers[0])
+	return pod, nil
+}
+
+// setWorker sets what Sortie decides about the container.
+func setWorker(c *corev1.Container, spec port.LaunchSpec, secret string) {
+	c.Name, c.Image = container, spec.Image
+	if len(spec.Command) > 0 {
+		c.Args = make([]string, len(spec.Command))
+		for i, arg := range spec.Command {
+			c.Args[i] = strings.ReplaceAll(arg, "$", "$$") // otherwise $(NAME) is replaced
+		}
+	}
+	c.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool { _, ours := spec.Env[v.Name]; return ours })
+	c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{
+		SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}},
+	})
+	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	memory := resource.NewQuantity(int64(spec.MemoryMB)<<20, resource.BinarySI)
+	atLeast(&c.Resources.Requests, corev1.ResourceCPU, resource.NewQuantity(int64(spec.CPUs), resource.DecimalSI))
+	atLeast(&c.Resources.Requests, corev1.ResourceMemory, memory)
+	atLeast(&c.Resources.Limits, corev1.ResourceMemory, memory)
+}
+
+// atLeast sets a resource that the pod specification leaves out.
+func atLeast(list *corev1.ResourceList, name corev1.ResourceName, quantity *resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	if _, set := (*list)[name]; !set {
+		(*list)[name] = *quantity
+	}
+}
+
+// setPod sets what Sortie decides about the pod. Security settings that the
+// specifications leave out get the values of the Pod Security Standard "restricted".
+func setPod(pod *corev1.PodSpec, spec port.LaunchSpec) {
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.TerminationGracePeriodSeconds = new(seconds(spec.StopGrace))
+	pod.AutomountServiceAccountToken, pod.EnableServiceLinks = new(false), new(false)
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	if pod.SecurityContext.RunAsNonRoot == nil {
+		pod.SecurityContext.RunAsNonRoot = new(true)
+	}
+	if pod.SecurityContext.SeccompProfile == nil {
+		pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	if spec.Region != "" {
+		prefer(pod, spec.Region)
+	}
+}
+
+// prefer lets the scheduler prefer nodes of a region.
+func prefer(pod *corev1.PodSpec, region string) {
+	if pod.Affinity == nil {
+		pod.Affinity = &corev1.Affinity{}
+	}
+	if pod.Affinity.NodeAffinity == nil {
+		pod.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	node := pod.Affinity.NodeAffinity
+	node.PreferredDuringSchedulingIgnoredDuringExecution = append(node.PreferredDuringSchedulingIgnoredDuringExecution,
+		corev1.PreferredSchedulingTerm{Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelTopologyRegion, Operator: corev1.NodeSelectorOpIn, Values: []string{region},
+		}}}})
+}
+
+func restrict(c *corev1.Container) {
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	s := c.SecurityContext
+	if s.AllowPrivilegeEscalation == nil && !is(s.Privileged) {
+		s.AllowPrivilegeEscalation = new(false)
+	}
+	if s.Capabilities == nil {
+		s.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	}
+}
+
+// seconds returns a time in whole seconds, rounded up, at least 1: with 0 the cluster
+// deletes a pod without waiting for its end.
+func seconds(d time.Duration) int64 { return max(1, int64(math.Ceil(d.Seconds()))) }
+
+func is(b *bool) bool { return b != nil && *b }

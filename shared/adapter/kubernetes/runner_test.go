@@ -1,0 +1,95 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"hash/fnv"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type logTo struct{ t *testing.T }
+
+func (l logTo) Write(p []byte) (int, error) {
+	l.t.Log(string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
+
+var namespaces = []string{"runs-1", "runs-2"}
+
+func setup(t *testing.T, change ...func(*Config)) (*cluster, *Runner) {
+	t.Helper()
+	c := newCluster(t)
+	cfg := Config{
+		Client: c, Cluster: "test", Orchestrator: "sortie", Namespaces: namespaces, Unschedulable: time.Millisecond,
+		Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(logTo{t}, nil)),
+	}
+	for _, change := range change {
+		change(&cfg)
+	}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return c, r
+}
+
+// spread is a Runner whose launches name a namespace, as those of different pools do.
+type spread struct{ *Runner }
+
+func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+	spec.Runner, spec.Kubernetes = kind, &run.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
+	return s.Runner.Launch(ctx, spec)
+}
+
+func namespaceOf(name string) string {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return namespaces[hash.Sum32()%2]
+}
+
+func TestRunner(t *testing.T) {
+	t.Parallel()
+	porttest.Runner(t, func(t *testing.T) porttest.RunnerHarness {
+		c, r := setup(t)
+		return porttest.RunnerHarness{
+			Runner: spread{r}, Image: image, NoImage: noImage,
+			Unknown: port.Machine{Runner: kind, Cluster: "test", App: "runs-1", ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
+			Occupy:  func(t *testing.T, name string) { c.occupy(t, namespaceOf(name), name) },
+			Fault: func(_ *testing.T, name string, how porttest.RunnerFault) {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.faults[name] = how
+			},
+			FailPart: func(t *testing.T, m port.MachineStatus) {
+				c.breakNamespace(m.App)
+				awaitBroken(t, r.parts[m.App])
+			},
+		}
+	})
+}
+
+// awaitBroken returns when the part has noticed that it cannot be watched.
+func awaitBroken(t *testing.T, p *part) {
+	t.Helper()
+	often := time.NewTicker(5 * time.Millisecond)
+	defer often.Stop()
+	for p.health() == nil {
+		select {
+		case <-often.C:
+		case <-t.Context().Done():
+			t.Fatal("the part is not broken")
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// startProblem returns why a pod does not start; nil if it starts, has started, or may
+// start. secret is the name of the Secret that is created after the Job. unschedulable
+// is for how long the pod may be unschedulable, pending for how long it was observed.
+func startProblem(p *corev1.Pod, secret string, unschedulable, pending time.Duration) *fault.Fault {
+	if c := podCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pending >= unschedulable {
+		return fault.New(fault.Capacity, "cannot launch the machine: the cluster cannot schedule the pod: %s", words(c.Reason, c.Message))
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil {
+			if f := waitingProblem(*w, secret); f != nil {
+				return f
+			}
+		}
+		if t := c.State.Terminated; t != nil && slices.Contains([]string{"StartError", "ContainerCannotRun"}, t.Reason) {
+			return fault.New(fault.Image, "cannot launch the machine: the cluster cannot start the program: %s", words(t.Reason, t.Message))
+		}
+	}
+	return nil
+}
+
+// permanent are parts of messages of registries about an image that another try does not
+// get either.
+var permanent = []string{"not found", "manifest unknown", "denied", "unauthorized", "no match for platform", "does not exist"}
+
+func waitingProblem(w corev1.ContainerStateWaiting, secret string) *fault.Fault {
+	message := strings.ToLower(w.Message)
+	has := func(word string) bool { return strings.Contains(message, word) }
+	switch w.Reason {
+	case "ErrImagePull":
+		if !slices.ContainsFunc(permanent, has) {
+			return nil // it tries again
+		}
+	case "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "SignatureValidationFailed":
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+		if has(`secret "` + secret + `" not found`) {
+			return nil // it is created after the Job
+		}
+		return fault.New(fault.LaunchRefused, "cannot launch the machine: the cluster cannot create the container: %s", words(w.Reason, w.Message))
+	default:
+		return nil
+	}
+	return fault.New(fault.Image, "cannot launch the machine: the cluster cannot use the image: %s", words(w.Reason, w.Message))
+}
+
+// refusedPod returns the fault of a Job that cannot get a pod, from the message of its
+// event FailedCreate; nil if the job controller tries again with success in view.
+func refusedPod(message string) *fault.Fault {
+	switch {
+	case strings.Contains(message, "exceeded quota"):
+		return fault.New(fault.Capacity, "cannot launch the machine: the namespace has no room: %s", words("", message))
+	case strings.Contains(message, "forbidden"), strings.Contains(message, "denied the request"), strings.Contains(message, "is invalid"):
+		return fault.New(fault.LaunchRefused, "cannot launch the machine: the cluster refuses the pod: %s", words("", message))
+	}
+	return nil
+}
+
+// wordsLimit is the length of a message of the cluster in a fault, in bytes.
+const wordsLimit = 1000
+
+// words returns the reason and the message of the cluster on one line.
+func words(reason, message string) string {
+	message = strings.ToValidUTF8(strings.Join(strings.Fields(message), " "), "")
+	if len(message) > wordsLimit {
+		message = strings.ToValidUTF8(message[:wordsLimit], "") + " ..."
+	}
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}

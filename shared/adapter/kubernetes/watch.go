@@ -1,0 +1,217 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// byUID is the index of Jobs and pods by the UID of the Job.
+const byUID = "uid"
+
+// part is the cache of one namespace.
+type part struct {
+	namespace  string
+	jobs, pods cache.SharedIndexInformer
+
+	mu sync.Mutex
+	// broken has the failure of the last call of each informer; none if it succeeded.
+	broken map[string]error
+	// waiting are the channels of callers that wait for a change of a Job or its pods.
+	waiting map[types.UID]map[chan struct{}]struct{}
+	gone    goneSince
+}
+
+// lister lists and watches the objects of one kind in one namespace.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+func newPart(cfg Config, namespace string) (*part, error) {
+	p := &part{
+		namespace: namespace, broken: map[string]error{}, waiting: map[types.UID]map[chan struct{}]struct{}{}, gone: goneSince{},
+	}
+	var failed [2]error
+	p.jobs, failed[0] = informer(p, cfg, "jobs", &batchv1.Job{}, cfg.Client.BatchV1().Jobs(namespace), func(o metav1.Object) types.UID { return o.GetUID() })
+	p.pods, failed[1] = informer(p, cfg, "pods", &corev1.Pod{}, cfg.Client.CoreV1().Pods(namespace), func(o metav1.Object) types.UID {
+		return types.UID(o.GetLabels()[labelJobUID])
+	})
+	return p, errors.Join(failed[:]...)
+}
+
+// informer returns an informer about the objects of this Sortie. of returns the UID of
+// the Job of an object.
+func informer[L runtime.Object](
+	p *part, cfg Config, kind string, example runtime.Object, calls lister[L], of func(metav1.Object) types.UID,
+) (cache.SharedIndexInformer, error) {
+	ours := labelOwner + "=" + cfg.Orchestrator
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = ours
+			found, err := calls.List(ctx, o)
+			p.observe(ctx, kind, err)
+			return found, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = ours
+			changes, err := calls.Watch(ctx, o)
+			p.observe(ctx, kind, err)
+			return changes, err
+		},
+	}, cfg.Client)
+	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{byUID: func(o any) ([]string, error) {
+		about, err := meta.Accessor(o)
+		if err != nil {
+			return nil, err
+		}
+		return []string{string(of(about))}, nil
+	}})
+	changed := func(o any) {
+		if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = last.Obj
+		}
+		if about, err := meta.Accessor(o); err == nil {
+			p.signal(of(about))
+		}
+	}
+	_, added := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }, DeleteFunc: changed,
+	})
+	return i, errors.Join(i.SetTransform(slim), i.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}), added)
+}
+
+// slim removes from an object what the Runner does not read, which is most of it.
+func slim(o any) (any, error) {
+	if about, err := meta.Accessor(o); err == nil {
+		about.SetManagedFields(nil)
+	}
+	switch o := o.(type) {
+	case *corev1.Pod:
+		o.Spec = corev1.PodSpec{NodeName: o.Spec.NodeName}
+	case *batchv1.Job:
+		o.Spec = batchv1.JobSpec{Suspend: o.Spec.Suspend}
+	}
+	return o, nil
+}
+
+// run watches until the context ends.
+func (p *part) run(ctx context.Context, cfg Config) {
+	// Failures are reported by List. Those of the informers' own log are of no use to an
+	// operator.
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(quiet{cfg.Log.Handler()}))
+	var both sync.WaitGroup
+	both.Go(func() { p.jobs.RunWithContext(ctx) })
+	both.Go(func() { p.pods.RunWithContext(ctx) })
+	both.Wait()
+}
+
+// observe records the result of a call of an informer.
+func (p *part) observe(ctx context.Context, kind string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil, apiGone(err):
+		delete(p.broken, kind)
+	case ctx.Err() == nil:
+		p.broken[kind] = err
+	}
+}
+
+// health returns the failure of the watch; nil if the cache is up to date, apart from the
+// usual delay.
+func (p *part) health() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, err := range p.broken {
+		return err
+	}
+	if !p.jobs.HasSynced() || !p.pods.HasSynced() {
+		return errNotRead
+	}
+	return nil
+}
+
+var errNotRead = errors.New("the cluster's first answer is outstanding")
+
+// seen returns the objects of a Job as the cache shows them.
+func (p *part) seen(uid types.UID) (o objects) {
+	for _, j := range indexed[*batchv1.Job](p.jobs, uid) {
+		o.job = j
+	}
+	o.pods = indexed[*corev1.Pod](p.pods, uid)
+	return o
+}
+
+func indexed[T any](i cache.SharedIndexInformer, uid types.UID) (all []T) {
+	found, err := i.GetIndexer().ByIndex(byUID, string(uid))
+	if err != nil {
+		return nil
+	}
+	for _, o := range found {
+		if object, ok := o.(T); ok {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// places returns all Jobs in the cache, and those of pods without one.
+func (p *part) places() map[types.UID]place {
+	all := map[types.UID]place{}
+	for _, o := range p.jobs.GetStore().List() {
+		if j, ok := o.(*batchv1.Job); ok {
+			all[j.UID] = place{p.namespace, j.Name, j.UID}
+		}
+	}
+	for _, o := range p.pods.GetStore().List() {
+		if pod, ok := o.(*corev1.Pod); ok {
+			if at := jobOf(pod); at.uid != "" {
+				all[at.uid] = at
+			}
+		}
+	}
+	return all
+}
+
+// subscribe returns a channel that receives a value after each change of the Job or its
+// pods, and how to end that.
+func (p *part) subscribe(uid types.UID) (changed <-chan struct{}, end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[uid] == nil {
+		p.waiting[uid] = map[chan struct{}]struct{}{}
+	}
+	c := make(chan struct{}, 1)
+	p.waiting[uid][c] = struct{}{}
+	return c, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if delete(p.waiting[uid], c); len(p.waiting[uid]) == 0 {
+			delete(p.waiting, uid)
+		}
+	}
+}
+
+func (p *part) signal(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range maps.Keys(p.waiting[uid]) {
+		select {
+		case c <- struct{}{}:
+		default: // it has a signal that it has not read
+		}
+	}
+}
