@@ -116,7 +116,7 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 		seen[name] = true
 		member, known := memberOf(t, name)
 		if !known {
-			return fault.Invalid(at, "unknown field %s%s", at, namesOf(t))
+			return fault.Invalid(at, "unknown field %q%s", at, namesOf(t))
 		}
 		if err := s.value(member, at, depth); err != nil {
 			return err

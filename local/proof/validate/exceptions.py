@@ -19,6 +19,7 @@ AHEAD = "a time must be ahead of now, by 30 days at most"
 
 TYPES = "a pattern must match a known type of events"
 CODE = "the codes of faults are an open list for clients, and the server knows all of them"
+EITHER = "a position and a range exclude each other, and one of them is needed"
 RANGE = "a range of times must not be empty"
 
 REASONS = {
@@ -40,6 +41,17 @@ REASONS = {
     ("listEvents", "types"): TYPES,
     ("listEvents", "after"): "a position has at most 63 bits",
     ("createEventTicket", "types"): TYPES,
+    ("replayEvents", "filter"): TYPES,
+    ("replayEvents", "from"): "a range begins and ends at a cursor of this stream, a time or a name",
+    ("replayEvents", "to"): "a range begins and ends at a cursor of this stream, a time or a name",
+    ("listWebhooks", "cursor"): CURSOR,
+    ("webhookDeliveries", "cursor"): CURSOR,
+    ("createWebhook", "eventTypes"): TYPES,
+    ("patchWebhook", ANY): PATCH,
+    ("redeliverWebhook", "position"): EITHER,
+    ("redeliverWebhook", "from"): EITHER,
+    ("redeliverWebhook", "to"): EITHER,
+    ("export", "webhook"): TYPES,
     ("putJob", ANY): FORM,
     ("patchJob", ANY): PATCH,
     ("export", "policy"): POLICY,
