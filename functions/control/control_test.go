@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func TestDefaultPoolAlwaysExists(t *testing.T) {
 	if p.Limit != 2 || p.Version != 0 {
 		t.Errorf("got %+v, want the limits of the deployment", p)
 	}
-	if list, _ := apitest.Decoded[contract.PoolList](t, stage, "GET", "/v1/pools", "", 200); len(list.Pools) != 1 || list.Pools[0] != p {
+	if list, _ := apitest.Decoded[contract.PoolList](t, stage, "GET", "/v1/pools", "", 200); len(list.Pools) != 1 || !reflect.DeepEqual(list.Pools[0], p) {
 		t.Errorf("got %+v, want the default pool", list)
 	}
 	apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/default", `{"limit": 7}`, 200, "If-Match", header.Get("ETag"))
@@ -93,6 +94,8 @@ func TestInvalidPoolsAreRefused(t *testing.T) {
 		{"PUT", path, `{"limit": 1, "queueLimit": 10000001}`, "queueLimit"},
 		{"PUT", path, `{"limit": 1, "runner": "moon"}`, "runner"},
 		{"PUT", path, `{"limit": 1, "settings": {}}`, "settings"},
+		{"PUT", path, `{"limit": 1, "fallback": [{"pool": "default"}]}`, "fallback.0.on"},
+		{"PUT", path, `{"limit": 1, "fallback": [{"pool": "default", "on": ["throttled"], "throttledSeconds": 0}]}`, "fallback.0.throttledSeconds"},
 		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"zones": ["a"]}}`, "settings.zones"},
 		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"namespace": "a"}}`, "settings.namespace"},
 		{"PUT", path, `{"limit": 1, "runner": "fly", "settings": {"regions": ["ams", "Fra"]}}`, "settings.regions.1"},
@@ -136,6 +139,22 @@ func TestRunnerOfAPoolIsOneOfTheDeployment(t *testing.T) {
 	}
 	if p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", path, `{"limit": 1}`, 200); p.Runner != "" || p.Settings != nil || p.Version != 2 {
 		t.Errorf("got %+v, want the runner of the deployment", p)
+	}
+}
+
+func TestFallbacksOfAPoolAreStored(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	const body = `{"limit": 1, "fallback": [{"pool": "default", "on": ["throttled", "image"], "throttledSeconds": 90}]}`
+	for _, status := range []int{201, 200} {
+		p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", path, body, status)
+		if f := p.Fallback; p.Version != 1 || len(f) != 1 || f[0].Pool != "default" || !slices.Equal(f[0].On, []string{"throttled", "image"}) || *f[0].ThrottledSeconds != 90 {
+			t.Fatalf("got %+v with fallbacks %+v", p, f)
+		}
+	}
+	cycle := `{"limit": 2, "fallback": [{"pool": "reports", "on": ["capacity"]}]}`
+	if f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/pools/default", cycle, 422); f.Field != "fallback.0.pool" {
+		t.Errorf("a cycle: got field %q (%s), want fallback.0.pool", f.Field, f.Detail)
 	}
 }
 

@@ -2,6 +2,8 @@ package api
 
 import (
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -16,8 +18,37 @@ func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition
 		return d, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit")
 	}
 	d.Limit, d.QueueLimit = *body.Limit, body.QueueLimit
-	d.Placement, err = placement(body.Runner, body.Settings)
-	return d, err
+	if d.Placement, err = placement(body.Runner, body.Settings); err != nil {
+		return d, err
+	}
+	for i, f := range body.Fallback {
+		next := run.Fallback{Pool: f.Pool}
+		for _, reason := range f.On {
+			next.On = append(next.On, run.FallbackReason(reason))
+		}
+		if s := f.ThrottledSeconds; s != nil {
+			if next.ThrottledFor, err = orchestrator.ThrottledFor("fallback."+strconv.Itoa(i)+".throttledSeconds", *s); err != nil {
+				return d, err
+			}
+		}
+		d.Fallbacks = append(d.Fallbacks, next)
+	}
+	return d, nil
+}
+
+// poolFallback returns the fallbacks of a pool.
+func poolFallback(fallbacks []run.Fallback) (found []contract.PoolFallback) {
+	for _, f := range fallbacks {
+		next := contract.PoolFallback{Pool: f.Pool}
+		for _, reason := range f.On {
+			next.On = append(next.On, string(reason))
+		}
+		if f.ThrottledFor > 0 {
+			next.ThrottledSeconds = new(int(f.ThrottledFor / time.Second))
+		}
+		found = append(found, next)
+	}
+	return found
 }
 
 // placement returns the placement of a pool. Fault: InvalidRequest for settings of another
@@ -74,7 +105,7 @@ func poolSettings(where run.Placement) *contract.PoolSettings {
 // Pool returns the response for a pool.
 func Pool(v orchestrator.PoolView) contract.Pool {
 	return contract.Pool{
-		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
+		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
 	}
 }

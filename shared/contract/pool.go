@@ -12,11 +12,24 @@ type PoolDefinition struct {
 	Runner string `json:"runner,omitempty"`
 	// Settings are those of Runner; absent members are those of the deployment.
 	Settings *PoolSettings `json:"settings,omitempty"`
+	// Fallback are the pools of runs whose machines the platform of this pool does not
+	// start, in their order.
+	Fallback []PoolFallback `json:"fallback,omitempty"`
 	// Limit is the number of runs that hold a slot at the same time; 0 is no limit.
 	Limit *int `json:"limit"`
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 is no
 	// limit, absent the limit of the deployment.
 	QueueLimit *int `json:"queueLimit,omitempty"`
+}
+
+// PoolFallback is a further pool.
+type PoolFallback struct {
+	Pool string `json:"pool"`
+	// On are the reasons that use it: capacity, image, throttled.
+	On []string `json:"on"`
+	// ThrottledSeconds is how long the platform must have throttled the starts of an
+	// attempt, for the reason throttled.
+	ThrottledSeconds *int `json:"throttledSeconds,omitempty"`
 }
 
 // PoolSettings are the settings of the runner of a pool.
@@ -45,10 +58,11 @@ type PoolDrain struct {
 type Pool struct {
 	ID string `json:"id"`
 	// Runner and Settings are as in PoolDefinition.
-	Runner     string        `json:"runner,omitempty"`
-	Settings   *PoolSettings `json:"settings,omitempty"`
-	Limit      int           `json:"limit"`
-	QueueLimit int           `json:"queueLimit"`
+	Runner     string         `json:"runner,omitempty"`
+	Fallback   []PoolFallback `json:"fallback,omitempty"`
+	Settings   *PoolSettings  `json:"settings,omitempty"`
+	Limit      int            `json:"limit"`
+	QueueLimit int            `json:"queueLimit"`
 	// Draining: no run gets a slot. DrainBy is when the remaining runs are cancelled.
 	Draining bool      `json:"draining"`
 	DrainBy  time.Time `json:"drainBy,omitzero"`

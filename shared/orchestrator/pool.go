@@ -32,6 +32,7 @@ type PoolDefinition struct {
 	// QueueLimit is that of the deployment if it is nil.
 	QueueLimit *int
 	Placement  run.Placement
+	Fallbacks  []run.Fallback
 }
 
 // PoolView is a pool with its use.
@@ -74,12 +75,16 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if f := d.Placement.Check(s.offer); f != nil {
 		return v, false, f
 	}
+	if err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks); err != nil {
+		return v, false, err
+	}
 	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
 		p := run.Pool{Tenant: who.Tenant, ID: id}
 		if stored != nil {
 			p = *stored
 		}
-		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()), nil
+		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()).
+			FallingBack(d.Fallbacks, who.Subject, s.now()), nil
 	})
 	if err != nil {
 		return v, false, err

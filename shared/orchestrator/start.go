@@ -83,7 +83,9 @@ func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (ru
 			return g.Throttled(apps, app, r.Attempt.StartAt, s.now())
 		})
 	}
-	return s.notStarted(ctx, r, run.StartRefused{Attempt: r.Attempt.Number, Fault: why, Rand: s.rand()})
+	return s.notStarted(ctx, r, run.StartRefused{
+		Attempt: r.Attempt.Number, Fault: why, Fallbacks: s.fallbacks(ctx, r), Rand: s.rand(),
+	})
 }
 
 // notStarted commits a start without a machine, and grants the permitted starts.

@@ -53,6 +53,9 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 		s.warn(ctx, r, "a step failed", errors.New(in.Carried.Error.Error+": "+in.Carried.Error.Cause))
 	}
 	starting := r.State == run.ContainerCreating
+	if starting && r.Queued() {
+		f.Fallbacks = s.fallbacks(ctx, r)
+	}
 	if (starting || r.State == run.Running && r.Cancel != nil) && r.Attempt.Machine.Known() {
 		f.Phase, f.Exit = s.look(ctx, r)
 	}

@@ -50,6 +50,7 @@ func (f Due) apply(d *draft) error {
 		d.takeOver(*f.Newest)
 	}
 	if due {
+		d.enterPool()
 		d.RetryAt = time.Time{}
 		d.enter(Pending, "", nil)
 	}

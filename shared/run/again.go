@@ -11,7 +11,7 @@ func (r Run) Again() Run {
 		Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters,
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
-		Slot: Slot{Pool: r.Slot.Pool},
+		Slot: Slot{Pool: r.ownPool()},
 	}
 	if again.Constraints != nil {
 		constraints := *again.Constraints

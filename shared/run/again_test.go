@@ -22,7 +22,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	if c := *again.Constraints; c.RequirePreviousSuccess || c.MaxConcurrentRuns != old.Constraints.MaxConcurrentRuns || !old.Constraints.RequirePreviousSuccess {
 		t.Errorf("got constraints %+v, want those of the run without requirePreviousSuccess", c)
 	}
-	if want := (run.Slot{Pool: old.Slot.Pool}); again.Slot != want {
+	if want := (run.Slot{Pool: old.Detour.Home}); again.Slot != want {
 		t.Errorf("got slot %+v, want %+v", again.Slot, want)
 	}
 	kept := []string{
@@ -32,7 +32,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	changed := []string{"RetryOf", "Constraints", "Slot"}
 	life := []string{
 		"ID", "TaskID", "CorrelationID", "CreatedBy", "PayloadDigest", "TraceParent", "FiredAt", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "State", "Version", "EventCount",
-		"CreatedAt", "ScheduledAt", "EnteredAt", "EndedAt", "ExpiresAt", "Attempt", "Spent", "Tally", "JobSlot", "KeySlot",
+		"CreatedAt", "ScheduledAt", "EnteredAt", "EndedAt", "ExpiresAt", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
 		"Prediction", "Wait", "Execution", "Cancel", "RetryAt", "Output", "Logs", "Deletion", "Fault",
 	}
 	for field := range reflect.TypeFor[run.Run]().Fields() {

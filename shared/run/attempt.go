@@ -23,6 +23,12 @@ type Attempt struct {
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"`
 	// Throttles counts the creations that were throttled or not answered.
 	Throttles int `json:"throttles,omitempty"`
+	// ThrottledSince is when a creation was throttled first, ThrottledMessage the last
+	// answer of the platform to one. FallbackBy is when the run falls back if no start is
+	// permitted before; zero for never.
+	ThrottledSince   time.Time `json:"throttledSince,omitzero"`
+	ThrottledMessage string    `json:"throttledMessage,omitempty"`
+	FallbackBy       time.Time `json:"fallbackBy,omitzero"`
 	// Unsure: a create call had no answer, so a machine may exist that the platform
 	// does not show.
 	Unsure bool `json:"unsure,omitempty"`

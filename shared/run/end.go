@@ -93,6 +93,8 @@ type Evaluated struct {
 	// gone yet has an Exit once its program has ended.
 	Phase string
 	Exit  *Exit
+	// Fallbacks are those of the pools of a run that is queued after a throttled start.
+	Fallbacks []Fallback
 	// Contact is used in Running if a worker has called.
 	Contact
 }
@@ -143,8 +145,12 @@ func (f Evaluated) apply(d *draft) error {
 }
 
 func (f Evaluated) reconcileQueued(d *draft) {
+	if d.throttledLong(f.Fallbacks) {
+		return
+	}
 	switch {
 	case d.now.Before(d.QueueBy()):
+		d.Attempt.FallbackBy = d.laterFallback()
 		d.await(StepQueued)
 	case d.State == ContainerCreating:
 		why := fault.New(fault.QueueTimeout, "the platform permitted no start within %s", d.Policy.QueueTimeout)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -17,6 +18,9 @@ type Pool struct {
 	QueueLimit int `json:"queueLimit"`
 	// Placement is where the machines of the runs are created.
 	Placement Placement `json:"placement,omitzero"`
+	// Fallbacks are the pools of runs whose machines this pool's platform does not start,
+	// in their order.
+	Fallbacks []Fallback `json:"fallbacks,omitempty"`
 	// Draining: no run gets a slot. Runs join the queue and stay in it.
 	Draining bool `json:"draining,omitempty"`
 	// DrainBy is when the runs that still hold a slot are cancelled; zero is never. It
@@ -52,6 +56,15 @@ func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
 		return p
 	}
 	p.Placement = where
+	return p.changed(by, now)
+}
+
+// FallingBack returns the pool with the fallbacks. It is unchanged if it has them.
+func (p Pool) FallingBack(to []Fallback, by string, now time.Time) Pool {
+	if len(p.Fallbacks) == 0 && len(to) == 0 || reflect.DeepEqual(p.Fallbacks, to) {
+		return p
+	}
+	p.Fallbacks = to
 	return p.changed(by, now)
 }
 

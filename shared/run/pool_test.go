@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func TestPoolChanges(t *testing.T) {
 	}
 	created.Version = 1
 	later := now.Add(time.Minute)
-	if same := created.Resized(4, 100, "bob", later); same != created {
+	if same := created.Resized(4, 100, "bob", later); !reflect.DeepEqual(same, created) {
 		t.Errorf("the same limits: got %+v, want no change", same)
 	}
 	drained := created.Drain(later.Add(time.Hour), "bob", later)
@@ -24,7 +25,7 @@ func TestPoolChanges(t *testing.T) {
 	if !drained.Draining || !drained.DrainDue().Equal(later.Add(time.Hour)) || drained.UpdatedBy != "bob" || !drained.CreatedAt.Equal(now) {
 		t.Errorf("got %+v, want a pool that drains for an hour", drained)
 	}
-	if same := drained.Drain(later.Add(time.Hour), "ann", later); same != drained {
+	if same := drained.Drain(later.Add(time.Hour), "ann", later); !reflect.DeepEqual(same, drained) {
 		t.Errorf("the same deadline: got %+v, want no change", same)
 	}
 	done := drained
@@ -42,7 +43,7 @@ func TestPoolChanges(t *testing.T) {
 	if resumed.Draining || resumed.Drained || !resumed.DrainBy.IsZero() {
 		t.Errorf("got %+v, want a pool that admits runs", resumed)
 	}
-	if same := created.Resume("bob", later); same != created {
+	if same := created.Resume("bob", later); !reflect.DeepEqual(same, created) {
 		t.Errorf("resume of an open pool: got %+v, want no change", same)
 	}
 }

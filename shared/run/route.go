@@ -88,7 +88,7 @@ func RouteOf(r Run, now time.Time) Route {
 	case ContainerCreating:
 		if r.Queued() {
 			route.Next = StepQueued
-			route.limits(r.QueueBy().Sub(now), 0)
+			route.limits(r.queueWake().Sub(now), 0)
 			break
 		}
 		route.Next = StepContainerCreating

@@ -89,6 +89,8 @@ type Run struct {
 	Spent   Spent   `json:"spent"`
 	Tally   Tally   `json:"tally,omitzero"`
 	Slot    Slot    `json:"slot"`
+	// Detour is the way of the run from its own pool to another one; nil in its own pool.
+	Detour *Detour `json:"detour,omitempty"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run
 	// keeps the slot until it ends.
 	JobSlot Slot `json:"jobSlot,omitzero"`

@@ -126,6 +126,8 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	var again bool
 	failures := 1
 	switch {
+	case d.leaves():
+		again = true // the refused start uses up nothing
 	case why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
 	case why.Code == fault.MachineStopped:
@@ -139,12 +141,15 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.Spent.Attempts++
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
-	if !again || !why.Retryable {
+	if !again || !why.Retryable && !d.leaves() {
 		d.notePostRunHook(f.PostRunHook)
 		d.finish(Failed, why.Message, why)
 		return
 	}
 	delay := retry.Delay(failures, f.Rand)
+	if d.leaves() {
+		delay = 0
+	}
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, "retried in "+delay.Round(time.Second).String(), why)

@@ -115,10 +115,13 @@ func (d *draft) isCurrent(attempt int) bool { return d.IsCurrent(attempt) }
 // its start limit counts. Unavailable proves nothing: the run keeps its slot and
 // tries again, and so it does after a throttled start that follows such a call;
 // the start limit then counts from the first try. Both use up nothing. Capacity
-// and Image use a further start. LaunchRefused ends the run.
+// and Image use a further start. LaunchRefused ends the run. A fault that is the reason of
+// a fallback ends the attempt instead and uses up nothing; see Fallback.
 type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
+	// Fallbacks are those of the pools of the run, in their order.
+	Fallbacks []Fallback
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
@@ -131,6 +134,9 @@ func (f StartRefused) apply(d *draft) error {
 		d.Attempt.CreateBy, d.changed = time.Time{}, true
 	}
 	if d.State != ContainerCreating || d.Queued() {
+		return nil
+	}
+	if d.fallBack(f.Fallbacks, f.Fault) {
 		return nil
 	}
 	switch f.Fault.Code {
@@ -149,14 +155,14 @@ func (f StartRefused) apply(d *draft) error {
 	case fault.Capacity, fault.Image:
 		d.Spent.Starts++
 		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
-			d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
+			d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
 			return nil
 		}
 		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
 		d.await(StepContainerCreating)
 	default:
-		d.endAttempt(OutcomeFailed, f.Fault.Message, final(f.Fault))
+		d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
 		return nil
 	}
 	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})

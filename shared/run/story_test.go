@@ -118,9 +118,9 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "due":
 		return run.Due{}
 	case "admitted":
-		return run.Admitted{Pool: "default", Limit: limit}
+		return run.Admitted{Pool: s.pool(), Limit: limit}
 	case "enqueued":
-		return run.Enqueued{Pool: "default", Limit: limit, Line: line(t, d)}
+		return run.Enqueued{Pool: s.pool(), Limit: limit, Line: line(t, d)}
 	case "key-enqueued":
 		return run.KeyEnqueued{}
 	case "key-granted":
@@ -156,7 +156,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "created":
 		return run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprintf("m%d", attempt)}}
 	case "refused":
-		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now")}
+		return run.StartRefused{Attempt: attempt, Fault: fault.New(fault.Code(word(t, d, "code")), "not now"), Fallbacks: fallbacks(d)}
 	case "deferred":
 		return run.StartDeferred{Attempt: attempt}
 	case "running":
@@ -177,7 +177,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		d.MaybeScanArgs(t, "generation", &generation)
 		return run.Evaluated{
 			Generation: generation, Failed: d.HasArg("failed"), Phase: phase, Exit: s.exit(t, d),
-			Contact: s.contact(t, d),
+			Contact: s.contact(t, d), Fallbacks: fallbacks(d),
 		}
 	case "settled":
 		return s.settled(t, d)
@@ -383,7 +383,7 @@ func (s *teller) heartbeat(c run.HeartbeatChange) string {
 
 func (s *teller) route() string {
 	route := run.RouteOf(s.run, s.now)
-	text := fmt.Sprintf("to %s, generation %d", route.Next, route.Generation)
+	text := fmt.Sprintf("to %s, generation %d%s", route.Next, route.Generation, s.detour())
 	switch route.Next {
 	case run.StepRunning, run.StepCancelling, run.StepContainerCreating, run.StepQueued:
 		text += fmt.Sprintf(", heartbeat %d, timeout %d", route.HeartbeatSeconds, route.TimeoutSeconds)

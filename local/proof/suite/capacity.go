@@ -135,7 +135,7 @@ func poolOfOne(c *Case) {
 		}
 		before := outside.Get[contract.Pool](c.Client, path)
 		planned := c.plan(d)
-		if after := outside.Get[contract.Pool](c.Client, path); after != before {
+		if after := outside.Get[contract.Pool](c.Client, path); !reflect.DeepEqual(after, before) {
 			c.T.Errorf("got %+v after a plan, want %+v", after, before)
 		}
 		queued[priority] = c.queue(d)

@@ -109,8 +109,20 @@ func (a *app) poolsShow() *cobra.Command {
 	}
 }
 
-// placement describes the runner of the pool and its settings.
+// placement describes the runner of the pool, its settings and its fallbacks.
 func placement(p contract.Pool) string {
+	text := runner(p)
+	for _, f := range p.Fallback {
+		text += "\nfallback: " + f.Pool + " on " + strings.Join(f.On, ", ")
+		if f.ThrottledSeconds != nil {
+			text += " for " + (time.Duration(*f.ThrottledSeconds) * time.Second).String()
+		}
+	}
+	return text
+}
+
+// runner describes the runner of the pool and its settings.
+func runner(p contract.Pool) string {
 	if p.Runner == "" {
 		return ""
 	}
@@ -160,7 +172,7 @@ starts queued runs at once, a lower one ends no run.`,
 		if err != nil {
 			return err
 		}
-		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Limit: &stored.Limit}
+		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Limit: &stored.Limit}
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {

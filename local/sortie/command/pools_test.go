@@ -18,6 +18,8 @@ limit: 2
 queueLimit: 5
 runner: fly
 settings: {apps: [app-a, app-b], regions: [ams, fra]}
+fallback:
+- {pool: default, on: [capacity, throttled], throttledSeconds: 90}
 `
 
 func TestPoolFilesAreChecked(t *testing.T) {
@@ -65,7 +67,7 @@ func TestPoolsFromTheCommandLine(t *testing.T) {
 		{"show reports", 4, "no such pool"},
 		{"apply -f -", 0, "created europe: open, 2 slots, queue of 5\nrunner: fly\n  apps: app-a, app-b\n  regions: ams, fra\n"},
 		{"apply -f -", 0, "unchanged europe: "},
-		{"show europe", 0, "europe: open\nrunner: fly\n  apps: app-a, app-b\n  regions: ams, fra\nslots: 0 of 2 held"},
+		{"show europe", 0, "europe: open\nrunner: fly\n  apps: app-a, app-b\n  regions: ams, fra\nfallback: default on capacity, throttled for 1m30s\nslots: 0 of 2 held"},
 		{"set europe --limit 3", 0, "europe: open, 0 of 3 slots held"},
 		{"show europe", 0, "\n  regions: ams, fra\n"},
 		{"apply -f -", 0, "changed europe: "},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -179,7 +180,7 @@ func (w *watcher) lookAtPools(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	for _, p := range list.Pools {
-		if slices.Contains(w.pools, p) {
+		if slices.ContainsFunc(w.pools, func(known contract.Pool) bool { return reflect.DeepEqual(known, p) }) {
 			continue
 		}
 		changed = true

@@ -1,0 +1,245 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+)
+
+// Fallback is another pool for the runs of a pool whose platform does not start machines.
+type Fallback struct {
+	Pool string `json:"pool"`
+	// On are the reasons that use the pool, at least one.
+	On []FallbackReason `json:"on"`
+	// ThrottledFor is how long the platform must have throttled the starts of an attempt
+	// before FallbackThrottled applies.
+	ThrottledFor time.Duration `json:"throttledFor,omitempty"`
+}
+
+// FallbackReason is a reason to use a fallback.
+type FallbackReason string
+
+// The reasons. Each says that the platform has created no machine; the failure of a
+// program is not one of them.
+const (
+	// FallbackCapacity: the platform has no room.
+	FallbackCapacity FallbackReason = "capacity"
+	// FallbackImage: the platform does not know, or cannot start, the image.
+	FallbackImage FallbackReason = "image"
+	// FallbackThrottled: the platform has throttled starts for ThrottledFor.
+	FallbackThrottled FallbackReason = "throttled"
+)
+
+// FallbackReasons lists all reasons.
+func FallbackReasons() []FallbackReason {
+	return []FallbackReason{FallbackCapacity, FallbackImage, FallbackThrottled}
+}
+
+// MaxFallbacks is how many fallbacks a pool can have, and MaxThrottledFor the longest
+// ThrottledFor.
+const (
+	MaxFallbacks    = 10
+	MaxThrottledFor = limit.Duration
+)
+
+// reasonOf returns the reason of a refused start; empty if it is not one.
+func reasonOf(f *fault.Fault) FallbackReason {
+	switch f.Code {
+	case fault.Capacity:
+		return FallbackCapacity
+	case fault.Image:
+		return FallbackImage
+	case fault.Throttled:
+		return FallbackThrottled
+	}
+	return ""
+}
+
+// Detour is the way of a run from its own pool to fallbacks, up to the first attempt whose
+// machine has started.
+type Detour struct {
+	// Home is the pool of the run before the first step.
+	Home  string       `json:"home"`
+	Steps []DetourStep `json:"steps,omitempty"`
+	// Leaving: the attempt has ended because the last step leaves its pool. It is false
+	// once the next attempt queues for that step's pool.
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// DetourStep is one fallback.
+type DetourStep struct {
+	// Attempt is the attempt that got no machine in From.
+	Attempt int            `json:"attempt"`
+	From    string         `json:"from"`
+	To      string         `json:"to"`
+	Reason  FallbackReason `json:"reason"`
+	// Message is the answer of From's platform.
+	Message string    `json:"message"`
+	At      time.Time `json:"at"`
+}
+
+// Fallen reports whether the run has left its own pool.
+func (r Run) Fallen() bool { return r.Detour != nil && r.Slot.Pool != r.Detour.Home }
+
+// ownPool returns the pool that the run was created for.
+func (r Run) ownPool() string {
+	if r.Detour != nil {
+		return r.Detour.Home
+	}
+	return r.Slot.Pool
+}
+
+// tried reports whether the run has been in the pool since it left its own.
+func (r Run) tried(pool string) bool {
+	if pool == r.Slot.Pool {
+		return true
+	}
+	return r.Detour != nil && (pool == r.Detour.Home ||
+		slices.ContainsFunc(r.Detour.Steps, func(s DetourStep) bool { return s.From == pool || s.To == pool }))
+}
+
+// fallbackOf returns the first of the fallbacks that is for the reason and whose pool the
+// run has not tried. waited is how long starts of the attempt have been throttled.
+func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time.Duration) (f Fallback, ok bool) {
+	i := slices.IndexFunc(fallbacks, func(f Fallback) bool {
+		return reason != "" && slices.Contains(f.On, reason) && !r.tried(f.Pool) && (reason != FallbackThrottled || waited >= f.ThrottledFor)
+	})
+	if i < 0 {
+		return f, false
+	}
+	return fallbacks[i], true
+}
+
+// fallBack ends an attempt whose start was refused, if there is a fallback for the reason.
+// Terminating shows that no machine of the attempt runs, before the next attempt queues
+// for the other pool.
+func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
+	reason := reasonOf(why)
+	if reason == FallbackThrottled {
+		if d.Attempt.ThrottledSince.IsZero() {
+			d.Attempt.ThrottledSince = d.now
+		}
+		d.Attempt.ThrottledMessage, d.Attempt.FallbackBy, d.changed = why.Message, time.Time{}, true
+	}
+	var waited time.Duration
+	if !d.Attempt.ThrottledSince.IsZero() {
+		waited = d.now.Sub(d.Attempt.ThrottledSince)
+	}
+	to, ok := d.fallbackOf(fallbacks, reason, waited)
+	if !ok || d.Cancel != nil {
+		if reason == FallbackThrottled {
+			if next, found := d.fallbackOf(fallbacks, reason, MaxThrottledFor); found {
+				d.Attempt.FallbackBy = d.Attempt.ThrottledSince.Add(next.ThrottledFor)
+			}
+		}
+		return false
+	}
+	detour := Detour{Home: d.Slot.Pool}
+	if d.Detour != nil {
+		detour = *d.Detour
+	}
+	detour.Leaving = true
+	detour.Steps = append(slices.Clone(detour.Steps), DetourStep{
+		Attempt: d.Attempt.Number, From: d.Slot.Pool, To: to.Pool, Reason: reason, Message: why.Message, At: d.now,
+	})
+	d.Detour = &detour
+	d.emit(Event{Type: EventStartRefused, Message: fmt.Sprintf("pool %s: %s; falls back to pool %s", d.Slot.Pool, why.Message, to.Pool), Fault: why})
+	d.endAttempt(OutcomeFailed, "falls back to pool "+to.Pool, why)
+	return true
+}
+
+// throttledLong falls back from a pool whose platform permits no start of the queued run,
+// once FallbackBy has come. fallbacks are those of now; without one the run stays queued.
+func (d *draft) throttledLong(fallbacks []Fallback) bool {
+	by := d.Attempt.FallbackBy
+	if d.State != ContainerCreating || by.IsZero() || d.now.Before(by) {
+		return false
+	}
+	return d.fallBack(fallbacks, fault.New(fault.Throttled, "%s", d.Attempt.ThrottledMessage))
+}
+
+// laterFallback is FallbackBy; zero if that has passed, because the pool had no fallback
+// then.
+func (d *draft) laterFallback() time.Time {
+	if d.now.Before(d.Attempt.FallbackBy) {
+		return d.Attempt.FallbackBy
+	}
+	return time.Time{}
+}
+
+// queueWake is when a queued run is evaluated: at the end of its queue timeout, or when
+// it can fall back.
+func (r Run) queueWake() time.Time {
+	by := r.QueueBy()
+	if at := r.Attempt.FallbackBy; r.State == ContainerCreating && !at.IsZero() && at.Before(by) {
+		return at
+	}
+	return by
+}
+
+// leaves reports whether the attempt ended because its run falls back.
+func (r Run) leaves() bool { return r.Detour != nil && r.Detour.Leaving }
+
+// enterPool sets the pool of the next attempt: the last step of the detour, or the run's
+// own pool after an attempt whose machine had started.
+func (d *draft) enterPool() {
+	switch {
+	case d.Detour == nil:
+		return
+	case d.Detour.Leaving:
+		detour := *d.Detour
+		detour.Leaving = false
+		d.Slot.Pool, d.Detour = detour.Steps[len(detour.Steps)-1].To, &detour
+	case !d.Attempt.StartedAt.IsZero():
+		d.Slot.Pool, d.Detour = d.Detour.Home, nil
+	}
+}
+
+// withDetour returns the fault of a start with the answers of the platforms that the run
+// has left.
+func (d *draft) withDetour(f *fault.Fault) *fault.Fault {
+	if d.Detour == nil || !d.Fallen() {
+		return f
+	}
+	longer := *f
+	longer.Message = fmt.Sprintf("pool %s: %s", d.Slot.Pool, f.Message)
+	for _, s := range d.Detour.Steps {
+		longer.Message += fmt.Sprintf("; before, pool %s: %s", s.From, s.Message)
+	}
+	longer.Message = limit.Cut(longer.Message, limit.Message)
+	return &longer
+}
+
+// CheckFallbacks returns the fault, with the field, of fallbacks that the pool cannot
+// have; nil for valid ones.
+func CheckFallbacks(pool string, fallbacks []Fallback) *fault.Fault {
+	if len(fallbacks) > MaxFallbacks {
+		return fault.Invalid("fallback", "%d entries, want at most %d", len(fallbacks), MaxFallbacks)
+	}
+	for i, f := range fallbacks {
+		at := "fallback." + strconv.Itoa(i) + "."
+		switch {
+		case !limit.ValidName(f.Pool):
+			return fault.Invalid(at+"pool", "malformed pool %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(f.Pool, limit.FileName))
+		case f.Pool == pool:
+			return fault.Invalid(at+"pool", "the pool %q itself, want another pool", pool)
+		case slices.ContainsFunc(fallbacks[:i], func(other Fallback) bool { return other.Pool == f.Pool }):
+			return fault.Invalid(at+"pool", "repeated pool %q, want each once", f.Pool)
+		case len(f.On) == 0:
+			return fault.Invalid(at+"on", "missing reasons, want capacity, image or throttled")
+		}
+		for j, reason := range f.On {
+			if !slices.Contains(FallbackReasons(), reason) || slices.Contains(f.On[:j], reason) {
+				return fault.Invalid(at+"on."+strconv.Itoa(j), "unknown or repeated reason %q, want capacity, image or throttled", limit.Cut(string(reason), limit.FileName))
+			}
+		}
+		if slices.Contains(f.On, FallbackThrottled) != (f.ThrottledFor > 0) {
+			return fault.Invalid(at+"throttledSeconds", "throttledSeconds belongs to the reason throttled, want both or neither")
+		}
+	}
+	return nil
+}

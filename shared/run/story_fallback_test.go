@@ -1,0 +1,37 @@
+package run_test
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// pool is the pool of the run.
+func (s *teller) pool() string { return cmp.Or(s.run.Slot.Pool, "default") }
+
+// fallbacks are those of a story whose step has the argument.
+func fallbacks(d *datadriven.TestData) []run.Fallback {
+	if !d.HasArg("fallbacks") {
+		return nil
+	}
+	return []run.Fallback{
+		{Pool: "images", On: []run.FallbackReason{run.FallbackImage}},
+		{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity, run.FallbackThrottled}, ThrottledFor: time.Minute},
+		{Pool: "last", On: run.FallbackReasons(), ThrottledFor: time.Minute},
+	}
+}
+
+// detour describes the way of the run; empty in its own pool.
+func (s *teller) detour() string {
+	if s.run.Detour == nil {
+		return ""
+	}
+	text := ", from pool " + s.run.Detour.Home
+	for _, step := range s.run.Detour.Steps {
+		text += " by " + string(step.Reason) + " to " + step.To
+	}
+	return text + ", in pool " + s.run.Slot.Pool
+}
