@@ -114,6 +114,12 @@ test-containers: ## run the tests with a real container engine (DOCKER_HOST, or 
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions
 	@$(LOCALSTACK_RUN) chaos
 
+# The control plane is built once for each state of its lock file, in minutes, and kept
+# under ${XDG_CACHE_HOME:-~/.cache}/sortie; the build needs Go alone.
+.PHONY: test-kubernetes
+test-kubernetes: ## run the suite of runners and faults on a real Kubernetes control plane
+	$(GO) test -tags kubernetes ./local/twin/kubernetes -count 1 -timeout 40m
+
 .PHONY: cost
 cost: ## measure the usage of a deployment in LocalStack and price it (stop it afterwards)
 	@$(LOCALSTACK_RUN) start && $(LOCALSTACK_RUN) deploy >/dev/null && \

@@ -1,0 +1,185 @@
+//go:build kubernetes
+
+package kubernetes_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clients "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/sortie-dev/sortie/local/twin/kubernetes"
+	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
+	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/porttest"
+)
+
+const (
+	image   = "registry.example.org/program:v1"
+	shell   = "registry.example.org/shell:v1"
+	noImage = "registry.example.org/unknown:none"
+)
+
+// shared is the cluster of all tests of the package. Each test has namespaces of its own.
+var shared struct {
+	sync.Once
+	cluster *kubernetes.Cluster
+	admin   clients.Interface
+	err     error
+}
+
+// TestMain also runs as the program of pods.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "program" {
+		terminated := make(chan os.Signal, 1)
+		signal.Notify(terminated, syscall.SIGTERM)
+		os.Exit(porttest.RunnerProgram(os.Getenv, terminated, nil))
+	}
+	code := m.Run()
+	if c := shared.cluster; c != nil {
+		if err := c.Close(); err != nil {
+			slog.Error("cannot stop the cluster", "error", err)
+			code = 1
+		}
+		_ = os.RemoveAll(c.Dir) // below the temporary folder
+	}
+	os.Exit(code)
+}
+
+// cluster returns the cluster of all tests, with a node.
+func cluster(t *testing.T) (*kubernetes.Cluster, clients.Interface) {
+	t.Helper()
+	shared.Do(func() { shared.cluster, shared.admin, shared.err = start(t) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cluster, shared.admin
+}
+
+// start starts a cluster with one node.
+func start(t *testing.T) (c *kubernetes.Cluster, admin clients.Interface, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute) // the first build takes minutes
+	defer cancel()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	programs, err := kubernetes.Build(ctx, "controlplane", cache, func(s string) { t.Log(s) })
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "sortie-kubernetes-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = kubernetes.Start(ctx, programs, dir, time.Now()); err != nil {
+		return nil, nil, err
+	}
+	if admin, err = unlimited(c.Config); err == nil {
+		_, err = startNode(ctx, c, "node-1")
+	}
+	return c, admin, err
+}
+
+// unlimited returns a client without a limit of its own.
+func unlimited(config *rest.Config) (clients.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return clients.NewForConfig(config)
+}
+
+func startNode(ctx context.Context, c *kubernetes.Cluster, name string) (*node.Node, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	client, err := unlimited(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.Dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return node.Start(ctx, node.Config{
+		Client: client, Name: name, Dir: dir, Path: os.Getenv("PATH"), Now: time.Now(), Log: slog.New(slog.DiscardHandler),
+		Images: map[string][]string{image: {self, "program"}, shell: {"/bin/sh", "-c"}},
+	})
+}
+
+type logTo struct{ t *testing.T }
+
+func (l logTo) Write(p []byte) (int, error) {
+	l.t.Log(string(bytes.TrimSpace(p)))
+	return len(p), nil
+}
+
+// namespace creates a namespace that enforces the Pod Security Standard "restricted".
+func namespace(t *testing.T, admin clients.Interface, name string) string {
+	t.Helper()
+	about := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: name + "-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	made, err := admin.CoreV1().Namespaces().Create(t.Context(), about, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Name
+}
+
+// stage is a Runner on the cluster, with two namespaces.
+type stage struct {
+	*adapter.Runner
+	admin      clients.Interface
+	faults     *faults
+	namespaces []string
+}
+
+func setup(t *testing.T, change ...func(*adapter.Config)) stage {
+	t.Helper()
+	c, admin := cluster(t)
+	return setupOn(t, c, admin, change...)
+}
+
+func setupOn(t *testing.T, c *kubernetes.Cluster, admin clients.Interface, change ...func(*adapter.Config)) stage {
+	t.Helper()
+	label := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(t.Name()))
+	label = label[max(0, len(label)-30):]
+	s := stage{admin: admin, faults: &faults{}, namespaces: []string{namespace(t, admin, label), namespace(t, admin, label)}}
+	config := rest.CopyConfig(c.Config)
+	config.Wrap(s.faults.wrap)
+	client, err := adapter.ConnectWith(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := adapter.Config{
+		Client: client, Cluster: "local", Orchestrator: "sortie", Namespaces: s.namespaces,
+		Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(logTo{t}, nil)),
+	}
+	for _, change := range change {
+		change(&cfg)
+	}
+	if s.Runner, err = adapter.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}

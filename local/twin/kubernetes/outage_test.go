@@ -1,0 +1,53 @@
+//go:build kubernetes
+
+package kubernetes_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// TestAPIServerIsKilled has a cluster of its own.
+func TestAPIServerIsKilled(t *testing.T) {
+	t.Parallel()
+	c, admin, err := start(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(c.Dir)
+	})
+	s := setupOn(t, c, admin)
+	m := s.launch(t, job("survives", forever))
+	if err := c.Kill("kube-apiserver"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Inspect(t.Context(), m.Machine); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got error %v without an API server, want %s", err, fault.Unavailable)
+	}
+	if _, err := s.Launch(t.Context(), job("too-early", "exit 0")); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got error %v without an API server, want %s", err, fault.Unavailable)
+	}
+	if err := c.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := s.Inspect(t.Context(), m.Machine); err != nil || now.Phase != port.MachineRunning {
+		t.Errorf("got %+v, %v after the restart, want a running machine", now, err)
+	}
+	if err := s.Stop(t.Context(), m.Machine, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if exit := s.gone(t, m); exit == nil || !exit.Requested || exit.Code != 0 {
+		t.Errorf("got exit %v, want one on request", exit)
+	}
+	s.await(t, "complete list", func() bool {
+		return s.List(t.Context(), func(port.MachineStatus) bool { return true }) == nil
+	})
+}
